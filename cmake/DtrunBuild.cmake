@@ -1,0 +1,34 @@
+# Language level, warnings, sanitizers, ccache and output folders, for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# The build tree has the shape of an installation, so that what finds plugins relative
+# to a binary works in both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(DTRUN_PLUGIN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/dtrun/plugins)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(dtrun_build INTERFACE)
+target_compile_options(dtrun_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fvisibility=hidden
+                                             -fno-omit-frame-pointer)
+target_include_directories(dtrun_build INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
+target_compile_definitions(dtrun_build INTERFACE DTRUN_VERSION="${PROJECT_VERSION}")
+
+if(DTRUN_SANITIZE)
+  add_compile_options(-fsanitize=${DTRUN_SANITIZE} -fno-sanitize-recover=all -g)
+  add_link_options(-fsanitize=${DTRUN_SANITIZE})
+endif()

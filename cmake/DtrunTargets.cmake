@@ -1,0 +1,39 @@
+# dtrun_library(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [DEPS target ...])
+#
+# A static library dtrun_NAME of core, with its unit tests in one program NAME_test whose
+# cases ctest lists one by one.
+function(dtrun_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPS;TEST_DEPS" ${ARGN})
+  add_library(dtrun_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
+  if(DTRUN_TESTS AND ARG_TESTS)
+    dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS dtrun_${name} ${ARG_TEST_DEPS})
+  endif()
+endfunction()
+
+# dtrun_unit_test(NAME SOURCES ... DEPS ...): a GoogleTest program.
+function(dtrun_unit_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE dtrun_build ${ARG_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 120)
+endfunction()
+
+# dtrun_feature(NAME STATE TEXT): a line of the summary that ends the configuration.
+function(dtrun_feature name state text)
+  set_property(GLOBAL APPEND PROPERTY DTRUN_FEATURES "${name}|${state}|${text}")
+endfunction()
+
+function(dtrun_print_summary)
+  get_property(features GLOBAL PROPERTY DTRUN_FEATURES)
+  message(STATUS "dtrun ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}${DTRUN_SANITIZE}")
+  foreach(feature IN LISTS features)
+    string(REPLACE "|" ";" parts "${feature}")
+    list(GET parts 0 name)
+    list(GET parts 1 state)
+    list(GET parts 2 text)
+    message(STATUS "  ${name}: ${state} (${text})")
+  endforeach()
+endfunction()

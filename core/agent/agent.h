@@ -1,0 +1,33 @@
+// Runs a plan on this host: starts the ranks, pumps their output, watches them, ends them,
+// and says how it went.
+//
+// One event loop, one thread (plus a console writer). The caller is the agent process of
+// core/agent/guard.h, so that whatever process dies, nothing of the job survives.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/plan/plan.h"
+
+namespace dtrun::agent {
+
+struct RunRequest {
+  plan::Plan plan;
+  // Lines of the header, given the resolved plan and the run directory; printed on stderr.
+  std::function<std::string(const plan::Plan& resolved, const std::string& run_dir)> header;
+};
+
+// Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first
+// (128 + signal for a signal); 130/143 after an interrupt; 2 when the job could not be
+// started because of what the user asked for (port in use, log folder not writable, ...).
+// Prints header, output, and the verdict.
+int Run(const RunRequest& request);
+
+// Runs `work` in a child that is the agent while this process guards it: whichever of
+// the two is killed, the other ends every process of the job and removes `runtime_dir`.
+// Signals that reach this process are relayed. Returns the exit code. Call while
+// single-threaded.
+int Guarded(const std::function<int()>& work);
+
+}  // namespace dtrun::agent

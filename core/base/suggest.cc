@@ -1,0 +1,45 @@
+#include "core/base/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace dtrun {
+namespace {
+
+char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+}  // namespace
+
+int EditDistance(std::string_view a, std::string_view b) {
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    now[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int change = Lower(a[i - 1]) == Lower(b[j - 1]) ? 0 : 1;
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + change});
+      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) && Lower(a[i - 2]) == Lower(b[j - 1])) {
+        now[j] = std::min(now[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, last);
+    std::swap(last, now);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> Nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  std::optional<std::string> best;
+  int best_distance = 4;
+  for (const std::string& candidate : candidates) {
+    const int distance = EditDistance(name, candidate);
+    const int longer = static_cast<int>(std::max(name.size(), candidate.size()));
+    if (distance < best_distance && 2 * distance < longer) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace dtrun

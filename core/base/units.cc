@@ -1,0 +1,88 @@
+#include "core/base/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace dtrun {
+namespace {
+
+struct TimeUnit {
+  std::string_view name;
+  std::int64_t ns;
+};
+constexpr std::array<TimeUnit, 6> kTimeUnits = {{{"h", 3'600'000'000'000},
+                                                 {"m", 60'000'000'000},
+                                                 {"s", 1'000'000'000},
+                                                 {"ms", 1'000'000},
+                                                 {"us", 1'000},
+                                                 {"ns", 1}}};
+constexpr double kTenYearsNs = 3.2e17;
+constexpr std::array<std::string_view, 5> kByteUnits = {"", "K", "M", "G", "T"};
+
+// Splits "1.5ms" into 1.5 and "ms". False when there is no leading number.
+bool SplitNumber(std::string_view text, double* number, std::string_view* unit) {
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  if (failure != std::errc() || !std::isfinite(*number) || *number < 0) return false;
+  *unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (!unit->empty() && unit->front() == ' ') unit->remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+Result<Nanoseconds> ParseDuration(std::string_view text) {
+  double number = 0;
+  std::string_view unit;
+  if (SplitNumber(text, &number, &unit)) {
+    for (const TimeUnit& candidate : kTimeUnits) {
+      if (unit != candidate.name) continue;
+      const double ns = number * static_cast<double>(candidate.ns);
+      if (ns > kTenYearsNs) break;
+      return Nanoseconds(std::llround(ns));
+    }
+  }
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' is not a duration; write a number and a unit: 500ms, 60s, 2m, 1h", text)};
+}
+
+Result<std::uint64_t> ParseBytes(std::string_view text) {
+  double number = 0;
+  std::string_view unit;
+  if (SplitNumber(text, &number, &unit)) {
+    if (unit.ends_with("iB")) {
+      unit.remove_suffix(2);
+    } else if (unit.ends_with("B")) {
+      unit.remove_suffix(1);
+    }
+    double scale = 1;
+    for (std::string_view candidate : kByteUnits) {
+      if (unit == candidate && number * scale < 9.2e18) return static_cast<std::uint64_t>(number * scale);
+      scale *= 1024;
+    }
+  }
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' is not a size; write a number and a unit: 64, 64K, 8MiB, 1G", text)};
+}
+
+std::string FormatDuration(Nanoseconds duration) {
+  const std::int64_t ns = duration.count();
+  if (ns == 0) return "0s";
+  for (const TimeUnit& unit : kTimeUnits) {
+    if (ns % unit.ns == 0) return fmt::format("{}{}", ns / unit.ns, unit.name);
+  }
+  return fmt::format("{}ns", ns);
+}
+
+std::string FormatBytes(std::uint64_t bytes) {
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kByteUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}{}", bytes, kByteUnits[unit], unit == 0 ? "" : "iB");
+}
+
+}  // namespace dtrun

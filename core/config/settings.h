@@ -1,0 +1,91 @@
+// The config: what the user asked for, every value with its origin.
+//
+// Load reads defaults, the TOML file, DTRUN_CONFIG_* variables and --set overrides, in
+// rising precedence, checks them against core's schema and the schemas of the chosen
+// plugins, and reports all problems of a file at once. Settings is an immutable value
+// afterwards; any thread may read it.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/option/snapshot.h"
+#include "core/option/value.h"
+
+namespace dtrun::config {
+
+// One thing wrong with the config. Rendered as
+//   train.toml:14:3: unknown option 'backend.nam'
+//     did you mean 'name' (string, default "gloo")?   see: dtrun config explain backend.name
+struct Problem {
+  std::string place;    // "train.toml:14:3", "--set x=1", ...; may be empty
+  std::string message;  // one line
+  std::string hint;     // one line or empty
+};
+std::string Render(const std::vector<Problem>& problems);
+
+class Settings {
+ public:
+  // Typed access to a value that Load has validated. REQUIRES: the key is in the schema,
+  // has that type, and is set (see Has).
+  bool Has(std::string_view key) const;
+  bool Bool(std::string_view key) const;
+  std::int64_t Int(std::string_view key) const;
+  std::chrono::nanoseconds Duration(std::string_view key) const;
+  const std::string& Text(std::string_view key) const;  // string, enum, path
+  const std::vector<std::string>& List(std::string_view key) const;
+  const std::map<std::string, std::string>& Map(std::string_view key) const;
+
+  const option::Value& Get(std::string_view key) const;
+  // Every option known for this config, core's first, with its value.
+  const option::Schema& schema() const { return schema_; }
+  const option::Spec* Find(std::string_view key) const;
+
+  // Values under `prefix` ("backend.options.") as a plugin sees them.
+  dtrun_options SnapshotOf(std::string_view prefix) const;
+
+  const std::filesystem::path& file() const { return file_; }      // as given; empty: none
+  const std::filesystem::path& folder() const { return folder_; }  // absolute; of the file, else cwd
+
+ private:
+  friend class Loader;
+  option::Schema schema_;
+  std::map<std::string, option::Value, std::less<>> values_;
+  std::filesystem::path file_;
+  std::filesystem::path folder_;
+};
+
+struct Request {
+  std::filesystem::path file;                      // empty: no file, defaults and overrides only
+  std::vector<std::string> sets;                   // "key=value" of --set, in order
+  std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
+  std::vector<std::string> command;                // after "--": replaces job.command when not empty
+};
+
+// Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called
+// once per kind, when the name is known. An error becomes a Problem at backend.name.
+using PluginSchema = std::function<Result<option::Schema>(std::string_view kind, const std::string& name,
+                                                          const class Settings& so_far)>;
+
+struct Loaded {
+  Settings settings;              // usable only when problems is empty
+  std::vector<Problem> problems;  // in order of place
+};
+Loaded Load(const Request& request, const PluginSchema& plugin_schema);
+
+// Core's own options.
+const option::Schema& CoreSchema();
+
+// "DTRUN_CONFIG_BACKEND_NAME" for "backend.name".
+std::string EnvironmentName(std::string_view key);
+
+// What `dtrun config explain KEY` prints: value, origin, type, default, doc, reader; or an
+// error with the nearest key.
+Result<std::string> Explain(const Settings& settings, std::string_view key);
+
+}  // namespace dtrun::config

@@ -1,0 +1,35 @@
+// The frozen options that a plugin instance sees: dtrun_options of the ABI.
+//
+// Built by core/config from validated values in the launching process, carried to probe
+// processes and ranks as JSON, and read by the plugin through "dtrun.options/1". Keys
+// are the plugin's own, without the "backend.options." prefix. Immutable once built; any
+// thread may read.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/option/value.h"
+
+// The ABI's opaque type, defined for core.
+struct dtrun_options {
+  struct Entry {
+    dtrun::option::Spec spec;  // key without prefix
+    dtrun::option::Value value;
+    std::vector<dtrun_string> items;  // views of a list value
+  };
+  std::map<std::string, Entry, std::less<>> entries;
+};
+
+namespace dtrun::option {
+
+// The snapshot as one line of JSON, and back. Secrets are included: keep it out of logs.
+std::string ToJson(const dtrun_options& options);
+Result<dtrun_options> FromJson(std::string_view json);
+
+// The "dtrun.options/1" table.
+const dtrun_options_service* OptionsService();
+
+}  // namespace dtrun::option

@@ -1,0 +1,45 @@
+// The value of an option and where it came from.
+//
+// Values; any thread. Durations are held in nanoseconds, sizes in bytes, enums and words
+// of a count as their text, paths absolute.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/option/spec.h"
+
+namespace dtrun::option {
+
+struct Origin {
+  int kind = DTRUN_ORIGIN_DEFAULT;
+  std::string place;  // "train.toml:14:3", "DTRUN_CONFIG_BACKEND_NAME", "--set backend.name"
+};
+
+using Data = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>,
+                          std::map<std::string, std::string>>;
+
+struct Value {
+  Data data;  // monostate: unset
+  Origin origin;
+  bool set() const { return data.index() != 0; }
+};
+
+// Reads `text` in the spelling of the spec's type (as in default_text) and checks bounds
+// and choices. Lists are written "a,b". Relative paths are taken from `folder`. The error
+// says what was expected and what was found, without place or key.
+Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder);
+
+// Checks bounds and choices of data that already has the spec's type.
+Status CheckBounds(const Spec& spec, const Data& data);
+
+// For messages and tables: durations and sizes with units, lists as ["a", "b"].
+std::string Format(const Spec& spec, const Data& data);
+
+}  // namespace dtrun::option

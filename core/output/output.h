@@ -1,0 +1,62 @@
+// What ranks print: raw bytes to a log file per rank, readable lines to the user.
+//
+// RankOutput lives on the agent's loop thread. Console owns one writer thread; its
+// methods may be called from the loop thread only, never block on a slow terminal, and
+// lose nothing: what the terminal has not taken yet waits in memory and then in an
+// unlinked file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::output {
+
+enum class Stream { kOut = 1, kErr = 2 };
+
+class Console {
+ public:
+  // Writes to these descriptors, which stay the caller's (1 and 2 in dtrun). `spill_folder`
+  // is where the overflow file is made.
+  static std::unique_ptr<Console> Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder);
+  virtual ~Console() = default;  // Drain, then stop
+
+  // A whole line, without its newline.
+  virtual void Line(Stream stream, std::string_view text) = 0;
+  // The state of a progress bar or an unfinished line, redrawn in place on a terminal and
+  // kept out of everything else. `source` is a rank; empty text clears its state.
+  virtual void Transient(int source, std::string_view text) = 0;
+  // Waits until everything is written; gives up when the reader takes nothing for
+  // `patience_ms` (-1: never gives up). False when it gave up or the reader is gone.
+  virtual bool Drain(int patience_ms) = 0;
+  // Whether stdout is a terminal.
+  virtual bool terminal() const = 0;
+};
+
+// Prefix before each line: "auto" is the rank when the world has more than one.
+enum class Prefix { kAuto, kRank, kNone };
+
+class RankOutput {
+ public:
+  // Opens folder/rank-R.out and rank-R.err for writing. Errors name the file.
+  static Result<std::unique_ptr<RankOutput>> Open(const std::filesystem::path& folder, int rank,
+                                                  int world_size, Prefix prefix, Console& console);
+  virtual ~RankOutput() = default;
+
+  // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are
+  // handled here. A log file that cannot be written (disk full) is reported once on the
+  // console and given up; the console goes on.
+  virtual void Feed(Stream stream, std::string_view bytes) = 0;
+  // End of file: an unfinished last line is printed.
+  virtual void Close(Stream stream) = 0;
+  // Call every ~200 ms: shows a line that has been left unfinished, such as a prompt.
+  virtual void Idle() = 0;
+  // The last lines of both streams together, in order, at most `count` and 8 KiB.
+  virtual std::vector<std::string> Tail(std::size_t count) const = 0;
+};
+
+}  // namespace dtrun::output

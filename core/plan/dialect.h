@@ -1,0 +1,26 @@
+// dtrun's own environment dialect: what a rank started by dtrun finds in its environment.
+//
+// Written by the launching process (core/plan), read by libdtrun (core/comm). A program
+// without DTRUN_RANK was not started by dtrun.
+#pragma once
+
+namespace dtrun::dialect {
+
+inline constexpr char kRank[] = "DTRUN_RANK";
+inline constexpr char kWorldSize[] = "DTRUN_WORLD_SIZE";
+inline constexpr char kLocalRank[] = "DTRUN_LOCAL_RANK";
+inline constexpr char kLocalWorldSize[] = "DTRUN_LOCAL_WORLD_SIZE";
+inline constexpr char kNodeRank[] = "DTRUN_NODE_RANK";
+inline constexpr char kHostCount[] = "DTRUN_HOST_COUNT";
+inline constexpr char kJob[] = "DTRUN_JOB";                   // job.name
+inline constexpr char kGeneration[] = "DTRUN_GENERATION";     // start of the world, from 0
+inline constexpr char kStore[] = "DTRUN_STORE";               // path of the agent's Unix socket
+inline constexpr char kJobKey[] = "DTRUN_JOB_KEY";            // 64 hex digits; never printed
+inline constexpr char kRunDir[] = "DTRUN_RUN_DIR";            // absolute
+inline constexpr char kConsole[] = "DTRUN_CONSOLE";           // "terminal" or "plain": what the user looks at
+inline constexpr char kBackend[] = "DTRUN_BACKEND";           // name, or "none"
+inline constexpr char kBackendPath[] = "DTRUN_BACKEND_PATH";  // the plugin file, absolute
+inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // option::ToJson
+inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
+
+}  // namespace dtrun::dialect

@@ -1,0 +1,67 @@
+// The plan of a job: every process that will be started, to the byte.
+//
+// Built once from the settings by Build, printed by `dtrun plan`, executed by the agent,
+// and stored in the run directory. What only a run can know (a port, the run directory,
+// the job key) stands in it as a token such as "⟦master_port⟧"; Resolve replaces tokens
+// and nothing else. Values; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::plan {
+
+struct Host {
+  std::string name;
+  int first_rank = 0;
+  int local_size = 0;
+};
+
+struct Process {
+  int host = 0;  // index into Plan::hosts
+  int rank = 0;  // first rank that lives in it
+  int local_rank = 0;
+  int rank_count = 1;
+  std::vector<std::string> argv;           // argv[0] is an absolute path, or found in PATH already
+  std::map<std::string, std::string> env;  // delta: on top of dtrun's own environment
+  std::string cwd;                         // absolute
+  std::string binding;                     // cpuset "0-3"; empty: inherited
+};
+
+// Names of the tokens that a run resolves.
+inline constexpr char kTokenPort[] = "⟦master_port⟧";
+inline constexpr char kTokenRunDir[] = "⟦run_dir⟧";
+inline constexpr char kTokenStore[] = "⟦store⟧";
+inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
+inline constexpr char kTokenConsole[] = "⟦console⟧";
+
+struct Plan {
+  std::string job;
+  std::vector<Host> hosts;
+  std::vector<Process> processes;  // by rank
+  std::string launcher;
+  std::string backend;  // name, or "none"
+  std::vector<std::pair<std::string, std::string>> backend_facts;
+  std::vector<std::string> notes;             // lines for the run header
+  int master_port = 0;                        // asked for by the user; 0: any free one
+  std::string log_dir;                        // absolute, with {job} and {time} placeholders
+  std::string log_prefix;                     // "auto", "rank", "none"
+  std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL
+  std::map<std::string, std::string> record;  // file name -> content, written into the run directory
+  int world_size() const;
+};
+
+// The plan with every token replaced; `tokens` maps kToken… to text.
+Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens);
+
+// Tokens unresolved, stable order and layout: what `dtrun plan` prints.
+std::string ToText(const Plan& plan);
+std::string ToJson(const Plan& plan);
+
+}  // namespace dtrun::plan

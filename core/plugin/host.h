@@ -1,0 +1,45 @@
+// The host's side of the ABI: the table and the services that plugins are given.
+//
+// Tables are constant and live as long as the process. Services that need the runtime of
+// a rank (kv, health) reach it through the two hooks below; without a runtime, as in a
+// probe, they report failed precondition or nothing. All functions: any thread.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/plugin/plugin.h"
+
+// The ABI's opaque key-value space. Core's store client implements it. Times are what is
+// left of the caller's deadline; negative: no limit. May be called from several threads.
+struct dtrun_kv {
+  virtual ~dtrun_kv() = default;
+  virtual dtrun::Status Set(std::string_view key, std::string_view value) = 0;
+  virtual dtrun::Result<std::string> Get(std::string_view key, dtrun::Nanoseconds timeout) = 0;
+  virtual dtrun::Result<std::string> TryGet(std::string_view key) = 0;  // DTRUN_NOT_FOUND
+  virtual dtrun::Result<std::int64_t> Add(std::string_view key, std::int64_t amount) = 0;
+  // `expected` nullopt-like: has_expected false means "iff absent".
+  virtual dtrun::Result<bool> CompareSet(std::string_view key, bool has_expected, std::string_view expected,
+                                         std::string_view desired) = 0;
+  virtual dtrun::Result<bool> Erase(std::string_view key) = 0;
+  virtual dtrun::Status WaitMany(const std::vector<std::string>& keys, dtrun::Nanoseconds timeout) = 0;
+};
+
+namespace dtrun::plugin {
+
+// The table given to plugins of this kind.
+const dtrun_host* HostTable(Kind kind, bool in_probe);
+
+// Receives peer reports of plugins; set by the runtime of a rank, null otherwise.
+void SetHealthHooks(std::function<bool()> should_stop, std::function<void(int, std::string_view)> report);
+
+// Lowest level that "dtrun.log/1" keeps (DTRUN_LOG_*), and the text put before each line,
+// such as "[rank 3] ". From DTRUN_LOG (debug, info, warn, error; default warn).
+void SetLog(int level, std::string prefix);
+
+}  // namespace dtrun::plugin

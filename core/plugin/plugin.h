@@ -1,0 +1,121 @@
+// Finding, loading and describing plugins. The only user of Boost.DLL.
+//
+// Rules: reference of the loader in docs/plugins.md. A plugin is loaded NOW, LOCAL and
+// NODELETE from an absolute path, stays for the life of the process, and gives one final
+// answer per file: a match that fails to load is the error, later folders are not tried.
+// Load from the main thread; a loaded Plugin may be read from any thread.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/option/snapshot.h"
+#include "dtrun/abi.h"
+
+namespace dtrun::plugin {
+
+enum class Kind { kBackend = DTRUN_KIND_BACKEND, kLauncher = DTRUN_KIND_LAUNCHER };
+const char* KindText(Kind kind);  // "backend", "launcher"
+
+// ---- find ------------------------------------------------------------------------------
+
+struct Folder {
+  std::filesystem::path path;
+  std::string origin;  // "--plugin-dir", "DTRUN_PLUGIN_PATH", "plugins.path in train.toml", "installed"
+};
+
+// Folders in the order they are searched: --plugin-dir, DTRUN_PLUGIN_PATH (':' between
+// folders), the config's plugins.path, the folder relative to this binary or libdtrun,
+// the compiled-in one. Environment and config are left out under AT_SECURE. Relative
+// folders are made absolute; the working directory is never searched by itself.
+std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
+                               const std::vector<std::string>& config_folders);
+
+struct File {
+  Kind kind = Kind::kBackend;
+  std::string name;                             // "gloo"
+  std::filesystem::path path;                   // real path
+  std::string origin;                           // of the folder
+  std::vector<std::filesystem::path> shadowed;  // same name, later folders
+  std::vector<std::string> warnings;            // group-writable folder, ...
+};
+
+// The file of `name`, or of an absolute path used verbatim. Names match
+// [a-z][a-z0-9_-]{0,31}; '-' is written '_' in the file name. Checks permissions (refuses
+// world-writable files and folders, and owners other than root and the user). The error
+// for a missing name lists what exists, the nearest name, and every folder looked in.
+Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<Folder>& folders);
+
+// Every plugin file on the path, first match per name, without loading or checking.
+std::vector<File> FindAll(const std::vector<Folder>& folders);
+
+// ---- load ------------------------------------------------------------------------------
+
+// A loaded plugin: its table, normalised so that every member exists for this build.
+class Plugin {
+ public:
+  const dtrun_plugin& table() const { return table_; }
+  const dtrun_backend& backend() const { return backend_; }     // REQUIRES: kind is backend
+  const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
+  const File& file() const { return file_; }
+  const dtrun_host& host() const;
+  option::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
+
+ private:
+  friend class Registry;
+  File file_;
+  dtrun_plugin table_{};
+  dtrun_backend backend_{};
+  dtrun_launcher launcher_{};
+};
+
+// Loads once per file; later calls give the same answer, also when it was an error. The
+// Plugin lives as long as the process. Errors name path, plugin, both ABI versions where
+// they matter, and one next step. `in_probe` is what the plugin sees in dtrun_host.
+Result<const Plugin*> Load(const File& file, bool in_probe = false);
+
+// ---- describe ---------------------------------------------------------------------------
+
+// What a plugin says of itself, as plain data.
+struct Description {
+  File file;
+  std::string version, vendor, license, summary;
+  std::string abi;  // "0.1"
+  option::Schema options;
+};
+
+struct LaunchInfo {
+  std::vector<std::pair<std::string, std::string>> facts;  // "library", "interface", ...
+  std::vector<std::pair<std::string, std::string>> env;    // for every rank
+};
+
+// A child process that loads one plugin, so that a crash is an answer and the launching
+// process never holds a backend. Runs `<self> --probe-plugin KIND PATH` of the executable
+// given to SetProbeProgram; talks JSON lines over a socketpair; each answer is due in 10 s.
+// Not shared between threads.
+class Probe {
+ public:
+  static Result<std::unique_ptr<Probe>> Start(const File& file);
+  ~Probe();  // ends the child
+  const Description& description() const { return description_; }
+  // init + launch_info + shutdown with these options. Empty when the plugin has neither.
+  Result<LaunchInfo> Launch(const dtrun_options& options, int host_count, int local_ranks);
+
+ private:
+  Probe() = default;
+  struct Child;
+  std::unique_ptr<Child> child_;
+  Description description_;
+};
+
+// Main of the child. Call first thing in main(); returns -1 when argv asks for no probe.
+int ProbeMain(int argc, char** argv);
+// Program that serves as probe; by default /proc/self/exe.
+void SetProbeProgram(const std::filesystem::path& program);
+
+}  // namespace dtrun::plugin

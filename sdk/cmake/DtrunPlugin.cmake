@@ -1,0 +1,1 @@
+# dtrun_add_plugin(): filled by its part

@@ -1,0 +1,154 @@
+/* backend.h - a transport: communicators, and one call that starts any operation.
+ *
+ * A backend has two faces. At launch, in a probe process on every host, launch_info
+ * says what would be used and which environment variables make the same choice hold
+ * for programs that use the vendor library directly. In the ranks it makes
+ * communicators. A backend only moves bytes: sequence numbers, argument checks,
+ * timeouts of the caller and abort decisions are core's.
+ *
+ * Every operation is one dtrun_op given to `enqueue`. New operations need no new slot.
+ */
+#ifndef DTRUN_ABI_BACKEND_H
+#define DTRUN_ABI_BACKEND_H
+
+#include "dtrun/abi/host.h"
+#include "dtrun/abi/types.h"
+
+typedef struct dtrun_instance dtrun_instance;         /* made by dtrun_plugin.init */
+typedef struct dtrun_backend_comm dtrun_backend_comm; /* opaque, the plugin's */
+typedef struct dtrun_request dtrun_request;           /* opaque, the plugin's */
+
+/* ---- launch ---------------------------------------------------------------------- */
+
+/* Where the job will run, as far as it matters to the choice of a transport. */
+typedef struct dtrun_launch_query {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t host_count;  /* 1: all ranks share this host */
+  int32_t local_ranks; /* ranks on this host */
+} dtrun_launch_query;
+
+/* Receives the answer. Both members copy their arguments. [control] */
+typedef struct dtrun_launch_sink {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  /* One fact for the run header and for `describe`. Keys used by core: "library"
+   * (name and version), "library_path", "interface" (name and address). */
+  void (*fact)(void* context, const char* key, const char* value);
+  /* An environment variable for every rank of this host. */
+  void (*env)(void* context, const char* name, const char* value);
+} dtrun_launch_sink;
+
+/* ---- capabilities ------------------------------------------------------------------ */
+
+/* Bits of dtrun_backend_caps.flags. */
+enum {
+  DTRUN_CAP_ABORT = 1,          /* comm_abort ends blocked calls in bounded time */
+  DTRUN_CAP_THREAD_MULTIPLE = 2 /* enqueue may be called concurrently on one communicator */
+};
+
+/* What the backend can do. Bit v of a mask stands for enum value v. */
+typedef struct dtrun_backend_caps {
+  uint32_t struct_size;
+  uint32_t flags;
+  uint64_t ops;
+  uint64_t dtypes;
+  uint64_t reduces;
+  uint64_t max_bytes; /* largest buffer of one operation; 0: no limit */
+} dtrun_backend_caps;
+
+/* ---- communicators ----------------------------------------------------------------- */
+
+typedef struct dtrun_comm_params {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t rank;
+  int32_t size;
+  int32_t host_count; /* hosts that the ranks live on */
+  int32_t reserved;
+  uint64_t generation; /* start of the world that this communicator belongs to */
+  dtrun_string name;   /* "world"; for messages */
+  dtrun_kv* kv;        /* valid until comm_destroy returns */
+  int64_t timeout_ns;  /* for creation, and default for operations; -1: no limit */
+} dtrun_comm_params;
+
+/* One operation. Buffers stay valid and untouched by the caller until the request has
+ * completed. `send` may equal `recv` (allreduce) or lie at its own place in `recv`
+ * (allgather) or hold `recv` at its own place (reduce-scatter): in-place forms. */
+typedef struct dtrun_op {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t kind;      /* DTRUN_ALLREDUCE ... */
+  int32_t dtype;     /* 0 for a barrier */
+  int32_t reduce;    /* 0 where nothing is reduced */
+  int32_t root;      /* broadcast; otherwise -1 */
+  int32_t peer;      /* send, recv; otherwise -1 */
+  uint32_t tag;      /* send, recv */
+  uint64_t sequence; /* collectives: number of this call on this communicator, from 1 */
+  uint64_t count;    /* elements; what it counts stands beside the kind in types.h */
+  const void* send;
+  void* recv;
+  int64_t timeout_ns; /* from enqueue to completion; -1: no limit */
+} dtrun_op;
+
+/* A stream on which device work is ordered; NULL for host memory. */
+typedef struct dtrun_stream {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t device_kind; /* 0: host */
+  int32_t device_index;
+  void* native; /* cudaStream_t, ... */
+} dtrun_stream;
+
+/* Receives `snapshot` lines; copies them. */
+typedef struct dtrun_snapshot_sink {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  void (*line)(void* context, dtrun_string text);
+} dtrun_snapshot_sink;
+
+typedef struct dtrun_backend {
+  uint32_t struct_size;
+  uint32_t flags;
+
+  /* Optional. Chooses and reports; touches no peer, finishes within 2 s. [control] */
+  dtrun_status (*launch_info)(dtrun_instance* self, const dtrun_launch_query* query,
+                              const dtrun_launch_sink* sink, dtrun_error* err);
+  /* Pure. [any] */
+  dtrun_status (*query_caps)(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err);
+
+  /* Collective over all ranks; ends within timeout_ns. [control] */
+  dtrun_status (*comm_create)(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
+                              dtrun_error* err);
+  /* Local; all requests were released before. Ends in bounded time even when peers
+   * are gone. [control] */
+  void (*comm_destroy)(dtrun_backend_comm* comm);
+  /* Idempotent. Every pending and later call returns DTRUN_ABORTED in bounded time;
+   * only snapshot, req_release and comm_destroy remain legal. NULL without
+   * DTRUN_CAP_ABORT. [abort-safe] */
+  void (*comm_abort)(dtrun_backend_comm* comm, dtrun_string reason);
+
+  /* Starts `op`. Calls on one communicator keep their order. Never waits for a peer.
+   * [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
+  dtrun_status (*enqueue)(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
+                          dtrun_request** out, dtrun_error* err);
+
+  /* A request has one outcome, which never changes once a call has reported it. */
+  /* *done is 0 or 1; a failed request is done and returns its failure. [any] */
+  dtrun_status (*req_test)(dtrun_request* request, int32_t* done, dtrun_error* err);
+  /* Sleeps until done, at most timeout_ns. On DTRUN_TIMEOUT the request is still live
+   * unless the operation's own timeout has passed. [any] */
+  dtrun_status (*req_wait_host)(dtrun_request* request, int64_t timeout_ns, dtrun_error* err);
+  /* Orders later work on `stream` after the result. NULL without streams. [comm-serial] */
+  dtrun_status (*req_wait_stream)(dtrun_request* request, const dtrun_stream* stream, dtrun_error* err);
+  /* Drops the handle. Waits for the operation if it is still running. [any] */
+  void (*req_release)(dtrun_request* request);
+
+  /* Optional. What this rank last started and completed, and what it knows of its
+   * peers. Shares no lock with the data path. [abort-safe] */
+  void (*snapshot)(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink);
+} dtrun_backend;
+
+#endif

@@ -1,0 +1,65 @@
+/* base.h - the rules every struct and call of the dtrun plugin ABI follows.
+ *
+ * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
+ *
+ * Structs   Every struct leads with `struct_size` and `flags`. Whoever allocates a
+ *           struct sets struct_size to sizeof (DTRUN_INIT does). A callee reads only
+ *           the first min(struct_size, its own sizeof) bytes and treats the rest as
+ *           zero; zero always means "absent" or "default". Members are appended,
+ *           never moved, never reused. An array of structs is walked with the
+ *           struct_size of its first element as the stride.
+ * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
+ *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
+ * Strings   UTF-8. Constant tables use NUL-terminated pointers; strings that cross a
+ *           call are dtrun_string: pointer, length, and a NUL behind the last byte.
+ * Functions A NULL member is an operation that is not supported. Fallible members
+ *           return a dtrun_status and leave their outputs untouched on failure.
+ * Ownership The maker destroys. Pointers are borrowed for the call unless the member
+ *           says otherwise. Destroy and release functions return void.
+ * Threads   Every member carries its class:
+ *             [any]          any thread, at any time
+ *             [control]      one thread of core at a time, never concurrently
+ *             [comm-serial]  never concurrently on one communicator
+ *             [abort-safe]   any thread, also while another blocks in this object
+ */
+#ifndef DTRUN_ABI_BASE_H
+#define DTRUN_ABI_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Version of this ABI. While the major is 0 only equal minors work together. */
+#define DTRUN_ABI_MAJOR 0u
+#define DTRUN_ABI_MINOR 1u
+
+/* Zeroes `object` and stamps its size. `object` is an lvalue, named twice. */
+#define DTRUN_INIT(object) \
+  ((void)memset(&(object), 0, sizeof(object)), (void)((object).struct_size = (uint32_t)sizeof(object)))
+
+/* Outcome of a call. The set is closed; an unknown value is read as DTRUN_INTERNAL. */
+typedef int32_t dtrun_status;
+enum {
+  DTRUN_OK = 0,
+  DTRUN_PENDING = 1,             /* not finished yet; not an error */
+  DTRUN_INVALID_ARGUMENT = 2,    /* the caller's mistake; repeating the call fails again */
+  DTRUN_UNSUPPORTED = 3,         /* this object cannot do that, and says so beforehand */
+  DTRUN_FAILED_PRECONDITION = 4, /* wrong state: not initialised, after a fork, wrong host */
+  DTRUN_NOT_FOUND = 5,
+  DTRUN_OUT_OF_MEMORY = 6,
+  DTRUN_TIMEOUT = 7,
+  DTRUN_ABORTED = 8,        /* someone aborted the communicator; not the first cause */
+  DTRUN_REMOTE_FAILURE = 9, /* another rank failed; `peer` in dtrun_error names it */
+  DTRUN_SYSTEM = 10,        /* the operating system refused; its text is in the message */
+  DTRUN_VENDOR = 11,        /* the vendor library refused; domain and code are filled */
+  DTRUN_BUSY = 12,
+  DTRUN_INTERNAL = 13 /* a defect in dtrun or in a plugin */
+};
+
+/* A borrowed UTF-8 string; data[size] is NUL. data may be NULL only when size is 0. */
+typedef struct dtrun_string {
+  const char* data;
+  uint64_t size;
+} dtrun_string;
+
+#endif

@@ -1,0 +1,80 @@
+/* launcher.h - a way of starting ranks: a pure function from a job to its processes.
+ *
+ * A launcher decides which processes come to be and which environment contract each
+ * one sees. It starts nothing: the same plan is printed by `dtrun plan` and executed
+ * by core, which owns spawning, logs, signals, kill and verdict for every launcher.
+ */
+#ifndef DTRUN_ABI_LAUNCHER_H
+#define DTRUN_ABI_LAUNCHER_H
+
+#include "dtrun/abi/host.h"
+
+typedef struct dtrun_instance dtrun_instance;
+
+typedef struct dtrun_env_entry {
+  const char* name;
+  const char* value;
+} dtrun_env_entry;
+
+/* One host of the job, in rank order. */
+typedef struct dtrun_job_host {
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* name;
+  int32_t first_rank;
+  int32_t local_size; /* ranks on this host */
+  int32_t cores;      /* processors that the job may use there */
+  int32_t reserved;
+} dtrun_job_host;
+
+typedef struct dtrun_job {
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* name;
+  const char* const* argv; /* the user's command, placeholders not yet expanded */
+  uint64_t argc;
+  const char* cwd;
+  const dtrun_job_host* hosts; /* stride: hosts[0].struct_size */
+  uint64_t host_count;
+  int32_t world_size;
+  int32_t reserved;
+  const char* master_addr; /* address of rank 0's host that every rank can reach */
+  /* Text that core replaces by the port it holds for rank 0, when the job starts. */
+  const char* master_port;
+  /* The variable's value in the environment that the ranks inherit, or NULL. [control] */
+  const char* (*inherited)(const struct dtrun_job* job, const char* name);
+} dtrun_job;
+
+/* One process of the plan. Strings are copied by the sink. */
+typedef struct dtrun_process {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t host_index;
+  int32_t rank; /* first rank that lives in this process */
+  int32_t local_rank;
+  int32_t rank_count;      /* ranks that live in it; 1 for a process per rank */
+  const char* const* argv; /* NULL: the job's */
+  uint64_t argc;
+  const dtrun_env_entry* env; /* contract variables, on top of the inherited environment */
+  uint64_t env_count;
+  const char* cwd; /* NULL: the job's */
+} dtrun_process;
+
+typedef struct dtrun_plan_sink {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  void (*process)(void* context, const dtrun_process* process);
+  /* A line for the run header: a choice that the user may want to know of. */
+  void (*note)(void* context, const char* text);
+} dtrun_plan_sink;
+
+typedef struct dtrun_launcher {
+  uint32_t struct_size;
+  uint32_t flags;
+  /* Pure and deterministic: the same job gives the same plan. [control] */
+  dtrun_status (*plan)(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
+                       dtrun_error* err);
+} dtrun_launcher;
+
+#endif
