@@ -1,0 +1,148 @@
+#include "core/plan/build.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "core/plan/command.h"
+#include "core/plan/dialect.h"
+#include "core/plan/launch.h"
+#include "core/plan/placeholder.h"
+
+namespace dtrun::plan {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Error At(const config::Settings& settings, const std::string& key, const Error& error) {
+  const std::string& place = settings.Get(key).origin.place;
+  return Error{error.code, fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, error.text)};
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+// dtrun's own dialect for one process.
+Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
+  const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
+  Variables out = {
+      {dialect::kRank, std::to_string(process.rank)},
+      {dialect::kWorldSize, std::to_string(plan.world_size())},
+      {dialect::kLocalRank, std::to_string(process.local_rank)},
+      {dialect::kLocalWorldSize, std::to_string(host.local_size)},
+      {dialect::kNodeRank, std::to_string(process.host)},
+      {dialect::kHostCount, std::to_string(plan.hosts.size())},
+      {dialect::kJob, plan.job},
+      {dialect::kGeneration, "0"},
+      {dialect::kStore, kTokenStore},
+      {dialect::kJobKey, kTokenJobKey},
+      {dialect::kRunDir, kTokenRunDir},
+      {dialect::kConsole, kTokenConsole},
+      {dialect::kBackend, inputs.backend.name},
+  };
+  if (inputs.backend.name != "none") {
+    out[dialect::kBackendPath] = inputs.backend.path;
+    out[dialect::kBackendOptions] = inputs.backend.options_json;
+    out[dialect::kBackendTimeout] = FormatDuration(inputs.settings.Duration("backend.timeout"));
+  }
+  return out;
+}
+
+// Variables that the backend wants for programs which use its vendor library directly.
+// What the user has set himself wins, and is said once.
+Variables BackendEnvironment(const Inputs& inputs, const Variables& user, Plan* plan) {
+  Variables out;
+  for (const auto& [name, value] : inputs.backend.info.env) {
+    const auto inherited = inputs.environment.find(name);
+    if (user.contains(name) || inherited != inputs.environment.end()) {
+      const std::string& own = user.contains(name) ? user.at(name) : inherited->second;
+      if (own != value) {
+        plan->notes.push_back(fmt::format("{}={} is yours and is kept; the {} backend would set {}", name,
+                                          own, inputs.backend.name, value));
+      }
+      continue;
+    }
+    out.emplace(name, value);
+  }
+  return out;
+}
+
+// Completes one process that the launcher has planned: own dialect, backend, user's
+// variables, placeholders, program.
+Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend_env, Process* process) {
+  const config::Settings& settings = inputs.settings;
+  const Variables& user = settings.Map("job.env");
+  Variables contract = process->env;
+  contract.merge(OwnDialect(inputs, plan, *process));
+  Variables placeholders = contract;
+  placeholders.erase(dialect::kJobKey);
+  placeholders.erase(dialect::kBackendOptions);
+
+  for (const auto& [name, value] : user) {
+    if (contract.contains(name)) {
+      return At(settings, "job.env",
+                Error{DTRUN_INVALID_ARGUMENT,
+                      fmt::format("'{}' is set by the {} launcher for each rank; remove it from job.env",
+                                  name, plan.launcher)});
+    }
+    auto expanded = Expand(value, placeholders);
+    if (!expanded)
+      return At(settings, "job.env", Error{expanded.error().code, name + ": " + expanded.error().text});
+    process->env[name] = std::move(*expanded);
+  }
+  process->env.merge(contract);
+  process->env.insert(backend_env.begin(), backend_env.end());
+
+  for (std::string& argument : process->argv) {
+    auto expanded = Expand(argument, placeholders);
+    if (!expanded) return At(settings, "job.command", expanded.error());
+    argument = std::move(*expanded);
+  }
+  std::string path;
+  if (const auto own = process->env.find("PATH"); own != process->env.end()) {
+    path = own->second;
+  } else if (const auto inherited = inputs.environment.find("PATH"); inherited != inputs.environment.end()) {
+    path = inherited->second;
+  }
+  auto program = FindProgram(process->argv[0], path, process->cwd);
+  if (!program) return At(settings, "job.command", program.error());
+  process->argv[0] = std::move(*program);
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> Build(const Inputs& inputs) {
+  const config::Settings& settings = inputs.settings;
+  auto per_host = ProcessesPerHost(settings);
+  if (!per_host) return per_host.error();
+
+  Plan plan;
+  plan.job = settings.Text("job.name");
+  plan.hosts = {Host{HostName(), 0, *per_host}};
+  plan.launcher = settings.Text("launcher.name");
+  plan.backend = inputs.backend.name;
+  plan.backend_facts = inputs.backend.info.facts;
+  plan.master_port = static_cast<int>(settings.Int("job.master_port"));
+  plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
+  plan.log_prefix = settings.Text("logs.prefix");
+  plan.grace = settings.Duration("job.grace");
+
+  const Variables& user = settings.Map("job.env");
+  const Variables backend_env = BackendEnvironment(inputs, user, &plan);
+  const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
+  auto processes = AskLauncher(inputs, plan, cwd);
+  if (!processes) return processes.error();
+  plan.processes = std::move(processes->processes);
+  plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
+  for (Process& process : plan.processes) {
+    if (Status status = Complete(inputs, plan, backend_env, &process); !status) return status.error();
+  }
+  return plan;
+}
+
+}  // namespace dtrun::plan

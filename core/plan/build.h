@@ -1,0 +1,42 @@
+// From settings to plan: the rank table, the command, and each rank's environment.
+//
+// Pure but for looking up the command in PATH and counting processors and GPUs, so the
+// same settings on the same machine give the same plan. Called on the launching
+// process's main thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/config/settings.h"
+#include "core/plan/plan.h"
+#include "core/plugin/plugin.h"
+
+namespace dtrun::plan {
+
+// The backend as chosen: found, described and asked by a probe.
+struct Backend {
+  std::string name;          // "none": no communicator
+  std::string path;          // of the plugin file
+  std::string options_json;  // option::ToJson of its snapshot
+  plugin::LaunchInfo info;
+};
+
+struct Inputs {
+  const config::Settings& settings;
+  const plugin::Plugin& launcher;
+  Backend backend;
+  std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
+  std::string cwd;                                 // where dtrun was started
+};
+
+// Errors carry the place of the value that caused them.
+Result<Plan> Build(const Inputs& inputs);
+
+// Ranks per host that job.processes_per_host asks for on this machine.
+Result<int> ProcessesPerHost(const config::Settings& settings);
+
+// Processors that this process may run on.
+int UsableCores();
+
+}  // namespace dtrun::plan

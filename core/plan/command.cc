@@ -1,0 +1,63 @@
+#include "core/plan/command.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+
+namespace dtrun::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status CheckExecutable(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0)
+    return Error::System(fmt::format("cannot run '{}'", file.string()), errno);
+  if (S_ISDIR(info.st_mode)) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is a folder", file.string())};
+  }
+  // As root, access() grants everything; the mode says whether anybody may run it.
+  if ((info.st_mode & 0111) == 0 || ::access(file.c_str(), X_OK) != 0) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("cannot run '{0}': it is not executable; run 'chmod +x {0}', or put its interpreter "
+                    "first, as in [\"python3\", \"{0}\"]",
+                    file.string())};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
+  if (program.empty()) return Error{DTRUN_INVALID_ARGUMENT, "the program's name is empty"};
+  if (program.find('/') != std::string::npos) {
+    const fs::path file = (fs::path(cwd) / program).lexically_normal();
+    if (Status status = CheckExecutable(file); !status) return status.error();
+    return file.string();
+  }
+  std::string_view rest = path;
+  Status nearest;  // the first file of that name that cannot be run
+  while (!rest.empty()) {
+    const std::size_t end = rest.find(':');
+    const std::string_view folder = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    const fs::path file = (fs::path(cwd) / (folder.empty() ? "." : folder) / program).lexically_normal();
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) continue;
+    Status status = CheckExecutable(file);
+    if (status.ok()) return file.string();
+    if (nearest.ok()) nearest = std::move(status);
+  }
+  if (!nearest.ok()) return nearest.error();
+  return Error{DTRUN_NOT_FOUND,
+               fmt::format("cannot find the program '{}' in PATH ({}); write ./{} for a file of "
+                           "the working directory",
+                           program, path.empty() ? "which is empty" : path, program)};
+}
+
+}  // namespace dtrun::plan

@@ -1,0 +1,108 @@
+#include "core/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace dtrun::plan {
+namespace {
+
+std::string ReplaceTokens(std::string text, const std::map<std::string, std::string>& tokens) {
+  for (const auto& [token, value] : tokens) {
+    for (std::size_t at = text.find(token); at != std::string::npos;
+         at = text.find(token, at + value.size())) {
+      text.replace(at, token.size(), value);
+    }
+  }
+  return text;
+}
+
+// As a shell would have to read it; the word itself where nothing needs quoting.
+std::string Quote(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$`|&;<>()*?[]#~!{}") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (char c : word) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+}  // namespace
+
+int Plan::world_size() const {
+  int size = 0;
+  for (const Host& host : hosts) size += host.local_size;
+  return size;
+}
+
+Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
+  Plan out = plan;
+  for (Process& process : out.processes) {
+    for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), tokens);
+    for (auto& [name, value] : process.env) value = ReplaceTokens(std::move(value), tokens);
+    process.cwd = ReplaceTokens(std::move(process.cwd), tokens);
+  }
+  return out;
+}
+
+std::string ToText(const Plan& plan) {
+  std::string out =
+      fmt::format("job {}: {} ranks on {} host{}, launcher {}, backend {}\n", plan.job, plan.world_size(),
+                  plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
+  auto append = std::back_inserter(out);
+  for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
+  for (const std::string& note : plan.notes) fmt::format_to(append, "  note: {}\n", note);
+  fmt::format_to(append, "  logs: {}\n", plan.log_dir);
+  for (const Process& process : plan.processes) {
+    const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
+    fmt::format_to(append, "\nrank {} on {} (local rank {})\n  argv   ", process.rank, host.name,
+                   process.local_rank);
+    for (std::size_t i = 0; i < process.argv.size(); ++i) {
+      fmt::format_to(append, "{}{}", i == 0 ? "" : " ", Quote(process.argv[i]));
+    }
+    fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
+                   process.binding.empty() ? "none" : process.binding);
+    for (const auto& [name, value] : process.env) fmt::format_to(append, "  env    {}={}\n", name, value);
+  }
+  out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
+  return out;
+}
+
+std::string ToJson(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json out;
+  out["job"] = plan.job;
+  out["world_size"] = plan.world_size();
+  out["launcher"] = plan.launcher;
+  out["backend"] = {{"name", plan.backend}, {"facts", Json::object()}};
+  for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
+  out["notes"] = plan.notes;
+  out["logs"] = plan.log_dir;
+  out["grace_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(plan.grace).count();
+  out["hosts"] = Json::array();
+  for (const Host& host : plan.hosts) {
+    out["hosts"].push_back(
+        {{"name", host.name}, {"first_rank", host.first_rank}, {"local_size", host.local_size}});
+  }
+  out["processes"] = Json::array();
+  for (const Process& process : plan.processes) {
+    out["processes"].push_back({{"rank", process.rank},
+                                {"local_rank", process.local_rank},
+                                {"rank_count", process.rank_count},
+                                {"host", plan.hosts[static_cast<std::size_t>(process.host)].name},
+                                {"argv", process.argv},
+                                {"cwd", process.cwd},
+                                {"binding", process.binding.empty() ? "none" : process.binding},
+                                {"env", process.env}});
+  }
+  // Arguments need not be UTF-8; JSON must be.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace dtrun::plan

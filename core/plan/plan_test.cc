@@ -1,0 +1,58 @@
+#include "core/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+Plan TwoRanks() {
+  Plan plan;
+  plan.job = "demo";
+  plan.hosts = {Host{"here", 0, 2}};
+  plan.launcher = "per-process";
+  plan.backend = "gloo";
+  for (int rank = 0; rank < 2; ++rank) {
+    Process process;
+    process.rank = process.local_rank = rank;
+    process.argv = {"/bin/echo", "it's", std::string("port=") + kTokenPort};
+    process.env = {{"RANK", std::to_string(rank)}, {"MASTER_PORT", kTokenPort}};
+    process.cwd = "/tmp";
+    plan.processes.push_back(process);
+  }
+  return plan;
+}
+
+TEST(Plan, WorldSizeCountsTheRanksOfAllHosts) { EXPECT_EQ(TwoRanks().world_size(), 2); }
+
+TEST(Plan, ResolveReplacesTokensAndNothingElse) {
+  const Plan resolved = Resolve(TwoRanks(), {{kTokenPort, "4711"}});
+  EXPECT_EQ(resolved.processes[1].argv[2], "port=4711");
+  EXPECT_EQ(resolved.processes[1].env.at("MASTER_PORT"), "4711");
+  EXPECT_EQ(resolved.processes[1].env.at("RANK"), "1");
+  EXPECT_EQ(resolved.processes[1].argv[1], "it's");
+}
+
+TEST(Plan, TextQuotesArgumentsForTheShell) {
+  EXPECT_THAT(ToText(TwoRanks()), HasSubstr("argv   /bin/echo 'it'\\''s' port=⟦master_port⟧\n"));
+}
+
+TEST(Plan, JsonHoldsWhatIsStarted) {
+  const auto json = nlohmann::json::parse(ToJson(TwoRanks()));
+  EXPECT_EQ(json["world_size"], 2);
+  EXPECT_EQ(json["processes"][1]["env"]["RANK"], "1");
+  EXPECT_EQ(json["processes"][1]["argv"][0], "/bin/echo");
+}
+
+TEST(Plan, JsonSurvivesArgumentsThatAreNotUtf8) {
+  Plan plan = TwoRanks();
+  plan.processes[0].argv[1] = "\xff";
+  EXPECT_NO_THROW((void)nlohmann::json::parse(ToJson(plan)));
+}
+
+}  // namespace
+}  // namespace dtrun::plan

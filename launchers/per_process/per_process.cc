@@ -1,0 +1,54 @@
+// per-process: every rank is a process of its own, with the env:// variables.
+#include <algorithm>
+#include <string>
+
+#include "dtrun/plugin.hpp"
+
+namespace {
+
+class PerProcess final : public dtrun::sdk::Launcher {
+ public:
+  PerProcess(const dtrun::sdk::Host&, const dtrun::sdk::Options&) {}
+
+  void Plan(const dtrun::sdk::Job& job, const dtrun::sdk::PlanSink& sink) override {
+    for (std::uint64_t index = 0; index < job.host_count(); ++index) {
+      const dtrun_job_host host = job.host(index);
+      const int threads = std::max(1, host.cores / host.local_size);
+      const bool own_threads = job.Inherited("OMP_NUM_THREADS").has_value();
+      if (!own_threads && index == 0) {
+        sink.Note("OMP_NUM_THREADS=" + std::to_string(threads) + " for each rank (" +
+                  std::to_string(host.cores) + " cores / " + std::to_string(host.local_size) +
+                  " ranks); set it in job.env to choose another");
+      }
+      for (int local = 0; local < host.local_size; ++local) {
+        dtrun::sdk::Process process;
+        process.host_index = static_cast<int>(index);
+        process.rank = host.first_rank + local;
+        process.local_rank = local;
+        process.env = {
+            {"RANK", std::to_string(process.rank)}, {"WORLD_SIZE", std::to_string(job.world_size())},
+            {"LOCAL_RANK", std::to_string(local)},  {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
+            {"NODE_RANK", std::to_string(index)},   {"MASTER_ADDR", job.master_addr()},
+            {"MASTER_PORT", job.master_port()},
+        };
+        if (!own_threads) process.env.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+        sink.Add(process);
+      }
+    }
+  }
+};
+
+constexpr dtrun::sdk::PluginInfo kInfo = {
+    .name = "per_process",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "every rank is a process of its own, with the env:// variables",
+};
+constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<PerProcess>(kInfo);
+
+}  // namespace
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(kPlugin, host, out, err);
+}

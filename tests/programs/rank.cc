@@ -1,0 +1,73 @@
+// A rank for the behaviour tests: joins, runs allreduces, and dies where it is told to.
+//
+//   rank                      allreduce a few numbers and print the sum
+//   rank loop                 allreduce until the job is ended; prints "looping" once
+//   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
+//                             HOW: a signal number, or exit=CODE
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dtrun/dtrun.hpp"
+
+namespace {
+
+struct Death {
+  std::string place;
+  int rank = -1;
+  std::string how;
+
+  void MaybeHere(const char* here, int rank_here) const {
+    if (place != here || rank != rank_here) return;
+    std::printf("dying %s\n", here);
+    std::fflush(stdout);
+    if (how.rfind("exit=", 0) == 0) _exit(std::atoi(how.c_str() + 5));
+    std::raise(std::atoi(how.c_str()));
+  }
+};
+
+int Main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "sum";
+  Death death;
+  if (mode == "die" && argc == 5) death = {argv[2], std::atoi(argv[3]), argv[4]};
+  const char* rank_text = std::getenv("DTRUN_RANK");
+  const int rank = rank_text == nullptr ? 0 : std::atoi(rank_text);
+
+  death.MaybeHere("before-init", rank);
+  {
+    dtrun::Session session;
+    const dtrun::Communicator world = session.world();
+    std::vector<float> data(1024, static_cast<float>(world.rank() + 1));
+    world.allreduce(data.data(), data.size());
+    std::printf("rank %d of %d over %s: sum %g\n", world.rank(), world.size(), world.backend().c_str(),
+                static_cast<double>(data[0]));
+    std::fflush(stdout);
+    for (long step = 0; mode == "loop" || death.place == "in-allreduce"; ++step) {
+      if (step == 20) death.MaybeHere("in-allreduce", rank);
+      world.allreduce(data.data(), data.size(), dtrun::Reduce::max);
+      if (step == 0) {
+        std::printf("looping\n");
+        std::fflush(stdout);
+      }
+    }
+    world.barrier();
+  }
+  death.MaybeHere("at-exit", rank);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Main(argc, argv);
+  } catch (const dtrun::Failure& failure) {
+    std::fprintf(stderr, "rank failed: %s\n", failure.what());
+    return 3;
+  }
+}

@@ -1,0 +1,178 @@
+"""Runs dtrun as a user would, and checks that nothing of a job survives.
+
+Every process of a job inherits a marker variable from the test, so survivors can be
+found by reading /proc/*/environ, whatever they did to their process group or session.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+from pathlib import Path
+
+BUILD = Path(os.environ["DTRUN_BUILD"])  # build folder, set by ctest
+SOURCE = Path(os.environ["DTRUN_SOURCE"])
+DTRUN = BUILD / "bin" / "dtrun"
+RANK = BUILD / "tests" / "rank"  # tests/programs/rank.cc
+PATIENCE_S = 120  # for conditions that hold in milliseconds on an idle machine
+
+
+def until(condition, what, patience_s=PATIENCE_S):
+    """Waits until condition() is true; fails with `what` when it never is."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience_s} s in vain for {what}")
+        time.sleep(0.01)
+
+
+def processes_with(text):
+    """Pids of live processes whose environment holds `text`, but for this one."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            if text.encode() in Path(f"/proc/{entry}/environ").read_bytes():
+                found.append(int(entry))
+        except OSError:
+            continue  # gone, or another user's
+    return found
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Job:
+    """A dtrun process under way."""
+
+    def __init__(self, process, folder):
+        self.process, self.folder = process, folder
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def run_dir(self):
+        """The newest run directory, once there is one."""
+        found = sorted(self.folder.glob("runs/*/2*"), key=os.path.getmtime)
+        return found[-1] if found else None
+
+    def log(self, rank, stream="out"):
+        run_dir = self.run_dir()
+        file = run_dir / f"rank-{rank}.{stream}" if run_dir else None
+        return file.read_text(errors="replace") if file and file.exists() else ""
+
+    def wait_for_line(self, rank, text):
+        until(lambda: text in self.log(rank), f"'{text}' in the output of rank {rank}")
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def finish(self):
+        try:
+            out, err = self.process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, err = self.process.communicate()
+            raise AssertionError(f"dtrun did not end\n--- stdout\n{out}\n--- stderr\n{err}")
+        return Result(self.process.returncode, out, err)
+
+
+class JobTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="dtrun-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.mark = f"DTRUN_TEST_MARK={uuid.uuid4().hex}"
+
+    def tearDown(self):
+        survivors = until_gone(self.mark)
+        for pid in survivors:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(survivors, [], "processes survived the job")
+
+    def environment(self, **more):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("DTRUN_", "OMP_"))}
+        name, value = self.mark.split("=")
+        environment.update({name: value, "TMPDIR": str(self.folder)})
+        environment.update(more)
+        return environment
+
+    def write(self, text, name="job.toml"):
+        file = self.folder / name
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return file
+
+    def start(self, *arguments, stdin=subprocess.DEVNULL, env=None, **more):
+        process = subprocess.Popen(
+            [str(DTRUN), *map(str, arguments)],
+            cwd=self.folder,
+            env=env or self.environment(),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            **more,
+        )
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return Job(process, self.folder)
+
+    def dtrun(self, *arguments, **more):
+        """Runs dtrun to its end."""
+        return self.start(*arguments, **more).finish()
+
+    def ranks(self, count, *command, sets=(), **more):
+        """Runs `command` on `count` ranks without a config file."""
+        overrides = [f"job.processes_per_host={count}", *sets]
+        arguments = [word for item in overrides for word in ("--set", item)]
+        return self.dtrun(*arguments, "--", *command, **more)
+
+    def start_ranks(self, count, *command, sets=(), **more):
+        overrides = [f"job.processes_per_host={count}", *sets]
+        arguments = [word for item in overrides for word in ("--set", item)]
+        return self.start(*arguments, "--", *command, **more)
+
+    def assert_ok(self, result):
+        self.assertEqual(result.code, 0, str(result))
+
+    def assert_user_error(self, result, *texts):
+        """Exit code 2, every text on stderr, and no traceback or crash."""
+        self.assertEqual(result.code, 2, str(result))
+        for text in texts:
+            self.assertIn(text, result.err, str(result))
+
+
+def until_gone(mark, patience_s=10):
+    """Processes with the mark that are still there after the patience."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        found = processes_with(mark)
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.01)
+
+
+def main():
+    unittest.main(verbosity=1)
+
+
+def skip(reason):
+    """Ends this test file as skipped: ctest shows the reason."""
+    print(f"skipped, because {reason}")
+    sys.exit(77)

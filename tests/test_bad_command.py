@@ -1,0 +1,81 @@
+"""Commands, counts, ports and disks that cannot be had."""
+
+import os
+import socket
+import subprocess
+
+from support.job import JobTest, main
+
+
+class BadCommand(JobTest):
+    def test_does_not_exist(self):
+        self.assert_user_error(self.ranks(2, "no-such-program"), "no-such-program", "PATH")
+
+    def test_path_does_not_exist(self):
+        self.assert_user_error(self.ranks(2, "./absent"), "/absent", "no such file")
+
+    def test_not_executable(self):
+        self.write("echo hi\n", "train.sh")
+        self.assert_user_error(self.ranks(2, "./train.sh"), "train.sh", "chmod +x")
+
+    def test_no_interpreter_line(self):
+        self.write("echo hi\n", "train.sh").chmod(0o755)
+        result = self.ranks(2, "./train.sh")
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("train.sh", result.err)
+        self.assertIn("#!", result.err)
+
+    def test_working_directory_missing(self):
+        self.assert_user_error(self.ranks(1, "true", sets=["job.cwd=/no/such/folder"]), "/no/such/folder")
+
+    def test_nothing_to_run(self):
+        self.assert_user_error(self.dtrun(), "--config")
+
+    def test_too_many_processes(self):
+        self.assert_user_error(self.ranks(1000000, "true"), "processes_per_host", "4096")
+
+    def test_more_processes_than_the_system_allows(self):
+        if os.geteuid() == 0:
+            self.skipTest("root has no limit on processes")
+        limited = lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NPROC, (1, 1))
+        result = self.ranks(4, "sleep", "1000", preexec_fn=limited)
+        self.assertNotEqual(result.code, 0)
+
+
+class Port(JobTest):
+    def test_in_use_names_the_port_and_its_owner(self):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            result = self.ranks(1, "true", sets=[f"job.master_port={port}"])
+            self.assert_user_error(result, str(port), f"{os.getpid()}")
+
+    def test_rank_0_can_listen_on_the_port_that_is_held(self):
+        listen = "import os,socket; s=socket.create_server((os.environ['MASTER_ADDR'],int(os.environ['MASTER_PORT']))); print('listening')"
+        self.assertIn("listening", self.ranks(1, "python3", "-c", listen).out)
+
+
+class Logs(JobTest):
+    def test_folder_that_cannot_be_made(self):
+        self.write("", "file")
+        self.assert_user_error(self.ranks(1, "true", sets=["logs.dir=file/logs"]), "file/logs")
+
+    def test_a_full_disk_is_said_once_and_the_job_goes_on(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
+            self.skipTest("this machine mounts nothing")
+        try:
+            result = self.ranks(1, "seq", "1", "200000", sets=[f"logs.dir={disk}/logs"])
+        finally:
+            subprocess.run(["umount", disk], check=True)
+        self.assert_ok(result)
+        self.assertEqual(result.err.count("no space left on device"), 1, result.err[-2000:])
+        self.assertEqual(result.out, "".join(f"{i}\n" for i in range(1, 200001)))
+
+
+if __name__ == "__main__":
+    main()

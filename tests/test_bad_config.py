@@ -1,0 +1,98 @@
+"""Every kind of wrong config: exit code 2, one clear message each, all of them at once."""
+
+import os
+
+from support.job import JobTest, main
+
+GOOD = '[job]\ncommand = ["true"]\n'
+
+
+class BadFile(JobTest):
+    def check(self, config, *texts):
+        for verb in (["--config"], ["config", "check"], ["plan", "--config"]):
+            self.assert_user_error(self.dtrun(*verb, config), *texts)
+
+    def test_missing(self):
+        self.check(self.folder / "absent.toml", "absent.toml", "no such file")
+
+    def test_a_folder(self):
+        self.check(self.folder, str(self.folder), "folder")
+
+    def test_unreadable(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may read everything")
+        file = self.write(GOOD)
+        file.chmod(0)
+        self.check(file, "permission denied")
+
+    def test_empty(self):
+        self.check(self.write(""), "job.toml", "job.command")
+
+    def test_huge(self):
+        self.check(self.write("# " + "x" * (2 << 20)), "job.toml", "1MiB")
+
+    def test_not_utf8(self):
+        self.check(self.write(b'[job]\nname = "\xff"\n'), "job.toml:2", "UTF-8")
+
+    def test_syntax(self):
+        self.check(self.write("[job]\ncommand = [\n"), "job.toml:")
+
+
+class BadValue(JobTest):
+    def check(self, text, *texts):
+        self.assert_user_error(self.dtrun("--config", self.write(text)), *texts)
+
+    def test_unknown_key_has_a_position_and_the_nearest(self):
+        self.check(GOOD + '[backend]\nnam = "gloo"\n', "job.toml:4:1", "backend.nam", "'name'", "dtrun config explain")
+
+    def test_unknown_table(self):
+        self.check(GOOD + "[backedn]\nx = 1\n", "job.toml:3", "backedn", "backend")
+
+    def test_unknown_plugin_option(self):
+        self.check(GOOD + '[backend.options]\ninterfase = "lo"\n', "job.toml:4:1", "interfase", "interface")
+
+    def test_wrong_type(self):
+        self.check('[job]\ncommand = "true"\n', "job.toml:2", "job.command", "list of strings")
+
+    def test_out_of_range(self):
+        self.check(GOOD + "processes_per_host = 5000\n", "job.toml:3", "4096", "5000")
+
+    def test_zero_processes(self):
+        self.check(GOOD + "processes_per_host = 0\n", "job.toml:3", "processes_per_host")
+
+    def test_not_a_duration(self):
+        self.check(GOOD + '[backend]\ntimeout = "60"\n', "job.toml:4", "backend.timeout", "60s")
+
+    def test_all_problems_are_reported_in_one_run(self):
+        self.check('[job]\nprocesses_per_host = 0\nnaem = "x"\ncommand = 3\n', ":2:", ":3:", ":4:")
+
+    def test_unknown_placeholder(self):
+        self.check('[job]\ncommand = ["echo", "${RNAK}"]\n', "job.toml:2", "${RNAK}", "${RANK}", "$${RNAK}")
+
+    def test_a_contract_variable_in_job_env(self):
+        self.check(GOOD + 'env = { RANK = "7" }\n', "job.toml:3", "'RANK'", "per-process")
+
+    def test_a_bad_override_names_the_flag(self):
+        self.assert_user_error(self.dtrun("--set", "job.naem=x", "--", "true"), "--set job.naem=x", "name")
+
+    def test_a_bad_variable_is_named(self):
+        environment = self.environment(DTRUN_CONFIG_BACKEND_NAEM="gloo")
+        self.assert_user_error(self.dtrun("--", "true", env=environment), "DTRUN_CONFIG_BACKEND_NAEM")
+
+
+class Precedence(JobTest):
+    def test_file_then_environment_then_command_line(self):
+        file = self.write(GOOD + 'name = "from-file"\n')
+        explain = ["config", "explain", "job.name", "--config", file]
+        self.assertIn("job.toml:3", self.dtrun(*explain).out)
+        environment = self.environment(DTRUN_CONFIG_JOB_NAME="from-env")
+        result = self.dtrun(*explain, env=environment)
+        self.assertIn("from-env", result.out)
+        self.assertIn("DTRUN_CONFIG_JOB_NAME", result.out)
+        result = self.dtrun(*explain, "--set", "job.name=from-set", env=environment)
+        self.assertIn("from-set", result.out)
+        self.assertIn("--set", result.out)
+
+
+if __name__ == "__main__":
+    main()

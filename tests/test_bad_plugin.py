@@ -1,0 +1,95 @@
+"""Plugins that cannot be had or must not be loaded: one clear answer each."""
+
+import os
+import shutil
+
+from support.job import BUILD, JobTest, main
+
+PLUGINS = BUILD / "lib" / "dtrun" / "plugins"
+WRONG = BUILD / "lib" / "dtrun" / "test_plugins"  # built by core/plugin
+
+
+class BadPlugin(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.plugins = self.folder / "plugins"
+        self.plugins.mkdir(mode=0o755)
+
+    def place(self, source, name):
+        target = self.plugins / f"libdtrun_backend_{name}.so"
+        shutil.copy(source, target)
+        target.chmod(0o755)
+        return target
+
+    def check(self, name, *texts):
+        result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--", "true")
+        self.assert_user_error(result, *texts)
+
+    def test_a_name_that_exists_nowhere_lists_what_exists_and_where_it_looked(self):
+        self.check("golo", "'golo'", "did you mean 'gloo'", str(self.plugins), str(PLUGINS))
+
+    def test_a_name_that_is_a_path_is_refused(self):
+        self.check("../evil", "'../evil'")
+
+    def test_truncated(self):
+        file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")
+        file.write_bytes(file.read_bytes()[:1000])
+        self.check("cut", str(file), "truncated")
+
+    def test_not_a_shared_object(self):
+        file = self.plugins / "libdtrun_backend_text.so"
+        file.write_text("hello\n")
+        self.check("text", str(file), "shared object")
+
+    def test_of_another_name(self):
+        self.place(PLUGINS / "libdtrun_backend_gloo.so", "renamed")
+        self.check("renamed", "'gloo'", "renamed")
+
+    def test_of_the_wrong_kind(self):
+        self.place(PLUGINS / "libdtrun_launcher_per_process.so", "per_process")
+        self.check("per_process", "launcher", "backend")
+
+    def test_of_another_abi(self):
+        self.place(WRONG / "libdtrun_backend_wrong_minor.so", "wrong_minor")
+        self.check("wrong_minor", "wrong_minor", "0.1", "ABI")
+
+    def test_that_crashes_is_one_answer_here_and_one_row_in_the_list(self):
+        self.place(WRONG / "libdtrun_backend_crash.so", "crash")
+        self.check("crash", "SIGSEGV")
+        listed = self.dtrun("plugins", "list", "--plugin-dir", self.plugins)
+        self.assert_ok(listed)
+        self.assertIn("SIGSEGV", listed.out)
+        self.assertRegex(listed.out, r"backend\s+gloo\s+\d")
+
+    def test_world_writable(self):
+        file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        file.chmod(0o777)
+        self.check("gloo", str(file), "chmod")
+
+    def test_in_a_world_writable_folder(self):
+        self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        self.plugins.chmod(0o777)
+        self.check("gloo", str(self.plugins), "chmod")
+
+    def test_a_first_match_that_fails_is_the_final_answer(self):
+        (self.plugins / "libdtrun_backend_gloo.so").write_text("broken\n")
+        self.check("gloo", str(self.plugins / "libdtrun_backend_gloo.so"))
+
+    def test_the_working_directory_is_never_searched(self):
+        shutil.copy(PLUGINS / "libdtrun_backend_gloo.so", self.folder / "libdtrun_backend_mine.so")
+        self.check("mine", "'mine'")
+
+    def test_no_launcher_of_that_name(self):
+        result = self.dtrun("--set", "launcher.name=per-proces", "--", "true")
+        self.assert_user_error(result, "'per-proces'", "per-process")
+
+    def test_owned_by_somebody_else(self):
+        if os.geteuid() != 0:
+            self.skipTest("giving files away needs root")
+        file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "gloo")
+        os.chown(file, 12345, 12345)
+        self.check("gloo", str(file), "12345")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""A backend built outside the tree, from the installed SDK, under a name of its own.
+
+The same program and config then run over it by changing nothing but backend.name.
+"""
+
+import re
+import shutil
+import subprocess
+
+from support.job import BUILD, RANK, SOURCE, JobTest, main, skip
+
+
+class OutsidePlugin(JobTest):
+    def run_tool(self, *command):
+        done = subprocess.run([str(word) for word in command], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_a_copy_of_gloo_under_another_name_carries_the_same_job(self):
+        prefix = self.folder / "prefix"
+        self.run_tool("cmake", "--install", BUILD, "--prefix", prefix)
+        outside = self.folder / "outside"
+        shutil.copytree(SOURCE / "plugins" / "gloo", outside)
+        self.assertFalse(any("core/" in file.read_text() for file in outside.glob("*.[ch]*")), "uses our sources")
+        build = self.folder / "outside-build"
+        self.run_tool("cmake", "-G", "Ninja", "-S", outside, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+                      "-DCMAKE_BUILD_TYPE=Release", "-DDTRUN_GLOO_PLUGIN_NAME=elsewhere",
+                      *sanitizer_flags())
+        self.run_tool("cmake", "--build", build)
+        made = next(build.rglob("libdtrun_backend_elsewhere.so"))
+
+        config = self.write(f'[job]\nprocesses_per_host = 2\ncommand = ["{RANK}"]\n[backend]\nname = "gloo"\n')
+        dtrun = ["--plugin-dir", made.parent, "--config", config]
+        self.assertIn("over gloo", self.dtrun(*dtrun).out)
+        config.write_text(config.read_text().replace('"gloo"', '"elsewhere"'))
+        result = self.dtrun(*dtrun)
+        self.assert_ok(result)
+        self.assertIn("rank 1 of 2 over elsewhere: sum 3", result.out)
+
+
+def sanitizer_flags():
+    """A plugin inside a sanitized process must be built with the same sanitizer."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    found = re.search(r"^DTRUN_SANITIZE:STRING=(.+)$", cache, re.M)
+    if not found:
+        return []
+    return [f"-DCMAKE_CXX_FLAGS=-fsanitize={found[1]}", f"-DCMAKE_MODULE_LINKER_FLAGS=-fsanitize={found[1]}",
+            f"-DDTRUN_SANITIZE={found[1]}"]
+
+
+if __name__ == "__main__":
+    if not (BUILD / "lib/dtrun/plugins/libdtrun_backend_gloo.so").exists():
+        skip("the gloo plugin was not built: libgloo-dev was not found when this build was configured")
+    main()

@@ -1,0 +1,152 @@
+"""What a successful run looks like, and that the plan is what is started."""
+
+import json
+import os
+import subprocess
+
+from support.job import JobTest, main
+
+SHOW = ["python3", "-c", "import json,os,sys; print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]))"]
+
+
+class Run(JobTest):
+    def shown(self, result, rank):
+        prefix = f"[{rank}] "
+        lines = [line for line in result.out.splitlines() if line.startswith(prefix)]
+        return json.loads(lines[0][len(prefix):])
+
+    def test_every_rank_sees_its_place(self):
+        result = self.ranks(3, *SHOW)
+        self.assert_ok(result)
+        ports = set()
+        for rank in range(3):
+            _, env, _ = self.shown(result, rank)
+            self.assertEqual(env["RANK"], str(rank))
+            self.assertEqual(env["LOCAL_RANK"], str(rank))
+            self.assertEqual(env["WORLD_SIZE"], "3")
+            self.assertEqual(env["LOCAL_WORLD_SIZE"], "3")
+            self.assertEqual(env["NODE_RANK"], "0")
+            self.assertEqual(env["MASTER_ADDR"], "127.0.0.1")
+            ports.add(env["MASTER_PORT"])
+        self.assertEqual(len(ports), 1)
+
+    def test_placeholders_expand_per_rank_and_can_be_escaped(self):
+        config = self.write(
+            '[job]\nprocesses_per_host = 2\nenv = { OUT = "part-${RANK}" }\n'
+            f"command = {json.dumps(SHOW + ['--r=${RANK}/${WORLD_SIZE}', '$${HOME}'])}\n"
+        )
+        result = self.dtrun("--config", config)
+        self.assert_ok(result)
+        argv, env, _ = self.shown(result, 1)
+        self.assertEqual(argv, ["--r=1/2", "${HOME}"])
+        self.assertEqual(env["OUT"], "part-1")
+
+    def test_the_header_names_what_was_chosen(self):
+        result = self.ranks(2, "true")
+        self.assert_ok(result)
+        for text in ("2 ranks on 1 host", "launcher per-process", "gloo", "Gloo", "interface", "logs"):
+            self.assertIn(text, result.err)
+        self.assertIn("succeeded", result.err.splitlines()[-1])
+
+    def test_threads_default_to_cores_per_rank_and_say_so(self):
+        result = self.ranks(2, *SHOW)
+        cores = len(os.sched_getaffinity(0))
+        self.assertEqual(self.shown(result, 0)[1]["OMP_NUM_THREADS"], str(max(1, cores // 2)))
+        self.assertEqual(result.err.count("OMP_NUM_THREADS"), 1, result.err)
+        own = self.ranks(2, *SHOW, env=self.environment(OMP_NUM_THREADS="7"))
+        self.assertEqual(self.shown(own, 0)[1]["OMP_NUM_THREADS"], "7")
+        self.assertNotIn("OMP_NUM_THREADS", own.err)
+
+    def test_what_runs_is_the_plan_to_the_byte(self):
+        config = self.write(
+            '[job]\nprocesses_per_host = 2\nenv = { A = "${RANK}" }\n' f"command = {json.dumps(SHOW + ['${RANK}', 'ü'])}\n"
+        )
+        planned = self.dtrun("plan", "--json", "--config", config)
+        self.assert_ok(planned)
+        job = self.start("--config", config)
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertEqual((job.run_dir() / "plan.json").read_text(), planned.out)
+
+        tokens = json.loads((job.run_dir() / "runtime.json").read_text())
+        plan = json.loads(planned.out)
+        for process in plan["processes"]:
+            argv, env, cwd = self.shown(result, process["rank"])
+            expected = dict(self.environment())
+            for name, value in process["env"].items():
+                for token, text in tokens.items():
+                    value = value.replace(token, text)
+                expected[name] = value
+            key = env.pop("DTRUN_JOB_KEY")  # never written anywhere
+            self.assertRegex(key, "^[0-9a-f]{64}$")
+            self.assertEqual(expected.pop("DTRUN_JOB_KEY"), "⟦job_key⟧")
+            for noise in ("LC_CTYPE",):  # python may add it to its own environment
+                env.pop(noise, None), expected.pop(noise, None)
+            self.assertEqual(env, expected)
+            self.assertEqual(argv, process["argv"][3:])
+            self.assertEqual(cwd, process["cwd"])
+
+    def test_the_job_key_is_in_no_record(self):
+        job = self.start("--", "sh", "-c", "echo $DTRUN_JOB_KEY >&2")
+        self.assert_ok(job.finish())
+        key = job.log(0, "err").strip()
+        self.assertRegex(key, "^[0-9a-f]{64}$")
+        for file in job.run_dir().iterdir():
+            if file.name != "rank-0.err":
+                self.assertNotIn(key, file.read_text(), file.name)
+
+    def test_stdin_goes_to_rank_0_only(self):
+        job = self.start_ranks(2, "sh", "-c", 'echo "rank $RANK read: $(cat)"', stdin=subprocess.PIPE)
+        out, err = job.process.communicate("hello\n", timeout=60)
+        self.assertIn("[0] rank 0 read: hello\n", out)
+        self.assertIn("[1] rank 1 read: \n", out)
+
+    def test_output_is_prefixed_on_its_stream_and_raw_in_the_logs(self):
+        job = self.start_ranks(2, "sh", "-c", 'printf "a\\nb"; printf "to err\\n" >&2')
+        result = job.finish()
+        self.assertIn("[0] a\n", result.out)
+        self.assertIn("[1] b\n", result.out)
+        self.assertIn("[1] to err\n", result.err)
+        self.assertEqual(job.log(1), "a\nb")
+        self.assertEqual(job.log(1, "err"), "to err\n")
+
+    def test_a_single_rank_needs_no_prefix(self):
+        self.assertEqual(self.ranks(1, "echo", "hello").out, "hello\n")
+
+    def test_any_program_runs(self):
+        script = self.write("#!/bin/sh\necho script $1 $RANK\n", "train.sh")
+        script.chmod(0o755)
+        self.assertIn("script x 0", self.ranks(1, "./train.sh", "x").out)
+
+    def test_a_reader_that_is_gone_does_not_end_the_job(self):
+        done = self.folder / "done"
+        job = self.start_ranks(1, "sh", "-c", f"read go; seq 1 20000; echo x > {done}", stdin=subprocess.PIPE)
+        job.process.stdout.close()
+        job.process.stdin.write("go\n")
+        job.process.stdin.close()
+        err = job.process.stderr.read()
+        self.assertEqual(job.process.wait(), 0, err)
+        self.assertTrue(done.exists())
+        self.assertEqual(job.log(0), "".join(f"{i}\n" for i in range(1, 20001)))
+        job.process.stderr.close()
+
+    def test_output_is_complete_and_in_order(self):
+        result = self.ranks(1, "seq", "1", "200000")
+        self.assertEqual(result.out, "".join(f"{i}\n" for i in range(1, 200001)))
+
+    def test_a_detached_child_is_ended_with_the_job_and_named(self):
+        result = self.ranks(1, "sh", "-c", "setsid sleep 1000 & exit 0", sets=["job.grace=1s"])
+        self.assert_ok(result)
+        self.assertIn("sleep", result.err)
+
+    def test_jobs_in_parallel_share_no_port_and_no_folder(self):
+        jobs = [self.start_ranks(1, "sh", "-c", "echo $MASTER_PORT; read x", stdin=subprocess.PIPE) for _ in range(12)]
+        ports = [job.process.stdout.readline().strip() for job in jobs]
+        self.assertEqual(len(set(ports)), 12, ports)
+        for job in jobs:
+            self.assert_ok(job.finish())
+        self.assertEqual(len(list(self.folder.glob("runs/*/2*"))), 12)
+
+
+if __name__ == "__main__":
+    main()

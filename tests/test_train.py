@@ -1,0 +1,74 @@
+"""The main job: real data, one and two ranks, the same accuracy."""
+
+import re
+from pathlib import Path
+
+from support.job import BUILD, SOURCE, JobTest, main, skip
+
+TRAIN = BUILD / "bin" / "dtrun-train"
+DATA = Path("/usr/share/datasets/fashion-mnist")
+
+
+def accuracy(text):
+    return float(re.findall(r"test accuracy (0\.\d+)", text)[-1])
+
+
+class Train(JobTest):
+    def train(self, ranks, *arguments):
+        return self.ranks(ranks, TRAIN, *arguments)
+
+    def test_two_ranks_reach_what_one_reaches(self):
+        results = {}
+        for ranks in (1, 2):
+            result = self.train(ranks, "--model", "mlp", "--epochs", "5", "--batch", "128")
+            self.assert_ok(result)
+            self.assertEqual(len(re.findall(r"epoch \d/5 .*loss .*test accuracy .* samples/s", result.out)), 5, result.out)
+            results[ranks] = accuracy(result.out)
+            self.assertGreaterEqual(results[ranks], 0.865)
+        self.assertLessEqual(abs(results[1] - results[2]), 0.01, results)
+
+    def test_the_quickstart_config_is_this_job(self):
+        result = self.dtrun("plan", "--config", SOURCE / "configs/quickstart.toml", "--",
+                            TRAIN, "--model", "mlp", "--epochs", "5", "--batch", "128")
+        self.assert_ok(result)
+        self.assertIn("2 ranks", result.out)
+
+    def test_a_cnn_trains_and_a_checkpoint_resumes(self):
+        file = self.folder / "model.pt"
+        common = ["--model", "cnn", "--batch", "256", "--limit", "2048"]
+        self.assert_ok(self.train(2, *common, "--epochs", "1", "--checkpoint", file))
+        self.assertTrue(file.exists())
+        result = self.train(2, *common, "--epochs", "2", "--resume", file)
+        self.assert_ok(result)
+        self.assertIn("epoch 2/2", result.out)
+        self.assertNotIn("epoch 1/2", result.out)
+
+    def test_a_batch_that_does_not_divide_is_refused(self):
+        result = self.train(2, "--batch", "33")
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("33", result.err)
+
+    def test_missing_data_says_how_to_get_it(self):
+        result = self.train(2, "--data", self.folder / "nowhere")
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("nowhere", result.err)
+        self.assertIn("dataset-fashion-mnist", result.err)
+
+    def test_truncated_data_is_named(self):
+        copy = self.folder / "data"
+        copy.mkdir()
+        for file in DATA.iterdir():
+            (copy / file.name).write_bytes(file.read_bytes())
+        broken = copy / "train-images-idx3-ubyte.gz"
+        broken.write_bytes(broken.read_bytes()[:100000])
+        result = self.train(2, "--data", copy)
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("train-images-idx3-ubyte", result.err)
+
+
+if __name__ == "__main__":
+    if not TRAIN.exists():
+        skip("dtrun-train was not built: libtorch was not found when this build was configured")
+    if not DATA.exists():
+        skip("the package dataset-fashion-mnist is not installed")
+    main()

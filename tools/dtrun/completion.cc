@@ -1,0 +1,58 @@
+// `dtrun completion bash`: load it with  source <(dtrun completion bash)
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tools/dtrun/verbs.h"
+
+namespace dtrun::cli {
+namespace {
+
+constexpr char kScript[] = R"SCRIPT(# bash completion for dtrun
+_dtrun() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} verb='' word
+  # Bash splits words at '='; nothing is offered behind one.
+  COMPREPLY=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in
+      --) return ;;
+      run|plan|config|plugins|completion) verb=$word ;;
+    esac
+  done
+  case $previous in
+    --config|-c) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
+    --plugin-dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
+    --set) mapfile -t COMPREPLY < <(compgen -S = -W "$(dtrun completion keys 2>/dev/null)" -- "$current")
+           compopt -o nospace; return ;;
+    --kind) mapfile -t COMPREPLY < <(compgen -W "backend launcher" -- "$current"); return ;;
+    explain) mapfile -t COMPREPLY < <(compgen -W "$(dtrun completion keys 2>/dev/null)" -- "$current"); return ;;
+    check) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
+    describe) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
+    config) mapfile -t COMPREPLY < <(compgen -W "check explain" -- "$current"); return ;;
+    plugins) mapfile -t COMPREPLY < <(compgen -W "list describe" -- "$current"); return ;;
+    completion) mapfile -t COMPREPLY < <(compgen -W "bash" -- "$current"); return ;;
+  esac
+  local words="--config --set --plugin-dir --help"
+  case $verb in
+    '') words="run plan config plugins completion --version $words" ;;
+    plan) words="--json $words" ;;
+    plugins) words="--json --kind --plugin-dir --help" ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -F _dtrun dtrun
+)SCRIPT";
+
+}  // namespace
+
+int BashCompletion() {
+  std::fputs(kScript, stdout);
+  return 0;
+}
+
+int CompleteKeys() {
+  for (const option::Spec& spec : config::CoreSchema()) fmt::print("{}\n", spec.key);
+  return 0;
+}
+
+}  // namespace dtrun::cli

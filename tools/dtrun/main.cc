@@ -1,0 +1,130 @@
+// dtrun: starts one training program as many processes. The command line.
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/plugin/plugin.h"
+#include "tools/dtrun/verbs.h"
+
+namespace {
+
+using dtrun::cli::ConfigArguments;
+
+constexpr char kEpilogue[] =
+    "Everything after -- replaces job.command of the config.\n"
+    "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal\n"
+    "for a signal); 2 when the command line or the config is wrong.\n"
+    "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME);\n"
+    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn or error.\n";
+
+void AddOverrides(CLI::App* app, ConfigArguments* arguments) {
+  app->add_option("--set", arguments->sets,
+                  "Set an option; comes after file and environment, may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app->add_option("--plugin-dir", arguments->plugin_dirs, "Folder to look for plugins first; may be repeated")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void AddConfig(CLI::App* app, ConfigArguments* arguments) {
+  app->add_option("-c,--config", arguments->file, "TOML file of the job")->type_name("FILE");
+  AddOverrides(app, arguments);
+}
+
+// Splits at the first "--": what follows is the job's command and none of our business.
+std::vector<std::string> TakeCommand(int* argc, char** argv) {
+  for (int i = 1; i < *argc; ++i) {
+    if (std::strcmp(argv[i], "--") != 0) continue;
+    std::vector<std::string> command(argv + i + 1, argv + *argc);
+    *argc = i;
+    return command;
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const int code = dtrun::plugin::ProbeMain(argc, argv); code >= 0) return code;
+
+  ConfigArguments arguments;
+  arguments.command = TakeCommand(&argc, argv);
+  bool json = false;
+  bool names_only = false;
+  std::string key, name, kind;
+
+  CLI::App app(
+      "Starts a training program as many processes and gives them a communicator.\n\n"
+      "  dtrun --config FILE [--set KEY=VALUE]... [-- COMMAND ARGS...]\n",
+      "dtrun");
+  app.footer(kEpilogue);
+  app.set_version_flag("--version", std::string("dtrun " DTRUN_VERSION));
+  app.require_subcommand(0, 1);
+  AddConfig(&app, &arguments);
+
+  CLI::App* run = app.add_subcommand("run", "Run a job (the same as no verb)");
+  AddConfig(run, &arguments);
+
+  CLI::App* plan =
+      app.add_subcommand("plan", "Print every process that a run would start, and start nothing");
+  AddConfig(plan, &arguments);
+  plan->add_flag("--json", json, "Machine-readable; equals plan.json of the run directory");
+
+  CLI::App* config = app.add_subcommand("config", "Check a config, or explain one option");
+  config->require_subcommand(1);
+  CLI::App* check = config->add_subcommand("check", "Report every problem of a config");
+  check->add_option("FILE", arguments.file, "TOML file of the job")->required();
+  AddOverrides(check, &arguments);
+  CLI::App* explain = config->add_subcommand("explain", "Value, origin and meaning of an option");
+  explain->add_option("KEY", key, "Such as backend.name")->required();
+  AddConfig(explain, &arguments);
+
+  CLI::App* plugins = app.add_subcommand("plugins", "List plugins, or describe one with its options");
+  plugins->require_subcommand(1);
+  CLI::App* list = plugins->add_subcommand("list", "Every plugin that can be found, and whether it loads");
+  list->add_flag("--json", json, "Machine-readable");
+  list->add_flag("--names", names_only, "Only names, without loading anything");
+  AddOverrides(list, &arguments);
+  CLI::App* describe =
+      plugins->add_subcommand("describe", "What a plugin is, what it would use here, its options");
+  describe->add_option("NAME", name, "Such as gloo, or the absolute path of a plugin file")->required();
+  describe->add_option("--kind", kind, "When a backend and a launcher share the name")
+      ->check(CLI::IsMember({"backend", "launcher"}));
+  describe->add_flag("--json", json, "Machine-readable");
+  AddOverrides(describe, &arguments);
+
+  CLI::App* completion =
+      app.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
+  completion->require_subcommand(1);
+  CLI::App* bash = completion->add_subcommand("bash", "Script for bash");
+  CLI::App* keys = completion->add_subcommand("keys", "Option keys, a line each");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return 2;
+  }
+
+  if (plan->parsed()) return dtrun::cli::ShowPlan(arguments, json);
+  if (check->parsed()) return dtrun::cli::CheckConfig(arguments);
+  if (explain->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
+  if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);
+  if (describe->parsed()) return dtrun::cli::DescribePlugin(arguments, name, kind, json);
+  if (bash->parsed()) return dtrun::cli::BashCompletion();
+  if (keys->parsed()) return dtrun::cli::CompleteKeys();
+  if (arguments.file.empty() && arguments.command.empty()) {
+    std::fputs("dtrun: nothing to run; give --config FILE, or a command after --; see dtrun --help\n",
+               stderr);
+    return 2;
+  }
+  return dtrun::cli::Run(arguments);
+}

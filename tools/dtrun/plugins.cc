@@ -1,0 +1,182 @@
+// `dtrun plugins list` and `dtrun plugins describe`.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/dtrun/verbs.h"
+
+namespace dtrun::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One plugin file as a probe sees it.
+struct Row {
+  plugin::File file;
+  std::string version = "-";
+  std::string abi = "-";
+  std::string state = "ok";
+  std::string summary;
+};
+
+std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
+  return plugin::SearchPath(arguments.plugin_dirs, {});
+}
+
+Row Examine(const plugin::File& found, const std::vector<plugin::Folder>& folders) {
+  Row row{found, "-", "-", "ok", ""};
+  auto file = plugin::Find(found.kind, found.name, folders);  // with the permission checks
+  if (!file) {
+    row.state = file.error().text;
+    return row;
+  }
+  row.file = *file;
+  auto probe = plugin::Probe::Start(*file);
+  if (!probe) {
+    row.state = probe.error().text;
+    return row;
+  }
+  const plugin::Description& description = (*probe)->description();
+  row.version = description.version;
+  row.abi = description.abi;
+  row.summary = description.summary;
+  return row;
+}
+
+Json ToJson(const option::Spec& spec) {
+  Json out = {{"key", spec.key},     {"type", option::TypeText(spec)}, {"doc", spec.doc},
+              {"unit", spec.unit},   {"choices", spec.choices},        {"since", spec.since},
+              {"scope", spec.scope}, {"required", spec.required},      {"env_alias", spec.env_alias}};
+  out["default"] = spec.default_text ? Json(*spec.default_text) : Json();
+  out["min"] = spec.min_text ? Json(*spec.min_text) : Json();
+  out["max"] = spec.max_text ? Json(*spec.max_text) : Json();
+  return out;
+}
+
+void PrintOption(const option::Spec& spec) {
+  std::string range;
+  if (spec.min_text || spec.max_text) {
+    range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
+  }
+  const std::string fallback = spec.required       ? "required"
+                               : spec.default_text ? fmt::format("default {}", *spec.default_text)
+                                                   : "unset by default";
+  fmt::print("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, option::TypeText(spec),
+             spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
+             spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
+  if (!spec.long_doc.empty()) fmt::print("      {}\n", spec.long_doc);
+}
+
+// What the backend would use here with its default options; a reason when it cannot say.
+Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
+                                         plugin::Probe& probe) {
+  ConfigArguments defaults;
+  defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
+  defaults.plugin_dirs = arguments.plugin_dirs;
+  defaults.command = {"true"};
+  const Preparation preparation = Preparation::Load(defaults);
+  if (!preparation.problems().empty()) {
+    return Error{DTRUN_FAILED_PRECONDITION, preparation.problems().front().message};
+  }
+  return probe.Launch(preparation.settings().SnapshotOf("backend.options."), 1, 1);
+}
+
+}  // namespace
+
+int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
+  const auto folders = FoldersOf(arguments);
+  const auto files = plugin::FindAll(folders);
+  if (names_only) {
+    for (const plugin::File& file : files) fmt::print("{}\n", file.name);
+    return 0;
+  }
+  std::vector<Row> rows;
+  for (const plugin::File& file : files) rows.push_back(Examine(file, folders));
+  if (json) {
+    Json out = Json::array();
+    for (const Row& row : rows) {
+      Json shadowed = Json::array();
+      for (const auto& path : row.file.shadowed) shadowed.push_back(path.string());
+      out.push_back({{"kind", plugin::KindText(row.file.kind)},
+                     {"name", row.file.name},
+                     {"version", row.version},
+                     {"abi", row.abi},
+                     {"state", row.state},
+                     {"summary", row.summary},
+                     {"path", row.file.path.string()},
+                     {"origin", row.file.origin},
+                     {"shadowed", shadowed},
+                     {"warnings", row.file.warnings}});
+    }
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  fmt::print("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
+  for (const Row& row : rows) {
+    fmt::print("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), row.file.name, row.version,
+               row.abi, row.state == "ok" ? row.summary : row.state);
+    fmt::print("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
+    for (const auto& path : row.file.shadowed) fmt::print("{:<40} shadows {}\n", "", path.string());
+    for (const std::string& warning : row.file.warnings) fmt::print("{:<40} warning: {}\n", "", warning);
+  }
+  if (rows.empty()) fmt::print(stderr, "dtrun: no plugins found\n");
+  fmt::print("\nlooked in:\n");
+  for (const plugin::Folder& folder : folders) fmt::print("  {} ({})\n", folder.path.string(), folder.origin);
+  return 0;
+}
+
+int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
+                   bool json) {
+  const auto folders = FoldersOf(arguments);
+  auto file =
+      plugin::Find(kind == "launcher" ? plugin::Kind::kLauncher : plugin::Kind::kBackend, name, folders);
+  if (!file && kind.empty()) {
+    auto launcher = plugin::Find(plugin::Kind::kLauncher, name, folders);
+    if (launcher.ok()) file = std::move(launcher);
+  }
+  if (!file) {
+    fmt::print(stderr, "dtrun: {}\n", file.error().text);
+    return 2;
+  }
+  auto probe = plugin::Probe::Start(*file);
+  if (!probe) {
+    fmt::print(stderr, "dtrun: {}\n", probe.error().text);
+    return 2;
+  }
+  const plugin::Description& it = (*probe)->description();
+  Result<plugin::LaunchInfo> info = plugin::LaunchInfo{};
+  if (file->kind == plugin::Kind::kBackend) info = DefaultLaunch(arguments, *file, **probe);
+  if (json) {
+    Json out = {{"kind", plugin::KindText(file->kind)},
+                {"name", file->name},
+                {"version", it.version},
+                {"vendor", it.vendor},
+                {"license", it.license},
+                {"summary", it.summary},
+                {"abi", it.abi},
+                {"path", file->path.string()}};
+    out["options"] = Json::array();
+    for (const option::Spec& spec : it.options) out["options"].push_back(ToJson(spec));
+    out["here"] = Json::object();
+    if (info.ok()) {
+      for (const auto& [key, value] : info->facts) out["here"][key] = value;
+    } else {
+      out["here"]["error"] = info.error().text;
+    }
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
+  fmt::print("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,
+             it.version, it.summary, it.vendor, it.license, it.abi, file->path.string(), file->origin);
+  if (info.ok()) {
+    for (const auto& [key, value] : info->facts) fmt::print("  {}: {}\n", key, value);
+  } else {
+    fmt::print("  not usable here: {}\n", info.error().text);
+  }
+  fmt::print("\noptions{}\n", it.options.empty() ? ": none" : "");
+  for (const option::Spec& spec : it.options) PrintOption(spec);
+  return 0;
+}
+
+}  // namespace dtrun::cli

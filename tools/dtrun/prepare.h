@@ -1,0 +1,50 @@
+// From a command line to a plan: config, plugins, probe of the backend.
+//
+// Shared by the verbs that read a config. Main thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config/settings.h"
+#include "core/plan/build.h"
+#include "core/plugin/plugin.h"
+
+namespace dtrun::cli {
+
+// Options that every verb with a config has.
+struct ConfigArguments {
+  std::string file;
+  std::vector<std::string> sets;
+  std::vector<std::string> plugin_dirs;
+  std::vector<std::string> command;  // after "--"
+};
+
+// The config with the plugins that it names: found, and asked for their options. The
+// launching process loads launchers only; a backend is asked in a child process.
+class Preparation {
+ public:
+  // `problems` is what Load reports; an empty list means that the config is usable.
+  static Preparation Load(const ConfigArguments& arguments);
+
+  const config::Settings& settings() const { return loaded_.settings; }
+  const std::vector<config::Problem>& problems() const { return loaded_.problems; }
+
+  // Asks the backend what it would use here, and builds the plan. REQUIRES: no problems.
+  Result<plan::Plan> MakePlan();
+
+ private:
+  Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
+                                  const config::Settings& so_far);
+  ConfigArguments arguments_;
+  config::Loaded loaded_;
+  std::unique_ptr<plugin::Probe> backend_;
+  const plugin::Plugin* launcher_ = nullptr;
+};
+
+// This process's environment.
+std::map<std::string, std::string> Environment();
+
+}  // namespace dtrun::cli

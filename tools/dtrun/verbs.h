@@ -1,0 +1,21 @@
+// The verbs of `dtrun`. Each prints its result and returns the exit code: 0, or 2 for a
+// mistake of the user's that is explained on stderr. Main thread.
+#pragma once
+
+#include <string>
+
+#include "tools/dtrun/prepare.h"
+
+namespace dtrun::cli {
+
+int Run(const ConfigArguments& arguments);
+int ShowPlan(const ConfigArguments& arguments, bool json);
+int CheckConfig(const ConfigArguments& arguments);
+int ExplainConfig(const ConfigArguments& arguments, const std::string& key);
+int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
+int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
+                   bool json);
+int BashCompletion();
+int CompleteKeys();  // option keys, a line each: for the completion script
+
+}  // namespace dtrun::cli
