@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Launch and failure, beside mpirun and torchrun.
+
+  tools/bench/launch.py [--ranks 2,16,64] [--rounds 10] [--torchrun PATH]
+
+start    from exec of the launcher to the first line that the user sees
+all up   from exec of the launcher to the first instruction of the last rank
+failure  from kill -9 of one rank to the exit of the launcher, and how many ranks survive it
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import time
+
+from measure import STAMP, environment, interleave, launchers, print_header, table
+
+
+def start(argv, ranks):
+    """(seconds to the first line, seconds to the last rank's first instruction)"""
+    begin = time.monotonic_ns()
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
+        first, stamps = None, []
+        for line in job.stdout:
+            if "stamp " not in line:
+                continue
+            first = first or time.monotonic_ns()
+            stamps.append(int(line.split()[-1]))
+    if len(stamps) != ranks or job.returncode != 0:
+        raise SystemExit(f"{argv[0]}: {len(stamps)} of {ranks} ranks, exit code {job.returncode}")
+    return (first - begin) / 1e9, (max(stamps) - begin) / 1e9
+
+
+def failure(argv, ranks):
+    """(seconds from the kill to the launcher's exit, survivors)"""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
+        pids = {}
+        while len(pids) < ranks:
+            line = job.stdout.readline()
+            if "stamp " in line:
+                _, rank, pid, _ = line[line.index("stamp "):].split()
+                pids[int(rank)] = int(pid)
+        begin = time.monotonic_ns()
+        os.kill(pids[ranks - 1], signal.SIGKILL)
+        job.stdout.read()
+        job.wait()
+        seconds = (time.monotonic_ns() - begin) / 1e9
+    alive = [pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")]
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+    return seconds, len(alive)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", default="2,16,64")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--torchrun", help="a torchrun that works here")
+    options = parser.parse_args()
+    print_header(options.torchrun)
+    starts, ups, ends = [], [], []
+    for ranks in map(int, options.ranks.split(",")):
+        candidates = launchers(options.torchrun)
+        commands = {name: make(ranks, [str(STAMP)]) for name, make in candidates.items()}
+        for name, values in interleave(commands, options.rounds, lambda argv: start(argv, ranks)).items():
+            starts.append((f"{ranks} ranks", name, [first for first, _ in values]))
+            ups.append((f"{ranks} ranks", name, [up for _, up in values]))
+        commands = {name: make(ranks, [str(STAMP), "stay"]) for name, make in candidates.items()}
+        for name, values in interleave(commands, options.rounds, lambda argv: failure(argv, ranks)).items():
+            survivors = sum(alive for _, alive in values)
+            ends.append((f"{ranks} ranks", f"{name} ({survivors} survivors)", [seconds for seconds, _ in values]))
+    table("Launch to the first user line", starts, "s")
+    table("Launch to the first instruction of the last rank", ups, "s")
+    table("kill -9 of one rank to the end of the launcher", ends, "s")
+
+
+if __name__ == "__main__":
+    main()
