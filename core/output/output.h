@@ -3,7 +3,7 @@
 // RankOutput lives on the agent's loop thread. Console owns one writer thread; its
 // methods may be called from the loop thread only, never block on a slow terminal, and
 // lose nothing: what the terminal has not taken yet waits in memory and then in an
-// unlinked file.
+// unlinked file. When that file cannot grow either, a line says how many are missing.
 #pragma once
 
 #include <filesystem>
@@ -20,18 +20,21 @@ enum class Stream { kOut = 1, kErr = 2 };
 
 class Console {
  public:
-  // Writes to these descriptors, which stay the caller's (1 and 2 in dtrun). `spill_folder`
-  // is where the overflow file is made.
+  // Writes to these descriptors, which stay the caller's (1 and 2 in dtrun) and keep their
+  // flags. `spill_folder` is where the overflow file is made, once it is needed. Null when
+  // the system has no thread to spare.
   static std::unique_ptr<Console> Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder);
-  virtual ~Console() = default;  // Drain, then stop
+  virtual ~Console() = default;  // wipes the states, drains for as long as the reader takes
+                                 // something every 5 s, then stops
 
-  // A whole line, without its newline.
+  // A whole line without its newline, or several with newlines between them.
   virtual void Line(Stream stream, std::string_view text) = 0;
   // The state of a progress bar or an unfinished line, redrawn in place on a terminal and
   // kept out of everything else. `source` is a rank; empty text clears its state.
   virtual void Transient(int source, std::string_view text) = 0;
   // Waits until everything is written; gives up when the reader takes nothing for
-  // `patience_ms` (-1: never gives up). False when it gave up or the reader is gone.
+  // `patience_ms` (-1: never gives up). False when it gave up or a reader is gone. The
+  // reader of one stream that stands still holds up the other: order is kept.
   virtual bool Drain(int patience_ms) = 0;
   // Whether stdout is a terminal.
   virtual bool terminal() const = 0;
@@ -48,14 +51,18 @@ class RankOutput {
   virtual ~RankOutput() = default;
 
   // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are
-  // handled here. A log file that cannot be written (disk full) is reported once on the
-  // console and given up; the console goes on.
+  // handled here (core/output/lines.h). Lines over 64 KiB are printed in pieces, the later
+  // ones marked with "… "; the log file has them whole. A log file that cannot be written
+  // (disk full) is reported once per rank on the console and both are given up; the console
+  // goes on.
   virtual void Feed(Stream stream, std::string_view bytes) = 0;
   // End of file: an unfinished last line is printed.
   virtual void Close(Stream stream) = 0;
-  // Call every ~200 ms: shows a line that has been left unfinished, such as a prompt.
+  // Call every ~200 ms: shows a line that has been left unfinished, such as a prompt, as
+  // the state of this rank. (Not on a pipe: there it is printed once it ends.)
   virtual void Idle() = 0;
-  // The last lines of both streams together, in order, at most `count` and 8 KiB.
+  // The last whole lines of both streams together, in the order of arrival and without
+  // prefix, at most `count` and 8 KiB. Lines over 2 KiB are cut and end with " …".
   virtual std::vector<std::string> Tail(std::size_t count) const = 0;
 };
 

@@ -1,0 +1,66 @@
+// Output that the user's terminal has not taken yet, in order.
+//
+// Owned by a Console, which locks around every call. A few MiB wait in memory; what comes
+// beyond goes to an unlinked file, made when it is first needed. When that file cannot
+// grow, lines are left out and counted, and a notice stands in their place.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/base/fd.h"
+#include "core/output/output.h"
+
+namespace dtrun::output {
+
+struct Chunk {
+  Stream stream = Stream::kOut;
+  std::string bytes;  // whole lines, each with its newline
+};
+
+class Backlog {
+ public:
+  static constexpr std::size_t kMemory = 8 * 1024 * 1024;
+
+  explicit Backlog(std::filesystem::path spill_folder, std::size_t memory = kMemory)
+      : folder_(std::move(spill_folder)), memory_(memory) {}
+
+  // `lines`: one or more, without the last newline.
+  void Push(Stream stream, std::string_view lines);
+  // The oldest chunk; false when there is none.
+  bool Pop(Chunk* chunk);
+
+  bool empty() const { return front_.empty() && spill_read_ == spill_end_ && back_.empty() && omitted_ == 0; }
+  // Bytes waiting in memory.
+  std::size_t bytes() const { return front_bytes_ + back_bytes_; }
+
+ private:
+  bool OpenSpill();
+  // Moves back_ to the file, or leaves it out.
+  void Spill();
+  bool Unspill(Chunk* chunk);
+  std::string TakeNotice();
+
+  std::filesystem::path folder_;
+  std::size_t memory_;
+
+  // In this order: front_, then the file's [spill_read_, spill_end_), then back_, then the
+  // notice about omitted_ lines.
+  std::deque<Chunk> front_;
+  std::size_t front_bytes_ = 0;
+  UniqueFd spill_;
+  off_t spill_read_ = 0;
+  off_t spill_end_ = 0;
+  off_t spill_released_ = 0;
+  std::deque<Chunk> back_;
+  std::size_t back_bytes_ = 0;
+  std::uint64_t omitted_ = 0;
+};
+
+}  // namespace dtrun::output

@@ -1,0 +1,116 @@
+#include "core/output/backlog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/output/testing.h"
+
+namespace dtrun::output {
+namespace {
+
+using ::testing::MatchesRegex;
+
+constexpr std::size_t kSmall = 1000;
+
+std::string Numbered(int i) { return "line " + std::to_string(i); }
+
+// Everything, in order, with the stream of each chunk left out.
+std::string PopAll(Backlog* backlog) {
+  std::string all;
+  Chunk chunk;
+  while (backlog->Pop(&chunk)) all += chunk.bytes;
+  return all;
+}
+
+class BacklogTest : public ::testing::Test {
+ protected:
+  TempFolder folder_;
+};
+
+TEST_F(BacklogTest, GivesLinesBackInOrderWithTheirStreams) {
+  Backlog backlog(folder_.path());
+  backlog.Push(Stream::kOut, "a");
+  backlog.Push(Stream::kOut, "b\nc");
+  backlog.Push(Stream::kErr, "d");
+  backlog.Push(Stream::kOut, "");
+  Chunk chunk;
+  ASSERT_TRUE(backlog.Pop(&chunk));
+  EXPECT_EQ(chunk.stream, Stream::kOut);
+  EXPECT_EQ(chunk.bytes, "a\nb\nc\n");
+  ASSERT_TRUE(backlog.Pop(&chunk));
+  EXPECT_EQ(chunk.stream, Stream::kErr);
+  EXPECT_EQ(chunk.bytes, "d\n");
+  ASSERT_TRUE(backlog.Pop(&chunk));
+  EXPECT_EQ(chunk.bytes, "\n");
+  EXPECT_TRUE(backlog.empty());
+  EXPECT_EQ(backlog.bytes(), 0u);
+  EXPECT_FALSE(backlog.Pop(&chunk));
+}
+
+TEST_F(BacklogTest, KeepsOrderThroughTheFileWhilePushesAndPopsMix) {
+  Backlog backlog(folder_.path(), kSmall);
+  std::string expected;
+  std::string got;
+  int next = 0;
+  Chunk chunk;
+  for (int round = 0; round < 300; ++round) {
+    // Grows for two thirds of the rounds, then shrinks to nothing, three times.
+    const int pushes = round % 100 < 66 ? 3000 : 100;
+    for (int i = 0; i < pushes; ++i, ++next) {
+      backlog.Push(next % 7 == 0 ? Stream::kErr : Stream::kOut, Numbered(next));
+      expected += Numbered(next) + "\n";
+    }
+    for (int i = 0; i < (round % 100 < 66 ? 100 : 10'000) && backlog.Pop(&chunk); ++i) {
+      for (std::size_t at = 0; at < chunk.bytes.size(); at = chunk.bytes.find('\n', at) + 1) {
+        const int number = std::stoi(chunk.bytes.substr(at + 5, 9));
+        ASSERT_EQ(chunk.stream, number % 7 == 0 ? Stream::kErr : Stream::kOut);
+      }
+      got += chunk.bytes;
+    }
+    ASSERT_LT(backlog.bytes(), kSmall + 80'000);
+  }
+  got += PopAll(&backlog);
+  EXPECT_TRUE(got == expected);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "the overflow file has a name";
+}
+
+TEST_F(BacklogTest, TakesALineLargerThanItsMemory) {
+  Backlog backlog(folder_.path(), kSmall);
+  const std::string big(10'000'000, 'x');
+  backlog.Push(Stream::kOut, big);
+  backlog.Push(Stream::kOut, "after");
+  EXPECT_TRUE(PopAll(&backlog) == big + "\nafter\n");
+}
+
+TEST_F(BacklogTest, LeavesLinesOutWithOneNoticeWhenTheDiskIsFull) {
+  const FileSizeLimit limit(200'000);
+  Backlog backlog(folder_.path(), kSmall);
+  for (int i = 0; i < 100'000; ++i) backlog.Push(Stream::kOut, Numbered(i));
+  const std::string all = PopAll(&backlog);
+  EXPECT_TRUE(backlog.empty());
+  int shown = 0;
+  std::size_t at = 0;
+  for (; all.compare(at, Numbered(shown).size() + 1, Numbered(shown) + "\n") == 0; ++shown) {
+    at += Numbered(shown).size() + 1;
+  }
+  EXPECT_GT(shown, 10'000);
+  EXPECT_EQ(all.substr(at), "dtrun: " + std::to_string(100'000 - shown) +
+                                " lines not shown here; they are in the log files\n");
+  backlog.Push(Stream::kOut, "later");
+  EXPECT_EQ(PopAll(&backlog), "later\n");
+}
+
+TEST_F(BacklogTest, PutsTheNoticeWhereTheLinesWouldHaveStood) {
+  Backlog backlog(folder_.path() / "missing", kSmall);  // no file can be made there
+  for (int i = 0; i < 100'000; ++i) backlog.Push(Stream::kOut, Numbered(i));
+  Chunk chunk;
+  ASSERT_TRUE(backlog.Pop(&chunk));
+  backlog.Push(Stream::kOut, "later");
+  EXPECT_THAT(PopAll(&backlog), MatchesRegex("dtrun: [0-9]+ lines not shown here; they are in the log files\n"
+                                             "later\n"));
+}
+
+}  // namespace
+}  // namespace dtrun::output

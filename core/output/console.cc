@@ -1,0 +1,231 @@
+// The console's writer thread. The loop thread puts lines and states under the mutex; the
+// writer takes them out and writes outside of it.
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/output/backlog.h"
+#include "core/output/display.h"
+#include "core/output/output.h"
+#include "core/output/sink.h"
+
+namespace dtrun::output {
+namespace {
+
+using Clock = Sink::Clock;
+
+constexpr std::string_view kErase = "\r\033[K";
+// How long a drawn status line is left alone. What comes meanwhile is drawn together.
+constexpr auto kFrame = std::chrono::milliseconds(100);
+// Unless this much is waiting.
+constexpr std::size_t kEager = 256 * 1024;
+constexpr int kLastPatienceMs = 5000;
+
+// The states of all sources; the one that changed last is shown.
+class StatusBoard {
+ public:
+  void Set(int source, std::string_view text) {
+    const auto old =
+        std::find_if(states_.begin(), states_.end(), [&](auto& state) { return state.first == source; });
+    if (text.empty()) {
+      if (old != states_.end()) states_.erase(old);
+      return;
+    }
+    if (old == states_.end()) {
+      states_.emplace_back(source, text);
+    } else {
+      old->second = text;
+      std::rotate(old, old + 1, states_.end());
+    }
+  }
+  void Clear() { states_.clear(); }
+  std::string_view newest() const { return states_.empty() ? std::string_view() : states_.back().second; }
+
+ private:
+  std::vector<std::pair<int, std::string>> states_;  // the newest last
+};
+
+class ThreadConsole final : public Console {
+ public:
+  ThreadConsole(int out_fd, int err_fd, const std::filesystem::path& spill_folder)
+      : out_(out_fd), err_(err_fd), backlog_(spill_folder) {
+    // Signals are for the loop thread; SIGPIPE and SIGTTOU become errors or nothing here.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      writer_ = std::thread(&ThreadConsole::Run, this);
+    } catch (const std::system_error& error) {
+      errno = error.code().value();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  ~ThreadConsole() override {
+    if (!started()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      board_.Clear();
+    }
+    Drain(kLastPatienceMs);
+    stop_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      Wake();
+    }
+    writer_.join();
+  }
+
+  bool started() const { return writer_.joinable(); }
+  bool terminal() const override { return out_.terminal(); }
+
+  void Line(Stream stream, std::string_view text) override {
+    const std::lock_guard lock(mutex_);
+    backlog_.Push(stream, text);
+    if (!framing_ || backlog_.bytes() > kEager) Wake();
+  }
+
+  void Transient(int source, std::string_view text) override {
+    if (!terminal()) return;
+    const std::lock_guard lock(mutex_);
+    board_.Set(source, text);
+    if (!framing_) Wake();
+  }
+
+  bool Drain(int patience_ms) override {
+    std::unique_lock lock(mutex_);
+    draining_ = true;
+    Wake();
+    const auto patience = std::chrono::milliseconds(patience_ms);
+    auto deadline = Clock::now() + patience;
+    while (!Settled()) {
+      if (patience_ms < 0) {
+        settled_.wait(lock);
+        continue;
+      }
+      if (settled_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
+      const auto extended = Clock::time_point(Clock::duration(taken_)) + patience;
+      if (extended <= deadline) break;
+      deadline = extended;
+    }
+    draining_ = false;
+    return Settled() && !lost_[0] && !lost_[1];
+  }
+
+ private:
+  // The functions below are called with the mutex held.
+
+  void Wake() {
+    if (!waiting_) return;
+    waiting_ = false;
+    wake_.notify_one();
+  }
+
+  bool Lost(Stream stream) const { return lost_[stream == Stream::kErr]; }
+  bool StatusChanged() const { return terminal() && !Lost(Stream::kOut) && board_.newest() != drawn_; }
+  bool HasWork() const { return !backlog_.empty() || StatusChanged(); }
+  bool Settled() const { return !busy_ && !HasWork(); }
+
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      if (!HasWork()) {
+        settled_.notify_all();
+        waiting_ = true;
+        wake_.wait(lock, [this] { return !waiting_; });
+      } else if (!drawn_.empty() && !draining_ && backlog_.bytes() <= kEager && Clock::now() < next_frame_) {
+        waiting_ = framing_ = true;
+        wake_.wait_until(lock, next_frame_, [this] { return !waiting_; });
+        waiting_ = framing_ = false;
+      } else if (!WriteLines(lock)) {
+        DrawStatus(lock);
+      }
+    }
+  }
+
+  // The oldest chunk; false when no line waits.
+  bool WriteLines(std::unique_lock<std::mutex>& lock) {
+    Chunk chunk;
+    if (!backlog_.Pop(&chunk)) return false;
+    const Sink& sink = chunk.stream == Stream::kErr ? err_ : out_;
+    if (sink.terminal() && !drawn_.empty()) {
+      chunk.bytes.insert(0, kErase);
+      drawn_.clear();
+    }
+    Write(lock, chunk.stream, chunk.bytes);
+    return true;
+  }
+
+  void DrawStatus(std::unique_lock<std::mutex>& lock) {
+    drawn_ = board_.newest();
+    std::string bytes(kErase);
+    // One column is left free: a full line would make some terminals wrap.
+    if (!drawn_.empty()) bytes += FitColumns(drawn_, out_.columns() - 1);
+    Write(lock, Stream::kOut, bytes);
+    next_frame_ = Clock::now() + kFrame;
+  }
+
+  void Write(std::unique_lock<std::mutex>& lock, Stream stream, std::string_view bytes) {
+    if (Lost(stream)) return;
+    busy_ = true;
+    lock.unlock();
+    const int number = (stream == Stream::kErr ? err_ : out_).Write(bytes, stop_, &taken_);
+    lock.lock();
+    busy_ = false;
+    if (number != 0 && number != ECANCELED) Lose(stream, number);
+  }
+
+  // Nothing more is written to `stream`. That a reader went away ("| head") is its own
+  // business; any other cause is said on the other stream.
+  void Lose(Stream stream, int number) {
+    lost_[stream == Stream::kErr] = true;
+    const bool out = stream == Stream::kOut;
+    if (out) drawn_.clear();
+    const bool hung_up = number == EIO && (out ? out_ : err_).terminal();
+    if (number == EPIPE || number == ECONNRESET || hung_up) return;
+    const std::string action = std::string("dtrun: cannot write to standard ") + (out ? "output" : "error");
+    backlog_.Push(out ? Stream::kErr : Stream::kOut,
+                  Error::System(action, number).text + "; the job goes on, see the log files");
+  }
+
+  const Sink out_;
+  const Sink err_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<Clock::rep> taken_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;     // of the writer
+  std::condition_variable settled_;  // of Drain
+  Backlog backlog_;
+  StatusBoard board_;
+  std::string drawn_;  // the state on the screen, before it was fitted
+  Clock::time_point next_frame_;
+  bool waiting_ = false;   // the writer waits to be woken
+  bool framing_ = false;   // ... or for next_frame_
+  bool draining_ = false;  // frames are not waited for
+  bool busy_ = false;      // the writer writes
+  bool lost_[2] = {false, false};
+
+  std::thread writer_;  // last: it uses all of the above
+};
+
+}  // namespace
+
+std::unique_ptr<Console> Console::Open(int out_fd, int err_fd, const std::filesystem::path& spill_folder) {
+  auto console = std::make_unique<ThreadConsole>(out_fd, err_fd, spill_folder);
+  if (!console->started()) return nullptr;
+  return console;
+}
+
+}  // namespace dtrun::output

@@ -1,0 +1,166 @@
+#include <fcntl.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/fd.h"
+#include "core/output/display.h"
+#include "core/output/file_write.h"
+#include "core/output/lines.h"
+#include "core/output/output.h"
+#include "core/output/tail.h"
+
+namespace dtrun::output {
+namespace {
+
+constexpr std::string_view kContinuation = "… ";
+
+struct LogFile {
+  std::string path;
+  UniqueFd fd;
+};
+
+Result<LogFile> OpenLog(const std::filesystem::path& folder, int rank, const char* ending) {
+  LogFile log{folder / ("rank-" + std::to_string(rank) + ending), {}};
+  log.fd = UniqueFd(open(log.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (log.fd) return log;
+  Error error = Error::System("cannot create log file '" + log.path + "'", errno);
+  error.text += "; choose a folder that can be written with [logs] dir";
+  return error;
+}
+
+std::string PrefixOf(int rank, int world_size, Prefix prefix) {
+  const bool wanted = prefix == Prefix::kRank || (prefix == Prefix::kAuto && world_size > 1);
+  if (!wanted) return {};
+  const std::string number = std::to_string(rank);
+  const std::size_t width = std::max(number.size(), std::to_string(world_size - 1).size());
+  std::string text = "[";
+  return text.append(width - number.size(), ' ').append(number).append("] ");
+}
+
+class RankFiles final : public RankOutput {
+ public:
+  RankFiles(int rank, std::string prefix, LogFile out, LogFile err, Console& console)
+      : rank_(rank),
+        prefix_(std::move(prefix)),
+        console_(console),
+        terminal_(console.terminal()),
+        sides_{Side{std::move(out), Assembler(), false, false},
+               Side{std::move(err), Assembler(), false, false}} {}
+
+  void Feed(Stream stream, std::string_view bytes) override {
+    Side& side = SideOf(stream);
+    WriteLog(side, bytes);
+    side.lines.Feed(bytes);
+    Print(stream, side);
+  }
+
+  void Close(Stream stream) override {
+    Side& side = SideOf(stream);
+    side.lines.Close();
+    Print(stream, side);
+  }
+
+  void Idle() override {
+    for (Side& side : sides_) {
+      // Left since the last call: no longer half of a line whose rest is on its way.
+      side.stale = !side.lines.State().empty() && !std::exchange(side.fresh, false);
+    }
+    ShowState(sides_[0].stale ? sides_[0] : sides_[1]);
+  }
+
+  std::vector<std::string> Tail(std::size_t count) const override { return tail_.Last(count); }
+
+ private:
+  struct Side {
+    LogFile log;
+    LineAssembler lines;
+    bool fresh;  // a line ended since the last Idle
+    bool stale;  // the unfinished line is to be shown
+  };
+
+  LineAssembler Assembler() {
+    return LineAssembler([this](std::string_view text, bool continues) { Take(text, continues); });
+  }
+
+  Side& SideOf(Stream stream) { return sides_[stream == Stream::kErr]; }
+
+  void Take(std::string_view text, bool continues) {
+    tail_.Append(text);
+    batch_ += prefix_;
+    if (continues) batch_ += kContinuation;
+    if (terminal_) {
+      AppendWithoutMoves(text, &batch_);
+    } else {
+      batch_ += text;
+    }
+    batch_ += '\n';
+  }
+
+  // One call of the console for all lines of a Feed. The state goes first, so that a bar
+  // that ended does not come back under its own last line.
+  void Print(Stream stream, Side& side) {
+    if (!batch_.empty()) {
+      side.fresh = true;
+      side.stale = false;
+    }
+    ShowState(side);
+    if (batch_.empty()) return;
+    console_.Line(stream, std::string_view(batch_).substr(0, batch_.size() - 1));
+    batch_.clear();
+  }
+
+  std::string_view StateOf(const Side& side) const {
+    const bool worth_showing = side.stale || side.lines.redrawn();
+    return worth_showing ? WholeCharacters(side.lines.State()) : std::string_view();
+  }
+
+  // `newest` is the side that changed last.
+  void ShowState(const Side& newest) {
+    if (!terminal_) return;
+    std::string_view state = StateOf(newest);
+    if (Blank(state)) state = StateOf(sides_[&newest == sides_.data()]);
+    std::string text;
+    if (!Blank(state)) text.append(prefix_).append(state);
+    if (text == shown_) return;
+    shown_ = std::move(text);
+    console_.Transient(rank_, shown_);
+  }
+
+  // After a failure both files are given up, so that they end at the same moment.
+  void WriteLog(const Side& side, std::string_view bytes) {
+    if (log_given_up_) return;
+    const int number = WriteAll(side.log.fd.get(), bytes);
+    if (number == 0) return;
+    log_given_up_ = true;
+    const Error error = Error::System("dtrun: cannot write '" + side.log.path + "'", number);
+    console_.Line(Stream::kErr,
+                  error.text + "; rank " + std::to_string(rank_) + "'s output continues here only");
+  }
+
+  const int rank_;
+  const std::string prefix_;
+  Console& console_;
+  const bool terminal_;
+  std::array<Side, 2> sides_;
+  output::Tail tail_;
+  std::string batch_;  // prefixed lines of this Feed
+  std::string shown_;  // what the console has as this rank's state
+  bool log_given_up_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RankOutput>> RankOutput::Open(const std::filesystem::path& folder, int rank,
+                                                     int world_size, Prefix prefix, Console& console) {
+  Result<LogFile> out = OpenLog(folder, rank, ".out");
+  if (!out) return std::move(out).error();
+  Result<LogFile> err = OpenLog(folder, rank, ".err");
+  if (!err) return std::move(err).error();
+  return std::unique_ptr<RankOutput>(std::make_unique<RankFiles>(rank, PrefixOf(rank, world_size, prefix),
+                                                                 std::move(*out), std::move(*err), console));
+}
+
+}  // namespace dtrun::output

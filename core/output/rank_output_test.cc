@@ -1,0 +1,225 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/output/output.h"
+#include "core/output/testing.h"
+
+namespace dtrun::output {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+class FakeConsole final : public Console {
+ public:
+  explicit FakeConsole(bool is_terminal) : is_terminal_(is_terminal) {}
+
+  void Line(Stream stream, std::string_view text) override {
+    ++calls;
+    std::string rest(text);
+    for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.erase(0, end + 1)) {
+      lines.emplace_back(stream, rest.substr(0, end));
+    }
+    lines.emplace_back(stream, rest);
+  }
+  void Transient(int source, std::string_view text) override { states.emplace_back(source, text); }
+  bool Drain(int) override { return true; }
+  bool terminal() const override { return is_terminal_; }
+
+  std::vector<std::string> Texts() const {
+    std::vector<std::string> texts;
+    for (const auto& [stream, text] : lines) texts.push_back(text);
+    return texts;
+  }
+
+  int calls = 0;
+  std::vector<std::pair<Stream, std::string>> lines;
+  std::vector<std::pair<int, std::string>> states;
+
+ private:
+  bool is_terminal_;
+};
+
+class RankOutputTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RankOutput> Open(int rank, int world_size, Prefix prefix, Console& console) {
+    auto output = RankOutput::Open(folder_.path(), rank, world_size, prefix, console);
+    EXPECT_TRUE(output.ok()) << output.error().text;
+    return std::move(*output);
+  }
+  std::string Log(const char* name) const { return ReadFile(folder_.path() / name); }
+
+  TempFolder folder_;
+  FakeConsole pipe_{false};
+  FakeConsole terminal_{true};
+};
+
+TEST_F(RankOutputTest, PutsTheRankInFrontOfEachLine) {
+  const struct {
+    int rank;
+    int world_size;
+    Prefix prefix;
+    const char* expected;
+  } cases[] = {{0, 1, Prefix::kAuto, "x"},          {0, 1, Prefix::kRank, "[0] x"},
+               {3, 4, Prefix::kNone, "x"},          {3, 10, Prefix::kAuto, "[3] x"},
+               {3, 11, Prefix::kAuto, "[ 3] x"},    {10, 11, Prefix::kAuto, "[10] x"},
+               {7, 1024, Prefix::kRank, "[   7] x"}};
+  for (const auto& each : cases) {
+    FakeConsole console(false);
+    Open(each.rank, each.world_size, each.prefix, console)->Feed(Stream::kOut, "x\n");
+    EXPECT_THAT(console.Texts(), ElementsAre(each.expected));
+  }
+}
+
+TEST_F(RankOutputTest, LogsTheBytesAsTheyCame) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const auto output = Open(2, 4, Prefix::kAuto, pipe_);
+  output->Feed(Stream::kOut, bytes);
+  output->Feed(Stream::kErr, "\r 10%\r 20%");
+  output->Feed(Stream::kOut, bytes);
+  output->Close(Stream::kOut);
+  EXPECT_EQ(Log("rank-2.out"), bytes + bytes);
+  EXPECT_EQ(Log("rank-2.err"), "\r 10%\r 20%");
+}
+
+TEST_F(RankOutputTest, StartsWithEmptyLogsThatOthersMayRead) {
+  Open(0, 1, Prefix::kAuto, pipe_)->Feed(Stream::kOut, "earlier run\n");
+  const mode_t mask = umask(022);
+  unlink((folder_.path() / "rank-0.err").c_str());
+  const auto output = Open(0, 1, Prefix::kAuto, pipe_);
+  umask(mask);
+  EXPECT_EQ(Log("rank-0.out"), "");
+  struct stat info {};
+  ASSERT_EQ(stat((folder_.path() / "rank-0.err").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644u);
+}
+
+TEST_F(RankOutputTest, NamesTheLogThatCannotBeMade) {
+  const auto output = RankOutput::Open(folder_.path() / "missing", 5, 8, Prefix::kAuto, pipe_);
+  ASSERT_FALSE(output.ok());
+  EXPECT_EQ(output.error().text, "cannot create log file '" +
+                                     (folder_.path() / "missing/rank-5.out").string() +
+                                     "': no such file or directory; choose a folder that can be written "
+                                     "with [logs] dir");
+}
+
+TEST_F(RankOutputTest, GoesOnWithTheConsoleWhenTheDiskIsFull) {
+  const std::string log = (folder_.path() / "rank-1.out").string();
+  ASSERT_EQ(symlink("/dev/full", log.c_str()), 0);
+  const auto output = Open(1, 2, Prefix::kAuto, pipe_);
+  output->Feed(Stream::kErr, "before\n");
+  output->Feed(Stream::kOut, "one\n");
+  output->Feed(Stream::kOut, "two\n");
+  output->Feed(Stream::kErr, "three\n");
+  EXPECT_THAT(
+      pipe_.lines,
+      ElementsAre(Pair(Stream::kErr, "[1] before"),
+                  Pair(Stream::kErr, "dtrun: cannot write '" + log +
+                                         "': no space left on device; rank 1's output continues here only"),
+                  Pair(Stream::kOut, "[1] one"), Pair(Stream::kOut, "[1] two"),
+                  Pair(Stream::kErr, "[1] three")));
+  EXPECT_EQ(Log("rank-1.err"), "before\n");
+}
+
+TEST_F(RankOutputTest, SurvivesTheFileSizeLimit) {
+  const auto output = Open(0, 1, Prefix::kAuto, pipe_);
+  const FileSizeLimit limit(5);
+  output->Feed(Stream::kOut, "123\n567\n");
+  EXPECT_THAT(pipe_.Texts(), ElementsAre(HasSubstr("rank-0.out': file too large; rank 0's"), "123", "567"));
+  EXPECT_EQ(Log("rank-0.out"), "123\n5");
+}
+
+TEST_F(RankOutputTest, CallsTheConsoleOncePerFeed) {
+  const auto output = Open(0, 2, Prefix::kAuto, pipe_);
+  output->Feed(Stream::kOut, "a\nb\n\nc");
+  EXPECT_EQ(pipe_.calls, 1);
+  EXPECT_THAT(pipe_.Texts(), ElementsAre("[0] a", "[0] b", "[0] "));
+  output->Feed(Stream::kOut, "d");
+  EXPECT_EQ(pipe_.calls, 1);
+}
+
+TEST_F(RankOutputTest, MarksTheLaterPiecesOfALongLine) {
+  const auto output = Open(0, 2, Prefix::kAuto, pipe_);
+  output->Feed(Stream::kOut, std::string(70'000, 'x'));
+  output->Close(Stream::kOut);
+  EXPECT_THAT(pipe_.Texts(),
+              ElementsAre("[0] " + std::string(65'536, 'x'), "[0] … " + std::string(70'000 - 65'536, 'x')));
+}
+
+TEST_F(RankOutputTest, ShowsABarOnATerminalUntilItsLineEnds) {
+  const auto output = Open(1, 2, Prefix::kAuto, terminal_);
+  output->Feed(Stream::kErr, "\r 10% \xe2\x96");
+  output->Feed(Stream::kErr, "\x88\r 20%");
+  output->Feed(Stream::kOut, "line\n");
+  output->Feed(Stream::kErr, "\r 30%\n");
+  EXPECT_THAT(terminal_.states, ElementsAre(Pair(1, "[1]  10% "), Pair(1, "[1]  20%"), Pair(1, "")));
+  EXPECT_THAT(terminal_.Texts(), ElementsAre("[1] line", "[1]  30%"));
+}
+
+TEST_F(RankOutputTest, ClearsABarThatWasWiped) {
+  const auto output = Open(1, 2, Prefix::kAuto, terminal_);
+  output->Feed(Stream::kErr, "\r 10%");
+  output->Feed(Stream::kErr, "\r\033[2K\r");
+  output->Close(Stream::kErr);
+  EXPECT_THAT(terminal_.states, ElementsAre(Pair(1, "[1]  10%"), Pair(1, "")));
+  EXPECT_THAT(terminal_.lines, IsEmpty());
+}
+
+TEST_F(RankOutputTest, ShowsAPromptOnlyWhenItIsLeftUnfinished) {
+  const auto output = Open(0, 1, Prefix::kAuto, terminal_);
+  output->Feed(Stream::kOut, "line\nname?");
+  EXPECT_THAT(terminal_.states, IsEmpty());
+  output->Idle();
+  EXPECT_THAT(terminal_.states, IsEmpty()) << "its line began after the last Idle";
+  output->Idle();
+  output->Idle();
+  output->Feed(Stream::kOut, " Ann");
+  output->Feed(Stream::kOut, "\nage?");
+  EXPECT_THAT(terminal_.states, ElementsAre(Pair(0, "name?"), Pair(0, "name? Ann"), Pair(0, "")));
+  output->Idle();
+  output->Idle();
+  output->Close(Stream::kOut);
+  EXPECT_THAT(terminal_.states.back(), Pair(0, ""));
+  EXPECT_THAT(terminal_.Texts(), ElementsAre("line", "name? Ann", "age?"));
+}
+
+TEST_F(RankOutputTest, ShowsTheOtherStreamsBarAgainAfterOneEnds) {
+  const auto output = Open(0, 1, Prefix::kAuto, terminal_);
+  output->Feed(Stream::kErr, "\rerr");
+  output->Feed(Stream::kOut, "\rout");
+  output->Close(Stream::kOut);
+  EXPECT_THAT(terminal_.states, ElementsAre(Pair(0, "err"), Pair(0, "out"), Pair(0, "err")));
+}
+
+TEST_F(RankOutputTest, KeepsCursorMovesFromATerminalOnly) {
+  const std::string bytes = "\033[2K\033[31mred\033[0m\033[A\n";
+  Open(0, 1, Prefix::kAuto, terminal_)->Feed(Stream::kOut, bytes);
+  EXPECT_THAT(terminal_.Texts(), ElementsAre("\033[31mred\033[0m"));
+  Open(0, 1, Prefix::kAuto, pipe_)->Feed(Stream::kOut, bytes);
+  EXPECT_THAT(pipe_.Texts(), ElementsAre(bytes.substr(0, bytes.size() - 1)));
+  EXPECT_EQ(Log("rank-0.out"), bytes);
+}
+
+TEST_F(RankOutputTest, KeepsTheLastLinesOfBothStreams) {
+  const auto output = Open(0, 2, Prefix::kAuto, pipe_);
+  output->Feed(Stream::kOut, "one\ntwo\n");
+  output->Feed(Stream::kErr, "\r 10%\rthree\nfo");
+  output->Feed(Stream::kOut, "five\n");
+  EXPECT_THAT(output->Tail(3), ElementsAre("two", "three", "five"));
+  output->Close(Stream::kErr);
+  EXPECT_THAT(output->Tail(2), ElementsAre("five", "fo"));
+}
+
+}  // namespace
+}  // namespace dtrun::output

@@ -1,0 +1,93 @@
+// Helpers of this folder's tests: a temporary folder, file contents, pipes and limits.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include "core/base/fd.h"
+
+namespace dtrun::output {
+
+// Removed with all it holds at the end.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "dtrun-output-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+    if (error) std::fprintf(stderr, "%s: %s\n", path_.c_str(), error.message().c_str());
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The soft limit of this process on the size of files, while it lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+inline std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    reader = UniqueFd(ends[0]);
+    writer = UniqueFd(ends[1]);
+  }
+  UniqueFd reader;
+  UniqueFd writer;
+};
+
+// Reads from `fd` until `enough` says so of all that came, end of file, or `limit_ms` without
+// a byte.
+inline std::string ReadUntil(int fd, const std::function<bool(const std::string&)>& enough,
+                             int limit_ms = 30'000) {
+  std::string got;
+  char buffer[65536];
+  while (!enough(got)) {
+    pollfd ready{fd, POLLIN, 0};
+    if (poll(&ready, 1, limit_ms) <= 0) break;
+    const ssize_t size = read(fd, buffer, sizeof buffer);
+    if (size <= 0) break;
+    got.append(buffer, static_cast<std::size_t>(size));
+  }
+  return got;
+}
+
+}  // namespace dtrun::output
