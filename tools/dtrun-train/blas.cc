@@ -1,0 +1,48 @@
+#include "tools/dtrun-train/blas.h"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace dtrun::train {
+namespace {
+
+// A library by a part of its path. Debian keeps the files of one alternative in a folder
+// named after it, each with the generic file name.
+struct Known {
+  std::string_view part;
+  const char* name;
+};
+constexpr Known kKnown[] = {
+    {"openblas", "OpenBLAS"}, {"libmkl_", "MKL"}, {"blis", "BLIS"}, {"atlas", "ATLAS"}};
+
+}  // namespace
+
+Blas FindBlas(std::string_view maps) {
+  Blas reference{"built into libtorch", "", false};
+  while (!maps.empty()) {
+    const std::size_t end = maps.find('\n');
+    const std::string_view line = maps.substr(0, end);
+    maps.remove_prefix(end == std::string_view::npos ? maps.size() : end + 1);
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    const bool generic = file.substr(0, 10) == "libblas.so";
+    for (const Known& known : kKnown) {
+      const std::string_view place = generic ? path : file;
+      if (place.find(known.part) != std::string_view::npos) return {known.name, std::string(path), false};
+    }
+    if (generic) reference = {"reference BLAS", std::string(path), true};
+  }
+  return reference;
+}
+
+Blas LoadedBlas() {
+  std::ifstream maps("/proc/self/maps");
+  std::ostringstream text;
+  text << maps.rdbuf();
+  return FindBlas(text.str());
+}
+
+}  // namespace dtrun::train
