@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 
+#include "core/base/units.h"
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
 #include "core/plan/launch.h"
