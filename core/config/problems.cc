@@ -1,0 +1,36 @@
+#include "core/config/problems.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace dtrun::config {
+
+void Problems::Add(Place place, std::string message, std::string hint) {
+  Problem problem{place.text, std::move(message), std::move(hint)};
+  entries_.push_back({std::move(place), std::move(problem)});
+}
+
+std::vector<Problem> Problems::Take() && {
+  const auto key = [](const Entry& entry) {
+    const Place& place = entry.place;
+    return std::tie(place.origin, place.at.line, place.at.column, place.text);
+  };
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+  std::vector<Problem> problems;
+  for (Entry& entry : entries_) problems.push_back(std::move(entry.problem));
+  return problems;
+}
+
+std::string Render(const std::vector<Problem>& problems) {
+  std::string out;
+  for (const Problem& problem : problems) {
+    if (!problem.place.empty()) out += problem.place + ": ";
+    out += problem.message + "\n";
+    if (!problem.hint.empty()) out += "  " + problem.hint + "\n";
+  }
+  return out;
+}
+
+}  // namespace dtrun::config
