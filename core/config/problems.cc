@@ -1,13 +1,34 @@
 #include "core/config/problems.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 namespace dtrun::config {
+namespace {
 
-void Problems::Add(Place place, std::string message, std::string hint) {
-  Problem problem{place.text, std::move(message), std::move(hint)};
+// Keys and values come from the user and may hold line ends and terminal sequences.
+std::string OneLine(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\u{:04x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void Problems::Add(Place place, const std::string& message, const std::string& hint) {
+  Problem problem{OneLine(place.text), OneLine(message), OneLine(hint)};
   entries_.push_back({std::move(place), std::move(problem)});
 }
 

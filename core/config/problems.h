@@ -19,7 +19,8 @@ struct Place {
 
 class Problems {
  public:
-  void Add(Place place, std::string message, std::string hint = {});
+  // Control characters in the texts are escaped.
+  void Add(Place place, const std::string& message, const std::string& hint = {});
   std::vector<Problem> Take() &&;
 
  private:

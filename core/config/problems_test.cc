@@ -18,6 +18,12 @@ TEST(Problems, AreGivenBackInTheOrderOfAReader) {
   EXPECT_EQ(order, "123456");
 }
 
+TEST(Problems, StayOnOneLineWhateverTheUserWrote) {
+  Problems problems;
+  problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a\nb"}, "unknown option 'a\nb'", "\x1b[31m é");
+  EXPECT_EQ(Render(std::move(problems).Take()), "--set a\\nb: unknown option 'a\\nb'\n  \\u001b[31m é\n");
+}
+
 TEST(Render, PutsTheHintUnderItsProblem) {
   EXPECT_EQ(Render({{"t:1:2", "wrong", "do right"}, {"", "no place", ""}}),
             "t:1:2: wrong\n  do right\nno place\n");
