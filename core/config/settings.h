@@ -32,7 +32,8 @@ std::string Render(const std::vector<Problem>& problems);
 class Settings {
  public:
   // Typed access to a value that Load has validated. REQUIRES: the key is in the schema,
-  // has that type, and is set (see Has).
+  // has that type, and is set (see Has); a breach ends the process. A count is an Int or
+  // a Text, as Get(key).data tells.
   bool Has(std::string_view key) const;
   bool Bool(std::string_view key) const;
   std::int64_t Int(std::string_view key) const;
@@ -42,9 +43,9 @@ class Settings {
   const std::map<std::string, std::string>& Map(std::string_view key) const;
 
   const option::Value& Get(std::string_view key) const;
-  // Every option known for this config, core's first, with its value.
+  // Every option known for this config, core's first.
   const option::Schema& schema() const { return schema_; }
-  const option::Spec* Find(std::string_view key) const;
+  const option::Spec* Find(std::string_view key) const;  // null: no such option
 
   // Values under `prefix` ("backend.options.") as a plugin sees them.
   dtrun_options SnapshotOf(std::string_view prefix) const;
@@ -61,14 +62,18 @@ class Settings {
 };
 
 struct Request {
-  std::filesystem::path file;                      // empty: no file, defaults and overrides only
+  std::filesystem::path file;  // empty: no file, defaults and overrides only
+  // In overrides, as in all that a shell completes, relative paths start at the current folder;
+  // in the file they start at the file's folder.
   std::vector<std::string> sets;                   // "key=value" of --set, in order
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
   std::vector<std::string> command;                // after "--": replaces job.command when not empty
 };
 
 // Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called
-// once per kind, when the name is known. An error becomes a Problem at backend.name.
+// once per kind, when the name is known; not for the backend "none". An error becomes a
+// Problem at backend.path or backend.name, and then, as with an empty function, the
+// plugin's options are not looked at.
 using PluginSchema = std::function<Result<option::Schema>(std::string_view kind, const std::string& name,
                                                           const class Settings& so_far)>;
 
@@ -84,8 +89,8 @@ const option::Schema& CoreSchema();
 // "DTRUN_CONFIG_BACKEND_NAME" for "backend.name".
 std::string EnvironmentName(std::string_view key);
 
-// What `dtrun config explain KEY` prints: value, origin, type, default, doc, reader; or an
-// error with the nearest key.
+// What `dtrun config explain KEY` prints: value, origin, type, default, doc, reader; of a
+// table the options in it; or an error with the nearest key.
 Result<std::string> Explain(const Settings& settings, std::string_view key);
 
 }  // namespace dtrun::config

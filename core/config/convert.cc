@@ -1,0 +1,135 @@
+#include "core/config/convert.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+namespace dtrun::config {
+namespace {
+
+using option::Data;
+using option::Spec;
+using option::Type;
+using Kind = Node::Kind;
+using Texts = std::vector<std::string>;
+
+Fault WrongType(const Spec& spec, const Node& node) {
+  std::string message =
+      fmt::format("expected {}; found {}", ExpectedText(spec), FoundText(node, spec.secret));
+  const bool list = spec.type == Type::kList || spec.type == Type::kPathList;
+  if (list && node.kind == Kind::kString) message += "; put it into [ ], one string per item";
+  return {"", node.at, std::move(message)};
+}
+
+// Numbers and true or false stand for their text.
+std::optional<std::string> TextOf(const Node& node) {
+  switch (node.kind) {
+    case Kind::kString: return node.text;
+    case Kind::kInt: return fmt::format("{}", node.number);
+    case Kind::kBool: return node.flag ? "true" : "false";
+    case Kind::kFloat: {
+      const bool whole =
+          std::isfinite(node.real) && std::trunc(node.real) == node.real && std::abs(node.real) < 1e15;
+      return whole ? fmt::format("{:.1f}", node.real) : fmt::format("{}", node.real);
+    }
+    default: return std::nullopt;
+  }
+}
+
+Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path& folder,
+                 std::vector<Fault>& faults) {
+  Texts texts;
+  bool good = true;
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const Node& item = node.items[i];
+    const bool usable = item.kind == Kind::kString && !(spec.type == Type::kPathList && item.text.empty());
+    if (usable) {
+      const bool path = spec.type == Type::kPathList;
+      texts.push_back(path ? (folder / item.text).lexically_normal().string() : item.text);
+      continue;
+    }
+    good = false;
+    faults.push_back(
+        {fmt::format("[{}]", i), item.at,
+         fmt::format("expected {}; found {}{}", spec.type == Type::kPathList ? "a path" : "a string",
+                     FoundText(item, spec.secret),
+                     TextOf(item) && item.kind != Kind::kString ? "; quote it" : "")});
+  }
+  if (!good) return {};
+  return texts;
+}
+
+Data ConvertMap(const Spec& spec, const Node& node, std::vector<Fault>& faults) {
+  std::map<std::string, std::string> map;
+  bool good = true;
+  for (const Member& member : node.members) {
+    if (auto text = TextOf(member.value)) {
+      map[member.key] = *std::move(text);
+      continue;
+    }
+    good = false;
+    faults.push_back({"." + member.key, member.value.at,
+                      fmt::format("expected a string, a number, true or false; found {}",
+                                  FoundText(member.value, spec.secret))});
+  }
+  if (!good) return {};
+  return map;
+}
+
+// REQUIRES: Fits(spec.type, node.kind)
+Result<Data> ConvertScalar(const Spec& spec, const Node& node, const std::filesystem::path& folder) {
+  switch (spec.type) {
+    case Type::kBool: return Data(node.flag);
+    case Type::kFloat: return Data(node.kind == Kind::kInt ? static_cast<double>(node.number) : node.real);
+    case Type::kInt:
+    case Type::kUint: return Data(node.number);
+    case Type::kCount:
+      if (node.kind == Kind::kInt) return Data(node.number);
+      return Data(node.text);
+    case Type::kBytes:
+      if (node.kind == Kind::kInt) return ParseText(spec, fmt::format("{}", node.number), folder);
+      return ParseText(spec, node.text, folder);
+    default: return ParseText(spec, node.text, folder);
+  }
+}
+
+}  // namespace
+
+bool Fits(Type type, Kind kind) {
+  switch (type) {
+    case Type::kBool: return kind == Kind::kBool;
+    case Type::kInt:
+    case Type::kUint: return kind == Kind::kInt;
+    case Type::kFloat: return kind == Kind::kInt || kind == Kind::kFloat;
+    case Type::kBytes:
+    case Type::kCount: return kind == Kind::kInt || kind == Kind::kString;
+    case Type::kString:
+    case Type::kEnum:
+    case Type::kDuration:
+    case Type::kPath: return kind == Kind::kString;
+    case Type::kList:
+    case Type::kPathList: return kind == Kind::kList;
+    case Type::kMap: return kind == Kind::kTable;
+  }
+  return false;
+}
+
+Data Convert(const Spec& spec, const Node& node, const std::filesystem::path& folder,
+             std::vector<Fault>& faults) {
+  if (!Fits(spec.type, node.kind)) {
+    faults.push_back(WrongType(spec, node));
+    return {};
+  }
+  const std::size_t before = faults.size();
+  Result<Data> data = node.kind == Kind::kList    ? Result<Data>(ConvertList(spec, node, folder, faults))
+                      : node.kind == Kind::kTable ? Result<Data>(ConvertMap(spec, node, faults))
+                                                  : ConvertScalar(spec, node, folder);
+  if (faults.size() > before) return {};
+  const Status checked = data ? CheckBounds(spec, *data) : Status(data.error());
+  if (checked) return *std::move(data);
+  faults.push_back({"", node.at, checked.error().text});
+  return {};
+}
+
+}  // namespace dtrun::config

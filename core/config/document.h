@@ -1,0 +1,56 @@
+// A TOML text as plain data with places: the only part that knows toml++.
+//
+// Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace dtrun::config {
+
+// Counted from 1, columns in characters; 0 when unknown.
+struct Position {
+  int line = 0;
+  int column = 0;
+};
+
+struct Member;
+
+// One TOML value. Only the member that belongs to `kind` is filled.
+struct Node {
+  enum class Kind { kTable, kList, kString, kInt, kFloat, kBool, kDate };
+  Kind kind = Kind::kTable;
+  Position at;
+  bool flag = false;
+  std::int64_t number = 0;
+  double real = 0;
+  std::string text;  // string, date
+  std::vector<Node> items;
+  std::vector<Member> members;  // in the order of the file
+};
+
+struct Member {
+  std::string key;
+  Position at;  // of the key
+  Node value;
+};
+
+struct SyntaxError {
+  Position at;
+  std::string message;
+};
+
+// The root table, or the first thing wrong. Any bytes are allowed.
+std::variant<Node, SyntaxError> ParseToml(std::string_view text);
+
+// One value as it may stand behind "key =", or nullopt when `text` is not that.
+std::optional<Node> ParseTomlValue(std::string_view text);
+
+// `string "two"`, "integer 4", "a list": for messages. `secret` leaves the value out.
+std::string FoundText(const Node& node, bool secret = false);
+
+}  // namespace dtrun::config

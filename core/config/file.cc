@@ -1,0 +1,57 @@
+#include "core/config/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "core/base/fd.h"
+#include "core/base/units.h"
+
+namespace dtrun::config {
+namespace {
+
+constexpr int kPipeWaitMs = 10'000;
+
+Error TooLarge(const std::string& size) {
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("the file has {}; a config has at most {}. is this the right file?", size,
+                           FormatBytes(kMaxFileBytes))};
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::filesystem::path& path) {
+  // Without O_NONBLOCK a named pipe that nobody writes to would hold us here.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd) return Error::System("cannot open the file", errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return Error::System("cannot read the file", errno);
+  if (S_ISDIR(info.st_mode)) {
+    return Error{DTRUN_INVALID_ARGUMENT, "this is a folder; give the path of a TOML file in it"};
+  }
+  if (S_ISREG(info.st_mode) && info.st_size > static_cast<off_t>(kMaxFileBytes)) {
+    return TooLarge(FormatBytes(static_cast<std::uint64_t>(info.st_size)));
+  }
+  std::string text;
+  char part[16384];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), part, sizeof part);
+    if (got == 0) return text;
+    if (got > 0) {
+      text.append(part, static_cast<std::size_t>(got));
+      if (text.size() > kMaxFileBytes) return TooLarge("more than " + FormatBytes(kMaxFileBytes));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return Error::System("cannot read the file", errno);
+    pollfd ready{fd.get(), POLLIN, 0};
+    if (::poll(&ready, 1, kPipeWaitMs) == 0) {
+      return Error{DTRUN_TIMEOUT, "nothing came through this pipe for 10s; is its writer running?"};
+    }
+  }
+}
+
+}  // namespace dtrun::config

@@ -1,0 +1,88 @@
+#include "core/config/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uid_t kNobody = 65534;
+
+std::string Refusal(const std::filesystem::path& path) {
+  const Result<std::string> text = ReadFile(path);
+  return text ? "accepted" : text.error().text;
+}
+
+TEST(ReadFile, GivesTheBytesOfAFile) {
+  TestFolder folder;
+  EXPECT_EQ(*ReadFile(folder.Write("a", std::string("x\0\xff", 3))), std::string("x\0\xff", 3));
+  EXPECT_EQ(*ReadFile(folder.Write("b", "")), "");
+}
+
+TEST(ReadFile, ExplainsAMissingFileAndAFolder) {
+  TestFolder folder;
+  EXPECT_EQ(Refusal(folder.path() / "none.toml"), "cannot open the file: no such file or directory");
+  EXPECT_EQ(Refusal(folder.path()), "this is a folder; give the path of a TOML file in it");
+}
+
+TEST(ReadFile, ExplainsAFileThatMayNotBeRead) {
+  TestFolder folder;
+  const auto path = folder.Write("a", "x");
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  const uid_t before = ::geteuid();
+  // Root may read everything, so it becomes somebody else for the call.
+  if (before == 0) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
+  const std::string refusal = Refusal(path);
+  ASSERT_EQ(::seteuid(before), 0);
+  EXPECT_EQ(refusal, "cannot open the file: permission denied");
+}
+
+TEST(ReadFile, RefusesWhatIsTooLargeWithoutReadingItAll) {
+  TestFolder folder;
+  const auto path = folder.Write("a", "");
+  ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+  EXPECT_EQ(Refusal(path), "the file has 1TiB; a config has at most 1MiB. is this the right file?");
+  ASSERT_EQ(::truncate(path.c_str(), kMaxFileBytes), 0);
+  EXPECT_EQ(ReadFile(path)->size(), kMaxFileBytes);
+  EXPECT_THAT(Refusal("/dev/zero"), HasSubstr("the file has more than 1MiB"));
+}
+
+TEST(ReadFile, DoesNotWaitForAPipeWithoutAWriter) {
+  TestFolder folder;
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(*ReadFile(path), "");
+}
+
+TEST(ReadFile, ReadsAPipeToItsEnd) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text(100'000, 'x');  // more than a pipe holds
+  std::thread writer([&] {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const ssize_t sent = ::write(ends[1], rest.data(), rest.size());
+      if (sent <= 0) break;
+      rest.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    ::close(ends[1]);
+  });
+  const Result<std::string> read = ReadFile("/proc/self/fd/" + std::to_string(ends[0]));
+  writer.join();
+  ::close(ends[0]);
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  EXPECT_EQ(*read, text);
+}
+
+}  // namespace
+}  // namespace dtrun::config

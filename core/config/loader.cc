@@ -1,0 +1,261 @@
+#include "core/config/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <system_error>
+
+#include "core/config/file.h"
+#include "core/config/lookup.h"
+#include "core/option/text.h"
+
+namespace dtrun::config {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 64;
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+         c == '-';
+}
+
+// "." and ".." have only legal characters but are no folder of their own.
+bool IsJobName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), IsNameCharacter);
+}
+
+// A legal name that resembles the stem of the config file.
+std::string JobNameOf(const std::filesystem::path& file) {
+  std::string name = file.stem().string().substr(0, kMaxNameBytes);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !IsNameCharacter(c); }, '-');
+  return IsJobName(name) ? name : "job";
+}
+
+// What a spec cannot say; empty when all is well.
+std::string BrokenRule(const option::Spec& spec, const option::Data& data) {
+  if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
+    return fmt::format("expected 1 to {} of the characters A-Z a-z 0-9 . _ -; found {}", kMaxNameBytes,
+                       option::QuoteShort(std::get<std::string>(data)));
+  }
+  if (spec.key == "job.command") {
+    const auto& command = std::get<std::vector<std::string>>(data);
+    if (command.empty() || command[0].empty()) {
+      return fmt::format("expected a program and its arguments; found {}", Format(spec, data));
+    }
+  }
+  return {};
+}
+
+// Absent only where the working folder was deleted.
+std::filesystem::path StartFolder() {
+  std::error_code failure;
+  std::filesystem::path folder = std::filesystem::current_path(failure);
+  return failure ? std::filesystem::path("/") : folder;
+}
+
+}  // namespace
+
+Loaded Load(const Request& request, const PluginSchema& plugin_schema) {
+  return Loader(request, plugin_schema).Run();
+}
+
+Loader::Loader(const Request& request, const PluginSchema& plugin_schema)
+    : request_(request), plugin_schema_(plugin_schema), start_folder_(StartFolder()) {
+  settings_.file_ = request.file;
+  settings_.folder_ = start_folder_;
+  if (!request.file.empty())
+    settings_.folder_ = (start_folder_ / request.file).lexically_normal().parent_path();
+}
+
+Loaded Loader::Run() {
+  settings_.schema_ = CoreSchema();
+  AddDefaults(0);
+  if (!request_.file.empty()) ReadDocument();
+  RunPass({"", "", &root_});
+  TakeCommand();
+  NameJob();
+  Finish(0);
+  if (readable_) {
+    AskPlugin("launcher");
+    AskPlugin("backend");
+  }
+  return {std::move(settings_), std::move(problems_).Take()};
+}
+
+void Loader::ReadDocument() {
+  Place whole{DTRUN_ORIGIN_FILE, {}, request_.file.string()};
+  readable_ = false;
+  const Result<std::string> text = ReadFile(request_.file);
+  if (!text) {
+    problems_.Add(std::move(whole), text.error().text);
+    return;
+  }
+  std::variant<Node, SyntaxError> parsed = ParseToml(*text);
+  if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
+    problems_.Add(InFile(error->at), error->message);
+    return;
+  }
+  readable_ = true;
+  root_ = std::get<Node>(std::move(parsed));
+}
+
+void Loader::RunPass(const Pass& pass) {
+  if (pass.table != nullptr) WalkTable(pass, *pass.table, pass.prefix);
+  ReadEnvironment(pass);
+  ReadSets(pass);
+}
+
+void Loader::AskPlugin(const std::string& kind) {
+  const std::string name_key = kind + ".name";
+  if (!plugin_schema_ || failed_.count(name_key) != 0) return;
+  const std::string name = settings_.Text(name_key);
+  if (kind == "backend" && name == "none") return;
+  const Result<option::Schema> schema = plugin_schema_(kind, name, settings_);
+  if (!schema) {
+    auto place = places_.find(kind + ".path");
+    if (place == places_.end()) place = places_.find(name_key);
+    problems_.Add(place == places_.end() ? InFile({}) : place->second, schema.error().text);
+    return;
+  }
+  const std::size_t first = settings_.schema_.size();
+  settings_.schema_.insert(settings_.schema_.end(), schema->begin(), schema->end());
+  AddDefaults(first);
+  Pass pass{kind + ".options.", name, nullptr};
+  for (const Member& table : root_.members) {
+    if (table.key != kind) continue;
+    for (const Member& member : table.value.members) {
+      if (member.key == "options" && member.value.kind == Node::Kind::kTable) pass.table = &member.value;
+    }
+  }
+  RunPass(pass);
+  Finish(first);
+}
+
+void Loader::WalkTable(const Pass& pass, const Node& table, const std::string& prefix) {
+  for (const Member& member : table.members) TakeMember(pass, member, prefix);
+}
+
+void Loader::TakeMember(const Pass& pass, const Member& member, const std::string& prefix) {
+  const std::string key = prefix + member.key;
+  const bool is_table = member.value.kind == Node::Kind::kTable;
+  const bool plain = member.key.find('.') == member.key.npos;  // "a.b" in quotes is not a.b
+  if (const option::Spec* spec = plain ? settings_.Find(key) : nullptr) {
+    Assign(*spec, member.value, settings_.folder_, InFile(member.value.at));
+  } else if (plain && IsTable(settings_.schema_, key)) {
+    if (!is_table) {
+      problems_.Add(
+          InFile(member.value.at),
+          fmt::format("{}: expected a table; found {}", key, FoundText(member.value)),
+          fmt::format("write [{}] and its options below it   see: dtrun config explain {}", key, key));
+    } else if (!pass.prefix.empty() || !Deferred(key + ".")) {
+      WalkTable(pass, member.value, key + ".");
+    }
+  } else {
+    FailUnknown(pass, key, InFile(member.at), is_table, false);
+  }
+}
+
+void Loader::TakeCommand() {
+  if (request_.command.empty()) return;
+  Store(*settings_.Find("job.command"), request_.command, {DTRUN_ORIGIN_COMMAND_LINE, {}, "--"});
+}
+
+void Loader::NameJob() {
+  option::Value& name = settings_.values_.find("job.name")->second;
+  if (!name.set()) name.data = JobNameOf(request_.file);
+}
+
+void Loader::Finish(std::size_t first_spec) {
+  for (std::size_t i = first_spec; i < settings_.schema_.size(); ++i) {
+    const option::Spec& spec = settings_.schema_[i];
+    const option::Value& value = settings_.Get(spec.key);
+    if (failed_.count(spec.key) != 0) continue;
+    if (spec.required && !value.set() && readable_) {
+      const bool empty = !request_.file.empty() && root_.members.empty();
+      Place place = InFile({INT_MAX, 0});
+      place.text = request_.file.string();
+      problems_.Add(std::move(place),
+                    fmt::format("{}{} is required and not set", empty ? "the file is empty: " : "", spec.key),
+                    spec.key == "job.command"
+                        ? "write command = [\"program\", \"argument\"] under [job], or give it after \"--\""
+                        : fmt::format("see: dtrun config explain {}", spec.key));
+    }
+    const auto* path = std::get_if<std::string>(&value.data);
+    std::error_code failure;
+    if (spec.must_exist && path != nullptr && !std::filesystem::exists(*path, failure)) {
+      const auto place = places_.find(spec.key);
+      Fail(spec, place == places_.end() ? InFile({}) : place->second, "",
+           fmt::format("{} does not exist", option::QuoteShort(*path)));
+    }
+  }
+}
+
+void Loader::AddDefaults(std::size_t first_spec) {
+  for (std::size_t i = first_spec; i < settings_.schema_.size(); ++i) {
+    const option::Spec& spec = settings_.schema_[i];
+    option::Value& value = settings_.values_[spec.key];
+    if (!spec.default_text) continue;
+    Result<option::Data> data = ParseText(spec, *spec.default_text, settings_.folder_);
+    if (data) {
+      value.data = *std::move(data);
+    } else {
+      Fail(spec, InFile({}), "",
+           fmt::format("its default is unusable, a defect of the {}: {}", spec.reader, data.error().text));
+    }
+  }
+}
+
+void Loader::Assign(const option::Spec& spec, const Node& node, const std::filesystem::path& folder,
+                    const Place& place) {
+  std::vector<Fault> faults;
+  option::Data data = Convert(spec, node, folder, faults);
+  for (const Fault& fault : faults) {
+    Fail(spec, place.origin == DTRUN_ORIGIN_FILE ? InFile(fault.at) : place, fault.part, fault.message);
+  }
+  if (faults.empty()) Store(spec, std::move(data), place);
+}
+
+void Loader::Store(const option::Spec& spec, option::Data data, const Place& place) {
+  if (!spec.replaced_by.empty()) {
+    Fail(spec, place, "", fmt::format("this option is deprecated; use '{}'", spec.replaced_by));
+    return;
+  }
+  if (const std::string broken = BrokenRule(spec, data); !broken.empty()) {
+    Fail(spec, place, "", broken);
+    return;
+  }
+  // A command line's problem shows what was typed; an origin needs only the key.
+  std::string text = place.text;
+  if (place.origin == DTRUN_ORIGIN_COMMAND_LINE) text.resize(std::min(text.size(), text.find('=')));
+  settings_.values_[spec.key] = {std::move(data), {place.origin, std::move(text)}};
+  places_[spec.key] = place;
+}
+
+void Loader::Fail(const option::Spec& spec, const Place& place, const std::string& part,
+                  const std::string& message) {
+  failed_.insert(spec.key);
+  problems_.Add(place, fmt::format("{}{}: {}", spec.key, part, message),
+                fmt::format("see: dtrun config explain {}", spec.key));
+}
+
+void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& place, bool table,
+                         bool whole) {
+  problems_.Add(place, fmt::format("unknown {} '{}'", table ? "table" : "option", key),
+                UnknownHint(settings_.schema_, key, whole, pass.plugin));
+}
+
+bool Loader::Deferred(std::string_view key) const {
+  return key.starts_with("backend.options.") || key.starts_with("launcher.options.");
+}
+
+Place Loader::InFile(Position at) const {
+  const std::string file = request_.file.string();
+  if (file.empty()) return {};
+  const bool whole = at.line == 0 || at.line == INT_MAX;
+  return {DTRUN_ORIGIN_FILE, at, whole ? file : fmt::format("{}:{}:{}", file, at.line, at.column)};
+}
+
+}  // namespace dtrun::config

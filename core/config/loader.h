@@ -1,0 +1,68 @@
+// One reading of a config, from defaults to --set. Made and used by Load; one thread.
+//
+// Core's options come first, because they name the plugins whose options come second;
+// each time the order is file, environment, --set, and a later value replaces an earlier.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/config/convert.h"
+#include "core/config/problems.h"
+#include "core/config/settings.h"
+
+namespace dtrun::config {
+
+class Loader {
+ public:
+  Loader(const Request& request, const PluginSchema& plugin_schema);
+  Loaded Run();
+
+ private:
+  // Which options a pass is about: those under `prefix`, or core's when it is empty.
+  struct Pass {
+    std::string prefix;  // "backend.options."
+    std::string plugin;  // its name, for hints
+    const Node* table = nullptr;
+  };
+
+  // loader.cc
+  void ReadDocument();
+  void RunPass(const Pass& pass);
+  void AskPlugin(const std::string& kind);
+  void WalkTable(const Pass& pass, const Node& table, const std::string& prefix);
+  void TakeMember(const Pass& pass, const Member& member, const std::string& prefix);
+  void TakeCommand();
+  void NameJob();
+  void Finish(std::size_t first_spec);
+  void AddDefaults(std::size_t first_spec);
+  void Assign(const option::Spec& spec, const Node& node, const std::filesystem::path& folder,
+              const Place& place);
+  void Store(const option::Spec& spec, option::Data data, const Place& place);
+  void Fail(const option::Spec& spec, const Place& place, const std::string& part,
+            const std::string& message);
+  void FailUnknown(const Pass& pass, const std::string& key, const Place& place, bool table, bool whole);
+  bool Deferred(std::string_view key) const;
+  Place InFile(Position at) const;
+
+  // overrides.cc
+  void ReadEnvironment(const Pass& pass);
+  void ReadSets(const Pass& pass);
+  void TakeSet(const Pass& pass, const std::string& text, int number);
+  void TakeEntry(const option::Spec& map, const std::string& name, std::string_view text, const Place& place);
+  void AssignText(const option::Spec& spec, std::string_view text, const Place& place);
+
+  const Request& request_;
+  const PluginSchema& plugin_schema_;
+  std::filesystem::path start_folder_;
+  Settings settings_;
+  Problems problems_;
+  bool readable_ = true;  // the file, when one is given
+  Node root_;
+  std::map<std::string, Place> places_;  // of values that were given
+  std::set<std::string> failed_;         // keys that have a problem already
+};
+
+}  // namespace dtrun::config

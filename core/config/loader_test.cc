@@ -1,0 +1,210 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/file.h"
+#include "core/config/settings.h"
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class LoadTest : public testing::Test {
+ protected:
+  Settings Good(std::string_view text, Request request = {}) {
+    request.file = folder_.Write("train.toml", text);
+    Loaded loaded = Load(request, {});
+    EXPECT_EQ(folder_.Short(loaded.problems), "");
+    return std::move(loaded.settings);
+  }
+  std::string Problems(std::string_view text) { return folder_.ProblemsOf(text); }
+
+  TestFolder folder_;
+};
+
+TEST_F(LoadTest, FillsEveryDefaultAroundTheShortestFile) {
+  const Settings settings = Good("[job]\ncommand = [\"true\"]\n");
+  EXPECT_EQ(settings.Text("job.name"), "train");
+  EXPECT_EQ(settings.List("job.command"), std::vector<std::string>{"true"});
+  EXPECT_EQ(settings.Int("job.processes_per_host"), 1);
+  EXPECT_FALSE(settings.Has("job.env"));
+  EXPECT_FALSE(settings.Has("job.cwd"));
+  EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(10));
+  EXPECT_EQ(settings.Text("launcher.name"), "per-process");
+  EXPECT_EQ(settings.Text("backend.name"), "gloo");
+  EXPECT_EQ(settings.Duration("backend.timeout"), std::chrono::seconds(60));
+  EXPECT_EQ(settings.Text("logs.dir"), "runs/{job}/{time}");
+  EXPECT_EQ(settings.Text("logs.prefix"), "auto");
+  EXPECT_EQ(settings.folder(), folder_.path());
+}
+
+TEST_F(LoadTest, ReadsEveryOptionOfAFullFile) {
+  const Settings settings = Good(R"([job]
+name = "mnist"
+command = ["bin/train", "--epochs", "5"]
+processes_per_host = "auto"
+env = { OMP_NUM_THREADS = 1, DEBUG = true }
+cwd = "."
+grace = "500ms"
+[launcher]
+path = "lib/l.so"
+[backend]
+name = "none"
+path = "/lib/b.so"
+timeout = "2m"
+options = { anything = 1 }
+[plugins]
+path = ["plugins", "/opt/p"]
+[logs]
+dir = "logs"
+prefix = "rank"
+)");
+  EXPECT_EQ(settings.Text("job.name"), "mnist");
+  EXPECT_EQ(settings.Text("job.processes_per_host"), "auto");
+  EXPECT_EQ(settings.Map("job.env").at("OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(settings.Map("job.env").at("DEBUG"), "true");
+  EXPECT_EQ(std::filesystem::path(settings.Text("job.cwd")), folder_.path() / "");
+  EXPECT_EQ(settings.Text("launcher.path"), folder_.path() / "lib/l.so");
+  EXPECT_EQ(settings.Text("backend.path"), "/lib/b.so");
+  EXPECT_EQ(settings.List("plugins.path"), (std::vector<std::string>{folder_.path() / "plugins", "/opt/p"}));
+  EXPECT_EQ(settings.Get("job.grace").origin.kind, DTRUN_ORIGIN_FILE);
+  EXPECT_THAT(settings.Get("job.grace").origin.place, testing::EndsWith("train.toml:7:9"));
+}
+
+TEST_F(LoadTest, ReportsAllProblemsInTheOrderOfTheFile) {
+  EXPECT_EQ(
+      Problems(R"([job]
+processes_per_host = "two"
+command = ["train", 5]
+grace = "2h"
+[backend]
+  nam = "gloo"
+[logs]
+prefix = "rnk"
+[bakend]
+)"),
+      R"(train.toml:2:22: job.processes_per_host: expected a number from 1 to 4096 or one of "cpu", "gpu", "auto"; found "two"
+  see: dtrun config explain job.processes_per_host
+train.toml:3:21: job.command[1]: expected a string; found integer 5; quote it
+  see: dtrun config explain job.command
+train.toml:4:9: job.grace: expected a duration such as "60s", from 0s to 1h; found "2h"
+  see: dtrun config explain job.grace
+train.toml:6:3: unknown option 'backend.nam'
+  did you mean 'name' (string, default "gloo")?   see: dtrun config explain backend.name
+train.toml:8:10: logs.prefix: expected one of "auto", "rank", "none"; found "rnk", did you mean "rank"?
+  see: dtrun config explain logs.prefix
+train.toml:9:2: unknown table 'bakend'
+  did you mean 'backend'?   see: dtrun config explain backend
+)");
+}
+
+TEST_F(LoadTest, RefusesValuesOutOfRange) {
+  const std::string head = "[job]\ncommand = [\"x\"]\n";
+  EXPECT_THAT(Problems(head + "processes_per_host = 0\n"), HasSubstr("from 1 to 4096 or one of"));
+  EXPECT_THAT(Problems(head + "processes_per_host = 0\n"), HasSubstr("found 0"));
+  EXPECT_THAT(Problems(head + "processes_per_host = 4097\n"), HasSubstr("found 4097"));
+  EXPECT_THAT(Problems(head + "processes_per_host = 2.0\n"), HasSubstr("found number 2"));
+  EXPECT_THAT(Problems(head + "[backend]\ntimeout = \"0s\"\n"), HasSubstr("from 1ms to 24h; found \"0s\""));
+}
+
+TEST_F(LoadTest, SaysThatTheCommandIsMissing) {
+  EXPECT_EQ(Problems("[backend]\nname = \"gloo\"\n"),
+            "train.toml: job.command is required and not set\n"
+            "  write command = [\"program\", \"argument\"] under [job], or give it after \"--\"\n");
+  EXPECT_THAT(Problems(""),
+              StartsWith("train.toml: the file is empty: job.command is required and not set\n"));
+  EXPECT_THAT(Problems("# nothing\n"), HasSubstr("the file is empty"));
+  EXPECT_THAT(Problems("[job]\ncommand = []\n"),
+              StartsWith("train.toml:2:11: job.command: expected a program"));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"\"]\n"),
+              HasSubstr("expected a program and its arguments; found [\"\"]"));
+}
+
+TEST_F(LoadTest, DoesNotNeedACommandThatTheCommandLineGives) {
+  Request request;
+  request.command = {"python3", "train.py"};
+  EXPECT_EQ(Good("", request).List("job.command"), request.command);
+  const Settings settings = Good("[job]\ncommand = [\"other\"]\n", request);
+  EXPECT_EQ(settings.List("job.command"), request.command);
+  EXPECT_EQ(settings.Get("job.command").origin.kind, DTRUN_ORIGIN_COMMAND_LINE);
+}
+
+TEST_F(LoadTest, WorksWithoutAFile) {
+  Request request;
+  EXPECT_EQ(Render(Load(request, {}).problems),
+            "job.command is required and not set\n"
+            "  write command = [\"program\", \"argument\"] under [job], or give it after \"--\"\n");
+  request.command = {"true"};
+  const Loaded loaded = Load(request, {});
+  EXPECT_THAT(loaded.problems, IsEmpty());
+  EXPECT_EQ(loaded.settings.Text("job.name"), "job");
+  EXPECT_EQ(loaded.settings.folder(), std::filesystem::current_path());
+}
+
+TEST_F(LoadTest, MakesALegalJobNameOfAnyFileName) {
+  Request request;
+  request.command = {"true"};
+  const auto name = [&](const std::string& file) {
+    request.file = folder_.Write(file, "");
+    return Load(request, {}).settings.Text("job.name");
+  };
+  EXPECT_EQ(name("my run.v2.toml"), "my-run.v2");
+  EXPECT_EQ(name("\xc3\xa9.toml"), "--");
+  EXPECT_EQ(name(std::string(80, 'a') + ".toml"), std::string(64, 'a'));
+  for (const char* bad : {"", "a/b", "..", ".", "é"}) {
+    EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\nname = \"" + std::string(bad) + "\"\n"),
+                HasSubstr("job.name: expected 1 to 64 of the characters"))
+        << bad;
+  }
+}
+
+TEST_F(LoadTest, ExplainsAFileItCannotRead) {
+  Request request;
+  request.file = folder_.path() / "none.toml";
+  EXPECT_EQ(folder_.Short(Load(request, {}).problems),
+            "none.toml: cannot open the file: no such file or directory\n");
+  request.file = folder_.path();
+  EXPECT_THAT(Render(Load(request, {}).problems), HasSubstr("this is a folder"));
+  EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("a config has at most 1MiB"));
+}
+
+TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {
+  EXPECT_THAT(Problems("[job]\ncommand = \"x\n"), StartsWith("train.toml:2:13: syntax error in string: "));
+  EXPECT_THAT(Problems("[job]\nname = \"\xff\"\n"),
+              StartsWith("train.toml:2:9: byte 0xff at offset 14 is not UTF-8"));
+  EXPECT_THAT(Problems("a = 1\na = 2\n"),
+              StartsWith("train.toml:2:5: syntax error in key-value pair: cannot redefine"));
+}
+
+TEST_F(LoadTest, StillChecksOverridesOfAFileItCannotRead) {
+  Request request;
+  request.sets = {"job.grace=never"};
+  EXPECT_THAT(folder_.ProblemsOf("[", request),
+              HasSubstr("--set job.grace=never: job.grace: expected a duration"));
+}
+
+TEST_F(LoadTest, RefusesAValueInThePlaceOfATable) {
+  EXPECT_THAT(
+      Problems("backend = \"gloo\"\n[job]\ncommand = [\"x\"]\n"),
+      StartsWith("train.toml:1:11: backend: expected a table; found string \"gloo\"\n  write [backend]"));
+  EXPECT_THAT(Problems("[[job]]\ncommand = [\"x\"]\n"), HasSubstr("job: expected a table; found a list"));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[backend]\noptions = 3\n"),
+              HasSubstr("backend.options: expected a table; found integer 3"));
+}
+
+TEST_F(LoadTest, DoesNotTakeAQuotedKeyForADottedOne) {
+  EXPECT_THAT(Problems("\"backend.name\" = \"x\"\n[job]\ncommand = [\"x\"]\n"),
+              StartsWith("train.toml:1:1: unknown option 'backend.name'"));
+}
+
+TEST_F(LoadTest, WantsAWorkingFolderThatExists) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\ncwd = \"none\"\n"),
+              StartsWith("train.toml:3:7: job.cwd: \""));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\ncwd = \"none\"\n"), HasSubstr("none\" does not exist"));
+}
+
+}  // namespace
+}  // namespace dtrun::config

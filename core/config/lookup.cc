@@ -1,0 +1,109 @@
+#include "core/config/lookup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/suggest.h"
+#include "core/config/settings.h"
+#include "core/option/text.h"
+#include "core/option/value.h"
+
+namespace dtrun::config {
+namespace {
+
+// Tables that exist also when no plugin has put an option into them.
+constexpr std::string_view kPluginTables[] = {"backend.options", "launcher.options"};
+
+std::string Join(const std::string& table, std::string_view name) {
+  return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
+}
+
+}  // namespace
+
+const option::Spec* FindSpec(const option::Schema& schema, std::string_view key) {
+  for (const option::Spec& spec : schema) {
+    if (spec.key == key) return &spec;
+  }
+  return nullptr;
+}
+
+bool IsTable(const option::Schema& schema, std::string_view key) {
+  if (std::find(std::begin(kPluginTables), std::end(kPluginTables), key) != std::end(kPluginTables))
+    return true;
+  return std::any_of(schema.begin(), schema.end(), [&](const option::Spec& spec) {
+    return spec.key.size() > key.size() && spec.key[key.size()] == '.' && spec.key.starts_with(key);
+  });
+}
+
+std::string_view TableOf(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == key.npos ? std::string_view() : key.substr(0, dot);
+}
+
+std::string_view NameOf(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+std::vector<std::string> NamesIn(const option::Schema& schema, const std::string& table) {
+  std::vector<std::string> options, tables;
+  const auto add = [&](std::string_view key) {
+    if (!table.empty() && !(key.starts_with(table) && key.size() > table.size() && key[table.size()] == '.'))
+      return;
+    const std::string_view rest = table.empty() ? key : key.substr(table.size() + 1);
+    const std::string name(rest.substr(0, rest.find('.')));
+    std::vector<std::string>& names = name.size() == rest.size() && FindSpec(schema, key) ? options : tables;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const option::Spec& spec : schema) add(spec.key);
+  for (const std::string_view key : kPluginTables) add(key);
+  options.insert(options.end(), tables.begin(), tables.end());
+  return options;
+}
+
+std::string Summary(const option::Spec& spec) {
+  if (spec.required) return fmt::format("({}, required)", TypeText(spec));
+  if (!spec.default_text) return fmt::format("({})", TypeText(spec));
+  const bool bare = spec.type == option::Type::kBool || spec.type == option::Type::kInt ||
+                    spec.type == option::Type::kUint || spec.type == option::Type::kFloat ||
+                    spec.type == option::Type::kCount;
+  return fmt::format("({}, default {})", TypeText(spec),
+                     spec.secret ? "(secret)"
+                     : bare      ? *spec.default_text
+                                 : option::Quote(*spec.default_text));
+}
+
+std::string NearestKey(const option::Schema& schema, const std::string& key) {
+  const std::string table(TableOf(key));
+  const std::string name(NameOf(key));
+  if (const auto nearest = Nearest(name, NamesIn(schema, table))) return Join(table, *nearest);
+  std::vector<std::string> keys;
+  for (const option::Spec& spec : schema) {
+    if (NameOf(spec.key) == name) return spec.key;
+    keys.push_back(spec.key);
+  }
+  return Nearest(key, keys).value_or("");
+}
+
+std::string UnknownHint(const option::Schema& schema, const std::string& key, bool whole,
+                        const std::string& plugin) {
+  const std::string table(TableOf(key));
+  const auto see = [&](const std::string& what) {
+    return plugin.empty() ? fmt::format("see: dtrun config explain {}", what)
+                          : fmt::format("see: dtrun plugins describe {}", plugin);
+  };
+  const std::string meant = NearestKey(schema, key);
+  if (!meant.empty()) {
+    const bool neighbour = !whole && TableOf(meant) == table;
+    const option::Spec* spec = FindSpec(schema, meant);
+    return fmt::format("did you mean '{}'{}?   {}", neighbour ? std::string(NameOf(meant)) : meant,
+                       spec == nullptr ? "" : " " + Summary(*spec), see(meant));
+  }
+  if (!table.empty() && !IsTable(schema, table)) {
+    return fmt::format("tables: {}", fmt::join(NamesIn(schema, ""), ", "));
+  }
+  const std::vector<std::string> names = NamesIn(schema, table);
+  if (table.empty()) return fmt::format("tables: {}", fmt::join(names, ", "));
+  if (names.empty()) return fmt::format("{} has no options here", plugin.empty() ? table : plugin);
+  return fmt::format("known here: {}   {}", fmt::join(names, ", "), see(table));
+}
+
+}  // namespace dtrun::config

@@ -1,0 +1,58 @@
+#include "core/config/lookup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/settings.h"
+
+namespace dtrun::config {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Lookup, KnowsOptionsAndTables) {
+  EXPECT_NE(FindSpec(CoreSchema(), "backend.name"), nullptr);
+  EXPECT_EQ(FindSpec(CoreSchema(), "backend"), nullptr);
+  EXPECT_TRUE(IsTable(CoreSchema(), "backend"));
+  EXPECT_TRUE(IsTable(CoreSchema(), "backend.options"));
+  EXPECT_FALSE(IsTable(CoreSchema(), "back"));
+  EXPECT_FALSE(IsTable(CoreSchema(), "backend.name"));
+}
+
+TEST(Lookup, ListsTheNamesOfATable) {
+  EXPECT_THAT(NamesIn(CoreSchema(), ""), ElementsAre("job", "launcher", "backend", "plugins", "logs"));
+  EXPECT_THAT(NamesIn(CoreSchema(), "backend"), ElementsAre("name", "path", "timeout", "options"));
+}
+
+TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
+  EXPECT_EQ(NearestKey(CoreSchema(), "backend.nam"), "backend.name");
+  EXPECT_EQ(NearestKey(CoreSchema(), "launcher.nam"), "launcher.name");
+  EXPECT_EQ(NearestKey(CoreSchema(), "bakend"), "backend");
+  EXPECT_EQ(NearestKey(CoreSchema(), "command"), "job.command");
+  EXPECT_EQ(NearestKey(CoreSchema(), "job.timeout"), "backend.timeout");
+  EXPECT_EQ(NearestKey(CoreSchema(), "bakend.name"), "job.name") << "a name that several tables have";
+  EXPECT_EQ(NearestKey(CoreSchema(), "wibble"), "");
+}
+
+TEST(UnknownHint, DescribesWhatWasMeant) {
+  EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", false, ""),
+            "did you mean 'name' (string, default \"gloo\")?   see: dtrun config explain backend.name");
+  EXPECT_EQ(
+      UnknownHint(CoreSchema(), "backend.nam", true, ""),
+      "did you mean 'backend.name' (string, default \"gloo\")?   see: dtrun config explain backend.name");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
+            "known here: name, path, timeout, options   see: dtrun config explain backend");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""), "tables: job, launcher, backend, plugins, logs");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
+}
+
+TEST(Summary, TellsTypeAndDefault) {
+  EXPECT_EQ(Summary(*FindSpec(CoreSchema(), "job.command")), "(list of strings, required)");
+  EXPECT_EQ(Summary(*FindSpec(CoreSchema(), "job.grace")), "(duration, default \"10s\")");
+  EXPECT_EQ(Summary(*FindSpec(CoreSchema(), "job.cwd")), "(path)");
+  EXPECT_EQ(Summary(*FindSpec(CoreSchema(), "job.processes_per_host")),
+            "(number or one of \"cpu\", \"gpu\", \"auto\", default 1)");
+}
+
+}  // namespace
+}  // namespace dtrun::config

@@ -1,0 +1,142 @@
+// The loader's part for environment variables and --set.
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "core/base/suggest.h"
+#include "core/config/loader.h"
+#include "core/config/lookup.h"
+#include "core/option/text.h"
+
+namespace dtrun::config {
+namespace {
+
+constexpr std::string_view kPrefix = "DTRUN_CONFIG_";
+constexpr std::size_t kShownBytes = 60;
+
+// Starts like a TOML list or table, so it is not a plain word.
+bool LooksLikeToml(option::Type type, std::string_view text) {
+  const bool list = type == option::Type::kList || type == option::Type::kPathList;
+  return (list && text.starts_with('[')) || (type == option::Type::kMap && text.starts_with('{'));
+}
+
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kShownBytes) return text;
+  std::size_t size = kShownBytes;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return text.substr(0, size) + "...";
+}
+
+}  // namespace
+
+std::string EnvironmentName(std::string_view key) {
+  std::string name(kPrefix);
+  for (const char c : key) {
+    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+void Loader::ReadEnvironment(const Pass& pass) {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> keys;
+  for (const option::Spec& spec : settings_.schema_) {
+    if (!spec.key.starts_with(pass.prefix)) continue;
+    names.push_back(EnvironmentName(spec.key));
+    keys[names.back()] = spec.key;
+  }
+  const std::string prefix = EnvironmentName(pass.prefix);
+  for (auto variable = request_.environment.lower_bound(prefix);
+       variable != request_.environment.end() && variable->first.starts_with(prefix); ++variable) {
+    const auto& [name, text] = *variable;
+    const Place place{DTRUN_ORIGIN_ENVIRONMENT, {}, name};
+    if (const auto key = keys.find(name); key != keys.end()) {
+      AssignText(*settings_.Find(key->second), text, place);
+    } else if (!pass.prefix.empty() || (!name.starts_with(EnvironmentName("backend.options.")) &&
+                                        !name.starts_with(EnvironmentName("launcher.options.")))) {
+      const auto nearest = Nearest(name.substr(kPrefix.size()), [&] {
+        std::vector<std::string> tails;
+        for (const std::string& candidate : names) tails.push_back(candidate.substr(kPrefix.size()));
+        return tails;
+      }());
+      std::string hint = fmt::format("the name is {} and the key in capitals, such as {}", kPrefix,
+                                     EnvironmentName("backend.name"));
+      if (nearest) {
+        const std::string& key_meant = keys[std::string(kPrefix) + *nearest];
+        hint = fmt::format("did you mean {}{} {}?   see: dtrun config explain {}", kPrefix, *nearest,
+                           Summary(*settings_.Find(key_meant)), key_meant);
+      }
+      problems_.Add(place, "unknown option in the environment", hint);
+    }
+  }
+}
+
+void Loader::ReadSets(const Pass& pass) {
+  int number = 0;
+  for (const std::string& text : request_.sets) TakeSet(pass, text, ++number);
+}
+
+void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
+  const std::size_t equals = text.find('=');
+  const std::string key = text.substr(0, equals);
+  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(text)};
+  const bool mine = pass.prefix.empty() ? !Deferred(key) : key.starts_with(pass.prefix);
+  if (!mine) return;
+  if (equals == text.npos || equals == 0) {
+    problems_.Add(std::move(place), "expected key=value", "for example: --set backend.timeout=30s");
+    return;
+  }
+  const std::string_view value = std::string_view(text).substr(equals + 1);
+  if (const option::Spec* spec = settings_.Find(key)) {
+    if (spec->secret) place.text = "--set " + key;
+    AssignText(*spec, value, place);
+    return;
+  }
+  for (const option::Spec& spec : settings_.schema_) {
+    if (spec.type == option::Type::kMap && key.starts_with(spec.key + ".")) {
+      TakeEntry(spec, key.substr(spec.key.size() + 1), value, place);
+      return;
+    }
+  }
+  if (IsTable(settings_.schema_, key)) {
+    problems_.Add(std::move(place), fmt::format("'{}' is a table; set one of its options", key),
+                  fmt::format("see: dtrun config explain {}", key));
+    return;
+  }
+  FailUnknown(pass, key, place, false, true);
+}
+
+void Loader::TakeEntry(const option::Spec& map, const std::string& name, std::string_view text,
+                       const Place& place) {
+  std::map<std::string, std::string> entries;
+  const option::Value& value = settings_.Get(map.key);
+  if (value.set()) entries = std::get<std::map<std::string, std::string>>(value.data);
+  const std::optional<Node> node = ParseTomlValue(text);
+  entries[name] = node && node->kind == Node::Kind::kString ? node->text : std::string(text);
+  const Status checked = CheckBounds(map, entries);
+  if (checked) {
+    Store(map, std::move(entries), place);
+  } else {
+    Fail(map, place, "." + name, checked.error().text);
+  }
+}
+
+void Loader::AssignText(const option::Spec& spec, std::string_view text, const Place& place) {
+  const std::optional<Node> node = ParseTomlValue(text);
+  if (node && Fits(spec.type, node->kind)) {
+    Assign(spec, *node, start_folder_, place);
+  } else if (LooksLikeToml(spec.type, text)) {
+    Fail(spec, place, "",
+         fmt::format("expected {}; found {}, which is not TOML", ExpectedText(spec),
+                     spec.secret ? "(secret)" : option::QuoteShort(text)));
+  } else {
+    Result<option::Data> data = ParseText(spec, text, start_folder_);
+    if (data) {
+      Store(spec, *std::move(data), place);
+    } else {
+      Fail(spec, place, "", data.error().text);
+    }
+  }
+}
+
+}  // namespace dtrun::config

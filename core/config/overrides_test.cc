@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/settings.h"
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using testing::HasSubstr;
+using Texts = std::vector<std::string>;
+
+constexpr char kFile[] =
+    "[job]\ncommand = [\"x\"]\ngrace = \"1s\"\nenv = { A = 1 }\n[backend]\nname = \"none\"\n";
+
+class OverrideTest : public testing::Test {
+ protected:
+  Settings Good() {
+    request_.file = folder_.Write("train.toml", kFile);
+    Loaded loaded = Load(request_, {});
+    EXPECT_EQ(folder_.Short(loaded.problems), "");
+    return std::move(loaded.settings);
+  }
+  Settings Set(Texts sets) {
+    request_.sets = std::move(sets);
+    return Good();
+  }
+  std::string Refusal(const std::string& set) {
+    request_.sets = {set};
+    return folder_.ProblemsOf(kFile, request_);
+  }
+
+  TestFolder folder_;
+  Request request_;
+};
+
+TEST_F(OverrideTest, RisesFromFileOverEnvironmentToTheCommandLine) {
+  EXPECT_EQ(Good().Get("job.grace").origin.kind, DTRUN_ORIGIN_FILE);
+  request_.environment = {{"DTRUN_CONFIG_JOB_GRACE", "2s"}, {"PATH", "/bin"}};
+  const Settings with_variable = Good();
+  EXPECT_EQ(with_variable.Duration("job.grace"), std::chrono::seconds(2));
+  EXPECT_EQ(with_variable.Get("job.grace").origin.place, "DTRUN_CONFIG_JOB_GRACE");
+  const Settings with_set = Set({"job.grace=3s", "job.grace=4s"});
+  EXPECT_EQ(with_set.Duration("job.grace"), std::chrono::seconds(4)) << "the last --set wins";
+  EXPECT_EQ(with_set.Get("job.grace").origin.kind, DTRUN_ORIGIN_COMMAND_LINE);
+  EXPECT_EQ(with_set.Get("job.grace").origin.place, "--set job.grace");
+}
+
+TEST_F(OverrideTest, TakesTomlWhereItFitsAndPlainTextElsewhere) {
+  const Settings settings =
+      Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",
+           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/a,/b", "logs.prefix=none"});
+  EXPECT_EQ(settings.Text("job.name"), "123");
+  EXPECT_EQ(settings.Int("job.processes_per_host"), 4);
+  EXPECT_EQ(settings.List("job.command"), (Texts{"a", "b,c"}));
+  EXPECT_EQ(settings.Text("launcher.name"), "quoted");
+  EXPECT_EQ(settings.Duration("backend.timeout"), std::chrono::seconds(5));
+  EXPECT_EQ(settings.List("plugins.path"), (Texts{"/a", "/b"}));
+  EXPECT_EQ(settings.Text("logs.prefix"), "none");
+  EXPECT_EQ(Set({"job.command=a, b"}).List("job.command"), (Texts{"a", "b"}));
+}
+
+TEST_F(OverrideTest, TakesRelativePathsFromTheCurrentFolder) {
+  EXPECT_EQ(Set({"backend.path=lib/b.so"}).Text("backend.path"),
+            std::filesystem::current_path() / "lib/b.so");
+}
+
+TEST_F(OverrideTest, SetsSingleVariablesOfTheJob) {
+  const auto env = Set({"job.env.B=two words", "job.env.A=\"2\"", "job.env.C="}).Map("job.env");
+  EXPECT_EQ(env, (std::map<std::string, std::string>{{"A", "2"}, {"B", "two words"}, {"C", ""}}));
+  EXPECT_EQ(Set({"job.env={ X = 1 }", "job.env.Y=true"}).Map("job.env"),
+            (std::map<std::string, std::string>{{"X", "1"}, {"Y", "true"}}));
+  request_.environment = {{"DTRUN_CONFIG_JOB_ENV", "P=1,Q=2"}};
+  EXPECT_EQ(Set({}).Map("job.env"), (std::map<std::string, std::string>{{"P", "1"}, {"Q", "2"}}));
+}
+
+TEST_F(OverrideTest, ExplainsWhatIsWrongWithASet) {
+  EXPECT_EQ(
+      Refusal("backend.nam=x"),
+      "--set backend.nam=x: unknown option 'backend.nam'\n"
+      "  did you mean 'backend.name' (string, default \"gloo\")?   see: dtrun config explain backend.name\n");
+  EXPECT_EQ(Refusal("backend.name"),
+            "--set backend.name: expected key=value\n  for example: --set backend.timeout=30s\n");
+  EXPECT_THAT(Refusal("=x"), HasSubstr("expected key=value"));
+  EXPECT_THAT(Refusal(""), HasSubstr("expected key=value"));
+  EXPECT_THAT(Refusal("job=x"), HasSubstr("--set job=x: 'job' is a table; set one of its options"));
+  EXPECT_THAT(Refusal("job.grace=60"),
+              HasSubstr("--set job.grace=60: job.grace: expected a duration such as"));
+  EXPECT_THAT(Refusal("job.command=[a"),
+              HasSubstr("expected a list of strings; found \"[a\", which is not TOML"));
+  EXPECT_THAT(Refusal("job.command=[1]"), HasSubstr("job.command[0]: expected a string; found integer 1"));
+  EXPECT_THAT(Refusal("job.env.=x"), HasSubstr("expected names without '='; found \"\""));
+  EXPECT_THAT(Refusal("job.name=\xff"), HasSubstr("expected UTF-8; found byte 0xff"));
+}
+
+TEST_F(OverrideTest, ShowsOnlyTheStartOfALongSet) {
+  EXPECT_THAT(Refusal("job.grace=" + std::string(500, 'x')),
+              HasSubstr("--set job.grace=" + std::string(50, 'x') + "...: job.grace"));
+}
+
+TEST_F(OverrideTest, ReportsAnUnknownVariableWithTheNearestName) {
+  request_.environment = {
+      {"DTRUN_CONFIG_BACKEND_NAM", "x"}, {"DTRUN_CONFIG_WIBBLE", "x"}, {"DTRUN_RANK", "0"}};
+  EXPECT_EQ(
+      folder_.ProblemsOf(kFile, request_),
+      "DTRUN_CONFIG_BACKEND_NAM: unknown option in the environment\n"
+      "  did you mean DTRUN_CONFIG_BACKEND_NAME (string, default \"gloo\")?   see: dtrun config explain "
+      "backend.name\n"
+      "DTRUN_CONFIG_WIBBLE: unknown option in the environment\n"
+      "  the name is DTRUN_CONFIG_ and the key in capitals, such as DTRUN_CONFIG_BACKEND_NAME\n");
+}
+
+TEST_F(OverrideTest, ReportsABadVariableByItsName) {
+  request_.environment = {{"DTRUN_CONFIG_JOB_PROCESSES_PER_HOST", "0"}};
+  EXPECT_THAT(
+      folder_.ProblemsOf(kFile, request_),
+      HasSubstr("DTRUN_CONFIG_JOB_PROCESSES_PER_HOST: job.processes_per_host: expected a number from 1"));
+}
+
+TEST(EnvironmentName, IsTheKeyInCapitals) {
+  EXPECT_EQ(EnvironmentName("backend.name"), "DTRUN_CONFIG_BACKEND_NAME");
+  EXPECT_EQ(EnvironmentName("backend.options.if_name"), "DTRUN_CONFIG_BACKEND_OPTIONS_IF_NAME");
+}
+
+}  // namespace
+}  // namespace dtrun::config

@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/settings.h"
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using option::Schema;
+using option::Spec;
+using option::Type;
+using testing::HasSubstr;
+
+constexpr char kJob[] = "[job]\ncommand = [\"x\"]\n";
+
+Spec A(const char* key, Type type) {
+  Spec spec;
+  spec.key = key;
+  spec.type = type;
+  spec.reader = "demo backend";
+  return spec;
+}
+
+Schema DemoSchema() {
+  Schema schema = {A("backend.options.interface", Type::kString), A("backend.options.buffer", Type::kBytes),
+                   A("backend.options.token", Type::kInt), A("backend.options.iface", Type::kString),
+                   A("backend.options.tls.names", Type::kList)};
+  schema[0].default_text = "auto";
+  schema[2].secret = true;
+  schema[3].replaced_by = "backend.options.interface";
+  return schema;
+}
+
+class PluginOptionsTest : public testing::Test {
+ protected:
+  Loaded LoadText(const std::string& text) {
+    request_.file = folder_.Write("train.toml", kJob + text);
+    return Load(request_, [this](std::string_view kind, const std::string& name, const Settings& so_far) {
+      calls_ += std::string(kind) + ":" + name + ":" + so_far.Text("job.name") + " ";
+      if (kind == "launcher") return Result<Schema>(Schema());
+      if (name != "demo") return Result<Schema>(Error{DTRUN_NOT_FOUND, "no backend '" + name + "'"});
+      return Result<Schema>(schema_);
+    });
+  }
+  std::string Problems(const std::string& text) { return folder_.Short(LoadText(text).problems); }
+
+  TestFolder folder_;
+  Request request_;
+  Schema schema_ = DemoSchema();
+  std::string calls_;
+};
+
+TEST_F(PluginOptionsTest, AreReadByTheSchemaOfTheNamedPlugin) {
+  const Loaded loaded =
+      LoadText("[backend]\nname = \"demo\"\n[backend.options]\nbuffer = \"1MiB\"\ntls.names = [\"tcp\"]\n");
+  EXPECT_EQ(folder_.Short(loaded.problems), "");
+  EXPECT_EQ(calls_, "launcher:per-process:train backend:demo:train ");
+  const dtrun_options options = loaded.settings.SnapshotOf("backend.options.");
+  EXPECT_EQ(options.entries.size(), schema_.size());
+  EXPECT_EQ(options.entries.at("interface").value.data, option::Data(std::string("auto")));
+  EXPECT_EQ(options.entries.at("buffer").value.data, option::Data(std::int64_t{1 << 20}));
+  EXPECT_EQ(options.entries.at("buffer").spec.key, "buffer");
+  EXPECT_EQ(options.entries.at("tls.names").items.size(), 1u);
+  EXPECT_FALSE(options.entries.at("token").value.set());
+}
+
+TEST_F(PluginOptionsTest, ComeFromEveryOriginAndTheNameMayBeOverridden) {
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_BUFFER", "2K"}};
+  request_.sets = {"backend.options.interface=lo", "backend.name=demo"};
+  const Loaded loaded = LoadText("[backend]\nname = \"other\"\n");
+  EXPECT_EQ(folder_.Short(loaded.problems), "");
+  EXPECT_EQ(loaded.settings.Int("backend.options.buffer"), 2048);
+  EXPECT_EQ(loaded.settings.Text("backend.options.interface"), "lo");
+}
+
+TEST_F(PluginOptionsTest, AreReportedWithTheirPlaces) {
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_BUFER", "2K"}};
+  request_.sets = {"backend.options.interfce=lo"};
+  EXPECT_EQ(
+      Problems("[backend]\nname = \"demo\"\noptions.bufer = 1\noptions.buffer = \"x\"\noptions.wibble = 1\n"),
+      "train.toml:5:9: unknown option 'backend.options.bufer'\n"
+      "  did you mean 'buffer' (size)?   see: dtrun plugins describe demo\n"
+      "train.toml:6:18: backend.options.buffer: expected a size such as \"8MiB\"; found \"x\"\n"
+      "  see: dtrun config explain backend.options.buffer\n"
+      "train.toml:7:9: unknown option 'backend.options.wibble'\n"
+      "  known here: interface, buffer, token, iface, tls   see: dtrun plugins describe demo\n"
+      "DTRUN_CONFIG_BACKEND_OPTIONS_BUFER: unknown option in the environment\n"
+      "  did you mean DTRUN_CONFIG_BACKEND_OPTIONS_BUFFER (size)?   see: dtrun config explain "
+      "backend.options.buffer\n"
+      "--set backend.options.interfce=lo: unknown option 'backend.options.interfce'\n"
+      "  did you mean 'backend.options.interface' (string, default \"auto\")?   see: dtrun plugins describe "
+      "demo\n");
+}
+
+TEST_F(PluginOptionsTest, AreNotLookedAtWhenThePluginIsUnknown) {
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_X", "1"}};
+  request_.sets = {"backend.options.y=1"};
+  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\noptions.z = 1\n"), "train.toml:4:8: no backend 'golo'\n");
+  request_.sets = {"backend.name=glo"};
+  EXPECT_EQ(Problems(""), "--set backend.name=glo: no backend 'glo'\n");
+  request_.sets = {"backend.path=/x.so"};
+  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\n"), "--set backend.path=/x.so: no backend 'golo'\n");
+  request_.sets = {};
+  EXPECT_EQ(Problems(""), "train.toml: no backend 'gloo'\n") << "the default has the file as its place";
+}
+
+TEST_F(PluginOptionsTest, AreNotAskedForWithoutABackend) {
+  EXPECT_EQ(Problems("[backend]\nname = \"none\"\noptions.z = 1\n"), "");
+  EXPECT_EQ(calls_, "launcher:per-process:train ");
+}
+
+TEST_F(PluginOptionsTest, AreNotAskedForWhenTheNameIsWrong) {
+  EXPECT_THAT(Problems("[backend]\nname = 3\noptions.z = 1\n"), HasSubstr("backend.name: expected a string"));
+  EXPECT_EQ(calls_, "launcher:per-process:train ");
+}
+
+TEST_F(PluginOptionsTest, SayWhatReplacesADeprecatedOne) {
+  EXPECT_THAT(Problems("[backend]\nname = \"demo\"\noptions.iface = \"lo\"\n"),
+              HasSubstr("train.toml:5:17: backend.options.iface: this option is deprecated; use "
+                        "'backend.options.interface'\n"));
+}
+
+TEST_F(PluginOptionsTest, AreMissedWhenRequired) {
+  schema_[1].required = true;
+  EXPECT_EQ(Problems("[backend]\nname = \"demo\"\n"),
+            "train.toml: backend.options.buffer is required and not set\n"
+            "  see: dtrun config explain backend.options.buffer\n");
+}
+
+TEST_F(PluginOptionsTest, NeverPrintASecret) {
+  request_.sets = {"backend.options.token=hunter2"};
+  request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_TOKEN", "hunter2"}};
+  const std::string problems = Problems("[backend]\nname = \"demo\"\noptions.token = \"hunter2\"\n");
+  EXPECT_EQ(problems.find("hunter2"), problems.npos) << problems;
+  EXPECT_THAT(problems, HasSubstr("--set backend.options.token: backend.options.token: expected an integer"));
+}
+
+TEST_F(PluginOptionsTest, BlameThePluginForADefaultItCannotHave) {
+  schema_[1].default_text = "big";
+  EXPECT_THAT(Problems("[backend]\nname = \"demo\"\n"),
+              HasSubstr("its default is unusable, a defect of the demo backend: expected a size"));
+}
+
+}  // namespace
+}  // namespace dtrun::config

@@ -1,0 +1,34 @@
+// Collects what is wrong with a config, in any order, and gives it back in the order of
+// a reader: the file from its top, variables by name, --set as given. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/document.h"
+#include "core/config/settings.h"
+
+namespace dtrun::config {
+
+// Where a value was given. Sorted by origin (DTRUN_ORIGIN_*), line, column, text.
+struct Place {
+  int origin = DTRUN_ORIGIN_DEFAULT;
+  Position at;       // of --set: its number, as line
+  std::string text;  // as it is printed
+};
+
+class Problems {
+ public:
+  // Control characters in the texts are escaped.
+  void Add(Place place, const std::string& message, const std::string& hint = {});
+  std::vector<Problem> Take() &&;
+
+ private:
+  struct Entry {
+    Place place;
+    Problem problem;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace dtrun::config

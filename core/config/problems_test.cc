@@ -1,0 +1,34 @@
+#include "core/config/problems.h"
+
+#include <gtest/gtest.h>
+
+namespace dtrun::config {
+namespace {
+
+TEST(Problems, AreGivenBackInTheOrderOfAReader) {
+  Problems problems;
+  problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {2, 0}, "--set b"}, "6");
+  problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set z"}, "5");
+  problems.Add({DTRUN_ORIGIN_ENVIRONMENT, {}, "DTRUN_CONFIG_B"}, "4");
+  problems.Add({DTRUN_ORIGIN_FILE, {10, 1}, "t:10:1"}, "3");
+  problems.Add({DTRUN_ORIGIN_FILE, {9, 5}, "t:9:5"}, "2");
+  problems.Add({DTRUN_ORIGIN_FILE, {9, 2}, "t:9:2"}, "1");
+  std::string order;
+  for (const Problem& problem : std::move(problems).Take()) order += problem.message;
+  EXPECT_EQ(order, "123456");
+}
+
+TEST(Problems, StayOnOneLineWhateverTheUserWrote) {
+  Problems problems;
+  problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a\nb"}, "unknown option 'a\nb'", "\x1b[31m é");
+  EXPECT_EQ(Render(std::move(problems).Take()), "--set a\\nb: unknown option 'a\\nb'\n  \\u001b[31m é\n");
+}
+
+TEST(Render, PutsTheHintUnderItsProblem) {
+  EXPECT_EQ(Render({{"t:1:2", "wrong", "do right"}, {"", "no place", ""}}),
+            "t:1:2: wrong\n  do right\nno place\n");
+  EXPECT_EQ(Render({}), "");
+}
+
+}  // namespace
+}  // namespace dtrun::config

@@ -1,0 +1,132 @@
+// Core's own options, in the order of the manual page.
+#include "core/config/settings.h"
+
+namespace dtrun::config {
+namespace {
+
+using option::Schema;
+using option::Spec;
+using option::Type;
+
+constexpr char kRoot[] = "dtrun";
+constexpr char kPlan[] = "plan";
+constexpr char kAgent[] = "agent";
+constexpr char kPlugins[] = "plugin loader";
+
+Spec Option(const char* key, Type type, const char* reader, const char* doc) {
+  Spec spec;
+  spec.key = key;
+  spec.type = type;
+  spec.reader = reader;
+  spec.doc = doc;
+  spec.since = "0.1";
+  return spec;
+}
+
+Spec Default(Spec spec, const char* text) {
+  spec.default_text = text;
+  return spec;
+}
+
+Spec Range(Spec spec, const char* min, const char* max) {
+  spec.min_text = min;
+  spec.max_text = max;
+  return spec;
+}
+
+Spec Choices(Spec spec, std::vector<std::string> choices) {
+  spec.choices = std::move(choices);
+  return spec;
+}
+
+Spec Scope(Spec spec, int scope) {
+  spec.scope = scope;
+  return spec;
+}
+
+Spec Long(Spec spec, const char* text) {
+  spec.long_doc = text;
+  return spec;
+}
+
+void AddJob(Schema& schema) {
+  schema.push_back(Long(Option("job.name", Type::kString, kRoot, "name of the job in logs and folders"),
+                        "1 to 64 of the characters A-Z a-z 0-9 . _ -. Unset, it is the name of the config "
+                        "file without its extension, or \"job\" without a file."));
+  schema.push_back(
+      Long(Option("job.command", Type::kList, kPlan, "program and arguments of every rank"),
+           "Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and the like expand per rank; $${ "
+           "stands for ${. What follows \"--\" on the command line replaces it."));
+  schema.back().required = true;
+  schema.push_back(
+      Choices(Range(Default(Long(Option("job.processes_per_host", Type::kCount, kPlan, "ranks on each host"),
+                                 "\"cpu\" is one per core, \"gpu\" one per GPU; \"auto\" is GPUs when "
+                                 "there are any, else cores."),
+                            "1"),
+                    "1", "4096"),
+              {"cpu", "gpu", "auto"}));
+  schema.back().unit = "processes";
+  schema.push_back(
+      Long(Option("job.env", Type::kMap, kPlan, "environment variables of every rank"),
+           "On top of the environment that dtrun was started with. Numbers and true or false are "
+           "taken as their text; placeholders expand as in job.command."));
+  schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
+                        "Unset, it is the folder where dtrun was started."));
+  schema.back().must_exist = true;
+  schema.push_back(Range(Default(Option("job.grace", Type::kDuration, kAgent,
+                                        "time between the first signal to a rank and SIGKILL"),
+                                 "10s"),
+                         "0s", "1h"));
+}
+
+void AddPlugins(Schema& schema) {
+  schema.push_back(Default(Option("launcher.name", Type::kString, kPlugins,
+                                  "how processes come to be; dtrun plugins list shows what there is"),
+                           "per-process"));
+  schema.push_back(
+      Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
+  schema.push_back(
+      Long(Default(Option("backend.name", Type::kString, kPlugins,
+                          "transport of the communicator; dtrun plugins list shows what there is"),
+                   "gloo"),
+           "\"none\" starts the ranks without a communicator; backend.options are then not looked at."));
+  schema.push_back(
+      Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
+  schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, "communicator",
+                                        "longest wait for peers in one operation"),
+                                 "60s"),
+                         "1ms", "24h"));
+  schema.push_back(Scope(Option("plugins.path", Type::kPathList, kPlugins,
+                                "folders searched for plugins, before the installed ones"),
+                         DTRUN_SCOPE_HOST));
+}
+
+void AddLogs(Schema& schema) {
+  schema.push_back(
+      Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
+                         "runs/{job}/{time}"),
+                 "Relative to the folder where dtrun was started. {job} is the job's name, {time} "
+                 "the start of the run."),
+            DTRUN_SCOPE_HOST));
+  schema.push_back(Scope(Long(Choices(Default(Option("logs.prefix", Type::kEnum, kAgent,
+                                                     "what stands before each line of output"),
+                                              "auto"),
+                                      {"auto", "rank", "none"}),
+                              "\"auto\" is the rank where there are several, else nothing."),
+                         DTRUN_SCOPE_PROCESS));
+}
+
+}  // namespace
+
+const option::Schema& CoreSchema() {
+  static const Schema kSchema = [] {
+    Schema schema;
+    AddJob(schema);
+    AddPlugins(schema);
+    AddLogs(schema);
+    return schema;
+  }();
+  return kSchema;
+}
+
+}  // namespace dtrun::config
