@@ -84,8 +84,11 @@ class Engine {
     std::vector<std::size_t> members;  // indices into the arena
     std::size_t missing = 0;           // members without a gradient in this pass
   };
+  // A shared or an intrusive pointer, depending on libtorch's version.
+  using Accumulator =
+      decltype(::torch::autograd::impl::grad_accumulator(std::declval<const ::torch::Tensor&>()));
   struct Hook {
-    std::shared_ptr<::torch::autograd::Node> accumulator;  // only weakly held by its tensor
+    Accumulator accumulator;  // its tensor holds it weakly
     std::uintptr_t key;
   };
   struct Pass {};  // lives as long as the autograd engine keeps this pass's callback
