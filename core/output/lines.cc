@@ -55,12 +55,11 @@ void LineAssembler::CarriageReturn() {
   redrawn_ = true;
   if (current_.text.empty()) return;
   if (Blank(current_.text)) {
-    earlier_.text.clear();
+    earlier_.Clear();
   } else {
     std::swap(earlier_, current_);
   }
-  current_.text.clear();
-  current_.continues = false;
+  current_.Clear();
 }
 
 void LineAssembler::EndLine() {
@@ -69,10 +68,8 @@ void LineAssembler::EndLine() {
 }
 
 void LineAssembler::Forget() {
-  for (Segment* segment : {&earlier_, &current_}) {
-    segment->text.clear();
-    segment->continues = false;
-  }
+  earlier_.Clear();
+  current_.Clear();
   redrawn_ = false;
 }
 

@@ -38,6 +38,12 @@ class LineAssembler {
   struct Segment {
     std::string text;
     bool continues = false;
+
+    // Keeps the memory, unlike an assignment.
+    void Clear() {
+      text.clear();
+      continues = false;
+    }
   };
 
   const Segment& Shown() const { return current_.text.empty() ? earlier_ : current_; }

@@ -120,5 +120,11 @@ TEST_F(Lines, OverTheLongestLengthComeInPieces) {
   }
 }
 
+TEST_F(Lines, ForgetThePiecesBeforeABarThatWasWiped) {
+  lines_.Feed(std::string(LineAssembler::kLongestLine + 1, 'x') + "\r \r\n");
+  ASSERT_EQ(emitted_.size(), 2u);
+  EXPECT_THAT(emitted_[1], Pair("", false));
+}
+
 }  // namespace
 }  // namespace dtrun::output
