@@ -77,6 +77,12 @@ void AddJob(Schema& schema) {
                                         "time between the first signal to a rank and SIGKILL"),
                                  "10s"),
                          "0s", "1h"));
+  schema.push_back(Range(
+      Default(
+          Long(Option("job.master_port", Type::kUint, kAgent, "port where rank 0 may listen (MASTER_PORT)"),
+               "0 takes any free one. dtrun holds it until rank 0 listens, so nobody else gets it."),
+          "0"),
+      "0", "65535"));
 }
 
 void AddPlugins(Schema& schema) {
