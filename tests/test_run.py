@@ -75,7 +75,7 @@ class Run(JobTest):
             expected = dict(self.environment())
             for name, value in process["env"].items():
                 for token, text in tokens.items():
-                    value = value.replace(token, text)
+                    value = value.replace(f"⟦{token}⟧", text)
                 expected[name] = value
             key = env.pop("DTRUN_JOB_KEY")  # never written anywhere
             self.assertRegex(key, "^[0-9a-f]{64}$")

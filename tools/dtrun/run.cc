@@ -53,7 +53,8 @@ std::optional<plan::Plan> PlanOrComplain(const ConfigArguments& arguments) {
 int Run(const ConfigArguments& arguments) {
   auto plan = PlanOrComplain(arguments);
   if (!plan) return kUserError;
-  return agent::Guarded([&] { return agent::Run({std::move(*plan), &Header}); });
+  return agent::Guarded(
+      [&](agent::Lifeline& lifeline) { return agent::Run({std::move(*plan), &Header}, lifeline); });
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {
