@@ -32,6 +32,7 @@ Result<std::unique_ptr<Runtime>> Runtime::Join(Environment environment) {
 
 Runtime::~Runtime() {
   const bool joined = world_ != nullptr;
+  *ending_ = true;
   world_.reset();
   if (instance_ != nullptr) plugin_->table().shutdown(instance_);
   plugin::SetHealthHooks({}, {});
@@ -67,7 +68,7 @@ Status Runtime::JoinJob() {
   if (!client) return std::move(client).error();
   client_ = *std::move(client);
   kv_ = client_->Space("comm/world/");
-  plugin::SetHealthHooks([] { return false; },
+  plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (Status started = StartBackend(); !started) return started;
 
@@ -117,7 +118,10 @@ Making Runtime::WorldMaking() const {
   making.kv = kv_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
-  making.aborted = [to = client_](std::string_view reason) { to->Abort(reason); };
+  making.aborted = [to = client_, ending = ending_](std::string_view reason) {
+    *ending = true;
+    to->Abort(reason);
+  };
   return making;
 }
 

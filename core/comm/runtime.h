@@ -4,6 +4,7 @@
 // read by any.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "core/comm/communicator.h"
@@ -35,6 +36,8 @@ class Runtime {
   Making WorldMaking() const;
 
   const Environment environment_;
+  // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
+  const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
   std::unique_ptr<dtrun_kv> kv_;
   dtrun_options options_;  // read by the instance

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "core/store/connection.h"
 
@@ -41,12 +43,13 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
   class Lease {
    public:
     Lease(PooledClient& client, Connection connection)
-        : client_(client), connection_(std::move(connection)), fd_(connection_->fd()) {}
+        : client_(client), connection_(std::move(connection)) {}
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     ~Lease() {
       const std::lock_guard lock(client_.mutex_);
-      client_.leased_.erase(fd_);
+      if (!connection_) return;  // kept: its next lease may already have entered it again
+      client_.leased_.erase(connection_->fd());
       // Under the lock: Abort must not see a descriptor that someone else has opened since.
       connection_.reset();
     }
@@ -54,8 +57,8 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
     // Hands the connection to the next call instead of closing it.
     void Keep() {
       const std::lock_guard lock(client_.mutex_);
-      client_.leased_.erase(fd_);
       if (client_.aborted_ || client_.idle_.size() >= kMaxIdle) return;
+      client_.leased_.erase(connection_->fd());
       client_.idle_.push_back(*std::move(connection_));
       connection_.reset();
     }
@@ -63,7 +66,6 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
    private:
     PooledClient& client_;
     std::optional<Connection> connection_;
-    const int fd_;
   };
 
   Result<Reply> CallOnce(Body body, Nanoseconds wait);

@@ -132,10 +132,10 @@ TEST(Client, EndsABlockedCallWhenTheAgentDies) {
 
 TEST(Client, AbortEndsBlockedAndLaterCalls) {
   LocalStore store;
-  const auto client = store.Connect();
-  const auto kv = client->Space("s/");
+  const auto client = store.Connect(0), other = store.Connect(1);
+  const auto kv = client->Space("s/"), other_kv = other->Space("s/");  // the other is not aborted
   auto waiting = std::async(std::launch::async, [&] {
-    EXPECT_TRUE(kv->Set("ready", "").ok());
+    EXPECT_TRUE(other_kv->Set("ready", "").ok());
     return kv->Get("never", -1ns);
   });
   ASSERT_TRUE(kv->Get("ready", 60s).ok());
@@ -146,6 +146,25 @@ TEST(Client, AbortEndsBlockedAndLaterCalls) {
   EXPECT_EQ(got.error().code, DTRUN_ABORTED);
   EXPECT_THAT(got.error().text, HasSubstr("rank 3 is gone"));
   EXPECT_EQ(kv->Set("k", "v").error().code, DTRUN_ABORTED);
+}
+
+TEST(Client, AbortReachesConnectionsThatWentFromCallToCall) {
+  LocalStore store;
+  const auto client = store.Connect(0), other = store.Connect(1);
+  const auto kv = client->Space("s/"), other_kv = other->Space("s/");  // the other is not aborted
+  std::vector<std::future<dtrun_status>> blocked;
+  std::vector<std::string> ready;
+  for (int t = 0; t < 8; ++t) {
+    ready.push_back("ready" + std::to_string(t));
+    blocked.push_back(std::async(std::launch::async, [&kv, &other_kv, key = ready.back()] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(kv->Add("n", 1).ok());
+      EXPECT_TRUE(other_kv->Set(key, "").ok());
+      return kv->Get("never", -1ns).error().code;
+    }));
+  }
+  ASSERT_TRUE(kv->WaitMany(ready, 60s).ok());
+  client->Abort("enough");
+  for (auto& status : blocked) EXPECT_EQ(status.get(), DTRUN_ABORTED);
 }
 
 TEST(Client, TellsTheAgentWhoJoinedWhoLeftAndWhoIsBlamed) {
