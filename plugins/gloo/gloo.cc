@@ -1,0 +1,89 @@
+// The entry point and the backend: which interface, which library, what it can do.
+#include <dlfcn.h>
+#include <gloo/config.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm.h"
+#include "device.h"
+#include "dtrun/plugin.hpp"
+#include "gloo_options.h"
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+// GLOO_PACKAGE is what the package manager called the library at build time; may be empty.
+std::string LibraryText() {
+  std::string text = "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
+                     "." + std::to_string(GLOO_VERSION_PATCH);
+  const std::string package = GLOO_PACKAGE;
+  return text + (package.empty() ? " (private copy)" : " (private copy of " + package + ")");
+}
+
+std::string LibraryPath() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&::gloo::transport::tcp::CreateDevice), &info) == 0)
+    return "unknown";
+  return info.dli_fname;
+}
+
+class GlooBackend final : public sdk::Backend<GlooCommunicator> {
+ public:
+  GlooBackend(const sdk::Host& host, const sdk::Options& options)
+      : host_(host), wanted_(options.FindString(kInterfaceOption)) {
+    if (wanted_) Choose(1);  // refuses a wrong name now
+  }
+
+  sdk::Caps QueryCaps() const override {
+    sdk::Caps caps;
+    caps.ops = sdk::Bits({DTRUN_ALLREDUCE, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_REDUCE_SCATTER,
+                          DTRUN_BARRIER, DTRUN_SEND, DTRUN_RECV});
+    caps.dtypes = sdk::Bits(
+        {DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64, DTRUN_INT32, DTRUN_INT64, DTRUN_UINT8});
+    caps.reduces = sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG});
+    return caps;
+  }
+
+  std::unique_ptr<GlooCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
+    return std::make_unique<GlooCommunicator>(host_, params, Choose(params.host_count));
+  }
+
+  void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
+    const Interface chosen = Choose(query.host_count);
+    sink.Fact("library", LibraryText());
+    sink.Fact("library_path", LibraryPath());
+    sink.Fact("interface", chosen.Text());
+    if (wanted_) sink.Env("GLOO_SOCKET_IFNAME", chosen.name);
+  }
+
+ private:
+  Interface Choose(int host_count) const {
+    return ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), wanted_, host_count);
+  }
+
+  const sdk::Host host_;
+  const std::optional<std::string> wanted_;
+};
+
+dtrun_plugin MakeTable() {
+  sdk::PluginInfo info;
+  info.name = "gloo";
+  info.version = DTRUN_VERSION;
+  info.vendor = "dtrun";
+  info.license = "BSD-3-Clause";
+  info.summary = "collectives over TCP for host memory, on Gloo's transport";
+  info.options = OptionTable();
+  info.option_count = OptionCount();
+  return sdk::MakePlugin<GlooBackend>(info);
+}
+
+}  // namespace
+}  // namespace dtrun::gloo_plugin
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static const dtrun_plugin table = dtrun::gloo_plugin::MakeTable();
+  return dtrun::sdk::Enter(table, host, out, err);
+}

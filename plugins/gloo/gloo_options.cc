@@ -1,0 +1,30 @@
+#include "gloo_options.h"
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+constexpr dtrun_option MakeInterface() {
+  dtrun_option option =
+      sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
+                  "network interface that carries the traffic, by name or address", DTRUN_SCOPE_HOST);
+  option.long_doc =
+      "A name such as \"eth0\" or an address of this host such as \"10.0.0.5\" or \"fd00::2\". A name stands "
+      "for its "
+      "first IPv4 address, else its first global IPv6 address.\n"
+      "Unset: loopback when all ranks share one host; otherwise the interface of the default route, else the "
+      "first "
+      "running one that is not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that "
+      "use Gloo "
+      "through torch take the same interface.";
+  option.env_alias = "GLOO_SOCKET_IFNAME";
+  return option;
+}
+
+constexpr dtrun_option kTable[] = {MakeInterface()};
+
+}  // namespace
+
+const dtrun_option* OptionTable() { return kTable; }
+std::uint64_t OptionCount() { return std::size(kTable); }
+
+}  // namespace dtrun::gloo_plugin

@@ -1,0 +1,259 @@
+#include "mesh.h"
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "collective.h"
+#include "monitor.h"
+#include "signals.h"
+#include "store.h"
+#include "timer.h"
+#include "transfer.h"
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+using sdk::Failure;
+using std::chrono::milliseconds;
+
+// How long a thread that saw the consequence of a failure waits for the cause.
+constexpr milliseconds kCauseLimit{5000};
+
+std::string AliveKey(int rank) { return "alive/" + std::to_string(rank); }
+
+std::string Joined(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (const int rank : ranks) {
+    text += rank == ranks.front() ? " " : ", ";
+    text += std::to_string(rank);
+  }
+  return text;
+}
+
+// Gloo puts "[file:line] " in front of its texts.
+std::string WithoutPlace(const std::string& what) {
+  const std::size_t end = what.find("] ");
+  return !what.empty() && what[0] == '[' && end != std::string::npos ? what.substr(end + 2) : what;
+}
+
+}  // namespace
+
+Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface& interface)
+    : host_(host),
+      rank_(params.rank),
+      size_(params.size),
+      name_(params.name),
+      partings_(static_cast<std::size_t>(params.size)),
+      parting_states_(static_cast<std::size_t>(params.size), PartingState::kUnread) {
+  if (size_ == 1) {
+    places_.push_back(interface.address);
+    return;
+  }
+  timer_ = std::make_unique<Timer>(host);
+  const NoSigpipe quiet;
+  const Deadline deadline(params.timeout);
+  Gather(params, interface, deadline);
+  Connect(params, interface, deadline);
+  Meet(params, interface, deadline);
+}
+
+Mesh::~Mesh() {
+  if (monitor_ != nullptr) monitor_->Stop();
+}
+
+std::string Mesh::PeerText(int peer) const {
+  if (peer < 0) return "another rank";
+  return "rank " + std::to_string(peer) + " (" + places_[static_cast<std::size_t>(peer)] + ")";
+}
+
+// Waits until every rank has announced itself, so that a missing one is named.
+void Mesh::Gather(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
+  params.kv.Set(AliveKey(rank_), interface.address + ", pid " + std::to_string(getpid()));
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size_; ++rank) keys.push_back(AliveKey(rank));
+  try {
+    params.kv.WaitMany(keys, deadline.Left());
+  } catch (const Failure& failure) {
+    if (failure.code() != DTRUN_TIMEOUT) throw;
+    std::vector<int> missing;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!params.kv.TryGet(AliveKey(rank))) missing.push_back(rank);
+    }
+    if (missing.empty()) throw;
+    throw Failure(DTRUN_TIMEOUT,
+                  Joined(missing) + " of " + std::to_string(size_) + " did not join '" + name_ + "' within " +
+                      DurationText(params.timeout) + "; look at the output of " + Joined(missing) +
+                      ", or raise backend.timeout",
+                  missing.front());
+  }
+  for (const std::string& key : keys) places_.push_back(params.kv.Get(key, deadline.Left()));
+}
+
+void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
+  KvStore store(params.kv, deadline);
+  try {
+    ::gloo::transport::tcp::attr attributes;
+    attributes.hostname = interface.address;
+    std::shared_ptr<::gloo::transport::Device> device;
+    {
+      const BlockSignals block;  // the device starts a thread
+      device = ::gloo::transport::tcp::CreateDevice(attributes);
+    }
+    auto context = std::make_shared<::gloo::rendezvous::Context>(rank_, size_);
+    // Gloo waits five times its timeout for a connection, and for ever with a timeout of 0.
+    const auto limit =
+        deadline.never() ? milliseconds(0) : std::max(deadline.LeftMilliseconds() / 5, milliseconds(1));
+    context->setTimeout(limit);
+    context->connectFullMesh(store, device);
+    context_ = std::move(context);
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::exception& error) {
+    const int peer = store.last_rank();
+    const bool late = !deadline.never() && deadline.Left().count() == 0;
+    throw Failure(late ? DTRUN_TIMEOUT : DTRUN_REMOTE_FAILURE,
+                  "could not connect " + interface.Text() + " to " + PeerText(peer) + " for '" + name_ +
+                      "': " + WithoutPlace(error.what()) +
+                      "; check that the hosts reach each other there, or set backend.options.interface",
+                  peer)
+        .Vendor("gloo", 0);
+  }
+}
+
+// From here on every rank hears when another leaves. Nobody returns before all have come
+// this far.
+void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
+  parting_buffers_.resize(static_cast<std::size_t>(size_));
+  try {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const auto index = static_cast<std::size_t>(peer);
+      parting_buffers_[index] = context_->createUnboundBuffer(&partings_[index], sizeof(Parting));
+      parting_buffers_[index]->recv(peer, MakeSlot(SlotUse::kParting), 0, sizeof(Parting));
+    }
+    monitor_ = std::make_unique<Monitor>(host_, *this);
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(DTRUN_REMOTE_FAILURE, "a connection of '" + name_ + "' on " + interface.Text() +
+                                            " broke at once: " + WithoutPlace(error.what()))
+        .Vendor("gloo", 0);
+  }
+  monitor_->Start();
+  Operation operation;
+  operation.text = "joining '" + name_ + "'";
+  operation.timeout = params.timeout;
+  const TimerEntry entry(*timer_, deadline, [&] { FailTimeout(operation); });
+  DisseminationBarrier(*this, operation, MakeSlot(SlotUse::kMeeting));
+}
+
+void Mesh::ThrowIfFailed() const {
+  if (failed()) ThrowCause();
+}
+
+void Mesh::ThrowCause() const {
+  const Cause known =
+      cause().value_or(Cause{DTRUN_INTERNAL, "'" + name_ + "' failed for no known reason", -1, -1});
+  throw Failure(known.code, known.text, known.peer);
+}
+
+std::optional<Cause> Mesh::cause() const {
+  const std::lock_guard lock(mutex_);
+  return cause_;
+}
+
+void Mesh::Fail(Cause cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cause_) return;
+    cause_ = cause;
+    failed_.store(true, std::memory_order_release);
+    for (Transfer* transfer : transfers_) transfer->Interrupt();
+  }
+  if (monitor_ != nullptr) monitor_->Wake();
+  if (cause.code == DTRUN_REMOTE_FAILURE) sdk::Health(host_).ReportPeer(cause.peer, cause.text);
+}
+
+void Mesh::FailTimeout(const Operation& operation, const std::string& detail) {
+  const int awaited = operation.waiting_for.load(std::memory_order_relaxed);
+  std::string text = operation.text + " timed out after " + DurationText(operation.timeout);
+  if (!detail.empty()) {
+    text += "; " + detail;
+  } else if (awaited >= 0) {
+    text += " waiting for " + PeerText(awaited) + "; look at what that rank is doing";
+  }
+  Fail({DTRUN_TIMEOUT, text, awaited, awaited});
+}
+
+void Mesh::FailLost(int peer, const std::string& what) {
+  if (failed()) return;
+  const std::string who = PeerText(peer);
+  const std::optional<Parting> parting = ReadParting(peer);
+  if (!parting) {
+    const bool closed = what.find("closed by peer") != std::string::npos ||
+                        what.find("reset by peer") != std::string::npos ||
+                        what.find("Broken pipe") != std::string::npos;
+    return Fail({DTRUN_REMOTE_FAILURE,
+                 "connection to " + who +
+                     (closed ? " was closed: it exited or was killed" : " failed: " + WithoutPlace(what)),
+                 peer, -1});
+  }
+  const std::string about = parting->about == rank_ ? "this rank" : PeerText(parting->about);
+  switch (parting->kind) {
+    case Parting::kDone:
+      return Fail({DTRUN_REMOTE_FAILURE, who + " left '" + name_ + "' without making this call", peer, -1});
+    case Parting::kTimeout:
+      return Fail({DTRUN_REMOTE_FAILURE, who + " gave up '" + name_ + "': it timed out waiting for " + about,
+                   peer, -1});
+    case Parting::kAborted: return Fail({DTRUN_ABORTED, who + " aborted '" + name_ + "'", peer, -1});
+    case Parting::kLostPeer:
+      return Fail({DTRUN_REMOTE_FAILURE, who + " gave up '" + name_ + "': it lost " + about,
+                   parting->about == rank_ || parting->about < 0 ? peer : parting->about, -1});
+    default:
+      return Fail(
+          {DTRUN_REMOTE_FAILURE, who + " gave up '" + name_ + "' after an error of its own", peer, -1});
+  }
+}
+
+std::optional<Parting> Mesh::ReadParting(int peer) {
+  const auto index = static_cast<std::size_t>(peer);
+  const std::lock_guard lock(partings_mutex_);
+  if (parting_states_[index] == PartingState::kUnread) {
+    parting_states_[index] = PartingState::kNone;
+    try {
+      // Either it has come, or the broken connection ends the wait; the limit is for a
+      // connection that broke inside these few bytes.
+      if (parting_buffers_[index]->waitRecv(nullptr, kCauseLimit))
+        parting_states_[index] = PartingState::kReceived;
+    } catch (const std::exception&) {
+      parting_states_[index] = PartingState::kNone;
+    }
+  }
+  if (parting_states_[index] == PartingState::kNone) return std::nullopt;
+  return partings_[index];
+}
+
+void Mesh::Register(Transfer* transfer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cause_) {
+      transfers_.insert(transfer);
+      return;
+    }
+  }
+  ThrowCause();
+}
+
+void Mesh::Unregister(Transfer* transfer) {
+  const std::lock_guard lock(mutex_);
+  transfers_.erase(transfer);
+}
+
+}  // namespace dtrun::gloo_plugin

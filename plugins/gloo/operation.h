@@ -1,0 +1,30 @@
+// One operation under way, as messages and timeouts need to know it. Made by the thread
+// that enqueues it, read by the one that carries it out.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "deadline.h"
+
+namespace dtrun::gloo_plugin {
+
+struct Operation {
+  std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
+  sdk::Nanoseconds timeout = sdk::kNoLimit;
+  std::atomic<int> waiting_for{-1};  // the rank whose bytes are awaited right now
+};
+
+// Gloo matches messages between two ranks by a 64-bit slot. The upper four bits tell the
+// uses apart. The lower bits hold a digest of what the operation is, so that ranks that
+// disagree on it never meet: Gloo would end the process when a message is longer than its
+// buffer, and would silently combine different types.
+enum class SlotUse : std::uint64_t { kAlarm = 1, kParting, kMeeting, kProbe, kCollective, kPointToPoint };
+
+inline std::uint64_t MakeSlot(SlotUse use, std::uint64_t low = 0) {
+  return (static_cast<std::uint64_t>(use) << 60) | (low & ((std::uint64_t{1} << 60) - 1));
+}
+
+}  // namespace dtrun::gloo_plugin

@@ -1,0 +1,110 @@
+#include "p2p.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "signals.h"
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+// Gloo cannot be asked whether something is complete, only be waited for and interrupted.
+// A completed exchange is reported by the wait at once; this is how long one looks.
+constexpr std::chrono::microseconds kShortestLook{200};
+
+}  // namespace
+
+PointToPointRequest::PointToPointRequest(Mesh& mesh, const dtrun_op& op, std::size_t bytes,
+                                         std::uint64_t slot, sdk::Nanoseconds timeout)
+    : mesh_(mesh),
+      sending_(op.kind == DTRUN_SEND),
+      transfer_(mesh, op.peer, sending_ ? op.send : op.recv, bytes) {
+  operation_.text = (sending_ ? "send to rank " : "recv from rank ") + std::to_string(op.peer) +
+                    " with tag " + std::to_string(op.tag);
+  operation_.timeout = timeout;
+  operation_.waiting_for = op.peer;
+  const NoSigpipe quiet;
+  if (sending_) {
+    transfer_.Send(slot, 0, bytes);
+  } else {
+    transfer_.Recv(slot, 0, bytes);
+  }
+  timeout_.emplace(*mesh.timer(), Deadline(timeout), [this] { Expire(); });
+}
+
+PointToPointRequest::~PointToPointRequest() {
+  try {
+    Wait(sdk::kNoLimit);
+  } catch (const sdk::Failure&) {
+    // The outcome of a request that core drops interests nobody; the end of it does.
+  }
+  timeout_.reset();
+}
+
+bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
+  const Deadline deadline(timeout);
+  std::unique_lock lock(mutex_);
+  for (bool looked = false;;) {
+    if (done_) {
+      if (failure_) throw *failure_;
+      return true;
+    }
+    if (looked && deadline.passed()) return false;
+    if (waiting_) {
+      looked = true;
+      changed_.wait_until(lock, deadline.at(), [this] { return done_ || !waiting_; });
+      continue;
+    }
+    waiting_ = true;
+    lock.unlock();
+    bool done = false;
+    std::optional<sdk::Failure> failure;
+    try {
+      done = WaitInGloo(deadline);
+    } catch (const sdk::Failure& thrown) {
+      failure = thrown;
+    }
+    lock.lock();
+    waiting_ = false;
+    looked = true;
+    done_ = done || failure;
+    failure_ = std::move(failure);
+    changed_.notify_all();
+  }
+}
+
+bool PointToPointRequest::WaitInGloo(const Deadline& deadline) {
+  const Deadline look = deadline.AtLeast(kShortestLook);
+  const TimerEntry entry(*mesh_.timer(), look, [this] { transfer_.Interrupt(); });
+  return sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_);
+}
+
+// The deadline of the operation, on the timer's thread. It may be complete without anybody
+// having looked.
+void PointToPointRequest::Expire() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_) return;
+    if (!waiting_) {
+      std::thread interrupter([this] {
+        std::this_thread::sleep_for(kShortestLook);
+        transfer_.Interrupt();
+      });
+      try {
+        done_ = sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_);
+      } catch (const sdk::Failure& thrown) {
+        failure_ = thrown;
+        done_ = true;
+      }
+      interrupter.join();
+      if (done_) {
+        changed_.notify_all();
+        return;
+      }
+    }
+  }
+  mesh_.FailTimeout(operation_);
+}
+
+}  // namespace dtrun::gloo_plugin

@@ -1,0 +1,65 @@
+// Calls functions at points in time, on one thread of its own.
+//
+// Owned by a communicator. Gloo's own timeouts close every connection of a communicator
+// before anybody can tell the peers why; so no wait of Gloo is ever given one, and this
+// ends it instead. Add and Cancel: any thread that is not inside a callback.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "deadline.h"
+
+namespace dtrun::gloo_plugin {
+
+class Timer {
+ public:
+  explicit Timer(const sdk::Host& host);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  using Id = std::pair<Deadline::Clock::time_point, std::uint64_t>;
+
+  // Calls `callback` once at `at`. Callbacks run one at a time and must be short.
+  Id Add(Deadline::Clock::time_point at, std::function<void()> callback);
+  // After it returns the callback has run or never will.
+  void Cancel(const Id& id);
+
+ private:
+  void Run(const sdk::Host& host);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Id, std::function<void()>> entries_;
+  std::uint64_t next_ = 0;
+  // What the thread sleeps until. Entries that come and go behind it do not wake it.
+  Deadline::Clock::time_point wake_at_ = Deadline::Clock::time_point::max();
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// An entry for as long as it lives; none when the deadline never comes.
+class TimerEntry {
+ public:
+  TimerEntry(Timer& timer, const Deadline& deadline, std::function<void()> callback) : timer_(timer) {
+    if (!deadline.never()) id_ = timer.Add(deadline.at(), std::move(callback));
+  }
+  ~TimerEntry() {
+    if (id_) timer_.Cancel(*id_);
+  }
+  TimerEntry(const TimerEntry&) = delete;
+  TimerEntry& operator=(const TimerEntry&) = delete;
+
+ private:
+  Timer& timer_;
+  std::optional<Timer::Id> id_;
+};
+
+}  // namespace dtrun::gloo_plugin

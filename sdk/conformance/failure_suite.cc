@@ -1,0 +1,285 @@
+// What goes wrong between ranks: missing, late, leaving, killed, aborted. Everything ends
+// in bounded time with an error that names the culprit.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "suite.h"
+
+namespace dtrun::conformance {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A failure that must come long before kPatience.
+constexpr auto kSoon = std::chrono::seconds(20);
+constexpr auto kShortTimeout = std::chrono::seconds(1);
+
+bool Mentions(const Outcome& outcome, const std::string& text) {
+  return outcome.text.find(text) != std::string::npos;
+}
+
+void AMissingRankIsNamed(const Subject& subject) {
+  ThreadKv kv;
+  std::vector<std::thread> threads;
+  const auto start = Clock::now();
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      Outcome outcome;
+      EXPECT_EQ(subject.Join(&kv, rank, 3, kShortTimeout, &outcome), nullptr);
+      EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+      EXPECT_TRUE(Mentions(outcome, "rank 2")) << outcome;
+      EXPECT_EQ(outcome.peer, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(Clock::now() - start, kSoon);
+}
+
+void ASkippedCallTimesOut(const Subject& subject) {
+  std::atomic<bool> timed_out{false};
+  subject.Play(2, [&](Rank& rank) {
+    if (rank.rank() == 1) {
+      while (!timed_out) std::this_thread::yield();
+      const auto start = Clock::now();
+      const Outcome outcome = rank.Barrier();
+      EXPECT_EQ(outcome.code, DTRUN_REMOTE_FAILURE) << outcome;
+      EXPECT_EQ(outcome.peer, 0) << outcome;
+      EXPECT_LT(Clock::now() - start, kSoon);
+      return;
+    }
+    float value = 1;
+    dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
+    op.timeout_ns = nanoseconds(kShortTimeout).count();
+    const auto start = Clock::now();
+    const Outcome outcome = rank.Do(op);
+    EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+    EXPECT_TRUE(Mentions(outcome, "rank 1")) << outcome;
+    EXPECT_GE(Clock::now() - start, kShortTimeout);
+    EXPECT_LT(Clock::now() - start, kSoon);
+    // The communicator stays failed, with its first cause.
+    const Outcome later = rank.Barrier();
+    EXPECT_EQ(later.code, DTRUN_TIMEOUT) << later;
+    timed_out = true;
+  });
+}
+
+void AnUnansweredMessageTimesOut(const Subject& subject) {
+  std::atomic<int> timed_out{0};
+  subject.Play(2, [&](Rank& rank) {
+    float value = 1;
+    dtrun_op op = RecvOp(&value, 1, DTRUN_FLOAT32, 1 - rank.rank(), 3);
+    op.timeout_ns = nanoseconds(kShortTimeout).count();
+    if (rank.rank() == 0) {
+      const Outcome outcome = rank.Do(op);
+      EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+      EXPECT_TRUE(Mentions(outcome, "rank 1")) << outcome;
+    }
+    ++timed_out;
+    while (timed_out < 2) std::this_thread::yield();
+  });
+}
+
+// A call with a deadline ends at it even behind one that has none.
+void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
+  std::atomic<bool> done{false};
+  subject.Play(2, [&](Rank& rank) {
+    if (rank.rank() == 1) {
+      while (!done) std::this_thread::yield();
+      return;
+    }
+    float value = 1;
+    const auto first = rank.Start(MakeOp(DTRUN_BARRIER));
+    dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
+    op.timeout_ns = nanoseconds(kShortTimeout).count();
+    const auto start = Clock::now();
+    const Outcome outcome = rank.Do(op);
+    EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+    EXPECT_LT(Clock::now() - start, kSoon);
+    EXPECT_EQ(first->Wait().code, DTRUN_TIMEOUT);
+    done = true;
+  });
+}
+
+void ARankThatLeftIsNamed(const Subject& subject) {
+  subject.Play(3, [](Rank& rank) {
+    EXPECT_TRUE(rank.Barrier().ok());
+    if (rank.rank() == 2) return;  // leaves
+    const auto start = Clock::now();
+    std::vector<float> data(1 << 20, 1);
+    const Outcome outcome =
+        rank.Do(AllreduceOp(data.data(), data.data(), data.size(), DTRUN_FLOAT32, DTRUN_SUM));
+    EXPECT_EQ(outcome.code, DTRUN_REMOTE_FAILURE) << outcome;
+    EXPECT_EQ(outcome.peer, 2) << outcome;
+    EXPECT_LT(Clock::now() - start, kSoon);
+  });
+}
+
+// Ranks that are done may go while others still talk to one another.
+void LeavingEarlyHarmsNobodyElse(const Subject& subject) {
+  for (int round = 0; round < 5; ++round) {
+    subject.Play(3, [](Rank& rank) {
+      std::vector<std::int32_t> data(100'000, rank.rank() == 0 ? 4 : 0);
+      dtrun_op op = AllreduceOp(nullptr, data.data(), data.size(), DTRUN_INT32, 0);
+      op.kind = DTRUN_BROADCAST;
+      op.root = 0;
+      EXPECT_TRUE(rank.Do(op).ok());
+      EXPECT_EQ(data, std::vector<std::int32_t>(100'000, 4));
+      if (rank.rank() == 0) return;
+      for (std::uint32_t i = 0; i < 50; ++i) {
+        const Outcome outcome = rank.rank() == 1
+                                    ? rank.Do(SendOp(data.data(), data.size(), DTRUN_INT32, 2, i))
+                                    : rank.Do(RecvOp(data.data(), data.size(), DTRUN_INT32, 1, i));
+        EXPECT_TRUE(outcome.ok()) << outcome;
+      }
+    });
+  }
+}
+
+bool CanAbort(const Subject& subject) { return (subject.Caps().flags & DTRUN_CAP_ABORT) != 0; }
+
+void AbortEndsWhatIsBlocked(const Subject& subject) {
+  if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
+  std::atomic<bool> aborted{false};
+  subject.Play(2, [&](Rank& rank) {
+    if (rank.rank() == 1) {
+      while (!aborted) std::this_thread::yield();
+      return;
+    }
+    float value = 1;
+    const auto collective = rank.Start(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
+    const auto queued = rank.Start(MakeOp(DTRUN_BARRIER));
+    const auto message = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0));
+    std::vector<std::thread> waiters;
+    for (const Pending* pending : {collective.get(), queued.get(), message.get()}) {
+      waiters.emplace_back([=] {
+        const Outcome outcome = pending->Wait();
+        EXPECT_EQ(outcome.code, DTRUN_ABORTED) << outcome;
+        EXPECT_TRUE(Mentions(outcome, "the test says so")) << outcome;
+      });
+    }
+    // Diagnostics work while others wait.
+    if (subject.table().snapshot != nullptr) {
+      EXPECT_FALSE(rank.Snapshot().empty());
+    }
+    const auto start = Clock::now();
+    rank.Abort("the test says so");
+    rank.Abort("again");
+    for (std::thread& waiter : waiters) waiter.join();
+    EXPECT_LT(Clock::now() - start, kSoon);
+    EXPECT_EQ(rank.Barrier().code, DTRUN_ABORTED);
+    aborted = true;
+  });
+}
+
+void AbortInTheMiddleOfATransferHangsNobody(const Subject& subject) {
+  if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
+  const auto start = Clock::now();
+  subject.Play(3, [](Rank& rank) {
+    std::vector<float> data(4 << 20, 1);
+    const dtrun_op op = AllreduceOp(data.data(), data.data(), data.size(), DTRUN_FLOAT32, DTRUN_SUM);
+    EXPECT_TRUE(rank.Barrier().ok());
+    const auto first = rank.Start(op);
+    if (rank.rank() == 0) rank.Abort("mid-flight");
+    const Outcome outcome = first ? first->Wait() : Outcome{};
+    EXPECT_TRUE(outcome.ok() || outcome.code == DTRUN_ABORTED) << outcome;
+    EXPECT_EQ(rank.Do(op).code, DTRUN_ABORTED);
+  });
+  EXPECT_LT(Clock::now() - start, kPatience);
+}
+
+// A rank in a process of its own. Exits with 0 when all it expects came true.
+struct Player {
+  const BackendUnderTest& backend;
+  std::string folder;
+  int size;
+
+  [[noreturn]] void Play(int rank, int victim) const {
+    const Subject subject(backend);
+    FolderKv kv(folder);
+    Outcome outcome;
+    const auto member = subject.Join(&kv, rank, size, kPatience, &outcome);
+    if (member == nullptr) Quit(1, rank, outcome);
+    std::vector<float> data(2 << 20, 1);
+    const dtrun_op op = AllreduceOp(data.data(), data.data(), data.size(), DTRUN_FLOAT32, DTRUN_MAX);
+    for (int call = 0; call < 1000; ++call) {
+      const auto pending = member->Start(op, &outcome);
+      if (pending && call == 3 && rank == victim) {
+        // Somewhere in the middle of the call.
+        raise(SIGKILL);
+      }
+      if (pending) outcome = pending->Wait();
+      if (!outcome.ok()) break;
+    }
+    if (outcome.code != DTRUN_REMOTE_FAILURE) Quit(2, rank, outcome);
+    if (outcome.peer != victim) Quit(3, rank, outcome);
+    for (const auto& [peer, text] : TakePeerReports()) {
+      if (peer == victim && !text.empty()) Quit(0, rank, outcome);
+    }
+    Quit(4, rank, outcome);
+  }
+
+  [[noreturn]] static void Quit(int code, int rank, const Outcome& outcome) {
+    if (code != 0)
+      std::fprintf(stderr, "rank %d: %s (status %d)\n", rank, outcome.text.c_str(), outcome.code);
+    std::fflush(stderr);
+    _exit(code);
+  }
+};
+
+void AKilledRankIsNamed(const BackendUnderTest& backend) {
+  constexpr int kSize = 3;
+  constexpr int kVictim = 1;
+  std::string folder = (std::filesystem::temp_directory_path() / "dtrun-conformance-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::vector<pid_t> children;
+  const auto start = Clock::now();
+  for (int rank = 0; rank < kSize; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        Player{backend, folder, kSize}.Play(rank, kVictim);
+      } catch (const std::exception& error) {
+        Player::Quit(5, rank, Outcome{DTRUN_INTERNAL, -1, error.what()});
+      }
+    }
+    children.push_back(child);
+  }
+  for (int rank = 0; rank < kSize; ++rank) {
+    int status = 0;
+    ASSERT_EQ(waitpid(children[static_cast<std::size_t>(rank)], &status, 0),
+              children[static_cast<std::size_t>(rank)]);
+    if (rank == kVictim) {
+      EXPECT_TRUE(WIFSIGNALED(status));
+    } else {
+      EXPECT_TRUE(WIFEXITED(status)) << "rank " << rank << " died of signal " << WTERMSIG(status);
+      EXPECT_EQ(WEXITSTATUS(status), 0) << "rank " << rank;
+    }
+  }
+  EXPECT_LT(Clock::now() - start, kPatience);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+
+void AddFailureCases(const BackendUnderTest& backend) {
+  AddCase("Failures", "NameARankThatDoesNotCome", backend, AMissingRankIsNamed);
+  AddCase("Failures", "EndACallThatAnotherRankSkips", backend, ASkippedCallTimesOut);
+  AddCase("Failures", "EndAMessageThatNobodyAnswers", backend, AnUnansweredMessageTimesOut);
+  AddCase("Failures", "KeepTheDeadlineOfAQueuedCall", backend, ADeadlineHoldsInTheQueueToo);
+  AddCase("Failures", "NameARankThatLeft", backend, ARankThatLeftIsNamed);
+  AddCase("Failures", "DoNotFollowARankThatIsDone", backend, LeavingEarlyHarmsNobodyElse);
+  AddCase("Failures", "NameARankThatWasKilled", backend,
+          [=](const Subject&) { AKilledRankIsNamed(backend); });
+  AddCase("Abort", "EndsWhatIsBlocked", backend, AbortEndsWhatIsBlocked);
+  AddCase("Abort", "InTheMiddleOfATransferHangsNobody", backend, AbortInTheMiddleOfATransferHangsNobody);
+}
+
+}  // namespace dtrun::conformance

@@ -1,0 +1,159 @@
+#include "host.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "fill_error.h"
+
+namespace dtrun::conformance {
+namespace {
+
+std::int32_t LogEnabled(std::int32_t level) { return level >= DTRUN_LOG_WARN ? 1 : 0; }
+void LogWrite(std::int32_t level, const char* topic, dtrun_string text) {
+  if (LogEnabled(level)) std::fprintf(stderr, "%s: %.*s\n", topic, static_cast<int>(text.size), text.data);
+}
+
+template <class Clock>
+std::int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+void ThreadStart(const char* name) { pthread_setname_np(pthread_self(), name); }
+void ThreadStop() {}
+
+std::mutex reports_mutex;
+std::vector<std::pair<int, std::string>> reports;
+
+std::int32_t ShouldStop() { return 0; }
+void ReportPeer(std::int32_t peer, dtrun_string what) {
+  const std::lock_guard lock(reports_mutex);
+  reports.emplace_back(peer, std::string(what.data, what.size));
+}
+
+using Entry = dtrun_options::Entry;
+
+dtrun_status Find(const dtrun_options* options, const char* key, const Entry** out, dtrun_error* err) {
+  const auto found = options->entries.find(key);
+  if (found == options->entries.end()) {
+    return FillError(err, DTRUN_INVALID_ARGUMENT, std::string("the plugin has no option '") + key + "'");
+  }
+  if (!found->second.set)
+    return FillError(err, DTRUN_NOT_FOUND, std::string("option '") + key + "' is unset");
+  *out = &found->second;
+  return DTRUN_OK;
+}
+
+// Numbers here are plain: the suite's tests write bytes and nanoseconds without a unit.
+dtrun_status GetInt(const dtrun_options* options, const char* key, std::int64_t* out, dtrun_error* err) {
+  const Entry* entry = nullptr;
+  if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
+  if (entry->option.type == DTRUN_TYPE_BOOL) {
+    *out = entry->text == "true" ? 1 : 0;
+    return DTRUN_OK;
+  }
+  if (entry->option.type == DTRUN_TYPE_ENUM) {
+    for (std::uint64_t i = 0; i < entry->option.choice_count; ++i) {
+      if (entry->text == entry->option.choices[i]) *out = static_cast<std::int64_t>(i);
+    }
+    return DTRUN_OK;
+  }
+  *out = std::stoll(entry->text);
+  return DTRUN_OK;
+}
+
+dtrun_status GetFloat(const dtrun_options* options, const char* key, double* out, dtrun_error* err) {
+  const Entry* entry = nullptr;
+  if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
+  *out = std::stod(entry->text);
+  return DTRUN_OK;
+}
+
+dtrun_status GetString(const dtrun_options* options, const char* key, dtrun_string* out, dtrun_error* err) {
+  const Entry* entry = nullptr;
+  if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
+  *out = {entry->text.c_str(), entry->text.size()};
+  return DTRUN_OK;
+}
+
+dtrun_status GetList(const dtrun_options*, const char*, const dtrun_string**, std::uint64_t*,
+                     dtrun_error* err) {
+  return FillError(err, DTRUN_UNSUPPORTED, "the suite's host has no list options");
+}
+
+dtrun_status GetOrigin(const dtrun_options* options, const char* key, std::int32_t* out, dtrun_string* place,
+                       dtrun_error* err) {
+  const Entry* entry = nullptr;
+  if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
+  *out = DTRUN_ORIGIN_FILE;
+  *place = {"suite", 5};
+  return DTRUN_OK;
+}
+
+const void* GetService(const char* id) {
+  static const dtrun_log_service log{sizeof(dtrun_log_service), 0, &LogEnabled, &LogWrite};
+  static const dtrun_clock_service clock{sizeof(dtrun_clock_service), 0, &Now<std::chrono::steady_clock>,
+                                         &Now<std::chrono::system_clock>};
+  static const dtrun_threads_service threads{sizeof(dtrun_threads_service), 0, &ThreadStart, &ThreadStop};
+  static const dtrun_health_service health{sizeof(dtrun_health_service), 0, &ShouldStop, &ReportPeer};
+  static const dtrun_options_service options{
+      sizeof(dtrun_options_service), 0, &GetInt, &GetFloat, &GetString, &GetList, &GetOrigin};
+  const std::string_view name = id;
+  if (name == DTRUN_LOG_SERVICE) return &log;
+  if (name == DTRUN_MEMORY_SERVICE) return MemoryService();
+  if (name == DTRUN_KV_SERVICE) return KvService();
+  if (name == DTRUN_CLOCK_SERVICE) return &clock;
+  if (name == DTRUN_THREADS_SERVICE) return &threads;
+  if (name == DTRUN_HEALTH_SERVICE) return &health;
+  if (name == DTRUN_OPTIONS_SERVICE) return &options;
+  return nullptr;
+}
+
+}  // namespace
+
+const dtrun_host* Host() {
+  static constexpr std::string_view kProduct = "dtrun conformance";
+  static const dtrun_host host{sizeof(dtrun_host),
+                               0,
+                               DTRUN_ABI_MAJOR,
+                               DTRUN_ABI_MINOR,
+                               DTRUN_KIND_BACKEND,
+                               0,
+                               {kProduct.data(), kProduct.size()},
+                               &GetService};
+  return &host;
+}
+
+std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
+                                           const std::map<std::string, std::string>& values) {
+  auto options = std::make_unique<dtrun_options>();
+  const auto* raw = reinterpret_cast<const char*>(plugin.options);
+  for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
+    const auto& option = *reinterpret_cast<const dtrun_option*>(raw + i * plugin.options->struct_size);
+    Entry& entry = options->entries[option.key];
+    entry.option = option;
+    entry.set = option.default_text != nullptr;
+    if (entry.set) entry.text = option.default_text;
+  }
+  for (const auto& [key, value] : values) {
+    const auto found = options->entries.find(key);
+    if (found == options->entries.end())
+      throw std::invalid_argument("the plugin has no option '" + key + "'");
+    found->second.set = true;
+    found->second.text = value;
+  }
+  return options;
+}
+
+std::vector<std::pair<int, std::string>> TakePeerReports() {
+  const std::lock_guard lock(reports_mutex);
+  return std::exchange(reports, {});
+}
+
+}  // namespace dtrun::conformance

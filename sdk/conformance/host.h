@@ -1,0 +1,34 @@
+// The host that the suite gives to a plugin: log to stderr, clock, health, options from
+// the plugin's own defaults and the test's values. Constant once made; any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtrun/abi.h"
+#include "kv.h"
+
+// The ABI's opaque options, as this host defines them.
+struct dtrun_options {
+  struct Entry {
+    dtrun_option option{};
+    bool set = false;
+    std::string text;
+  };
+  std::map<std::string, Entry> entries;
+};
+
+namespace dtrun::conformance {
+
+const dtrun_host* Host();
+
+// Throws std::invalid_argument on a key that the table lacks or a value it cannot read.
+std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
+                                           const std::map<std::string, std::string>& values);
+
+// Peers that plugins reported ill since the last call; [rank, text].
+std::vector<std::pair<int, std::string>> TakePeerReports();
+
+}  // namespace dtrun::conformance

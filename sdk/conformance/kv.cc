@@ -1,0 +1,208 @@
+#include "kv.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "fill_error.h"
+
+namespace dtrun::conformance {
+
+void ThreadKv::Set(const std::string& key, const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  values_[key] = value;
+  changed_.notify_all();
+}
+
+std::optional<std::string> ThreadKv::TryGet(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  if (found == values_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool ThreadKv::Erase(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return values_.erase(key) > 0;
+}
+
+bool ThreadKv::Update(const std::string& key, Change change, void* context) {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  const auto next = change(found == values_.end() ? std::nullopt : std::optional(found->second), context);
+  if (!next) return false;
+  values_[key] = *next;
+  changed_.notify_all();
+  return true;
+}
+
+bool ThreadKv::WaitFor(const std::vector<std::string>& keys, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [&] {
+    for (const std::string& key : keys) {
+      if (values_.count(key) == 0) return false;
+    }
+    return true;
+  });
+}
+
+std::string FolderKv::Path(const std::string& key) const {
+  std::string name;
+  for (const unsigned char c : key) {
+    char hex[3];
+    std::snprintf(hex, sizeof hex, "%02x", c);
+    name += hex;
+  }
+  return folder_ + "/" + name;
+}
+
+void FolderKv::Set(const std::string& key, const std::string& value) {
+  std::ostringstream part;
+  part << Path(key) << "." << getpid() << "." << std::this_thread::get_id();
+  std::ofstream(part.str(), std::ios::binary) << value;
+  std::rename(part.str().c_str(), Path(key).c_str());
+}
+
+std::optional<std::string> FolderKv::TryGet(const std::string& key) {
+  std::ifstream file(Path(key), std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool FolderKv::Erase(const std::string& key) { return std::remove(Path(key).c_str()) == 0; }
+
+bool FolderKv::Update(const std::string& key, Change change, void* context) {
+  const int lock = open((folder_ + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (lock < 0 || flock(lock, LOCK_EX) != 0) std::abort();
+  const auto next = change(TryGet(key), context);
+  if (next) Set(key, *next);
+  close(lock);
+  return next.has_value();
+}
+
+bool FolderKv::WaitFor(const std::vector<std::string>& keys, Deadline deadline) {
+  for (const std::string& key : keys) {
+    while (access(Path(key).c_str(), F_OK) != 0) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  return true;
+}
+
+namespace {
+
+std::string Text(dtrun_string text) { return std::string(text.data == nullptr ? "" : text.data, text.size); }
+
+dtrun_kv::Deadline DeadlineOf(std::int64_t timeout_ns) {
+  // A limit even without one, so that a defect ends a test instead of hanging it.
+  const auto left = timeout_ns < 0 ? std::chrono::nanoseconds(std::chrono::minutes(5))
+                                   : std::chrono::nanoseconds(timeout_ns);
+  return std::chrono::steady_clock::now() + left;
+}
+
+dtrun_status Give(const std::string& value, void** out, std::uint64_t* bytes) {
+  *out = std::malloc(value.size() + 1);
+  std::memcpy(*out, value.c_str(), value.size() + 1);
+  *bytes = value.size();
+  return DTRUN_OK;
+}
+
+dtrun_status Set(dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes, dtrun_error*) {
+  kv->Set(Text(key), std::string(static_cast<const char*>(value), bytes));
+  return DTRUN_OK;
+}
+
+dtrun_status TryGet(dtrun_kv* kv, dtrun_string key, void** out, std::uint64_t* bytes, dtrun_error* err) {
+  const auto value = kv->TryGet(Text(key));
+  if (!value) return FillError(err, DTRUN_NOT_FOUND, "no key '" + Text(key) + "'");
+  return Give(*value, out, bytes);
+}
+
+dtrun_status Get(dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out, std::uint64_t* bytes,
+                 dtrun_error* err) {
+  if (!kv->WaitFor({Text(key)}, DeadlineOf(timeout_ns))) {
+    return FillError(err, DTRUN_TIMEOUT, "no key '" + Text(key) + "' in time");
+  }
+  return TryGet(kv, key, out, bytes, err);
+}
+
+dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* sum, dtrun_error*) {
+  struct Context {
+    std::int64_t amount;
+    std::int64_t sum;
+  } context{amount, 0};
+  kv->Update(
+      Text(key),
+      [](const std::optional<std::string>& now, void* raw) -> std::optional<std::string> {
+        auto* const add = static_cast<Context*>(raw);
+        add->sum = (now ? std::stoll(*now) : 0) + add->amount;
+        return std::to_string(add->sum);
+      },
+      &context);
+  *sum = context.sum;
+  return DTRUN_OK;
+}
+
+dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, std::uint64_t expected_bytes,
+                        const void* desired, std::uint64_t desired_bytes, std::int32_t* swapped,
+                        dtrun_error*) {
+  struct Context {
+    std::optional<std::string> expected;
+    std::string desired;
+  } context;
+  if (expected != nullptr) context.expected = std::string(static_cast<const char*>(expected), expected_bytes);
+  context.desired = std::string(static_cast<const char*>(desired), desired_bytes);
+  *swapped = kv->Update(
+                 Text(key),
+                 [](const std::optional<std::string>& now, void* raw) -> std::optional<std::string> {
+                   const auto* const swap = static_cast<Context*>(raw);
+                   if (now != swap->expected) return std::nullopt;
+                   return swap->desired;
+                 },
+                 &context)
+                 ? 1
+                 : 0;
+  return DTRUN_OK;
+}
+
+dtrun_status Erase(dtrun_kv* kv, dtrun_string key, std::int32_t* existed, dtrun_error*) {
+  *existed = kv->Erase(Text(key)) ? 1 : 0;
+  return DTRUN_OK;
+}
+
+dtrun_status WaitMany(dtrun_kv* kv, const dtrun_string* keys, std::uint64_t count, std::int64_t timeout_ns,
+                      dtrun_error* err) {
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < count; ++i) names.push_back(Text(keys[i]));
+  if (kv->WaitFor(names, DeadlineOf(timeout_ns))) return DTRUN_OK;
+  return FillError(err, DTRUN_TIMEOUT, "not all keys came in time");
+}
+
+void* Allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+}  // namespace
+
+const dtrun_kv_service* KvService() {
+  static const dtrun_kv_service service{
+      sizeof(dtrun_kv_service), 0, &Set, &Get, &TryGet, &Add, &CompareSet, &Erase, &WaitMany};
+  return &service;
+}
+
+const dtrun_memory_service* MemoryService() {
+  static const dtrun_memory_service service{sizeof(dtrun_memory_service), 0, &Allocate, &std::free};
+  return &service;
+}
+
+}  // namespace dtrun::conformance

@@ -1,0 +1,65 @@
+// Key-value spaces for ranks under test: shared by the threads of a process, or by
+// processes through a folder. Thread-safe; outlive every communicator that uses them.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrun/abi/host.h"
+
+// The ABI's opaque space, as this host defines it.
+struct dtrun_kv {
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  virtual ~dtrun_kv() = default;
+  virtual void Set(const std::string& key, const std::string& value) = 0;
+  virtual std::optional<std::string> TryGet(const std::string& key) = 0;
+  virtual bool Erase(const std::string& key) = 0;
+  // Replaces the value by what `change` returns; false when it returns nullopt.
+  using Change = std::optional<std::string> (*)(const std::optional<std::string>& now, void* context);
+  virtual bool Update(const std::string& key, Change change, void* context) = 0;
+  // False when `deadline` came first.
+  virtual bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) = 0;
+};
+
+namespace dtrun::conformance {
+
+class ThreadKv final : public dtrun_kv {
+ public:
+  void Set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> TryGet(const std::string& key) override;
+  bool Erase(const std::string& key) override;
+  bool Update(const std::string& key, Change change, void* context) override;
+  bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+// One file per key, replaced atomically. Update takes a lock on the folder; waiting polls.
+class FolderKv final : public dtrun_kv {
+ public:
+  explicit FolderKv(std::string folder) : folder_(std::move(folder)) {}
+  void Set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> TryGet(const std::string& key) override;
+  bool Erase(const std::string& key) override;
+  bool Update(const std::string& key, Change change, void* context) override;
+  bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) override;
+
+ private:
+  std::string Path(const std::string& key) const;
+  const std::string folder_;
+};
+
+// The "dtrun.kv/1" and "dtrun.memory/1" tables.
+const dtrun_kv_service* KvService();
+const dtrun_memory_service* MemoryService();
+
+}  // namespace dtrun::conformance

@@ -1,0 +1,171 @@
+// Sends and receives: matching, order, crossing, waiting.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "suite.h"
+
+namespace dtrun::conformance {
+namespace {
+
+std::vector<std::int32_t> Ramp(std::size_t count, std::int32_t first) {
+  std::vector<std::int32_t> data(count);
+  std::iota(data.begin(), data.end(), first);
+  return data;
+}
+
+void EverySizeArrives(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    for (const std::size_t count : {0u, 1u, 1003u, 3'000'001u}) {
+      const auto sent = Ramp(count, 7);
+      std::vector<std::int32_t> got(count);
+      const Outcome outcome = rank.rank() == 0 ? rank.Do(SendOp(sent.data(), count, DTRUN_INT32, 1, 0))
+                                               : rank.Do(RecvOp(got.data(), count, DTRUN_INT32, 0, 0));
+      EXPECT_TRUE(outcome.ok()) << outcome;
+      if (rank.rank() == 1) {
+        EXPECT_EQ(got, sent) << count << " elements";
+      }
+    }
+  });
+}
+
+// All send first and receive second, more than any socket buffer holds.
+void CrossingSendsDoNotBlock(const Subject& subject) {
+  subject.Play(3, [](Rank& rank) {
+    constexpr std::size_t kCount = 4 << 20;
+    const auto sent = Ramp(kCount, rank.rank());
+    std::vector<std::vector<std::int32_t>> got(3, std::vector<std::int32_t>(kCount));
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (int peer = 0; peer < 3; ++peer) {
+      if (peer != rank.rank())
+        pending.push_back(rank.Start(SendOp(sent.data(), kCount, DTRUN_INT32, peer, 0)));
+    }
+    for (int peer = 0; peer < 3; ++peer) {
+      if (peer == rank.rank()) continue;
+      auto& buffer = got[static_cast<std::size_t>(peer)];
+      pending.push_back(rank.Start(RecvOp(buffer.data(), kCount, DTRUN_INT32, peer, 0)));
+    }
+    for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+    for (int peer = 0; peer < 3; ++peer) {
+      if (peer == rank.rank()) continue;
+      EXPECT_EQ(got[static_cast<std::size_t>(peer)], Ramp(kCount, peer));
+    }
+  });
+}
+
+void TagsTellMessagesApart(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    constexpr std::uint32_t kTags[] = {0, 1, 4'000'000'000u};
+    std::vector<std::int32_t> data(3);
+    std::vector<std::unique_ptr<Pending>> pending;
+    if (rank.rank() == 0) {
+      data = {10, 11, 12};
+      for (const std::size_t i : {0u, 1u, 2u})
+        pending.push_back(rank.Start(SendOp(&data[i], 1, DTRUN_INT32, 1, kTags[i])));
+    } else {
+      for (const std::size_t i : {2u, 0u, 1u})
+        pending.push_back(rank.Start(RecvOp(&data[i], 1, DTRUN_INT32, 0, kTags[i])));
+    }
+    for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+    EXPECT_EQ(data, (std::vector<std::int32_t>{10, 11, 12}));
+  });
+}
+
+void MessagesOfOneTagKeepTheirOrder(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    constexpr std::int32_t kMessages = 200;
+    auto data = Ramp(kMessages, 0);
+    if (rank.rank() == 1) std::fill(data.begin(), data.end(), -1);
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (auto& value : data) {
+      pending.push_back(rank.Start(rank.rank() == 0 ? SendOp(&value, 1, DTRUN_INT32, 1, 5)
+                                                    : RecvOp(&value, 1, DTRUN_INT32, 0, 5)));
+    }
+    // The last first: completion order is the transport's own affair.
+    for (auto one = pending.rbegin(); one != pending.rend(); ++one) EXPECT_TRUE((*one)->Wait().ok());
+    EXPECT_EQ(data, Ramp(kMessages, 0));
+  });
+}
+
+// A receive that nothing answers yet holds up neither collectives nor other messages.
+void WaitingReceivesHoldUpNothing(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    std::int32_t early = rank.rank() == 0 ? 0 : 42;
+    std::int32_t late = rank.rank() == 0 ? 0 : 43;
+    std::unique_ptr<Pending> first;
+    if (rank.rank() == 0) first = rank.Start(RecvOp(&late, 1, DTRUN_INT32, 1, 1));
+    EXPECT_TRUE(rank.Barrier().ok());
+    const Outcome second = rank.rank() == 0 ? rank.Do(RecvOp(&early, 1, DTRUN_INT32, 1, 2))
+                                            : rank.Do(SendOp(&early, 1, DTRUN_INT32, 0, 2));
+    EXPECT_TRUE(second.ok()) << second;
+    if (rank.rank() == 0) {
+      bool done = true;
+      EXPECT_TRUE(first->Test(&done).ok());
+      EXPECT_FALSE(done);
+      EXPECT_EQ(first->Wait(nanoseconds(0)).code, DTRUN_TIMEOUT);
+    }
+    EXPECT_TRUE(rank.Barrier().ok());
+    const Outcome third = rank.rank() == 0 ? first->Poll() : rank.Do(SendOp(&late, 1, DTRUN_INT32, 0, 1));
+    EXPECT_TRUE(third.ok()) << third;
+    EXPECT_EQ(early, 42);
+    EXPECT_EQ(late, 43);
+  });
+}
+
+void SeveralThreadsMayWaitForAMessage(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    std::int32_t value = rank.rank() == 1 ? 9 : 0;
+    if (rank.rank() == 1) {
+      EXPECT_TRUE(rank.Barrier().ok());
+      EXPECT_TRUE(rank.Do(SendOp(&value, 1, DTRUN_INT32, 0, 0)).ok());
+      return;
+    }
+    const auto pending = rank.Start(RecvOp(&value, 1, DTRUN_INT32, 1, 0));
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { EXPECT_EQ(pending->Wait(std::chrono::milliseconds(1)).code, DTRUN_TIMEOUT); });
+    threads.emplace_back([&] { EXPECT_EQ(pending->Wait(nanoseconds(0)).code, DTRUN_TIMEOUT); });
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    threads.emplace_back([&] { EXPECT_TRUE(pending->Wait().ok()); });
+    threads.emplace_back([&] { EXPECT_TRUE(pending->Wait().ok()); });
+    threads.emplace_back([&] { EXPECT_TRUE(pending->Poll().ok()); });
+    EXPECT_TRUE(rank.Barrier().ok());
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(value, 9);
+  });
+}
+
+// What has arrived is no timeout, however late somebody looks.
+void ACompletedMessageDoesNotTimeOutLater(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    constexpr auto kLimit = std::chrono::seconds(2);
+    std::int32_t value = rank.rank() == 0 ? 5 : 0;
+    dtrun_op op =
+        rank.rank() == 0 ? SendOp(&value, 1, DTRUN_INT32, 1, 0) : RecvOp(&value, 1, DTRUN_INT32, 0, 0);
+    op.timeout_ns = nanoseconds(kLimit).count();
+    const auto limit = std::chrono::steady_clock::now() + kLimit + std::chrono::milliseconds(100);
+    const auto pending = rank.Start(op);
+    EXPECT_TRUE(rank.Barrier().ok());
+    std::this_thread::sleep_until(limit);  // the point of the case is that this time passes
+    const Outcome outcome = pending->Wait();
+    EXPECT_TRUE(outcome.ok()) << outcome;
+    EXPECT_EQ(value, 5);
+    EXPECT_TRUE(rank.Barrier().ok());
+  });
+}
+
+}  // namespace
+
+void AddPointToPointCases(const BackendUnderTest& backend) {
+  AddCase("Messages", "OfEverySizeArrive", backend, EverySizeArrives);
+  AddCase("Messages", "ThatCrossDoNotBlock", backend, CrossingSendsDoNotBlock);
+  AddCase("Messages", "AreToldApartByTag", backend, TagsTellMessagesApart);
+  AddCase("Messages", "OfOneTagKeepTheirOrder", backend, MessagesOfOneTagKeepTheirOrder);
+  AddCase("Messages", "ThatAreLateHoldUpNothing", backend, WaitingReceivesHoldUpNothing);
+  AddCase("Messages", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWaitForAMessage);
+  AddCase("Messages", "ThatAreCompleteDoNotTimeOutLater", backend, ACompletedMessageDoesNotTimeOutLater);
+}
+
+}  // namespace dtrun::conformance

@@ -1,0 +1,21 @@
+// How the parts of the suite register their cases. Used while static objects are made.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "subject.h"
+
+namespace dtrun::conformance {
+
+// Registers one case; `body` gets a freshly loaded subject.
+using Body = std::function<void(const Subject&)>;
+void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend, Body body);
+
+void AddCollectiveCases(const BackendUnderTest& backend);
+void AddRequestCases(const BackendUnderTest& backend);
+void AddPointToPointCases(const BackendUnderTest& backend);
+void AddFailureCases(const BackendUnderTest& backend);
+void AddPluginCases(const BackendUnderTest& backend);
+
+}  // namespace dtrun::conformance
