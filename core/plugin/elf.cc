@@ -77,9 +77,11 @@ Result<ElfFile> ReadElf(const std::filesystem::path& path) {
   const auto size = static_cast<std::uint64_t>(info.st_size);
 
   Elf64_Ehdr header;
-  if (size < sizeof header) return Broken(fmt::format("the file has {} bytes, an ELF header alone has 64", size));
+  if (size < sizeof header)
+    return Broken(fmt::format("the file has {} bytes, an ELF header alone has 64", size));
   if (!ReadAt(fd.get(), &header, sizeof header, 0)) return Broken("its header cannot be read");
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return Broken("it does not begin with the ELF magic");
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return Broken("it does not begin with the ELF magic");
   constexpr unsigned char kByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder ||
       header.e_machine != NativeMachine()) {

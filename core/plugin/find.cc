@@ -26,11 +26,13 @@ Result<File> Examine(File file) {
   std::error_code error;
   const fs::path real = fs::canonical(file.path, error);
   if (error) {
-    return Error::System(fmt::format("{} plugin '{}'", KindText(file.kind), file.path.string()), error.value());
+    return Error::System(fmt::format("{} plugin '{}'", KindText(file.kind), file.path.string()),
+                         error.value());
   }
   if (!fs::is_regular_file(real, error)) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} plugin '{}' is not a regular file; name a shared object",
-                                                     KindText(file.kind), real.string())};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} plugin '{}' is not a regular file; name a shared object",
+                             KindText(file.kind), real.string())};
   }
   if (Status status = CheckPermissions(file.path, &file.warnings); !status) return std::move(status).error();
   if (real != file.path) {
@@ -46,8 +48,9 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
   const std::string wanted = fmt::format("libdtrun_{}_<name>.so", KindText(kind));
   const auto parsed = ParseFileName(path.filename().string());
   if (!parsed || parsed->first != kind) {
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no {} plugin by its file name; it must be named {}",
-                                                     path.string(), KindText(kind), wanted)};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is no {} plugin by its file name; it must be named {}", path.string(),
+                             KindText(kind), wanted)};
   }
   if (!Exists(path)) {
     return Error{DTRUN_NOT_FOUND,
@@ -80,8 +83,8 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
   for (const Folder& folder : folders) {
     text += fmt::format("\n    {} ({}{})", folder.path.string(), folder.origin, FolderState(folder.path));
   }
-  text += fmt::format("\n  add the folder of libdtrun_{}_{}.so with --plugin-dir or plugins.path", KindText(kind),
-                      FileForm(name));
+  text += fmt::format("\n  add the folder of libdtrun_{}_{}.so with --plugin-dir or plugins.path",
+                      KindText(kind), FileForm(name));
   return Error{DTRUN_NOT_FOUND, std::move(text)};
 }
 
@@ -92,10 +95,11 @@ Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<
     return FindPath(kind, name_or_path);
   }
   if (!IsName(name_or_path)) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is no name of a plugin: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
-                             "with a letter; give a name or an absolute path",
-                             name_or_path)};
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("'{}' is no name of a plugin: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
+                    "with a letter; give a name or an absolute path",
+                    name_or_path)};
   }
   const std::string file_name = fmt::format("libdtrun_{}_{}.so", KindText(kind), FileForm(name_or_path));
   File found;
@@ -118,14 +122,17 @@ std::vector<File> FindAll(const std::vector<Folder>& folders) {
     std::error_code error;
     std::vector<fs::path> paths;
     // A folder that cannot be read holds nothing to list; Find says so when a name is missed.
-    for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end;
+         entry.increment(error)) {
       paths.push_back(entry->path());
     }
     std::sort(paths.begin(), paths.end());
     for (const fs::path& path : paths) {
       const auto parsed = ParseFileName(path.filename().string());
       if (!parsed || FileForm(parsed->second) != parsed->second) continue;
-      const auto same = [&](const File& file) { return file.kind == parsed->first && file.name == parsed->second; };
+      const auto same = [&](const File& file) {
+        return file.kind == parsed->first && file.name == parsed->second;
+      };
       const auto first = std::find_if(files.begin(), files.end(), same);
       if (first != files.end()) {
         first->shadowed.push_back(path);

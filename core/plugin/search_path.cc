@@ -34,7 +34,8 @@ std::vector<fs::path> InstalledFolders() {
   Dl_info info;
   link_map* map = nullptr;
   void* here = reinterpret_cast<void*>(&Here);
-  if (::dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr) return {};
+  if (::dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr)
+    return {};
   std::error_code error;
   if (map->l_name == nullptr || map->l_name[0] == '\0') {  // the program itself
     const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -77,7 +78,8 @@ std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
 bool IsName(std::string_view text) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto legal = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
-  return !text.empty() && text.size() <= 32 && letter(text[0]) && std::all_of(text.begin(), text.end(), legal);
+  return !text.empty() && text.size() <= 32 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), legal);
 }
 
 std::string FileForm(std::string_view name) {
