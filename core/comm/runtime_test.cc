@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fd.h"
 #include "core/option/snapshot.h"
 #include "core/store/testing/local_store.h"
 
