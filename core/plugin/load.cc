@@ -35,7 +35,7 @@ Result<const boost::dll::shared_library*> Open(const Identity& identity) {
                                       static_cast<type>(RTLD_NODELETE));
   try {
     // The throwing form: the other one loses the loader's text.
-    return new boost::dll::shared_library(boost::dll::fs::path(identity.file.path.string()), mode);
+    return new boost::dll::shared_library(identity.file.path, mode);
   } catch (const std::exception& error) {
     return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", error.what()),
                            "install what it links to, or rebuild it on this system");
@@ -69,7 +69,7 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
   return Entry{&entry};
 }
 
-Result<const dtrun_plugin*> Enter(const Identity& identity, dtrun_plugin_entry entry,
+Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry,
                                   const dtrun_host* host) {
   const dtrun_plugin* raw = nullptr;
   dtrun_error reported;

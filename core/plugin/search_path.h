@@ -13,11 +13,11 @@
 namespace dtrun::plugin {
 
 struct SearchInputs {
-  std::vector<std::string> plugin_dirs;     // --plugin-dir
-  std::string environment;                  // DTRUN_PLUGIN_PATH
-  std::vector<std::string> config_folders;  // plugins.path
-  std::vector<std::filesystem::path> installed;
-  std::filesystem::path compiled_in;
+  std::vector<std::string> plugin_dirs{};     // --plugin-dir
+  std::string environment{};                  // DTRUN_PLUGIN_PATH
+  std::vector<std::string> config_folders{};  // plugins.path
+  std::vector<std::filesystem::path> installed{};
+  std::filesystem::path compiled_in{};
   bool secure = false;  // AT_SECURE: environment and config do not count
 };
 
