@@ -12,6 +12,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <cstring>
 #include <mutex>
 
 #include "sdk/torch/emulated_ranks.h"
@@ -390,26 +391,60 @@ TEST_F(DataParallelTest, RefusesToGoOnAfterAnExceptionInBackward) {
   });
 }
 
-// Every call fails, as after the loss of a rank.
-class BrokenRanks final : public Collectives {
+// A world of two whose other rank always holds what this one holds.
+class TwinRanks final : public Collectives {
  public:
+  explicit TwinRanks(bool broken = false) : broken_(broken) {}
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  std::unique_ptr<Pending> average_async(void*, std::uint64_t, std::int32_t) override {
-    detail::fail(DTRUN_REMOTE_FAILURE, "rank 1 went away");
+  std::unique_ptr<Pending> average_async(void*, std::uint64_t, std::int32_t dtype) override {
+    if (broken_) detail::fail(DTRUN_REMOTE_FAILURE, "rank 1 went away");
+    dtypes.push_back(dtype);
+    return std::make_unique<Done>();
   }
   void broadcast(void*, std::uint64_t, int) override {}
   void allgather(const void* send, void* recv, std::uint64_t bytes) override {
     std::memcpy(recv, send, bytes);
     std::memcpy(static_cast<char*>(recv) + bytes, send, bytes);
   }
+  std::vector<std::int32_t> dtypes;
+
+ private:
+  struct Done final : Pending {
+    void wait() override {}
+  };
+  bool broken_;
 };
 
 TEST_F(DataParallelTest, HandsTheFailureOfAnAllreduceToTheCallerOfBackward) {
   Probe probe;
-  DataParallel dp(probe, std::make_shared<BrokenRanks>());
+  DataParallel dp(probe, std::make_shared<TwinRanks>(/*broken=*/true));
   EXPECT_THAT(FailureOf([&] { (probe.used.sum() + probe.spare.sum()).backward(); }),
               HasSubstr("rank 1 went away"));
+}
+
+TEST_F(DataParallelTest, AveragesEveryFloatingPointType) {
+  ::torch::nn::Module module;
+  Tensor loss = ::torch::zeros({});
+  for (const auto type : {::torch::kFloat64, ::torch::kFloat32, ::torch::kBFloat16, ::torch::kFloat16}) {
+    loss =
+        loss +
+        module.register_parameter(c10::toString(type), ::torch::ones({2}, type)).to(::torch::kFloat32).sum();
+  }
+  auto ranks = std::make_shared<TwinRanks>();
+  DataParallel dp(module, ranks);
+  loss.backward();
+  EXPECT_THAT(ranks->dtypes, ElementsAre(DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64));
+  for (const Tensor& parameter : module.parameters()) {
+    EXPECT_TRUE(parameter.grad().equal(::torch::ones_like(parameter))) << parameter.scalar_type();
+  }
+}
+
+TEST_F(DataParallelTest, RefusesTypesThatCannotBeAveraged) {
+  ::torch::nn::Module module;
+  module.register_parameter("phase", ::torch::ones({2}, ::torch::kComplexFloat));
+  EXPECT_THAT(FailureOf([&] { DataParallel(module, std::make_shared<TwinRanks>()); }),
+              HasSubstr("parameter 'phase' is ComplexFloat [2]: gradients of this type cannot be averaged"));
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ struct Trainer::State {
     const double value = loss.item<double>();
     if (!std::isfinite(value)) {
       std::ostringstream text;
-      text << "rank " << ranks->rank() << ": the loss is " << value << " in epoch " << epoch + 1 << ", step "
+      text << "rank " << ranks->rank() << ": the loss is "
+           << (std::isnan(value) ? "not a number" : "infinite") << " in epoch " << epoch + 1 << ", step "
            << number % StepsPerEpoch() + 1 << "; try a smaller --lr than " << options.learning_rate;
       throw std::runtime_error(text.str());
     }
