@@ -88,7 +88,7 @@ class Groups {
                           single ? group.one : group.many);
       if (group.latest.count() == 0) continue;
       const std::string elapsed = FormatElapsed(group.latest);
-      text += single ? " " + elapsed + " later" : " within " + elapsed;
+      text += single ? fmt::format(" {} later", elapsed) : fmt::format(" within {}", elapsed);
     }
     return text;
   }
@@ -217,8 +217,8 @@ std::string FoldRanks(const std::vector<int>& ranks) {
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (i > 0) text += ", ";
     text += std::to_string(ranks[i]);
-    if (end - i == 2) text += ", " + std::to_string(ranks[i + 1]);
-    if (end - i > 2) text += "-" + std::to_string(ranks[end - 1]);
+    if (end - i == 2) text += fmt::format(", {}", ranks[i + 1]);
+    if (end - i > 2) text += fmt::format("-{}", ranks[end - 1]);
     i = end;
   }
   return text;

@@ -77,7 +77,7 @@ Variables BackendEnvironment(const Inputs& inputs, const Variables& user, Plan* 
 // variables, placeholders, program.
 Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend_env, Process* process) {
   const config::Settings& settings = inputs.settings;
-  const Variables& user = settings.Map("job.env");
+  const Variables& user = UserVariables(settings);
   Variables contract = process->env;
   contract.merge(OwnDialect(inputs, plan, *process));
   Variables placeholders = contract;
@@ -118,6 +118,11 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
 
 }  // namespace
 
+const Variables& UserVariables(const config::Settings& settings) {
+  static const Variables kNone;
+  return settings.Has("job.env") ? settings.Map("job.env") : kNone;
+}
+
 Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
   auto per_host = ProcessesPerHost(settings);
@@ -134,7 +139,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
 
-  const Variables& user = settings.Map("job.env");
+  const Variables& user = UserVariables(settings);
   const Variables backend_env = BackendEnvironment(inputs, user, &plan);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   auto processes = AskLauncher(inputs, plan, cwd);

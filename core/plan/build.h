@@ -36,6 +36,9 @@ Result<Plan> Build(const Inputs& inputs);
 // Ranks per host that job.processes_per_host asks for on this machine.
 Result<int> ProcessesPerHost(const config::Settings& settings);
 
+// job.env; empty when unset.
+const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
+
 // Processors that this process may run on.
 int UsableCores();
 

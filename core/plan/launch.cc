@@ -48,7 +48,7 @@ struct JobView {
 // `job` is the first member of JobView.
 const char* Inherited(const dtrun_job* job, const char* name) noexcept {
   const Inputs& inputs = *reinterpret_cast<const JobView*>(job)->inputs;
-  const auto& user = inputs.settings.Map("job.env");
+  const auto& user = UserVariables(inputs.settings);
   if (const auto found = user.find(name); found != user.end()) return found->second.c_str();
   const auto found = inputs.environment.find(name);
   return found == inputs.environment.end() ? nullptr : found->second.c_str();

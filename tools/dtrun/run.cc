@@ -26,7 +26,7 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   }
   fmt::format_to(append, "  backend    {}{}\n", plan.backend, library);
   for (const auto& [key, value] : plan.backend_facts) {
-    if (key != "library") fmt::format_to(append, "  {:<10} {}\n", key, value);
+    if (key != "library") fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
   fmt::format_to(append, "  logs       {}\n", run_dir);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note       {}\n", note);
