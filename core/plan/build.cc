@@ -45,11 +45,11 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kRunDir, kTokenRunDir},
       {dialect::kConsole, kTokenConsole},
       {dialect::kBackend, inputs.backend.name},
+      {dialect::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
   if (inputs.backend.name != "none") {
     out[dialect::kBackendPath] = inputs.backend.path;
     out[dialect::kBackendOptions] = inputs.backend.options_json;
-    out[dialect::kBackendTimeout] = FormatDuration(inputs.settings.Duration("backend.timeout"));
   }
   return out;
 }

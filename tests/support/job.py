@@ -4,6 +4,7 @@ Every process of a job inherits a marker variable from the test, so survivors ca
 found by reading /proc/*/environ, whatever they did to their process group or session.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -103,7 +104,8 @@ class JobTest(unittest.TestCase):
     def tearDown(self):
         survivors = until_gone(self.mark)
         for pid in survivors:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.assertEqual(survivors, [], "processes survived the job")
 
     def environment(self, **more):
@@ -130,7 +132,7 @@ class JobTest(unittest.TestCase):
             errors="replace",
             **more,
         )
-        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.addCleanup(end, process)
         return Job(process, self.folder)
 
     def dtrun(self, *arguments, **more):
@@ -166,6 +168,16 @@ def until_gone(mark, patience_s=10):
         if not found or time.monotonic() > deadline:
             return found
         time.sleep(0.01)
+
+
+def end(process):
+    """Kills what a failed test left running, and closes its pipes."""
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
 
 
 def main():
