@@ -18,14 +18,24 @@ struct dtrun_options {
   struct Entry {
     dtrun::option::Spec spec;  // key without prefix
     dtrun::option::Value value;
-    std::vector<dtrun_string> items;  // views of a list value
+    std::vector<dtrun_string> items;  // views of a list value; kept by Set and by copying
   };
   std::map<std::string, Entry, std::less<>> entries;
+
+  dtrun_options() = default;
+  dtrun_options(const dtrun_options& other);
+  dtrun_options(dtrun_options&&) noexcept = default;
+  dtrun_options& operator=(dtrun_options other) noexcept;
+  ~dtrun_options() = default;
+
+  // Adds or replaces the option spec.key.
+  void Set(dtrun::option::Spec spec, dtrun::option::Value value);
 };
 
 namespace dtrun::option {
 
-// The snapshot as one line of JSON, and back. Secrets are included: keep it out of logs.
+// The snapshot as one line of JSON, and back. Of each spec only what reading needs
+// travels: key, type, scope, choices, secret. Secrets are included: keep it out of logs.
 std::string ToJson(const dtrun_options& options);
 Result<dtrun_options> FromJson(std::string_view json);
 

@@ -13,7 +13,7 @@
 
 namespace dtrun::option {
 
-// The ABI's types and three that only core's own options have.
+// The ABI's types and those that only core's own options have.
 enum class Type {
   kBool = DTRUN_TYPE_BOOL,
   kInt = DTRUN_TYPE_INT,
@@ -25,8 +25,9 @@ enum class Type {
   kDuration = DTRUN_TYPE_DURATION,
   kPath = DTRUN_TYPE_PATH,
   kList = DTRUN_TYPE_LIST,
-  kMap = 100,    // table of strings, such as job.env
-  kCount = 101,  // a number, or one of `choices`
+  kMap = 100,       // table of strings, such as job.env
+  kCount = 101,     // a number, or one of `choices`
+  kPathList = 102,  // list of paths
 };
 
 struct Spec {
@@ -53,11 +54,16 @@ struct Spec {
 using Schema = std::vector<Spec>;
 
 // A plugin's table with `prefix` ("backend.options.") before each key. Strides by the
-// first element's struct_size and tolerates missing texts.
+// first element's struct_size and tolerates missing texts; an element without a key is
+// left out, and a type this build does not know is read as a string.
 Schema FromAbi(const dtrun_option* options, std::uint64_t count, const std::string& prefix,
                const std::string& reader);
 
-// "duration", "list of strings", "one of 'a', 'b'", ...: for messages and tables.
+// "duration", "list of strings", `one of "a", "b"`, ...: for tables and suggestions.
 std::string TypeText(const Spec& spec);
+
+// What a message says it expected: "a number from 1 to 4096 or one of "cpu", "gpu"",
+// `a duration such as "60s", from 1ms to 24h`.
+std::string ExpectedText(const Spec& spec);
 
 }  // namespace dtrun::option

@@ -32,14 +32,17 @@ struct Value {
 };
 
 // Reads `text` in the spelling of the spec's type (as in default_text) and checks bounds
-// and choices. Lists are written "a,b". Relative paths are taken from `folder`. The error
-// says what was expected and what was found, without place or key.
+// and choices. Lists are written "a,b" and tables "A=1,B=2", with blanks around an item
+// dropped. Relative paths are taken from `folder`, which is absolute. The error says what
+// was expected and what was found, without place or key.
 Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder);
 
-// Checks bounds and choices of data that already has the spec's type.
+// Checks bounds and choices of data that already has the spec's type, and that texts are
+// UTF-8 without a NUL, so that they can be arguments, variables and JSON.
 Status CheckBounds(const Spec& spec, const Data& data);
 
-// For messages and tables: durations and sizes with units, lists as ["a", "b"].
+// For messages and tables, as one would write it in TOML: 4, "gloo", "60s", ["a", "b"].
+// "unset" when there is no value, "(secret)" instead of a secret one.
 std::string Format(const Spec& spec, const Data& data);
 
 }  // namespace dtrun::option

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/base/units.h"
 #include "core/option/snapshot.h"
 #include "dtrun/abi.h"
 
@@ -63,12 +64,13 @@ class Plugin {
   const dtrun_backend& backend() const { return backend_; }     // REQUIRES: kind is backend
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
   const File& file() const { return file_; }
-  const dtrun_host& host() const;
+  const dtrun_host& host() const { return *host_; }  // to pass to table().init
   option::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
 
  private:
   friend class Registry;
   File file_;
+  const dtrun_host* host_ = nullptr;
   dtrun_plugin table_{};
   dtrun_backend backend_{};
   dtrun_launcher launcher_{};
@@ -95,8 +97,9 @@ struct LaunchInfo {
 };
 
 // A child process that loads one plugin, so that a crash is an answer and the launching
-// process never holds a backend. Runs `<self> --probe-plugin KIND PATH` of the executable
-// given to SetProbeProgram; talks JSON lines over a socketpair; each answer is due in 10 s.
+// process never holds a backend. Runs `<self> --probe-plugin KIND PATH NAME` of the
+// executable given to SetProbeProgram; talks JSON lines over a socketpair; each answer is
+// due in 10 s. Start it from a thread that outlives it: the child dies with that thread.
 // Not shared between threads.
 class Probe {
  public:
@@ -117,5 +120,7 @@ class Probe {
 int ProbeMain(int argc, char** argv);
 // Program that serves as probe; by default /proc/self/exe.
 void SetProbeProgram(const std::filesystem::path& program);
+// Time for one answer. For tests.
+void SetProbeDeadline(Nanoseconds deadline);
 
 }  // namespace dtrun::plugin

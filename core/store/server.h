@@ -5,7 +5,12 @@
 // world never sees what an earlier one wrote.
 #pragma once
 
+// Before Asio, because Boost 1.74 uses std::exchange without including it.
+// clang-format off
+#include <utility>
 #include <boost/asio/io_context.hpp>
+// clang-format on
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -25,7 +30,8 @@ struct Events {
 
 class Server {
  public:
-  // Listens on `socket` (mode 0600, in a folder of mode 0700 that exists).
+  // Listens on `socket` (mode 0600, in a folder of mode 0700 that exists; another mode of
+  // the folder is an error). `events` are called until the server ends.
   static Result<std::unique_ptr<Server>> Listen(boost::asio::io_context& loop,
                                                 const std::filesystem::path& socket, std::string job_key,
                                                 std::uint64_t generation, Events events);

@@ -1,1 +1,67 @@
-# dtrun_add_plugin(): filled by its part
+# dtrun_add_plugin(NAME name KIND backend|launcher SOURCES a.cc ...
+#                  [LIBRARIES target ...] [OUTPUT_DIRECTORY folder] [NO_INSTALL])
+#
+# A plugin as the loader wants it: one shared object libdtrun_<kind>_<name>.so ('-' in a name is written '_'
+# in the file) that exports only its entry point and is audited after every link. The target is
+# dtrun_<kind>_<name>; add definitions and include folders with the usual target_* commands. LIBRARIES are
+# linked privately; those installed beside the plugin are found there.
+#
+# The same function serves dtrun's own plugins and those built from the installed package (dtrun::sdk).
+set(DTRUN_PLUGIN_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
+
+function(dtrun_add_plugin)
+  cmake_parse_arguments(ARG "NO_INSTALL" "NAME;KIND;OUTPUT_DIRECTORY" "SOURCES;LIBRARIES" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "dtrun_add_plugin: unknown argument '${ARG_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT ARG_KIND MATCHES "^(backend|launcher)$")
+    message(FATAL_ERROR "dtrun_add_plugin: KIND is '${ARG_KIND}', must be backend or launcher")
+  endif()
+  string(LENGTH "${ARG_NAME}" length)
+  if(NOT ARG_NAME MATCHES "^[a-z][a-z0-9_-]*$" OR length GREATER 32)
+    message(FATAL_ERROR "dtrun_add_plugin: NAME '${ARG_NAME}' must match [a-z][a-z0-9_-]{0,31}")
+  endif()
+  string(REPLACE "-" "_" file_name ${ARG_NAME})
+  set(target dtrun_${ARG_KIND}_${file_name})
+
+  add_library(${target} MODULE ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE dtrun::sdk ${ARG_LIBRARIES})
+  if(TARGET dtrun_build) # dtrun's own tree: its warnings, not its include folders
+    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:dtrun_build,INTERFACE_COMPILE_OPTIONS>)
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:dtrun_build,INTERFACE_COMPILE_DEFINITIONS>)
+  endif()
+
+  if(NOT CMAKE_CXX_STANDARD)
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    PREFIX lib
+    C_VISIBILITY_PRESET hidden
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON
+    BUILD_RPATH "$ORIGIN"
+    INSTALL_RPATH "$ORIGIN"
+    LINK_DEPENDS ${DTRUN_PLUGIN_CMAKE_DIR}/plugin.map)
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fno-gnu-unique>)
+  target_link_options(${target} PRIVATE
+    -Wl,--version-script=${DTRUN_PLUGIN_CMAKE_DIR}/plugin.map -Wl,-z,nodelete -Wl,--exclude-libs,ALL)
+  # The sanitizers' runtime is in the executable only, so their symbols stay undefined here.
+  if(NOT DTRUN_SANITIZE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize")
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+
+  if(ARG_OUTPUT_DIRECTORY)
+    set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${ARG_OUTPUT_DIRECTORY})
+  elseif(DTRUN_PLUGIN_OUTPUT_DIRECTORY)
+    set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${DTRUN_PLUGIN_OUTPUT_DIRECTORY})
+  endif()
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DREADELF=${CMAKE_READELF} -DPLUGIN=$<TARGET_FILE:${target}>
+            -P ${DTRUN_PLUGIN_CMAKE_DIR}/audit_plugin.cmake
+    VERBATIM)
+  if(NOT ARG_NO_INSTALL)
+    install(TARGETS ${target} LIBRARY DESTINATION lib/dtrun/plugins)
+  endif()
+endfunction()

@@ -1,0 +1,258 @@
+#include "core/comm/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "core/comm/self.h"
+#include "core/comm/testing/fake_backend.h"
+
+namespace dtrun::comm {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Fake;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Communicator : public ::testing::Test {
+ protected:
+  Making AMaking() {
+    Making making;
+    making.backend = Fake::Table();
+    making.backend_name = "fake";
+    making.name = "world";
+    making.rank = 0;
+    making.size = 2;
+    making.timeout = std::chrono::seconds(5);
+    making.report = [this](int peer, std::string_view what) {
+      const std::lock_guard lock(reports_mutex_);
+      reports_.push_back(std::to_string(peer) + " " + std::string(what));
+    };
+    making.aborted = [this](std::string_view reason) { abort_reasons_.emplace_back(reason); };
+    return making;
+  }
+  dtrun_comm& Comm() {
+    if (comm_ == nullptr) comm_ = std::move(dtrun_comm::Create(AMaking())).value();
+    return *comm_;
+  }
+  dtrun_op Op(std::int32_t kind = DTRUN_ALLREDUCE, std::uint64_t count = 2) {
+    dtrun_op op;
+    DTRUN_INIT(op);
+    op.kind = kind;
+    op.dtype = kind == DTRUN_BARRIER ? 0 : DTRUN_FLOAT32;
+    op.reduce = kind == DTRUN_ALLREDUCE ? DTRUN_SUM : 0;
+    op.root = -1;
+    op.peer = IsCollective(kind) ? -1 : 1;
+    op.send = kind == DTRUN_RECV ? nullptr : a_;
+    op.recv = kind == DTRUN_SEND ? nullptr : b_;
+    op.count = kind == DTRUN_BARRIER ? 0 : count;
+    return op;
+  }
+  dtrun_status Run(dtrun_op op) {
+    DTRUN_INIT(error_);
+    return Comm().Start(op, nullptr, &error_);
+  }
+  dtrun_work* Begin(dtrun_op op = {}) {
+    if (op.kind == 0) op = Op();
+    dtrun_work* work = nullptr;
+    DTRUN_INIT(error_);
+    EXPECT_EQ(Comm().Start(op, &work, &error_), DTRUN_OK) << error_.message;
+    return work;
+  }
+
+  float a_[8] = {}, b_[8] = {};
+  Fake fake_;
+  std::mutex reports_mutex_;
+  std::vector<std::string> reports_, abort_reasons_;
+  dtrun_error error_{};
+  std::unique_ptr<dtrun_comm> comm_;
+};
+
+TEST_F(Communicator, NumbersCollectivesFromOneAndLeavesMessagesOut) {
+  for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_SEND, DTRUN_BARRIER, DTRUN_RECV, DTRUN_ALLREDUCE}) {
+    EXPECT_EQ(Run(Op(kind)), DTRUN_OK) << error_.message;
+  }
+  std::vector<std::uint64_t> numbers;
+  for (const dtrun_op& op : fake_.ops) numbers.push_back(op.sequence);
+  EXPECT_THAT(numbers, ElementsAre(1, 0, 2, 0, 3));
+  EXPECT_EQ(fake_.ops[0].timeout_ns, 5'000'000'000);
+  EXPECT_EQ(fake_.released, 5);
+}
+
+TEST_F(Communicator, CountsACallWithoutElementsButDoesNotBotherTheBackend) {
+  EXPECT_EQ(Run(Op(DTRUN_ALLREDUCE, 0)), DTRUN_OK);
+  dtrun_work* work = Begin(Op(DTRUN_ALLREDUCE, 0));
+  std::int32_t done = 0;
+  EXPECT_EQ(Comm().Test(*work, &done, nullptr), DTRUN_OK);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(Comm().Wait(*work, 0, nullptr), DTRUN_OK);
+  Comm().Release(work);
+  EXPECT_THAT(fake_.ops, IsEmpty());
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+  EXPECT_EQ(fake_.ops[0].sequence, 3u);
+}
+
+TEST_F(Communicator, RefusesBadArgumentsWithoutCountingThem) {
+  dtrun_op bad = Op();
+  bad.send = nullptr;
+  EXPECT_EQ(Run(bad), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+  EXPECT_EQ(fake_.ops.at(0).sequence, 1u);
+}
+
+TEST_F(Communicator, KeepsTheFirstFailureAndReportsItOnce) {
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+  fake_.enqueue_status = DTRUN_REMOTE_FAILURE;
+  fake_.text = "rank 1 closed the connection";
+  fake_.peer = 1;
+  EXPECT_EQ(Run(Op()), DTRUN_REMOTE_FAILURE);
+  const std::string text = "allreduce #2 on 'world' (float32 x 2, sum): rank 1 closed the connection";
+  EXPECT_EQ(error_.message, text);
+  EXPECT_EQ(error_.peer, 1);
+  EXPECT_EQ(error_.vendor_code, 99);
+  EXPECT_STREQ(error_.vendor_domain, "fake");
+  fake_.enqueue_status = DTRUN_OK;
+  EXPECT_EQ(Run(Op(DTRUN_BARRIER)), DTRUN_REMOTE_FAILURE);
+  EXPECT_EQ(error_.message, text);
+  EXPECT_EQ(Run(Op(DTRUN_ALLREDUCE, 0)), DTRUN_REMOTE_FAILURE);
+  EXPECT_EQ(fake_.ops.size(), 2u);
+  EXPECT_THAT(reports_, ElementsAre("1 " + text));
+}
+
+TEST_F(Communicator, StaysUsableWhenTheBackendRefusesAnArgument) {
+  fake_.enqueue_status = DTRUN_UNSUPPORTED;
+  EXPECT_EQ(Run(Op()), DTRUN_UNSUPPORTED);
+  fake_.enqueue_status = DTRUN_OK;
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+  EXPECT_EQ(fake_.ops.back().sequence, 1u);
+  EXPECT_THAT(reports_, IsEmpty());
+}
+
+TEST_F(Communicator, SaysWhatFailedWhileItWaited) {
+  fake_.complete_at_once = false;
+  dtrun_work* work = Begin();
+  dtrun_work* later = Begin(Op(DTRUN_BARRIER));
+  fake_.Complete(0, DTRUN_VENDOR, "the link is down");
+  fake_.Complete(1, DTRUN_TIMEOUT, "too late", 1);
+  EXPECT_EQ(Comm().Wait(*work, -1, &error_), DTRUN_VENDOR);
+  EXPECT_THAT(error_.message, HasSubstr("allreduce #1 on 'world' (float32 x 2, sum): the link is down"));
+  EXPECT_EQ(Comm().Wait(*later, -1, &error_), DTRUN_VENDOR) << "the first cause wins";
+  Comm().Release(work);
+  Comm().Release(later);
+  EXPECT_THAT(reports_, IsEmpty()) << "no peer and no time is to blame";
+}
+
+TEST_F(Communicator, LeavesAnOperationAliveThatOutlastsItsWaiter) {
+  fake_.complete_at_once = false;
+  dtrun_work* work = Begin();
+  EXPECT_EQ(Comm().Wait(*work, 1'000'000, &error_), DTRUN_TIMEOUT);
+  EXPECT_THAT(error_.message,
+              HasSubstr("allreduce #1 on 'world' (float32 x 2, sum): still running after 1ms"));
+  std::int32_t done = 1;
+  EXPECT_EQ(Comm().Test(*work, &done, nullptr), DTRUN_OK);
+  EXPECT_EQ(done, 0);
+  fake_.Complete(0);
+  EXPECT_EQ(Comm().Wait(*work, 1'000'000, &error_), DTRUN_OK);
+  Comm().Release(work);
+  EXPECT_EQ(Run(Op(DTRUN_ALLREDUCE, 0)), DTRUN_OK);
+}
+
+TEST_F(Communicator, TellsTheOperationsOwnTimeoutFromItsWaiters) {
+  fake_.complete_at_once = false;
+  dtrun_work* work = Begin();
+  fake_.Complete(0, DTRUN_TIMEOUT, "rank 1 did not come", 1);
+  EXPECT_EQ(Comm().Wait(*work, 1'000'000, &error_), DTRUN_TIMEOUT);
+  EXPECT_THAT(error_.message, HasSubstr("rank 1 did not come"));
+  EXPECT_EQ(reports_.size(), 1u);
+  Comm().Release(work);
+}
+
+TEST_F(Communicator, AbortsPendingAndLaterCallsFromAnyThread) {
+  fake_.complete_at_once = false;
+  Comm();
+  auto blocked = std::async(std::launch::async, [&] {
+    dtrun_error error;
+    DTRUN_INIT(error);
+    dtrun_op op = Op();
+    const dtrun_status status = Comm().Start(op, nullptr, &error);
+    EXPECT_THAT(error.message, HasSubstr("enough"));
+    return status;
+  });
+  EXPECT_EQ(Comm().Abort("enough", nullptr), DTRUN_OK);
+  EXPECT_EQ(Comm().Abort("again", nullptr), DTRUN_OK);
+  EXPECT_EQ(blocked.get(), DTRUN_ABORTED);
+  EXPECT_EQ(Run(Op()), DTRUN_ABORTED);
+  EXPECT_THAT(error_.message, HasSubstr("'world' was aborted: enough"));
+  EXPECT_EQ(abort_reasons_.front(), "enough");
+  EXPECT_THAT(reports_, IsEmpty());
+}
+
+TEST_F(Communicator, RemembersThatAnOperationSucceededBeforeTheAbort) {
+  dtrun_work* work = Begin();
+  EXPECT_EQ(Comm().Wait(*work, -1, nullptr), DTRUN_OK);
+  EXPECT_EQ(Comm().Abort("enough", nullptr), DTRUN_OK);
+  EXPECT_EQ(Comm().Wait(*work, -1, nullptr), DTRUN_OK);
+  Comm().Release(work);
+}
+
+TEST_F(Communicator, SaysThatTheBackendCannotAbort) {
+  fake_.caps.flags = 0;
+  EXPECT_EQ(Comm().Abort("enough", &(DTRUN_INIT(error_), error_)), DTRUN_UNSUPPORTED);
+  EXPECT_THAT(error_.message, HasSubstr("backend 'fake' cannot abort 'world'"));
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+}
+
+TEST_F(Communicator, EndsWhatStillRunsBeforeTheBackendIsDestroyed) {
+  fake_.complete_at_once = false;
+  dtrun_work* work = Begin();
+  dtrun_work* released = Begin();
+  fake_.Complete(1);
+  Comm().Release(released);
+  comm_.reset();
+  EXPECT_EQ(fake_.aborts, 1);
+  EXPECT_EQ(fake_.released, 2);
+  EXPECT_EQ(fake_.destroyed, 1);
+  EXPECT_EQ(work->comm, nullptr);
+  delete work;
+}
+
+TEST_F(Communicator, DoesNotAbortWhatHasFinished) {
+  dtrun_work* work = Begin();
+  comm_.reset();
+  EXPECT_EQ(fake_.aborts, 0);
+  EXPECT_EQ(fake_.released, 1);
+  delete work;
+}
+
+TEST_F(Communicator, ExplainsWhyItCouldNotBeMade) {
+  fake_.create_status = DTRUN_TIMEOUT;
+  fake_.text = "rank 1 did not come";
+  const auto comm = dtrun_comm::Create(AMaking());
+  ASSERT_FALSE(comm.ok());
+  EXPECT_EQ(comm.error().code, DTRUN_TIMEOUT);
+  EXPECT_THAT(comm.error().text, HasSubstr("rank 0 meeting the 2 ranks of 'world' over backend 'fake'"));
+  EXPECT_THAT(comm.error().text, HasSubstr("rank 1 did not come"));
+  EXPECT_EQ(fake_.destroyed, 0);
+}
+
+TEST_F(Communicator, NumbersCallsOfManyThreadsWithoutGaps) {
+  Comm();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        dtrun_op op = Op();
+        EXPECT_EQ(Comm().Start(op, nullptr, nullptr), DTRUN_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(fake_.ops.size(), 200u);
+  for (std::size_t i = 0; i < fake_.ops.size(); ++i) EXPECT_EQ(fake_.ops[i].sequence, i + 1);
+}
+
+}  // namespace
+}  // namespace dtrun::comm

@@ -1,0 +1,123 @@
+#include "core/comm/environment.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "core/plan/dialect.h"
+
+namespace dtrun::comm {
+namespace {
+
+constexpr const char* kRequired[] = {
+    dialect::kRank,     dialect::kWorldSize, dialect::kLocalRank, dialect::kLocalWorldSize,
+    dialect::kNodeRank, dialect::kHostCount, dialect::kJob,       dialect::kGeneration,
+    dialect::kStore,    dialect::kJobKey,    dialect::kBackend,   dialect::kBackendTimeout,
+};
+constexpr const char* kRequiredOfABackend[] = {dialect::kBackendPath, dialect::kBackendOptions};
+
+// Collects the first problem, so that the fields can be read one line each.
+class Reader {
+ public:
+  explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
+
+  bool Has(const char* name) const { return !Text(name).empty(); }
+  std::string Text(const char* name) const {
+    const char* value = lookup_(name);
+    return value == nullptr ? "" : value;
+  }
+
+  template <class T>
+  T Number(const char* name, T min, T max, const char* what) {
+    const std::string text = Text(name);
+    T value{};
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+      Fail(fmt::format("{} is '{}'; expected {}, a number from {} to {}", name, text, what, min, max));
+      return min;
+    }
+    return value;
+  }
+
+  void Fail(std::string text) {
+    if (problem_.empty()) problem_ = std::move(text);
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const Lookup& lookup_;
+  std::string problem_;
+};
+
+Error Incomplete(const std::vector<const char*>& missing) {
+  std::string names;
+  for (const char* name : missing) names += (names.empty() ? "" : ", ") + std::string(name);
+  return Error{
+      DTRUN_FAILED_PRECONDITION,
+      fmt::format("the environment of dtrun is incomplete: {} {} missing; start this program with dtrun and "
+                  "pass its environment on whole",
+                  names, missing.size() == 1 ? "is" : "are")};
+}
+
+}  // namespace
+
+Result<Environment> ReadEnvironment(const Lookup& lookup) {
+  Reader reader(lookup);
+  std::vector<const char*> missing;
+  for (const char* name : kRequired) {
+    if (!reader.Has(name)) missing.push_back(name);
+  }
+  if (missing.size() == std::size(kRequired)) return Environment{};
+  const bool has_backend = reader.Text(dialect::kBackend) != "none";
+  if (has_backend) {
+    for (const char* name : kRequiredOfABackend) {
+      if (!reader.Has(name)) missing.push_back(name);
+    }
+  }
+  if (!missing.empty()) return Incomplete(missing);
+
+  constexpr int kMax = std::numeric_limits<int>::max();
+  Environment e;
+  e.launched = true;
+  e.world_size = reader.Number(dialect::kWorldSize, 1, kMax, "the number of ranks");
+  e.rank = reader.Number(dialect::kRank, 0, e.world_size - 1, "a rank of the world");
+  e.local_world_size =
+      reader.Number(dialect::kLocalWorldSize, 1, e.world_size, "the number of ranks on this host");
+  e.local_rank = reader.Number(dialect::kLocalRank, 0, e.local_world_size - 1, "a rank of this host");
+  e.host_count = reader.Number(dialect::kHostCount, 1, e.world_size, "the number of hosts");
+  e.node_rank = reader.Number(dialect::kNodeRank, 0, e.host_count - 1, "a host of the job");
+  e.generation = reader.Number<std::uint64_t>(
+      dialect::kGeneration, 0, std::numeric_limits<std::uint64_t>::max(), "the start of the world");
+  e.job = reader.Text(dialect::kJob);
+  e.store = reader.Text(dialect::kStore);
+  if (e.store.front() != '/') {
+    reader.Fail(fmt::format("{} is '{}'; expected an absolute path", dialect::kStore, e.store));
+  }
+  e.job_key = reader.Text(dialect::kJobKey);
+  if (e.job_key.size() != 64 || e.job_key.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", dialect::kJobKey,
+                            e.job_key.size()));
+  }
+  e.backend = reader.Text(dialect::kBackend);
+  if (has_backend) {
+    e.backend_path = reader.Text(dialect::kBackendPath);
+    if (e.backend_path.front() != '/') {
+      reader.Fail(
+          fmt::format("{} is '{}'; expected an absolute path", dialect::kBackendPath, e.backend_path));
+    }
+    e.backend_options = reader.Text(dialect::kBackendOptions);
+  }
+  Result<Nanoseconds> timeout = ParseDuration(reader.Text(dialect::kBackendTimeout));
+  if (timeout) {
+    e.timeout = *timeout;
+  } else {
+    reader.Fail(fmt::format("{}: {}", dialect::kBackendTimeout, timeout.error().text));
+  }
+  if (!reader.problem().empty()) return Error{DTRUN_INVALID_ARGUMENT, reader.problem()};
+  return e;
+}
+
+}  // namespace dtrun::comm

@@ -1,0 +1,39 @@
+// What a rank's environment says of its place: the reader of core/plan/dialect.h.
+//
+// Values; any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+
+namespace dtrun::comm {
+
+struct Environment {
+  bool launched = false;  // false: not started by dtrun, a world of one
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+  int node_rank = 0;
+  int host_count = 1;
+  std::uint64_t generation = 0;
+  std::string job;
+  std::string store;
+  std::string job_key;
+  std::string backend;  // "none": the job wants no communicator
+  std::string backend_path;
+  std::string backend_options;  // JSON
+  Nanoseconds timeout{-1};      // -1: no limit
+};
+
+// A variable's value, or null.
+using Lookup = std::function<const char*(const char* name)>;
+
+// Reads and checks everything. Without any of the variables: a world of one. With some
+// but not all: an error that names the missing ones. Values never include the job key.
+Result<Environment> ReadEnvironment(const Lookup& lookup);
+
+}  // namespace dtrun::comm

@@ -1,0 +1,125 @@
+#include "core/comm/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace dtrun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Variables = std::map<std::string, std::string>;
+
+const std::string kKey(64, 'a');
+
+Variables Complete() {
+  return {{"DTRUN_RANK", "3"},
+          {"DTRUN_WORLD_SIZE", "8"},
+          {"DTRUN_LOCAL_RANK", "1"},
+          {"DTRUN_LOCAL_WORLD_SIZE", "2"},
+          {"DTRUN_NODE_RANK", "1"},
+          {"DTRUN_HOST_COUNT", "4"},
+          {"DTRUN_JOB", "mnist"},
+          {"DTRUN_GENERATION", "2"},
+          {"DTRUN_STORE", "/run/store"},
+          {"DTRUN_JOB_KEY", kKey},
+          {"DTRUN_BACKEND", "gloo"},
+          {"DTRUN_BACKEND_PATH", "/lib/gloo.so"},
+          {"DTRUN_BACKEND_OPTIONS", "{}"},
+          {"DTRUN_BACKEND_TIMEOUT", "90s"}};
+}
+
+Result<Environment> Read(const Variables& variables) {
+  return ReadEnvironment([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+Variables With(const std::string& name, const std::string& value) {
+  Variables variables = Complete();
+  variables[name] = value;
+  return variables;
+}
+
+TEST(Environment, OfAProgramThatDtrunDidNotStartIsAWorldOfOne) {
+  const Result<Environment> e = Read({{"PATH", "/bin"}, {"RANK", "5"}});
+  ASSERT_TRUE(e.ok());
+  EXPECT_FALSE(e->launched);
+  EXPECT_EQ(e->rank, 0);
+  EXPECT_EQ(e->world_size, 1);
+}
+
+TEST(Environment, OfARankIsReadWhole) {
+  const Result<Environment> e = Read(Complete());
+  ASSERT_TRUE(e.ok()) << e.error().text;
+  EXPECT_TRUE(e->launched);
+  EXPECT_EQ(e->rank, 3);
+  EXPECT_EQ(e->world_size, 8);
+  EXPECT_EQ(e->local_rank, 1);
+  EXPECT_EQ(e->local_world_size, 2);
+  EXPECT_EQ(e->node_rank, 1);
+  EXPECT_EQ(e->host_count, 4);
+  EXPECT_EQ(e->job, "mnist");
+  EXPECT_EQ(e->generation, 2u);
+  EXPECT_EQ(e->store, "/run/store");
+  EXPECT_EQ(e->job_key, kKey);
+  EXPECT_EQ(e->backend, "gloo");
+  EXPECT_EQ(e->backend_path, "/lib/gloo.so");
+  EXPECT_EQ(e->backend_options, "{}");
+  EXPECT_EQ(e->timeout, 90s);
+}
+
+TEST(Environment, NamesTheVariablesThatAreMissing) {
+  Variables variables = Complete();
+  variables.erase("DTRUN_RANK");
+  variables["DTRUN_JOB_KEY"] = "";
+  const Result<Environment> e = Read(variables);
+  ASSERT_FALSE(e.ok());
+  EXPECT_EQ(e.error().code, DTRUN_FAILED_PRECONDITION);
+  EXPECT_THAT(e.error().text, HasSubstr("DTRUN_RANK, DTRUN_JOB_KEY are missing"));
+}
+
+TEST(Environment, NeedsNoPluginWhenTheBackendIsNone) {
+  Variables variables = With("DTRUN_BACKEND", "none");
+  variables.erase("DTRUN_BACKEND_PATH");
+  variables.erase("DTRUN_BACKEND_OPTIONS");
+  EXPECT_TRUE(Read(variables).ok());
+  variables["DTRUN_BACKEND"] = "gloo";
+  ASSERT_FALSE(Read(variables).ok());
+  EXPECT_THAT(Read(variables).error().text, HasSubstr("DTRUN_BACKEND_PATH"));
+}
+
+TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"DTRUN_RANK", "8"},           {"DTRUN_RANK", "-1"},      {"DTRUN_RANK", "3x"},
+      {"DTRUN_RANK", " 3"},          {"DTRUN_RANK", "+3"},      {"DTRUN_RANK", "99999999999999999999"},
+      {"DTRUN_WORLD_SIZE", "0"},     {"DTRUN_LOCAL_RANK", "2"}, {"DTRUN_LOCAL_WORLD_SIZE", "9"},
+      {"DTRUN_GENERATION", "-1"},    {"DTRUN_HOST_COUNT", "0"}, {"DTRUN_NODE_RANK", "4"},
+      {"DTRUN_BACKEND_TIMEOUT", "5"}};
+  for (const auto& [name, value] : bad) {
+    const Result<Environment> e = Read(With(name, value));
+    ASSERT_FALSE(e.ok()) << name << "=" << value;
+    EXPECT_EQ(e.error().code, DTRUN_INVALID_ARGUMENT);
+    EXPECT_THAT(e.error().text, HasSubstr(name));
+  }
+}
+
+TEST(Environment, RefusesRelativePaths) {
+  EXPECT_FALSE(Read(With("DTRUN_STORE", "store")).ok());
+  EXPECT_FALSE(Read(With("DTRUN_BACKEND_PATH", "gloo.so")).ok());
+}
+
+TEST(Environment, NeverPrintsTheKeyThatItRefuses) {
+  const Result<Environment> e = Read(With("DTRUN_JOB_KEY", "topsecret"));
+  ASSERT_FALSE(e.ok());
+  EXPECT_THAT(e.error().text, HasSubstr("DTRUN_JOB_KEY"));
+  EXPECT_THAT(e.error().text, Not(HasSubstr("topsecret")));
+}
+
+}  // namespace
+}  // namespace dtrun::comm

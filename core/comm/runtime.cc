@@ -1,0 +1,124 @@
+#include "core/comm/runtime.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/comm/self.h"
+#include "core/plan/dialect.h"
+#include "core/plugin/host.h"
+
+namespace dtrun::comm {
+namespace {
+
+Result<int> LogLevel(const char* text) {
+  const std::string_view level = text == nullptr || *text == '\0' ? "warn" : text;
+  if (level == "debug") return DTRUN_LOG_DEBUG;
+  if (level == "info") return DTRUN_LOG_INFO;
+  if (level == "warn") return DTRUN_LOG_WARN;
+  if (level == "error") return DTRUN_LOG_ERROR;
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("DTRUN_LOG is '{}'; expected debug, info, warn or error", level)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> Runtime::Join(Environment environment) {
+  std::unique_ptr<Runtime> runtime(new Runtime(std::move(environment)));
+  Status joined = runtime->environment_.launched ? runtime->JoinJob() : runtime->JoinAlone();
+  if (!joined) return std::move(joined).error();
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  const bool joined = world_ != nullptr;
+  world_.reset();
+  if (instance_ != nullptr) plugin_->table().shutdown(instance_);
+  plugin::SetHealthHooks({}, {});
+  // A rank that failed to join leaves without a word, so that the agent sees it as failed.
+  if (joined && client_ != nullptr) client_->Goodbye();
+}
+
+Status Runtime::JoinAlone() {
+  Making making;
+  making.backend = SelfBackend();
+  making.backend_name = "self";
+  making.name = "world";
+  Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(std::move(making));
+  if (!world) return std::move(world).error();
+  world_ = *std::move(world);
+  return {};
+}
+
+Status Runtime::JoinJob() {
+  const Environment& e = environment_;
+  if (e.backend == "none") {
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        "dtrun_init: this job has no backend, because its config says backend.name = \"none\"; set it to a "
+        "backend such as \"gloo\""};
+  }
+  Result<int> level = LogLevel(std::getenv("DTRUN_LOG"));
+  if (!level) return std::move(level).error();
+  plugin::SetLog(*level, fmt::format("[rank {}] ", e.rank));
+
+  Result<std::shared_ptr<store::Client>> client =
+      store::Client::Connect({e.store, e.job_key, e.generation, e.rank});
+  if (!client) return std::move(client).error();
+  client_ = *std::move(client);
+  kv_ = client_->Space("comm/world/");
+  plugin::SetHealthHooks([] { return false; },
+                         [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
+  if (Status started = StartBackend(); !started) return started;
+
+  Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
+  if (!world) {
+    const Error& error = world.error();
+    if (error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE)
+      client_->Report(error.peer, error.text);
+    return error;
+  }
+  world_ = *std::move(world);
+  return {};
+}
+
+Status Runtime::StartBackend() {
+  Result<plugin::File> file = plugin::Find(plugin::Kind::kBackend, environment_.backend_path, {});
+  if (!file) return std::move(file).error();
+  Result<const plugin::Plugin*> loaded = plugin::Load(*file);
+  if (!loaded) return std::move(loaded).error();
+  plugin_ = *loaded;
+
+  Result<dtrun_options> options = option::FromJson(environment_.backend_options);
+  if (!options) {
+    return Error{options.error().code, fmt::format("{}: {}", dialect::kBackendOptions, options.error().text)};
+  }
+  options_ = *std::move(options);
+  dtrun_error error;
+  DTRUN_INIT(error);
+  const dtrun_status status = plugin_->table().init(&plugin_->host(), &options_, &instance_, &error);
+  if (status == DTRUN_OK) return {};
+  instance_ = nullptr;
+  error.code = status;
+  return Error::From(error, fmt::format("starting backend '{}'", environment_.backend));
+}
+
+Making Runtime::WorldMaking() const {
+  const Environment& e = environment_;
+  Making making;
+  making.backend = plugin_->backend();
+  making.instance = instance_;
+  making.backend_name = e.backend;
+  making.name = "world";
+  making.rank = e.rank;
+  making.size = e.world_size;
+  making.host_count = e.host_count;
+  making.generation = e.generation;
+  making.kv = kv_.get();
+  making.timeout = e.timeout;
+  making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+  making.aborted = [to = client_](std::string_view reason) { to->Abort(reason); };
+  return making;
+}
+
+}  // namespace dtrun::comm

@@ -1,0 +1,46 @@
+// The runtime of a rank: store connection, backend plugin and the world communicator.
+//
+// One per process at a time, owned by core/comm/process.h. Made and ended by one thread;
+// read by any.
+#pragma once
+
+#include <memory>
+
+#include "core/comm/communicator.h"
+#include "core/comm/environment.h"
+#include "core/option/snapshot.h"
+#include "core/plugin/plugin.h"
+#include "core/store/client.h"
+
+namespace dtrun::comm {
+
+class Runtime {
+ public:
+  // Meets the other ranks; blocks at most the timeout of the environment. A world of one
+  // when the environment is not dtrun's.
+  static Result<std::unique_ptr<Runtime>> Join(Environment environment);
+  // Destroys the world, ends the backend and tells the agent goodbye.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  const Environment& environment() const { return environment_; }
+  dtrun_comm& world() { return *world_; }
+
+ private:
+  explicit Runtime(Environment environment) : environment_(std::move(environment)) {}
+  Status JoinAlone();
+  Status JoinJob();
+  Status StartBackend();
+  Making WorldMaking() const;
+
+  const Environment environment_;
+  std::shared_ptr<store::Client> client_;
+  std::unique_ptr<dtrun_kv> kv_;
+  dtrun_options options_;  // read by the instance
+  const plugin::Plugin* plugin_ = nullptr;
+  dtrun_instance* instance_ = nullptr;
+  std::unique_ptr<dtrun_comm> world_;
+};
+
+}  // namespace dtrun::comm

@@ -1,0 +1,85 @@
+#include "core/comm/self.h"
+
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "core/base/error.h"
+#include "core/comm/operation.h"
+
+namespace dtrun::comm {
+namespace {
+
+struct SelfComm {
+  std::atomic<bool> aborted = false;
+};
+
+SelfComm* Of(dtrun_backend_comm* comm) { return reinterpret_cast<SelfComm*>(comm); }
+
+// All operations are done when enqueue returns, so one request serves them all.
+dtrun_request* DoneRequest() {
+  static char done;
+  return reinterpret_cast<dtrun_request*>(&done);
+}
+
+dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
+  out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE;
+  out->ops = 1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER |
+             1u << DTRUN_REDUCE_SCATTER | 1u << DTRUN_BARRIER;
+  out->dtypes = (1u << DTRUN_DTYPE_COUNT) - 2;
+  out->reduces = (1u << DTRUN_REDUCE_COUNT) - 2;
+  out->max_bytes = 0;
+  return DTRUN_OK;
+}
+
+dtrun_status Create(dtrun_instance*, const dtrun_comm_params*, dtrun_backend_comm** out, dtrun_error* err) {
+  auto* comm = new (std::nothrow) SelfComm;
+  if (comm == nullptr) return Error{DTRUN_OUT_OF_MEMORY, "out of memory"}.CopyTo(err);
+  *out = reinterpret_cast<dtrun_backend_comm*>(comm);
+  return DTRUN_OK;
+}
+
+void Destroy(dtrun_backend_comm* comm) { delete Of(comm); }
+
+void Abort(dtrun_backend_comm* comm, dtrun_string) { Of(comm)->aborted = true; }
+
+dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream*, dtrun_request** out,
+                     dtrun_error* err) {
+  if (Of(comm)->aborted) return Error{DTRUN_ABORTED, "aborted"}.CopyTo(err);
+  // One rank: its contribution is the result, whatever the reduction.
+  if (op->send != nullptr && op->send != op->recv && op->count > 0) {
+    std::memcpy(op->recv, op->send, op->count * DtypeSize(op->dtype));
+  }
+  *out = DoneRequest();
+  return DTRUN_OK;
+}
+
+dtrun_status Test(dtrun_request*, std::int32_t* done, dtrun_error*) {
+  *done = 1;
+  return DTRUN_OK;
+}
+
+dtrun_status WaitHost(dtrun_request*, std::int64_t, dtrun_error*) { return DTRUN_OK; }
+
+void Release(dtrun_request*) {}
+
+}  // namespace
+
+const dtrun_backend& SelfBackend() {
+  static const dtrun_backend table = [] {
+    dtrun_backend t;
+    DTRUN_INIT(t);
+    t.query_caps = QueryCaps;
+    t.comm_create = Create;
+    t.comm_destroy = Destroy;
+    t.comm_abort = Abort;
+    t.enqueue = Enqueue;
+    t.req_test = Test;
+    t.req_wait_host = WaitHost;
+    t.req_release = Release;
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace dtrun::comm

@@ -1,0 +1,13 @@
+// The backend of a world of one: every operation is a local copy that is done at once.
+//
+// A program that dtrun did not start runs on it. Needs no plugin, no store and no peer.
+#pragma once
+
+#include "dtrun/abi/backend.h"
+
+namespace dtrun::comm {
+
+// The table; `self` of its members is null.
+const dtrun_backend& SelfBackend();
+
+}  // namespace dtrun::comm

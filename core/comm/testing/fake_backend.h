@@ -1,0 +1,127 @@
+// A backend whose every answer is set by the test: for the communicator's own tests.
+//
+// Requests complete when the test says so. One at a time per process; any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dtrun/abi/backend.h"
+
+namespace dtrun::comm::testing {
+
+struct FakeRequest {
+  bool done = false;
+  dtrun_status status = DTRUN_OK;
+  std::string text;
+  int peer = -1;
+};
+
+// What the backend was asked, and what it shall answer.
+struct Fake {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<dtrun_op> ops;
+  std::vector<FakeRequest*> requests;
+  int released = 0, aborts = 0, destroyed = 0;
+  bool complete_at_once = true;
+  dtrun_status enqueue_status = DTRUN_OK;
+  dtrun_status create_status = DTRUN_OK;
+  std::string text = "the fake says no";
+  int peer = -1;
+  dtrun_backend_caps caps{};
+
+  Fake() {
+    caps.flags = DTRUN_CAP_ABORT;
+    caps.ops = caps.dtypes = caps.reduces = ~std::uint64_t{0};
+    current = this;
+  }
+  ~Fake() { current = nullptr; }
+  Fake(const Fake&) = delete;
+  Fake& operator=(const Fake&) = delete;
+
+  void Complete(std::size_t index, dtrun_status status = DTRUN_OK, std::string why = {}, int who = -1) {
+    const std::lock_guard lock(mutex);
+    *requests.at(index) = {true, status, std::move(why), who};
+    changed.notify_all();
+  }
+
+  static dtrun_backend Table() {
+    dtrun_backend t;
+    DTRUN_INIT(t);
+    t.query_caps = [](dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) -> dtrun_status {
+      const std::uint32_t size = out->struct_size;
+      *out = current->caps;
+      out->struct_size = size;
+      return DTRUN_OK;
+    };
+    t.comm_create = [](dtrun_instance*, const dtrun_comm_params*, dtrun_backend_comm** out,
+                       dtrun_error* err) -> dtrun_status {
+      if (current->create_status != DTRUN_OK) return Say(err, current->create_status, current->text, -1);
+      *out = reinterpret_cast<dtrun_backend_comm*>(current);
+      return DTRUN_OK;
+    };
+    t.comm_destroy = [](dtrun_backend_comm*) { ++current->destroyed; };
+    t.comm_abort = [](dtrun_backend_comm*, dtrun_string) {
+      const std::lock_guard lock(current->mutex);
+      ++current->aborts;
+      for (FakeRequest* request : current->requests) {
+        if (!request->done) *request = {true, DTRUN_ABORTED, "aborted", -1};
+      }
+      current->changed.notify_all();
+    };
+    t.enqueue = Enqueue;
+    t.req_test = [](dtrun_request* request, std::int32_t* done, dtrun_error* err) -> dtrun_status {
+      const std::lock_guard lock(current->mutex);
+      const FakeRequest& r = Of(request);
+      *done = r.done ? 1 : 0;
+      return r.done ? Say(err, r.status, r.text, r.peer) : DTRUN_OK;
+    };
+    t.req_wait_host = [](dtrun_request* request, std::int64_t timeout_ns, dtrun_error* err) -> dtrun_status {
+      std::unique_lock lock(current->mutex);
+      const FakeRequest& r = Of(request);
+      if (timeout_ns >= 0 && !r.done) return Say(err, DTRUN_TIMEOUT, "not yet", -1);
+      current->changed.wait(lock, [&] { return r.done; });
+      return Say(err, r.status, r.text, r.peer);
+    };
+    t.req_release = [](dtrun_request* request) {
+      std::unique_lock lock(current->mutex);
+      current->changed.wait(lock, [&] { return Of(request).done; });
+      ++current->released;
+      std::erase(current->requests, &Of(request));
+      delete &Of(request);
+    };
+    return t;
+  }
+
+ private:
+  static FakeRequest& Of(dtrun_request* request) { return *reinterpret_cast<FakeRequest*>(request); }
+  static dtrun_status Say(dtrun_error* err, dtrun_status status, const std::string& text, int peer) {
+    if (status == DTRUN_OK || err == nullptr) return status;
+    err->code = status;
+    err->peer = peer;
+    err->vendor_code = 99;
+    std::strcpy(err->vendor_domain, "fake");
+    std::strcpy(err->message, text.c_str());
+    return status;
+  }
+  static dtrun_status Enqueue(dtrun_backend_comm*, const dtrun_op* op, const dtrun_stream*,
+                              dtrun_request** out, dtrun_error* err) {
+    const std::lock_guard lock(current->mutex);
+    current->ops.push_back(*op);
+    if (current->enqueue_status != DTRUN_OK) {
+      return Say(err, current->enqueue_status, current->text, current->peer);
+    }
+    auto* request = new FakeRequest{current->complete_at_once, DTRUN_OK, "", -1};
+    current->requests.push_back(request);
+    *out = reinterpret_cast<dtrun_request*>(request);
+    return DTRUN_OK;
+  }
+
+  static inline Fake* current = nullptr;
+};
+
+}  // namespace dtrun::comm::testing

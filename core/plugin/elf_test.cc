@@ -1,0 +1,45 @@
+#include "core/plugin/elf.h"
+
+#include <gmock/gmock.h>
+
+#include "core/plugin/testing/support.h"
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Elf, ReadsASharedObject) { EXPECT_TRUE(ReadElf(testing::Built("demo").path).ok()); }
+
+TEST(Elf, RefusesAFileCutAtAnyPlace) {
+  const testing::TempFolder folder;
+  const auto path = folder.Copy("demo");
+  const auto size = std::filesystem::file_size(path);
+  for (const std::uintmax_t cut :
+       {size - 1, size / 2, std::uintmax_t{500}, std::uintmax_t{64}, std::uintmax_t{10}, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(path, cut);
+    const auto elf = ReadElf(path);
+    ASSERT_FALSE(elf.ok()) << cut;
+    EXPECT_THAT(elf.error().text, HasSubstr("truncated or not a shared object")) << cut;
+  }
+}
+
+TEST(Elf, RefusesAScriptAndAMissingFile) {
+  const testing::TempFolder folder;
+  const auto script = folder.Write("x.so", "#!/bin/sh\n" + std::string(200, '#'));
+  EXPECT_THAT(ReadElf(script).error().text, HasSubstr("ELF magic"));
+  EXPECT_THAT(ReadElf(folder.path() / "none.so").error().text, HasSubstr("no such file"));
+}
+
+TEST(Elf, RefusesAnObjectForAnotherMachine) {
+  const testing::TempFolder folder;
+  const auto path = folder.Copy("demo");
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(18);  // e_machine
+  file.write("\x02\x00", 2);
+  file.close();
+  EXPECT_THAT(ReadElf(path).error().text, HasSubstr("another machine"));
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

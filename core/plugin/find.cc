@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/base/suggest.h"
+#include "core/plugin/permissions.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/search_path.h"
+
+namespace dtrun::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Also true for a broken link: a match that cannot be used is an answer, not an absence.
+bool Exists(const fs::path& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+// The real path and permissions of a file that was found.
+Result<File> Examine(File file) {
+  std::error_code error;
+  const fs::path real = fs::canonical(file.path, error);
+  if (error) {
+    return Error::System(fmt::format("{} plugin '{}'", KindText(file.kind), file.path.string()),
+                         error.value());
+  }
+  if (!fs::is_regular_file(real, error)) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} plugin '{}' is not a regular file; name a shared object",
+                             KindText(file.kind), real.string())};
+  }
+  if (Status status = CheckPermissions(file.path, &file.warnings); !status) return std::move(status).error();
+  if (real != file.path) {
+    if (Status status = CheckPermissions(real, &file.warnings); !status) return std::move(status).error();
+  }
+  std::sort(file.warnings.begin(), file.warnings.end());
+  file.warnings.erase(std::unique(file.warnings.begin(), file.warnings.end()), file.warnings.end());
+  file.path = real;
+  return file;
+}
+
+Result<File> FindPath(Kind kind, const fs::path& path) {
+  const std::string wanted = fmt::format("libdtrun_{}_<name>.so", KindText(kind));
+  const auto parsed = ParseFileName(path.filename().string());
+  if (!parsed || parsed->first != kind) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is no {} plugin by its file name; it must be named {}", path.string(),
+                             KindText(kind), wanted)};
+  }
+  if (!Exists(path)) {
+    return Error{DTRUN_NOT_FOUND,
+                 fmt::format("{} plugin '{}' does not exist; check the path", KindText(kind), path.string())};
+  }
+  return Examine(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
+}
+
+// Why nothing was found in a folder, for the list of folders; empty when it can be read.
+std::string FolderState(const fs::path& folder) {
+  std::error_code error;
+  const fs::directory_iterator listing(folder, error);
+  return error ? ", " + Error::System("cannot be read", error.value()).text : std::string();
+}
+
+Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& folders) {
+  std::vector<std::string> names;
+  bool other_kind = false;
+  for (const File& file : FindAll(folders)) {
+    if (file.kind == kind) names.push_back(file.name);
+    if (file.kind != kind && file.name == FileForm(name)) other_kind = true;
+  }
+  std::string text = fmt::format("there is no {} plugin '{}'", KindText(kind), name);
+  const char* other = KindText(kind == Kind::kBackend ? Kind::kLauncher : Kind::kBackend);
+  if (other_kind) text += fmt::format("\n  there is a {} of that name", other);
+  if (const auto near = Nearest(FileForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
+  text += fmt::format("\n  {} plugins that exist: {}", KindText(kind),
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  text += folders.empty() ? "\n  no folder was looked in" : "\n  looked in:";
+  for (const Folder& folder : folders) {
+    text += fmt::format("\n    {} ({}{})", folder.path.string(), folder.origin, FolderState(folder.path));
+  }
+  text += fmt::format("\n  add the folder of libdtrun_{}_{}.so with --plugin-dir or plugins.path",
+                      KindText(kind), FileForm(name));
+  return Error{DTRUN_NOT_FOUND, std::move(text)};
+}
+
+}  // namespace
+
+Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<Folder>& folders) {
+  if (name_or_path.starts_with('/') && name_or_path.find('\0') == std::string::npos) {
+    return FindPath(kind, name_or_path);
+  }
+  if (!IsName(name_or_path)) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("'{}' is no name of a plugin: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
+                    "with a letter; give a name or an absolute path",
+                    name_or_path)};
+  }
+  const std::string file_name = fmt::format("libdtrun_{}_{}.so", KindText(kind), FileForm(name_or_path));
+  File found;
+  for (const Folder& folder : folders) {
+    const fs::path path = folder.path / file_name;
+    if (!Exists(path)) continue;
+    if (found.path.empty()) {
+      found = File{kind, name_or_path, path, folder.origin, {}, {}};
+    } else {
+      found.shadowed.push_back(path);
+    }
+  }
+  if (found.path.empty()) return NotFound(kind, name_or_path, folders);
+  return Examine(std::move(found));
+}
+
+std::vector<File> FindAll(const std::vector<Folder>& folders) {
+  std::vector<File> files;
+  for (const Folder& folder : folders) {
+    std::error_code error;
+    std::vector<fs::path> paths;
+    // A folder that cannot be read holds nothing to list; Find says so when a name is missed.
+    for (fs::directory_iterator entry(folder.path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      paths.push_back(entry->path());
+    }
+    std::sort(paths.begin(), paths.end());
+    for (const fs::path& path : paths) {
+      const auto parsed = ParseFileName(path.filename().string());
+      if (!parsed || FileForm(parsed->second) != parsed->second) continue;
+      const auto same = [&](const File& file) {
+        return file.kind == parsed->first && file.name == parsed->second;
+      };
+      const auto first = std::find_if(files.begin(), files.end(), same);
+      if (first != files.end()) {
+        first->shadowed.push_back(path);
+        continue;
+      }
+      fs::path real = fs::canonical(path, error);
+      if (error) real = path;  // a broken link is still a row of the list; loading it explains
+      error.clear();
+      files.push_back(File{parsed->first, parsed->second, std::move(real), folder.origin, {}, {}});
+    }
+  }
+  return files;
+}
+
+}  // namespace dtrun::plugin

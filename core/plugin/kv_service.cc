@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "core/plugin/host.h"
+#include "core/plugin/services.h"
+
+namespace dtrun::plugin {
+namespace {
+
+// Runs `body`, which returns a Status. Nothing that it throws reaches the plugin.
+template <class Body>
+dtrun_status Call(dtrun_kv* kv, dtrun_error* err, Body&& body) noexcept {
+  try {
+    if (kv == nullptr) {
+      return Error{DTRUN_FAILED_PRECONDITION, "no key-value space here; one comes with dtrun_comm_params"}
+          .CopyTo(err);
+    }
+    const Status status = body();
+    return status ? DTRUN_OK : status.error().CopyTo(err);
+  } catch (const std::bad_alloc&) {
+    return Error{DTRUN_OUT_OF_MEMORY, {}}.CopyTo(err);
+  } catch (const std::exception& error) {
+    return Error{DTRUN_INTERNAL, std::string("key-value space: ") + error.what()}.CopyTo(err);
+  }
+}
+
+Status CheckKey(dtrun_string key) {
+  if (key.size == 0 || key.data == nullptr) return Error{DTRUN_INVALID_ARGUMENT, "the key is empty"};
+  if (key.size <= DTRUN_KV_MAX_KEY_BYTES) return {};
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("the key has {} bytes, at most {} are allowed", key.size,
+                                                   static_cast<int>(DTRUN_KV_MAX_KEY_BYTES))};
+}
+
+Status CheckValue(dtrun_string key, const void* value, std::uint64_t bytes) {
+  if (bytes > 0 && value == nullptr) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("key '{}': the value is a null pointer", View(key))};
+  }
+  if (bytes <= DTRUN_KV_MAX_VALUE_BYTES) return {};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("key '{}': the value has {} bytes, at most {} are allowed", View(key), bytes,
+                           static_cast<int>(DTRUN_KV_MAX_VALUE_BYTES))};
+}
+
+std::string_view Bytes(const void* value, std::uint64_t bytes) {
+  return bytes == 0 ? std::string_view() : std::string_view(static_cast<const char*>(value), bytes);
+}
+
+// Gives a value to the plugin in a buffer of the memory service.
+Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_bytes) {
+  if (!value) return std::move(value).error();
+  void* copy = MemoryService()->allocate(value->size(), 8);
+  if (copy == nullptr)
+    return Error{DTRUN_OUT_OF_MEMORY, fmt::format("no memory for {} bytes", value->size())};
+  std::memcpy(copy, value->data(), value->size());
+  *out_value = copy;
+  *out_bytes = value->size();
+  return {};
+}
+
+dtrun_status Set(dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes, dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    if (Status status = CheckValue(key, value, bytes); !status) return status;
+    return kv->Set(View(key), Bytes(value, bytes));
+  });
+}
+
+dtrun_status Get(dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out_value,
+                 std::uint64_t* out_bytes, dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    return Hand(kv->Get(View(key), Nanoseconds(timeout_ns)), out_value, out_bytes);
+  });
+}
+
+dtrun_status TryGet(dtrun_kv* kv, dtrun_string key, void** out_value, std::uint64_t* out_bytes,
+                    dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    return Hand(kv->TryGet(View(key)), out_value, out_bytes);
+  });
+}
+
+dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* out_sum,
+                 dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    Result<std::int64_t> sum = kv->Add(View(key), amount);
+    if (!sum) return std::move(sum).error();
+    *out_sum = *sum;
+    return {};
+  });
+}
+
+dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, std::uint64_t expected_bytes,
+                        const void* desired, std::uint64_t desired_bytes, std::int32_t* out_swapped,
+                        dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    if (Status status = CheckValue(key, expected, expected_bytes); !status) return status;
+    if (Status status = CheckValue(key, desired, desired_bytes); !status) return status;
+    Result<bool> swapped = kv->CompareSet(View(key), expected != nullptr, Bytes(expected, expected_bytes),
+                                          Bytes(desired, desired_bytes));
+    if (!swapped) return std::move(swapped).error();
+    *out_swapped = *swapped ? 1 : 0;
+    return {};
+  });
+}
+
+dtrun_status Erase(dtrun_kv* kv, dtrun_string key, std::int32_t* out_existed, dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(key); !status) return status;
+    Result<bool> existed = kv->Erase(View(key));
+    if (!existed) return std::move(existed).error();
+    *out_existed = *existed ? 1 : 0;
+    return {};
+  });
+}
+
+dtrun_status WaitMany(dtrun_kv* kv, const dtrun_string* keys, std::uint64_t key_count,
+                      std::int64_t timeout_ns, dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    std::vector<std::string> texts;
+    for (std::uint64_t i = 0; i < key_count; ++i) {
+      if (Status status = CheckKey(keys[i]); !status) return status;
+      texts.emplace_back(View(keys[i]));
+    }
+    return kv->WaitMany(texts, Nanoseconds(timeout_ns));
+  });
+}
+
+}  // namespace
+
+const dtrun_kv_service* KvService() {
+  static constexpr dtrun_kv_service kService{
+      sizeof(dtrun_kv_service), 0, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany};
+  return &kService;
+}
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,147 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <exception>
+#include <mutex>
+
+#include "core/plugin/elf.h"
+#include "core/plugin/host.h"
+#include "core/plugin/identity.h"
+#include "core/plugin/normalise.h"
+#include "core/plugin/permissions.h"
+
+namespace dtrun::plugin {
+namespace {
+
+// Everything that has to be true before the loader maps the file.
+Result<Identity> Identify(const File& file) {
+  Identity identity{file, {}, {}, {}};
+  Result<ElfFile> elf = ReadElf(file.path);
+  if (!elf) return identity.Refuse(elf.error().code, elf.error().text, "install the plugin again");
+  identity.build_id = elf->build_id;
+  if (Status status = CheckPermissions(file.path, nullptr); !status) {
+    return identity.Refuse(status.error().code, "it is not loaded because others could have changed it",
+                           status.error().text);
+  }
+  return identity;
+}
+
+// A library that is never closed: the plugin's threads and tables live as long as we do.
+Result<const boost::dll::shared_library*> Open(const Identity& identity) {
+  using boost::dll::load_mode::type;
+  const auto mode = static_cast<type>(boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local |
+                                      static_cast<type>(RTLD_NODELETE));
+  try {
+    // The throwing form: the other one loses the loader's text.
+    return new boost::dll::shared_library(boost::dll::fs::path(identity.file.path.string()), mode);
+  } catch (const std::exception& error) {
+    return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", error.what()),
+                           "install what it links to, or rebuild it on this system");
+  }
+}
+
+// In a struct, since Result of a bare function pointer does not compile under -Wshadow.
+struct Entry {
+  dtrun_plugin_entry call;
+};
+
+Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_library& library) {
+  if (!library.has(DTRUN_PLUGIN_ENTRY_SYMBOL)) {
+    return identity.Refuse(DTRUN_FAILED_PRECONDITION,
+                           fmt::format("it does not export '{}'", DTRUN_PLUGIN_ENTRY_SYMBOL),
+                           "check that it is a dtrun plugin of ABI major 0");
+  }
+  auto& entry = library.get<dtrun_status(const dtrun_host*, const dtrun_plugin**, dtrun_error*)>(
+      DTRUN_PLUGIN_ENTRY_SYMBOL);
+  // The loader also finds symbols of the libraries that the file links to.
+  Dl_info owner;
+  struct stat found, wanted;
+  if (::dladdr(reinterpret_cast<void*>(&entry), &owner) == 0 || ::stat(owner.dli_fname, &found) != 0 ||
+      ::stat(identity.file.path.c_str(), &wanted) != 0 || found.st_dev != wanted.st_dev ||
+      found.st_ino != wanted.st_ino) {
+    return identity.Refuse(
+        DTRUN_FAILED_PRECONDITION,
+        fmt::format("its '{}' is that of another library it links to", DTRUN_PLUGIN_ENTRY_SYMBOL),
+        "build it with dtrun_add_plugin, so that it has its own");
+  }
+  return Entry{&entry};
+}
+
+Result<const dtrun_plugin*> Enter(const Identity& identity, dtrun_plugin_entry entry,
+                                  const dtrun_host* host) {
+  const dtrun_plugin* raw = nullptr;
+  dtrun_error reported;
+  DTRUN_INIT(reported);
+  reported.peer = -1;
+  std::string thrown = "something that is no std::exception";
+  try {
+    const dtrun_status status = entry.call(host, &raw, &reported);
+    if (status == DTRUN_OK) return raw;
+    reported.code = status;
+    return identity.Refuse(status, fmt::format("its entry failed: {}", Error::From(reported).text),
+                           "see the plugin's own documentation");
+  } catch (const std::exception& error) {
+    thrown = error.what();
+  } catch (...) {
+  }
+  return identity.Refuse(DTRUN_INTERNAL, fmt::format("its entry threw an exception: {}", thrown),
+                         "report it to the plugin's author");
+}
+
+}  // namespace
+
+// One final answer per file. Intentionally never destroyed: plugins outlive everything.
+class Registry {
+ public:
+  static Registry& Get() {
+    static auto* registry = new Registry;
+    return *registry;
+  }
+
+  Result<const Plugin*> Load(const File& file, bool in_probe) {
+    const std::lock_guard lock(mutex_);
+    const auto known = answers_.find(file.path.string());
+    if (known != answers_.end()) return known->second;
+    return answers_.emplace(file.path.string(), LoadNow(file, in_probe)).first->second;
+  }
+
+ private:
+  static Result<const Plugin*> LoadNow(const File& file, bool in_probe) {
+    Result<Identity> identity = Identify(file);
+    if (!identity) return std::move(identity).error();
+    auto library = Open(*identity);
+    if (!library) return std::move(library).error();
+    auto entry = FindEntry(*identity, **library);
+    if (!entry) return std::move(entry).error();
+    const dtrun_host* host = HostTable(file.kind, in_probe);
+    auto raw = Enter(*identity, *entry, host);
+    if (!raw) return std::move(raw).error();
+    Result<Tables> tables = Normalise(&*identity, *raw);
+    if (!tables) return std::move(tables).error();
+
+    auto plugin = std::make_unique<Plugin>();
+    plugin->file_ = file;
+    plugin->file_.name = tables->plugin.name;
+    plugin->host_ = host;
+    plugin->table_ = tables->plugin;
+    plugin->backend_ = tables->backend;
+    plugin->launcher_ = tables->launcher;
+    plugin->table_.backend = file.kind == Kind::kBackend ? &plugin->backend_ : nullptr;
+    plugin->table_.launcher = file.kind == Kind::kLauncher ? &plugin->launcher_ : nullptr;
+    return plugin.release();
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Result<const Plugin*>> answers_;
+};
+
+Result<const Plugin*> Load(const File& file, bool in_probe) { return Registry::Get().Load(file, in_probe); }
+
+option::Schema Plugin::schema() const {
+  const std::string kind = KindText(file_.kind);
+  return option::FromAbi(table_.options, table_.option_count, kind + ".options.", file_.name + " " + kind);
+}
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,96 @@
+#include <gmock/gmock.h>
+
+#include "core/plugin/plugin.h"
+#include "core/plugin/testing/support.h"
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Every refusal says who was refused: path, name and both ABI versions.
+auto Refusal(const File& file, const std::string& why) {
+  return AllOf(HasSubstr(file.path.string()), HasSubstr("'" + file.name + "'"), HasSubstr("build-id"),
+               HasSubstr("this dtrun has ABI 0.1"), HasSubstr(why));
+}
+
+std::string ErrorOf(const File& file) {
+  const auto plugin = Load(file);
+  return plugin ? "it was loaded" : plugin.error().text;
+}
+
+TEST(Load, GivesTheTableOfAGoodPlugin) {
+  const auto plugin = Load(testing::Built("demo"));
+  ASSERT_TRUE(plugin.ok()) << plugin.error().text;
+  EXPECT_STREQ((*plugin)->table().version, "1.2.3");
+  EXPECT_NE((*plugin)->backend().enqueue, nullptr);
+  EXPECT_EQ((*plugin)->backend().comm_abort, nullptr);
+  EXPECT_EQ((*plugin)->host().in_probe, 0);
+  EXPECT_EQ((*plugin)->host().kind, DTRUN_KIND_BACKEND);
+  const option::Schema schema = (*plugin)->schema();
+  ASSERT_EQ(schema.size(), 2u);
+  EXPECT_EQ(schema[0].key, "backend.options.interface");
+}
+
+TEST(Load, GivesOneFinalAnswerPerFile) {
+  EXPECT_EQ(*Load(testing::Built("demo")), *Load(testing::Built("demo")));
+
+  const testing::TempFolder folder;
+  const File file{Kind::kBackend, "zero_stamps", folder.Copy("zero_stamps"), "test", {}, {}};
+  const std::string first = ErrorOf(file);
+  std::filesystem::remove(file.path);
+  EXPECT_EQ(ErrorOf(file), first);
+}
+
+TEST(Load, ReadsThePrefixOfANewerAndLongerTable) {
+  const auto plugin = Load(testing::Built("newer_struct"));
+  ASSERT_TRUE(plugin.ok()) << plugin.error().text;
+  EXPECT_EQ((*plugin)->table().struct_size, sizeof(dtrun_plugin));
+}
+
+TEST(Load, RefusesAnotherAbiMinorWithBothNumbers) {
+  const File file = testing::Built("other_minor");
+  EXPECT_THAT(ErrorOf(file), AllOf(Refusal(file, "built for ABI 0.2"), HasSubstr("version 1.2.3"),
+                                   HasSubstr("upgrade dtrun")));
+}
+
+TEST(Load, RefusesEachBrokenPluginForItsOwnReason) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"zero_stamps", "left the ABI numbers of its table zero"},
+      {"other_kind", "says that it is a launcher"},
+      {"other_name", "calls itself 'somebody_else'"},
+      {"null_table", "returned no table"},
+      {"entry_fails", "its entry failed: this plugin wants a full moon"},
+      {"missing_member", "its member 'enqueue' is missing"},
+      {"throws", "threw an exception: thrown by the entry"},
+      {"no_entry", "does not export 'dtrun_plugin_entry_v0'"},
+      {"borrowed_entry", "is that of another library"},
+  };
+  for (const auto& [name, why] : cases) {
+    const File file = testing::Built(name);
+    EXPECT_THAT(ErrorOf(file), Refusal(file, why));
+  }
+}
+
+TEST(Load, RefusesATruncatedFile) {
+  const testing::TempFolder folder;
+  const File file{Kind::kBackend, "cut", folder.Copy("demo", "cut"), "test", {}, {}};
+  std::filesystem::resize_file(file.path, std::filesystem::file_size(file.path) / 2);
+  EXPECT_THAT(ErrorOf(file), Refusal(file, "truncated or not a shared object"));
+}
+
+TEST(Load, KeepsTheLoadersOwnText) {
+  const File file = testing::Built("lost_library");
+  EXPECT_THAT(ErrorOf(file), Refusal(file, "libdtrun_test_lost.so: cannot open shared object file"));
+}
+
+TEST(Load, RefusesAFileThatEverybodyMayWrite) {
+  const testing::TempFolder folder;
+  const File file{Kind::kBackend, "open", folder.Copy("demo", "open"), "test", {}, {}};
+  testing::SetMode(file.path, 0666);
+  EXPECT_THAT(ErrorOf(file), Refusal(file, "chmod o-w"));
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

@@ -1,0 +1,140 @@
+#include "core/plugin/normalise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/plugin/search_path.h"
+
+namespace dtrun::plugin {
+namespace {
+
+// What a 0.1 plugin hands over. Later minors append, so these never change.
+constexpr std::size_t kSmallestPlugin = offsetof(dtrun_plugin, get_extension) + sizeof(void*);
+constexpr std::size_t kSmallestOption = offsetof(dtrun_option, replaced_by) + sizeof(void*);
+constexpr std::size_t kStamps = offsetof(dtrun_plugin, name);  // magic, ABI numbers, kind
+
+constexpr const char* kRebuild = "rebuild it with dtrun_add_plugin and DTRUN_PLUGIN_INIT or MakePlugin";
+
+// The part of `raw` that both sides know. A longer table is a newer plugin.
+template <class T>
+T Copy(const T* raw) {
+  T table;
+  std::memset(&table, 0, sizeof table);
+  if (raw == nullptr) return table;
+  std::memcpy(&table, raw, std::min<std::size_t>(raw->struct_size, sizeof table));
+  table.struct_size = sizeof table;
+  return table;
+}
+
+Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
+  const auto refuse = [&](const std::string& why, std::string_view action) {
+    return identity->Refuse(DTRUN_FAILED_PRECONDITION, why, action);
+  };
+  if (raw == nullptr) return refuse("its entry returned no table", kRebuild);
+  if (raw->struct_size < kStamps || raw->magic != DTRUN_PLUGIN_MAGIC) {
+    return refuse("its table has no dtrun magic or no size", kRebuild);
+  }
+  if (raw->abi_minor_built == 0 || raw->abi_minor_required == 0) {
+    return refuse("it left the ABI numbers of its table zero", kRebuild);
+  }
+  identity->abi = AbiText(raw->abi_major, raw->abi_minor_built);
+  const dtrun_plugin table = Copy(raw);
+  const bool has_version =
+      raw->abi_major == DTRUN_ABI_MAJOR && raw->struct_size >= offsetof(dtrun_plugin, vendor);
+  if (has_version && table.version != nullptr) identity->version = table.version;
+
+  // While the major is 0 only equal minors work together.
+  if (raw->abi_major != DTRUN_ABI_MAJOR || raw->abi_minor_built != DTRUN_ABI_MINOR ||
+      raw->abi_minor_required > DTRUN_ABI_MINOR) {
+    const bool newer = raw->abi_major > DTRUN_ABI_MAJOR || raw->abi_minor_built > DTRUN_ABI_MINOR ||
+                       raw->abi_minor_required > DTRUN_ABI_MINOR;
+    return refuse(fmt::format("it was built for ABI {} and needs {}, and this dtrun has ABI {}",
+                              identity->abi, AbiText(raw->abi_major, raw->abi_minor_required),
+                              AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
+                  newer ? "upgrade dtrun or install an older release of the plugin"
+                        : "install a newer release of the plugin or rebuild it against this dtrun");
+  }
+  if (raw->struct_size < kSmallestPlugin) {
+    return refuse(fmt::format("its table has {} bytes, ABI {} has at least {}", raw->struct_size,
+                              identity->abi, kSmallestPlugin),
+                  kRebuild);
+  }
+  return table;
+}
+
+// What is wrong with the options table, or empty.
+std::string CheckOptions(const dtrun_plugin& table) {
+  if (table.option_count == 0) return {};
+  if (table.options == nullptr)
+    return fmt::format("it announces {} options and no table of them", table.option_count);
+  const std::size_t stride = table.options->struct_size;
+  if (stride < kSmallestOption || stride % alignof(dtrun_option) != 0) {
+    return fmt::format("its first option says it has {} bytes, an option has {}", stride,
+                       sizeof(dtrun_option));
+  }
+  const auto* first = reinterpret_cast<const char*>(table.options);
+  for (std::uint64_t i = 0; i < table.option_count; ++i) {
+    const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
+    if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
+  }
+  return {};
+}
+
+// The first mandatory member that is missing, or null.
+const char* MissingMember(const Tables& tables) {
+  if (tables.plugin.init == nullptr) return "init";
+  if (tables.plugin.shutdown == nullptr) return "shutdown";
+  if (tables.plugin.kind == DTRUN_KIND_LAUNCHER) return tables.launcher.plan == nullptr ? "plan" : nullptr;
+  const dtrun_backend& backend = tables.backend;
+  if (backend.query_caps == nullptr) return "query_caps";
+  if (backend.comm_create == nullptr) return "comm_create";
+  if (backend.comm_destroy == nullptr) return "comm_destroy";
+  if (backend.enqueue == nullptr) return "enqueue";
+  if (backend.req_test == nullptr) return "req_test";
+  if (backend.req_wait_host == nullptr) return "req_wait_host";
+  if (backend.req_release == nullptr) return "req_release";
+  return nullptr;
+}
+
+}  // namespace
+
+Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
+  Result<dtrun_plugin> head = CheckHead(identity, raw);
+  if (!head) return std::move(head).error();
+  Tables tables;
+  tables.plugin = *head;
+  dtrun_plugin& plugin = tables.plugin;
+  const auto refuse = [&](const std::string& why, std::string_view action) {
+    return identity->Refuse(DTRUN_FAILED_PRECONDITION, why, action);
+  };
+
+  const File& file = identity->file;
+  if (plugin.kind != static_cast<std::int32_t>(file.kind)) {
+    const char* says = plugin.kind == DTRUN_KIND_BACKEND    ? "a backend"
+                       : plugin.kind == DTRUN_KIND_LAUNCHER ? "a launcher"
+                                                            : "of an unknown kind";
+    return refuse(
+        fmt::format("it says that it is {}, its file name that it is a {}", says, KindText(file.kind)),
+        "rename the file or choose another plugin");
+  }
+  if (plugin.name == nullptr || !IsName(plugin.name) || FileForm(plugin.name) != FileForm(file.name)) {
+    return refuse(
+        fmt::format("it calls itself '{}'", plugin.name == nullptr ? "" : plugin.name),
+        fmt::format("give the file the plugin's own name, libdtrun_{}_<name>.so", KindText(file.kind)));
+  }
+  for (const char** text : {&plugin.version, &plugin.vendor, &plugin.license, &plugin.summary}) {
+    if (*text == nullptr) *text = "";
+  }
+  if (const std::string problem = CheckOptions(plugin); !problem.empty()) return refuse(problem, kRebuild);
+
+  if (file.kind == Kind::kBackend) tables.backend = Copy(plugin.backend);
+  if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
+  if (const char* member = MissingMember(tables)) {
+    return refuse(fmt::format("its member '{}' is missing", member), "ask its author for a complete release");
+  }
+  return tables;
+}
+
+}  // namespace dtrun::plugin

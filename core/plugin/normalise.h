@@ -1,0 +1,22 @@
+// Turns the tables a plugin hands over into ones that this build can read.
+//
+// Plugins may be older or newer than we are. Afterwards every member exists: those that
+// the plugin does not know are zero, which always means absent; texts are never null.
+// Pure; any thread.
+#pragma once
+
+#include "core/plugin/identity.h"
+
+namespace dtrun::plugin {
+
+struct Tables {
+  dtrun_plugin plugin{};
+  dtrun_backend backend{};    // zero unless the kind is backend
+  dtrun_launcher launcher{};  // zero unless the kind is launcher
+};
+
+// `raw` is borrowed and stays valid because plugins are never unloaded. Fills version and
+// ABI of `identity` as soon as they are known, so that the refusal shows them.
+Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw);
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,153 @@
+#include "core/plugin/normalise.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <vector>
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A valid plugin; each test changes what it is about.
+struct APlugin {
+  APlugin() {
+    DTRUN_INIT(backend);
+    backend.query_caps = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.comm_create = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.comm_destroy = [](auto*) {};
+    backend.enqueue = [](auto*, auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.req_test = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.req_wait_host = [](auto*, auto, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.req_release = [](auto*) {};
+    DTRUN_INIT(option);
+    option.key = "mode";
+    DTRUN_PLUGIN_INIT(table);
+    table.kind = DTRUN_KIND_BACKEND;
+    table.name = "demo";
+    table.version = "2.0";
+    table.options = &option;
+    table.option_count = 1;
+    table.init = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+    table.shutdown = [](auto*) {};
+    table.backend = &backend;
+  }
+  Result<Tables> Normalised(const char* file_name = "demo", Kind kind = Kind::kBackend) const {
+    Identity identity{File{kind, file_name, "/p/demo.so", {}, {}, {}}, "abcd", {}, {}};
+    return Normalise(&identity, &table);
+  }
+  std::string Error() const {
+    const auto tables = Normalised();
+    return tables ? "it was accepted" : tables.error().text;
+  }
+
+  dtrun_plugin table;
+  dtrun_backend backend;
+  dtrun_option option;
+};
+
+TEST(Normalise, AcceptsAValidPluginAndReplacesMissingTexts) {
+  const auto tables = APlugin().Normalised();
+  ASSERT_TRUE(tables.ok()) << tables.error().text;
+  EXPECT_STREQ(tables->plugin.version, "2.0");
+  EXPECT_STREQ(tables->plugin.summary, "");
+}
+
+TEST(Normalise, IgnoresTheTailOfANewerTable) {
+  std::vector<unsigned char> bytes(sizeof(dtrun_plugin) + 64, 0xa5);
+  const APlugin plugin;
+  std::memcpy(bytes.data(), &plugin.table, sizeof plugin.table);
+  auto* longer = reinterpret_cast<dtrun_plugin*>(bytes.data());
+  longer->struct_size = static_cast<std::uint32_t>(bytes.size());
+  Identity identity{File{Kind::kBackend, "demo", "/p/demo.so", {}, {}, {}}, {}, {}, {}};
+  const auto tables = Normalise(&identity, longer);
+  ASSERT_TRUE(tables.ok()) << tables.error().text;
+  EXPECT_EQ(tables->plugin.struct_size, sizeof(dtrun_plugin));
+  EXPECT_EQ(tables->plugin.get_extension, nullptr);
+}
+
+TEST(Normalise, TakesMembersBeyondAShorterTableForAbsent) {
+  APlugin plugin;
+  plugin.backend.snapshot = [](auto*, auto*) {};
+  plugin.backend.struct_size = offsetof(dtrun_backend, snapshot);
+  const auto tables = plugin.Normalised();
+  ASSERT_TRUE(tables.ok()) << tables.error().text;
+  EXPECT_EQ(tables->backend.snapshot, nullptr);
+  EXPECT_NE(tables->backend.req_release, nullptr);
+}
+
+TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
+  APlugin newer;
+  newer.table.abi_minor_built = 7;
+  newer.table.abi_minor_required = 7;
+  EXPECT_THAT(newer.Error(), AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI 0.1"), HasSubstr("version 2.0"),
+                                   HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
+  APlugin major;
+  major.table.abi_major = 3;
+  EXPECT_THAT(major.Error(), AllOf(HasSubstr("ABI 3.1"), HasSubstr("version unknown")));
+  APlugin demanding;
+  demanding.table.abi_minor_required = 2;
+  EXPECT_THAT(demanding.Error(), HasSubstr("needs 0.2"));
+}
+
+TEST(Normalise, RefusesZeroStampsAndMissingMagic) {
+  APlugin stamps;
+  stamps.table.abi_minor_required = 0;
+  EXPECT_THAT(stamps.Error(), HasSubstr("ABI numbers of its table zero"));
+  APlugin magic;
+  magic.table.magic = 1;
+  EXPECT_THAT(magic.Error(), HasSubstr("no dtrun magic"));
+  APlugin size;
+  size.table.struct_size = 0;
+  EXPECT_THAT(size.Error(), HasSubstr("no dtrun magic or no size"));
+}
+
+TEST(Normalise, RefusesATableThatIsTooShort) {
+  APlugin plugin;
+  plugin.table.struct_size = sizeof(dtrun_plugin) - 8;
+  EXPECT_THAT(plugin.Error(), HasSubstr("its table has"));
+}
+
+TEST(Normalise, RefusesAnotherKindOrName) {
+  const auto launcher = APlugin().Normalised("demo", Kind::kLauncher);
+  ASSERT_FALSE(launcher.ok());
+  EXPECT_THAT(launcher.error().text, HasSubstr("says that it is a backend"));
+  const auto renamed = APlugin().Normalised("other");
+  ASSERT_FALSE(renamed.ok());
+  EXPECT_THAT(renamed.error().text, HasSubstr("calls itself 'demo'"));
+}
+
+TEST(Normalise, TakesDashAndUnderscoreInNamesForTheSame) {
+  APlugin plugin;
+  plugin.table.name = "per-process";
+  EXPECT_TRUE(plugin.Normalised("per_process").ok());
+}
+
+TEST(Normalise, NamesTheFirstMandatoryMemberThatIsMissing) {
+  APlugin init;
+  init.table.init = nullptr;
+  EXPECT_THAT(init.Error(), HasSubstr("'init' is missing"));
+  APlugin release;
+  release.backend.req_release = nullptr;
+  EXPECT_THAT(release.Error(), HasSubstr("'req_release' is missing"));
+  APlugin table;
+  table.table.backend = nullptr;
+  EXPECT_THAT(table.Error(), HasSubstr("'query_caps' is missing"));
+}
+
+TEST(Normalise, RefusesABrokenTableOfOptions) {
+  APlugin missing;
+  missing.table.options = nullptr;
+  EXPECT_THAT(missing.Error(), HasSubstr("no table of them"));
+  APlugin size;
+  size.option.struct_size = 4;
+  EXPECT_THAT(size.Error(), HasSubstr("first option"));
+  APlugin key;
+  key.option.key = nullptr;
+  EXPECT_THAT(key.Error(), HasSubstr("option 0 has no key"));
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

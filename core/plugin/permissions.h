@@ -1,0 +1,21 @@
+// Who else could have written a file that is about to run inside this process.
+//
+// Stops accidents (an unpacked archive with mode 0777, a scratch folder), not a hostile
+// process of the same user. Pure functions of the file system; any thread.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::plugin {
+
+// Checks the file and every folder above it. Refuses what everybody may write (a folder
+// with the sticky bit, such as /tmp, is accepted: others cannot replace the file there)
+// and what belongs to neither root nor the user. Group-writable places are added to
+// `warnings`. `path` is a real path. The error ends with the command that cures it.
+Status CheckPermissions(const std::filesystem::path& path, std::vector<std::string>* warnings);
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,65 @@
+#include "core/plugin/permissions.h"
+
+#include <gmock/gmock.h>
+
+#include "core/plugin/testing/support.h"
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Permissions, AcceptsAFileThatOnlyTheUserMayWrite) {
+  const testing::TempFolder folder;
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(CheckPermissions(folder.Write("a.so"), &warnings).ok());
+}
+
+TEST(Permissions, RefusesAWorldWritableFileWithTheCommandThatCuresIt) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("a.so");
+  testing::SetMode(path, 0666);
+  const Status status = CheckPermissions(path, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text, AllOf(HasSubstr("0666"), HasSubstr("chmod o-w '" + path.string() + "'")));
+}
+
+TEST(Permissions, RefusesAWorldWritableFolderAbove) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("outer/inner/a.so");
+  testing::SetMode(folder.path() / "outer", 0777);
+  const Status status = CheckPermissions(path, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text, HasSubstr("chmod o-w '" + (folder.path() / "outer").string() + "'"));
+}
+
+TEST(Permissions, AcceptsAWorldWritableFolderWithTheStickyBit) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("sticky/a.so");
+  testing::SetMode(folder.path() / "sticky", 01777);
+  EXPECT_TRUE(CheckPermissions(path, nullptr).ok());
+}
+
+TEST(Permissions, WarnsOfAGroupWritableFolder) {
+  const testing::TempFolder folder;
+  const auto path = folder.Write("shared/a.so");
+  testing::SetMode(folder.path() / "shared", 0775);
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(CheckPermissions(path, &warnings).ok());
+  EXPECT_THAT(warnings,
+              ::testing::Contains(HasSubstr("chmod g-w '" + (folder.path() / "shared").string() + "'")));
+}
+
+TEST(Permissions, RefusesAFileOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const testing::TempFolder folder;
+  const auto path = folder.Write("a.so");
+  ASSERT_EQ(::chown(path.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  const Status status = CheckPermissions(path, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text, AllOf(HasSubstr("user 12345"), HasSubstr("chown")));
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

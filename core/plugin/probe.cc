@@ -1,0 +1,215 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+
+#include "core/plugin/line_socket.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/wire.h"
+
+namespace dtrun::plugin {
+namespace {
+
+struct Settings {
+  std::mutex mutex;
+  std::string program = "/proc/self/exe";
+  Nanoseconds deadline = std::chrono::seconds(10);
+
+  static Settings& Get() {
+    static Settings settings;
+    return settings;
+  }
+};
+
+Nanoseconds Deadline() {
+  const std::lock_guard lock(Settings::Get().mutex);
+  return Settings::Get().deadline;
+}
+
+// What posix_spawn is told; the C objects end with the scope.
+class SpawnPlan {
+ public:
+  SpawnPlan() {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawnattr_init(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  ~SpawnPlan() {
+    ::posix_spawnattr_destroy(&attributes_);
+    ::posix_spawn_file_actions_destroy(&actions_);
+  }
+
+  // Own process group, so that helpers of the plugin end with it; default signals.
+  // Returns an errno value.
+  int Spawn(const std::string& program, char* const* argv, int socket, int output, pid_t* pid) {
+    // The two descriptors lie above 3, so no dup2 below overwrites a source.
+    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, socket, 3);
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setpgroup(&attributes_, 0);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    return ::posix_spawn(pid, program.c_str(), &actions_, &attributes_, argv, environ);
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// A copy of `fd` above the numbers that the child uses.
+UniqueFd Raise(UniqueFd fd) { return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10)); }
+
+std::string SignalText(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("signal {} (SIG{})", number, name);
+}
+
+}  // namespace
+
+void SetProbeProgram(const std::filesystem::path& program) {
+  const std::lock_guard lock(Settings::Get().mutex);
+  Settings::Get().program = program.string();
+}
+
+void SetProbeDeadline(Nanoseconds deadline) {
+  const std::lock_guard lock(Settings::Get().mutex);
+  Settings::Get().deadline = deadline;
+}
+
+// A started child, its socket and what it wrote to stdout and stderr.
+struct Probe::Child {
+  Child(const File& f, pid_t p, UniqueFd s, UniqueFd o)
+      : file(f), pid(p), socket(std::move(s)), output(std::move(o)) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() { End(); }
+
+  static Result<std::unique_ptr<Child>> Start(const File& file);
+
+  // The next answer, due at the deadline. `doing` is for messages: "loading".
+  Result<std::string> Answer(std::string_view doing);
+
+  // Kills and reaps; the wait status, or 0 when there is none. A child that is already
+  // dying keeps its own status.
+  int End() {
+    if (pid <= 0) return 0;
+    ::kill(-pid, SIGKILL);
+    ::kill(pid, SIGKILL);  // its group may not exist yet
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0) {
+      if (errno == EINTR) continue;
+      status = 0;  // somebody else reaped it
+      break;
+    }
+    pid = -1;
+    DrainTail(output.get(), &tail);
+    return status;
+  }
+
+  Error Failed(dtrun_status code, std::string_view how) const {
+    std::string text = fmt::format("{} plugin '{}': {}", KindText(file.kind), file.path.string(), how);
+    if (!tail.empty()) {
+      std::string_view shown = tail;
+      while (!shown.empty() && shown.back() == '\n') shown.remove_suffix(1);
+      text += fmt::format("; the last it wrote: '{}'", shown);
+    }
+    return Error{code, text + "; report it to the plugin's author or choose another plugin"};
+  }
+
+  File file;
+  pid_t pid;
+  LineSocket socket;
+  UniqueFd output;
+  std::string tail;
+};
+
+Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file) {
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    return Error::System("make a socketpair for a plugin probe", errno);
+  }
+  UniqueFd ours(sockets[0]);
+  const UniqueFd theirs = Raise(UniqueFd(sockets[1]));
+  int pipe_ends[2];
+  if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return Error::System("make a pipe for a plugin probe", errno);
+  UniqueFd output(pipe_ends[0]);
+  const UniqueFd output_end = Raise(UniqueFd(pipe_ends[1]));
+  if (!theirs || !output_end) return Error::System("copy a descriptor for a plugin probe", errno);
+  ::fcntl(output.get(), F_SETFL, O_NONBLOCK);
+
+  std::string program;
+  {
+    const std::lock_guard lock(Settings::Get().mutex);
+    program = Settings::Get().program;
+  }
+  std::string arguments[] = {program, "--probe-plugin", KindText(file.kind), file.path.string(), file.name};
+  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
+                  arguments[3].data(), arguments[4].data(), nullptr};
+  pid_t pid = -1;
+  const int problem = SpawnPlan().Spawn(program, argv, theirs.get(), output_end.get(), &pid);
+  if (problem != 0) return Error::System(fmt::format("start the plugin probe '{}'", program), problem);
+  return std::make_unique<Child>(file, pid, std::move(ours), std::move(output));
+}
+
+Result<std::string> Probe::Child::Answer(std::string_view doing) {
+  const Nanoseconds limit = Deadline();
+  auto line = socket.Receive(std::chrono::steady_clock::now() + limit, output.get(), &tail);
+  if (line && *line) return std::move(**line);
+  const int status = End();
+  if (!line) {
+    if (line.error().code != DTRUN_TIMEOUT) return Failed(line.error().code, line.error().text);
+    return Failed(DTRUN_TIMEOUT, fmt::format("gave no answer in {} while {}", FormatDuration(limit), doing));
+  }
+  if (WIFSIGNALED(status)) {
+    return Failed(DTRUN_INTERNAL,
+                  fmt::format("crashed with {} while {}", SignalText(WTERMSIG(status)), doing));
+  }
+  return Failed(DTRUN_INTERNAL,
+                fmt::format("ended the process with exit code {} while {}", WEXITSTATUS(status), doing));
+}
+
+Result<std::unique_ptr<Probe>> Probe::Start(const File& file) {
+  auto child = Child::Start(file);
+  if (!child) return std::move(child).error();
+  auto line = (*child)->Answer("loading");
+  if (!line) return std::move(line).error();
+  auto description = wire::DecodeDescription(*line);
+  if (!description) return std::move(description).error();
+  std::unique_ptr<Probe> probe(new Probe);
+  probe->child_ = *std::move(child);
+  probe->description_ = *std::move(description);
+  const std::string name = probe->description_.file.name;
+  probe->description_.file = file;
+  probe->description_.file.name = name;
+  return probe;
+}
+
+Probe::~Probe() = default;
+
+Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
+  const std::string request =
+      wire::Encode(wire::LaunchRequest{option::ToJson(options), host_count, local_ranks});
+  // When the child is gone already, the missing answer says how it ended.
+  const Status sent = child_->socket.Send(request);
+  if (!sent && sent.error().code != DTRUN_REMOTE_FAILURE) return sent.error();
+  auto line = child_->Answer("asked for its launch information");
+  if (!line) return std::move(line).error();
+  return wire::DecodeLaunchInfo(*line);
+}
+
+}  // namespace dtrun::plugin

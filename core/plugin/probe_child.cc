@@ -1,0 +1,113 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "core/plugin/line_socket.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/wire.h"
+
+namespace dtrun::plugin {
+namespace {
+
+constexpr int kSocket = 3;
+
+dtrun_launch_sink MakeSink(LaunchInfo* info) {
+  dtrun_launch_sink sink;
+  DTRUN_INIT(sink);
+  sink.context = info;
+  sink.fact = [](void* context, const char* key, const char* value) {
+    static_cast<LaunchInfo*>(context)->facts.emplace_back(key, value);
+  };
+  sink.env = [](void* context, const char* name, const char* value) {
+    static_cast<LaunchInfo*>(context)->env.emplace_back(name, value);
+  };
+  return sink;
+}
+
+// init, launch_info, shutdown. The instance never outlives `options`.
+Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
+  LaunchInfo info;
+  if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
+  Result<dtrun_options> options = option::FromJson(request.options);
+  if (!options) return std::move(options).error();
+
+  const std::string who = fmt::format("{} plugin '{}'", KindText(plugin.file().kind), plugin.file().name);
+  dtrun_error reported;
+  DTRUN_INIT(reported);
+  reported.peer = -1;
+  dtrun_instance* instance = nullptr;
+  dtrun_status status = plugin.table().init(&plugin.host(), &*options, &instance, &reported);
+  if (status != DTRUN_OK) {
+    reported.code = status;
+    return Error::From(reported, who + " cannot be initialised");
+  }
+  dtrun_launch_query query;
+  DTRUN_INIT(query);
+  query.host_count = request.host_count;
+  query.local_ranks = request.local_ranks;
+  const dtrun_launch_sink sink = MakeSink(&info);
+  status = plugin.backend().launch_info(instance, &query, &sink, &reported);
+  plugin.table().shutdown(instance);
+  if (status == DTRUN_OK) return info;
+  reported.code = status;
+  return Error::From(reported, who);
+}
+
+int Serve(const File& file) {
+  LineSocket socket{UniqueFd(kSocket)};
+  const Result<const Plugin*> plugin = Load(file, /*in_probe=*/true);
+  if (!plugin) return socket.Send(wire::Encode(plugin.error())).ok() ? 0 : 1;
+
+  const dtrun_plugin& table = (*plugin)->table();
+  Description description;
+  description.file = (*plugin)->file();
+  description.version = table.version;
+  description.vendor = table.vendor;
+  description.license = table.license;
+  description.summary = table.summary;
+  description.abi = fmt::format("{}.{}", table.abi_major, table.abi_minor_built);
+  description.options = (*plugin)->schema();
+  if (!socket.Send(wire::Encode(description))) return 1;
+
+  for (;;) {
+    const auto line = socket.Receive(std::nullopt, -1, nullptr);
+    if (!line) return 1;
+    if (!*line) return 0;  // the parent is done with us
+    const auto request = wire::DecodeLaunchRequest(**line);
+    if (!request) return 1;
+    const auto info = AskLaunchInfo(**plugin, *request);
+    if (!socket.Send(info ? wire::Encode(*info) : wire::Encode(info.error()))) return 1;
+  }
+}
+
+// True when the other end of the socket is closed already.
+bool ParentIsGone() {
+  pollfd socket{kSocket, POLLIN, 0};
+  return ::poll(&socket, 1, 0) < 0 || (socket.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+}  // namespace
+
+int ProbeMain(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "--probe-plugin") != 0) return -1;
+  if (argc != 5) {
+    std::fputs("usage: --probe-plugin backend|launcher PATH NAME\n", stderr);
+    return 2;
+  }
+  // First, then look: a parent that died before is seen at the socket.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0 || ParentIsGone()) {
+    std::fputs("a probe is started by dtrun only, with a socket as descriptor 3\n", stderr);
+    return 2;
+  }
+  const Kind kind = std::strcmp(argv[2], "backend") == 0 ? Kind::kBackend : Kind::kLauncher;
+  return Serve(File{kind, argv[4], argv[3], {}, {}, {}});
+}
+
+}  // namespace dtrun::plugin

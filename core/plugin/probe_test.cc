@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+
+#include "core/option/snapshot.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/testing/support.h"
+
+namespace dtrun::plugin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+class ProbeTest : public ::testing::Test {
+ protected:
+  void SetUp() override { SetProbeProgram(DTRUN_TEST_PROBE); }
+  void TearDown() override { SetProbeDeadline(std::chrono::seconds(10)); }
+
+  static dtrun_options Options(const std::string& interface) {
+    dtrun_options options;
+    option::Spec spec;
+    spec.key = "interface";
+    options.entries["interface"] = {spec, {interface, {}}, {}};
+    return options;
+  }
+  static std::string ErrorOf(const std::string& name) {
+    auto probe = Probe::Start(testing::Built(name));
+    return probe ? "it was described" : probe.error().text;
+  }
+};
+
+TEST_F(ProbeTest, DescribesAPlugin) {
+  auto probe = Probe::Start(testing::Built("demo"));
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  const Description& description = (*probe)->description();
+  EXPECT_EQ(description.file.name, "demo");
+  EXPECT_EQ(description.file.origin, "test");
+  EXPECT_EQ(description.version, "1.2.3");
+  EXPECT_EQ(description.vendor, "dtrun tests");
+  EXPECT_EQ(description.license, "MIT");
+  EXPECT_EQ(description.summary, "a backend that moves nothing");
+  EXPECT_EQ(description.abi, "0.1");
+  ASSERT_EQ(description.options.size(), 2u);
+  EXPECT_EQ(description.options[1].key, "backend.options.retries");
+  EXPECT_EQ(description.options[1].type, option::Type::kUint);
+  EXPECT_EQ(description.options[1].max_text, "9");
+}
+
+TEST_F(ProbeTest, AsksForLaunchInformationMoreThanOnce) {
+  auto probe = Probe::Start(testing::Built("demo"));
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  for (const char* interface : {"eth0", "lo"}) {
+    const auto info = (*probe)->Launch(Options(interface), 3, 2);
+    ASSERT_TRUE(info.ok()) << info.error().text;
+    EXPECT_THAT(info->facts,
+                ElementsAre(Pair("library", "demo 1.2"), Pair("hosts", "three"), Pair("in_probe", "yes")));
+    EXPECT_THAT(info->env, ElementsAre(Pair("DEMO_INTERFACE", interface)));
+  }
+}
+
+TEST_F(ProbeTest, ReportsTheSignalOfACrashAndTheLastWords) {
+  EXPECT_THAT(ErrorOf("entry_crashes"), AllOf(HasSubstr(testing::Built("entry_crashes").path.string()),
+                                              HasSubstr("crashed with signal 11 (SIGSEGV) while loading"),
+                                              HasSubstr("'about to crash'")));
+}
+
+TEST_F(ProbeTest, ReportsACrashInLaunchInfo) {
+  auto probe = Probe::Start(testing::Built("launch_crashes"));
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  const auto info = (*probe)->Launch(Options("lo"), 1, 1);
+  ASSERT_FALSE(info.ok());
+  EXPECT_THAT(info.error().text,
+              AllOf(HasSubstr("SIGSEGV) while asked for its launch information"), HasSubstr("no device")));
+  const auto again = (*probe)->Launch(Options("lo"), 1, 1);
+  EXPECT_FALSE(again.ok());
+}
+
+TEST_F(ProbeTest, PassesOnThePluginsOwnErrors) {
+  auto probe = Probe::Start(testing::Built("launch_fails"));
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  const auto info = (*probe)->Launch(Options("lo"), 1, 1);
+  ASSERT_FALSE(info.ok());
+  EXPECT_EQ(info.error().code, DTRUN_VENDOR);
+  EXPECT_THAT(info.error().text, HasSubstr("'launch_fails': vendor library refused"));
+  EXPECT_THAT(ErrorOf("other_minor"), HasSubstr("built for ABI 0.2"));
+}
+
+TEST_F(ProbeTest, ReportsAPluginThatEndsTheProcess) {
+  EXPECT_THAT(ErrorOf("entry_exits"), HasSubstr("ended the process with exit code 7 while loading"));
+}
+
+TEST_F(ProbeTest, EndsAPluginThatHangs) {
+  SetProbeDeadline(std::chrono::milliseconds(300));
+  EXPECT_THAT(ErrorOf("entry_hangs"), HasSubstr("gave no answer in 300ms while loading"));
+}
+
+TEST_F(ProbeTest, NamesAProgramThatCannotBeStarted) {
+  SetProbeProgram("/nonexistent/dtrun");
+  EXPECT_THAT(ErrorOf("demo"),
+              HasSubstr("start the plugin probe '/nonexistent/dtrun': no such file or directory"));
+}
+
+TEST_F(ProbeTest, LeavesOrdinaryArgumentsToTheProgram) {
+  std::string arguments[] = {"dtrun", "--config"};
+  char* argv[] = {arguments[0].data(), arguments[1].data(), nullptr};
+  EXPECT_EQ(ProbeMain(2, argv), -1);
+}
+
+}  // namespace
+}  // namespace dtrun::plugin

@@ -1,0 +1,105 @@
+#include "core/plugin/search_path.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace dtrun::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "libdtrun_";
+constexpr std::string_view kSuffix = ".so";
+
+void Add(std::vector<Folder>* folders, const fs::path& path, const char* origin) {
+  if (path.empty()) return;  // an empty element would mean the working directory
+  std::error_code error;
+  fs::path absolute = fs::absolute(path, error).lexically_normal();
+  if (error) return;  // only when there is no working directory: then nothing relative exists
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  const auto same = [&](const Folder& folder) { return folder.path == absolute; };
+  if (std::none_of(folders->begin(), folders->end(), same)) folders->push_back({absolute, origin});
+}
+
+// An address in this object.
+void Here() {}
+
+}  // namespace
+
+std::vector<fs::path> InstalledFolders() {
+  Dl_info info;
+  link_map* map = nullptr;
+  void* here = reinterpret_cast<void*>(&Here);
+  if (::dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr)
+    return {};
+  std::error_code error;
+  if (map->l_name == nullptr || map->l_name[0] == '\0') {  // the program itself
+    const fs::path program = fs::read_symlink("/proc/self/exe", error);
+    if (error) return {};
+    return {program.parent_path().parent_path() / "lib/dtrun/plugins"};
+  }
+  const fs::path library = fs::canonical(map->l_name, error);
+  if (error) return {};
+  return {library.parent_path() / "dtrun/plugins"};
+}
+
+std::vector<Folder> OrderFolders(const SearchInputs& inputs) {
+  std::vector<Folder> folders;
+  for (const std::string& folder : inputs.plugin_dirs) Add(&folders, folder, "--plugin-dir");
+  if (!inputs.secure) {
+    std::string_view rest = inputs.environment;
+    while (!rest.empty()) {
+      const std::size_t colon = std::min(rest.find(':'), rest.size());
+      Add(&folders, fs::path(rest.substr(0, colon)), "DTRUN_PLUGIN_PATH");
+      rest.remove_prefix(std::min(colon + 1, rest.size()));
+    }
+    for (const std::string& folder : inputs.config_folders) Add(&folders, folder, "plugins.path");
+  }
+  for (const fs::path& folder : inputs.installed) Add(&folders, folder, "installed");
+  Add(&folders, inputs.compiled_in, "compiled in");
+  return folders;
+}
+
+std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
+                               const std::vector<std::string>& config_folders) {
+  const char* environment = std::getenv("DTRUN_PLUGIN_PATH");
+  return OrderFolders({.plugin_dirs = plugin_dirs,
+                       .environment = environment == nullptr ? "" : environment,
+                       .config_folders = config_folders,
+                       .installed = InstalledFolders(),
+                       .compiled_in = DTRUN_PLUGIN_DIR,
+                       .secure = ::getauxval(AT_SECURE) != 0});
+}
+
+bool IsName(std::string_view text) {
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto legal = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
+  return !text.empty() && text.size() <= 32 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), legal);
+}
+
+std::string FileForm(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+std::optional<std::pair<Kind, std::string>> ParseFileName(std::string_view file_name) {
+  if (!file_name.starts_with(kPrefix) || !file_name.ends_with(kSuffix)) return std::nullopt;
+  file_name.remove_prefix(kPrefix.size());
+  if (file_name.size() < kSuffix.size()) return std::nullopt;
+  file_name.remove_suffix(kSuffix.size());
+  for (const Kind kind : {Kind::kBackend, Kind::kLauncher}) {
+    const std::string prefix = std::string(KindText(kind)) + "_";
+    if (!file_name.starts_with(prefix)) continue;
+    const std::string_view name = file_name.substr(prefix.size());
+    if (IsName(name)) return std::pair{kind, std::string(name)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,19 @@
+// The larger services behind the host table. Constant tables; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "dtrun/abi/host.h"
+
+namespace dtrun::plugin {
+
+const dtrun_log_service* LogService();
+const dtrun_kv_service* KvService();
+const dtrun_memory_service* MemoryService();
+
+// A string that a plugin passed; its data may be null when it is empty.
+inline std::string_view View(dtrun_string text) {
+  return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
+}
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,201 @@
+/* demo.c - a backend in plain C11 that does nothing well, or one thing badly.
+ *
+ * Built once for each fault; DTRUN_TEST_FAULT is one of the values below and
+ * DTRUN_TEST_NAME the plugin's name.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dtrun/abi.h"
+
+enum {
+  FAULT_NONE = 0,
+  FAULT_OTHER_MINOR = 1,
+  FAULT_ZERO_STAMPS = 2,
+  FAULT_OTHER_KIND = 3,
+  FAULT_OTHER_NAME = 4,
+  FAULT_NULL_TABLE = 5,
+  FAULT_ENTRY_FAILS = 6,
+  FAULT_ENTRY_CRASHES = 7,
+  FAULT_NEWER_STRUCT = 8,
+  FAULT_MISSING_MEMBER = 9,
+  FAULT_ENTRY_HANGS = 10,
+  FAULT_ENTRY_EXITS = 11,
+  FAULT_LAUNCH_CRASHES = 12,
+  FAULT_LAUNCH_FAILS = 13
+};
+
+struct dtrun_instance {
+  const dtrun_host* host;
+  const dtrun_options* options;
+};
+
+static void fail(dtrun_error* err, dtrun_status code, const char* text) {
+  if (err == NULL) return;
+  DTRUN_INIT(*err);
+  err->code = code;
+  err->peer = -1;
+  strncpy(err->message, text, sizeof err->message - 1);
+}
+
+/* Dies of the signal itself, also where a sanitizer has a handler. */
+static void crash(const char* last_words) {
+  const ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
+  signal(SIGSEGV, SIG_DFL);
+  raise(SIGSEGV);
+  _exit(written < 0 ? 97 : 98);
+}
+
+static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
+                         dtrun_error* err) {
+  dtrun_instance* self = malloc(sizeof *self);
+  if (self == NULL) {
+    fail(err, DTRUN_OUT_OF_MEMORY, "out of memory");
+    return DTRUN_OUT_OF_MEMORY;
+  }
+  self->host = host;
+  self->options = options;
+  *out = self;
+  return DTRUN_OK;
+}
+
+static void shutdown_instance(dtrun_instance* self) { free(self); }
+
+static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* query,
+                                const dtrun_launch_sink* sink, dtrun_error* err) {
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_CRASHES) crash("no device\n");
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_FAILS) {
+    fail(err, DTRUN_VENDOR, "vendor library refused");
+    return DTRUN_VENDOR;
+  }
+  const dtrun_options_service* options = self->host->get_service(DTRUN_OPTIONS_SERVICE);
+  dtrun_string interface;
+  const dtrun_status status = options->get_string(self->options, "interface", &interface, err);
+  if (status != DTRUN_OK) return status;
+  sink->fact(sink->context, "library", "demo 1.2");
+  sink->fact(sink->context, "hosts", query->host_count == 3 ? "three" : "some");
+  sink->fact(sink->context, "in_probe", self->host->in_probe == 1 ? "yes" : "no");
+  sink->env(sink->context, "DEMO_INTERFACE", interface.data);
+  return DTRUN_OK;
+}
+
+static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
+  (void)self;
+  (void)err;
+  out->ops = 1u << DTRUN_BARRIER;
+  return DTRUN_OK;
+}
+
+static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* params,
+                                dtrun_backend_comm** out, dtrun_error* err) {
+  (void)self;
+  (void)params;
+  (void)out;
+  fail(err, DTRUN_UNSUPPORTED, "the demo makes no communicators");
+  return DTRUN_UNSUPPORTED;
+}
+
+static void comm_destroy(dtrun_backend_comm* comm) { (void)comm; }
+
+static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
+                            dtrun_request** out, dtrun_error* err) {
+  (void)comm;
+  (void)op;
+  (void)stream;
+  (void)out;
+  fail(err, DTRUN_UNSUPPORTED, "the demo starts no operations");
+  return DTRUN_UNSUPPORTED;
+}
+
+static dtrun_status req_test(dtrun_request* request, int32_t* done, dtrun_error* err) {
+  (void)request;
+  (void)err;
+  *done = 1;
+  return DTRUN_OK;
+}
+
+static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
+  (void)request;
+  (void)timeout_ns;
+  (void)err;
+  return DTRUN_OK;
+}
+
+static void req_release(dtrun_request* request) { (void)request; }
+
+static dtrun_option options[2];
+static dtrun_backend backend;
+
+/* What a plugin of a later ABI might hand over. */
+static struct {
+  dtrun_plugin plugin;
+  unsigned char later_members[64];
+} table;
+
+static void fill(void) {
+  DTRUN_INIT(options[0]);
+  options[0].key = "interface";
+  options[0].type = DTRUN_TYPE_STRING;
+  options[0].scope = DTRUN_SCOPE_HOST;
+  options[0].default_text = "auto";
+  options[0].doc = "network interface";
+  options[0].since = "0.1.0";
+  DTRUN_INIT(options[1]);
+  options[1].key = "retries";
+  options[1].type = DTRUN_TYPE_UINT;
+  options[1].scope = DTRUN_SCOPE_JOB;
+  options[1].default_text = "3";
+  options[1].max_text = "9";
+  options[1].doc = "attempts to connect";
+  options[1].since = "0.1.0";
+
+  DTRUN_INIT(backend);
+  backend.launch_info = launch_info;
+  backend.query_caps = query_caps;
+  backend.comm_create = comm_create;
+  backend.comm_destroy = comm_destroy;
+  backend.enqueue = enqueue;
+  backend.req_test = req_test;
+  backend.req_wait_host = req_wait_host;
+  backend.req_release = req_release;
+  if (DTRUN_TEST_FAULT == FAULT_MISSING_MEMBER) backend.enqueue = NULL;
+
+  DTRUN_PLUGIN_INIT(table.plugin);
+  table.plugin.kind = DTRUN_TEST_FAULT == FAULT_OTHER_KIND ? DTRUN_KIND_LAUNCHER : DTRUN_KIND_BACKEND;
+  table.plugin.name = DTRUN_TEST_FAULT == FAULT_OTHER_NAME ? "somebody_else" : DTRUN_TEST_NAME;
+  table.plugin.version = "1.2.3";
+  table.plugin.vendor = "dtrun tests";
+  table.plugin.license = "MIT";
+  table.plugin.summary = "a backend that moves nothing";
+  table.plugin.options = options;
+  table.plugin.option_count = 2;
+  table.plugin.init = init;
+  table.plugin.shutdown = shutdown_instance;
+  table.plugin.backend = &backend;
+  if (DTRUN_TEST_FAULT == FAULT_OTHER_MINOR) table.plugin.abi_minor_built = DTRUN_ABI_MINOR + 1;
+  if (DTRUN_TEST_FAULT == FAULT_ZERO_STAMPS) {
+    table.plugin.abi_minor_built = 0;
+    table.plugin.abi_minor_required = 0;
+  }
+  if (DTRUN_TEST_FAULT == FAULT_NEWER_STRUCT) {
+    table.plugin.struct_size = sizeof table;
+    memset(table.later_members, 0xa5, sizeof table.later_members);
+  }
+}
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  (void)host;
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_FAILS) {
+    fail(err, DTRUN_FAILED_PRECONDITION, "this plugin wants a full moon");
+    return DTRUN_FAILED_PRECONDITION;
+  }
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_CRASHES) crash("about to crash\n");
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_HANGS) {
+    for (;;) pause();
+  }
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_EXITS) _exit(7);
+  fill();
+  *out = DTRUN_TEST_FAULT == FAULT_NULL_TABLE ? NULL : &table.plugin;
+  return DTRUN_OK;
+}

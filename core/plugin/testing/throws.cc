@@ -1,0 +1,8 @@
+// A plugin that breaks the first rule: its entry throws.
+#include <stdexcept>
+
+#include "dtrun/abi.h"
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host*, const dtrun_plugin**, dtrun_error*) {
+  throw std::runtime_error("thrown by the entry");
+}

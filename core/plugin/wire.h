@@ -1,0 +1,33 @@
+// What a probe and its parent tell each other: one JSON object per line.
+//
+//   child   {"description": {...}} or {"error": {...}}, once, when the plugin is loaded
+//   parent  {"launch": {"options": "...", "host_count": 1, "local_ranks": 2}}
+//   child   {"launch_info": {...}} or {"error": {...}}
+//
+// Both ends are the same program, but the child holds a plugin that may have written into
+// anything: a line that does not parse is an error, never undefined. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "core/plugin/plugin.h"
+
+namespace dtrun::plugin::wire {
+
+struct LaunchRequest {
+  std::string options;  // option::ToJson
+  int host_count = 1;
+  int local_ranks = 1;
+};
+
+std::string Encode(const Error& error);
+std::string Encode(const Description& description);  // without `file`, but with its name
+std::string Encode(const LaunchInfo& info);
+std::string Encode(const LaunchRequest& request);
+
+// The error is the child's own, when the line carries one.
+Result<Description> DecodeDescription(std::string_view line);
+Result<LaunchInfo> DecodeLaunchInfo(std::string_view line);
+Result<LaunchRequest> DecodeLaunchRequest(std::string_view line);
+
+}  // namespace dtrun::plugin::wire

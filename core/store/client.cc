@@ -1,0 +1,248 @@
+#include "core/store/client.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "core/store/connection.h"
+
+namespace dtrun::store {
+namespace {
+
+using Clock = Connection::Clock;
+
+constexpr std::size_t kMaxIdle = 8;
+// For the agent to answer, on top of the time that the call may wait. Generous, because a
+// machine may be loaded; it only matters when the agent is stopped.
+constexpr std::chrono::seconds kAnswerTime{60};
+// For telling the agent something while leaving: it must not delay the end.
+constexpr std::chrono::seconds kTellTime{5};
+
+class PooledClient final : public Client, public std::enable_shared_from_this<PooledClient> {
+ public:
+  PooledClient(Address address, Connection main) : address_(std::move(address)), main_(std::move(main)) {}
+
+  std::unique_ptr<dtrun_kv> Space(std::string prefix) override;
+  void Goodbye() override { Tell(store::Goodbye{}); }
+  void Report(int peer, std::string_view what) override {
+    Tell(store::Report{peer, std::string(what.substr(0, kMaxReportBytes))});
+  }
+  void Abort(std::string_view reason) override;
+
+  // One request on a connection of its own. `wait`: what the agent may take to answer;
+  // negative: no limit. A reply's own failure becomes the error.
+  Result<Reply> Call(Body body, Nanoseconds wait);
+
+ private:
+  // A connection in use, known to Abort as long as it lives.
+  class Lease {
+   public:
+    Lease(PooledClient& client, Connection connection)
+        : client_(client), connection_(std::move(connection)), fd_(connection_->fd()) {}
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ~Lease() {
+      const std::lock_guard lock(client_.mutex_);
+      client_.leased_.erase(fd_);
+      // Under the lock: Abort must not see a descriptor that someone else has opened since.
+      connection_.reset();
+    }
+    Connection& operator*() { return *connection_; }
+    // Hands the connection to the next call instead of closing it.
+    void Keep() {
+      const std::lock_guard lock(client_.mutex_);
+      client_.leased_.erase(fd_);
+      if (client_.aborted_ || client_.idle_.size() >= kMaxIdle) return;
+      client_.idle_.push_back(*std::move(connection_));
+      connection_.reset();
+    }
+
+   private:
+    PooledClient& client_;
+    std::optional<Connection> connection_;
+    const int fd_;
+  };
+
+  Result<Reply> CallOnce(Body body, Nanoseconds wait);
+  // Best effort: whoever is told may be gone, and then there is nobody to tell.
+  void Tell(Body body);
+  Error AbortError() const { return Error{DTRUN_ABORTED, fmt::format("aborted: {}", abort_reason_)}; }
+
+  const Address address_;
+  std::mutex main_mutex_;
+  Connection main_;  // stands for the rank, open for life
+
+  mutable std::mutex mutex_;
+  std::vector<Connection> idle_;
+  std::set<int> leased_;
+  bool aborted_ = false;
+  std::string abort_reason_;
+};
+
+// A Status or Result out of a reply.
+Error ReplyError(const Reply& reply) { return Error{reply.status, reply.value}; }
+
+Result<Reply> Greet(Connection& connection, const Address& address, bool main) {
+  Result<Reply> reply =
+      connection.Call(Hello{kProtocolVersion, address.job_key, address.generation, address.rank, main},
+                      Clock::now() + kAnswerTime);
+  if (reply && reply->status != DTRUN_OK) return ReplyError(*reply);
+  return reply;
+}
+
+Result<Reply> PooledClient::Call(Body body, Nanoseconds wait) {
+  Result<Reply> reply = CallOnce(std::move(body), wait);
+  if (reply && reply->status != DTRUN_OK) return ReplyError(*reply);
+  if (reply) return reply;
+  const std::lock_guard lock(mutex_);
+  if (aborted_) return AbortError();  // that is why the connection broke
+  return reply;
+}
+
+Result<Reply> PooledClient::CallOnce(Body body, Nanoseconds wait) {
+  std::optional<Connection> connection;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return AbortError();
+    if (!idle_.empty()) {
+      connection = std::move(idle_.back());
+      idle_.pop_back();
+      leased_.insert(connection->fd());
+    }
+  }
+  const bool fresh = !connection;
+  if (fresh) {
+    Result<Connection> opened = Connection::Open(address_.socket);
+    if (!opened) return std::move(opened).error();
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return AbortError();
+    connection = *std::move(opened);
+    leased_.insert(connection->fd());
+  }
+  Lease lease(*this, *std::move(connection));
+  if (fresh) {
+    if (Result<Reply> greeted = Greet(*lease, address_, false); !greeted) return std::move(greeted).error();
+  }
+  std::optional<Clock::time_point> deadline;
+  constexpr Nanoseconds kForever = std::chrono::hours(24 * 365);  // beyond it a deadline means nothing
+  if (wait.count() >= 0 && wait < kForever) deadline = Clock::now() + wait + kAnswerTime;
+  Result<Reply> reply = (*lease).Call(std::move(body), deadline);
+  if (reply) lease.Keep();
+  return reply;
+}
+
+void PooledClient::Tell(Body body) {
+  const std::lock_guard lock(main_mutex_);
+  (void)main_.Call(std::move(body), Clock::now() + kTellTime);
+}
+
+void PooledClient::Abort(std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(aborted_, true)) return;
+  abort_reason_ = reason;
+  idle_.clear();
+  for (const int fd : leased_) Connection::Interrupt(fd);
+}
+
+// The keys under one prefix.
+class PrefixSpace final : public dtrun_kv {
+ public:
+  PrefixSpace(std::shared_ptr<PooledClient> client, std::string prefix)
+      : client_(std::move(client)), prefix_(std::move(prefix)) {}
+
+  Status Set(std::string_view key, std::string_view value) override {
+    if (Status valid = Check(key, value); !valid) return valid;
+    return Outcome(client_->Call(store::Set{Full(key), std::string(value)}, Nanoseconds(0)));
+  }
+  Result<std::string> Get(std::string_view key, Nanoseconds timeout) override {
+    if (Status valid = Check(key); !valid) return std::move(valid).error();
+    return Value(client_->Call(store::Get{Full(key), timeout.count()}, timeout));
+  }
+  Result<std::string> TryGet(std::string_view key) override {
+    if (Status valid = Check(key); !valid) return std::move(valid).error();
+    return Value(client_->Call(store::TryGet{Full(key)}, Nanoseconds(0)));
+  }
+  Result<std::int64_t> Add(std::string_view key, std::int64_t amount) override {
+    if (Status valid = Check(key); !valid) return std::move(valid).error();
+    return Number(client_->Call(store::Add{Full(key), amount}, Nanoseconds(0)));
+  }
+  Result<bool> CompareSet(std::string_view key, bool has_expected, std::string_view expected,
+                          std::string_view desired) override {
+    if (Status valid = Check(key, expected, desired); !valid) return std::move(valid).error();
+    return Flag(
+        client_->Call(store::CompareSet{Full(key), has_expected, std::string(expected), std::string(desired)},
+                      Nanoseconds(0)));
+  }
+  Result<bool> Erase(std::string_view key) override {
+    if (Status valid = Check(key); !valid) return std::move(valid).error();
+    return Flag(client_->Call(store::Erase{Full(key)}, Nanoseconds(0)));
+  }
+  Status WaitMany(const std::vector<std::string>& keys, Nanoseconds timeout) override {
+    store::WaitMany wait{{}, timeout.count()};
+    for (const std::string& key : keys) {
+      if (Status valid = Check(key); !valid) return valid;
+      wait.keys.push_back(Full(key));
+    }
+    if (keys.size() > kMaxWaitKeys) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("wait for {} keys at once; allowed are {}", keys.size(), kMaxWaitKeys)};
+    }
+    return Outcome(client_->Call(std::move(wait), timeout));
+  }
+
+ private:
+  std::string Full(std::string_view key) const { return prefix_ + std::string(key); }
+
+  static Status Check(std::string_view key, std::string_view value = {}, std::string_view other = {}) {
+    if (key.empty() || key.size() > DTRUN_KV_MAX_KEY_BYTES) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("a key of {} bytes ('{}'); allowed are 1 to {}", key.size(), key.substr(0, 64),
+                               +DTRUN_KV_MAX_KEY_BYTES)};
+    }
+    for (const std::string_view data : {value, other}) {
+      if (data.size() > kMaxValueBytes) {
+        return Error{DTRUN_INVALID_ARGUMENT, fmt::format("key '{}' with a value of {} bytes; allowed are {}",
+                                                         key, data.size(), kMaxValueBytes)};
+      }
+    }
+    return {};
+  }
+
+  static Status Outcome(Result<Reply> reply) {
+    if (!reply) return std::move(reply).error();
+    return {};
+  }
+  static Result<std::string> Value(Result<Reply> reply) {
+    if (!reply) return std::move(reply).error();
+    return std::move(reply->value);
+  }
+  static Result<std::int64_t> Number(Result<Reply> reply) {
+    if (!reply) return std::move(reply).error();
+    return reply->number;
+  }
+  static Result<bool> Flag(Result<Reply> reply) {
+    if (!reply) return std::move(reply).error();
+    return reply->number != 0;
+  }
+
+  const std::shared_ptr<PooledClient> client_;
+  const std::string prefix_;
+};
+
+std::unique_ptr<dtrun_kv> PooledClient::Space(std::string prefix) {
+  return std::make_unique<PrefixSpace>(shared_from_this(), std::move(prefix));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Client>> Client::Connect(const Address& address) {
+  Result<Connection> main = Connection::Open(address.socket);
+  if (!main) return std::move(main).error();
+  if (Result<Reply> greeted = Greet(*main, address, true); !greeted) return std::move(greeted).error();
+  return std::shared_ptr<Client>(std::make_shared<PooledClient>(address, *std::move(main)));
+}
+
+}  // namespace dtrun::store

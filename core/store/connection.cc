@@ -1,0 +1,128 @@
+#include "core/store/connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace dtrun::store {
+namespace {
+
+Error AgentGone() {
+  return Error{DTRUN_REMOTE_FAILURE,
+               "the agent of this host is gone, and the job with it; see the output of dtrun for the cause"};
+}
+
+// What a call on the socket failed with.
+Error SocketError(const char* action, int number) {
+  if (number == EPIPE || number == ECONNRESET) return AgentGone();
+  return Error::System(action, number);
+}
+
+}  // namespace
+
+Result<Connection> Connection::Open(const std::filesystem::path& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string& path = socket.native();
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is no path of a Unix socket: it has {} bytes, allowed are "
+                             "1 to {}; DTRUN_STORE is set by dtrun",
+                             path, path.size(), sizeof address.sun_path - 1)};
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return Error::System("open a socket to the agent of this host", errno);
+  int connected = 0;
+  do {
+    connected = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (connected != 0 && errno == EINTR);
+  if (connected != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED) {
+      return Error{
+          DTRUN_REMOTE_FAILURE,
+          fmt::format("no agent of dtrun listens on '{}' (from DTRUN_STORE); the job has ended or this "
+                      "process was not started by it: start it with dtrun",
+                      path)};
+    }
+    return Error::System(fmt::format("connect to the agent of this host at '{}'", path), errno);
+  }
+  return Connection(std::move(fd));
+}
+
+Result<Reply> Connection::Call(Body body, std::optional<Clock::time_point> deadline) {
+  const std::uint32_t id = ++last_id_;
+  const std::string frame = Encode(Request{id, std::move(body)});
+  if (frame.size() > kMaxFrameBytes) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("a store request of {} bytes; allowed are {}", frame.size(), kMaxFrameBytes)};
+  }
+  if (Status sent = SendAll(frame, deadline); !sent) return std::move(sent).error();
+
+  std::array<char, 65536> chunk;
+  for (;;) {
+    Result<std::optional<std::string_view>> payload = frames_.Next();
+    if (!payload) return std::move(payload).error();
+    if (payload->has_value()) {
+      Result<Reply> reply = DecodeReply(**payload);
+      if (reply && reply->id != id) {
+        return Error{DTRUN_INTERNAL, fmt::format("the agent answered request {}, not {}", reply->id, id)};
+      }
+      return reply;
+    }
+    if (Status ready = Await(POLLIN, deadline); !ready) return std::move(ready).error();
+    const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (got == 0) return AgentGone();
+    if (got < 0) {
+      if (errno == EINTR || errno == EAGAIN) continue;
+      return SocketError("receive from the agent of this host", errno);
+    }
+    frames_.Append({chunk.data(), static_cast<std::size_t>(got)});
+  }
+}
+
+Status Connection::SendAll(std::string_view bytes, std::optional<Clock::time_point> deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (errno == EAGAIN) {
+      if (Status ready = Await(POLLOUT, deadline); !ready) return ready;
+    } else if (errno != EINTR) {
+      return SocketError("send to the agent of this host", errno);
+    }
+  }
+  return {};
+}
+
+Status Connection::Await(short events, std::optional<Clock::time_point> deadline) {
+  for (;;) {
+    int wait_ms = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      // Long waits are taken in parts, because poll counts in an int.
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+      if (left <= 0) {
+        return Error{DTRUN_TIMEOUT,
+                     "the agent of this host does not answer; it may be stopped or overloaded"};
+      }
+    }
+    pollfd entry{fd_.get(), events, 0};
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return Error::System("wait for the agent of this host", errno);
+  }
+}
+
+void Connection::Interrupt(int fd) { ::shutdown(fd, SHUT_RDWR); }
+
+}  // namespace dtrun::store

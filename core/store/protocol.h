@@ -1,0 +1,113 @@
+// The wire format between a rank and the store of its agent.
+//
+// A frame is a u32 size and that many bytes: u8 op, u32 request id, the fields of the op
+// in the order of its struct. Numbers are little endian, strings a u32 size and bytes.
+// Every request gets one reply with its id; replies may come in another order. The first
+// request is Hello. Pure functions and values; nothing here does I/O. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/base/result.h"
+#include "dtrun/abi/host.h"
+
+namespace dtrun::store {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// Core puts the name of a space in front of a caller's key.
+inline constexpr std::size_t kMaxPrefixBytes = 256;
+inline constexpr std::size_t kMaxKeyBytes = DTRUN_KV_MAX_KEY_BYTES + kMaxPrefixBytes;
+inline constexpr std::size_t kMaxValueBytes = DTRUN_KV_MAX_VALUE_BYTES;
+inline constexpr std::size_t kMaxWaitKeys = 65536;
+inline constexpr std::size_t kMaxReportBytes = 4096;
+inline constexpr std::size_t kMaxFrameBytes = 2 * kMaxValueBytes + 8192;  // a compare_set of two values
+inline constexpr std::size_t kMaxHelloBytes = 256;                        // what a stranger may send
+
+struct Hello {
+  std::uint32_t version = kProtocolVersion;
+  std::string job_key;
+  std::uint64_t generation = 0;
+  std::int32_t rank = -1;
+  bool main = false;  // the connection that stands for the rank
+};
+struct Set {
+  std::string key, value;
+};
+struct Get {
+  std::string key;
+  std::int64_t timeout_ns = -1;
+};
+struct TryGet {
+  std::string key;
+};
+struct Add {
+  std::string key;
+  std::int64_t amount = 0;
+};
+struct CompareSet {
+  std::string key;
+  bool has_expected = false;
+  std::string expected, desired;
+};
+struct Erase {
+  std::string key;
+};
+struct WaitMany {
+  std::vector<std::string> keys;
+  std::int64_t timeout_ns = -1;
+};
+struct Goodbye {};
+struct Report {
+  std::int32_t peer = -1;
+  std::string text;
+};
+
+// The op of a request on the wire is its index here plus one. Append only.
+using Body = std::variant<Hello, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, Goodbye, Report>;
+
+struct Request {
+  std::uint32_t id = 0;
+  Body body;
+};
+
+struct Reply {
+  std::uint32_t id = 0;
+  dtrun_status status = DTRUN_OK;
+  std::int64_t number = 0;  // sum of add; 0 or 1 of compare_set and erase
+  std::string value = {};   // of get and try_get; the error's text when status is not DTRUN_OK
+};
+
+// Whole frames, size included.
+std::string Encode(const Request& request);
+std::string Encode(const Reply& reply);
+
+// Decode the bytes behind the size. Anything but exactly one well-formed message within
+// the limits above is DTRUN_INVALID_ARGUMENT.
+Result<Request> DecodeRequest(std::string_view payload);
+Result<Reply> DecodeReply(std::string_view payload);
+
+// Cuts a stream of bytes into frames. Not shared between threads.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t limit) : limit_(limit) {}
+  void SetLimit(std::size_t limit) { limit_ = limit; }
+
+  void Append(std::string_view bytes);
+  // The payload of the next whole frame, valid until the next Append; nullopt when more
+  // bytes are needed; an error, and from then on only errors, when a frame is empty or
+  // larger than the limit.
+  Result<std::optional<std::string_view>> Next();
+
+ private:
+  std::size_t limit_;
+  std::string buffer_;
+  std::size_t begin_ = 0;  // first byte not yet given out
+};
+
+}  // namespace dtrun::store

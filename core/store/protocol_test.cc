@@ -1,0 +1,127 @@
+#include "core/store/protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::store {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Payload(const std::string& frame) { return frame.substr(4); }
+
+template <class T>
+T RoundTrip(T body) {
+  Result<Request> request = DecodeRequest(Payload(Encode(Request{7, std::move(body)})));
+  EXPECT_TRUE(request.ok()) << request.error().text;
+  EXPECT_EQ(request->id, 7u);
+  return std::get<T>(request->body);
+}
+
+TEST(Protocol, CarriesEveryFieldOfEveryRequest) {
+  const Hello hello = RoundTrip(Hello{3, "key", 9, 5, true});
+  EXPECT_EQ(hello.version, 3u);
+  EXPECT_EQ(hello.job_key, "key");
+  EXPECT_EQ(hello.generation, 9u);
+  EXPECT_EQ(hello.rank, 5);
+  EXPECT_TRUE(hello.main);
+  const Set set = RoundTrip(Set{"k", std::string("v\0w", 3)});
+  EXPECT_EQ(set.key, "k");
+  EXPECT_EQ(set.value, std::string("v\0w", 3));
+  const Get get = RoundTrip(Get{"k", -1});
+  EXPECT_EQ(get.key, "k");
+  EXPECT_EQ(get.timeout_ns, -1);
+  EXPECT_EQ(RoundTrip(TryGet{"t"}).key, "t");
+  const Add add = RoundTrip(Add{"n", -4});
+  EXPECT_EQ(add.key, "n");
+  EXPECT_EQ(add.amount, -4);
+  const CompareSet swap = RoundTrip(CompareSet{"k", true, "old", "new"});
+  EXPECT_TRUE(swap.has_expected);
+  EXPECT_EQ(swap.expected, "old");
+  EXPECT_EQ(swap.desired, "new");
+  EXPECT_EQ(RoundTrip(Erase{"e"}).key, "e");
+  const WaitMany wait = RoundTrip(WaitMany{{"a", "b"}, 12});
+  EXPECT_EQ(wait.keys, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(wait.timeout_ns, 12);
+  RoundTrip(Goodbye{});
+  const Report report = RoundTrip(Report{2, "it went away"});
+  EXPECT_EQ(report.peer, 2);
+  EXPECT_EQ(report.text, "it went away");
+}
+
+TEST(Protocol, CarriesEveryFieldOfAReply) {
+  Result<Reply> reply = DecodeReply(Payload(Encode(Reply{4, DTRUN_TIMEOUT, -8, "late"})));
+  ASSERT_TRUE(reply.ok());
+  EXPECT_EQ(reply->id, 4u);
+  EXPECT_EQ(reply->status, DTRUN_TIMEOUT);
+  EXPECT_EQ(reply->number, -8);
+  EXPECT_EQ(reply->value, "late");
+}
+
+TEST(Protocol, RefusesEveryTruncationOfARequest) {
+  const std::string whole = Payload(Encode(Request{1, CompareSet{"key", true, "old", "new"}}));
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(DecodeRequest(std::string_view(whole).substr(0, size)).ok()) << size;
+  }
+}
+
+TEST(Protocol, RefusesBytesBehindTheLastField) {
+  Result<Request> request = DecodeRequest(Payload(Encode(Request{1, TryGet{"key"}})) + "x");
+  ASSERT_FALSE(request.ok());
+  EXPECT_THAT(request.error().text, HasSubstr("bytes follow"));
+}
+
+TEST(Protocol, RefusesAnUnknownOp) {
+  std::string payload = Payload(Encode(Request{1, Goodbye{}}));
+  payload[0] = 63;
+  ASSERT_FALSE(DecodeRequest(payload).ok());
+  EXPECT_THAT(DecodeRequest(payload).error().text, HasSubstr("unknown op 63"));
+}
+
+TEST(Protocol, RefusesAKeyBeyondTheLimit) {
+  EXPECT_TRUE(DecodeRequest(Payload(Encode(Request{1, TryGet{std::string(kMaxKeyBytes, 'k')}}))).ok());
+  EXPECT_FALSE(DecodeRequest(Payload(Encode(Request{1, TryGet{std::string(kMaxKeyBytes + 1, 'k')}}))).ok());
+}
+
+TEST(Protocol, RefusesARequestWhereAReplyIsDue) {
+  EXPECT_FALSE(DecodeReply(Payload(Encode(Request{1, Goodbye{}}))).ok());
+}
+
+TEST(FrameReader, FindsFramesInBytesThatArriveOneByOne) {
+  const std::string stream = Encode(Request{1, TryGet{"a"}}) + Encode(Request{2, Goodbye{}});
+  FrameReader frames(1024);
+  std::vector<std::string> found;
+  for (const char byte : stream) {
+    frames.Append({&byte, 1});
+    Result<std::optional<std::string_view>> next = frames.Next();
+    ASSERT_TRUE(next.ok());
+    if (next->has_value()) found.emplace_back(**next);
+  }
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0], Payload(Encode(Request{1, TryGet{"a"}})));
+  EXPECT_EQ(found[1], Payload(Encode(Request{2, Goodbye{}})));
+}
+
+TEST(FrameReader, FindsSeveralFramesInOneAppend) {
+  FrameReader frames(1024);
+  frames.Append(Encode(Request{1, Goodbye{}}) + Encode(Request{2, Goodbye{}}));
+  EXPECT_TRUE(frames.Next()->has_value());
+  EXPECT_TRUE(frames.Next()->has_value());
+  EXPECT_FALSE(frames.Next()->has_value());
+}
+
+TEST(FrameReader, RefusesAFrameBeyondTheLimitBeforeItsBytesArrive) {
+  FrameReader frames(16);
+  frames.Append(std::string("\x11\0\0\0", 4));
+  EXPECT_FALSE(frames.Next().ok());
+  EXPECT_FALSE(frames.Next().ok());
+}
+
+TEST(FrameReader, RefusesAnEmptyFrame) {
+  FrameReader frames(16);
+  frames.Append(std::string(4, '\0'));
+  EXPECT_FALSE(frames.Next().ok());
+}
+
+}  // namespace
+}  // namespace dtrun::store

@@ -1,0 +1,256 @@
+#include "core/store/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+
+#include "core/base/units.h"
+
+namespace dtrun::store {
+namespace {
+
+using boost::system::error_code;
+
+constexpr std::chrono::seconds kHelloTime{30};
+// A client that neither reads its answers nor stops asking is dropped.
+constexpr std::size_t kMaxQueuedBytes = 4 * kMaxValueBytes;
+constexpr std::size_t kMaxWaits = 1024;
+
+// Takes the same time wherever the first difference is.
+bool SameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+Session::Session(Socket socket, std::shared_ptr<Shared> shared)
+    : socket_(std::move(socket)),
+      shared_(std::move(shared)),
+      hello_timer_(socket_.get_executor()),
+      prefix_(fmt::format("g{}/", shared_->generation)) {}
+
+void Session::Start() {
+  shared_->sessions.insert(shared_from_this());
+  ExpectHello();
+  Read();
+}
+
+void Session::Close() {
+  if (std::exchange(closed_, true)) return;
+  const auto self = shared_from_this();
+  for (const auto& [id, wait] : waits_) shared_->table.Cancel(wait.id);
+  waits_.clear();
+  hello_timer_.cancel();
+  error_code ignored;  // a close that fails still closes
+  socket_.close(ignored);
+  shared_->sessions.erase(self);
+}
+
+void Session::ExpectHello() {
+  hello_timer_.expires_after(kHelloTime);
+  hello_timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && !self->greeted_) self->Close();
+  });
+}
+
+void Session::Read() {
+  socket_.async_read_some(boost::asio::buffer(chunk_),
+                          [self = shared_from_this()](const error_code& error, std::size_t size) {
+                            if (self->closed_) return;
+                            if (error) return self->Close();
+                            self->HandleBytes(size);
+                          });
+}
+
+void Session::HandleBytes(std::size_t size) {
+  frames_.Append({chunk_.data(), size});
+  while (!refused_) {
+    Result<std::optional<std::string_view>> frame = frames_.Next();
+    if (!frame) return Close();
+    if (!frame->has_value()) return Read();
+    Result<Request> request = DecodeRequest(**frame);
+    if (!request || !Handle(*std::move(request))) return Close();
+    if (closed_) return;
+  }
+}
+
+bool Session::Handle(Request request) {
+  const bool is_hello = std::holds_alternative<Hello>(request.body);
+  if (is_hello == greeted_ || waits_.count(request.id) != 0) return false;
+  return std::visit([&](auto& body) { return On(request.id, body); }, request.body);
+}
+
+void Session::Send(const Reply& reply) {
+  if (closed_) return;
+  std::string frame = Encode(reply);
+  reply_bytes_ += frame.size();
+  if (reply_bytes_ > kMaxQueuedBytes) return Close();
+  replies_.push_back(std::move(frame));
+  if (replies_.size() == 1) Write();
+}
+
+void Session::Write() {
+  boost::asio::async_write(socket_, boost::asio::buffer(replies_.front()),
+                           [self = shared_from_this()](const error_code& error, std::size_t) {
+                             if (self->closed_) return;
+                             if (error) return self->Close();
+                             self->reply_bytes_ -= self->replies_.front().size();
+                             self->replies_.pop_front();
+                             if (!self->replies_.empty()) return self->Write();
+                             if (self->refused_) self->Close();
+                           });
+}
+
+std::string Session::Full(std::string_view key) const { return prefix_ + std::string(key); }
+
+void Session::Refuse(std::uint32_t id, std::string text) {
+  refused_ = true;
+  Send({.id = id, .status = DTRUN_FAILED_PRECONDITION, .value = std::move(text)});
+}
+
+bool Session::On(std::uint32_t id, Hello& hello) {
+  if (hello.version != kProtocolVersion) {
+    Refuse(id,
+           fmt::format("this rank speaks store protocol {}, its agent {}; use the libdtrun that belongs to "
+                       "the dtrun that started the job",
+                       hello.version, kProtocolVersion));
+    return true;
+  }
+  if (!SameSecret(hello.job_key, shared_->job_key)) {
+    Refuse(id, "the agent refused the job key; DTRUN_JOB_KEY is not the one that this job's dtrun set");
+    return true;
+  }
+  if (hello.generation != shared_->generation) {
+    Refuse(id, fmt::format("this rank belongs to generation {} of the job, which is now at {}; leave",
+                           hello.generation, shared_->generation));
+    return true;
+  }
+  greeted_ = true;
+  hello_timer_.cancel();
+  frames_.SetLimit(kMaxFrameBytes);
+  rank_ = hello.rank;
+  if (hello.main && shared_->events.joined) shared_->events.joined(rank_);
+  Send({.id = id});
+  return true;
+}
+
+bool Session::On(std::uint32_t id, Set& set) {
+  shared_->table.Set(Full(set.key), std::move(set.value));
+  Send({.id = id});
+  return true;
+}
+
+bool Session::On(std::uint32_t id, Get& get) {
+  std::string key = Full(get.key);
+  return Await(id, {key}, get.timeout_ns,
+               [this, key](Reply& reply) { reply.value = *shared_->table.Find(key); });
+}
+
+bool Session::On(std::uint32_t id, TryGet& get) {
+  const std::string* value = shared_->table.Find(Full(get.key));
+  if (value == nullptr) {
+    Send({.id = id, .status = DTRUN_NOT_FOUND, .value = fmt::format("there is no key '{}'", get.key)});
+  } else {
+    Send({.id = id, .value = *value});
+  }
+  return true;
+}
+
+bool Session::On(std::uint32_t id, Add& add) {
+  const Result<std::int64_t> sum = shared_->table.Add(Full(add.key), add.amount);
+  if (sum) {
+    Send({.id = id, .number = *sum});
+  } else {
+    Send({.id = id, .status = sum.error().code, .value = sum.error().text});
+  }
+  return true;
+}
+
+bool Session::On(std::uint32_t id, CompareSet& swap) {
+  const bool swapped = shared_->table.CompareSet(Full(swap.key), swap.has_expected ? &swap.expected : nullptr,
+                                                 std::move(swap.desired));
+  Send({.id = id, .number = swapped});
+  return true;
+}
+
+bool Session::On(std::uint32_t id, Erase& erase) {
+  Send({.id = id, .number = shared_->table.Erase(Full(erase.key))});
+  return true;
+}
+
+bool Session::On(std::uint32_t id, WaitMany& wait) {
+  for (std::string& key : wait.keys) key = Full(key);
+  return Await(id, std::move(wait.keys), wait.timeout_ns, [](Reply&) {});
+}
+
+bool Session::On(std::uint32_t id, Goodbye&) {
+  if (shared_->events.left) shared_->events.left(rank_);
+  Send({.id = id});
+  return true;
+}
+
+bool Session::On(std::uint32_t id, Report& report) {
+  if (shared_->events.report) shared_->events.report(rank_, report.peer, report.text);
+  Send({.id = id});
+  return true;
+}
+
+bool Session::Await(std::uint32_t id, std::vector<std::string> keys, std::int64_t timeout_ns,
+                    std::function<void(Reply&)> answer) {
+  if (waits_.size() >= kMaxWaits) return false;
+  const auto reply_now = [this, id, answer = std::move(answer)] {
+    Reply reply{.id = id};
+    answer(reply);
+    Send(reply);
+  };
+  // The table drops the callback at Close, before `this` can end.
+  const std::uint64_t wait_id = shared_->table.Wait(keys, [this, id, reply_now] {
+    waits_.erase(id);
+    reply_now();
+  });
+  if (wait_id == 0) {
+    reply_now();
+    return true;
+  }
+  Wait& wait = waits_[id];
+  wait.id = wait_id;
+  if (timeout_ns < 0) return true;
+  wait.timer = std::make_unique<boost::asio::steady_timer>(socket_.get_executor());
+  // A duration of years would overflow the clock; at 10 years nobody sees the difference.
+  constexpr std::int64_t kTenYears = std::int64_t{10} * 365 * 24 * 3600 * 1'000'000'000;
+  wait.timer->expires_after(std::chrono::nanoseconds(std::min(timeout_ns, kTenYears)));
+  wait.timer->async_wait(
+      [self = shared_from_this(), id, wait_id, keys = std::move(keys), timeout_ns](const error_code& error) {
+        if (error || self->closed_) return;
+        const auto found = self->waits_.find(id);
+        if (found == self->waits_.end() || found->second.id != wait_id) return;  // answered meanwhile
+        self->TimeOut(id, keys, timeout_ns);
+      });
+  return true;
+}
+
+void Session::TimeOut(std::uint32_t id, const std::vector<std::string>& keys, std::int64_t timeout_ns) {
+  shared_->table.Cancel(waits_[id].id);
+  waits_.erase(id);
+  std::size_t missing = 0;
+  std::string first;
+  for (const std::string& key : keys) {
+    if (shared_->table.Find(key) != nullptr) continue;
+    if (missing++ == 0) first = Short(key);
+  }
+  const std::string time = FormatDuration(Nanoseconds(timeout_ns));
+  std::string text = keys.size() == 1 ? fmt::format("key '{}' did not appear within {}", first, time)
+                                      : fmt::format("{} of {} keys did not appear within {}, among them '{}'",
+                                                    missing, keys.size(), time, first);
+  Send({.id = id, .status = DTRUN_TIMEOUT, .value = std::move(text)});
+}
+
+}  // namespace dtrun::store

@@ -1,0 +1,91 @@
+#include "core/store/table.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+namespace dtrun::store {
+
+void Table::Set(std::string key, std::string value) {
+  const auto [at, inserted] = values_.insert_or_assign(std::move(key), std::move(value));
+  if (inserted) Wake(std::string(at->first));  // a copy: the wake may outlive the node
+}
+
+const std::string* Table::Find(const std::string& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+Result<std::int64_t> Table::Add(const std::string& key, std::int64_t amount) {
+  std::int64_t sum = 0;
+  if (const std::string* text = Find(key)) {
+    const char* end = text->data() + text->size();
+    const auto [stop, problem] = std::from_chars(text->data(), end, sum);
+    if (problem != std::errc() || stop != end) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("add to key '{}': its value of {} bytes is not a decimal counter", key, text->size())};
+    }
+  }
+  if (__builtin_add_overflow(sum, amount, &sum)) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("add {} to key '{}': the sum overflows", amount, key)};
+  }
+  Set(key, std::to_string(sum));
+  return sum;
+}
+
+bool Table::CompareSet(const std::string& key, const std::string* expected, std::string desired) {
+  const std::string* value = Find(key);
+  const bool matches = expected == nullptr ? value == nullptr : value != nullptr && *value == *expected;
+  if (matches) Set(key, std::move(desired));
+  return matches;
+}
+
+bool Table::Erase(const std::string& key) { return values_.erase(key) > 0; }
+
+std::uint64_t Table::Wait(std::vector<std::string> keys, Woken woken) {
+  Parked parked{std::move(keys), 0, std::move(woken)};
+  if (!AdvanceToMissing(parked)) return 0;
+  const std::uint64_t wait = ++last_wait_;
+  waits_by_key_[parked.keys[parked.at]].push_back(wait);
+  waits_.emplace(wait, std::move(parked));
+  return wait;
+}
+
+void Table::Cancel(std::uint64_t wait) {
+  const auto found = waits_.find(wait);
+  if (found == waits_.end()) return;
+  const auto list = waits_by_key_.find(found->second.keys[found->second.at]);
+  if (list != waits_by_key_.end()) {
+    std::erase(list->second, wait);
+    if (list->second.empty()) waits_by_key_.erase(list);
+  }
+  waits_.erase(found);
+}
+
+bool Table::AdvanceToMissing(Parked& parked) const {
+  for (std::size_t tried = 0; tried < parked.keys.size(); ++tried) {
+    if (Find(parked.keys[parked.at]) == nullptr) return true;
+    parked.at = (parked.at + 1) % parked.keys.size();
+  }
+  return false;
+}
+
+void Table::Wake(const std::string& key) {
+  auto node = waits_by_key_.extract(key);
+  if (node.empty()) return;
+  for (const std::uint64_t wait : node.mapped()) {
+    const auto found = waits_.find(wait);
+    if (found == waits_.end()) continue;  // cancelled by one that was woken before it
+    if (AdvanceToMissing(found->second)) {
+      waits_by_key_[found->second.keys[found->second.at]].push_back(wait);
+      continue;
+    }
+    const Woken woken = std::move(found->second.woken);
+    waits_.erase(found);
+    woken();
+  }
+}
+
+}  // namespace dtrun::store

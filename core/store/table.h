@@ -1,0 +1,56 @@
+// The values of a store and the waits for keys that are not there yet.
+//
+// Pure: no I/O, no clock. Owned by the server; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::store {
+
+class Table {
+ public:
+  // Ends a wait. Called from inside Set, Add or CompareSet; may call Cancel, nothing else
+  // that changes the table.
+  using Woken = std::function<void()>;
+
+  void Set(std::string key, std::string value);
+  // Null when absent; valid until the table changes.
+  const std::string* Find(const std::string& key) const;
+  // The new sum. DTRUN_INVALID_ARGUMENT when the value is no counter or would overflow.
+  Result<std::int64_t> Add(const std::string& key, std::int64_t amount);
+  // Stores `desired` iff the value equals `*expected`; null: iff absent.
+  bool CompareSet(const std::string& key, const std::string* expected, std::string desired);
+  bool Erase(const std::string& key);
+
+  // Calls `woken` once, at the first moment when all keys exist, and forgets the wait.
+  // Returns 0, without calling, when they exist already. `keys` may hold repetitions.
+  std::uint64_t Wait(std::vector<std::string> keys, Woken woken);
+  void Cancel(std::uint64_t wait);
+  std::size_t waits() const { return waits_.size(); }
+
+ private:
+  // A wait is parked on one missing key at a time, so that n keys arriving in any order
+  // cost O(n) wake-ups of it.
+  struct Parked {
+    std::vector<std::string> keys;
+    std::size_t at = 0;  // keys[at] is missing
+    Woken woken;
+  };
+  bool AdvanceToMissing(Parked& parked) const;
+  void Wake(const std::string& key);
+
+  std::unordered_map<std::string, std::string> values_;
+  std::unordered_map<std::string, std::vector<std::uint64_t>> waits_by_key_;
+  std::map<std::uint64_t, Parked> waits_;
+  std::uint64_t last_wait_ = 0;
+};
+
+}  // namespace dtrun::store

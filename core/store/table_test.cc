@@ -1,0 +1,124 @@
+#include "core/store/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Table, KeepsTheLastValue) {
+  Table table;
+  EXPECT_EQ(table.Find("k"), nullptr);
+  table.Set("k", "a");
+  table.Set("k", "b");
+  ASSERT_NE(table.Find("k"), nullptr);
+  EXPECT_EQ(*table.Find("k"), "b");
+}
+
+TEST(Table, CountsFromZeroAndBelow) {
+  Table table;
+  EXPECT_EQ(*table.Add("n", 5), 5);
+  EXPECT_EQ(*table.Add("n", -7), -2);
+  EXPECT_EQ(*table.Find("n"), "-2");
+}
+
+TEST(Table, RefusesToAddToWhatIsNoCounter) {
+  Table table;
+  table.Set("n", "12x");
+  ASSERT_FALSE(table.Add("n", 1).ok());
+  EXPECT_THAT(table.Add("n", 1).error().text, HasSubstr("'n'"));
+  EXPECT_EQ(*table.Find("n"), "12x");
+}
+
+TEST(Table, RefusesASumThatOverflowsAndKeepsTheValue) {
+  Table table;
+  ASSERT_TRUE(table.Add("n", INT64_MAX).ok());
+  EXPECT_FALSE(table.Add("n", 1).ok());
+  EXPECT_EQ(*table.Add("n", 0), INT64_MAX);
+}
+
+TEST(Table, ComparesBeforeItSets) {
+  Table table;
+  const std::string old = "old";
+  EXPECT_FALSE(table.CompareSet("k", &old, "x"));
+  EXPECT_TRUE(table.CompareSet("k", nullptr, "old"));
+  EXPECT_FALSE(table.CompareSet("k", nullptr, "x"));
+  EXPECT_TRUE(table.CompareSet("k", &old, "new"));
+  EXPECT_EQ(*table.Find("k"), "new");
+}
+
+TEST(Table, SaysWhetherAnErasedKeyExisted) {
+  Table table;
+  table.Set("k", "v");
+  EXPECT_TRUE(table.Erase("k"));
+  EXPECT_FALSE(table.Erase("k"));
+}
+
+TEST(Table, AnswersAWaitForPresentKeysAtOnce) {
+  Table table;
+  table.Set("a", "");
+  EXPECT_EQ(table.Wait({"a", "a"}, [] { FAIL(); }), 0u);
+  EXPECT_EQ(table.Wait({}, [] { FAIL(); }), 0u);
+}
+
+TEST(Table, WakesAWaitWhenItsLastKeyArrivesAndOnlyOnce) {
+  Table table;
+  int woken = 0;
+  EXPECT_NE(table.Wait({"a", "b", "c"}, [&] { ++woken; }), 0u);
+  table.Set("c", "");
+  table.Set("a", "");
+  EXPECT_EQ(woken, 0);
+  table.Set("b", "");
+  table.Set("b", "again");
+  EXPECT_EQ(woken, 1);
+  EXPECT_EQ(table.waits(), 0u);
+}
+
+TEST(Table, WaitsAgainForAKeyThatWasErasedMeanwhile) {
+  Table table;
+  int woken = 0;
+  table.Wait({"a", "b"}, [&] { ++woken; });
+  table.Set("a", "");
+  table.Erase("a");
+  table.Set("b", "");
+  EXPECT_EQ(woken, 0);
+  table.Set("a", "");
+  EXPECT_EQ(woken, 1);
+}
+
+TEST(Table, CountersWakeToo) {
+  Table table;
+  int woken = 0;
+  table.Wait({"n"}, [&] { ++woken; });
+  ASSERT_TRUE(table.Add("n", 0).ok());
+  EXPECT_EQ(woken, 1);
+}
+
+TEST(Table, NeverWakesACancelledWait) {
+  Table table;
+  const std::uint64_t wait = table.Wait({"a"}, [] { FAIL(); });
+  table.Cancel(wait);
+  table.Cancel(wait);
+  table.Set("a", "");
+  EXPECT_EQ(table.waits(), 0u);
+}
+
+TEST(Table, LetsAWokenWaitCancelAnother) {
+  Table table;
+  std::vector<int> woken;
+  std::uint64_t second = 0;
+  table.Wait({"a"}, [&] {
+    woken.push_back(1);
+    table.Cancel(second);
+  });
+  second = table.Wait({"a"}, [&] { woken.push_back(2); });
+  table.Wait({"a"}, [&] { woken.push_back(3); });
+  table.Set("a", "");
+  EXPECT_THAT(woken, ElementsAre(1, 3));
+}
+
+}  // namespace
+}  // namespace dtrun::store

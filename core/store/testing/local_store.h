@@ -1,0 +1,91 @@
+// A store server on a thread of its own, in a fresh folder: for tests.
+//
+// Made and ended by one thread; Connect from any.
+#pragma once
+
+#include <stdlib.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/store/client.h"
+#include "core/store/server.h"
+
+namespace dtrun::store::testing {
+
+// What the server told its owner, in order: "joined 0", "left 1", "report 0 3 text".
+class EventLog {
+ public:
+  Events Hooks() {
+    return {[this](int rank) { Add("joined " + std::to_string(rank)); },
+            [this](int rank) { Add("left " + std::to_string(rank)); },
+            [this](int rank, int peer, const std::string& what) {
+              Add("report " + std::to_string(rank) + " " + std::to_string(peer) + " " + what);
+            }};
+  }
+  std::vector<std::string> entries() const {
+    const std::lock_guard lock(mutex_);
+    return entries_;
+  }
+
+ private:
+  void Add(std::string entry) {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  mutable std::mutex mutex_;
+  std::vector<std::string> entries_;
+};
+
+class LocalStore {
+ public:
+  explicit LocalStore(std::uint64_t generation = 0) {
+    char name[] = "/tmp/dtrun-store-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    address_ = {folder_ / "store", NewJobKey(), generation, 0};
+    Result<std::unique_ptr<Server>> server =
+        Server::Listen(loop_, address_.socket, address_.job_key, generation, events_.Hooks());
+    if (!server) std::abort();
+    server_ = *std::move(server);
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~LocalStore() {
+    Stop();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Ends the server, as when the agent dies.
+  void Stop() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+    server_.reset();
+  }
+
+  Address AddressOf(int rank) const {
+    Address address = address_;
+    address.rank = rank;
+    return address;
+  }
+  std::shared_ptr<Client> Connect(int rank = 0) const {
+    Result<std::shared_ptr<Client>> client = Client::Connect(AddressOf(rank));
+    if (!client) std::abort();
+    return *std::move(client);
+  }
+  const EventLog& events() const { return events_; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  boost::asio::io_context loop_;
+  EventLog events_;
+  std::filesystem::path folder_;
+  Address address_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace dtrun::store::testing

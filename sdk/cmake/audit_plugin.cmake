@@ -1,0 +1,55 @@
+# Fails, and removes the file, unless a plugin is fit to live beside other libraries: one exported symbol,
+# nothing that survives as a unique symbol, marked NODELETE, no link to torch or to dtrun itself.
+#
+#   cmake -DREADELF=readelf -DPLUGIN=libdtrun_backend_x.so -P audit_plugin.cmake
+cmake_minimum_required(VERSION 3.16)
+
+function(read_elf out)
+  execute_process(COMMAND ${READELF} -W ${ARGN} ${PLUGIN} OUTPUT_VARIABLE text ERROR_VARIABLE problem
+                  RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "audit of '${PLUGIN}': '${READELF} ${ARGN}' failed: ${problem}")
+  endif()
+  string(REGEX REPLACE "[][;]" " " text "${text}") # a list of lines must not contain list syntax
+  string(REPLACE "\n" ";" lines "${text}")
+  set(${out} "${lines}" PARENT_SCOPE)
+endfunction()
+
+set(exported "")
+set(problems "")
+read_elf(symbols --dyn-syms)
+foreach(line IN LISTS symbols)
+  # Num: Value Size Type Bind Vis Ndx Name
+  if(line MATCHES "^ *[0-9]+: [0-9a-f]+ +[0-9a-fx]+ +[A-Z_]+ +([A-Z]+) +[A-Z]+ .* ([0-9]+|ABS|COM) +([^ ]+)"
+     OR line MATCHES "^ *[0-9]+: [0-9a-f]+ +[0-9a-fx]+ +[A-Z_]+ +([A-Z]+) +[A-Z]+ +([0-9]+|ABS|COM) +([^ ]+)")
+    if(NOT CMAKE_MATCH_1 STREQUAL "LOCAL")
+      list(APPEND exported "${CMAKE_MATCH_3}")
+    endif()
+    if(CMAKE_MATCH_1 STREQUAL "UNIQUE")
+      list(APPEND problems "symbol '${CMAKE_MATCH_3}' is unique in the process; compile with -fno-gnu-unique")
+    endif()
+  endif()
+endforeach()
+if(NOT exported STREQUAL "dtrun_plugin_entry_v0")
+  list(JOIN exported "', '" names)
+  list(APPEND problems "it exports '${names}', must export exactly 'dtrun_plugin_entry_v0'")
+endif()
+
+read_elf(dynamic -d)
+set(nodelete FALSE)
+foreach(line IN LISTS dynamic)
+  if(line MATCHES "\\(FLAGS_1\\).*NODELETE")
+    set(nodelete TRUE)
+  elseif(line MATCHES "\\(NEEDED\\).* (lib(torch|c10|dtrun)[^ ]*)")
+    list(APPEND problems "it links '${CMAKE_MATCH_1}'; a plugin sees dtrun through the C ABI only")
+  endif()
+endforeach()
+if(NOT nodelete)
+  list(APPEND problems "it is not marked NODELETE; link with -Wl,-z,nodelete")
+endif()
+
+if(problems)
+  file(REMOVE ${PLUGIN})
+  list(JOIN problems "\n  " text)
+  message(FATAL_ERROR "'${PLUGIN}' is not a fit plugin and was removed:\n  ${text}")
+endif()

@@ -1,0 +1,30 @@
+// plugin.hpp - the C++17 wrapper for authors of plugins: write classes, get the C tables.
+//
+// Header-only; everything is hidden, so two plugins with different wrappers never merge.
+// An author derives from Backend, Communicator and Request (or Launcher), and defines the
+// entry point:
+//
+//   class DemoRequest final : public dtrun::sdk::Request { ... };
+//   class DemoCommunicator final : public dtrun::sdk::Communicator<DemoRequest> { ... };
+//   class DemoBackend final : public dtrun::sdk::Backend<DemoCommunicator> {
+//    public:
+//     DemoBackend(const dtrun::sdk::Host& host, const dtrun::sdk::Options& options);
+//     ...
+//   };
+//
+//   constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<DemoBackend>(kInfo);
+//   dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+//     return dtrun::sdk::Enter(kPlugin, host, out, err);
+//   }
+//
+// No exception leaves a slot: Failure keeps its code, everything else becomes
+// DTRUN_INTERNAL with its text. An optional method that is not overridden becomes a NULL
+// slot, and its capability bit is clear.
+#pragma once
+
+#include "dtrun/plugin/backend.hpp"   // IWYU pragma: export
+#include "dtrun/plugin/entry.hpp"     // IWYU pragma: export
+#include "dtrun/plugin/failure.hpp"   // IWYU pragma: export
+#include "dtrun/plugin/launcher.hpp"  // IWYU pragma: export
+#include "dtrun/plugin/options.hpp"   // IWYU pragma: export
+#include "dtrun/plugin/services.hpp"  // IWYU pragma: export

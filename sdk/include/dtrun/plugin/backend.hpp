@@ -1,0 +1,309 @@
+// backend.hpp - base classes of a transport, and the C table made from them.
+//
+// Core owns the objects: it makes the backend, asks it for communicators, asks those for
+// requests, and destroys all three in the opposite order. Which threads call a method is
+// written in dtrun/abi/backend.h beside the slot of the same name. Overrides are public
+// and not overloaded.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "dtrun/plugin/options.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // Bits({DTRUN_ALLREDUCE, DTRUN_BARRIER}): a mask of Caps.
+  constexpr std::uint64_t Bits(std::initializer_list<int> values) {
+    std::uint64_t mask = 0;
+    for (const int value : values) mask |= std::uint64_t{1} << value;
+    return mask;
+  }
+
+  // What the backend can do. Whether it can abort is known from Communicator::Abort.
+  struct Caps {
+    std::uint64_t ops = 0;
+    std::uint64_t dtypes = 0;
+    std::uint64_t reduces = 0;
+    std::uint64_t max_bytes = 0;   // largest buffer of one operation; 0: no limit
+    bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
+  };
+
+  struct CommParams {
+    int rank = 0;
+    int size = 1;
+    int host_count = 1;
+    std::uint64_t generation = 0;
+    std::string name;
+    Kv kv;
+    Nanoseconds timeout = kNoLimit;  // for creation, and default for operations
+  };
+
+  // Takes the facts and environment variables of Backend::LaunchInfo.
+  class LaunchSink {
+   public:
+    explicit LaunchSink(const dtrun_launch_sink* sink) : sink_(sink) {}
+    void Fact(const std::string& key, const std::string& value) const {
+      sink_->fact(sink_->context, key.c_str(), value.c_str());
+    }
+    void Env(const std::string& name, const std::string& value) const {
+      sink_->env(sink_->context, name.c_str(), value.c_str());
+    }
+
+   private:
+    const dtrun_launch_sink* sink_;
+  };
+
+  // Takes the lines of Communicator::Snapshot.
+  class SnapshotSink {
+   public:
+    explicit SnapshotSink(const dtrun_snapshot_sink* sink) : sink_(sink) {}
+    void Line(const std::string& text) const { sink_->line(sink_->context, internal::View(text)); }
+
+   private:
+    const dtrun_snapshot_sink* sink_;
+  };
+
+  // An operation under way. The destructor waits for it if it still runs. One outcome,
+  // reported by throwing its Failure from every call.
+  class Request {
+   public:
+    Request() = default;
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    virtual ~Request() = default;
+
+    // True when done. [any]
+    virtual bool Test() = 0;
+    // Sleeps until done, at most `timeout`; false when it still runs. [any]
+    virtual bool Wait(Nanoseconds timeout) = 0;
+    // Optional: orders later work on `stream` after the result. [comm-serial]
+    virtual void WaitStream(const dtrun_stream& stream) {
+      static_cast<void>(stream);
+      throw Failure(DTRUN_UNSUPPORTED, "this backend has no streams");
+    }
+  };
+
+  // RequestT derives from Request.
+  template <class RequestT>
+  class Communicator {
+   public:
+    using RequestType = RequestT;
+
+    Communicator() = default;
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+    virtual ~Communicator() = default;
+
+    // Starts `op`; never waits for a peer. `stream` is null for host memory. `op` is a copy
+    // of full size: members that an older host lacks are zero. [comm-serial] or [any]
+    virtual std::unique_ptr<RequestT> Enqueue(const dtrun_op& op, const dtrun_stream* stream) = 0;
+    // Optional: every pending and later call fails with DTRUN_ABORTED in bounded time. May
+    // be called more than once. [abort-safe]
+    virtual void Abort(const std::string& reason) { static_cast<void>(reason); }
+    // Optional: what this rank last started and completed. [abort-safe]
+    virtual void Snapshot(const SnapshotSink& sink) { static_cast<void>(sink); }
+  };
+
+  // CommT derives from Communicator. The derived class has a public constructor
+  // (const Host&, const Options&), called by `init`: the place to open a vendor library.
+  template <class CommT>
+  class Backend {
+   public:
+    using CommunicatorType = CommT;
+    static constexpr int kKind = DTRUN_KIND_BACKEND;
+
+    Backend() = default;
+    Backend(const Backend&) = delete;
+    Backend& operator=(const Backend&) = delete;
+    virtual ~Backend() = default;
+
+    // Pure. [any]
+    virtual Caps QueryCaps() const = 0;
+    // Collective over all ranks; ends within params.timeout. [control]
+    virtual std::unique_ptr<CommT> CreateCommunicator(const CommParams& params) = 0;
+    // Optional: chooses and reports; touches no peer, within 2 s. [control]
+    virtual void LaunchInfo(const dtrun_launch_query& query, const LaunchSink& sink) {
+      static_cast<void>(query);
+      static_cast<void>(sink);
+    }
+  };
+
+  namespace internal {
+
+  // What stands behind a dtrun_instance and a dtrun_backend_comm: the author's object and
+  // the host, for the slots that return no status and can only log.
+  template <class T>
+  struct Instance {
+    explicit Instance(const dtrun_host* h, const dtrun_options* options)
+        : host(h), object(host, Options(host, options)) {}
+    Host host;
+    T object;
+  };
+  template <class CommT>
+  struct Comm {
+    Host host;
+    std::unique_ptr<CommT> object;
+  };
+
+  template <class T, class Handle>
+  T* As(Handle* handle) noexcept {
+    return reinterpret_cast<T*>(handle);
+  }
+
+  // For slots that return void: what `body` throws becomes a line of the log.
+  template <class Body>
+  void GuardVoid(const Host& host, const char* slot, Body&& body) noexcept {
+    dtrun_error error;
+    DTRUN_INIT(error);
+    const dtrun_status status = Guard(&error, [&] {
+      body();
+      return dtrun_status{DTRUN_OK};
+    });
+    if (status == DTRUN_OK) return;
+    const auto* log = host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE);
+    if (log == nullptr) return;
+    char text[DTRUN_ERROR_MESSAGE_BYTES + 64];
+    std::size_t used = 0;
+    for (const char* part : {"an exception left ", slot, ": ", static_cast<const char*>(error.message)}) {
+      CopyCut(text + used, sizeof text - used, part);
+      used += std::strlen(text + used);
+    }
+    log->write(DTRUN_LOG_ERROR, "plugin", dtrun_string{text, used});
+  }
+
+  // The slots. T is the author's Backend.
+  template <class T>
+  struct BackendSlots {
+    using CommT = typename T::CommunicatorType;
+    using RequestT = typename CommT::RequestType;
+    static_assert(std::is_base_of_v<Backend<CommT>, T>, "derive from dtrun::sdk::Backend<YourCommunicator>");
+    static_assert(std::is_base_of_v<Communicator<RequestT>, CommT>,
+                  "derive from dtrun::sdk::Communicator<YourRequest>");
+    static_assert(std::is_base_of_v<Request, RequestT>, "derive from dtrun::sdk::Request");
+
+    // &Derived::Method has the type of the class that last overrode it.
+    static constexpr bool kHasLaunchInfo =
+        !std::is_same_v<decltype(&T::LaunchInfo), decltype(&Backend<CommT>::LaunchInfo)>;
+    static constexpr bool kHasAbort =
+        !std::is_same_v<decltype(&CommT::Abort), decltype(&Communicator<RequestT>::Abort)>;
+    static constexpr bool kHasSnapshot =
+        !std::is_same_v<decltype(&CommT::Snapshot), decltype(&Communicator<RequestT>::Snapshot)>;
+    static constexpr bool kHasWaitStream =
+        !std::is_same_v<decltype(&RequestT::WaitStream), decltype(&Request::WaitStream)>;
+
+    static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
+
+    static dtrun_status LaunchInfo(dtrun_instance* self, const dtrun_launch_query* query,
+                                   const dtrun_launch_sink* sink, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        Self(self).LaunchInfo(ReadStruct(query), LaunchSink(sink));
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        const Caps caps = Self(self).QueryCaps();
+        dtrun_backend_caps raw;
+        DTRUN_INIT(raw);
+        if (kHasAbort) raw.flags |= DTRUN_CAP_ABORT;
+        if (caps.thread_multiple) raw.flags |= DTRUN_CAP_THREAD_MULTIPLE;
+        raw.ops = caps.ops;
+        raw.dtypes = caps.dtypes;
+        raw.reduces = caps.reduces;
+        raw.max_bytes = caps.max_bytes;
+        WriteStruct(out, raw);
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params,
+                                   dtrun_backend_comm** out, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        const Host& host = As<Instance<T>>(self)->host;
+        const dtrun_comm_params raw = ReadStruct(params);
+        const CommParams given{raw.rank,
+                               raw.size,
+                               raw.host_count,
+                               raw.generation,
+                               Text(raw.name),
+                               Kv(host, raw.kv),
+                               Nanoseconds(raw.timeout_ns)};
+        auto comm = std::make_unique<Comm<CommT>>(Comm<CommT>{host, Self(self).CreateCommunicator(given)});
+        if (comm->object == nullptr) throw Failure(DTRUN_INTERNAL, "CreateCommunicator returned null");
+        *out = As<dtrun_backend_comm>(comm.release());
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static void CommDestroy(dtrun_backend_comm* handle) noexcept { delete As<Comm<CommT>>(handle); }
+    static void CommAbort(dtrun_backend_comm* handle, dtrun_string reason) noexcept {
+      auto* comm = As<Comm<CommT>>(handle);
+      GuardVoid(comm->host, "comm_abort", [&] { comm->object->Abort(Text(reason)); });
+    }
+    static dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun_stream* stream,
+                                dtrun_request** out, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        const dtrun_op raw = ReadStruct(op);
+        const dtrun_stream on = ReadStruct(stream);
+        std::unique_ptr<RequestT> request =
+            As<Comm<CommT>>(handle)->object->Enqueue(raw, stream == nullptr ? nullptr : &on);
+        if (request == nullptr) throw Failure(DTRUN_INTERNAL, "Enqueue returned null");
+        *out = As<dtrun_request>(request.release());
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status ReqTest(dtrun_request* handle, std::int32_t* done, dtrun_error* err) noexcept {
+      const dtrun_status status = Guard(err, [&] {
+        *done = As<RequestT>(handle)->Test() ? 1 : 0;
+        return dtrun_status{DTRUN_OK};
+      });
+      if (status != DTRUN_OK) *done = 1;  // a failed request is done
+      return status;
+    }
+    static dtrun_status ReqWaitHost(dtrun_request* handle, std::int64_t timeout_ns,
+                                    dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        if (As<RequestT>(handle)->Wait(Nanoseconds(timeout_ns))) return dtrun_status{DTRUN_OK};
+        return FillError(err, DTRUN_TIMEOUT, "the operation is still running");
+      });
+    }
+    static dtrun_status ReqWaitStream(dtrun_request* handle, const dtrun_stream* stream,
+                                      dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<RequestT>(handle)->WaitStream(ReadStruct(stream));
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static void ReqRelease(dtrun_request* handle) noexcept { delete As<RequestT>(handle); }
+    static void Snapshot(dtrun_backend_comm* handle, const dtrun_snapshot_sink* sink) noexcept {
+      auto* comm = As<Comm<CommT>>(handle);
+      GuardVoid(comm->host, "snapshot", [&] { comm->object->Snapshot(SnapshotSink(sink)); });
+    }
+
+    static constexpr dtrun_backend Table() {
+      dtrun_backend table{};
+      table.struct_size = sizeof table;
+      if (kHasLaunchInfo) table.launch_info = &LaunchInfo;
+      table.query_caps = &QueryCaps;
+      table.comm_create = &CommCreate;
+      table.comm_destroy = &CommDestroy;
+      if (kHasAbort) table.comm_abort = &CommAbort;
+      table.enqueue = &Enqueue;
+      table.req_test = &ReqTest;
+      table.req_wait_host = &ReqWaitHost;
+      if (kHasWaitStream) table.req_wait_stream = &ReqWaitStream;
+      table.req_release = &ReqRelease;
+      if (kHasSnapshot) table.snapshot = &Snapshot;
+      return table;
+    }
+  };
+
+  template <class T>
+  inline constexpr dtrun_backend kBackendTable = BackendSlots<T>::Table();
+
+  }  // namespace internal
+}  // namespace )
+}  // namespace dtrun::sdk

@@ -1,0 +1,95 @@
+// entry.hpp - from an author's class to the table behind the one exported symbol.
+//
+// Pure; the tables are constants.
+#pragma once
+
+#include "dtrun/plugin/launcher.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // Who the plugin is. Texts and table live as long as the process.
+  struct PluginInfo {
+    const char* name = nullptr;  // the <name> of libdtrun_<kind>_<name>.so
+    const char* version = nullptr;
+    const char* vendor = nullptr;
+    const char* license = nullptr;  // SPDX expression
+    const char* summary = nullptr;  // one line, no full stop
+    const dtrun_option* options = nullptr;
+    std::uint64_t option_count = 0;
+    const void* (*get_extension)(const char* id) = nullptr;
+  };
+
+  // An option with its size stamped; set the rest on the result or in a constant table:
+  //   constexpr dtrun_option kOptions[] = {Option("interface", DTRUN_TYPE_STRING, nullptr, "…")};
+  constexpr dtrun_option Option(const char* key, std::int32_t type, const char* default_text, const char* doc,
+                                std::int32_t scope = DTRUN_SCOPE_JOB) {
+    dtrun_option option{};
+    option.struct_size = sizeof option;
+    option.key = key;
+    option.type = type;
+    option.scope = scope;
+    option.default_text = default_text;
+    option.doc = doc;
+    option.since = "0.1.0";
+    return option;
+  }
+
+  namespace internal {
+
+  template <class T>
+  dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
+                    dtrun_error* err) noexcept {
+    return Guard(err, [&] {
+      *out = As<dtrun_instance>(std::make_unique<Instance<T>>(host, options).release());
+      return dtrun_status{DTRUN_OK};
+    });
+  }
+
+  template <class T>
+  void Shutdown(dtrun_instance* self) noexcept {
+    delete As<Instance<T>>(self);
+  }
+
+  }  // namespace internal
+
+  // The plugin's table. T derives from Backend<...> or Launcher.
+  template <class T>
+  constexpr dtrun_plugin MakePlugin(const PluginInfo& info) {
+    dtrun_plugin table{};
+    table.struct_size = sizeof table;
+    table.magic = DTRUN_PLUGIN_MAGIC;
+    table.abi_major = DTRUN_ABI_MAJOR;
+    table.abi_minor_built = DTRUN_ABI_MINOR;
+    table.abi_minor_required = DTRUN_ABI_MINOR;
+    table.kind = T::kKind;
+    table.name = info.name;
+    table.version = info.version;
+    table.vendor = info.vendor;
+    table.license = info.license;
+    table.summary = info.summary;
+    table.options = info.options;
+    table.option_count = info.option_count;
+    table.init = &internal::Init<T>;
+    table.shutdown = &internal::Shutdown<T>;
+    table.get_extension = info.get_extension;
+    if constexpr (T::kKind == DTRUN_KIND_BACKEND) {
+      table.backend = &internal::kBackendTable<T>;
+    } else {
+      table.launcher = &internal::kLauncherTable<T>;
+    }
+    return table;
+  }
+
+  // The body of dtrun_plugin_entry_v0.
+  inline dtrun_status Enter(const dtrun_plugin& table, const dtrun_host* host, const dtrun_plugin** out,
+                            dtrun_error* err) noexcept {
+    if (host == nullptr || out == nullptr) {
+      return FillError(err, DTRUN_INVALID_ARGUMENT, "dtrun_plugin_entry_v0 needs a host and an out pointer");
+    }
+    *out = &table;
+    return DTRUN_OK;
+  }
+
+}  // namespace )
+}  // namespace dtrun::sdk

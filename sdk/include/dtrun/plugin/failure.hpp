@@ -1,0 +1,147 @@
+// failure.hpp - errors of a plugin: an exception inside it, a dtrun_error at its edge.
+//
+// Values and pure functions; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "dtrun/abi.h"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // Why something failed. Throw it from any method; core sees the code, the text and the
+  // peer. Texts follow dtrun/abi/error.h: lower case, exact cause, next step last.
+  class Failure : public std::runtime_error {
+   public:
+    explicit Failure(dtrun_status code, const std::string& text, int peer = -1)
+        : std::runtime_error(text), code_(code), peer_(peer) {}
+
+    // What a host service reported.
+    explicit Failure(const dtrun_error& error, dtrun_status code)
+        : std::runtime_error(error.message[0] != '\0' ? error.message : "a host service failed"),
+          code_(code),
+          peer_(error.peer),
+          vendor_code_(error.vendor_code),
+          vendor_domain_(error.vendor_domain) {}
+
+    // The vendor library's own number: Vendor("nccl", result).
+    Failure& Vendor(std::string domain, std::int64_t code) {
+      vendor_domain_ = std::move(domain);
+      vendor_code_ = code;
+      return *this;
+    }
+    // The same call may succeed later.
+    Failure& Retryable() {
+      flags_ |= DTRUN_ERROR_RETRYABLE;
+      return *this;
+    }
+
+    dtrun_status code() const noexcept { return code_; }
+    int peer() const noexcept { return peer_; }
+
+    // Fills a caller's struct, which may be null, and returns the code.
+    dtrun_status CopyTo(dtrun_error* out) const noexcept;
+
+   private:
+    dtrun_status code_;
+    int peer_;
+    std::uint32_t flags_ = 0;
+    std::int64_t vendor_code_ = 0;
+    std::string vendor_domain_;
+  };
+
+  namespace internal {
+
+  // Copies at most capacity - 1 bytes and never ends inside a UTF-8 character.
+  inline void CopyCut(char* out, std::size_t capacity, std::string_view text) noexcept {
+    std::size_t size = std::min(text.size(), capacity - 1);
+    if (size < text.size()) {
+      while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+    }
+    if (size > 0) std::memcpy(out, text.data(), size);
+    out[size] = '\0';
+  }
+
+  // Writes as much of `value` as the caller's struct holds, and keeps its struct_size.
+  template <class T>
+  void WriteStruct(T* out, const T& value) noexcept {
+    const std::uint32_t size = out->struct_size;
+    std::memcpy(out, &value, std::min<std::size_t>(size, sizeof(T)));
+    if (size >= sizeof out->struct_size) out->struct_size = size;
+  }
+
+  // A full-size copy; what the caller's struct lacks is zero.
+  template <class T>
+  T ReadStruct(const T* in) noexcept {
+    T value;
+    std::memset(&value, 0, sizeof value);
+    if (in != nullptr) std::memcpy(&value, in, std::min<std::size_t>(in->struct_size, sizeof value));
+    value.struct_size = sizeof value;
+    return value;
+  }
+
+  }  // namespace internal
+
+  // Fills a caller's error, which may be null, and returns `code`. Allocates nothing.
+  inline dtrun_status FillError(dtrun_error * out, dtrun_status code, std::string_view text, int peer = -1,
+                                std::string_view vendor_domain = {}, std::int64_t vendor_code = 0,
+                                std::uint32_t flags = 0) noexcept {
+    if (out == nullptr) return code;
+    dtrun_error error;
+    DTRUN_INIT(error);
+    error.flags = flags;
+    error.code = code;
+    error.peer = peer;
+    error.vendor_code = vendor_code;
+    internal::CopyCut(error.vendor_domain, sizeof error.vendor_domain, vendor_domain);
+    internal::CopyCut(
+        error.message,
+        std::min<std::size_t>(sizeof error.message, out->struct_size > offsetof(dtrun_error, message)
+                                                        ? out->struct_size - offsetof(dtrun_error, message)
+                                                        : sizeof error.message),
+        text);
+    internal::WriteStruct(out, error);
+    return code;
+  }
+
+  inline dtrun_status Failure::CopyTo(dtrun_error * out) const noexcept {
+    return FillError(out, code_, what(), peer_, vendor_domain_, vendor_code_, flags_);
+  }
+
+  // Runs `body`, which returns a dtrun_status, and turns whatever it throws into a status
+  // and a filled error. For code that writes C slots by hand.
+  template <class Body>
+  dtrun_status Guard(dtrun_error * err, Body && body) noexcept {
+    try {
+      return std::forward<Body>(body)();
+    } catch (const Failure& failure) {
+      return failure.CopyTo(err);
+    } catch (const std::bad_alloc&) {
+      return FillError(err, DTRUN_OUT_OF_MEMORY, "out of memory");
+    } catch (const std::exception& error) {
+      return FillError(err, DTRUN_INTERNAL, error.what());
+    } catch (...) {
+      return FillError(err, DTRUN_INTERNAL, "the plugin threw something that is no std::exception");
+    }
+  }
+
+  // Runs `call(&error)` of the C ABI and throws what it reports.
+  template <class Call>
+  void Check(Call && call) {
+    dtrun_error error;
+    DTRUN_INIT(error);
+    error.peer = -1;
+    const dtrun_status status = std::forward<Call>(call)(&error);
+    if (status != DTRUN_OK) throw Failure(error, status);
+  }
+
+}  // namespace )
+}  // namespace dtrun::sdk

@@ -1,0 +1,126 @@
+// launcher.hpp - base class of a launcher, and the C table made from it.
+//
+// Core owns the object and calls it from one thread. Plan is pure: the same job gives the
+// same processes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrun/plugin/backend.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // The job to plan; borrows, valid during Plan.
+  class Job {
+   public:
+    explicit Job(const dtrun_job* job) : raw_(job), job_(internal::ReadStruct(job)) {}
+
+    std::string name() const { return job_.name; }
+    std::vector<std::string> argv() const { return {job_.argv, job_.argv + job_.argc}; }
+    std::string cwd() const { return job_.cwd; }
+    int world_size() const { return job_.world_size; }
+    std::string master_addr() const { return job_.master_addr; }
+    std::string master_port() const { return job_.master_port; }
+    std::uint64_t host_count() const { return job_.host_count; }
+    // REQUIRES: index < host_count()
+    dtrun_job_host host(std::uint64_t index) const {
+      const auto* first = reinterpret_cast<const char*>(job_.hosts);
+      return internal::ReadStruct(
+          reinterpret_cast<const dtrun_job_host*>(first + index * job_.hosts->struct_size));
+    }
+    // A variable that the ranks inherit; nullopt when unset.
+    std::optional<std::string> Inherited(const std::string& variable) const {
+      const char* value = job_.inherited(raw_, variable.c_str());
+      if (value == nullptr) return std::nullopt;
+      return value;
+    }
+
+   private:
+    const dtrun_job* raw_;
+    dtrun_job job_;
+  };
+
+  struct Process {
+    int host_index = 0;
+    int rank = 0;  // first rank that lives in this process
+    int local_rank = 0;
+    int rank_count = 1;
+    std::optional<std::vector<std::string>> argv;          // nullopt: the job's
+    std::vector<std::pair<std::string, std::string>> env;  // on top of the inherited environment
+    std::optional<std::string> cwd;                        // nullopt: the job's
+  };
+
+  // Takes what Plan decides.
+  class PlanSink {
+   public:
+    explicit PlanSink(const dtrun_plan_sink* sink) : sink_(sink) {}
+
+    void Add(const Process& process) const {
+      std::vector<const char*> argv;
+      if (process.argv) {
+        for (const std::string& argument : *process.argv) argv.push_back(argument.c_str());
+      }
+      std::vector<dtrun_env_entry> env;
+      for (const auto& [name, value] : process.env) env.push_back({name.c_str(), value.c_str()});
+      dtrun_process raw;
+      DTRUN_INIT(raw);
+      raw.host_index = process.host_index;
+      raw.rank = process.rank;
+      raw.local_rank = process.local_rank;
+      raw.rank_count = process.rank_count;
+      raw.argv = process.argv ? argv.data() : nullptr;
+      raw.argc = argv.size();
+      raw.env = env.data();
+      raw.env_count = env.size();
+      raw.cwd = process.cwd ? process.cwd->c_str() : nullptr;
+      sink_->process(sink_->context, &raw);
+    }
+    // A line for the run header.
+    void Note(const std::string& text) const { sink_->note(sink_->context, text.c_str()); }
+
+   private:
+    const dtrun_plan_sink* sink_;
+  };
+
+  // The derived class has a public constructor (const Host&, const Options&).
+  class Launcher {
+   public:
+    static constexpr int kKind = DTRUN_KIND_LAUNCHER;
+
+    Launcher() = default;
+    Launcher(const Launcher&) = delete;
+    Launcher& operator=(const Launcher&) = delete;
+    virtual ~Launcher() = default;
+
+    virtual void Plan(const Job& job, const PlanSink& sink) = 0;
+  };
+
+  namespace internal {
+
+  template <class T>
+  struct LauncherSlots {
+    static dtrun_status Plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
+                             dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<Instance<T>>(self)->object.Plan(Job(job), PlanSink(sink));
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static constexpr dtrun_launcher Table() {
+      dtrun_launcher table{};
+      table.struct_size = sizeof table;
+      table.plan = &Plan;
+      return table;
+    }
+  };
+
+  template <class T>
+  inline constexpr dtrun_launcher kLauncherTable = LauncherSlots<T>::Table();
+
+  }  // namespace internal
+}  // namespace )
+}  // namespace dtrun::sdk

@@ -1,0 +1,206 @@
+// services.hpp - what the host offers, as C++: log, key-value space, clock, threads, health.
+//
+// All are cheap handles, valid as long as the process (Kv: as long as its communicator);
+// copy them freely, use them from any thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrun/plugin/failure.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  using Nanoseconds = std::chrono::nanoseconds;
+  inline constexpr Nanoseconds kNoLimit{-1};
+
+  namespace internal {
+  inline dtrun_string View(const std::string& text) noexcept { return {text.c_str(), text.size()}; }
+  inline std::string Text(dtrun_string text) {
+    return text.size == 0 ? std::string() : std::string(text.data, text.size);
+  }
+  }  // namespace internal
+
+  // The host that loaded this plugin.
+  class Host {
+   public:
+    explicit Host(const dtrun_host* host) : host_(host) {}
+
+    // The table of a service, or null when this host lacks it.
+    template <class Table>
+    const Table* Find(const char* id) const noexcept {
+      return static_cast<const Table*>(host_->get_service(id));
+    }
+    // As Find; throws when it is lacking.
+    template <class Table>
+    const Table* Get(const char* id) const {
+      const Table* table = Find<Table>(id);
+      if (table == nullptr) {
+        throw Failure(DTRUN_UNSUPPORTED,
+                      std::string("this dtrun has no service '") + id + "'; upgrade dtrun");
+      }
+      return table;
+    }
+
+    // True in the short-lived process that only lists and describes.
+    bool in_probe() const { return host_->in_probe != 0; }
+    std::string product() const { return internal::Text(host_->product); }
+    const dtrun_host* raw() const { return host_; }
+
+   private:
+    const dtrun_host* host_;
+  };
+
+  // Lines of the log. `topic` is the plugin's name or a part of it, a literal.
+  class Log {
+   public:
+    Log(const Host& host, const char* topic)
+        : table_(host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE)), topic_(topic) {}
+
+    bool Enabled(int level) const noexcept { return table_ != nullptr && table_->enabled(level) != 0; }
+    void Debug(const std::string& text) const noexcept { Write(DTRUN_LOG_DEBUG, text); }
+    void Info(const std::string& text) const noexcept { Write(DTRUN_LOG_INFO, text); }
+    void Warn(const std::string& text) const noexcept { Write(DTRUN_LOG_WARN, text); }
+    void Error(const std::string& text) const noexcept { Write(DTRUN_LOG_ERROR, text); }
+
+   private:
+    void Write(int level, const std::string& text) const noexcept {
+      if (Enabled(level)) table_->write(level, topic_, internal::View(text));
+    }
+    const dtrun_log_service* table_;
+    const char* topic_;
+  };
+
+  // A key-value space shared by the ranks of one communicator. Keys of different
+  // communicators never meet. Every method throws Failure; timeouts: DTRUN_TIMEOUT.
+  class Kv {
+   public:
+    Kv(const Host& host, dtrun_kv* kv)
+        : table_(host.Get<dtrun_kv_service>(DTRUN_KV_SERVICE)),
+          memory_(host.Get<dtrun_memory_service>(DTRUN_MEMORY_SERVICE)),
+          kv_(kv) {}
+
+    void Set(const std::string& key, std::string_view value) const {
+      Check([&](dtrun_error* e) {
+        return table_->set(kv_, internal::View(key), value.data(), value.size(), e);
+      });
+    }
+    // Waits for the key.
+    std::string Get(const std::string& key, Nanoseconds timeout) const {
+      return Take([&](void** out, std::uint64_t* bytes, dtrun_error* e) {
+        return table_->get(kv_, internal::View(key), timeout.count(), out, bytes, e);
+      });
+    }
+    // nullopt when the key is absent.
+    std::optional<std::string> TryGet(const std::string& key) const {
+      try {
+        return Take([&](void** out, std::uint64_t* bytes, dtrun_error* e) {
+          return table_->try_get(kv_, internal::View(key), out, bytes, e);
+        });
+      } catch (const Failure& failure) {
+        if (failure.code() == DTRUN_NOT_FOUND) return std::nullopt;
+        throw;
+      }
+    }
+    // Adds to a counter that starts at 0 and returns the new value.
+    std::int64_t Add(const std::string& key, std::int64_t amount) const {
+      std::int64_t sum = 0;
+      Check([&](dtrun_error* e) { return table_->add(kv_, internal::View(key), amount, &sum, e); });
+      return sum;
+    }
+    // Stores `desired` iff the value equals `expected` (nullopt: iff absent).
+    bool CompareSet(const std::string& key, std::optional<std::string_view> expected,
+                    std::string_view desired) const {
+      // An expected empty value is told from "absent" by its pointer.
+      const void* pointer = expected ? (expected->data() != nullptr ? expected->data() : "") : nullptr;
+      const std::uint64_t bytes = expected ? expected->size() : 0;
+      std::int32_t swapped = 0;
+      Check([&](dtrun_error* e) {
+        return table_->compare_set(kv_, internal::View(key), pointer, bytes, desired.data(), desired.size(),
+                                   &swapped, e);
+      });
+      return swapped != 0;
+    }
+    // True when there was such a key.
+    bool Erase(const std::string& key) const {
+      std::int32_t existed = 0;
+      Check([&](dtrun_error* e) { return table_->erase(kv_, internal::View(key), &existed, e); });
+      return existed != 0;
+    }
+    // Waits until every key exists.
+    void WaitMany(const std::vector<std::string>& keys, Nanoseconds timeout) const {
+      std::vector<dtrun_string> views;
+      views.reserve(keys.size());
+      for (const std::string& key : keys) views.push_back(internal::View(key));
+      Check([&](dtrun_error* e) {
+        return table_->wait_many(kv_, views.data(), views.size(), timeout.count(), e);
+      });
+    }
+    dtrun_kv* raw() const { return kv_; }
+
+   private:
+    template <class Call>
+    std::string Take(Call&& call) const {
+      void* value = nullptr;
+      std::uint64_t bytes = 0;
+      Check([&](dtrun_error* e) { return call(&value, &bytes, e); });
+      const std::unique_ptr<void, void (*)(void*)> owner(value, memory_->release);
+      return bytes == 0 ? std::string() : std::string(static_cast<const char*>(value), bytes);
+    }
+
+    const dtrun_kv_service* table_;
+    const dtrun_memory_service* memory_;
+    dtrun_kv* kv_;
+  };
+
+  // One clock for all timeouts and traces.
+  class Clock {
+   public:
+    explicit Clock(const Host& host) : table_(host.Get<dtrun_clock_service>(DTRUN_CLOCK_SERVICE)) {}
+    Nanoseconds Monotonic() const noexcept { return Nanoseconds(table_->monotonic_ns()); }
+    Nanoseconds Wall() const noexcept { return Nanoseconds(table_->wall_ns()); }
+
+   private:
+    const dtrun_clock_service* table_;
+  };
+
+  // Declares the calling thread to core, which names it and blocks signals in it. Lives on
+  // the stack of the thread's function. `name` has at most 15 bytes.
+  class ThreadScope {
+   public:
+    ThreadScope(const Host& host, const char* name)
+        : table_(host.Find<dtrun_threads_service>(DTRUN_THREADS_SERVICE)) {
+      if (table_ != nullptr) table_->on_start(name);
+    }
+    ~ThreadScope() {
+      if (table_ != nullptr) table_->on_stop();
+    }
+    ThreadScope(const ThreadScope&) = delete;
+    ThreadScope& operator=(const ThreadScope&) = delete;
+
+   private:
+    const dtrun_threads_service* table_;
+  };
+
+  // What core knows and wants to know of the job's health.
+  class Health {
+   public:
+    explicit Health(const Host& host) : table_(host.Find<dtrun_health_service>(DTRUN_HEALTH_SERVICE)) {}
+    // True once the job is ending; long loops should return.
+    bool ShouldStop() const noexcept { return table_ != nullptr && table_->should_stop() != 0; }
+    // `peer` (-1: unknown) is gone or ill; `what` is one line.
+    void ReportPeer(int peer, const std::string& what) const noexcept {
+      if (table_ != nullptr) table_->report_peer(peer, internal::View(what));
+    }
+
+   private:
+    const dtrun_health_service* table_;
+  };
+
+}  // namespace )
+}  // namespace dtrun::sdk
