@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "core/agent/guard.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::agent {
@@ -21,13 +22,7 @@ struct RunRequest {
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first
 // (128 + signal for a signal); 130/143 after an interrupt; 2 when the job could not be
 // started because of what the user asked for (port in use, log folder not writable, ...).
-// Prints header, output, and the verdict.
-int Run(const RunRequest& request);
-
-// Runs `work` in a child that is the agent while this process guards it: whichever of
-// the two is killed, the other ends every process of the job and removes `runtime_dir`.
-// Signals that reach this process are relayed. Returns the exit code. Call while
-// single-threaded.
-int Guarded(const std::function<int()>& work);
+// Prints header, output, and the verdict. REQUIRES: called by the work of Guarded.
+int Run(const RunRequest& request, Lifeline& lifeline);
 
 }  // namespace dtrun::agent

@@ -1,0 +1,278 @@
+#include "core/agent/guard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent/process.h"
+#include "core/agent/terminal_pump.h"
+
+namespace dtrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRelayed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+constexpr std::chrono::seconds kKillPatience{10};
+// An agent that has not ended this long after it was told to kill at once is stuck.
+constexpr std::chrono::seconds kStuckAfter{1};
+
+// The signals the guard takes over, blocked for as long as this lives. The agent inherits
+// the mask, so that direct signals other than SIGTERM do nothing to it.
+class SignalBlock {
+ public:
+  SignalBlock() {
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    ::sigemptyset(&relayed_);
+    for (int signal : kRelayed) {
+      ::sigaddset(&blocked, signal);
+      struct sigaction now {};
+      ::sigaction(signal, nullptr, &now);
+      if (now.sa_handler != SIG_IGN) ::sigaddset(&relayed_, signal);
+    }
+    for (int signal : {SIGPIPE, SIGTTIN, SIGTTOU}) ::sigaddset(&blocked, signal);
+    taken_ = UniqueFd(::signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK));
+    ::sigprocmask(SIG_BLOCK, &blocked, &before_);
+  }
+  ~SignalBlock() {
+    while (Next() != 0) {
+    }
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalBlock(const SignalBlock&) = delete;
+  SignalBlock& operator=(const SignalBlock&) = delete;
+
+  int descriptor() const { return taken_.get(); }
+  // 0: none waiting.
+  int Next() {
+    signalfd_siginfo info;
+    if (::read(taken_.get(), &info, sizeof info) != sizeof info) return 0;
+    return static_cast<int>(info.ssi_signo);
+  }
+  bool IsRelayed(int signal) const { return ::sigismember(&relayed_, signal) == 1; }
+
+ private:
+  sigset_t before_, relayed_;
+  UniqueFd taken_;
+};
+
+void SayOnStderr(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+// New descriptors must never land on 0, 1 or 2 where a rank would take them for its own.
+void OpenStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDWR);
+  }
+}
+
+Result<fs::path> MakeRuntimeDir() {
+  constexpr std::size_t kLongest = 80;  // a socket path holds 108 bytes
+  std::vector<std::string> places;
+  const char* user = std::getenv("XDG_RUNTIME_DIR");
+  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest) places.push_back(user);
+  places.push_back("/tmp");
+  for (const std::string& place : places) {
+    std::string name = place + "/dtrun-XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) return fs::path(name);
+  }
+  return Error{DTRUN_SYSTEM, Error::System("cannot create a folder in '" + places.back() + "'", errno).text +
+                                 "; free some space there or point XDG_RUNTIME_DIR to a writable folder"};
+}
+
+void Remove(const fs::path& dir) {
+  std::error_code error;
+  fs::remove_all(dir, error);
+  if (error) SayOnStderr(fmt::format("dtrun: cannot remove '{}': {}\n", dir.string(), error.message()));
+}
+
+[[noreturn]] void BeAgent(const std::function<int(Lifeline&)>& work, const fs::path& dir, UniqueFd control,
+                          std::optional<TerminalPump> pump, pid_t guard) {
+  ::setsid();
+  BecomeSubreaper();
+  // A stopped agent cannot clean up: the death of the guard wakes it.
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  if (::getppid() != guard) ::_exit(128 + SIGKILL);
+  if (pump) {
+    ::dup2(pump->reader().get(), STDIN_FILENO);
+    pump.reset();
+  }
+  int code = 0;
+  {
+    Lifeline lifeline(dir, std::move(control));
+    code = work(lifeline);
+    std::fflush(nullptr);
+    KillDescendants(kKillPatience);
+    // The guard removes it too. Done here in case it is already dead.
+    std::error_code ignored_here;  // the guard reports it
+    fs::remove_all(dir, ignored_here);
+  }
+  ::_exit(code);
+}
+
+class Guard {
+ public:
+  Guard(pid_t agent, UniqueFd handle, UniqueFd control, SignalBlock& signals,
+        std::optional<TerminalPump> pump)
+      : agent_(agent),
+        handle_(std::move(handle)),
+        control_(std::move(control)),
+        signals_(signals),
+        pump_(std::move(pump)) {}
+
+  // Returns the agent's wait status.
+  int Watch() {
+    for (;;) {
+      std::array<pollfd, 4> polls{{{handle_.get(), POLLIN, 0},
+                                   {signals_.descriptor(), POLLIN, 0},
+                                   {control_.get(), POLLIN, 0},
+                                   pump_ ? pump_->Wanted() : pollfd{-1, 0, 0}}};
+      if (::poll(polls.data(), polls.size(), pump_ ? pump_->Patience() : -1) < 0) continue;
+      if (polls[2].revents != 0) Listen();
+      if (polls[0].revents != 0) break;
+      if (polls[1].revents != 0) Relay();
+      if (pump_) pump_->Advance(polls[3].revents);
+    }
+    int status = 0;
+    while (::waitpid(agent_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+  }
+
+  const std::string& last_words() const { return last_words_; }
+
+ private:
+  void Relay() {
+    while (const int signal = signals_.Next()) {
+      if (!signals_.IsRelayed(signal)) continue;
+      if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {
+        if (interrupts_ == 2) second_interrupt_ = Clock::now();
+        if (Clock::now() - second_interrupt_ > kStuckAfter) ::kill(agent_, SIGKILL);
+      }
+      const char message = static_cast<char>(signal);
+      // Full only when the agent has not read for hundreds of signals.
+      ::send(control_.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+  }
+
+  void Listen() {
+    std::array<char, kMessageBytes> message;
+    for (;;) {
+      const ssize_t size = ::recv(control_.get(), message.data(), message.size(), MSG_DONTWAIT);
+      if (size < 0) return;
+      if (size == 0) return control_.Reset();
+      if (message[0] == kMessageStopped) ::kill(::getpid(), SIGSTOP);
+      if (message[0] == kMessageLastWords)
+        last_words_.assign(message.data() + 1, static_cast<std::size_t>(size - 1));
+    }
+  }
+
+  pid_t agent_;
+  UniqueFd handle_, control_;
+  SignalBlock& signals_;
+  std::optional<TerminalPump> pump_;
+  std::string last_words_;
+  int interrupts_ = 0;
+  Clock::time_point second_interrupt_{};
+};
+
+void SayAgentDied(pid_t agent, int signal, const std::vector<Process>& left, const std::string& last_words) {
+  std::string text = fmt::format("dtrun: the agent (pid {}) was killed by signal {} ({}); ", agent, signal,
+                                 SignalName(signal));
+  text += left.empty() ? "every process of the job has been ended\n" : "these processes do not end:\n";
+  for (const Process& process : left)
+    text += fmt::format("  {} {} (state {})\n", process.pid, process.name, process.state);
+  text += last_words;
+  if (signal == SIGKILL) text += "  next: look in `dmesg` for the out-of-memory killer, or start it again\n";
+  SayOnStderr(text);
+}
+
+// What a shell left us before it turned into dtrun by `exec` is none of our business.
+std::vector<pid_t> ChildrenNow() {
+  std::vector<pid_t> children;
+  for (const Process& process : Descendants(::getpid())) {
+    if (process.parent == ::getpid()) children.push_back(process.pid);
+  }
+  return children;
+}
+
+}  // namespace
+
+int Guarded(const std::function<int(Lifeline&)>& work) {
+  OpenStandardDescriptors();
+  auto refuse = [](const Error& error) {
+    SayOnStderr("dtrun: " + error.text + "\n");
+    return 2;
+  };
+  Result<fs::path> dir = MakeRuntimeDir();
+  if (!dir) return refuse(dir.error());
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    Remove(*dir);
+    return refuse(Error::System("connect guard and agent", errno));
+  }
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  std::optional<TerminalPump> pump;
+  if (::isatty(STDIN_FILENO)) {
+    Result<TerminalPump> opened = TerminalPump::Open(STDIN_FILENO);
+    if (!opened) {
+      Remove(*dir);
+      return refuse(opened.error());
+    }
+    pump = *std::move(opened);
+  }
+
+  const std::vector<pid_t> spared = ChildrenNow();
+  BecomeSubreaper();
+  SignalBlock signals;
+  std::fflush(nullptr);
+  const pid_t guard = ::getpid();
+  const pid_t agent = ::fork();
+  if (agent == 0) {
+    ours.Reset();
+    BeAgent(work, *dir, std::move(theirs), std::move(pump), guard);
+  }
+  if (agent < 0) {
+    const int number = errno;
+    Remove(*dir);
+    return refuse(Error::System("start the agent", number));
+  }
+  theirs.Reset();
+  if (pump) pump->reader().Reset();
+  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));
+  if (!handle) {
+    const int number = errno;
+    KillDescendants(kKillPatience, spared);
+    Remove(*dir);
+    return refuse(Error::System("watch the agent", number));
+  }
+
+  Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));
+  const int status = watch.Watch();
+  const std::vector<Process> left = KillDescendants(kKillPatience, spared);
+  Remove(*dir);
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  SayAgentDied(agent, WTERMSIG(status), left, watch.last_words());
+  return 128 + WTERMSIG(status);
+}
+
+}  // namespace dtrun::agent

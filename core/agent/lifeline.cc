@@ -1,0 +1,26 @@
+#include "core/agent/lifeline.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+
+namespace dtrun::agent {
+
+int Lifeline::Next() {
+  unsigned char signal = 0;
+  const ssize_t size = ::recv(control_.get(), &signal, 1, MSG_DONTWAIT);
+  if (size == 1) return signal;
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return kNothing;
+  return kGuardGone;
+}
+
+// A send can only fail when the guard is gone, which Next reports.
+void Lifeline::Stopped() { ::send(control_.get(), &kMessageStopped, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
+
+void Lifeline::LastWords(std::string_view lines) {
+  const std::string message = kMessageLastWords + std::string(lines.substr(0, kMessageBytes - 1));
+  ::send(control_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,259 @@
+#include "core/agent/spawn.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+
+#include "core/agent/program.h"
+
+namespace dtrun::agent {
+namespace {
+
+// A sanitizer's shadow memory and interceptors do not survive two processes in one
+// address space.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kShareMemory = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kShareMemory = false;
+#else
+constexpr bool kShareMemory = true;
+#endif
+#else
+constexpr bool kShareMemory = true;
+#endif
+
+enum class Step : std::int32_t { kParentGone, kDescriptors, kLimit, kBinding, kFolder, kExec };
+
+struct Failure {
+  Step step;
+  int number;
+};
+
+// Everything the child needs, prepared before it exists: it must not allocate.
+struct Start {
+  const char* file;
+  char* const* argv;
+  char* const* env;
+  const char* cwd;
+  int in, out, err;
+  int report;  // close-on-exec: end of file means that exec worked
+  pid_t parent;
+  const cpu_set_t* cpus;
+  const rlim_t* open_files;
+};
+
+[[noreturn]] void Fail(const Start& start, Step step) {
+  const Failure failure{step, errno};
+  // Nothing to do about a failed write: the parent then sees a child that ended with 127.
+  [[maybe_unused]] const ssize_t size = ::write(start.report, &failure, sizeof failure);
+  ::_exit(127);
+}
+
+void CloseOthersOnExec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) == 0) return;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (int fd = 3; fd < static_cast<int>(limit.rlim_cur); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+// Runs in the child, possibly in the parent's memory: async-signal-safe calls only.
+int RunChild(void* argument) {
+  const Start& start = *static_cast<const Start*>(argument);
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  errno = ESRCH;
+  if (::getppid() != start.parent) Fail(start, Step::kParentGone);
+
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+
+  if ((start.in != 0 && ::dup2(start.in, 0) < 0) || ::dup2(start.out, 1) < 0 || ::dup2(start.err, 2) < 0) {
+    Fail(start, Step::kDescriptors);
+  }
+  CloseOthersOnExec();
+  if (start.open_files != nullptr) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = *start.open_files;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) Fail(start, Step::kLimit);
+  }
+  if (start.cpus != nullptr && ::sched_setaffinity(0, sizeof *start.cpus, start.cpus) != 0) {
+    Fail(start, Step::kBinding);
+  }
+  if (::chdir(start.cwd) != 0) Fail(start, Step::kFolder);
+  ::execve(start.file, start.argv, start.env);
+  Fail(start, Step::kExec);
+}
+
+struct Started {
+  pid_t pid = -1;
+  int handle = -1;
+};
+
+// The process is made with all signals blocked, so that no handler of ours runs in it.
+Started Clone(Start& start) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  Started started;
+  if constexpr (kShareMemory) {
+    constexpr std::size_t kStackBytes = 64 * 1024;
+    const auto stack = std::make_unique<std::byte[]>(kStackBytes);
+    auto top = reinterpret_cast<std::uintptr_t>(stack.get() + kStackBytes) & ~std::uintptr_t{15};
+    started.pid = ::clone(RunChild, reinterpret_cast<void*>(top),
+                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &start, &started.handle);
+  } else {
+    started.pid = ::fork();
+    if (started.pid == 0) RunChild(&start);
+    if (started.pid > 0) started.handle = static_cast<int>(::syscall(SYS_pidfd_open, started.pid, 0));
+  }
+  const int number = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = number;
+  return started;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+Result<cpu_set_t> ParseCpus(const std::string& text) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  auto number = [&](unsigned& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    at = next;
+    return error == std::errc{} && value < CPU_SETSIZE;
+  };
+  for (bool more = true; more;) {
+    unsigned first = 0, last = 0;
+    bool valid = number(first);
+    last = first;
+    if (valid && at != end && *at == '-') valid = (++at, number(last));
+    if (!valid || last < first || (at != end && *at != ',')) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("CPU list '{}' is not of the form '0-3,8' with CPUs below {}", text, CPU_SETSIZE)};
+    }
+    for (unsigned cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &cpus);
+    more = at != end;
+    if (more) ++at;
+  }
+  return cpus;
+}
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+Result<Pipe> OpenPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    Error error = Error::System("create a pipe", errno);
+    if (errno == EMFILE) error.text += "; raise the limit with `ulimit -n`";
+    return error;
+  }
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+std::string Explain(const SpawnRequest& request, const std::string& file, const Failure& failure) {
+  switch (failure.step) {
+    case Step::kParentGone: return "the agent ended while the process was being started";
+    case Step::kDescriptors:
+      return Error::System("cannot set up its stdin, stdout and stderr", failure.number).text;
+    case Step::kLimit: return Error::System("cannot restore its limit of open files", failure.number).text;
+    case Step::kBinding:
+      return Error::System(fmt::format("cannot bind to CPUs '{}'", request.binding), failure.number).text +
+             "; are they online and allowed here?";
+    case Step::kFolder:
+      return Error::System(fmt::format("cannot enter the working directory '{}'", request.cwd),
+                           failure.number)
+                 .text +
+             "; create it or change job.cwd";
+    case Step::kExec: break;
+  }
+  return ExplainExec(request.argv[0], file, request.cwd, failure.number);
+}
+
+}  // namespace
+
+Result<Child> Spawn(const SpawnRequest& request) {
+  auto refuse = [&](Error error) {
+    error.text = fmt::format("rank {}: {}", request.rank, error.text);
+    return error;
+  };
+  Result<std::string> file =
+      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd, request.env);
+  if (!file) return refuse(file.error());
+  cpu_set_t cpus;
+  if (!request.binding.empty()) {
+    Result<cpu_set_t> parsed = ParseCpus(request.binding);
+    if (!parsed) return refuse(parsed.error());
+    cpus = *parsed;
+  }
+  Result<Pipe> out = OpenPipe(), err = OpenPipe(), report = OpenPipe();
+  for (Result<Pipe>* pipe : {&out, &err, &report}) {
+    if (!*pipe) return refuse(pipe->error());
+  }
+  UniqueFd null;
+  if (request.stdin_fd < 0) {
+    null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null) return refuse(Error::System("open '/dev/null'", errno));
+  }
+
+  const std::vector<char*> argv = Pointers(request.argv), env = Pointers(request.env);
+  Start start{file->c_str(),
+              argv.data(),
+              env.data(),
+              request.cwd.c_str(),
+              null ? null.get() : request.stdin_fd,
+              out->write.get(),
+              err->write.get(),
+              report->write.get(),
+              ::getpid(),
+              request.binding.empty() ? nullptr : &cpus,
+              request.open_files ? &*request.open_files : nullptr};
+  const Started started = Clone(start);
+  if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
+  Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};
+
+  report->write.Reset();
+  Failure failure{};
+  ssize_t size = 0;
+  do {
+    size = ::read(report->read.get(), &failure, sizeof failure);
+  } while (size < 0 && errno == EINTR);
+  if (size != 0 || !child.handle) {
+    const int number = errno;
+    ::kill(child.pid, SIGKILL);
+    ::waitpid(child.pid, nullptr, 0);
+    if (size == 0) return refuse(Error::System("cannot watch the process", number));
+    return refuse(
+        Error{failure.number == ENOENT ? DTRUN_NOT_FOUND : DTRUN_SYSTEM, Explain(request, *file, failure)});
+  }
+  ::fcntl(child.out.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(child.err.get(), F_SETFL, O_NONBLOCK);
+  return child;
+}
+
+}  // namespace dtrun::agent

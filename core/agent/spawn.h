@@ -1,0 +1,40 @@
+// Starts one process of the job: as fast as vfork, in its own process group, tied to the
+// life of the agent.
+//
+// The child gets default signal dispositions and an empty mask, descriptors 0-2 and no
+// other, and SIGKILL when the thread that called Spawn ends. REQUIRES: descriptors 0-2 of
+// this process are open. Call from the agent's loop thread.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/result.h"
+
+namespace dtrun::agent {
+
+struct SpawnRequest {
+  int rank = 0;                      // for error texts
+  std::vector<std::string> argv;     // argv[0] without a slash is looked up in env's PATH
+  std::vector<std::string> env;      // the whole block, "NAME=value"
+  std::string cwd;                   // absolute
+  std::string binding;               // CPUs, "0-3,8"; empty: inherited
+  int stdin_fd = -1;                 // stays the caller's; -1: /dev/null
+  std::optional<rlim_t> open_files;  // soft RLIMIT_NOFILE of the child; unset: inherited
+};
+
+struct Child {
+  pid_t pid = 0;
+  UniqueFd handle;    // pidfd: readable when the process has ended
+  UniqueFd out, err;  // what it prints; non-blocking
+};
+
+// Returns when the new program runs. Errors name the rank, the cause and the next step.
+Result<Child> Spawn(const SpawnRequest& request);
+
+}  // namespace dtrun::agent

@@ -1,0 +1,235 @@
+#include "core/agent/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/agent/process.h"
+
+namespace dtrun::agent {
+namespace {
+
+std::string EndingText(const Ending& ending) {
+  if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
+  const std::string core = ending.core_dumped ? ", core dumped" : "";
+  return fmt::format("was killed by signal {} ({}{})", ending.signal, SignalName(ending.signal), core);
+}
+
+bool AnyJoined(const Facts& facts) {
+  for (const RankFacts& rank : facts.ranks) {
+    if (rank.joined) return true;
+  }
+  return false;
+}
+
+// When in its life the rank failed. A program that never calls dtrun_init tells nothing.
+std::string PhaseText(const Facts& facts, const RankFacts& rank) {
+  if (rank.left) return ", at its end (after dtrun_finalize)";
+  if (rank.joined) return ", in the middle of the run (it had joined the job)";
+  if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
+  return "";
+}
+
+// What usually stands behind this way to end, and where to look.
+std::string Hint(const RankFacts& rank) {
+  const Ending& ending = *rank.ending;
+  switch (ending.signal) {
+    case 0: break;
+    case SIGKILL:
+      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did";
+    case SIGSEGV:
+    case SIGABRT:
+    case SIGFPE:
+      return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
+                                : "run again after `ulimit -c unlimited` and open the core file with gdb";
+    case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
+    case SIGILL: return "the program was built for another processor; build it on this machine";
+    case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
+    case SIGXCPU:
+    case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
+    default: return fmt::format("dtrun did not send {}: ask who did", SignalName(ending.signal));
+  }
+  if (ending.signal == 0 && ending.code == 127) {
+    return "127 is what a shell says of a command that was not found: look at its last output and PATH";
+  }
+  if (ending.signal == 0 && ending.code == 126) {
+    return "126 is what a shell says of a command that is not executable: look at its last output";
+  }
+  if (ending.signal == 0 && ending.code > 128 && ending.code <= 128 + SIGRTMAX) {
+    return fmt::format("{} is what a shell says of a command killed by {}", ending.code,
+                       SignalName(ending.code - 128));
+  }
+  return {};
+}
+
+// Ranks that ended alike, said in one clause.
+struct Group {
+  std::string one, many;  // what the clause says of one rank, of several
+  std::vector<int> ranks;
+  std::chrono::nanoseconds latest{0};
+};
+
+class Groups {
+ public:
+  Group& Of(const std::string& one, const std::string& many) {
+    for (Group& group : groups_) {
+      if (group.one == one) return group;
+    }
+    return groups_.emplace_back(Group{one, many, {}, {}});
+  }
+
+  // "rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun"
+  std::string Text() const {
+    std::string text;
+    for (const Group& group : groups_) {
+      const bool single = group.ranks.size() == 1;
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(group.ranks),
+                          single ? group.one : group.many);
+      if (group.latest.count() == 0) continue;
+      const std::string elapsed = FormatElapsed(group.latest);
+      text += single ? fmt::format(" {} later", elapsed) : fmt::format(" within {}", elapsed);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<Group> groups_;
+};
+
+std::string ManyEndingText(const Ending& ending) {
+  const std::string text = EndingText(ending);
+  return text.starts_with("was ") ? "were" + text.substr(3) : text;
+}
+
+bool EndedWellBefore(const RankFacts& rank, const RankFacts& cause) {
+  return rank.ending && !rank.ending->failed() && rank.ended_at < cause.ended_at;
+}
+
+std::string Before(const Facts& facts, const RankFacts& cause) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank != &cause && EndedWellBefore(rank, cause)) ranks.push_back(rank.rank);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
+}
+
+std::string Consequences(const Facts& facts, const RankFacts& cause) {
+  Groups groups;
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank == &cause || EndedWellBefore(rank, cause)) continue;
+    if (!rank.ending) {
+      const char* text = "could not be ended, even by SIGKILL";
+      groups.Of(text, text).ranks.push_back(rank.rank);
+    } else if (rank.signal_sent == SIGKILL && rank.ending->signal == SIGKILL) {
+      groups
+          .Of("did not stop in time and was killed by dtrun", "did not stop in time and were killed by dtrun")
+          .ranks.push_back(rank.rank);
+    } else if (rank.ending->signal != 0 && rank.ending->signal == rank.signal_sent) {
+      groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks.push_back(rank.rank);
+    } else {
+      Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
+      group.ranks.push_back(rank.rank);
+      group.latest = std::max(group.latest, rank.ended_at - cause.ended_at);
+    }
+  }
+  return groups.Text();
+}
+
+std::string Tail(const RankFacts& rank, const std::string& logs) {
+  if (rank.tail.empty()) return fmt::format("  rank {} printed nothing\n", rank.rank);
+  std::string text =
+      fmt::format("  last output of rank {} (all of it: {}/rank-{}.*):\n", rank.rank, logs, rank.rank);
+  for (const std::string& line : rank.tail) text += "    | " + line + "\n";
+  return text;
+}
+
+std::string FailureText(const Facts& facts) {
+  const RankFacts& cause = facts.ranks[static_cast<std::size_t>(facts.first_failed)];
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: rank {} {}\n", facts.job,
+                                 FormatElapsed(cause.ended_at), cause.rank, EndingText(*cause.ending));
+  text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.pid, PhaseText(facts, cause));
+  text += Tail(cause, facts.run_dir);
+  for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank == &cause) continue;
+    for (const PeerReport& report : rank.reports) {
+      if (report.peer == cause.rank)
+        text += fmt::format("  rank {} reported of it: {}\n", rank.rank, report.what);
+    }
+  }
+  const std::string before = Before(facts, cause);
+  if (!before.empty()) text += "  before it: " + before + "\n";
+  const std::string consequences = Consequences(facts, cause);
+  if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
+  const std::string hint = Hint(cause);
+  if (!hint.empty()) text += "  next: " + hint + "\n";
+  return text + fmt::format("  logs: {}\n", facts.run_dir);
+}
+
+// How the ranks ended in a run that was ended from outside.
+std::string Endings(const Facts& facts) {
+  Groups groups;
+  for (const RankFacts& rank : facts.ranks) {
+    const std::string stuck = "could not be ended, even by SIGKILL";
+    groups
+        .Of(rank.ending ? EndingText(*rank.ending) : stuck,
+            rank.ending ? ManyEndingText(*rank.ending) : stuck)
+        .ranks.push_back(rank.rank);
+  }
+  return groups.Text();
+}
+
+}  // namespace
+
+int ExitCode(const Facts& facts) {
+  if (facts.first_failed >= 0) {
+    const Ending& ending = *facts.ranks[static_cast<std::size_t>(facts.first_failed)].ending;
+    return ending.signal != 0 ? 128 + ending.signal : ending.code;
+  }
+  if (facts.guard_died) return 128 + SIGKILL;
+  return facts.interrupt != 0 ? 128 + facts.interrupt : 0;
+}
+
+std::string VerdictText(const Facts& facts) {
+  if (facts.first_failed >= 0) return FailureText(facts);
+  const std::string elapsed = FormatElapsed(facts.duration);
+  if (facts.guard_died) {
+    return fmt::format(
+        "dtrun: job '{}': dtrun's first process was killed after {}; every process of the job has been "
+        "ended\n"
+        "  logs: {}\n",
+        facts.job, elapsed, facts.run_dir);
+  }
+  if (facts.interrupt != 0) {
+    return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n  {}\n  logs: {}\n", facts.job,
+                       SignalName(facts.interrupt), elapsed, Endings(facts), facts.run_dir);
+  }
+  return fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}, logs in {}\n", facts.job, facts.ranks.size(),
+                     facts.ranks.size() == 1 ? "" : "s", elapsed, facts.run_dir);
+}
+
+std::string FoldRanks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (end - i == 2) text += fmt::format(", {}", ranks[i + 1]);
+    if (end - i > 2) text += fmt::format("-{}", ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string FormatElapsed(std::chrono::nanoseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  if (seconds < 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<long long>(seconds + 0.5);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,33 @@
+// How a run ended, in three forms: exit code, text for people, JSON for programs.
+//
+// Pure functions of the facts; any thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/agent/facts.h"
+
+namespace dtrun::agent {
+
+// 0 when all ranks succeeded; the code of the rank that failed first, 128 + signal for a
+// signal; 128 + signal after an interrupt.
+int ExitCode(const Facts& facts);
+
+// Ends in a newline. One line for success; a block that names the first cause otherwise.
+std::string VerdictText(const Facts& facts);
+
+// The content of verdict.json.
+std::string VerdictJson(const Facts& facts);
+
+// The same file when nothing ran.
+std::string NotStartedJson(const std::string& job, const std::string& error);
+
+// "rank 3", "ranks 2-5, 7". REQUIRES: ascending, not empty.
+std::string FoldRanks(const std::vector<int>& ranks);
+
+// "0.01 s", "3.2 s", "2 min 5 s", "3 h 12 min".
+std::string FormatElapsed(std::chrono::nanoseconds time);
+
+}  // namespace dtrun::agent
