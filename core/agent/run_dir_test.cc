@@ -62,7 +62,8 @@ TEST(RunDir, UsesAFolderWithoutTimeAgain) {
 TEST(RunDir, ExplainsAPlaceWhereNoFolderCanBe) {
   ScratchDir scratch;
   std::ofstream(scratch / "file") << "";  // a file in the way stops root as well
-  for (const std::string pattern : {scratch / "file/{time}", scratch / "file", std::string("/proc/{time}")}) {
+  for (const std::string& pattern :
+       {scratch / "file/{time}", scratch / "file", std::string("/proc/{time}")}) {
     Result<RunDir> dir = RunDir::Create(pattern, "demo", kNow);
     ASSERT_FALSE(dir) << pattern;
     EXPECT_THAT(dir.error().text, AllOf(HasSubstr("run directory '"), HasSubstr("logs.dir"))) << pattern;

@@ -98,9 +98,8 @@ class Groups {
 };
 
 std::string ManyEndingText(const Ending& ending) {
-  std::string text = EndingText(ending);
-  if (text.starts_with("was ")) text.replace(0, 3, "were");
-  return text;
+  const std::string text = EndingText(ending);
+  return text.starts_with("was ") ? "were" + text.substr(3) : text;
 }
 
 bool EndedWellBefore(const RankFacts& rank, const RankFacts& cause) {

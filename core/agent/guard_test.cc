@@ -1,0 +1,233 @@
+#include "core/agent/guard.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "core/agent/supervisor.h"
+#include "core/agent/testing.h"
+#include "core/agent/verdict.h"
+
+namespace dtrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A guard in a child of the test, with stderr in a file and its facts in others.
+class GuardTest : public ::testing::Test {
+ protected:
+  void SetUp() override { BecomeSubreaper(); }
+  void TearDown() override {
+    EXPECT_TRUE(testing::Eventually([&] { return testing::Marked(mark_).empty(); }));
+    if (const std::string dir = testing::ReadFile(scratch_ / "dir"); !dir.empty()) {
+      EXPECT_TRUE(testing::Eventually([&] { return !fs::exists(dir); })) << dir;
+    }
+    // An agent that outlived its guard has become our child.
+    EXPECT_TRUE(testing::Eventually([] { return ::waitpid(-1, nullptr, WNOHANG) < 0; }));
+  }
+
+  void Begin(
+      const std::function<int(Lifeline&)>& work, const std::function<void()>& prepare = [] {}) {
+    guard_ = ::fork();
+    ASSERT_GE(guard_, 0);
+    if (guard_ != 0) return;
+    ::setpgid(0, 0);
+    const int err = ::open((scratch_ / "stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ::dup2(err, STDERR_FILENO);
+    prepare();
+    ::_exit(Guarded([&](Lifeline& lifeline) {
+      std::ofstream(scratch_ / "dir") << lifeline.runtime_dir().string();
+      std::ofstream(scratch_ / "agent.part") << ::getpid();
+      fs::rename(scratch_ / "agent.part", scratch_ / "agent");
+      return work(lifeline);
+    }));
+  }
+
+  // Ranks as a real job has them.
+  std::function<int(Lifeline&)> Job(std::vector<std::string> scripts) {
+    return [this, scripts](Lifeline& lifeline) {
+      boost::asio::io_context loop;
+      agent::Job job;
+      job.plan = testing::ShellPlan(scripts, mark_, scratch_.path());
+      job.say = [](const std::string&) {};
+      for (std::size_t i = 0; i < scripts.size(); ++i) {
+        job.outputs.push_back(std::make_unique<testing::MemoryOutput>());
+      }
+      lifeline.LastWords("  logs: somewhere\n");
+      Result<Facts> facts = Supervisor::Create(loop, lifeline, std::move(job))->Run();
+      return facts ? ExitCode(*facts) : 99;
+    };
+  }
+
+  // Two ranks that are hard to get rid of, with grandchildren in sessions of their own: 4 processes.
+  void BeginStubbornJob() {
+    const std::string stubborn =
+        "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; : > $DIR/up.'$DTRUN_RANK'; exec sleep 1000' &"
+        " exec sleep 1000";
+    Begin(Job({stubborn, stubborn}));
+    ASSERT_TRUE(testing::Eventually([&] {
+      return fs::exists(scratch_ / "up.0") && fs::exists(scratch_ / "up.1") &&
+             testing::Marked(mark_).size() == 4;
+    }));
+  }
+
+  pid_t Agent() {
+    EXPECT_TRUE(testing::Eventually([&] { return fs::exists(scratch_ / "agent"); }));
+    return static_cast<pid_t>(std::stol(testing::ReadFile(scratch_ / "agent")));
+  }
+
+  int Await() {
+    int status = 0;
+    ::waitpid(guard_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  testing::ScratchDir scratch_;
+  const std::string mark_ = testing::NewMark();
+  pid_t guard_ = -1;
+};
+
+TEST_F(GuardTest, ReturnsTheCodeOfTheWork) {
+  Begin([](Lifeline&) { return 42; });
+  EXPECT_EQ(Await(), 42);
+  EXPECT_EQ(testing::ReadFile(scratch_ / "stderr"), "");
+}
+
+TEST_F(GuardTest, GivesAPrivateFolderThatTakesASocketPath) {
+  Begin([](Lifeline& lifeline) {
+    struct stat info {};
+    if (::stat(lifeline.runtime_dir().c_str(), &info) != 0) return 1;
+    std::ofstream(lifeline.runtime_dir() / "store") << "x";
+    return (info.st_mode & 0777) == 0700 && lifeline.runtime_dir().string().size() < 100 ? 0 : 2;
+  });
+  EXPECT_EQ(Await(), 0);
+}
+
+TEST_F(GuardTest, FallsBackToTmpWhenTheUsersFolderIsUnusable) {
+  Begin([](Lifeline& lifeline) { return lifeline.runtime_dir().parent_path() == "/tmp" ? 0 : 1; },
+        [] { ::setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1); });
+  EXPECT_EQ(Await(), 0);
+}
+
+TEST_F(GuardTest, EndsTheJobWhenTheAgentIsKilled) {
+  BeginStubbornJob();
+  ::kill(Agent(), SIGKILL);
+  EXPECT_EQ(Await(), 128 + SIGKILL);
+  EXPECT_THAT(testing::Marked(mark_), IsEmpty());  // nothing is left when it returns
+  EXPECT_THAT(testing::ReadFile(scratch_ / "stderr"),
+              AllOf(HasSubstr("agent (pid " + std::to_string(Agent()) + ") was killed by signal 9 (SIGKILL)"),
+                    HasSubstr("every process of the job has been ended"), HasSubstr("logs: somewhere")));
+}
+
+TEST_F(GuardTest, EndsTheJobWhenTheGuardIsKilled) {
+  BeginStubbornJob();
+  ::kill(guard_, SIGKILL);
+  EXPECT_EQ(Await(), -SIGKILL);
+}  // TearDown waits until nothing is left
+
+TEST_F(GuardTest, EndsTheJobWhenItsWholeProcessGroupIsKilled) {
+  BeginStubbornJob();
+  ::kill(-guard_, SIGKILL);
+  EXPECT_EQ(Await(), -SIGKILL);
+}
+
+TEST_F(GuardTest, EndsTheJobWhenTheGuardIsKilledWhileTheAgentIsStopped) {
+  BeginStubbornJob();
+  ::kill(Agent(), SIGSTOP);
+  ::kill(guard_, SIGKILL);
+  EXPECT_EQ(Await(), -SIGKILL);
+}
+
+TEST_F(GuardTest, EndsTheJobWhenTheAgentIsKilledWhileTheGuardIsStopped) {
+  BeginStubbornJob();
+  ::kill(guard_, SIGSTOP);
+  ::kill(Agent(), SIGKILL);
+  ::kill(guard_, SIGCONT);
+  EXPECT_EQ(Await(), 128 + SIGKILL);
+}
+
+TEST_F(GuardTest, LeavesNoRankWhenBothAreKilledAtOnce) {
+  Begin(Job({"exec sleep 1000", "exec sleep 1000"}));
+  ASSERT_TRUE(testing::Eventually([&] { return testing::Marked(mark_).size() == 2; }));
+  ::kill(guard_, SIGSTOP);  // so that it cannot act in between
+  ::kill(Agent(), SIGKILL);
+  ::kill(guard_, SIGKILL);
+  EXPECT_EQ(Await(), -SIGKILL);
+  EXPECT_TRUE(testing::Eventually([&] { return testing::Marked(mark_).empty(); }));
+  fs::remove_all(testing::ReadFile(scratch_ / "dir"));  // nobody is left to do it
+}
+
+TEST_F(GuardTest, RelaysSigterm) {
+  Begin(Job({": > $DIR/up.0; exec sleep 1000"}));
+  ASSERT_TRUE(testing::Eventually([&] { return fs::exists(scratch_ / "up.0"); }));
+  ::kill(guard_, SIGTERM);
+  EXPECT_EQ(Await(), 128 + SIGTERM);
+}
+
+TEST_F(GuardTest, CountsAnInterruptOnceThatReachesBoth) {
+  Begin(Job({"trap 'exit 5' INT; : > $DIR/up.0; while :; do sleep 0.01; done"}));
+  ASSERT_TRUE(testing::Eventually([&] { return fs::exists(scratch_ / "up.0"); }));
+  ::kill(guard_, SIGINT);
+  ::kill(Agent(), SIGINT);
+  EXPECT_EQ(Await(), 128 + SIGINT);
+}
+
+TEST_F(GuardTest, KeepsIgnoringWhatWasIgnored) {
+  Begin(Job({": > $DIR/up.0; exec sleep 1000"}), [] { ::signal(SIGHUP, SIG_IGN); });
+  ASSERT_TRUE(testing::Eventually([&] { return fs::exists(scratch_ / "up.0"); }));
+  ::kill(guard_, SIGHUP);
+  ::kill(guard_, SIGTERM);
+  EXPECT_EQ(Await(), 128 + SIGTERM);
+}
+
+TEST_F(GuardTest, StopsOnCtrlZAndContinues) {
+  Begin(Job({": > $DIR/up.0; exec sleep 1000"}));
+  ASSERT_TRUE(testing::Eventually([&] { return fs::exists(scratch_ / "up.0"); }));
+  const auto ranks = testing::Marked(mark_);
+  ASSERT_EQ(ranks.size(), 1u);
+  ::kill(guard_, SIGTSTP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(guard_, &status, WUNTRACED), guard_);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(ranks[0])->state == 'T'; }));
+  ::kill(guard_, SIGCONT);
+  EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(ranks[0])->state == 'S'; }));
+  ::kill(guard_, SIGTERM);
+  EXPECT_EQ(Await(), 128 + SIGTERM);
+}
+
+TEST_F(GuardTest, SparesChildrenThatItDidNotStart) {
+  Begin([](Lifeline&) { return 0; },
+        [this] {
+          const pid_t child = ::fork();
+          if (child == 0) {
+            ::pause();
+            ::_exit(0);
+          }
+          std::ofstream(scratch_ / "spared") << child;
+        });
+  EXPECT_EQ(Await(), 0);
+  const pid_t spared = static_cast<pid_t>(std::stol(testing::ReadFile(scratch_ / "spared")));
+  const auto process = ReadProcess(spared);
+  ASSERT_TRUE(process);
+  EXPECT_NE(process->state, 'Z');
+  ::kill(spared, SIGKILL);
+}
+
+TEST_F(GuardTest, SurvivesClosedStandardDescriptors) {
+  Begin(Job({"cat; exit 6"}), [] {
+    ::close(0);
+    ::close(1);
+  });
+  EXPECT_EQ(Await(), 6);
+}
+
+}  // namespace
+}  // namespace dtrun::agent

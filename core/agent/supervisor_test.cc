@@ -1,0 +1,295 @@
+#include "core/agent/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "core/agent/testing.h"
+
+namespace dtrun::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+constexpr char kSleep[] = "exec sleep 1000";
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  void SetUp() override { BecomeSubreaper(); }
+  void TearDown() override { EXPECT_THAT(testing::Marked(mark_), IsEmpty()); }
+
+  void Plan(const std::vector<std::string>& scripts) {
+    plan_ = testing::ShellPlan(scripts, mark_, scratch_.path());
+    for (std::size_t i = 0; i < scripts.size(); ++i) {
+      owned_.push_back(std::make_unique<testing::MemoryOutput>());
+      outputs_.push_back(owned_.back().get());
+    }
+  }
+
+  Result<Facts> Run(int stdin_fd = -1) {
+    Job job;
+    job.plan = plan_;
+    job.run_dir = scratch_.path().string();
+    for (auto& output : owned_) job.outputs.push_back(std::move(output));
+    job.stdin_fd = stdin_fd;
+    job.say = [this](const std::string& line) {
+      said_.push_back(line);
+      if (on_say_) on_say_();
+    };
+    supervisor_ = Supervisor::Create(loop_, lifeline_, std::move(job));
+    Result<Facts> facts = supervisor_->Run();
+    // Outputs live in the supervisor; what a test looks at is kept.
+    for (auto* output : outputs_) {
+      printed_.push_back(output->out);
+      complained_.push_back(output->err);
+      closed_.push_back(output->closed);
+    }
+    return facts;
+  }
+
+  Facts MustRun(int stdin_fd = -1) {
+    Result<Facts> facts = Run(stdin_fd);
+    if (facts) return *facts;
+    ADD_FAILURE() << facts.error().text;
+    std::abort();
+  }
+
+  void Send(int signal) {
+    const char message = static_cast<char>(signal);
+    ASSERT_EQ(::send(control_.ours.get(), &message, 1, 0), 1);
+  }
+
+  // Once, when rank 0 has printed "ready".
+  void WhenReady(std::function<void()> act) {
+    outputs_[0]->on_feed = [this, act = std::move(act), done = false]() mutable {
+      if (done || outputs_[0]->out.find("ready\n") == std::string::npos) return;
+      done = true;
+      act();
+    };
+  }
+
+  testing::ScratchDir scratch_;
+  const std::string mark_ = testing::NewMark();
+  plan::Plan plan_;
+  testing::SocketPair control_;
+  Lifeline lifeline_{scratch_.path(), std::move(control_.theirs)};
+  boost::asio::io_context loop_;
+  std::vector<std::unique_ptr<testing::MemoryOutput>> owned_;
+  std::vector<testing::MemoryOutput*> outputs_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::vector<std::string> printed_, complained_;
+  std::vector<int> closed_;
+  std::vector<std::string> said_;
+  std::function<void()> on_say_;
+};
+
+TEST_F(SupervisorTest, RunsAllRanksToTheirEndAndKeepsTheirStreamsApart) {
+  Plan({"echo out; echo err >&2", "printf unfinished"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, -1);
+  ASSERT_EQ(facts.ranks.size(), 2u);
+  EXPECT_FALSE(facts.ranks[0].ending->failed());
+  EXPECT_EQ(facts.ranks[1].host, "localhost");
+  EXPECT_THAT(printed_, ElementsAre("out\n", "unfinished"));
+  EXPECT_THAT(complained_, ElementsAre("err\n", ""));
+  EXPECT_THAT(closed_, ElementsAre(2, 2));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(SupervisorTest, StopsTheOthersWhenARankFails) {
+  Plan({kSleep, "exit 3", kSleep});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 1);
+  EXPECT_EQ(facts.ranks[1].ending->code, 3);
+  EXPECT_EQ(facts.ranks[1].signal_sent, 0);
+  for (int i : {0, 2}) {
+    EXPECT_EQ(facts.ranks[i].ending->signal, SIGTERM);
+    EXPECT_EQ(facts.ranks[i].signal_sent, SIGTERM);
+    EXPECT_GE(facts.ranks[i].ended_at, facts.ranks[1].ended_at);
+  }
+}
+
+TEST_F(SupervisorTest, KeepsTheFirstFailureWhenOthersFollow) {
+  Plan({"trap 'exit 9' TERM; : > $DIR/armed; while :; do sleep 0.01; done",
+        "while [ ! -e $DIR/armed ]; do sleep 0.01; done; kill -9 $$"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 1);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGKILL);
+  EXPECT_EQ(facts.ranks[0].ending->code, 9);
+}
+
+TEST_F(SupervisorTest, LetsOthersRunOnWhenARankSucceeds) {
+  Plan({"while [ ! -e $DIR/go ]; do sleep 0.01; done; echo done", ": > $DIR/go"});
+  EXPECT_EQ(MustRun().first_failed, -1);
+  EXPECT_EQ(printed_[0], "done\n");
+}
+
+TEST_F(SupervisorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
+  Plan({"trap '' TERM; : > $DIR/armed; while :; do sleep 1000; done",
+        "while [ ! -e $DIR/armed ]; do sleep 0.01; done; exit 5"});
+  plan_.grace = std::chrono::milliseconds(50);
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 1);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
+  EXPECT_EQ(facts.ranks[0].signal_sent, SIGKILL);
+  EXPECT_GE(facts.ranks[0].ended_at - facts.ranks[1].ended_at, std::chrono::milliseconds(50));
+  EXPECT_THAT(said_, ElementsAre("dtrun: rank 0 did not stop within 50ms: killing"));
+}
+
+TEST_F(SupervisorTest, KillsTheGroupOfTheFailedRankAtOnce) {
+  Plan(
+      {"(trap '' TERM; : > $DIR/armed; exec sleep 1000) & while [ ! -e $DIR/armed ]; do sleep 0.01; done; "
+       "exit 4"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 0);
+  EXPECT_LT(facts.duration, std::chrono::minutes(1));
+}
+
+TEST_F(SupervisorTest, StopsAStoppedRank) {
+  Plan({"kill -STOP $$; exit 1", "exit 3"});
+  EXPECT_EQ(MustRun().first_failed, 1);
+}
+
+TEST_F(SupervisorTest, ForwardsAnInterruptAndReportsItAsTheCause) {
+  Plan({"echo ready; exec sleep 1000", kSleep});
+  WhenReady([this] { Send(SIGINT); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGINT);
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGINT);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGINT);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("Ctrl-C again")));
+}
+
+TEST_F(SupervisorTest, KillsAtOnceOnTheSecondInterrupt) {
+  Plan({"trap '' INT; echo ready; while :; do sleep 1000; done"});
+  WhenReady([this] { Send(SIGINT); });
+  on_say_ = [this] { Send(SIGINT); };
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGINT);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
+}
+
+TEST_F(SupervisorTest, TakesADirectSigtermAsARelayedOne) {
+  Plan({"echo ready; exec sleep 1000"});
+  WhenReady([] { ::kill(::getpid(), SIGTERM); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGTERM);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
+}
+
+TEST_F(SupervisorTest, OnlyForwardsUserSignals) {
+  Plan({"trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done"});
+  WhenReady([this] { Send(SIGUSR1); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, 0);
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_EQ(printed_[0], "ready\ngot\n");
+}
+
+TEST_F(SupervisorTest, StopsTheRanksOnCtrlZAndWakesThem) {
+  Plan({"trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done"});
+  WhenReady([this] { Send(SIGTSTP); });
+  boost::asio::posix::stream_descriptor guard(loop_, ::dup(control_.ours.get()));
+  guard.async_wait(guard.wait_read, [&](const boost::system::error_code&) {
+    char message = 0;
+    ASSERT_EQ(::recv(control_.ours.get(), &message, 1, 0), 1);
+    EXPECT_EQ(message, kMessageStopped);
+    const auto marked = testing::Marked(mark_);
+    ASSERT_FALSE(marked.empty());
+    EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(::getpgid(marked[0]))->state == 'T'; }));
+    Send(SIGCONT);
+    Send(SIGTERM);
+  });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGTERM);
+  EXPECT_EQ(facts.ranks[0].ending->code, 7);
+}
+
+TEST_F(SupervisorTest, KillsEverythingWhenTheGuardIsGone) {
+  Plan(
+      {"setsid sh -c 'trap \"\" TERM; : > $DIR/up; while :; do sleep 1000; done' &"
+       " while [ ! -e $DIR/up ]; do sleep 0.01; done; echo ready; exec sleep 1000",
+       "trap '' TERM; while :; do sleep 1000; done"});
+  WhenReady([this] { control_.ours.Reset(); });
+  const Facts facts = MustRun();
+  EXPECT_TRUE(facts.guard_died);
+}
+
+TEST_F(SupervisorTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
+  // It also holds the rank's stdout open, which must not keep the job from ending.
+  Plan({"true", "setsid sh -c ': > $DIR/up; exec sleep 1000' & while [ ! -e $DIR/up ]; do sleep 0.01; done"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_THAT(said_,
+              ElementsAre(MatchesRegex("dtrun: rank 1 left 1 process behind .[0-9]+ (sh|sleep).: stopped")));
+}
+
+TEST_F(SupervisorTest, KillsALeftoverThatIgnoresSigterm) {
+  Plan(
+      {"(trap '' TERM; : > $DIR/up; while :; do sleep 1000; done) & while [ ! -e $DIR/up ]; do sleep 0.01; "
+       "done"});
+  plan_.grace = std::chrono::milliseconds(20);
+  EXPECT_EQ(MustRun().first_failed, -1);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 0 left 2 processes behind")));
+}
+
+TEST_F(SupervisorTest, GivesStdinToRankZeroOnly) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd reader(ends[0]), writer(ends[1]);
+  ASSERT_EQ(::write(writer.get(), "hello", 5), 5);
+  writer.Reset();
+  Plan({"cat", "cat"});
+  MustRun(reader.get());
+  EXPECT_THAT(printed_, ElementsAre("hello", ""));
+}
+
+TEST_F(SupervisorTest, LosesNothingOfFastOutput) {
+  Plan({"head -c 20000000 /dev/zero | tr '\\0' x", "head -c 20000000 /dev/zero | tr '\\0' y >&2"});
+  EXPECT_EQ(MustRun().first_failed, -1);
+  EXPECT_EQ(printed_[0], std::string(20000000, 'x'));
+  EXPECT_EQ(complained_[1], std::string(20000000, 'y'));
+}
+
+TEST_F(SupervisorTest, UndoesTheStartWhenARankCannotBeStarted) {
+  Plan({kSleep, kSleep, kSleep});
+  plan_.processes[2].argv = {"/nowhere/train"};
+  const Result<Facts> facts = Run();
+  ASSERT_FALSE(facts);
+  EXPECT_THAT(facts.error().text, HasSubstr("rank 2: cannot run '/nowhere/train'"));
+  EXPECT_THAT(testing::Marked(mark_), IsEmpty());
+}
+
+TEST_F(SupervisorTest, NotesWhatTheStoreTells) {
+  Plan({"echo ready; exit 0", "exit 0"});
+  WhenReady([this] {
+    supervisor_->Joined(0);
+    supervisor_->Left(0);
+    supervisor_->Reported(1, 0, "connection reset by rank 0");
+    supervisor_->Joined(99);
+  });
+  const Facts facts = MustRun();
+  EXPECT_TRUE(facts.ranks[0].joined);
+  EXPECT_TRUE(facts.ranks[0].left);
+  EXPECT_FALSE(facts.ranks[1].joined);
+  ASSERT_EQ(facts.ranks[1].reports.size(), 1u);
+  EXPECT_EQ(facts.ranks[1].reports[0].peer, 0);
+}
+
+TEST_F(SupervisorTest, ReplacesVariablesOfItsOwnEnvironment) {
+  ::setenv("DTRUN_TEST_COLOUR", "red", 1);
+  Plan({"env | grep -c ^DTRUN_TEST_COLOUR; echo $DTRUN_TEST_COLOUR", "echo $DTRUN_TEST_COLOUR"});
+  plan_.processes[0].env["DTRUN_TEST_COLOUR"] = "blue";
+  MustRun();
+  ::unsetenv("DTRUN_TEST_COLOUR");
+  EXPECT_THAT(printed_, ElementsAre("1\nblue\n", "red\n"));
+}
+
+}  // namespace
+}  // namespace dtrun::agent

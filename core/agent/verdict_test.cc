@@ -1,0 +1,203 @@
+#include "core/agent/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+namespace dtrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+RankFacts Rank(int rank, Ending ending, milliseconds at, int signal_sent = 0) {
+  RankFacts facts;
+  facts.rank = rank;
+  facts.host = "localhost";
+  facts.pid = 4242 + rank;
+  facts.ending = ending;
+  facts.ended_at = at;
+  facts.signal_sent = signal_sent;
+  return facts;
+}
+
+Facts RunOf(std::vector<RankFacts> ranks, int first_failed) {
+  Facts facts;
+  facts.job = "quickstart";
+  facts.run_dir = "/runs/1";
+  facts.duration = milliseconds(3300);
+  facts.ranks = std::move(ranks);
+  facts.first_failed = first_failed;
+  return facts;
+}
+
+constexpr Ending kOk{};
+constexpr Ending kTerm{0, SIGTERM, false};
+constexpr Ending kKill{0, SIGKILL, false};
+
+TEST(Verdict, SaysSuccessInOneLine) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
+  EXPECT_EQ(ExitCode(facts), 0);
+  EXPECT_EQ(VerdictText(facts), "dtrun: job 'quickstart' succeeded: 2 ranks, 3.3 s, logs in /runs/1\n");
+}
+
+TEST(Verdict, TellsTheWholeStoryOfAFailure) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
+  for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));
+  facts.ranks[0].joined = facts.ranks[1].joined = true;
+  facts.ranks[1].tail = {"epoch 1", "epoch 2"};
+  EXPECT_EQ(ExitCode(facts), 137);
+  EXPECT_EQ(
+      VerdictText(facts),
+      "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
+      "  host localhost, pid 4243, in the middle of the run (it had joined the job)\n"
+      "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
+      "    | epoch 1\n"
+      "    | epoch 2\n"
+      "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
+      "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did\n"
+      "  logs: /runs/1\n");
+}
+
+TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
+  Facts facts =
+      RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("dtrun_init")));  // nothing says that this job uses dtrun
+  facts.ranks[1].joined = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("pid 4242, before dtrun_init"));
+  facts.ranks[0].joined = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("in the middle of the run"));
+  facts.ranks[0].left = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("after dtrun_finalize"));
+}
+
+TEST(Verdict, KeepsRanksThatHadEndedWellApart) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(5)), Rank(1, {3, 0, false}, milliseconds(10)),
+                             Rank(2, kOk, milliseconds(6)), Rank(3, kOk, milliseconds(30), SIGTERM)},
+                            1);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("before it: ranks 0, 2 had exited with code 0\n"),
+                    HasSubstr("because of it: rank 3 exited with code 0 0.02 s later\n")));
+}
+
+TEST(Verdict, FoldsRanksThatEndedAlike) {
+  const Facts facts = RunOf(
+      {Rank(0, {1, 0, false}, milliseconds(120)), Rank(1, {3, 0, false}, milliseconds(100)),
+       Rank(2, {1, 0, false}, milliseconds(350)), Rank(3, {0, SIGSEGV, false}, milliseconds(110), SIGTERM),
+       Rank(4, {0, SIGSEGV, false}, milliseconds(110), SIGTERM)},
+      1);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("ranks 0, 2 exited with code 1 within 0.25 s; "
+                                            "ranks 3, 4 were killed by signal 11 (SIGSEGV) within 0.01 s\n"));
+}
+
+TEST(Verdict, SaysWhichRanksHadToBeKilled) {
+  Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kKill, milliseconds(900), SIGKILL),
+                       Rank(2, kKill, milliseconds(900), 0), Rank(3, kOk, milliseconds(900))},
+                      0);
+  facts.ranks[3].ending.reset();
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("rank 1 did not stop in time and was killed by dtrun"),
+                                        HasSubstr("rank 2 was killed by signal 9 (SIGKILL) 0.89 s later"),
+                                        HasSubstr("rank 3 could not be ended, even by SIGKILL")));
+}
+
+TEST(Verdict, QuotesWhatRanksReportedOfTheFailedOne) {
+  Facts facts =
+      RunOf({Rank(0, {1, 0, false}, milliseconds(20)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].reports = {{1, "rank 1 closed the connection"}, {5, "something else"}};
+  facts.ranks[1].reports = {{-1, "no room for the bucket"}};
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("rank 0 reported of it: rank 1 closed the connection"),
+                    HasSubstr("it reported: no room for the bucket"), Not(HasSubstr("something else"))));
+}
+
+TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
+  auto hint = [](Ending ending) { return VerdictText(RunOf({Rank(0, ending, milliseconds(1))}, 0)); };
+  EXPECT_THAT(hint({127, 0, false}),
+              HasSubstr("next: 127 is what a shell says of a command that was not found"));
+  EXPECT_THAT(hint({126, 0, false}), HasSubstr("not executable"));
+  EXPECT_THAT(hint({139, 0, false}), HasSubstr("killed by SIGSEGV"));
+  EXPECT_THAT(hint({0, SIGSEGV, false}), HasSubstr("ulimit -c unlimited"));
+  EXPECT_THAT(hint({0, SIGABRT, true}), AllOf(HasSubstr("core dumped"), HasSubstr("coredumpctl")));
+  EXPECT_THAT(hint({0, SIGBUS, false}), HasSubstr("/dev/shm"));
+  EXPECT_THAT(hint({0, SIGILL, false}), HasSubstr("another processor"));
+  EXPECT_THAT(hint({0, SIGTERM, false}), HasSubstr("dtrun did not send SIGTERM"));
+  EXPECT_THAT(hint({1, 0, false}), Not(HasSubstr("next:")));
+}
+
+TEST(Verdict, MapsEndingsToExitCodes) {
+  auto code = [](Ending ending) { return ExitCode(RunOf({Rank(0, ending, milliseconds(1))}, 0)); };
+  EXPECT_EQ(code({3, 0, false}), 3);
+  EXPECT_EQ(code({255, 0, false}), 255);
+  EXPECT_EQ(code({0, SIGSEGV, true}), 139);
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(1))}, -1);
+  facts.interrupt = SIGINT;
+  EXPECT_EQ(ExitCode(facts), 130);
+  facts.interrupt = SIGTERM;
+  EXPECT_EQ(ExitCode(facts), 143);
+  facts.guard_died = true;
+  EXPECT_EQ(ExitCode(facts), 137);
+}
+
+TEST(Verdict, NamesTheInterruptAndHowTheRanksTookIt) {
+  Facts facts =
+      RunOf({Rank(0, {0, SIGINT, false}, milliseconds(3200), SIGINT),
+             Rank(1, {0, SIGINT, false}, milliseconds(3200), SIGINT), Rank(2, kOk, milliseconds(3200))},
+            -1);
+  facts.interrupt = SIGINT;
+  EXPECT_EQ(VerdictText(facts),
+            "dtrun: job 'quickstart' was interrupted by SIGINT after 3.3 s\n"
+            "  ranks 0, 1 were killed by signal 2 (SIGINT); rank 2 exited with code 0\n"
+            "  logs: /runs/1\n");
+}
+
+TEST(Verdict, PrefersAFailureToALaterInterrupt) {
+  Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(1))}, 0);
+  facts.guard_died = true;
+  EXPECT_EQ(ExitCode(facts), 3);
+  EXPECT_THAT(VerdictText(facts), StartsWith("dtrun: job 'quickstart' failed"));
+}
+
+TEST(Verdict, WritesTheSameForPrograms) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[1].tail = {"not \xff utf-8"};
+  const auto json = nlohmann::json::parse(VerdictJson(facts));
+  EXPECT_EQ(json["result"], "failed");
+  EXPECT_EQ(json["exit_code"], 3);
+  EXPECT_EQ(json["first_failed_rank"], 1);
+  EXPECT_EQ(json["ranks"][0]["ending"]["signal"], "SIGTERM");
+  EXPECT_EQ(json["ranks"][0]["ending"]["code"], nullptr);
+  EXPECT_EQ(json["ranks"][0]["stopped_with"], "SIGTERM");
+  EXPECT_EQ(json["ranks"][1]["ending"]["code"], 3);
+  EXPECT_EQ(json["ranks"][1]["pid"], 4243);
+}
+
+TEST(Verdict, WritesWhyNothingRan) {
+  const auto json = nlohmann::json::parse(NotStartedJson("quickstart", "port 1 is in use"));
+  EXPECT_EQ(json["result"], "not started");
+  EXPECT_EQ(json["exit_code"], 2);
+  EXPECT_EQ(json["error"], "port 1 is in use");
+}
+
+TEST(FoldRanks, MakesRangesOfThreeAndMore) {
+  EXPECT_EQ(FoldRanks({3}), "rank 3");
+  EXPECT_EQ(FoldRanks({3, 4}), "ranks 3, 4");
+  EXPECT_EQ(FoldRanks({2, 3, 4, 5, 7}), "ranks 2-5, 7");
+  EXPECT_EQ(FoldRanks({0, 2, 4, 5}), "ranks 0, 2, 4, 5");
+}
+
+TEST(FormatElapsed, FitsTheUnitToTheLength) {
+  EXPECT_EQ(FormatElapsed(milliseconds(12)), "0.01 s");
+  EXPECT_EQ(FormatElapsed(milliseconds(3200)), "3.2 s");
+  EXPECT_EQ(FormatElapsed(milliseconds(59990)), "1 min 0 s");
+  EXPECT_EQ(FormatElapsed(std::chrono::seconds(125)), "2 min 5 s");
+  EXPECT_EQ(FormatElapsed(std::chrono::minutes(192)), "3 h 12 min");
+}
+
+}  // namespace
+}  // namespace dtrun::agent
