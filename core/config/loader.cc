@@ -160,7 +160,13 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
 
 void Loader::TakeCommand() {
   if (request_.command.empty()) return;
-  Store(*settings_.Find("job.command"), request_.command, {DTRUN_ORIGIN_COMMAND_LINE, {}, "--"});
+  const option::Spec& spec = *settings_.Find("job.command");
+  const Place place{DTRUN_ORIGIN_COMMAND_LINE, {}, "--"};
+  if (const Status checked = CheckBounds(spec, request_.command); !checked) {
+    Fail(spec, place, "", checked.error().text);
+  } else {
+    Store(spec, request_.command, place);
+  }
 }
 
 void Loader::NameJob() {

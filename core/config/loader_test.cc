@@ -132,6 +132,15 @@ TEST_F(LoadTest, DoesNotNeedACommandThatTheCommandLineGives) {
   EXPECT_EQ(settings.Get("job.command").origin.kind, DTRUN_ORIGIN_COMMAND_LINE);
 }
 
+TEST_F(LoadTest, ChecksTheCommandOfTheCommandLineToo) {
+  Request request;
+  request.command = {"true", "\xff"};
+  EXPECT_THAT(folder_.ProblemsOf("", request),
+              StartsWith("--: job.command: expected UTF-8; found byte 0xff at offset 0\n"));
+  request.command = {""};
+  EXPECT_THAT(folder_.ProblemsOf("", request), HasSubstr("--: job.command: expected a program"));
+}
+
 TEST_F(LoadTest, WorksWithoutAFile) {
   Request request;
   EXPECT_EQ(Render(Load(request, {}).problems),

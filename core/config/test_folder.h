@@ -1,12 +1,14 @@
 // For tests: a folder that goes away, and a config in it that is loaded.
 #pragma once
 
-#include <stdlib.h>
+#include <stdlib.h>  // mkdtemp
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "core/config/settings.h"
 
