@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,7 +21,7 @@ namespace {
 
 void* Allocate(std::uint64_t bytes, std::uint64_t alignment) {
   void* memory = nullptr;
-  if (bytes > SIZE_MAX) return nullptr;
+  if (!std::has_single_bit(alignment)) return nullptr;
   const int result = ::posix_memalign(&memory, std::max<std::uint64_t>(alignment, sizeof(void*)),
                                       std::max<std::uint64_t>(bytes, 1));
   return result == 0 ? memory : nullptr;

@@ -11,6 +11,7 @@
 #include "core/plugin/identity.h"
 #include "core/plugin/normalise.h"
 #include "core/plugin/permissions.h"
+#include "core/plugin/services.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -28,14 +29,15 @@ Result<Identity> Identify(const File& file) {
   return identity;
 }
 
-// A library that is never closed: the plugin's threads and tables live as long as we do.
-Result<const boost::dll::shared_library*> Open(const Identity& identity) {
+using Library = std::unique_ptr<const boost::dll::shared_library>;
+
+Result<Library> Open(const Identity& identity) {
   using boost::dll::load_mode::type;
   const auto mode = static_cast<type>(boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local |
                                       static_cast<type>(RTLD_NODELETE));
   try {
     // The throwing form: the other one loses the loader's text.
-    return new boost::dll::shared_library(identity.file.path, mode);
+    return Library(new boost::dll::shared_library(identity.file.path, mode));
   } catch (const std::exception& error) {
     return identity.Refuse(DTRUN_SYSTEM, fmt::format("the loader says: {}", error.what()),
                            "install what it links to, or rebuild it on this system");
@@ -69,8 +71,7 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
   return Entry{&entry};
 }
 
-Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry,
-                                  const dtrun_host* host) {
+Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry, const dtrun_host* host) {
   const dtrun_plugin* raw = nullptr;
   dtrun_error reported;
   DTRUN_INIT(reported);
@@ -88,6 +89,14 @@ Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry,
   }
   return identity.Refuse(DTRUN_INTERNAL, fmt::format("its entry threw an exception: {}", thrown),
                          "report it to the plugin's author");
+}
+
+void Announce(const Plugin& plugin) {
+  const dtrun_plugin& table = plugin.table();
+  const std::string line = fmt::format("loaded version {}, ABI {}, from '{}' ({})", table.version,
+                                       AbiText(table.abi_major, table.abi_minor_built),
+                                       plugin.file().path.string(), plugin.file().origin);
+  LogService()->write(DTRUN_LOG_INFO, table.name, {line.c_str(), line.size()});
 }
 
 }  // namespace
@@ -108,12 +117,13 @@ class Registry {
   }
 
  private:
-  static Result<const Plugin*> LoadNow(const File& file, bool in_probe) {
+  Result<const Plugin*> LoadNow(const File& file, bool in_probe) {
     Result<Identity> identity = Identify(file);
     if (!identity) return std::move(identity).error();
     auto library = Open(*identity);
     if (!library) return std::move(library).error();
-    auto entry = FindEntry(*identity, **library);
+    libraries_.push_back(std::move(*library));
+    auto entry = FindEntry(*identity, *libraries_.back());
     if (!entry) return std::move(entry).error();
     const dtrun_host* host = HostTable(file.kind, in_probe);
     auto raw = Enter(*identity, *entry, host);
@@ -130,10 +140,12 @@ class Registry {
     plugin->launcher_ = tables->launcher;
     plugin->table_.backend = file.kind == Kind::kBackend ? &plugin->backend_ : nullptr;
     plugin->table_.launcher = file.kind == Kind::kLauncher ? &plugin->launcher_ : nullptr;
+    Announce(*plugin);
     return plugin.release();
   }
 
   std::mutex mutex_;
+  std::vector<Library> libraries_;  // never closed: threads and tables of plugins live as long as we do
   std::map<std::string, Result<const Plugin*>> answers_;
 };
 

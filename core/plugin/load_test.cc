@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "core/plugin/host.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/testing/support.h"
 
@@ -31,6 +32,17 @@ TEST(Load, GivesTheTableOfAGoodPlugin) {
   const option::Schema schema = (*plugin)->schema();
   ASSERT_EQ(schema.size(), 2u);
   EXPECT_EQ(schema[0].key, "backend.options.interface");
+}
+
+TEST(Load, SaysWhatItLoadedAndFromWhere) {
+  const testing::TempFolder folder;
+  const File file{Kind::kBackend, "demo", folder.Copy("demo"), "--plugin-dir", {}, {}};
+  SetLog(DTRUN_LOG_INFO, "");
+  const testing::StderrCapture capture;
+  ASSERT_TRUE(Load(file).ok());
+  EXPECT_EQ(capture.Text(), "dtrun: info: demo: loaded version 1.2.3, ABI 0.1, from '" + file.path.string() +
+                                "' (--plugin-dir)\n");
+  SetLog(DTRUN_LOG_WARN, "");
 }
 
 TEST(Load, GivesOneFinalAnswerPerFile) {
