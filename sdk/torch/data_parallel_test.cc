@@ -326,6 +326,8 @@ TEST_F(DataParallelTest, RefusesBackwardThatBuildsAGraph) {
     DataParallel dp(probe, ranks);
     EXPECT_THAT(FailureOf([&] { (probe.used * probe.used).sum().backward({}, true, true); }),
                 HasSubstr("create_graph=true reached parameter 'used'"));
+    // The gradient's graph holds the parameter, which holds the gradient.
+    probe.used.mutable_grad() = Tensor();
   });
 }
 
