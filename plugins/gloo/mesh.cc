@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <sstream>
 #include <utility>
 
 #include "collective.h"
@@ -23,10 +24,22 @@ namespace {
 using sdk::Failure;
 using std::chrono::milliseconds;
 
-// How long a thread that saw the consequence of a failure waits for the cause.
-constexpr milliseconds kCauseLimit{5000};
+// How long a failure waits for its announcement to the other ranks.
+constexpr milliseconds kPublishLimit{500};
+// How long the end of a broken connection may take to be noticed.
+constexpr milliseconds kGoodbyeLimit{5000};
 
 std::string AliveKey(int rank) { return "alive/" + std::to_string(rank); }
+std::string PartingKey(int rank) { return "parting/" + std::to_string(rank); }
+
+Parting PartingFor(const Cause& cause) {
+  switch (cause.code) {
+    case DTRUN_TIMEOUT: return {Parting::kTimeout, cause.awaited};
+    case DTRUN_ABORTED: return {Parting::kAborted, -1};
+    case DTRUN_REMOTE_FAILURE: return {Parting::kLostPeer, cause.peer};
+    default: return {Parting::kOther, -1};
+  }
+}
 
 std::string Joined(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -50,8 +63,8 @@ Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface
       rank_(params.rank),
       size_(params.size),
       name_(params.name),
-      partings_(static_cast<std::size_t>(params.size)),
-      parting_states_(static_cast<std::size_t>(params.size), PartingState::kUnread) {
+      kv_(params.kv),
+      goodbye_states_(static_cast<std::size_t>(params.size), Goodbye::kUnread) {
   if (size_ == 1) {
     places_.push_back(interface.address);
     return;
@@ -130,13 +143,13 @@ void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, co
 // From here on every rank hears when another leaves. Nobody returns before all have come
 // this far.
 void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
-  parting_buffers_.resize(static_cast<std::size_t>(size_));
+  goodbyes_.resize(static_cast<std::size_t>(size_));
   try {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       const auto index = static_cast<std::size_t>(peer);
-      parting_buffers_[index] = context_->createUnboundBuffer(&partings_[index], sizeof(Parting));
-      parting_buffers_[index]->recv(peer, MakeSlot(SlotUse::kParting), 0, sizeof(Parting));
+      goodbyes_[index] = context_->createUnboundBuffer(nullptr, 0);
+      goodbyes_[index]->recv(peer, MakeSlot(SlotUse::kGoodbye), 0, 0);
     }
     monitor_ = std::make_unique<Monitor>(host_, *this);
   } catch (const Failure&) {
@@ -159,9 +172,14 @@ void Mesh::ThrowIfFailed() const {
 }
 
 void Mesh::ThrowCause() const {
-  const Cause known =
-      cause().value_or(Cause{DTRUN_INTERNAL, "'" + name_ + "' failed for no known reason", -1, -1});
-  throw Failure(known.code, known.text, known.peer);
+  {
+    std::unique_lock lock(mutex_);
+    published_changed_.wait_for(lock, kPublishLimit, [this] { return published_; });
+    published_ = true;  // one wait is enough
+  }
+  const std::optional<Cause> known = cause();
+  if (!known) throw Failure(DTRUN_INTERNAL, "'" + name_ + "' failed for no known reason");
+  throw Failure(known->code, known->text, known->peer);
 }
 
 std::optional<Cause> Mesh::cause() const {
@@ -174,11 +192,16 @@ void Mesh::Fail(Cause cause) {
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = cause;
+    published_ = monitor_ == nullptr;
     failed_.store(true, std::memory_order_release);
+  }
+  // Core hears of it before any call returns it: its caller may exit at once.
+  if (cause.code == DTRUN_REMOTE_FAILURE) sdk::Health(host_).ReportPeer(cause.peer, cause.text);
+  {
+    const std::lock_guard lock(mutex_);
     for (Transfer* transfer : transfers_) transfer->Interrupt();
   }
   if (monitor_ != nullptr) monitor_->Wake();
-  if (cause.code == DTRUN_REMOTE_FAILURE) sdk::Health(host_).ReportPeer(cause.peer, cause.text);
 }
 
 void Mesh::FailTimeout(const Operation& operation, const std::string& detail) {
@@ -223,21 +246,46 @@ void Mesh::FailLost(int peer, const std::string& what) {
 }
 
 std::optional<Parting> Mesh::ReadParting(int peer) {
-  const auto index = static_cast<std::size_t>(peer);
   const std::lock_guard lock(partings_mutex_);
-  if (parting_states_[index] == PartingState::kUnread) {
-    parting_states_[index] = PartingState::kNone;
+  const auto index = static_cast<std::size_t>(peer);
+  if (goodbye_states_[index] == Goodbye::kUnread) {
+    goodbye_states_[index] = Goodbye::kNone;
     try {
-      // Either it has come, or the broken connection ends the wait; the limit is for a
-      // connection that broke inside these few bytes.
-      if (parting_buffers_[index]->waitRecv(nullptr, kCauseLimit))
-        parting_states_[index] = PartingState::kReceived;
+      // It has come, or the broken connection ends the wait; the limit is for a connection
+      // that broke inside the message.
+      if (goodbyes_[index]->waitRecv(nullptr, kGoodbyeLimit)) goodbye_states_[index] = Goodbye::kReceived;
     } catch (const std::exception&) {
-      parting_states_[index] = PartingState::kNone;
+      goodbye_states_[index] = Goodbye::kNone;  // no goodbye
     }
   }
-  if (parting_states_[index] == PartingState::kNone) return std::nullopt;
-  return partings_[index];
+  if (goodbye_states_[index] == Goodbye::kReceived) return Parting{};
+  try {
+    const std::optional<std::string> text = kv_.TryGet(PartingKey(peer));
+    if (!text) return std::nullopt;
+    std::istringstream fields(*text);
+    Parting parting;
+    fields >> parting.kind >> parting.about;
+    if (!fields || parting.about < -1 || parting.about >= size_) return Parting{Parting::kOther, -1};
+    return parting;
+  } catch (const Failure& failure) {
+    sdk::Log(host_, "gloo").Debug(std::string("why a rank left is unknown: ") + failure.what());
+    return std::nullopt;
+  }
+}
+
+void Mesh::PublishCause() {
+  const Parting parting = PartingFor(cause().value_or(Cause{}));
+  try {
+    kv_.Set(PartingKey(rank_), std::to_string(parting.kind) + " " + std::to_string(parting.about));
+  } catch (const Failure& failure) {
+    // The others will see this rank's connections close without knowing why.
+    sdk::Log(host_, "gloo").Debug(std::string("could not tell the other ranks why: ") + failure.what());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    published_ = true;
+  }
+  published_changed_.notify_all();
 }
 
 void Mesh::Register(Transfer* transfer) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,11 +39,13 @@ struct Cause {
   int awaited = -1;  // rank that an operation waited for in vain
 };
 
-// The last message of a rank that leaves, so that the others know why.
+// Why a rank left. Leaving in peace is a message on the connection; after a failure the
+// connection may be stuck in the middle of another message, so that goes through the
+// key-value space.
 struct Parting {
-  enum Kind : std::int32_t { kDone = 1, kTimeout, kAborted, kLostPeer, kOther };
-  std::int32_t kind = kDone;
-  std::int32_t about = -1;  // the rank that was waited for or lost
+  enum Kind { kDone = 1, kTimeout, kAborted, kLostPeer, kOther };
+  int kind = kDone;
+  int about = -1;  // the rank that was waited for or lost
 };
 
 class Mesh {
@@ -66,6 +69,8 @@ class Mesh {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Throws the first cause when there is one.
   void ThrowIfFailed() const;
+  // A rank that reports a failure may exit at once, so this first lets the others know, for
+  // a moment at most.
   [[noreturn]] void ThrowCause() const;
   std::optional<Cause> cause() const;
 
@@ -77,6 +82,8 @@ class Mesh {
 
   // Why `peer` left. REQUIRES: its connection has failed. nullopt: it vanished.
   std::optional<Parting> ReadParting(int peer);
+  // Lets the others read why this rank fails. To be called before connections close.
+  void PublishCause();
 
  private:
   friend class Transfer;
@@ -91,20 +98,22 @@ class Mesh {
   const int rank_;
   const int size_;
   const std::string name_;
+  const sdk::Kv kv_;
   std::vector<std::string> places_;  // "10.0.0.5, pid 4242" of every rank
 
   mutable std::mutex mutex_;
   std::optional<Cause> cause_;
   std::atomic<bool> failed_{false};
+  mutable std::condition_variable published_changed_;
+  mutable bool published_ = true;  // false between a failure and its announcement
   std::set<Transfer*> transfers_;
 
   std::shared_ptr<::gloo::Context> context_;
 
   std::mutex partings_mutex_;
-  std::vector<Parting> partings_;  // written by Gloo
-  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> parting_buffers_;
-  enum class PartingState { kUnread, kReceived, kNone };
-  std::vector<PartingState> parting_states_;
+  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> goodbyes_;  // awaited from each peer
+  enum class Goodbye { kUnread, kReceived, kNone };
+  std::vector<Goodbye> goodbye_states_;
 
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Monitor> monitor_;

@@ -17,10 +17,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTenYears = std::chrono::hours(24 * 3650);
-// How long a goodbye may take to reach the kernel. It is eight bytes that the peer has
-// asked for in advance, so only a connection full of unread bytes delays it.
+// How long a goodbye may take to reach the kernel. The peer has asked for it in advance, so
+// only a connection full of unread bytes delays it.
 constexpr milliseconds kGoodbyeLimit{1000};
-constexpr milliseconds kFailureLimit{200};
 
 }  // namespace
 
@@ -102,31 +101,21 @@ void Monitor::Run() {
     } while (!mesh_.failed() && !stop_ && !Arm());
   }
   if (mesh_.failed()) {
-    SayGoodbye(PartingForFailure(), kFailureLimit);
+    mesh_.PublishCause();
     mesh_.context()->closeConnections();
   } else {
-    SayGoodbye(Parting{Parting::kDone, -1}, kGoodbyeLimit);
+    SayGoodbye();
   }
 }
 
-Parting Monitor::PartingForFailure() const {
-  const Cause cause = mesh_.cause().value_or(Cause{});
-  switch (cause.code) {
-    case DTRUN_TIMEOUT: return {Parting::kTimeout, cause.awaited};
-    case DTRUN_ABORTED: return {Parting::kAborted, -1};
-    case DTRUN_REMOTE_FAILURE: return {Parting::kLostPeer, cause.peer};
-    default: return {Parting::kOther, -1};
-  }
-}
-
-void Monitor::SayGoodbye(const Parting& parting, milliseconds limit) {
-  const Deadline deadline{limit};
+void Monitor::SayGoodbye() {
+  const Deadline deadline{kGoodbyeLimit};
   std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> buffers;
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank() || gone_[static_cast<std::size_t>(peer)]) continue;
-    auto buffer = mesh_.context()->createUnboundBuffer(const_cast<Parting*>(&parting), sizeof parting);
+    auto buffer = mesh_.context()->createUnboundBuffer(nullptr, 0);
     try {
-      buffer->send(peer, MakeSlot(SlotUse::kParting), 0, sizeof parting);
+      buffer->send(peer, MakeSlot(SlotUse::kGoodbye), 0, 0);
       buffers.push_back(std::move(buffer));
     } catch (const std::exception&) {
       continue;  // this peer is gone already

@@ -25,10 +25,10 @@ class Monitor {
   Monitor& operator=(const Monitor&) = delete;
 
   void Start();
-  // Tells the peers that this rank leaves, unless it told them of a failure before.
+  // Tells the peers that this rank leaves in peace, unless the mesh has failed.
   // Idempotent; the destructor does it too.
   void Stop();
-  // The mesh has failed: tell the peers and close. Any thread.
+  // The mesh has failed: tell the peers why and close. Any thread.
   void Wake();
 
  private:
@@ -37,8 +37,7 @@ class Monitor {
   bool Arm();
   bool Wait();
   void CheckConnections();
-  void SayGoodbye(const Parting& parting, std::chrono::milliseconds limit);
-  Parting PartingForFailure() const;
+  void SayGoodbye();
 
   const sdk::Host host_;
   Mesh& mesh_;

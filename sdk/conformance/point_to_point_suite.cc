@@ -1,8 +1,11 @@
 // Sends and receives: matching, order, crossing, waiting.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 #include "suite.h"
@@ -156,10 +159,58 @@ void ACompletedMessageDoesNotTimeOutLater(const Subject& subject) {
   });
 }
 
+// Virtual memory of any size over one small file, again and again.
+class RepeatedMemory {
+ public:
+  explicit RepeatedMemory(std::size_t bytes) : bytes_(bytes) {
+    const int file = memfd_create("repeated", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, kFileBytes) != 0) throw std::runtime_error("cannot make a memory file");
+    void* const base = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) throw std::runtime_error("cannot reserve addresses");
+    base_ = static_cast<unsigned char*>(base);
+    for (std::size_t at = 0; at < bytes; at += kFileBytes) {
+      const std::size_t size = std::min<std::size_t>(kFileBytes, bytes - at);
+      if (mmap(base_ + at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+        throw std::runtime_error("cannot map a memory file");
+      }
+    }
+    close(file);
+  }
+  ~RepeatedMemory() { munmap(base_, bytes_); }
+  RepeatedMemory(const RepeatedMemory&) = delete;
+  RepeatedMemory& operator=(const RepeatedMemory&) = delete;
+  unsigned char* data() const { return base_; }
+
+  static constexpr std::size_t kFileBytes = 16 << 20;
+
+ private:
+  const std::size_t bytes_;
+  unsigned char* base_ = nullptr;
+};
+
+void MoreThanTwoGibibytesArrive(const Subject& subject) {
+  constexpr std::size_t kBytes = (std::size_t{1} << 31) + 4097;
+  subject.Play(2, [](Rank& rank) {
+    const RepeatedMemory memory(kBytes);
+    for (std::size_t i = 0; rank.rank() == 0 && i < RepeatedMemory::kFileBytes; ++i) {
+      memory.data()[i] = static_cast<unsigned char>(i * 7 + i / 251);
+    }
+    const Outcome outcome = rank.rank() == 0 ? rank.Do(SendOp(memory.data(), kBytes, DTRUN_UINT8, 1, 0))
+                                             : rank.Do(RecvOp(memory.data(), kBytes, DTRUN_UINT8, 0, 0));
+    ASSERT_TRUE(outcome.ok()) << outcome;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) {
+      wrong += memory.data()[i] == static_cast<unsigned char>(i * 7 + i / 251) ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0u) << "bytes on rank " << rank.rank();
+  });
+}
+
 }  // namespace
 
 void AddPointToPointCases(const BackendUnderTest& backend) {
   AddCase("Messages", "OfEverySizeArrive", backend, EverySizeArrives);
+  AddCase("Messages", "OfMoreThanTwoGibibytesArrive", backend, MoreThanTwoGibibytesArrive);
   AddCase("Messages", "ThatCrossDoNotBlock", backend, CrossingSendsDoNotBlock);
   AddCase("Messages", "AreToldApartByTag", backend, TagsTellMessagesApart);
   AddCase("Messages", "OfOneTagKeepTheirOrder", backend, MessagesOfOneTagKeepTheirOrder);

@@ -127,6 +127,27 @@ dtrun_backend_caps Subject::Caps() const {
   return caps;
 }
 
+Subject::Launch Subject::LaunchInfo(int host_count) const {
+  Launch launch;
+  dtrun_launch_query query;
+  DTRUN_INIT(query);
+  query.host_count = host_count;
+  query.local_ranks = 1;
+  dtrun_launch_sink sink;
+  DTRUN_INIT(sink);
+  sink.context = &launch;
+  sink.fact = [](void* context, const char* key, const char* value) {
+    static_cast<Launch*>(context)->facts[key] = value;
+  };
+  sink.env = [](void* context, const char* name, const char* value) {
+    static_cast<Launch*>(context)->env[name] = value;
+  };
+  const Outcome outcome =
+      Ask([&](dtrun_error* error) { return table().launch_info(instance_, &query, &sink, error); });
+  if (!outcome.ok()) throw Broken("launch_info", outcome);
+  return launch;
+}
+
 std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout,
                                     Outcome* outcome) const {
   dtrun_comm_params params;

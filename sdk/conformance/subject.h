@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -92,6 +93,12 @@ class Subject {
   const dtrun_plugin& plugin() const { return *plugin_; }
   const dtrun_backend& table() const { return *plugin_->backend; }
   dtrun_backend_caps Caps() const;
+  // What the backend says at launch.
+  struct Launch {
+    std::map<std::string, std::string> facts;
+    std::map<std::string, std::string> env;
+  };
+  Launch LaunchInfo(int host_count) const;
 
   // Joins rank `rank`; null when it fails.
   std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome) const;

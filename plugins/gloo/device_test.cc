@@ -1,0 +1,88 @@
+#include "device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+constexpr bool kRunning = true;
+
+Interface V4(const std::string& name, const std::string& address, bool running = kRunning) {
+  return {name, address, name == "lo", running, false};
+}
+Interface V6(const std::string& name, const std::string& address) {
+  return {name, address, name == "lo", kRunning, true};
+}
+
+const std::vector<Interface> kHost = {V4("lo", "127.0.0.1"),
+                                      V4("docker0", "172.17.0.1"),
+                                      V4("eth0", "10.0.0.5"),
+                                      V4("eth1", "10.1.0.5", !kRunning),
+                                      V6("lo", "::1"),
+                                      V6("eth0", "fd00::5"),
+                                      V6("eth0", "fe80::5%eth0"),
+                                      V6("ib0", "fd01::5")};
+
+std::string Choose(const std::optional<std::string>& wanted, int hosts,
+                   const std::vector<std::string>& routes = {"eth0"}) {
+  return ChooseInterface(kHost, routes, wanted, hosts).Text();
+}
+
+TEST(ChooseInterface, TakesLoopbackWhenAllRanksShareOneHost) { EXPECT_EQ(Choose({}, 1), "lo 127.0.0.1"); }
+
+TEST(ChooseInterface, TakesTheDefaultRouteBetweenHosts) { EXPECT_EQ(Choose({}, 2), "eth0 10.0.0.5"); }
+
+TEST(ChooseInterface, TakesTheNextDefaultRouteWhenTheFirstIsDown) {
+  EXPECT_EQ(Choose({}, 2, {"eth1", "ib0"}), "ib0 fd01::5");
+}
+
+TEST(ChooseInterface, TakesTheFirstThatRunsWithoutADefaultRoute) {
+  EXPECT_EQ(Choose({}, 2, {}), "docker0 172.17.0.1");
+}
+
+TEST(ChooseInterface, FollowsTheUser) {
+  EXPECT_EQ(Choose("docker0", 1), "docker0 172.17.0.1");
+  EXPECT_EQ(Choose("ib0", 2), "ib0 fd01::5");
+  EXPECT_EQ(Choose("10.0.0.5", 2), "eth0 10.0.0.5");
+  EXPECT_EQ(Choose("fd00:0:0::5", 2), "eth0 fd00::5");
+  EXPECT_EQ(Choose("fe80::5%eth0", 2), "eth0 fe80::5%eth0");
+}
+
+TEST(ChooseInterface, ListsWhatThereIsWhenTheNameIsUnknown) {
+  EXPECT_THAT([] { Choose("eht0", 2); },
+              ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'eht0'"), HasSubstr("eth0 10.0.0.5"),
+                                                HasSubstr("eth1 10.1.0.5 (down)"),
+                                                HasSubstr("did you mean 'eth0'?"))));
+}
+
+TEST(ChooseInterface, SuggestsNothingThatIsFarFromTheName) {
+  EXPECT_THAT([] { Choose("infiniband7", 2); }, ThrowsMessage<sdk::Failure>(Not(HasSubstr("did you mean"))));
+}
+
+TEST(ChooseInterface, SaysThatAnInterfaceIsDown) {
+  EXPECT_THAT([] { Choose("eth1", 2); },
+              ThrowsMessage<sdk::Failure>(HasSubstr("'eth1' of this host is down")));
+}
+
+TEST(ChooseInterface, RefusesAHostWithoutANetworkForSeveralHosts) {
+  EXPECT_THAT([] { ChooseInterface({V4("lo", "127.0.0.1")}, {}, {}, 2); },
+              ThrowsMessage<sdk::Failure>(
+                  AllOf(HasSubstr("no running network interface"), HasSubstr("lo 127.0.0.1"))));
+}
+
+TEST(ListInterfaces, FindsTheLoopbackOfThisHost) {
+  const Interface loopback = ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), {}, 1);
+  EXPECT_TRUE(loopback.loopback);
+  EXPECT_TRUE(loopback.running);
+}
+
+}  // namespace
+}  // namespace dtrun::gloo_plugin

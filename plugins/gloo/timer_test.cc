@@ -1,0 +1,90 @@
+#include "timer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <vector>
+
+namespace dtrun::gloo_plugin {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+
+const dtrun_host* BareHost() {
+  static const dtrun_host host = [] {
+    dtrun_host bare{};
+    bare.struct_size = sizeof bare;
+    bare.get_service = [](const char*) -> const void* { return nullptr; };
+    return bare;
+  }();
+  return &host;
+}
+
+TEST(Timer, CallsInTheOrderOfTime) {
+  Timer timer{sdk::Host(BareHost())};
+  const auto now = Deadline::Clock::now();
+  std::vector<int> order;
+  std::promise<void> last;
+  timer.Add(now + milliseconds(30), [&] {
+    order.push_back(3);
+    last.set_value();
+  });
+  timer.Add(now + milliseconds(10), [&] { order.push_back(1); });
+  timer.Add(now + milliseconds(20), [&] { order.push_back(2); });
+  last.get_future().wait();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(Timer, CallsNothingThatWasCancelled) {
+  Timer timer{sdk::Host(BareHost())};
+  const auto now = Deadline::Clock::now();
+  bool cancelled_ran = false;
+  std::promise<void> later;
+  const Timer::Id id = timer.Add(now + milliseconds(20), [&] { cancelled_ran = true; });
+  timer.Add(now + milliseconds(40), [&] { later.set_value(); });
+  timer.Cancel(id);
+  later.get_future().wait();
+  EXPECT_FALSE(cancelled_ran);
+}
+
+TEST(Timer, WakesForAnEntryThatComesBeforeTheOneItSleepsFor) {
+  Timer timer{sdk::Host(BareHost())};
+  std::promise<void> soon;
+  timer.Add(Deadline::Clock::now() + hours(1), [] {});
+  timer.Add(Deadline::Clock::now(), [&] { soon.set_value(); });
+  soon.get_future().wait();
+}
+
+TEST(TimerEntry, IsNoEntryWithoutADeadline) {
+  Timer timer{sdk::Host(BareHost())};
+  bool ran = false;
+  {
+    const TimerEntry entry(timer, Deadline(), [&] { ran = true; });
+  }
+  std::promise<void> done;
+  timer.Add(Deadline::Clock::now(), [&] { done.set_value(); });
+  done.get_future().wait();
+  EXPECT_FALSE(ran);
+}
+
+TEST(Deadline, TellsWhatIsLeft) {
+  EXPECT_EQ(Deadline().Left(), sdk::kNoLimit);
+  EXPECT_EQ(Deadline(sdk::kNoLimit).Left(), sdk::kNoLimit);
+  EXPECT_EQ(Deadline(sdk::Nanoseconds(0)).Left().count(), 0);
+  EXPECT_TRUE(Deadline(sdk::Nanoseconds(0)).passed());
+  EXPECT_FALSE(Deadline(hours(1)).passed());
+  EXPECT_EQ(Deadline(hours(24 * 365 * 200)).Left(), sdk::kNoLimit);
+}
+
+TEST(DurationText, SaysSecondsAndMilliseconds) {
+  EXPECT_EQ(DurationText(milliseconds(200)), "200 ms");
+  EXPECT_EQ(DurationText(milliseconds(1500)), "1.5 s");
+  EXPECT_EQ(DurationText(std::chrono::seconds(60)), "60 s");
+}
+
+}  // namespace
+}  // namespace dtrun::gloo_plugin
