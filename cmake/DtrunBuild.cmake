@@ -5,6 +5,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Hot loops live in kernels that say what they need; the rest builds a third faster at -O2.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -25,6 +28,8 @@ endif()
 add_library(dtrun_build INTERFACE)
 target_compile_options(dtrun_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fvisibility=hidden
                                              -fno-omit-frame-pointer)
+# gcc 12 warns of overlaps in std::string's operator+ that cannot be (GCC bug 105651).
+target_compile_options(dtrun_build INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 target_include_directories(dtrun_build INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
 target_compile_definitions(dtrun_build INTERFACE DTRUN_VERSION="${PROJECT_VERSION}")
 

@@ -77,6 +77,10 @@ void RankProcess::Signal(int signal) {
   if (!reaped_) ::kill(-pid_, signal);
 }
 
+void RankProcess::Tell(int signal) {
+  if (!reaped_) ::kill(pid_, signal);
+}
+
 void RankProcess::FinishOutput() {
   for (Pipe* pipe : {&out_, &err_}) {
     for (std::size_t bytes = 0; pipe->descriptor.is_open() && bytes < kPipeBytes; bytes += buffer_.size()) {

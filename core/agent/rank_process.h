@@ -27,6 +27,8 @@ class RankProcess {
   bool living() const { return !ended_; }
   // To its process group, if it can still have members.
   void Signal(int signal);
+  // To the rank itself only: its children may not expect a message such as USR1 and die of it.
+  void Tell(int signal);
   // Takes what is in the pipes without waiting for more, then closes them: a process
   // outside the job may hold them for ever.
   void FinishOutput();

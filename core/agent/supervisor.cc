@@ -139,6 +139,12 @@ class SupervisorImpl : public Supervisor {
     }
   }
 
+  void TellLiving(int signal) {
+    for (auto& process : processes_) {
+      if (process->living()) process->Tell(signal);
+    }
+  }
+
   // To all groups, also of ranks that have ended: what they left should end as well.
   void SignalToEnd(int signal) {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -221,7 +227,8 @@ class SupervisorImpl : public Supervisor {
       SignalLiving(SIGTSTP);
       return lifeline_.Stopped();
     }
-    if (!EndsJob(signal)) return SignalLiving(signal);
+    if (signal == SIGCONT) return SignalLiving(SIGCONT);
+    if (!EndsJob(signal)) return TellLiving(signal);
     const bool again = std::exchange(user_wants_end_, true);
     if (phase_ == Phase::kLeftovers || (again && (signal == SIGINT || signal == SIGQUIT))) return KillNow();
     if (phase_ == Phase::kRunning) {

@@ -8,8 +8,8 @@
  * Buffers are host memory, `count` is in elements, and all ranks make the same calls on
  * a communicator in the same order. Every function that can fail returns a dtrun_status
  * and fills `err` (which may be NULL). After any failure of an operation, other than
- * DTRUN_INVALID_ARGUMENT, the communicator stays failed: later calls return the first
- * cause again.
+ * DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator
+ * stays failed: later calls return the first cause again, also after an abort.
  *
  * Operations take a dtrun_work**. NULL: the call blocks until the result is there.
  * Otherwise it returns at once; the buffers belong to the operation until wait or test
@@ -60,7 +60,8 @@ DTRUN_API int32_t dtrun_comm_size(const dtrun_comm* comm);
 /* Name of the backend that carries it, such as "gloo"; "self" in a world of one that
  * dtrun did not start. */
 DTRUN_API const char* dtrun_comm_backend(const dtrun_comm* comm);
-/* From any thread, any time: every pending and later call on it returns DTRUN_ABORTED.
+/* From any thread, any time: every pending and later call on it returns DTRUN_ABORTED,
+ * or the first cause when it had failed before.
  * Idempotent. DTRUN_UNSUPPORTED when the backend cannot. */
 DTRUN_API dtrun_status dtrun_comm_abort(dtrun_comm* comm, const char* reason, dtrun_error* err);
 
