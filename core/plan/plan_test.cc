@@ -51,7 +51,7 @@ TEST(Plan, JsonHoldsWhatIsStarted) {
 TEST(Plan, JsonSurvivesArgumentsThatAreNotUtf8) {
   Plan plan = TwoRanks();
   plan.processes[0].argv[1] = "\xff";
-  EXPECT_NO_THROW((void)nlohmann::json::parse(ToJson(plan)));
+  EXPECT_TRUE(nlohmann::json::accept(ToJson(plan)));
 }
 
 }  // namespace

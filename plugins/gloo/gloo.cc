@@ -70,7 +70,7 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
 
 dtrun_plugin MakeTable() {
   sdk::PluginInfo info;
-  info.name = "gloo";
+  info.name = DTRUN_PLUGIN_NAME;
   info.version = DTRUN_VERSION;
   info.vendor = "dtrun";
   info.license = "BSD-3-Clause";
