@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "core/agent/testing.h"
@@ -201,8 +202,9 @@ TEST_F(SupervisorTest, StopsTheRanksOnCtrlZAndWakesThem) {
     ASSERT_EQ(::recv(control_.ours.get(), &message, 1, 0), 1);
     EXPECT_EQ(message, kMessageStopped);
     const auto marked = testing::Marked(mark_);
-    ASSERT_FALSE(marked.empty());
-    EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(::getpgid(marked[0]))->state == 'T'; }));
+    const auto leader = std::find_if(marked.begin(), marked.end(), [](pid_t p) { return ::getpgid(p) == p; });
+    ASSERT_NE(leader, marked.end());
+    EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(*leader)->state == 'T'; }));
     Send(SIGCONT);
     Send(SIGTERM);
   });

@@ -76,7 +76,7 @@ inline std::string NewMark() {
 class MemoryOutput : public output::RankOutput {
  public:
   void Feed(output::Stream stream, std::string_view bytes) override {
-    (stream == output::Stream::kOut ? out : err) += bytes;
+    (stream == output::Stream::kOut ? out : err).append(bytes);
     if (on_feed) on_feed();
   }
   void Close(output::Stream) override { ++closed; }

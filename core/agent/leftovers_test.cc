@@ -1,0 +1,78 @@
+#include "core/agent/leftovers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "core/agent/spawn.h"
+#include "core/agent/testing.h"
+
+namespace dtrun::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class LeftoversTest : public ::testing::Test {
+ protected:
+  void SetUp() override { BecomeSubreaper(); }
+  void TearDown() override { KillDescendants(std::chrono::seconds(30)); }
+
+  Child Start(const std::string& script, const std::string& rank) {
+    SpawnRequest request;
+    request.argv = {"/bin/sh", "-c", script};
+    request.env = {"PATH=/usr/bin:/bin"};
+    if (!rank.empty()) request.env.push_back("DTRUN_RANK=" + rank);
+    request.cwd = scratch_.path().string();
+    return std::move(Spawn(request)).value();
+  }
+
+  testing::ScratchDir scratch_;
+  boost::asio::io_context loop_;
+  int done_ = 0;
+};
+
+TEST_F(LeftoversTest, FinishAtOnceWhenThereAreNone) {
+  Leftovers leftovers(loop_, {});
+  EXPECT_THAT(leftovers.Stop(std::chrono::hours(1), [this] { ++done_; }), IsEmpty());
+  EXPECT_EQ(done_, 0);  // never from inside Stop
+  loop_.run();
+  EXPECT_EQ(done_, 1);
+}
+
+TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
+  const Child by_group = Start("exec sleep 1000", "");
+  const Child by_environment = Start("exec sleep 1000", "7");
+  const Child unknown = Start("exec sleep 1000", "");
+  Leftovers leftovers(loop_, {{by_group.pid, 4}});
+  EXPECT_THAT(
+      leftovers.Stop(std::chrono::hours(1), [this] { ++done_; }),
+      ElementsAre(HasSubstr("rank 4 left 1 process behind (" + std::to_string(by_group.pid)),
+                  HasSubstr("rank 7 left 1 process behind"), HasSubstr("the job left 1 process behind")));
+  loop_.run();  // ends long before the hour: all took SIGTERM
+  EXPECT_EQ(done_, 1);
+}
+
+TEST_F(LeftoversTest, GetNoMoreThanTheGrace) {
+  const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
+  ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
+  Leftovers leftovers(loop_, {});
+  leftovers.Stop(std::chrono::milliseconds(10), [this] { ++done_; });
+  loop_.run();
+  EXPECT_EQ(done_, 1);
+}
+
+TEST_F(LeftoversTest, CanBeHurriedMoreThanOnce) {
+  const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
+  ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
+  Leftovers leftovers(loop_, {});
+  leftovers.Stop(std::chrono::hours(1), [this] { ++done_; });
+  leftovers.Hurry();
+  leftovers.Hurry();
+  loop_.run();
+  EXPECT_EQ(done_, 1);
+}
+
+}  // namespace
+}  // namespace dtrun::agent

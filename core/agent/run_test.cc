@@ -1,0 +1,160 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/agent/agent.h"
+#include "core/agent/port.h"
+#include "core/agent/testing.h"
+
+namespace dtrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// As `dtrun --config` does it, with stdout and stderr in files.
+class RunTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_TRUE(testing::Marked(mark_).empty());
+    KillDescendants(std::chrono::seconds(30));
+  }
+
+  void Plan(const std::vector<std::string>& scripts) {
+    plan_ = testing::ShellPlan(scripts, mark_, scratch_.path());
+    for (plan::Process& process : plan_.processes) {
+      process.env["MASTER_PORT"] = plan::kTokenPort;
+      process.env["DTRUN_JOB_KEY"] = plan::kTokenJobKey;
+      process.env["DTRUN_STORE"] = plan::kTokenStore;
+      process.env["DTRUN_RUN_DIR"] = plan::kTokenRunDir;
+    }
+    plan_.record = {{"config.json", "{}"}};
+  }
+
+  void Begin() {
+    dtrun_ = ::fork();
+    ASSERT_GE(dtrun_, 0);
+    if (dtrun_ != 0) return;
+    for (const auto& [fd, name] : {std::pair{1, "stdout"}, std::pair{2, "stderr"}}) {
+      ::dup2(::open((scratch_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), fd);
+    }
+    const RunRequest request{
+        plan_, [](const plan::Plan&, const std::string& dir) { return "header " + dir + "\n"; }};
+    ::_exit(Guarded([&](Lifeline& lifeline) { return agent::Run(request, lifeline); }));
+  }
+
+  int Await() {
+    int status = 0;
+    ::waitpid(dtrun_, &status, 0);
+    out_ = testing::ReadFile(scratch_ / "stdout");
+    err_ = testing::ReadFile(scratch_ / "stderr");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  int RunToEnd() {
+    Begin();
+    return Await();
+  }
+
+  nlohmann::json Recorded(const std::string& name) {
+    return nlohmann::json::parse(testing::ReadFile(scratch_ / ("runs/test/latest/" + name)));
+  }
+
+  testing::ScratchDir scratch_;
+  const std::string mark_ = testing::NewMark();
+  plan::Plan plan_;
+  pid_t dtrun_ = -1;
+  std::string out_, err_;
+};
+
+TEST_F(RunTest, PrintsHeaderOutputAndVerdictAndRecordsTheRun) {
+  Plan({"echo from zero", "echo from one >&2"});
+  EXPECT_EQ(RunToEnd(), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("from zero\n"));
+  EXPECT_THAT(err_, AllOf(StartsWith("header " + (scratch_ / "runs/test/")), HasSubstr("from one\n")));
+  EXPECT_THAT(err_.substr(err_.rfind("dtrun: ")), StartsWith("dtrun: job 'test' succeeded: 2 ranks, "));
+  EXPECT_EQ(testing::ReadFile(scratch_ / "runs/test/latest/rank-0.out"), "from zero\n");
+  EXPECT_EQ(testing::ReadFile(scratch_ / "runs/test/latest/config.json"), "{}");
+  EXPECT_EQ(Recorded("verdict.json")["result"], "succeeded");
+  EXPECT_EQ(Recorded("plan.json")["job"], "test");
+}
+
+TEST_F(RunTest, ResolvesTokensAndKeepsTheKeyToTheRanks) {
+  Plan({"[ -S $DTRUN_STORE ] && echo $MASTER_PORT $DTRUN_JOB_KEY $DTRUN_RUN_DIR"});
+  EXPECT_EQ(RunToEnd(), 0) << err_;
+  std::istringstream words(testing::ReadFile(scratch_ / "runs/test/latest/rank-0.out"));
+  std::string port, key, dir;
+  words >> port >> key >> dir;
+  EXPECT_EQ(Recorded("runtime.json")["master_port"], port);
+  EXPECT_EQ(Recorded("runtime.json")["run_dir"], dir);
+  EXPECT_EQ(key.size(), 64u);
+  for (const char* name : {"plan.json", "runtime.json"}) {
+    EXPECT_THAT(testing::ReadFile(scratch_ / ("runs/test/latest/" + std::string(name))), Not(HasSubstr(key)));
+  }
+}
+
+TEST_F(RunTest, ReturnsTheCodeOfTheFirstFailureAndEndsWithTheVerdict) {
+  Plan({"exec sleep 1000", "echo last words; kill -9 $$"});
+  EXPECT_EQ(RunToEnd(), 137);
+  const std::string verdict = err_.substr(err_.find("dtrun: job 'test' failed"));
+  EXPECT_THAT(verdict,
+              AllOf(HasSubstr("rank 1 was killed by signal 9 (SIGKILL)"), HasSubstr("    | last words\n"),
+                    HasSubstr("because of it: rank 0 was stopped by dtrun\n")));
+  EXPECT_EQ(Recorded("verdict.json")["exit_code"], 137);
+}
+
+TEST_F(RunTest, AnswersAnInterruptWithItsCode) {
+  Plan({": > $DIR/up; exec sleep 1000"});
+  Begin();
+  ASSERT_TRUE(testing::Eventually([this] { return fs::exists(scratch_ / "up"); }));
+  ::kill(dtrun_, SIGINT);
+  EXPECT_EQ(Await(), 130);
+  EXPECT_THAT(err_, HasSubstr("was interrupted by SIGINT"));
+}
+
+TEST_F(RunTest, RefusesACommandThatDoesNotExist) {
+  Plan({"exit 0", "exit 0"});
+  plan_.processes[1].argv = {"/nowhere/train"};
+  EXPECT_EQ(RunToEnd(), 2);
+  EXPECT_THAT(err_, HasSubstr("dtrun: rank 1: cannot run '/nowhere/train': no such file or directory"));
+  EXPECT_EQ(Recorded("verdict.json")["result"], "not started");
+}
+
+TEST_F(RunTest, RefusesAFolderThatCannotBeMade) {
+  Plan({"exit 0"});
+  std::ofstream(scratch_ / "runs") << "in the way";
+  EXPECT_EQ(RunToEnd(), 2);
+  EXPECT_THAT(err_, StartsWith("dtrun: cannot create the run directory '"));
+}
+
+TEST_F(RunTest, RefusesAPortInUse) {
+  Result<HeldPort> held = HeldPort::Hold(0);
+  ASSERT_TRUE(held);
+  Plan({"exit 0"});
+  plan_.master_port = held->number();
+  EXPECT_EQ(RunToEnd(), 2);
+  EXPECT_THAT(err_, StartsWith("dtrun: port " + std::to_string(held->number()) + " is in use"));
+}
+
+TEST_F(RunTest, RestoresTheLimitOfOpenFilesForTheRanks) {
+  Plan({"ulimit -n"});
+  rlimit before{}, small{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  small = before;
+  small.rlim_cur = 123;
+  ::setrlimit(RLIMIT_NOFILE, &small);
+  EXPECT_EQ(RunToEnd(), 0) << err_;
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(out_, "123\n");
+}
+
+}  // namespace
+}  // namespace dtrun::agent
