@@ -66,11 +66,11 @@ class PartwiseReduction {
 
  private:
   struct Peer {
-    std::unique_ptr<Transfer> give;     // this rank's share of the peer's part
-    std::unique_ptr<Transfer> take;     // the peer's share of this rank's part
-    std::unique_ptr<Transfer> spread;   // this rank's part, combined
-    std::unique_ptr<Transfer> collect;  // the peer's part, combined
-    std::unique_ptr<std::byte[]> scratch;
+    std::unique_ptr<std::byte[]> scratch;  // outlives the transfer into it
+    std::unique_ptr<Transfer> give;        // this rank's share of the peer's part
+    std::unique_ptr<Transfer> take;        // the peer's share of this rank's part
+    std::unique_ptr<Transfer> spread;      // this rank's part, combined
+    std::unique_ptr<Transfer> collect;     // the peer's part, combined
   };
 
   const Part& Mine() const { return parts_[static_cast<std::size_t>(mesh_.rank())]; }

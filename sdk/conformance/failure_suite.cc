@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <thread>
 
 #include "suite.h"
@@ -196,42 +197,38 @@ void AbortInTheMiddleOfATransferHangsNobody(const Subject& subject) {
   EXPECT_LT(Clock::now() - start, kPatience);
 }
 
-// A rank in a process of its own. Exits with 0 when all it expects came true.
+// A rank in a process of its own.
 struct Player {
   const BackendUnderTest& backend;
   std::string folder;
   int size;
+  int victim;
 
-  [[noreturn]] void Play(int rank, int victim) const {
+  // 0 when all it expects came true. The victim does not return.
+  int Play(int rank) const {
     const Subject subject(backend);
     FolderKv kv(folder);
     Outcome outcome;
     const auto member = subject.Join(&kv, rank, size, kPatience, &outcome);
-    if (member == nullptr) Quit(1, rank, outcome);
+    if (member == nullptr) return Complain(1, rank, outcome);
     std::vector<float> data(2 << 20, 1);
     const dtrun_op op = AllreduceOp(data.data(), data.data(), data.size(), DTRUN_FLOAT32, DTRUN_MAX);
-    for (int call = 0; call < 1000; ++call) {
+    for (int call = 0; call < 1000 && outcome.ok(); ++call) {
       const auto pending = member->Start(op, &outcome);
-      if (pending && call == 3 && rank == victim) {
-        // Somewhere in the middle of the call.
-        raise(SIGKILL);
-      }
+      if (call == 3 && rank == victim) raise(SIGKILL);  // somewhere in the middle of the call
       if (pending) outcome = pending->Wait();
-      if (!outcome.ok()) break;
     }
-    if (outcome.code != DTRUN_REMOTE_FAILURE) Quit(2, rank, outcome);
-    if (outcome.peer != victim) Quit(3, rank, outcome);
+    if (outcome.code != DTRUN_REMOTE_FAILURE) return Complain(2, rank, outcome);
+    if (outcome.peer != victim) return Complain(3, rank, outcome);
     for (const auto& [peer, text] : TakePeerReports()) {
-      if (peer == victim && !text.empty()) Quit(0, rank, outcome);
+      if (peer == victim && !text.empty()) return 0;
     }
-    Quit(4, rank, outcome);
+    return Complain(4, rank, outcome);
   }
 
-  [[noreturn]] static void Quit(int code, int rank, const Outcome& outcome) {
-    if (code != 0)
-      std::fprintf(stderr, "rank %d: %s (status %d)\n", rank, outcome.text.c_str(), outcome.code);
-    std::fflush(stderr);
-    _exit(code);
+  static int Complain(int code, int rank, const Outcome& outcome) {
+    std::cerr << "rank " << rank << ", check " << code << ": " << outcome << std::endl;
+    return code;
   }
 };
 
@@ -246,11 +243,13 @@ void AKilledRankIsNamed(const BackendUnderTest& backend) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
+      int code = 5;
       try {
-        Player{backend, folder, kSize}.Play(rank, kVictim);
+        code = Player{backend, folder, kSize, kVictim}.Play(rank);
       } catch (const std::exception& error) {
-        Player::Quit(5, rank, Outcome{DTRUN_INTERNAL, -1, error.what()});
+        std::cerr << "rank " << rank << ": " << error.what() << std::endl;
       }
+      _exit(code);
     }
     children.push_back(child);
   }

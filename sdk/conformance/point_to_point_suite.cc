@@ -189,6 +189,9 @@ class RepeatedMemory {
 };
 
 void MoreThanTwoGibibytesArrive(const Subject& subject) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer looks at every byte, which takes minutes";
+#endif
   constexpr std::size_t kBytes = (std::size_t{1} << 31) + 4097;
   subject.Play(2, [](Rank& rank) {
     const RepeatedMemory memory(kBytes);
