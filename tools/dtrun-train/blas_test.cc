@@ -46,5 +46,13 @@ TEST(FindBlas, SaysSoWhenNoLibraryIsMapped) {
   EXPECT_FALSE(blas.slow);
 }
 
+TEST(BetterKernels, NamesTheOnesForTheProcessorWhenOpenBlasFellBack) {
+  EXPECT_EQ(BetterKernels("Prescott", true, true), "SKYLAKEX");
+  EXPECT_EQ(BetterKernels("Prescott", true, false), "HASWELL");
+  EXPECT_EQ(BetterKernels("Prescott", false, false), "") << "an old processor gets what it can run";
+  EXPECT_EQ(BetterKernels("Zen", true, false), "");
+  EXPECT_EQ(BetterKernels("", true, true), "");
+}
+
 }  // namespace
 }  // namespace dtrun::train

@@ -18,7 +18,8 @@ namespace dtrun::train {
 namespace {
 
 std::string Describe(const Blas& blas) {
-  return blas.path.empty() ? blas.name : fmt::format("{} ({})", blas.name, blas.path);
+  const std::string kernels = blas.kernels.empty() ? "" : fmt::format(", {} kernels", blas.kernels);
+  return blas.path.empty() ? blas.name + kernels : fmt::format("{} ({}{})", blas.name, blas.path, kernels);
 }
 
 // Found out before the training and not after its first epoch.
@@ -45,6 +46,14 @@ void PrintHeader(Console& console, const Options& options, const Communicator& w
                "dtrun-train: warning: '{}' is the reference BLAS, about 25 times slower than OpenBLAS; "
                "apt-get install libopenblas0-pthread\n",
                blas.path);
+  }
+  const std::string better =
+      BetterKernels(blas.kernels, __builtin_cpu_supports("avx2"), __builtin_cpu_supports("avx512bw"));
+  if (!better.empty()) {
+    fmt::print(stderr,
+               "dtrun-train: warning: OpenBLAS does not know this processor and uses its {} kernels; "
+               "OPENBLAS_CORETYPE={} in the environment or in job.env is several times faster\n",
+               blas.kernels, better);
   }
 }
 
