@@ -204,13 +204,13 @@ void Mesh::Fail(Cause cause) {
   if (monitor_ != nullptr) monitor_->Wake();
 }
 
-void Mesh::FailTimeout(const Operation& operation, const std::string& detail) {
+void Mesh::FailTimeout(const Operation& operation) {
   const int awaited = operation.waiting_for.load(std::memory_order_relaxed);
   std::string text = operation.text + " timed out after " + DurationText(operation.timeout);
-  if (!detail.empty()) {
-    text += "; " + detail;
-  } else if (awaited >= 0) {
+  if (awaited >= 0) {
     text += " waiting for " + PeerText(awaited) + "; look at what that rank is doing";
+  } else {
+    text += " behind an earlier call that has not finished";
   }
   Fail({DTRUN_TIMEOUT, text, awaited, awaited});
 }

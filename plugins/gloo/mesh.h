@@ -76,7 +76,7 @@ class Mesh {
 
   // Ends the communicator. The first call counts.
   void Fail(Cause cause);
-  void FailTimeout(const Operation& operation, const std::string& detail = {});
+  void FailTimeout(const Operation& operation);
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);
 

@@ -11,7 +11,7 @@
 namespace dtrun::gloo_plugin {
 namespace {
 
-constexpr std::size_t kSegmentBytes = 1 << 20;
+constexpr std::size_t kSegmentBytes = 256 << 10;
 // Up to here a broadcast walks down a tree; above, its parts are dealt out and exchanged.
 constexpr std::size_t kTreeLimit = 64 << 10;
 

@@ -12,6 +12,8 @@ namespace {
 // Gloo cannot be asked whether something is complete, only be waited for and interrupted.
 // A completed exchange is reported by the wait at once; this is how long one looks.
 constexpr std::chrono::microseconds kShortestLook{200};
+// The last look before an operation is declared late.
+constexpr std::chrono::microseconds kLongestLook{200'000};
 
 }  // namespace
 
@@ -85,26 +87,35 @@ bool PointToPointRequest::WaitInGloo(const Deadline& deadline) {
 void PointToPointRequest::Expire() {
   {
     const std::lock_guard lock(mutex_);
-    if (done_) return;
-    if (!waiting_) {
-      std::thread interrupter([this] {
-        std::this_thread::sleep_for(kShortestLook);
-        transfer_.Interrupt();
-      });
+    if (!waiting_ && !done_) {
       try {
-        done_ = sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_);
+        done_ = LookForCompletion();
       } catch (const sdk::Failure& thrown) {
         failure_ = thrown;
         done_ = true;
       }
-      interrupter.join();
-      if (done_) {
-        changed_.notify_all();
-        return;
-      }
+      if (done_) changed_.notify_all();
     }
+    if (done_) return;
   }
   mesh_.FailTimeout(operation_);
+}
+
+// An interruption that comes before the wait has begun hides a completion, as when this
+// thread loses its core in between. So it looks again, longer.
+bool PointToPointRequest::LookForCompletion() {
+  for (std::chrono::microseconds look = kShortestLook; look <= kLongestLook; look *= 10) {
+    std::thread interrupter([this, look] {
+      std::this_thread::sleep_for(look);
+      transfer_.Interrupt();
+    });
+    struct Join {
+      std::thread& thread;
+      ~Join() { thread.join(); }
+    } const join{interrupter};
+    if (sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_)) return true;
+  }
+  return false;
 }
 
 }  // namespace dtrun::gloo_plugin

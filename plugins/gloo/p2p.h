@@ -28,6 +28,7 @@ class PointToPointRequest final : public sdk::Request {
  private:
   bool WaitInGloo(const Deadline& deadline);
   void Expire();
+  bool LookForCompletion();
 
   Mesh& mesh_;
   const bool sending_;

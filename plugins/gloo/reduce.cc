@@ -15,7 +15,7 @@ namespace dtrun::gloo_plugin {
 namespace {
 
 // Bytes in flight from one peer before they are combined: two segments.
-constexpr std::size_t kSegmentBytes = 1 << 20;
+constexpr std::size_t kSegmentBytes = 256 << 10;
 constexpr std::size_t kWindow = 2;
 // Up to here every rank sends its whole vector to every other: one step instead of two.
 constexpr std::size_t kSmallTotal = 64 << 10;
