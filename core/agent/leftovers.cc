@@ -36,9 +36,10 @@ std::vector<std::string> Leftovers::Stop(std::chrono::nanoseconds grace, std::fu
     });
     handles_.push_back(std::move(handle));
     ++living_;
+    const std::string owner = OwnerOf(process);  // can be seen only while it lives
     ::kill(process.pid, SIGTERM);
     ::kill(process.pid, SIGCONT);  // a stopped process takes SIGTERM only then
-    left[OwnerOf(process)].push_back(std::move(process));
+    left[owner].push_back(std::move(process));
   }
   if (living_ == 0) {
     Finish();

@@ -42,9 +42,14 @@ TEST_F(LeftoversTest, FinishAtOnceWhenThereAreNone) {
 }
 
 TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
-  const Child by_group = Start("exec sleep 1000", "");
-  const Child by_environment = Start("exec sleep 1000", "7");
-  const Child unknown = Start("exec sleep 1000", "");
+  const std::string sleep = "; kill -STOP $$";
+  const Child by_group = Start(": > up.1" + sleep, "");
+  const Child by_environment = Start(": > up.2" + sleep, "7");
+  const Child unknown = Start(": > up.3" + sleep, "");
+  ASSERT_TRUE(testing::Eventually([this] {
+    return std::filesystem::exists(scratch_ / "up.1") && std::filesystem::exists(scratch_ / "up.2") &&
+           std::filesystem::exists(scratch_ / "up.3");
+  }));
   Leftovers leftovers(loop_, {{by_group.pid, 4}});
   EXPECT_THAT(
       leftovers.Stop(std::chrono::hours(1), [this] { ++done_; }),

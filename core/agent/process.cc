@@ -1,18 +1,18 @@
 #include "core/agent/process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -23,9 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Not by a stream: those throw when a process ends between open and read. What was read
+// until then counts.
 std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string content;
+  std::array<char, 4096> piece;
+  for (ssize_t size = 1; file && size > 0;) {
+    size = ::read(file.get(), piece.data(), piece.size());
+    if (size > 0) content.append(piece.data(), static_cast<std::size_t>(size));
+    if (size < 0 && errno == EINTR) size = 1;
+  }
+  return content;
 }
 
 // Children by way of each thread's "children" file. Its lists may miss an entry while
