@@ -6,7 +6,7 @@ import shutil
 from support.job import BUILD, JobTest, main
 
 PLUGINS = BUILD / "lib" / "dtrun" / "plugins"
-WRONG = BUILD / "lib" / "dtrun" / "test_plugins"  # built by core/plugin
+WRONG = BUILD / "tests" / "plugins"  # built by core/plugin/testing
 
 
 class BadPlugin(JobTest):
@@ -50,12 +50,12 @@ class BadPlugin(JobTest):
         self.check("per_process", "launcher", "backend")
 
     def test_of_another_abi(self):
-        self.place(WRONG / "libdtrun_backend_wrong_minor.so", "wrong_minor")
-        self.check("wrong_minor", "wrong_minor", "0.1", "ABI")
+        self.place(WRONG / "libdtrun_backend_other_minor.so", "other_minor")
+        self.check("other_minor", "other_minor", "0.1", "ABI")
 
     def test_that_crashes_is_one_answer_here_and_one_row_in_the_list(self):
-        self.place(WRONG / "libdtrun_backend_crash.so", "crash")
-        self.check("crash", "SIGSEGV")
+        self.place(WRONG / "libdtrun_backend_entry_crashes.so", "entry_crashes")
+        self.check("entry_crashes", "SIGSEGV")
         listed = self.dtrun("plugins", "list", "--plugin-dir", self.plugins)
         self.assert_ok(listed)
         self.assertIn("SIGSEGV", listed.out)

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -57,6 +58,7 @@ class Train(JobTest):
         whole = self.ranks(2, *common)
         self.assert_ok(whole)
         file.unlink()
+        shutil.rmtree(self.folder / "runs")
         job = self.start_ranks(2, *common)
         job.wait_for_line(0, "epoch 2/6")
         job.signal(signal.SIGTERM)
