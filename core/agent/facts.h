@@ -42,7 +42,6 @@ struct Facts {
   std::string job;
   std::string run_dir;
   std::chrono::nanoseconds duration{};
-  std::chrono::nanoseconds grace{};
   std::vector<RankFacts> ranks;  // by rank
   int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
   int interrupt = 0;             // signal that ended the run before any rank failed

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -13,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -29,6 +32,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRelayed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+constexpr int kUserError = 2;
 constexpr std::chrono::seconds kKillPatience{10};
 // An agent that has not ended this long after it was told to kill at once is stuck.
 constexpr std::chrono::seconds kStuckAfter{1};
@@ -85,18 +89,21 @@ void OpenStandardDescriptors() {
   }
 }
 
-Result<fs::path> MakeRuntimeDir() {
-  constexpr std::size_t kLongest = 80;  // a socket path holds 108 bytes
-  std::vector<std::string> places;
+// A name that nobody else has. The agent makes the folder, so that at no moment it exists
+// with only one process that knows of it.
+fs::path NameRuntimeDir() {
+  constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
+  fs::path place = "/tmp";
   const char* user = std::getenv("XDG_RUNTIME_DIR");
-  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest) places.push_back(user);
-  places.push_back("/tmp");
-  for (const std::string& place : places) {
-    std::string name = place + "/dtrun-XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) return fs::path(name);
+  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest &&
+      ::access(user, W_OK | X_OK) == 0) {
+    place = user;
   }
-  return Error{DTRUN_SYSTEM, Error::System("cannot create a folder in '" + places.back() + "'", errno).text +
-                                 "; free some space there or point XDG_RUNTIME_DIR to a writable folder"};
+  std::uint64_t number = 0;
+  // Cannot fail for so few bytes once the system has booted.
+  while (::getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return place / fmt::format("dtrun-{:012x}", number >> 16);
 }
 
 void Remove(const fs::path& dir) {
@@ -115,6 +122,12 @@ void Remove(const fs::path& dir) {
   if (pump) {
     ::dup2(pump->reader().get(), STDIN_FILENO);
     pump.reset();
+  }
+  if (::mkdir(dir.c_str(), 0700) != 0) {
+    SayOnStderr(
+        "dtrun: " + Error::System(fmt::format("cannot create the folder '{}'", dir.string()), errno).text +
+        "; free some space there or point XDG_RUNTIME_DIR to a writable folder\n");
+    ::_exit(kUserError);
   }
   int code = 0;
   {
@@ -221,23 +234,18 @@ int Guarded(const std::function<int(Lifeline&)>& work) {
   OpenStandardDescriptors();
   auto refuse = [](const Error& error) {
     SayOnStderr("dtrun: " + error.text + "\n");
-    return 2;
+    return kUserError;
   };
-  Result<fs::path> dir = MakeRuntimeDir();
-  if (!dir) return refuse(dir.error());
+  const fs::path dir = NameRuntimeDir();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    Remove(*dir);
     return refuse(Error::System("connect guard and agent", errno));
   }
   UniqueFd ours(ends[0]), theirs(ends[1]);
   std::optional<TerminalPump> pump;
   if (::isatty(STDIN_FILENO)) {
     Result<TerminalPump> opened = TerminalPump::Open(STDIN_FILENO);
-    if (!opened) {
-      Remove(*dir);
-      return refuse(opened.error());
-    }
+    if (!opened) return refuse(opened.error());
     pump = *std::move(opened);
   }
 
@@ -249,12 +257,10 @@ int Guarded(const std::function<int(Lifeline&)>& work) {
   const pid_t agent = ::fork();
   if (agent == 0) {
     ours.Reset();
-    BeAgent(work, *dir, std::move(theirs), std::move(pump), guard);
+    BeAgent(work, dir, std::move(theirs), std::move(pump), guard);
   }
   if (agent < 0) {
-    const int number = errno;
-    Remove(*dir);
-    return refuse(Error::System("start the agent", number));
+    return refuse(Error::System("start the agent", errno));
   }
   theirs.Reset();
   if (pump) pump->reader().Reset();
@@ -262,14 +268,14 @@ int Guarded(const std::function<int(Lifeline&)>& work) {
   if (!handle) {
     const int number = errno;
     KillDescendants(kKillPatience, spared);
-    Remove(*dir);
+    Remove(dir);
     return refuse(Error::System("watch the agent", number));
   }
 
   Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));
   const int status = watch.Watch();
   const std::vector<Process> left = KillDescendants(kKillPatience, spared);
-  Remove(*dir);
+  Remove(dir);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   SayAgentDied(agent, WTERMSIG(status), left, watch.last_words());
   return 128 + WTERMSIG(status);

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/agent/agent.h"
 #include "core/agent/port.h"
+#include "core/agent/process.h"
 #include "core/agent/run_dir.h"
 #include "core/agent/supervisor.h"
 #include "core/agent/verdict.h"
@@ -96,7 +98,19 @@ class Runner {
   Runner(const RunRequest& request, Lifeline& lifeline, output::Console& console)
       : request_(request), lifeline_(lifeline), console_(console) {}
 
+  // Asio throws when the system is out of descriptors or memory.
   Result<int> Run() {
+    try {
+      return RunAndRecord();
+    } catch (const std::exception& exception) {
+      KillDescendants(std::chrono::seconds(10));
+      return Error{DTRUN_INTERNAL,
+                   fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what())};
+    }
+  }
+
+ private:
+  Result<int> RunAndRecord() {
     const plan::Plan& plan = request_.plan;
     Result<RunDir> dir = RunDir::Create(plan.log_dir, plan.job, std::chrono::system_clock::now());
     if (!dir) return dir.error();
@@ -113,7 +127,6 @@ class Runner {
     return ExitCode(*facts);
   }
 
- private:
   Result<Facts> Supervise(const RunDir& dir, const std::string& run_dir) {
     const plan::Plan& plan = request_.plan;
     Result<HeldPort> port = HeldPort::Hold(plan.master_port);

@@ -169,8 +169,9 @@ struct Pipe {
 Result<Pipe> OpenPipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    Error error = Error::System("create a pipe", errno);
-    if (errno == EMFILE) error.text += "; raise the limit with `ulimit -n`";
+    const int number = errno;
+    Error error = Error::System("create a pipe", number);
+    if (number == EMFILE) error.text += "; raise the limit with `ulimit -n`";
     return error;
   }
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};

@@ -264,7 +264,6 @@ class SupervisorImpl : public Supervisor {
       facts_.ranks[i].tail = job_.outputs[i]->Tail(kTailLines);
     facts_.job = job_.plan.job;
     facts_.run_dir = job_.run_dir;
-    facts_.grace = job_.plan.grace;
     facts_.duration = Clock::now() - begin_;
     return facts_;
   }
