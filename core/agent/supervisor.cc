@@ -224,7 +224,7 @@ class SupervisorImpl : public Supervisor {
 
   void OnSignal(int signal) {
     if (signal == SIGTSTP) {
-      SignalLiving(SIGTSTP);
+      SignalLiving(SIGSTOP);  // TSTP would pass by ranks that the kernel takes for orphans
       return lifeline_.Stopped();
     }
     if (signal == SIGCONT) return SignalLiving(SIGCONT);
