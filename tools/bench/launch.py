@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Launch and failure, beside mpirun and torchrun.
 
-  tools/bench/launch.py [--ranks 2,16,64] [--rounds 10] [--torchrun PATH]
+  tools/bench/launch.py [--ranks 2,16,64] [--failures 2] [--rounds 10] [--torchrun PATH] [--without mpirun]
 
 start    from exec of the launcher to the first line that the user sees
 all up   from exec of the launcher to the first instruction of the last rank
@@ -20,7 +20,8 @@ from measure import STAMP, environment, interleave, launchers, print_header, tab
 def start(argv, ranks):
     """(seconds to the first line, seconds to the last rank's first instruction)"""
     begin = time.monotonic_ns()
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
         first, stamps = None, []
         for line in job.stdout:
             if "stamp " not in line:
@@ -34,7 +35,8 @@ def start(argv, ranks):
 
 def failure(argv, ranks):
     """(seconds from the kill to the launcher's exit, survivors)"""
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, env=environment()) as job:
         pids = {}
         while len(pids) < ranks:
             line = job.stdout.readline()
@@ -46,7 +48,10 @@ def failure(argv, ranks):
         job.stdout.read()
         job.wait()
         seconds = (time.monotonic_ns() - begin) / 1e9
-    alive = [pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")]
+    deadline = time.monotonic() + 2  # what goes within 2 s has not survived
+    alive = list(pids.values())
+    while alive and time.monotonic() < deadline:
+        alive = [pid for pid in alive if os.path.exists(f"/proc/{pid}")]
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
     return seconds, len(alive)
@@ -55,17 +60,20 @@ def failure(argv, ranks):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="2,16,64")
+    parser.add_argument("--failures", default="2", help="ranks of the jobs that lose one")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--without", action="append", default=[], help="leave a launcher out")
     parser.add_argument("--torchrun", help="a torchrun that works here")
     options = parser.parse_args()
     print_header(options.torchrun)
     starts, ups, ends = [], [], []
     for ranks in map(int, options.ranks.split(",")):
-        candidates = launchers(options.torchrun)
+        candidates = {name: make for name, make in launchers(options.torchrun).items() if name not in options.without}
         commands = {name: make(ranks, [str(STAMP)]) for name, make in candidates.items()}
         for name, values in interleave(commands, options.rounds, lambda argv: start(argv, ranks)).items():
             starts.append((f"{ranks} ranks", name, [first for first, _ in values]))
             ups.append((f"{ranks} ranks", name, [up for _, up in values]))
+    for ranks in map(int, options.failures.split(",")):
         commands = {name: make(ranks, [str(STAMP), "stay"]) for name, make in candidates.items()}
         for name, values in interleave(commands, options.rounds, lambda argv: failure(argv, ranks)).items():
             survivors = sum(alive for _, alive in values)
