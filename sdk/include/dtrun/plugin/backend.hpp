@@ -305,5 +305,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr dtrun_backend kBackendTable = BackendSlots<T>::Table();
 
   }  // namespace internal
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk

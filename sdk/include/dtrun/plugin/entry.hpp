@@ -91,5 +91,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return DTRUN_OK;
   }
 
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk

@@ -143,5 +143,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     if (status != DTRUN_OK) throw Failure(error, status);
   }
 
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk

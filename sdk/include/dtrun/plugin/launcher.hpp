@@ -122,5 +122,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr dtrun_launcher kLauncherTable = LauncherSlots<T>::Table();
 
   }  // namespace internal
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk

@@ -90,5 +90,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const dtrun_options* options_;
   };
 
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk

@@ -202,5 +202,5 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const dtrun_health_service* table_;
   };
 
-}  // namespace )
+}  // namespace v0
 }  // namespace dtrun::sdk
