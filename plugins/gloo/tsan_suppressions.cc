@@ -5,5 +5,6 @@
 // threads, are invisible, so what they order looks like a race. Link this into the test.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
   return "race:libglpN.so\n"
+         "race:glpN::transport::UnboundBuffer\n"
          "race:std::__exception_ptr\n";
 }
