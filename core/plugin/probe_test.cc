@@ -41,7 +41,7 @@ TEST_F(ProbeTest, DescribesAPlugin) {
   EXPECT_EQ(description.vendor, "dtrun tests");
   EXPECT_EQ(description.license, "MIT");
   EXPECT_EQ(description.summary, "a backend that moves nothing");
-  EXPECT_EQ(description.abi, "0.1");
+  EXPECT_EQ(description.abi, "0.2");
   ASSERT_EQ(description.options.size(), 2u);
   EXPECT_EQ(description.options[1].key, "backend.options.retries");
   EXPECT_EQ(description.options[1].type, option::Type::kUint);

@@ -45,7 +45,9 @@ typedef struct dtrun_launch_sink {
 /* Bits of dtrun_backend_caps.flags. */
 enum {
   DTRUN_CAP_ABORT = 1,          /* comm_abort ends blocked calls in bounded time */
-  DTRUN_CAP_THREAD_MULTIPLE = 2 /* enqueue may be called concurrently on one communicator */
+  DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
+  DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank */
+  DTRUN_CAP_DEVICE_MEMORY = 8    /* buffers are device memory, operations go to a stream */
 };
 
 /* What the backend can do. Bit v of a mask stands for enum value v. */
@@ -73,16 +75,30 @@ typedef struct dtrun_comm_params {
   int64_t timeout_ns;  /* for creation, and default for operations; -1: no limit */
 } dtrun_comm_params;
 
+/* Bits of dtrun_op.flags. */
+enum {
+  /* A hint: the thread that enqueues will wait for this request at once, so the backend may
+   * do the work inside req_wait_host instead of handing it to a thread of its own. */
+  DTRUN_OP_BLOCKING = 1
+};
+
 /* One operation. Buffers stay valid and untouched by the caller until the request has
- * completed. `send` may equal `recv` (allreduce) or lie at its own place in `recv`
- * (allgather) or hold `recv` at its own place (reduce-scatter): in-place forms. */
+ * completed; counts and offsets are copied by enqueue.
+ *
+ * In-place forms: send == recv (allreduce; reduce on the root; alltoall and alltoallv with
+ * equal counts and offsets); send at this rank's place in recv (allgather, allgatherv, and
+ * gather, gatherv on the root); recv at this rank's place in send (reduce-scatter,
+ * reduce-scatterv, and scatter, scatterv on the root). No other overlap comes.
+ *
+ * Arrays have one entry per rank of the communicator and are NULL where types.h names none;
+ * offsets are in elements and NULL when the parts lie one behind the other. */
 typedef struct dtrun_op {
   uint32_t struct_size;
   uint32_t flags;
   int32_t kind;      /* DTRUN_ALLREDUCE ... */
   int32_t dtype;     /* 0 for a barrier */
   int32_t reduce;    /* 0 where nothing is reduced */
-  int32_t root;      /* broadcast; otherwise -1 */
+  int32_t root;      /* broadcast, reduce, gather(v), scatter(v); otherwise -1 */
   int32_t peer;      /* send, recv; otherwise -1 */
   uint32_t tag;      /* send, recv */
   uint64_t sequence; /* collectives: number of this call on this communicator, from 1 */
@@ -90,6 +106,12 @@ typedef struct dtrun_op {
   const void* send;
   void* recv;
   int64_t timeout_ns; /* from enqueue to completion; -1: no limit */
+  const uint64_t* send_counts;  /* alltoallv; scatterv on the root */
+  const uint64_t* send_offsets;
+  const uint64_t* recv_counts;  /* allgatherv, reduce_scatterv, alltoallv; gatherv on the root */
+  const uint64_t* recv_offsets;
+  double scale;    /* DTRUN_PREMUL_SUM: what this rank's elements are multiplied by */
+  int32_t* source; /* recv from DTRUN_ANY_SOURCE: receives the sender's rank; may be NULL */
 } dtrun_op;
 
 /* A stream on which device work is ordered; NULL for host memory. */
@@ -149,6 +171,17 @@ typedef struct dtrun_backend {
   /* Optional. What this rank last started and completed, and what it knows of its
    * peers. Shares no lock with the data path. [abort-safe] */
   void (*snapshot)(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink);
+
+  /* Optional, both or none: operations enqueued between the two may be started as one. Their
+   * requests exist at once and complete after group_end. [comm-serial] */
+  dtrun_status (*group_begin)(dtrun_backend_comm* comm, dtrun_error* err);
+  dtrun_status (*group_end)(dtrun_backend_comm* comm, dtrun_error* err);
+
+  /* Optional, both or none: memory that this transport moves fastest, for any operation of
+   * any communicator of this instance; 64-byte aligned, zeroed. Local: no peer takes part.
+   * mem_free comes before comm_destroy, when no operation uses the memory. [any] */
+  dtrun_status (*mem_alloc)(dtrun_backend_comm* comm, uint64_t bytes, void** out, dtrun_error* err);
+  void (*mem_free)(dtrun_backend_comm* comm, void* memory);
 } dtrun_backend;
 
 #endif

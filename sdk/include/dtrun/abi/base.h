@@ -31,7 +31,7 @@
 
 /* Version of this ABI. While the major is 0 only equal minors work together. */
 #define DTRUN_ABI_MAJOR 0u
-#define DTRUN_ABI_MINOR 1u
+#define DTRUN_ABI_MINOR 2u
 
 /* Zeroes `object` and stamps its size. `object` is an lvalue, named twice. */
 #define DTRUN_INIT(object) \

@@ -16,20 +16,45 @@ enum {
   DTRUN_INT32 = 5,
   DTRUN_INT64 = 6,
   DTRUN_UINT8 = 7,
-  DTRUN_DTYPE_COUNT = 8 /* one past the last value */
+  DTRUN_INT8 = 8,
+  DTRUN_INT16 = 9,
+  DTRUN_UINT16 = 10,
+  DTRUN_UINT32 = 11,
+  DTRUN_UINT64 = 12,
+  DTRUN_BOOL = 13,       /* one byte: 0 is false, anything else true; results are 0 or 1 */
+  DTRUN_COMPLEX64 = 14,  /* two float32: real, imaginary; aligned as one of them */
+  DTRUN_COMPLEX128 = 15, /* two float64 */
+  DTRUN_DTYPE_COUNT = 16 /* one past the last value */
 };
 
-/* How elements of different ranks combine. Integer sums and products wrap. */
+/* How elements of different ranks combine. Integer sums and products wrap.
+ *
+ *                        floating  integer  bool           complex
+ *   sum, prod            yes       yes      as lor, land   yes
+ *   min, max             yes       yes      as land, lor   -
+ *   avg, premul-sum      yes       -        -              yes
+ *   band, bor, bxor      -         yes      logical        -
+ *   land, lor            -         yes      yes            -
+ *
+ * min and max of floating types give NaN when any rank has one. */
 enum {
   DTRUN_SUM = 1,
   DTRUN_PROD = 2,
   DTRUN_MIN = 3,
   DTRUN_MAX = 4,
-  DTRUN_AVG = 5, /* sum divided by the number of ranks; floating point only */
-  DTRUN_REDUCE_COUNT = 6
+  DTRUN_AVG = 5,        /* sum divided by the number of ranks */
+  DTRUN_PREMUL_SUM = 6, /* sum of each rank's elements times that rank's dtrun_op.scale */
+  DTRUN_BAND = 7,
+  DTRUN_BOR = 8,
+  DTRUN_BXOR = 9,
+  DTRUN_LAND = 10, /* 1 when every rank's element is not 0, else 0 */
+  DTRUN_LOR = 11,  /* 1 when any rank's element is not 0, else 0 */
+  DTRUN_REDUCE_COUNT = 12
 };
 
-/* What an operation does. `count` is in elements; n is the number of ranks. */
+/* What an operation does. `count` is in elements; n is the number of ranks. A "v" form
+ * has a count of its own for every rank: dtrun_op.send_counts and recv_counts, whose
+ * parts lie one behind the other unless send_offsets and recv_offsets say where. */
 enum {
   DTRUN_ALLREDUCE = 1,      /* send: count, recv: count */
   DTRUN_BROADCAST = 2,      /* recv: count, read on `root`, written elsewhere */
@@ -37,8 +62,20 @@ enum {
   DTRUN_REDUCE_SCATTER = 4, /* send: n * count, recv: count, rank r gets part r */
   DTRUN_BARRIER = 5,        /* no buffers */
   DTRUN_SEND = 6,           /* send: count, to `peer` */
-  DTRUN_RECV = 7,           /* recv: count, from `peer` */
-  DTRUN_OP_COUNT = 8
+  DTRUN_RECV = 7,           /* recv: count, from `peer`, or from anyone: DTRUN_ANY_SOURCE */
+  DTRUN_REDUCE = 8,         /* send: count, recv on `root` only: count */
+  DTRUN_ALLTOALL = 9,       /* send: n * count, recv: n * count; part r to, and from, rank r */
+  DTRUN_GATHER = 10,        /* send: count, recv on `root` only: n * count */
+  DTRUN_SCATTER = 11,       /* send on `root` only: n * count, recv: count */
+  DTRUN_ALLGATHERV = 12,    /* send: recv_counts[rank], recv: recv_counts, alike on all ranks */
+  DTRUN_REDUCE_SCATTERV = 13, /* send: recv_counts, alike on all ranks, recv: recv_counts[rank] */
+  DTRUN_ALLTOALLV = 14,       /* send: send_counts, recv: recv_counts */
+  DTRUN_GATHERV = 15,         /* send: count, recv on `root` only: recv_counts */
+  DTRUN_SCATTERV = 16,        /* send on `root` only: send_counts, recv: count */
+  DTRUN_OP_COUNT = 17
 };
+
+/* A receiver's `peer` that matches a message of any rank. */
+enum { DTRUN_ANY_SOURCE = -1 };
 
 #endif

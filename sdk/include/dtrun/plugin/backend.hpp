@@ -31,6 +31,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::uint64_t reduces = 0;
     std::uint64_t max_bytes = 0;   // largest buffer of one operation; 0: no limit
     bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
+    bool any_source = false;       // a receive may match a message of any rank
+    bool device_memory = false;    // buffers are device memory, operations go to a stream
   };
 
   struct CommParams {
@@ -107,6 +109,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     virtual void Abort(const std::string& reason) { static_cast<void>(reason); }
     // Optional: what this rank last started and completed. [abort-safe]
     virtual void Snapshot(const SnapshotSink& sink) { static_cast<void>(sink); }
+    // Optional, both or none: what is enqueued between the two may be started as one.
+    // [comm-serial]
+    virtual void GroupBegin() {}
+    virtual void GroupEnd() {}
+    // Optional, both or none: zeroed memory that this transport moves fastest. [any]
+    virtual void* MemAlloc(std::uint64_t bytes) {
+      static_cast<void>(bytes);
+      return nullptr;
+    }
+    virtual void MemFree(void* memory) { static_cast<void>(memory); }
   };
 
   // CommT derives from Communicator. The derived class has a public constructor
@@ -193,6 +205,10 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         !std::is_same_v<decltype(&CommT::Abort), decltype(&Communicator<RequestT>::Abort)>;
     static constexpr bool kHasSnapshot =
         !std::is_same_v<decltype(&CommT::Snapshot), decltype(&Communicator<RequestT>::Snapshot)>;
+    static constexpr bool kHasGroups =
+        !std::is_same_v<decltype(&CommT::GroupEnd), decltype(&Communicator<RequestT>::GroupEnd)>;
+    static constexpr bool kHasMemory =
+        !std::is_same_v<decltype(&CommT::MemAlloc), decltype(&Communicator<RequestT>::MemAlloc)>;
     static constexpr bool kHasWaitStream =
         !std::is_same_v<decltype(&RequestT::WaitStream), decltype(&Request::WaitStream)>;
 
@@ -212,6 +228,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         DTRUN_INIT(raw);
         if (kHasAbort) raw.flags |= DTRUN_CAP_ABORT;
         if (caps.thread_multiple) raw.flags |= DTRUN_CAP_THREAD_MULTIPLE;
+        if (caps.any_source) raw.flags |= DTRUN_CAP_ANY_SOURCE;
+        if (caps.device_memory) raw.flags |= DTRUN_CAP_DEVICE_MEMORY;
         raw.ops = caps.ops;
         raw.dtypes = caps.dtypes;
         raw.reduces = caps.reduces;
@@ -282,6 +300,31 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       auto* comm = As<Comm<CommT>>(handle);
       GuardVoid(comm->host, "snapshot", [&] { comm->object->Snapshot(SnapshotSink(sink)); });
     }
+    static dtrun_status GroupBegin(dtrun_backend_comm* handle, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<Comm<CommT>>(handle)->object->GroupBegin();
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status GroupEnd(dtrun_backend_comm* handle, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<Comm<CommT>>(handle)->object->GroupEnd();
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status MemAlloc(dtrun_backend_comm* handle, std::uint64_t bytes, void** out,
+                                 dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(bytes);
+        if (memory == nullptr) throw Failure(DTRUN_OUT_OF_MEMORY, "MemAlloc returned null");
+        *out = memory;
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static void MemFree(dtrun_backend_comm* handle, void* memory) noexcept {
+      auto* comm = As<Comm<CommT>>(handle);
+      GuardVoid(comm->host, "mem_free", [&] { comm->object->MemFree(memory); });
+    }
 
     static constexpr dtrun_backend Table() {
       dtrun_backend table{};
@@ -297,6 +340,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (kHasWaitStream) table.req_wait_stream = &ReqWaitStream;
       table.req_release = &ReqRelease;
       if (kHasSnapshot) table.snapshot = &Snapshot;
+      if (kHasGroups) {
+        table.group_begin = &GroupBegin;
+        table.group_end = &GroupEnd;
+      }
+      if (kHasMemory) {
+        table.mem_alloc = &MemAlloc;
+        table.mem_free = &MemFree;
+      }
       return table;
     }
   };
