@@ -60,6 +60,7 @@ const char* StatusText(dtrun_status status) {
     case DTRUN_SYSTEM: return "system error";
     case DTRUN_VENDOR: return "vendor library error";
     case DTRUN_BUSY: return "busy";
+    case DTRUN_MISMATCH: return "mismatch between ranks";
     default: return "internal error";
   }
 }

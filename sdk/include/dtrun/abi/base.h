@@ -53,7 +53,8 @@ enum {
   DTRUN_SYSTEM = 10,        /* the operating system refused; its text is in the message */
   DTRUN_VENDOR = 11,        /* the vendor library refused; domain and code are filled */
   DTRUN_BUSY = 12,
-  DTRUN_INTERNAL = 13 /* a defect in dtrun or in a plugin */
+  DTRUN_INTERNAL = 13, /* a defect in dtrun or in a plugin */
+  DTRUN_MISMATCH = 14  /* ranks made different calls; the message names both */
 };
 
 /* A borrowed UTF-8 string; data[size] is NUL. data may be NULL only when size is 0. */

@@ -1,0 +1,216 @@
+#include "core/comm/shm/communicator.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "core/comm/operation.h"
+
+namespace dtrun::shm {
+
+using sdk::Failure;
+
+// One call. Its memory is kept for the thread's next one: a blocking call allocates nothing.
+class CallRequest final : public sdk::Request {
+ public:
+  CallRequest(ShmCommunicator& owner, const dtrun_op& op, bool on_caller)
+      : op_(op), running_{&op_, Deadline(op.timeout_ns)}, on_caller_(on_caller), owner_(owner) {}
+  ~CallRequest() override {
+    try {
+      owner_.Wait(*this, sdk::kNoLimit);
+    } catch (const Failure&) {
+      // Whoever dropped the request did not ask how it ended; the communicator knows.
+    }
+  }
+  bool Test() override { return owner_.Wait(*this, std::chrono::nanoseconds(0)); }
+  bool Wait(sdk::Nanoseconds timeout) override { return owner_.Wait(*this, timeout); }
+
+  static void* operator new(std::size_t bytes) {
+    if (void* const kept = std::exchange(kept_.memory, nullptr)) return kept;
+    return ::operator new(bytes);
+  }
+  static void operator delete(void* memory) {
+    if (kept_.memory == nullptr) {
+      kept_.memory = memory;
+    } else {
+      ::operator delete(memory);
+    }
+  }
+
+ private:
+  friend class ShmCommunicator;
+
+  struct Kept {
+    ~Kept() { ::operator delete(memory); }
+    void* memory = nullptr;
+  };
+  static thread_local Kept kept_;
+
+  // Keeps the arrays that the caller lends for the time of enqueue only.
+  void CopyArrays(int size) {
+    const auto keep = [&](const std::uint64_t*& array, std::vector<std::uint64_t>& copy) {
+      if (array == nullptr) return;
+      copy.assign(array, array + size);
+      array = copy.data();
+    };
+    keep(op_.send_counts, arrays_[0]);
+    keep(op_.send_offsets, arrays_[1]);
+    keep(op_.recv_counts, arrays_[2]);
+    keep(op_.recv_offsets, arrays_[3]);
+  }
+
+  dtrun_op op_;
+  std::vector<std::uint64_t> arrays_[4];
+  Running running_;
+  const bool on_caller_;
+  std::atomic<bool> done_{false};
+  std::optional<Failure> failure_;  // written before done_
+  ShmCommunicator& owner_;
+};
+
+thread_local CallRequest::Kept CallRequest::kept_;
+
+ShmCommunicator::ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params)
+    : host_(host), group_(host, params), collectives_(group_), messages_(host, group_) {}
+
+ShmCommunicator::~ShmCommunicator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+}
+
+// What core has checked already; plugins' conformance is tested without core.
+void ShmCommunicator::Check(const dtrun_op& op, const dtrun_stream* stream) const {
+  if (stream != nullptr && stream->device_kind != 0) {
+    throw Failure(DTRUN_UNSUPPORTED, "shared memory is host memory; use a backend for device memory");
+  }
+  comm::Scope scope;
+  scope.comm = group_.name();
+  scope.backend = "shm";
+  scope.rank = group_.rank();
+  scope.size = group_.size();
+  scope.caps.flags = DTRUN_CAP_ANY_SOURCE;
+  scope.caps.ops = ~std::uint64_t{0};
+  scope.caps.dtypes = ~std::uint64_t{0};
+  scope.caps.reduces = ~std::uint64_t{0};
+  if (const Status valid = comm::Check(op, scope); !valid) throw Failure(valid.error().code, valid.error().text);
+}
+
+std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
+  Check(op, stream);
+  group_.ThrowIfFailed();
+  if (!comm::IsCollective(op.kind)) return messages_.Start(op);
+
+  const bool on_caller = (op.flags & DTRUN_OP_BLOCKING) != 0 && unfinished_.load() == 0;
+  auto request = std::make_unique<CallRequest>(*this, op, on_caller);
+  request->CopyArrays(group_.size());
+  if (on_caller) {
+    caller_runs_.store(true);
+    unfinished_.fetch_add(1);
+    return request;
+  }
+  request->running_.deadline.Start();
+  unfinished_.fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(request.get());
+  if (!worker_.joinable()) {
+    // Signals are for the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    worker_ = std::thread([this] { RunCalls(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  changed_.notify_all();
+  return request;
+}
+
+void ShmCommunicator::Execute(CallRequest& call) {
+  last_started_.store(call.op_.sequence, std::memory_order_relaxed);
+  try {
+    collectives_.Run(call.running_);
+    last_completed_.store(call.op_.sequence, std::memory_order_relaxed);
+  } catch (const Failure& failure) {
+    call.failure_ = failure;
+  } catch (const std::bad_alloc&) {
+    // Half done, so the others cannot finish either.
+    try {
+      group_.Fail(Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of a call"));
+    } catch (const Failure& failure) {
+      call.failure_ = failure;
+    }
+  }
+}
+
+bool ShmCommunicator::Wait(CallRequest& call, std::chrono::nanoseconds timeout) {
+  if (call.on_caller_ && !call.done_.load(std::memory_order_relaxed)) {
+    Execute(call);
+    call.done_.store(true, std::memory_order_release);
+    caller_runs_.store(false);
+    if (unfinished_.fetch_sub(1) > 1) {
+      const std::lock_guard lock(mutex_);  // the worker has either seen the flag or sleeps
+      changed_.notify_all();
+    }
+  }
+  if (!call.done_.load(std::memory_order_acquire)) {
+    if (timeout == std::chrono::nanoseconds(0)) {
+      if (call.running_.deadline.Passed()) {
+        group_.Abandon(call.running_);
+      } else {
+        return false;
+      }
+    }
+    Deadline patience(timeout.count());
+    std::unique_lock lock(mutex_);
+    while (!call.done_) {
+      if (patience.Passed()) return false;
+      const auto limit = call.running_.deadline.Left(patience.Left(std::chrono::hours(1)));
+      if (changed_.wait_for(lock, limit) == std::cv_status::timeout && !call.done_ &&
+          call.running_.deadline.Passed()) {
+        // It may stand behind a call without a limit; that one is ended with it.
+        group_.Abandon(call.running_);
+        changed_.wait(lock, [&] { return call.done_.load(); });
+      }
+    }
+  }
+  if (call.failure_) throw Failure(*call.failure_);
+  return true;
+}
+
+void ShmCommunicator::RunCalls() {
+  const sdk::ThreadScope scope(host_, "shm-calls");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return (stop_ || !queue_.empty()) && !caller_runs_.load(); });
+    if (queue_.empty()) return;
+    CallRequest& call = *queue_.front();
+    queue_.pop_front();
+    lock.unlock();
+    Execute(call);
+    lock.lock();
+    unfinished_.fetch_sub(1);
+    call.done_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+}
+
+void ShmCommunicator::Abort(const std::string& reason) { group_.Abort(reason); }
+
+void ShmCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
+  sink.Line("collectives started up to " + std::to_string(last_started_) + ", completed up to " +
+            std::to_string(last_completed_));
+  if (const auto text = group_.FailureText()) sink.Line("failed: " + *text);
+}
+
+void* ShmCommunicator::MemAlloc(std::uint64_t bytes) { return AllocateRegion(bytes); }
+void ShmCommunicator::MemFree(void* memory) { ReleaseRegion(memory); }
+
+}  // namespace dtrun::shm

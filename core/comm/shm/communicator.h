@@ -1,0 +1,63 @@
+// A communicator of the shared-memory engine: calls in order, messages beside them.
+//
+// A call that its caller waits for runs on the caller's thread when nothing stands before
+// it; others run one after another on a thread of the communicator. Owned by whoever uses
+// the backend table (core); thread classes as in dtrun/abi/backend.h.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/comm/shm/collective.h"
+#include "core/comm/shm/group.h"
+#include "core/comm/shm/messages.h"
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::shm {
+
+class CallRequest;
+
+class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
+ public:
+  ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params);
+  ~ShmCommunicator() override;
+
+  std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+  void* MemAlloc(std::uint64_t bytes) override;
+  void MemFree(void* memory) override;
+
+ private:
+  friend class CallRequest;
+
+  void Check(const dtrun_op& op, const dtrun_stream* stream) const;
+  void Execute(CallRequest& call);
+  bool Wait(CallRequest& call, std::chrono::nanoseconds timeout);
+  void RunCalls();
+
+  const sdk::Host host_;
+  Group group_;
+  Collectives collectives_;
+  Messages messages_;
+
+  std::atomic<int> unfinished_{0};             // calls enqueued and not done
+  std::atomic<bool> caller_runs_{false};       // one of them on its caller's thread
+  std::atomic<std::uint64_t> last_started_{0};
+  std::atomic<std::uint64_t> last_completed_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<CallRequest*> queue_;
+  bool stop_ = false;
+  std::thread worker_;
+};
+
+}  // namespace dtrun::shm

@@ -1,0 +1,274 @@
+// The collectives over shared memory that move operands, and reduce-scatter.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/comm/operation.h"
+#include "core/comm/shm/collective.h"
+
+namespace dtrun::shm {
+namespace {
+
+constexpr std::uint32_t kDirect = 1;        // flag of a Post: `place` says where the operand lies
+constexpr std::size_t kDirectBytes = 64 << 10;  // below, finding the place costs more than it saves
+
+// The payload of an entry.
+struct Offer {
+  std::uint64_t longest = 0;  // bytes that this rank gives to one other
+  RegionRef place;
+};
+static_assert(sizeof(Offer) <= kPayloadBytes);
+
+bool ReduceScatters(std::int32_t kind) {
+  return kind == DTRUN_REDUCE_SCATTER || kind == DTRUN_REDUCE_SCATTERV;
+}
+
+// Parts of a buffer, one for each rank, in elements.
+struct Parts {
+  Parts(const std::uint64_t* each, const std::uint64_t* offsets, std::uint64_t same, int size) {
+    std::uint64_t next = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      const std::uint64_t count = each == nullptr ? same : each[rank];
+      counts.push_back(count);
+      begins.push_back(each != nullptr && offsets != nullptr ? offsets[rank] : next);
+      next += count;
+    }
+  }
+  std::vector<std::uint64_t> counts;
+  std::vector<std::uint64_t> begins;
+};
+
+// Copies what lies elsewhere; in place there is nothing to do.
+void CopyOwn(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+// Bytes of [at, at + most) that a buffer of `bytes` has.
+std::size_t Left(std::size_t bytes, std::size_t at, std::size_t most) {
+  return bytes <= at ? 0 : std::min(most, bytes - at);
+}
+
+}  // namespace
+
+void Collectives::Shared(Running& running) {
+  const dtrun_op& op = *running.op;
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const auto* const send = static_cast<const std::byte*>(op.send);
+  auto* const recv = static_cast<std::byte*>(op.recv);
+  const auto me = static_cast<std::size_t>(rank_);
+  std::vector<Take> takes(sources_.size());
+  Give own;
+  if (op.kind == DTRUN_BROADCAST) {
+    if (Root(op)) {
+      own = {recv, op.count * width};
+    } else {
+      takes[static_cast<std::size_t>(op.root)] = {recv, op.count * width};
+    }
+  } else {
+    const bool all = op.kind == DTRUN_ALLGATHER || op.kind == DTRUN_ALLGATHERV;
+    const std::uint64_t mine = op.kind == DTRUN_ALLGATHERV ? op.recv_counts[me] : op.count;
+    own = {send, mine * width};
+    if (all || Root(op)) {
+      const bool uneven = op.kind == DTRUN_ALLGATHERV || op.kind == DTRUN_GATHERV;
+      const Parts parts(uneven ? op.recv_counts : nullptr, op.recv_offsets, op.count, size_);
+      for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+        takes[rank] = {recv + parts.begins[rank] * width, parts.counts[rank] * width};
+      }
+      CopyOwn(takes[me].data, own.data, std::min(own.bytes, takes[me].bytes));
+      takes[me].bytes = 0;
+      if (!all) own.bytes = 0;  // nobody else wants the root's
+    }
+    if (op.kind == DTRUN_GATHERV) ShowCounts(op);
+  }
+
+  Offer offer{own.bytes, {}};
+  bool direct = own.bytes == 0;
+  if (own.bytes >= kDirectBytes) {
+    if (const auto place = FindRegion(own.data, own.bytes)) {
+      offer.place = *place;
+      direct = true;
+    }
+  }
+  const std::uint32_t turn = group_.NextTurn();
+  const std::size_t piece = group_.layout().stage_bytes;
+  if (!direct) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
+  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirect : 0, running);
+  if (op.kind == DTRUN_GATHERV) CheckCounts(op);
+  if (AllHave(kDirect)) return ShareDirect(takes, running);
+  // Somebody's first piece is not shown yet, as it hoped that nobody needs it.
+  bool hoped = false;
+  std::size_t longest = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    Offer theirs;
+    std::memcpy(&theirs, group_.PostOf(rank).payload, sizeof theirs);
+    hoped = hoped || (theirs.longest > 0 && (group_.PostOf(rank).flags & kDirect) != 0);
+    longest = std::max<std::size_t>(longest, theirs.longest);
+  }
+  if (hoped) {
+    if (direct && own.bytes > 0) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
+    StepTogether(running);
+  }
+  ShareStaged(own, takes, longest, turn, running);
+}
+
+// The first piece is shown already.
+void Collectives::ShareStaged(const Give& own, const std::vector<Take>& takes, std::size_t longest,
+                              std::uint32_t turn, Running& running) {
+  const std::size_t piece = group_.layout().stage_bytes;
+  for (std::size_t at = 0; at < longest; at += piece) {
+    if (at > 0) {
+      turn = group_.NextTurn();
+      const std::size_t bytes = Left(own.bytes, at, piece);
+      if (bytes > 0) std::memcpy(Stage(rank_, turn), own.data + at, bytes);
+      StepTogether(running);
+    }
+    for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+      const std::size_t bytes = Left(takes[rank].bytes, at, piece);
+      if (bytes > 0) std::memcpy(takes[rank].data + at, Stage(static_cast<int>(rank), turn), bytes);
+    }
+  }
+}
+
+void Collectives::ShareDirect(const std::vector<Take>& takes, Running& running) {
+  for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+    if (takes[rank].bytes == 0) continue;
+    const int peer = static_cast<int>(rank);
+    Offer offer;
+    std::memcpy(&offer, group_.PostOf(peer).payload, sizeof offer);
+    const std::byte* const from = peers_.Resolve(peer, group_.rank_of(peer).pid.load(), offer.place);
+    kernels::StreamingCopy(takes[rank].data, from, takes[rank].bytes);
+  }
+  StepTogether(running);
+}
+
+void Collectives::Personal(Running& running) {
+  const dtrun_op& op = *running.op;
+  const Combine combine = CombineOf(op);
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const auto* const send = static_cast<const std::byte*>(op.send);
+  auto* const recv = static_cast<std::byte*>(op.recv);
+  const auto me = static_cast<std::size_t>(rank_);
+  const bool scatter = op.kind == DTRUN_SCATTER || op.kind == DTRUN_SCATTERV;
+
+  std::vector<Give> gives(sources_.size());
+  std::vector<Take> takes(sources_.size());
+  if (!scatter || Root(op)) {
+    const std::uint64_t* const counts =
+        op.kind == DTRUN_REDUCE_SCATTERV ? op.recv_counts : op.send_counts;
+    const bool uneven = op.kind == DTRUN_REDUCE_SCATTERV || op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV;
+    const std::uint64_t* const offsets =
+        op.kind == DTRUN_REDUCE_SCATTERV ? nullptr : op.send_offsets;
+    const Parts parts(uneven ? counts : nullptr, offsets, op.count, size_);
+    for (std::size_t rank = 0; rank < gives.size(); ++rank) {
+      gives[rank] = {send + parts.begins[rank] * width, parts.counts[rank] * width};
+    }
+  }
+  if (ReduceScatters(op.kind)) {
+    for (Take& take : takes) take = {recv, gives[me].bytes};
+  } else if (scatter) {
+    takes[static_cast<std::size_t>(op.root)] = {recv, Root(op) ? gives[me].bytes : op.count * width};
+  } else {
+    const Parts parts(op.kind == DTRUN_ALLTOALLV ? op.recv_counts : nullptr, op.recv_offsets, op.count, size_);
+    for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+      takes[rank] = {recv + parts.begins[rank] * width, parts.counts[rank] * width};
+    }
+  }
+  if (combine.kernel == nullptr && takes[me].bytes > 0) {
+    CopyOwn(takes[me].data, gives[me].data, std::min(takes[me].bytes, gives[me].bytes));
+    takes[me].bytes = 0;
+  }
+  if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) ShowCounts(op);
+
+  const std::size_t share = SharePerRank();
+  const auto show = [&](std::size_t at, std::uint32_t turn) {
+    for (std::size_t rank = 0; rank < gives.size(); ++rank) {
+      const std::size_t bytes = rank == me ? 0 : Left(gives[rank].bytes, at, share);
+      if (bytes > 0) Show(Stage(rank_, turn) + rank * share, gives[rank].data + at, bytes, combine);
+    }
+  };
+  Offer offer;
+  for (const Give& give : gives) offer.longest = std::max<std::uint64_t>(offer.longest, give.bytes);
+  std::uint32_t turn = group_.NextTurn();
+  show(0, turn);
+  Enter(CallOf(op), &offer, sizeof offer, 0, running);
+  if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) CheckCounts(op);
+  std::size_t longest = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    Offer theirs;
+    std::memcpy(&theirs, group_.PostOf(rank).payload, sizeof theirs);
+    longest = std::max<std::size_t>(longest, theirs.longest);
+  }
+  for (std::size_t at = 0; at < longest; at += share) {
+    if (at > 0) {
+      turn = group_.NextTurn();
+      show(at, turn);
+      StepTogether(running);
+    }
+    if (combine.kernel != nullptr) {
+      CombineParts(op, gives[me], takes[me], at, turn, combine);
+      continue;
+    }
+    for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+      const std::size_t bytes = Left(takes[rank].bytes, at, share);
+      if (bytes > 0) std::memcpy(takes[rank].data + at, Stage(static_cast<int>(rank), turn) + me * share, bytes);
+    }
+  }
+}
+
+void Collectives::CombineParts(const dtrun_op& op, const Give& own, const Take& take, std::size_t offset,
+                               std::uint32_t turn, const Combine& combine) {
+  const std::size_t share = SharePerRank();
+  const std::size_t bytes = Left(take.bytes, offset, share);
+  if (bytes == 0) return;
+  const std::byte* mine = own.data + offset;
+  if (combine.scaled) {
+    Show(Result(rank_, turn), mine, bytes, combine);
+    mine = Result(rank_, turn);
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    sources_[static_cast<std::size_t>(rank)] =
+        rank == rank_ ? mine : Stage(rank, turn) + static_cast<std::size_t>(rank_) * share;
+  }
+  combine.kernel(take.data + offset, sources_.data(), size_, bytes / kernels::ElementBytes(op.dtype));
+}
+
+void Collectives::ShowCounts(const dtrun_op& op) {
+  auto* const row = reinterpret_cast<std::uint64_t*>(
+      group_.at(group_.layout().counts_at(rank_, group_.call_number() + 1)));
+  for (int rank = 0; rank < size_; ++rank) {
+    switch (op.kind) {
+      case DTRUN_GATHERV: row[rank] = op.count; break;
+      case DTRUN_SCATTERV: row[rank] = Root(op) ? op.send_counts[rank] : 0; break;
+      default: row[rank] = op.send_counts[rank];
+    }
+  }
+}
+
+void Collectives::CheckCounts(const dtrun_op& op) {
+  for (int rank = 0; rank < size_; ++rank) {
+    std::uint64_t expected = 0;
+    switch (op.kind) {
+      case DTRUN_GATHERV:
+        if (!Root(op)) continue;
+        expected = op.recv_counts[rank];
+        break;
+      case DTRUN_SCATTERV:
+        if (rank != op.root) continue;
+        expected = op.count;
+        break;
+      default: expected = op.recv_counts[rank];
+    }
+    const auto* const row = reinterpret_cast<const std::uint64_t*>(
+        group_.at(group_.layout().counts_at(rank, group_.call_number())));
+    if (row[rank_] == expected) continue;
+    group_.Fail(sdk::Failure(DTRUN_MISMATCH,
+                             fmt::format("call {} on '{}' differs: in {}, rank {} expects {} elements of rank {}, "
+                                         "which gives {}",
+                                         group_.call_number(), group_.name(), comm::KindText(op.kind), rank_,
+                                         expected, rank, row[rank_]),
+                             rank));
+  }
+}
+
+}  // namespace dtrun::shm

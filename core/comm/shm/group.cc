@@ -1,0 +1,262 @@
+#include "core/comm/shm/group.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/base/units.h"
+#include "core/comm/operation.h"
+
+namespace dtrun::shm {
+namespace {
+
+using sdk::Failure;
+
+std::string CallText(const Call& call) {
+  std::string text = comm::KindText(call.kind);
+  if (call.kind == DTRUN_BARRIER) return text;
+  text += fmt::format(" ({}", comm::DtypeText(call.dtype));
+  if (call.count != 0) text += fmt::format(" x {}", call.count);
+  if (call.reduce != 0) text += fmt::format(", {}", comm::ReduceText(call.reduce));
+  if (call.root >= 0) text += fmt::format(", root {}", call.root);
+  if (call.shape != 0) text += fmt::format(", counts {:08x}", static_cast<std::uint32_t>(call.shape));
+  return text + ")";
+}
+
+std::string TimeText(std::int64_t timeout_ns) { return FormatDuration(Nanoseconds(timeout_ns)); }
+
+}  // namespace
+
+Group::Group(const sdk::Host& host, const sdk::CommParams& params)
+    : health_(host),
+      name_(params.name),
+      rank_(params.rank),
+      size_(params.size),
+      layout_(params.size),
+      patience_(Patience::For(params.size)) {
+  Meet(params);
+}
+
+// Rank 0 makes the memory and says where; the others map it and sign in. Rank 0 closes its
+// descriptor once all have, so that nobody can map it later.
+void Group::Meet(const sdk::CommParams& params) {
+  Deadline deadline(params.timeout.count());
+  deadline.Start();
+  if (rank_ == 0) {
+    memory_ = Memory::Create("dtrun-comm", layout_.total);
+    for (int rank = 0; rank < size_; ++rank) new (at(layout_.rank_at(rank))) Rank;
+    new (at(0)) FailureRecord;
+    params.kv.Set("shm", std::to_string(getpid()) + " " + std::to_string(memory_.fd()));
+  } else {
+    std::string place;
+    try {
+      place = params.kv.Get("shm", params.timeout);
+    } catch (const Failure& failure) {
+      if (failure.code() != DTRUN_TIMEOUT) throw;
+      throw Failure(DTRUN_TIMEOUT, "rank 0 did not come within " + TimeText(params.timeout.count()), 0);
+    }
+    char* end = nullptr;
+    const auto pid = static_cast<pid_t>(std::strtol(place.c_str(), &end, 10));
+    const auto fd = static_cast<int>(std::strtol(end, nullptr, 10));
+    memory_ = Memory::Open(pid, fd);
+    if (memory_.bytes() != layout_.total) {
+      throw Failure(DTRUN_MISMATCH,
+                    fmt::format("rank 0 made '{}' for another number of ranks than {}", name_, size_), 0);
+    }
+  }
+  failure_ = reinterpret_cast<FailureRecord*>(at(0));
+  mine_ = &rank_of(rank_);
+  mine_->pid.store(getpid());
+  mine_->presence.store(Presence::kHere);
+  Publish(mine_->step.value, 1, mine_->step.sleepers);
+  step_ = 1;
+
+  const dtrun_op meeting = [] {
+    dtrun_op op;
+    DTRUN_INIT(op);
+    return op;
+  }();
+  Running running{&meeting, deadline};
+  processes_.resize(static_cast<std::size_t>(size_));
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    Await(rank_of(peer).step.value, 1, rank_of(peer).step.sleepers, peer, running);
+    const pid_t pid = rank_of(peer).pid.load();
+    if (pid == getpid()) continue;
+    UniqueFd& process = processes_[static_cast<std::size_t>(peer)];
+    process = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process) FailGone(peer, running);
+  }
+  memory_.CloseFd();
+  met_ = true;
+}
+
+Group::~Group() {
+  if (mine_ == nullptr) return;
+  mine_->presence.store(Presence::kLeft);
+  WakeEverybody();
+}
+
+void Group::Enter(const Call& call) {
+  ThrowIfFailed();
+  Post& post = NextPost();
+  post.call = call;
+  Publish(post.call_number, ++call_number_, mine_->post_sleepers);
+}
+
+void Group::AwaitEntries(Running& running) {
+  const Call& mine = mine_->posts[call_number_ % 2].call;
+  bool same = true;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    Rank& other = rank_of(peer);
+    Post& post = other.posts[call_number_ % 2];
+    Await(post.call_number, call_number_, other.post_sleepers, peer, running);
+    same = same && post.call == mine;
+  }
+  if (!same) [[unlikely]] ThrowMismatch();
+}
+
+void Group::ThrowMismatch() {
+  const Call& first = PostOf(0).call;
+  int other = 1;
+  while (PostOf(other).call == first) ++other;
+  const Call& second = PostOf(other).call;
+  std::string text =
+      fmt::format("call {} on '{}' differs: rank 0 calls {}, rank {} calls {}", call_number_, name_,
+                  CallText(first), other, CallText(second));
+  if (first.shape != second.shape && first.shape != 0 && second.shape != 0)
+    text += "; the counts per rank must be the same on all ranks";
+  Fail(Failure(DTRUN_MISMATCH, text, rank_ == other ? 0 : other));
+}
+
+void Group::AwaitStep(std::uint32_t step, Running& running) {
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    Rank& other = rank_of(peer);
+    Await(other.step.value, step, other.step.sleepers, peer, running);
+  }
+}
+
+void Group::Await(const std::atomic<std::uint32_t>& word, std::uint32_t target,
+                  std::atomic<std::uint32_t>& sleepers, int peer, Running& running) {
+  for (int spins = 0; spins <= patience_.spins; ++spins) {
+    if (Reached(word.load(std::memory_order_acquire), target)) return;
+    Pause();
+  }
+  running.deadline.Start();
+  for (int yields = 0; yields < patience_.yields; ++yields) {
+    sched_yield();
+    if (Reached(word.load(std::memory_order_acquire), target)) return;
+  }
+  for (;;) {
+    sleepers.store(1);
+    const std::uint32_t seen = word.load();
+    if (Reached(seen, target)) return;
+    ThrowIfFailed();
+    Sleep(word, seen, running.deadline.Left(kLookAround));
+    if (Reached(word.load(std::memory_order_acquire), target)) return;
+    const bool gone = Gone(peer);
+    // It may have come this far and gone since.
+    if (Reached(word.load(std::memory_order_acquire), target)) return;
+    ThrowIfFailed();
+    if (gone) FailGone(peer, running);
+    if (running.deadline.Passed()) FailTimeout(peer, running);
+  }
+}
+
+bool Group::Gone(int peer) const {
+  if (rank_of(peer).presence.load() == Presence::kLeft) return true;
+  if (processes_.empty()) return false;
+  pollfd process{processes_[static_cast<std::size_t>(peer)].get(), POLLIN, 0};
+  return process.fd >= 0 && poll(&process, 1, 0) > 0;
+}
+
+bool Group::Record(dtrun_status code, int peer, std::string text) {
+  FailureState none = FailureState::kNone;
+  if (!failure_->state.compare_exchange_strong(none, FailureState::kBeingWritten)) return false;
+  text.resize(std::min(text.size(), sizeof failure_->text - 1));
+  std::memcpy(failure_->text, text.c_str(), text.size() + 1);
+  failure_->code = code;
+  failure_->rank = rank_;
+  failure_->peer = peer;
+  failure_->state.store(FailureState::kSet);
+  WakeEverybody();
+  return true;
+}
+
+void Group::ThrowFailure() const {
+  // A writer that dies in the middle leaves no text; its death is the news then.
+  for (int tries = 0; failure_->state.load() != FailureState::kSet; ++tries) {
+    if (tries > 1000) throw Failure(DTRUN_REMOTE_FAILURE, "another rank failed while it reported a failure");
+    sched_yield();
+  }
+  const std::string text = failure_->text;
+  const bool own = failure_->rank == rank_ || !met_;
+  if (failure_->code == DTRUN_TIMEOUT && !own) {
+    throw Failure(DTRUN_REMOTE_FAILURE, fmt::format("rank {} gave up: {}", failure_->rank, text),
+                  failure_->rank);
+  }
+  // Named from the other side when this rank is the one.
+  const int peer = failure_->peer == rank_ ? failure_->rank : failure_->peer;
+  throw Failure(failure_->code, text, peer);
+}
+
+void Group::Fail(const Failure& failure) {
+  if (Record(failure.code(), failure.peer(), failure.what()) && failure.peer() >= 0 &&
+      failure.code() != DTRUN_MISMATCH) {
+    health_.ReportPeer(failure.peer(), failure.what());
+  }
+  ThrowFailure();
+}
+
+void Group::FailGone(int peer, Running& running) {
+  const std::string what =
+      running.op->kind == 0 ? "meeting" : comm::Describe(*running.op, name_);
+  const bool left = rank_of(peer).presence.load() == Presence::kLeft;
+  Fail(Failure(DTRUN_REMOTE_FAILURE,
+               fmt::format("rank {} {} while rank {} waited for it in {}", peer,
+                           left ? "left the communicator" : "ended", rank_, what),
+               peer));
+}
+
+void Group::FailTimeout(int peer, Running& running) {
+  const std::string what =
+      running.op->kind == 0 ? "the ranks did not meet" : comm::Describe(*running.op, name_) + " did not end";
+  Fail(Failure(DTRUN_TIMEOUT,
+               fmt::format("{} within {}: rank {} is missing", what, TimeText(running.deadline.timeout_ns()),
+                           peer),
+               peer));
+}
+
+void Group::Abandon(const Running& running) {
+  (void)Record(DTRUN_TIMEOUT, -1,
+               fmt::format("{} did not end within {}", comm::Describe(*running.op, name_),
+                           TimeText(running.deadline.timeout_ns())));
+}
+
+void Group::Abort(const std::string& reason) {
+  (void)Record(DTRUN_ABORTED, -1, fmt::format("'{}' was aborted: {}", name_, reason));
+}
+
+std::optional<std::string> Group::FailureText() const {
+  if (failure_->state.load() != FailureState::kSet) return std::nullopt;
+  return std::string(failure_->text);
+}
+
+void Group::WakeEverybody() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    Rank& other = rank_of(rank);
+    WakeAll(other.step.value);
+    WakeAll(other.bell.value);
+    WakeAll(other.posts[0].call_number);
+    WakeAll(other.posts[1].call_number);
+  }
+}
+
+}  // namespace dtrun::shm

@@ -1,0 +1,136 @@
+// The ranks of one host that meet in shared memory: entry into calls, steps, waiting,
+// failures.
+//
+// One per communicator and rank, owned by ShmCommunicator. Calls run one at a time: Enter,
+// AwaitEntries and the step functions belong to the thread that runs the call. The rest is
+// thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/comm/shm/layout.h"
+#include "core/comm/shm/memory.h"
+#include "core/comm/shm/waiting.h"
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::shm {
+
+using Clock = std::chrono::steady_clock;
+
+// When an operation must have ended; without a limit, never. Reads the clock only when
+// first asked, so that an operation that never waits costs nothing.
+class Deadline {
+ public:
+  explicit Deadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+  void Start() {
+    if (timeout_ns_ >= 0 && !end_) end_ = Clock::now() + std::chrono::nanoseconds(timeout_ns_);
+  }
+  bool Passed() {
+    Start();
+    return end_ && Clock::now() >= *end_;
+  }
+  // At most `most`.
+  std::chrono::nanoseconds Left(std::chrono::nanoseconds most) {
+    Start();
+    if (!end_) return most;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*end_ - Clock::now());
+    return std::max(std::chrono::nanoseconds(1), std::min(most, left));
+  }
+  std::int64_t timeout_ns() const { return timeout_ns_; }
+
+ private:
+  std::int64_t timeout_ns_;
+  std::optional<Clock::time_point> end_;
+};
+
+// What runs, for messages and limits.
+struct Running {
+  const dtrun_op* op;
+  Deadline deadline;
+};
+
+class Group {
+ public:
+  // Meets the others; ends within params.timeout. Throws sdk::Failure.
+  Group(const sdk::Host& host, const sdk::CommParams& params);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& name() const { return name_; }
+  const Layout& layout() const { return layout_; }
+  std::byte* at(std::size_t place) const { return memory_.data() + place; }
+  Rank& rank_of(int rank) const { return *reinterpret_cast<Rank*>(at(layout_.rank_at(rank))); }
+
+  // ---- calls; every rank makes the same in the same order ----
+
+  // This rank's post of the call that comes next; fill payload and flags, then Enter.
+  Post& NextPost() { return mine_->posts[(call_number_ + 1) % 2]; }
+  void Enter(const Call& call);
+  // Waits for all; throws the mismatch when somebody calls something else.
+  void AwaitEntries(Running& running);
+  // The post of `rank` for the current call. Valid until the next call is entered.
+  const Post& PostOf(int rank) const { return rank_of(rank).posts[call_number_ % 2]; }
+  std::uint32_t call_number() const { return call_number_; }
+
+  // Says that this rank has made one more step, and waits until all others have.
+  void Step() { Publish(mine_->step.value, ++step_, mine_->step.sleepers); }
+  std::uint32_t step() const { return step_; }
+  void AwaitStep(std::uint32_t step, Running& running);
+  // Takes the next turn of the stages; all ranks count alike. What a rank writes into its
+  // stage of a turn has been read by all when every rank has entered or stepped twice since.
+  std::uint32_t NextTurn() { return ++turn_; }
+
+  // ---- waiting and failing; any thread ----
+
+  // Sleeps until `word` has reached `target`. `peer` is whom it waits for.
+  void Await(const std::atomic<std::uint32_t>& word, std::uint32_t target,
+             std::atomic<std::uint32_t>& sleepers, int peer, Running& running);
+  const Patience& patience() const { return patience_; }
+  // Throws when the communicator failed.
+  void ThrowIfFailed() const {
+    if (failure_->state.load(std::memory_order_acquire) != FailureState::kNone) [[unlikely]] ThrowFailure();
+  }
+  // True when `peer` can do nothing any more: it left, or its process ended.
+  bool Gone(int peer) const;
+  // Makes `failure` the communicator's, unless it has one, and throws the one it has.
+  [[noreturn]] void Fail(const sdk::Failure& failure);
+  [[noreturn]] void FailGone(int peer, Running& running);
+  [[noreturn]] void FailTimeout(int peer, Running& running);
+  // Fails with the timeout of a call whose turn may not have come.
+  void Abandon(const Running& running);
+  void Abort(const std::string& reason);
+  std::optional<std::string> FailureText() const;
+
+ private:
+  void Meet(const sdk::CommParams& params);
+  void CheckEntries() const;
+  void ThrowMismatch();
+  bool Record(dtrun_status code, int peer, std::string text);
+  [[noreturn]] void ThrowFailure() const;
+  void WakeEverybody() const;
+
+  const sdk::Health health_;
+  const std::string name_;
+  const int rank_;
+  const int size_;
+  const Layout layout_;
+  const Patience patience_;
+  Memory memory_;
+  FailureRecord* failure_ = nullptr;
+  Rank* mine_ = nullptr;
+  std::vector<UniqueFd> processes_;  // pidfds; none for ranks of this process
+  std::uint32_t call_number_ = 0;
+  std::uint32_t step_ = 0;
+  std::uint32_t turn_ = 0;
+  bool met_ = false;
+};
+
+}  // namespace dtrun::shm

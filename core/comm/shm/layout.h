@@ -1,0 +1,94 @@
+// What the ranks of one host see of each other: the first pages of their shared memory.
+//
+// Every member has one writer, its rank, but for the failure record, bells and sleepers flags.
+// Counters only grow, modulo 2^32, and are compared as distances.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrun::shm {
+
+inline constexpr std::size_t kLine = 64;  // bytes of a cache line
+
+// What a rank says it calls: the contract. All ranks must say the same.
+struct Call {
+  std::uint8_t kind = 0;
+  std::uint8_t dtype = 0;
+  std::uint8_t reduce = 0;
+  std::uint8_t reserved = 0;
+  std::int32_t root = -1;
+  std::uint64_t count = 0;  // 0 where ranks may differ
+  std::uint64_t shape = 0;  // digest of the counts that ranks must agree on
+
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+inline constexpr std::size_t kPayloadBytes = 32;
+
+// A rank's entry into a call, small operands included: one cache line, two used in turn.
+struct alignas(kLine) Post {
+  std::atomic<std::uint32_t> call_number{0};
+  std::uint32_t flags = 0;
+  Call call;
+  alignas(16) std::byte payload[kPayloadBytes];
+};
+static_assert(sizeof(Post) == kLine);
+
+// A counter that others wait for. `sleepers` is set by who goes to sleep on it.
+struct alignas(kLine) Counter {
+  std::atomic<std::uint32_t> value{0};
+  std::atomic<std::uint32_t> sleepers{0};
+};
+
+enum class Presence : std::uint32_t { kAbsent, kHere, kLeft };
+
+struct alignas(kLine) Rank {
+  std::atomic<std::int32_t> pid{0};
+  std::atomic<Presence> presence{Presence::kAbsent};
+  Counter step;  // progress inside calls
+  Counter bell;  // rung by others when this rank's messages moved
+  alignas(kLine) std::atomic<std::uint32_t> post_sleepers{0};
+  Post posts[2];
+};
+
+enum class FailureState : std::uint32_t { kNone, kBeingWritten, kSet };
+
+// The first failure of the communicator; never changes once set.
+struct alignas(kLine) FailureRecord {
+  std::atomic<FailureState> state{FailureState::kNone};
+  std::int32_t code = 0;
+  std::int32_t rank = -1;  // who noticed
+  std::int32_t peer = -1;
+  char text[480];
+};
+
+// Places in the shared memory, in bytes from its start. Equal on all ranks.
+struct Layout {
+  explicit Layout(int ranks);
+
+  std::size_t rank_at(int rank) const { return ranks + static_cast<std::size_t>(rank) * sizeof(Rank); }
+  // How many elements `rank` sends to each: `size` numbers.
+  std::size_t counts_at(int rank, std::uint32_t turn) const {
+    return counts + (static_cast<std::size_t>(rank) * 2 + turn % 2) * size * sizeof(std::uint64_t);
+  }
+  std::size_t stage_at(int rank, std::uint32_t turn) const {
+    return stages + (static_cast<std::size_t>(rank) * 2 + turn % 2) * stage_bytes;
+  }
+  std::size_t result_at(int rank, std::uint32_t turn) const {
+    return results + (static_cast<std::size_t>(rank) * 2 + turn % 2) * result_bytes;
+  }
+  std::size_t channel_at(int from, int to) const {
+    return channels + (static_cast<std::size_t>(from) * size + static_cast<std::size_t>(to)) * channel_bytes;
+  }
+
+  std::size_t size;           // ranks
+  std::size_t stage_bytes;    // what a rank shows at a time
+  std::size_t result_bytes;   // what a rank combines at a time
+  std::size_t channel_bytes;  // messages under way from one rank to another
+  std::size_t ranks, counts, stages, results, channels;
+  std::size_t total;
+};
+
+}  // namespace dtrun::shm

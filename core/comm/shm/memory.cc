@@ -1,0 +1,76 @@
+#include "core/comm/shm/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::shm {
+namespace {
+
+[[noreturn]] void Fail(const std::string& action, const char* next) {
+  const int number = errno;
+  throw sdk::Failure(number == ENOMEM ? DTRUN_OUT_OF_MEMORY : DTRUN_SYSTEM,
+                     action + ": " + std::strerror(number) + "; " + next)
+      .Vendor("errno", number);
+}
+
+std::byte* Map(int fd, std::size_t bytes, const std::string& what) {
+  void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    Fail("map " + std::to_string(bytes) + " bytes of " + what,
+         "raise the memory limit, or set comm.local = \"none\"");
+  }
+  return static_cast<std::byte*>(base);
+}
+
+}  // namespace
+
+Memory Memory::Create(const char* name, std::size_t bytes) {
+  Memory memory;
+  memory.fd_ = memfd_create(name, MFD_CLOEXEC);
+  if (memory.fd_ < 0) Fail("make shared memory", "set comm.local = \"none\" to do without");
+  if (ftruncate(memory.fd_, static_cast<off_t>(bytes)) != 0) {
+    Fail("size shared memory to " + std::to_string(bytes) + " bytes", "free some memory");
+  }
+  memory.base_ = Map(memory.fd_, bytes, "shared memory");
+  memory.bytes_ = bytes;
+  return memory;
+}
+
+Memory Memory::Open(pid_t pid, int fd) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  Memory memory;
+  memory.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (memory.fd_ < 0) {
+    Fail("open '" + path + "', the shared memory of another rank",
+         "ranks of one host need the same user and process namespace; or set comm.local = \"none\"");
+  }
+  struct stat status {};
+  if (fstat(memory.fd_, &status) != 0) Fail("look at '" + path + "'", "set comm.local = \"none\"");
+  memory.bytes_ = static_cast<std::size_t>(status.st_size);
+  memory.base_ = Map(memory.fd_, memory.bytes_, "'" + path + "'");
+  return memory;
+}
+
+Memory::~Memory() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+  CloseFd();
+}
+
+void Memory::CloseFd() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+void Memory::Drop() const {
+  // Failure leaves the pages where they are until the last mapping goes: no harm.
+  (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_));
+}
+
+}  // namespace dtrun::shm

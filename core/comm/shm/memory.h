@@ -1,0 +1,50 @@
+// Memory that several processes map: a memfd, found by its owner's process and descriptor.
+//
+// It never has a name in a file system, so nothing is left behind by any kill and the size
+// of /dev/shm does not matter (docs/decisions/005-memfd.md). Move-only; the mapping lives as
+// long as the object, the pages as long as anybody maps them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace dtrun::shm {
+
+class Memory {
+ public:
+  // Zeroed. `name` is what /proc/<pid>/maps shows. Throws sdk::Failure.
+  static Memory Create(const char* name, std::size_t bytes);
+  // The memory behind descriptor `fd` of process `pid`, whole. Throws sdk::Failure.
+  static Memory Open(pid_t pid, int fd);
+
+  Memory() = default;
+  Memory(Memory&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        fd_(std::exchange(other.fd_, -1)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Memory();
+
+  std::byte* data() const { return base_; }
+  std::size_t bytes() const { return bytes_; }
+  int fd() const { return fd_; }
+  // Closes the descriptor; the mapping stays. Later Opens by others fail.
+  void CloseFd();
+  // Gives the pages back to the system, also for those who map them still.
+  void Drop() const;
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace dtrun::shm

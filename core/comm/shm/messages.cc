@@ -1,0 +1,365 @@
+#include "core/comm/shm/messages.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/comm/operation.h"
+#include "dtrun/kernels.hpp"
+
+namespace dtrun::shm {
+
+using sdk::Failure;
+
+class MessageRequest final : public sdk::Request {
+ public:
+  MessageRequest(Messages& messages, const dtrun_op& op) : messages_(messages) {
+    message_.op = op;
+    message_.bytes = op.count * kernels::ElementBytes(op.dtype);
+    message_.deadline = Deadline(op.timeout_ns);
+    message_.deadline.Start();
+  }
+  ~MessageRequest() override { messages_.Release(message_); }
+  bool Test() override { return messages_.Test(message_); }
+  bool Wait(sdk::Nanoseconds timeout) override { return messages_.Wait(message_, timeout); }
+
+  Messages::Message& message() { return message_; }
+
+ private:
+  Messages& messages_;
+  Messages::Message message_;
+};
+
+Messages::Messages(const sdk::Host& host, Group& group)
+    : host_(host),
+      group_(group),
+      sends_(static_cast<std::size_t>(group.size())),
+      incoming_(static_cast<std::size_t>(group.size())) {}
+
+Messages::~Messages() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (background_.joinable()) background_.join();
+}
+
+std::unique_ptr<sdk::Request> Messages::Start(const dtrun_op& op) {
+  auto request = std::make_unique<MessageRequest>(*this, op);
+  Message& message = request->message();
+  const std::lock_guard lock(mutex_);
+  group_.ThrowIfFailed();
+  ++pending_;
+  if (op.kind == DTRUN_SEND) {
+    sends_[static_cast<std::size_t>(op.peer)].push_back(&message);
+  } else {
+    receives_.push_back(&message);
+    const auto aside = std::find_if(asides_.begin(), asides_.end(), [&](const Aside& one) {
+      return Wants(message, one.from, one.header.tag);
+    });
+    if (aside != asides_.end()) {
+      Incoming& incoming = incoming_[static_cast<std::size_t>(aside->from)];
+      Take(message, incoming.aside == &*aside ? &incoming : nullptr, *aside);
+    }
+  }
+  Progress();
+  if ((op.flags & DTRUN_OP_BLOCKING) == 0 && !message.done) {
+    if (!background_.joinable()) {
+      // Signals are for the program's own threads.
+      sigset_t all, before;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      background_ = std::thread([this] { RunInBackground(host_); });
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    changed_.notify_all();
+  }
+  return request;
+}
+
+Messages::Ring& Messages::RingOf(int from, int to) const {
+  return *reinterpret_cast<Ring*>(group_.at(group_.layout().channel_at(from, to)));
+}
+
+std::size_t Messages::Push(Ring& ring, const std::byte* from, std::size_t bytes) {
+  const std::uint64_t written = ring.written.load(std::memory_order_relaxed);
+  const std::size_t room = Capacity() - (written - ring.read.load(std::memory_order_acquire));
+  const std::size_t size = std::min(room, bytes);
+  const std::size_t at = written % Capacity();
+  const std::size_t first = std::min(size, Capacity() - at);
+  if (first > 0) std::memcpy(ring.data + at, from, first);
+  if (size > first) std::memcpy(ring.data, from + first, size - first);
+  ring.written.store(written + size, std::memory_order_release);
+  return size;
+}
+
+std::size_t Messages::Pull(Ring& ring, std::byte* to, std::size_t bytes) {
+  const std::uint64_t read = ring.read.load(std::memory_order_relaxed);
+  const std::size_t there = ring.written.load(std::memory_order_acquire) - read;
+  const std::size_t size = std::min(there, bytes);
+  const std::size_t at = read % Capacity();
+  const std::size_t first = std::min(size, Capacity() - at);
+  if (first > 0) std::memcpy(to, ring.data + at, first);
+  if (size > first) std::memcpy(to + first, ring.data, size - first);
+  ring.read.store(read + size, std::memory_order_release);
+  return size;
+}
+
+void Messages::RingBell(int rank) {
+  Counter& bell = group_.rank_of(rank).bell;
+  bell.value.fetch_add(1);
+  if (bell.sleepers.load() == 0) return;
+  bell.sleepers.store(0);
+  WakeAll(bell.value);
+}
+
+bool Messages::Progress() {
+  bool moved = false;
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    if (peer == group_.rank()) continue;
+    const bool sent = ProgressSends(peer);
+    const bool came = ProgressIncoming(peer);
+    if (sent || came) RingBell(peer);
+    moved = moved || sent || came;
+  }
+  return moved;
+}
+
+bool Messages::ProgressSends(int peer) {
+  std::deque<Message*>& queue = sends_[static_cast<std::size_t>(peer)];
+  if (queue.empty()) return false;
+  Ring& ring = RingOf(group_.rank(), peer);
+  bool moved = false;
+  while (!queue.empty()) {
+    Message& message = *queue.front();
+    if (message.moved == 0) {
+      const std::uint64_t used =
+          ring.written.load(std::memory_order_relaxed) - ring.read.load(std::memory_order_acquire);
+      if (Capacity() - used < sizeof(Header)) return moved;
+      const Header header{message.bytes, message.op.count, message.op.tag, message.op.dtype};
+      message.moved = Push(ring, reinterpret_cast<const std::byte*>(&header), sizeof header);
+      moved = true;
+    }
+    const std::size_t at = message.moved - sizeof(Header);
+    const std::size_t size =
+        Push(ring, static_cast<const std::byte*>(message.op.send) + at, message.bytes - at);
+    message.moved += size;
+    moved = moved || size > 0;
+    if (message.moved < message.bytes + sizeof(Header)) return moved;
+    queue.pop_front();
+    Finish(message, -1);
+  }
+  return moved;
+}
+
+bool Messages::ProgressIncoming(int peer) {
+  Incoming& incoming = incoming_[static_cast<std::size_t>(peer)];
+  Ring& ring = RingOf(peer, group_.rank());
+  bool moved = false;
+  for (;;) {
+    if (!incoming.open) {
+      const std::uint64_t there =
+          ring.written.load(std::memory_order_acquire) - ring.read.load(std::memory_order_relaxed);
+      if (there < sizeof(Header)) return moved;
+      incoming = {};
+      Pull(ring, reinterpret_cast<std::byte*>(&incoming.header), sizeof(Header));
+      incoming.open = true;
+      moved = true;
+    }
+    if (incoming.into == nullptr && incoming.aside == nullptr && !Match(peer, incoming)) return moved;
+    std::byte* const to = incoming.into != nullptr ? static_cast<std::byte*>(incoming.into->op.recv)
+                                                   : incoming.aside->data.get();
+    const std::size_t size = Pull(ring, to + incoming.moved, incoming.header.bytes - incoming.moved);
+    incoming.moved += size;
+    moved = moved || size > 0;
+    if (incoming.moved < incoming.header.bytes) return moved;
+    incoming.open = false;
+    if (incoming.into != nullptr) {
+      Finish(*incoming.into, peer);
+    } else {
+      incoming.aside->whole = true;
+    }
+    incoming.into = nullptr;
+    incoming.aside = nullptr;
+  }
+}
+
+bool Messages::Wants(const Message& receive, int from, std::uint32_t tag) const {
+  return receive.op.tag == tag && (receive.op.peer == from || receive.op.peer == DTRUN_ANY_SOURCE);
+}
+
+// Finds the receive that the message is for. Without one it is set aside only when another
+// receive may be waiting behind it; otherwise it stays where it is and holds its sender up.
+bool Messages::Match(int peer, Incoming& incoming) {
+  const auto receive = std::find_if(receives_.begin(), receives_.end(), [&](const Message* one) {
+    return Wants(*one, peer, incoming.header.tag);
+  });
+  if (receive != receives_.end()) {
+    CheckMatch(incoming.header, peer, **receive);
+    incoming.into = *receive;
+    incoming.into->matched = true;
+    receives_.erase(receive);
+    return true;
+  }
+  const bool in_the_way = std::any_of(receives_.begin(), receives_.end(), [&](const Message* one) {
+    return one->op.peer == peer || one->op.peer == DTRUN_ANY_SOURCE;
+  });
+  if (!in_the_way) return false;
+  asides_.push_back({peer, incoming.header,
+                     std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, incoming.header.bytes))});
+  incoming.aside = &asides_.back();
+  return true;
+}
+
+void Messages::CheckMatch(const Header& header, int from, const Message& message) {
+  if (header.count == message.op.count && header.dtype == message.op.dtype) return;
+  group_.Fail(Failure(
+      DTRUN_MISMATCH,
+      fmt::format("message with tag {} on '{}' differs: rank {} sends {} x {}, rank {} receives {} x {}",
+                  header.tag, group_.name(), from, comm::DtypeText(header.dtype), header.count, group_.rank(),
+                  comm::DtypeText(message.op.dtype), message.op.count),
+      from));
+}
+
+// Gives to a receive what was set aside for it; the rest, still coming, goes to it directly.
+void Messages::Take(Message& message, Incoming* incoming, Aside& aside) {
+  CheckMatch(aside.header, aside.from, message);
+  receives_.remove(&message);
+  message.matched = true;
+  const std::size_t there = incoming == nullptr ? aside.header.bytes : incoming->moved;
+  if (there > 0) std::memcpy(message.op.recv, aside.data.get(), there);
+  if (incoming == nullptr) {
+    Finish(message, aside.from);
+  } else {
+    incoming->into = &message;
+    incoming->aside = nullptr;
+  }
+  ForgetAside(aside);
+}
+
+void Messages::ForgetAside(const Aside& aside) {
+  asides_.remove_if([&](const Aside& one) { return &one == &aside; });
+}
+
+void Messages::Finish(Message& message, int from) {
+  if (message.op.kind == DTRUN_RECV && message.op.source != nullptr) *message.op.source = from;
+  --pending_;
+  message.done.store(true, std::memory_order_release);
+  changed_.notify_all();
+}
+
+// Throws when the message can never be done.
+void Messages::CheckAlive(Message& message) {
+  group_.ThrowIfFailed();
+  Running running{&message.op, message.deadline};
+  const int peer = message.op.peer;
+  if (message.op.kind == DTRUN_RECV && peer == DTRUN_ANY_SOURCE) {
+    bool alone = true;
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      alone = alone && (rank == group_.rank() || group_.Gone(rank));
+    }
+    if (alone) group_.FailGone(group_.rank() == 0 ? group_.size() - 1 : 0, running);
+  } else if (group_.Gone(peer)) {
+    // What it sent before it went is still there; looked at once more, with it gone for sure.
+    Progress();
+    if (!message.done) group_.FailGone(peer, running);
+  }
+  if (message.deadline.Passed()) group_.FailTimeout(peer, running);
+}
+
+bool Messages::Test(Message& message) {
+  if (message.done.load(std::memory_order_acquire)) return true;
+  const std::lock_guard lock(mutex_);
+  Progress();
+  if (message.done) return true;
+  CheckAlive(message);
+  return message.done;
+}
+
+bool Messages::Wait(Message& message, std::chrono::nanoseconds timeout) {
+  if (message.done.load(std::memory_order_acquire)) return true;
+  Deadline patience(timeout.count());
+  patience.Start();
+  Counter& bell = group_.rank_of(group_.rank()).bell;
+  std::unique_lock lock(mutex_);
+  ++waiters_;
+  const auto leave = [&](bool result) {
+    --waiters_;
+    if (pending_ > 0) changed_.notify_all();
+    return result;
+  };
+  try {
+    for (int round = 0;; ++round) {
+      const bool eager = round < group_.patience().spins / 10 + group_.patience().yields;
+      if (!eager) bell.sleepers.store(1);
+      const std::uint32_t seen = bell.value.load();
+      const bool moved = Progress();
+      if (message.done) return leave(true);
+      if (patience.Passed()) {
+        CheckAlive(message);
+        return leave(message.done);
+      }
+      if (moved) {
+        round = 0;
+        continue;
+      }
+      lock.unlock();
+      if (eager) {
+        if (round < group_.patience().spins / 10) {
+          for (int i = 0; i < 10; ++i) Pause();
+        } else {
+          sched_yield();
+        }
+      } else {
+        Sleep(bell.value, seen, message.deadline.Left(patience.Left(kLookAround)));
+      }
+      lock.lock();
+      if (!eager && !message.done) CheckAlive(message);
+    }
+  } catch (...) {
+    leave(false);
+    throw;
+  }
+}
+
+void Messages::Release(Message& message) {
+  try {
+    Wait(message, sdk::kNoLimit);
+  } catch (const Failure&) {
+    // Whoever dropped the request did not ask how it ended; the communicator knows.
+  }
+  const std::lock_guard lock(mutex_);
+  if (message.done) return;
+  --pending_;
+  receives_.remove(&message);
+  for (std::deque<Message*>& queue : sends_) std::erase(queue, &message);
+  for (Incoming& incoming : incoming_) {
+    if (incoming.into == &message) incoming.into = nullptr;
+  }
+}
+
+void Messages::RunInBackground(const sdk::Host& host) {
+  const sdk::ThreadScope scope(host, "shm-messages");
+  Counter& bell = group_.rank_of(group_.rank()).bell;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || (pending_ > 0 && waiters_ == 0); });
+    if (stop_) return;
+    bell.sleepers.store(1);
+    const std::uint32_t seen = bell.value.load();
+    try {
+      if (Progress()) continue;
+    } catch (const Failure&) {
+      // Recorded in the group; every waiter hears of it.
+    }
+    lock.unlock();
+    Sleep(bell.value, seen, kLookAround);
+    lock.lock();
+  }
+}
+
+}  // namespace dtrun::shm

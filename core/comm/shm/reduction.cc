@@ -1,0 +1,197 @@
+// allreduce and reduce over shared memory.
+#include <algorithm>
+#include <cstring>
+
+#include "core/comm/shm/collective.h"
+
+namespace dtrun::shm {
+namespace {
+
+// Up to here every rank reads everybody's operand and combines all of it: one
+// synchronisation instead of two.
+constexpr std::size_t kSmallBytes = 32 << 10;
+// From here results are written past the cache: nobody finds them there anyway.
+constexpr std::size_t kStreamingBytes = 4 << 20;
+// What DirectReduction combines at a time; stays in the first cache.
+constexpr std::size_t kBlockBytes = 16 << 10;
+
+constexpr std::uint32_t kDirect = 1;  // flag of a Post: its payload says where the operands lie
+
+struct Operands {
+  RegionRef send;
+  RegionRef recv;
+};
+static_assert(sizeof(Operands) <= kPayloadBytes);
+
+struct Part {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+// Part `rank` of `count` elements cut as evenly as possible.
+Part EvenPart(std::size_t count, int ranks, int rank) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto r = static_cast<std::size_t>(rank);
+  const std::size_t each = count / n;
+  const std::size_t more = count % n;
+  return {r * each + std::min(r, more), each + (r < more ? 1 : 0)};
+}
+
+std::size_t Width(const dtrun_op& op) { return kernels::ElementBytes(op.dtype); }
+const std::byte* Send(const dtrun_op& op) { return static_cast<const std::byte*>(op.send); }
+std::byte* Recv(const dtrun_op& op) { return static_cast<std::byte*>(op.recv); }
+
+}  // namespace
+
+void Collectives::Reduction(Running& running) {
+  const dtrun_op& op = *running.op;
+  const Combine combine = CombineOf(op);
+  const std::size_t bytes = op.count * Width(op);
+  if (bytes <= kPayloadBytes) return TinyReduction(running, combine);
+  if (bytes <= kSmallBytes) return SmallReduction(running, combine);
+  LargeReduction(running, combine);
+}
+
+void Collectives::TinyReduction(Running& running, const Combine& combine) {
+  const dtrun_op& op = *running.op;
+  Post& post = group_.NextPost();
+  Show(post.payload, Send(op), op.count * Width(op), combine);
+  group_.Enter(CallOf(op));
+  group_.AwaitEntries(running);
+  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
+  for (int rank = 0; rank < size_; ++rank) sources_[static_cast<std::size_t>(rank)] = group_.PostOf(rank).payload;
+  combine.kernel(op.recv, sources_.data(), size_, op.count);
+}
+
+void Collectives::SmallReduction(Running& running, const Combine& combine) {
+  const dtrun_op& op = *running.op;
+  const std::uint32_t turn = group_.NextTurn();
+  Show(Stage(rank_, turn), Send(op), op.count * Width(op), combine);
+  Enter(CallOf(op), nullptr, 0, 0, running);
+  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
+  for (int rank = 0; rank < size_; ++rank) sources_[static_cast<std::size_t>(rank)] = Stage(rank, turn);
+  combine.kernel(op.recv, sources_.data(), size_, op.count);
+}
+
+void Collectives::LargeReduction(Running& running, const Combine& combine) {
+  const dtrun_op& op = *running.op;
+  const std::size_t bytes = op.count * Width(op);
+  Operands operands;
+  bool direct = false;
+  if (op.kind == DTRUN_ALLREDUCE && !combine.scaled) {
+    const auto send = FindRegion(op.send, bytes);
+    const auto recv = send ? FindRegion(op.recv, bytes) : std::nullopt;
+    direct = recv.has_value();
+    if (direct) operands = {*send, *recv};
+  }
+  Piece first{0, std::min<std::size_t>(op.count, group_.layout().stage_bytes / Width(op)), group_.NextTurn()};
+  if (!direct) ShowPiece(op, first, combine);
+  Enter(CallOf(op), &operands, sizeof operands, direct ? kDirect : 0, running);
+  if (AllHave(kDirect)) return DirectReduction(running, combine);
+  if (AnyHas(kDirect)) {
+    if (direct) ShowPiece(op, first, combine);
+    StepTogether(running);
+  }
+  StagedReduction(running, combine, first);
+}
+
+// This rank's share of the piece for all others; its own part it reads where it is.
+void Collectives::ShowPiece(const dtrun_op& op, const Piece& piece, const Combine& combine) const {
+  const std::size_t width = Width(op);
+  const Part own = EvenPart(piece.count, size_, rank_);
+  const std::byte* const from = Send(op) + piece.begin * width;
+  std::byte* const to = Stage(rank_, piece.turn);
+  const std::size_t end = own.begin + own.count;
+  Show(to, from, own.begin * width, combine);
+  Show(to + end * width, from + end * width, (piece.count - end) * width, combine);
+}
+
+void Collectives::CombinePiece(const dtrun_op& op, const Piece& piece, const Combine& combine) {
+  const std::size_t width = Width(op);
+  const Part own = EvenPart(piece.count, size_, rank_);
+  if (own.count == 0) return;
+  const std::byte* mine = Send(op) + (piece.begin + own.begin) * width;
+  std::byte* const result = Result(rank_, piece.turn);
+  if (combine.scaled) {
+    Show(result, mine, own.count * width, combine);
+    mine = result;
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    sources_[static_cast<std::size_t>(rank)] =
+        rank == rank_ ? mine : Stage(rank, piece.turn) + own.begin * width;
+  }
+  combine.kernel(result, sources_.data(), size_, own.count);
+}
+
+void Collectives::TakeResults(const dtrun_op& op, const Piece& piece) const {
+  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
+  const std::size_t width = Width(op);
+  const bool streaming = op.count * width >= kStreamingBytes;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Part part = EvenPart(piece.count, size_, rank);
+    if (part.count == 0) continue;
+    std::byte* const to = Recv(op) + (piece.begin + part.begin) * width;
+    if (streaming) {
+      kernels::StreamingCopy(to, Result(rank, piece.turn), part.count * width);
+    } else {
+      std::memcpy(to, Result(rank, piece.turn), part.count * width);
+    }
+  }
+}
+
+void Collectives::StagedReduction(Running& running, const Combine& combine, Piece first) {
+  const dtrun_op& op = *running.op;
+  Piece piece = first;
+  for (;;) {
+    CombinePiece(op, piece, combine);
+    group_.Step();
+    const std::uint32_t combined = group_.step();
+    const std::size_t next = piece.begin + piece.count;
+    if (next == op.count) {
+      group_.AwaitStep(combined, running);
+      return TakeResults(op, piece);
+    }
+    const Piece following{next, std::min(first.count, op.count - next), group_.NextTurn()};
+    ShowPiece(op, following, combine);
+    group_.Step();
+    const std::uint32_t shown = group_.step();
+    group_.AwaitStep(combined, running);
+    TakeResults(op, piece);
+    group_.AwaitStep(shown, running);
+    piece = following;
+  }
+}
+
+void Collectives::DirectReduction(Running& running, const Combine& combine) {
+  const dtrun_op& op = *running.op;
+  const std::size_t width = Width(op);
+  std::vector<const std::byte*> sends;
+  std::vector<std::byte*> recvs;
+  for (int rank = 0; rank < size_; ++rank) {
+    Operands operands;
+    std::memcpy(&operands, group_.PostOf(rank).payload, sizeof operands);
+    const pid_t pid = group_.rank_of(rank).pid.load();
+    sends.push_back(rank == rank_ ? Send(op) : peers_.Resolve(rank, pid, operands.send));
+    recvs.push_back(rank == rank_ ? Recv(op) : peers_.Resolve(rank, pid, operands.recv));
+  }
+  const Part own = EvenPart(op.count, size_, rank_);
+  const bool streaming = op.count * width >= kStreamingBytes;
+  alignas(kLine) std::byte block[kBlockBytes];
+  for (std::size_t done = 0; done < own.count;) {
+    const std::size_t count = std::min(own.count - done, kBlockBytes / width);
+    const std::size_t at = (own.begin + done) * width;
+    for (std::size_t rank = 0; rank < sources_.size(); ++rank) sources_[rank] = sends[rank] + at;
+    combine.kernel(block, sources_.data(), size_, count);
+    for (std::byte* const recv : recvs) {
+      if (streaming) {
+        kernels::StreamingCopy(recv + at, block, count * width);
+      } else {
+        std::memcpy(recv + at, block, count * width);
+      }
+    }
+    done += count;
+  }
+  StepTogether(running);
+}
+
+}  // namespace dtrun::shm

@@ -1,0 +1,42 @@
+// Buffers that every rank of the host can read and write in place: what `mem_alloc` gives.
+//
+// The registry belongs to the process and knows its own buffers; PeerRegions belongs to one
+// communicator and keeps the mappings of the others' buffers. Registry: any thread.
+// PeerRegions: the thread that runs calls.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "core/comm/shm/memory.h"
+
+namespace dtrun::shm {
+
+// A place in a region, as another process of the host can find it. Part of a Post.
+struct RegionRef {
+  std::uint32_t id = 0;  // never used twice by one process; 0: none
+  std::int32_t fd = -1;
+  std::uint64_t offset = 0;  // bytes
+};
+
+// Zeroed, page-aligned. Throws sdk::Failure.
+void* AllocateRegion(std::size_t bytes);
+// What AllocateRegion gave; null is allowed.
+void ReleaseRegion(void* memory);
+// Where [pointer, pointer + bytes) lies, when it lies within one region whole.
+std::optional<RegionRef> FindRegion(const void* pointer, std::size_t bytes);
+
+class PeerRegions {
+ public:
+  // The same place, mapped here. Throws sdk::Failure.
+  std::byte* Resolve(int rank, pid_t pid, const RegionRef& ref);
+
+ private:
+  std::map<std::pair<int, std::uint32_t>, Memory> mapped_;  // by rank and id
+};
+
+}  // namespace dtrun::shm
