@@ -1,8 +1,5 @@
 #include "core/comm/shm/communicator.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <cstdlib>
 #include <exception>
 #include <limits>
@@ -10,6 +7,7 @@
 #include <utility>
 
 #include "core/comm/operation.h"
+#include "core/comm/shm/thread.h"
 
 namespace dtrun::shm {
 
@@ -68,6 +66,7 @@ class CallRequest final : public sdk::Request {
   std::vector<std::uint64_t> arrays_[4];
   Running running_;
   const bool on_caller_;
+  std::atomic<bool> started_{false};  // keeps its own deadline from now on
   std::atomic<bool> done_{false};
   std::optional<Failure> failure_;  // written before done_
   ShmCommunicator& owner_;
@@ -91,6 +90,9 @@ ShmCommunicator::~ShmCommunicator() {
 void ShmCommunicator::Check(const dtrun_op& op, const dtrun_stream* stream) const {
   if (stream != nullptr && stream->device_kind != 0) {
     throw Failure(DTRUN_UNSUPPORTED, "shared memory is host memory; use a backend for device memory");
+  }
+  if (op.kind <= 0 || op.kind >= DTRUN_OP_COUNT) {
+    throw Failure(DTRUN_UNSUPPORTED, "operation " + std::to_string(op.kind) + " is unknown to this dtrun");
   }
   comm::Scope scope;
   scope.comm = group_.name();
@@ -122,18 +124,14 @@ std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const
   const std::lock_guard lock(mutex_);
   queue_.push_back(request.get());
   if (!worker_.joinable()) {
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    worker_ = std::thread([this] { RunCalls(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    worker_ = StartThread([this] { RunCalls(); });
   }
   changed_.notify_all();
   return request;
 }
 
 void ShmCommunicator::Execute(CallRequest& call) {
+  call.started_.store(true, std::memory_order_relaxed);
   last_started_.store(call.op_.sequence, std::memory_order_relaxed);
   try {
     collectives_.Run(call.running_);
@@ -161,24 +159,15 @@ bool ShmCommunicator::Wait(CallRequest& call, std::chrono::nanoseconds timeout) 
     }
   }
   if (!call.done_.load(std::memory_order_acquire)) {
-    if (timeout == std::chrono::nanoseconds(0)) {
-      if (call.running_.deadline.Passed()) {
-        group_.Abandon(call.running_);
-      } else {
-        return false;
-      }
-    }
     Deadline patience(timeout.count());
     std::unique_lock lock(mutex_);
     while (!call.done_) {
+      // A call that waits for its turn may stand behind one without a limit, which ends with it.
+      if (!call.started_ && call.running_.deadline.Passed()) group_.Abandon(call.running_);
       if (patience.Passed()) return false;
-      const auto limit = call.running_.deadline.Left(patience.Left(std::chrono::hours(1)));
-      if (changed_.wait_for(lock, limit) == std::cv_status::timeout && !call.done_ &&
-          call.running_.deadline.Passed()) {
-        // It may stand behind a call without a limit; that one is ended with it.
-        group_.Abandon(call.running_);
-        changed_.wait(lock, [&] { return call.done_.load(); });
-      }
+      constexpr std::chrono::hours kLong(1);
+      const auto limit = patience.Left(call.started_ ? kLong : call.running_.deadline.Left(kLong));
+      changed_.wait_for(lock, std::max<std::chrono::nanoseconds>(limit, std::chrono::microseconds(50)));
     }
   }
   if (call.failure_) throw Failure(*call.failure_);

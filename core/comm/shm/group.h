@@ -28,24 +28,26 @@ class Deadline {
  public:
   explicit Deadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
   void Start() {
-    if (timeout_ns_ >= 0 && !end_) end_ = Clock::now() + std::chrono::nanoseconds(timeout_ns_);
+    if (timeout_ns_ >= 0 && end_ == Clock::time_point::max()) {
+      end_ = Clock::now() + std::chrono::nanoseconds(timeout_ns_);
+    }
   }
   bool Passed() {
     Start();
-    return end_ && Clock::now() >= *end_;
+    return timeout_ns_ >= 0 && Clock::now() >= end_;
   }
-  // At most `most`.
+  // At most `most`, at least a moment.
   std::chrono::nanoseconds Left(std::chrono::nanoseconds most) {
     Start();
-    if (!end_) return most;
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*end_ - Clock::now());
+    if (timeout_ns_ < 0) return most;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end_ - Clock::now());
     return std::max(std::chrono::nanoseconds(1), std::min(most, left));
   }
   std::int64_t timeout_ns() const { return timeout_ns_; }
 
  private:
   std::int64_t timeout_ns_;
-  std::optional<Clock::time_point> end_;
+  Clock::time_point end_ = Clock::time_point::max();
 };
 
 // What runs, for messages and limits.

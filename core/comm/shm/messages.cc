@@ -1,13 +1,11 @@
 #include "core/comm/shm/messages.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "core/comm/operation.h"
+#include "core/comm/shm/thread.h"
 #include "dtrun/kernels.hpp"
 
 namespace dtrun::shm {
@@ -69,12 +67,7 @@ std::unique_ptr<sdk::Request> Messages::Start(const dtrun_op& op) {
   Progress();
   if ((op.flags & DTRUN_OP_BLOCKING) == 0 && !message.done) {
     if (!background_.joinable()) {
-      // Signals are for the program's own threads.
-      sigset_t all, before;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
-      background_ = std::thread([this] { RunInBackground(host_); });
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      background_ = StartThread([this] { RunInBackground(host_); });
     }
     changed_.notify_all();
   }
