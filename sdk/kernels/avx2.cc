@@ -49,7 +49,6 @@ struct Half {
 [[gnu::always_inline]] inline void StreamVector(void* to, Words raw) {
   _mm256_stream_si256(static_cast<__m256i*>(to), __builtin_bit_cast(__m256i, raw));
 }
-inline void StreamFence() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace dtrun::kernels

@@ -52,7 +52,6 @@ struct Half {
 [[gnu::always_inline]] inline void StreamVector(void* to, Words raw) {
   _mm512_stream_si512(static_cast<__m512i*>(to), __builtin_bit_cast(__m512i, raw));
 }
-inline void StreamFence() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace dtrun::kernels

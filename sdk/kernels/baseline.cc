@@ -28,10 +28,8 @@ using Half = SoftwareHalf;
 [[gnu::always_inline]] inline void StreamVector(void* to, Words raw) {
   _mm_stream_si128(static_cast<__m128i*>(to), __builtin_bit_cast(__m128i, raw));
 }
-inline void StreamFence() { _mm_sfence(); }
 #else
 [[gnu::always_inline]] inline void StreamVector(void* to, Words raw) { StoreVector(to, raw); }
-inline void StreamFence() {}
 #endif
 
 }  // namespace

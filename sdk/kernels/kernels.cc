@@ -1,6 +1,10 @@
 // Chooses the variant for this processor, once.
 #include "dtrun/kernels.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "variant.h"
 
 #if defined(DTRUN_KERNELS_X86)
@@ -70,6 +74,12 @@ void Widen(float* out, const void* in, std::size_t count, std::int32_t dtype) {
 
 void Narrow(void* out, const float* in, std::size_t count, std::int32_t dtype) {
   Best().narrow[dtype == DTRUN_FLOAT16 ? 0 : 1](out, in, count);
+}
+
+void Fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 void StreamingCopy(void* out, const void* in, std::size_t bytes) { Best().streaming_copy(out, in, bytes); }

@@ -1,5 +1,5 @@
 // The loops over whole buffers. Included by each variant after it has defined LoadPart, StorePart (less than
-// a vector), StreamVector (past the cache, to an aligned address), StreamFence and Half.
+// a vector), StreamVector (past the cache, to an aligned address) and Half.
 //
 // Positions are bytes: element i of every buffer lies at the same offset. All sources of a vector are read
 // before it is written, so `out` may be one of them.
@@ -116,7 +116,6 @@ void ReduceLoop(void* out, const void* const* sources, int source_count, std::si
   }
   at = ReduceMany<Type, Operation, Finish, kStreaming>(out, sources, source_count, at, bytes, finish);
   if (at < bytes) ReducePart<Type, Operation>(out, sources, source_count, at, bytes - at, finish);
-  if constexpr (kStreaming) StreamFence();
 }
 
 // The product of complex numbers, one at a time: nobody's hot loop.
@@ -188,7 +187,6 @@ inline void StreamingCopyLoop(void* out, const void* in, std::size_t bytes) {
     StreamVector(At(out, at), LoadVector<Words>(At(in, at)));
   }
   if (at < bytes) StorePart(At(out, at), LoadPart(At(in, at), bytes - at), bytes - at);
-  StreamFence();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 namespace dtrun::shm {
 namespace {
 
+template <bool kChecks>
 class ShmBackend final : public sdk::Backend<ShmCommunicator> {
  public:
   ShmBackend(const sdk::Host& host, const sdk::Options&) : host_(host) {}
@@ -18,13 +19,14 @@ class ShmBackend final : public sdk::Backend<ShmCommunicator> {
     return caps;
   }
   std::unique_ptr<ShmCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<ShmCommunicator>(host_, params);
+    return std::make_unique<ShmCommunicator>(host_, params, kChecks);
   }
 
  private:
   const sdk::Host host_;
 };
 
+template <bool kChecks>
 dtrun_plugin MakeTable() {
   sdk::PluginInfo info;
   info.name = "shm";
@@ -32,13 +34,18 @@ dtrun_plugin MakeTable() {
   info.vendor = "dtrun";
   info.license = "BSD-3-Clause";
   info.summary = "collectives of one host through shared memory";
-  return sdk::MakePlugin<ShmBackend>(info);
+  return sdk::MakePlugin<ShmBackend<kChecks>>(info);
 }
 
 }  // namespace
 
 const dtrun_plugin& EnginePlugin() {
-  static const dtrun_plugin table = MakeTable();
+  static const dtrun_plugin table = MakeTable<false>();
+  return table;
+}
+
+const dtrun_plugin& CheckingEnginePlugin() {
+  static const dtrun_plugin table = MakeTable<true>();
   return table;
 }
 

@@ -73,6 +73,7 @@ class Collectives {
   void SmallReduction(Running& running, const Combine& combine);
   void LargeReduction(Running& running, const Combine& combine);
   void StagedReduction(Running& running, const Combine& combine, Piece first);
+  void PairReduction(Running& running, const Combine& combine, Piece first);
   void DirectReduction(Running& running, const Combine& combine);
   void ShowPiece(const dtrun_op& op, const Piece& piece, const Combine& combine) const;
   void CombinePiece(const dtrun_op& op, const Piece& piece, const Combine& combine);

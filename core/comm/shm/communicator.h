@@ -26,7 +26,8 @@ class CallRequest;
 
 class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
  public:
-  ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params);
+  // `checks`: arguments come from somebody who has not checked them.
+  ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params, bool checks);
   ~ShmCommunicator() override;
 
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
@@ -44,12 +45,13 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
   void RunCalls();
 
   const sdk::Host host_;
+  const bool checks_;
   Group group_;
   Collectives collectives_;
   Messages messages_;
 
-  std::atomic<int> unfinished_{0};             // calls enqueued and not done
-  std::atomic<bool> caller_runs_{false};       // one of them on its caller's thread
+  std::atomic<bool> caller_runs_{false};  // a call on its caller's thread
+  std::atomic<int> queued_{0};            // calls of the worker that are not done
   std::atomic<std::uint64_t> last_started_{0};
   std::atomic<std::uint64_t> last_completed_{0};
 

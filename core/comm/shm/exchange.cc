@@ -139,6 +139,7 @@ void Collectives::ShareDirect(const std::vector<Take>& takes, Running& running) 
     const std::byte* const from = peers_.Resolve(peer, group_.rank_of(peer).pid.load(), offer.place);
     kernels::StreamingCopy(takes[rank].data, from, takes[rank].bytes);
   }
+  kernels::Fence();
   StepTogether(running);
 }
 

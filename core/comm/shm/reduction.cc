@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kSmallBytes = 32 << 10;
 // From here results are written past the cache: nobody finds them there anyway.
 constexpr std::size_t kStreamingBytes = 4 << 20;
-// What DirectReduction combines at a time; stays in the first cache.
-constexpr std::size_t kBlockBytes = 16 << 10;
+// What is combined at a time; the next block's loads overlap with this one's stores.
+constexpr std::size_t kBlockBytes = 2 << 10;
 
 constexpr std::uint32_t kDirect = 1;  // flag of a Post: its payload says where the operands lie
 
@@ -92,12 +92,17 @@ void Collectives::LargeReduction(Running& running, const Combine& combine) {
     if (direct) ShowPiece(op, first, combine);
     StepTogether(running);
   }
+  if (size_ == 2) return PairReduction(running, combine, first);
   StagedReduction(running, combine, first);
 }
 
-// This rank's share of the piece for all others; its own part it reads where it is.
+// This rank's share of the piece for all others; its own part it reads where it is. Of two
+// ranks, each combines everything.
 void Collectives::ShowPiece(const dtrun_op& op, const Piece& piece, const Combine& combine) const {
   const std::size_t width = Width(op);
+  if (size_ == 2) {
+    return Show(Stage(rank_, piece.turn), Send(op) + piece.begin * width, piece.count * width, combine);
+  }
   const Part own = EvenPart(piece.count, size_, rank_);
   const std::byte* const from = Send(op) + piece.begin * width;
   std::byte* const to = Stage(rank_, piece.turn);
@@ -137,6 +142,7 @@ void Collectives::TakeResults(const dtrun_op& op, const Piece& piece) const {
       std::memcpy(to, Result(rank, piece.turn), part.count * width);
     }
   }
+  if (streaming) kernels::Fence();
 }
 
 void Collectives::StagedReduction(Running& running, const Combine& combine, Piece first) {
@@ -160,6 +166,40 @@ void Collectives::StagedReduction(Running& running, const Combine& combine, Piec
     group_.AwaitStep(shown, running);
     piece = following;
   }
+}
+
+// Each shows everything and combines everything: what travels between the two caches is the
+// same as when each combines half and sends it back, with half the synchronisations. Showing
+// the next piece and combining this one take turns, block by block, so that the reads from
+// memory and those from the other's cache overlap.
+void Collectives::PairReduction(Running& running, const Combine& combine, Piece first) {
+  const dtrun_op& op = *running.op;
+  const std::size_t width = Width(op);
+  const bool wanted = op.kind != DTRUN_REDUCE || Root(op);
+  const bool streaming = op.count * width >= kStreamingBytes;
+  const kernels::Reduce kernel =
+      streaming ? kernels::ReduceFor(op.dtype, op.reduce, kernels::Stores::kStreaming) : combine.kernel;
+  const std::size_t block = kBlockBytes / width;
+  for (Piece piece = first; piece.count > 0;) {
+    const std::size_t next = piece.begin + piece.count;
+    const Piece following{next, std::min(first.count, op.count - next),
+                          next < op.count ? group_.NextTurn() : piece.turn};
+    const std::byte* const mine = combine.scaled ? Stage(rank_, piece.turn) : Send(op) + piece.begin * width;
+    const std::byte* const theirs = Stage(1 - rank_, piece.turn);
+    for (std::size_t at = 0; at < piece.count; at += block) {
+      if (at < following.count) {
+        Show(Stage(rank_, following.turn) + at * width, Send(op) + (next + at) * width,
+             std::min(block, following.count - at) * width, combine);
+      }
+      if (!wanted) continue;
+      sources_[static_cast<std::size_t>(rank_)] = mine + at * width;
+      sources_[static_cast<std::size_t>(1 - rank_)] = theirs + at * width;
+      kernel(Recv(op) + (piece.begin + at) * width, sources_.data(), 2, std::min(block, piece.count - at));
+    }
+    if (following.count > 0) StepTogether(running);
+    piece = following;
+  }
+  if (streaming) kernels::Fence();
 }
 
 void Collectives::DirectReduction(Running& running, const Combine& combine) {
@@ -191,6 +231,7 @@ void Collectives::DirectReduction(Running& running, const Combine& combine) {
     }
     done += count;
   }
+  if (streaming) kernels::Fence();
   StepTogether(running);
 }
 

@@ -48,8 +48,10 @@ constexpr std::size_t ElementAlignment(std::int32_t dtype) {
 // The table of types.h: whether `reduce` has a meaning for `dtype`. False for unknown values.
 bool Supports(std::int32_t dtype, std::int32_t reduce);
 
-// How the result is written: through the cache, or past it when nobody reads it soon.
+// How the result is written: through the cache, or past it when nobody reads it soon. Streaming
+// stores are not ordered with other stores: call Fence before another thread is told of them.
 enum class Stores { kCached, kStreaming };
+void Fence();
 
 // Writes to `out` the reduction of `source_count` >= 1 buffers of `count` elements each. `out`
 // may be one of the sources; otherwise it overlaps none. DTRUN_AVG divides by source_count.
@@ -66,7 +68,7 @@ void Scale(void* out, const void* in, std::size_t count, std::int32_t dtype, dou
 void Widen(float* out, const void* in, std::size_t count, std::int32_t dtype);
 void Narrow(void* out, const float* in, std::size_t count, std::int32_t dtype);
 
-// memcpy that writes past the cache; for results that nobody reads soon. No overlap.
+// memcpy with streaming stores. No overlap.
 void StreamingCopy(void* out, const void* in, std::size_t bytes);
 
 }  // namespace dtrun::kernels

@@ -82,8 +82,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   template <class T>
   T ReadStruct(const T* in) noexcept {
     T value;
-    std::memset(&value, 0, sizeof value);
-    if (in != nullptr) std::memcpy(&value, in, std::min<std::size_t>(in->struct_size, sizeof value));
+    if (in != nullptr && in->struct_size >= sizeof value) {  // the usual case, and a fast one
+      std::memcpy(&value, in, sizeof value);
+    } else {
+      std::memset(&value, 0, sizeof value);
+      if (in != nullptr) std::memcpy(&value, in, in->struct_size);
+    }
     value.struct_size = sizeof value;
     return value;
   }
