@@ -57,11 +57,15 @@ const Variant* const* UsableVariants(int* count) {
 
 bool Supports(std::int32_t dtype, std::int32_t reduce) {
   return dtype > 0 && dtype < DTRUN_DTYPE_COUNT && reduce > 0 && reduce < DTRUN_REDUCE_COUNT &&
-         kBaseline.reduce[dtype][reduce][0] != nullptr;
+         kBaseline.combine[dtype][reduce].reduce[0] != nullptr;
 }
 
 Reduce ReduceFor(std::int32_t dtype, std::int32_t reduce, Stores stores) {
-  return Best().reduce[dtype][reduce][stores == Stores::kStreaming ? 1 : 0];
+  return Best().combine[dtype][reduce].reduce[stores == Stores::kStreaming ? 1 : 0];
+}
+
+Trade TradeFor(std::int32_t dtype, std::int32_t reduce, Stores stores) {
+  return Best().combine[dtype][reduce].trade[stores == Stores::kStreaming ? 1 : 0];
 }
 
 void Scale(void* out, const void* in, std::size_t count, std::int32_t dtype, double factor) {

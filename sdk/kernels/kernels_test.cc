@@ -81,7 +81,7 @@ struct Trial {
     Buffer apart(dtype, count, skew);
     Buffer& out = in_place < 0 ? apart : *buffers[static_cast<std::size_t>(in_place)];
     std::vector<unsigned char> around = out.memory;
-    variant.reduce[dtype][reduce][stores == Stores::kStreaming ? 1 : 0](out.data, pointers.data(), sources,
+    variant.combine[dtype][reduce].reduce[stores == Stores::kStreaming ? 1 : 0](out.data, pointers.data(), sources,
                                                                         count);
     ASSERT_EQ(reference::Difference(dtype, reduce, inputs, out.data, count), "") << Text(variant);
     // Nothing else was written.
@@ -101,6 +101,44 @@ void ForEachPair(const std::function<void(std::int32_t dtype, std::int32_t reduc
       if (Supports(dtype, reduce)) visit(dtype, reduce);
       if (testing::Test::HasFatalFailure()) return;  // one report is enough
     }
+  }
+}
+
+// Two sources; one is replaced when it has been read.
+void RunTrade(const Variant& variant, std::int32_t dtype, std::int32_t reduce, std::size_t count, int shared,
+              bool in_place, Stores stores) {
+  Buffer first(dtype, count, 1), second(dtype, count, 0), next(dtype, count, 2), apart(dtype, count, 3);
+  FillWithBits(first, 1);
+  FillWithBits(second, 2);
+  FillWithBits(next, 3);
+  Buffer* const sources[] = {&first, &second};
+  const std::vector<std::vector<unsigned char>> inputs = {{first.data, first.data + first.bytes},
+                                                          {second.data, second.data + second.bytes}};
+  Buffer& traded = *sources[shared];
+  Buffer& out = in_place ? *sources[1 - shared] : apart;
+  const void* const pointers[] = {first.data, second.data};
+  variant.combine[dtype][reduce].trade[stores == Stores::kStreaming ? 1 : 0](out.data, pointers, traded.data,
+                                                                            next.data, count);
+  const std::string text = std::string(variant.name) + ", type " + std::to_string(dtype) + ", reduction " +
+                           std::to_string(reduce) + ", " + std::to_string(count) + " elements";
+  ASSERT_EQ(reference::Difference(dtype, reduce, inputs, out.data, count), "") << text;
+  ASSERT_TRUE(std::equal(next.data, next.data + next.bytes, traded.data)) << text;
+}
+
+TEST(Kernels, TradeCombinesAndReplacesWhatItRead) {
+  for (const Variant* variant : Variants()) {
+    ForEachPair([&](std::int32_t dtype, std::int32_t reduce) {
+      for (const std::size_t count : kCounts) {
+        for (const int shared : {0, 1}) {
+          for (const bool in_place : {false, true}) {
+            for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
+              RunTrade(*variant, dtype, reduce, count, shared, in_place, stores);
+              if (testing::Test::HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    });
   }
 }
 
@@ -157,10 +195,10 @@ TEST(Kernels, GiveTheSameBitsOnEveryProcessor) {
         pointers.push_back(buffers.back()->data);
       }
       Buffer first(dtype, kCount);
-      kBaseline.reduce[dtype][reduce][0](first.data, pointers.data(), sources, kCount);
+      kBaseline.combine[dtype][reduce].reduce[0](first.data, pointers.data(), sources, kCount);
       for (const Variant* variant : variants) {
         Buffer other(dtype, kCount);
-        variant->reduce[dtype][reduce][0](other.data, pointers.data(), sources, kCount);
+        variant->combine[dtype][reduce].reduce[0](other.data, pointers.data(), sources, kCount);
         ASSERT_EQ(reference::FirstDifference(dtype, first.data, other.data, kCount), kCount)
             << variant->name << ", type " << dtype << ", reduction " << reduce;
       }
@@ -173,10 +211,10 @@ TEST(Kernels, CombineInTheOrderGiven) {
     const float big = 1e8f, one = 1, minus = -1e8f;
     float out = 0;
     const void* absorbed[] = {&big, &one, &minus};
-    variant->reduce[DTRUN_FLOAT32][DTRUN_SUM][0](&out, absorbed, 3, 1);
+    variant->combine[DTRUN_FLOAT32][DTRUN_SUM].reduce[0](&out, absorbed, 3, 1);
     EXPECT_EQ(out, 0);
     const void* kept[] = {&big, &minus, &one};
-    variant->reduce[DTRUN_FLOAT32][DTRUN_SUM][0](&out, kept, 3, 1);
+    variant->combine[DTRUN_FLOAT32][DTRUN_SUM].reduce[0](&out, kept, 3, 1);
     EXPECT_EQ(out, 1);
   }
 }
@@ -188,9 +226,9 @@ TEST(Kernels, RoundSixteenBitSumsOnce) {
   const std::vector<const void*> sources(kSources, &one);
   for (const Variant* variant : Variants()) {
     std::uint16_t out = 0;
-    variant->reduce[DTRUN_BFLOAT16][DTRUN_SUM][0](&out, sources.data(), kSources, 1);
+    variant->combine[DTRUN_BFLOAT16][DTRUN_SUM].reduce[0](&out, sources.data(), kSources, 1);
     EXPECT_EQ(out, 0x4416) << variant->name;  // 600
-    variant->reduce[DTRUN_BFLOAT16][DTRUN_AVG][0](&out, sources.data(), kSources, 1);
+    variant->combine[DTRUN_BFLOAT16][DTRUN_AVG].reduce[0](&out, sources.data(), kSources, 1);
     EXPECT_EQ(out, one) << variant->name;
   }
 }
@@ -204,7 +242,7 @@ TEST(Kernels, GiveNanWhenAnyRankHasOne) {
         data[static_cast<std::size_t>(where)].assign(100, nan);
         const void* sources[] = {data[0].data(), data[1].data(), data[2].data()};
         std::vector<float> out(100, 0);
-        variant->reduce[DTRUN_FLOAT32][reduce][0](out.data(), sources, 3, 100);
+        variant->combine[DTRUN_FLOAT32][reduce].reduce[0](out.data(), sources, 3, 100);
         for (const float value : out) ASSERT_TRUE(std::isnan(value)) << variant->name;
       }
     }
@@ -218,13 +256,13 @@ TEST(Kernels, WrapIntegers) {
   for (const Variant* variant : Variants()) {
     std::int32_t out = 0;
     const void* sources[] = {&most, &two};
-    variant->reduce[DTRUN_INT32][DTRUN_SUM][0](&out, sources, 2, 1);
+    variant->combine[DTRUN_INT32][DTRUN_SUM].reduce[0](&out, sources, 2, 1);
     EXPECT_EQ(out, std::numeric_limits<std::int32_t>::min() + 1);
-    variant->reduce[DTRUN_INT32][DTRUN_PROD][0](&out, sources, 2, 1);
+    variant->combine[DTRUN_INT32][DTRUN_PROD].reduce[0](&out, sources, 2, 1);
     EXPECT_EQ(out, -2);
     const void* bytes[] = {&small, &small};
     std::int8_t byte = 0;
-    variant->reduce[DTRUN_INT8][DTRUN_PROD][0](&byte, bytes, 2, 1);
+    variant->combine[DTRUN_INT8][DTRUN_PROD].reduce[0](&byte, bytes, 2, 1);
     EXPECT_EQ(byte, 16);
   }
 }
@@ -237,7 +275,7 @@ TEST(Kernels, ReadAnyByteAsTruthAndWriteZeroOrOne) {
         const void* sources[] = {&a, &b};
         const auto combined = [&](int reduce) {
           std::uint8_t out = 9;
-          variant->reduce[DTRUN_BOOL][reduce][0](&out, sources, 2, 1);
+          variant->combine[DTRUN_BOOL][reduce].reduce[0](&out, sources, 2, 1);
           return int{out};
         };
         for (const int any : {DTRUN_SUM, DTRUN_MAX, DTRUN_BOR, DTRUN_LOR}) {
@@ -288,6 +326,51 @@ TEST(Kernels, ScaleEveryFloatingType) {
             << variant->name;
         variant->scale[dtype](in.data, in.data, count, factor);
         EXPECT_EQ(reference::FirstDifference(dtype, in.data, out.data, count), count);
+      }
+    }
+  }
+}
+
+// Also where the factor's own bits, cut to 16, would be those of another number.
+TEST(Kernels, ScaleByNanToNan) {
+  const double factor = std::bit_cast<double>(~std::uint64_t{0});
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const Variant* variant : Variants()) {
+    for (const int dtype : {DTRUN_FLOAT16, DTRUN_BFLOAT16}) {
+      std::vector<std::uint16_t> out(all.size());
+      variant->scale[dtype](out.data(), all.data(), all.size(), factor);
+      for (std::uint16_t& word : out) {
+        ASSERT_TRUE(std::isnan(reference::Load(dtype, reinterpret_cast<unsigned char*>(&word))))
+            << variant->name;
+      }
+    }
+  }
+}
+
+// Every bit pattern beside every kind of number.
+TEST(Kernels, KeepNanAndInfinityOfBfloat16) {
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const std::uint16_t other : {0x0000, 0x8000, 0x0001, 0x3f80, 0x7f80, 0xff80, 0x7fff, 0xffff, 0x7f81}) {
+    const std::vector<std::uint16_t> second(all.size(), other);
+    const auto bytes = [](const std::vector<std::uint16_t>& words) {
+      const auto* const first = reinterpret_cast<const unsigned char*>(words.data());
+      return std::vector<unsigned char>(first, first + 2 * words.size());
+    };
+    for (const bool swapped : {false, true}) {
+      const auto& first_source = swapped ? second : all;
+      const auto& second_source = swapped ? all : second;
+      const void* sources[] = {first_source.data(), second_source.data()};
+      for (const Variant* variant : Variants()) {
+        for (const int reduce : {DTRUN_SUM, DTRUN_AVG, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX}) {
+          std::vector<std::uint16_t> out(all.size());
+          variant->combine[DTRUN_BFLOAT16][reduce].reduce[0](out.data(), sources, 2, out.size());
+          ASSERT_EQ(reference::Difference(DTRUN_BFLOAT16, reduce, {bytes(first_source), bytes(second_source)},
+                                          reinterpret_cast<unsigned char*>(out.data()), out.size()),
+                    "")
+              << variant->name << " " << reduce << " " << other;
+        }
       }
     }
   }
@@ -370,9 +453,9 @@ TEST(SixteenBits, RoundToNearestAndTiesToEven) {
 
 TEST(Kernels, AreThoseOfTheBestVariant) {
   const Variant& best = *Variants().front();
-  EXPECT_EQ(ReduceFor(DTRUN_FLOAT32, DTRUN_SUM), best.reduce[DTRUN_FLOAT32][DTRUN_SUM][0]);
+  EXPECT_EQ(ReduceFor(DTRUN_FLOAT32, DTRUN_SUM), best.combine[DTRUN_FLOAT32][DTRUN_SUM].reduce[0]);
   EXPECT_EQ(ReduceFor(DTRUN_FLOAT32, DTRUN_SUM, Stores::kStreaming),
-            best.reduce[DTRUN_FLOAT32][DTRUN_SUM][1]);
+            best.combine[DTRUN_FLOAT32][DTRUN_SUM].reduce[1]);
   EXPECT_EQ(Variants().back(), &kBaseline);
   std::uint16_t half = 0x3c00;
   float wide = 0;

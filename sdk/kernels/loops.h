@@ -1,5 +1,5 @@
 // The loops over whole buffers. Included by each variant after it has defined LoadPart, StorePart (less than
-// a vector), StreamVector (past the cache, to an aligned address) and Half.
+// a vector) and StreamVector (past the cache, to an aligned address).
 //
 // Positions are bytes: element i of every buffer lies at the same offset. All sources of a vector are read
 // before it is written, so `out` may be one of them.
@@ -118,6 +118,39 @@ void ReduceLoop(void* out, const void* const* sources, int source_count, std::si
   if (at < bytes) ReducePart<Type, Operation>(out, sources, source_count, at, bytes - at, finish);
 }
 
+// Two sources, one of which gets new contents as soon as it has been read.
+template <class Type, class Operation, class Finish, bool kStreaming, std::size_t kElements = 1>
+void TradeLoop(void* out, const void* const* sources, void* shared, const void* next, std::size_t count) {
+  const std::size_t bytes = count * kElements * sizeof(typename Type::Element);
+  const Finish finish(2);
+  std::size_t at = 0;
+  if constexpr (kStreaming) {
+    at = BytesToAlignment(out, bytes);
+    if (at > 0) {
+      ReducePart<Type, Operation>(out, sources, 2, 0, at, finish);
+      __builtin_memcpy(shared, next, at);
+    }
+  }
+  constexpr std::size_t kRound = kUnroll * kVectorBytes;
+  for (; bytes - at >= kRound; at += kRound) {
+    Words result[kUnroll];
+    for (std::size_t v = 0; v < kUnroll; ++v) {
+      const std::size_t offset = at + v * kVectorBytes;
+      const auto first = Type::Load(LoadVector<Words>(At(sources[0], offset)));
+      const auto second = Type::Load(LoadVector<Words>(At(sources[1], offset)));
+      result[v] = Type::Pack(finish(Combine<Operation>(first, second)));
+    }
+    for (std::size_t v = 0; v < kUnroll; ++v) Put<kStreaming>(At(out, at + v * kVectorBytes), result[v]);
+    for (std::size_t v = 0; v < kUnroll; ++v) {
+      StoreVector(At(shared, at + v * kVectorBytes), LoadVector<Words>(At(next, at + v * kVectorBytes)));
+    }
+  }
+  const std::size_t whole = at + (bytes - at) / kVectorBytes * kVectorBytes;
+  ReduceMany<Type, Operation, Finish, kStreaming>(out, sources, 2, at, whole, finish);
+  if (whole < bytes) ReducePart<Type, Operation>(out, sources, 2, whole, bytes - whole, finish);
+  if (at < bytes) __builtin_memcpy(At(shared, at), At(next, at), bytes - at);
+}
+
 // The product of complex numbers, one at a time: nobody's hot loop.
 template <class T>
 void ComplexProduct(void* out, const void* const* sources, int source_count, std::size_t count) {
@@ -134,6 +167,12 @@ void ComplexProduct(void* out, const void* const* sources, int source_count, std
     }
     static_cast<Complex*>(out)[i] = product;
   }
+}
+template <class T>
+void ComplexProductTrade(void* out, const void* const* sources, void* shared, const void* next,
+                         std::size_t count) {
+  ComplexProduct<T>(out, sources, 2, count);
+  __builtin_memcpy(shared, next, count * 2 * sizeof(T));
 }
 
 template <class Type, std::size_t kElements = 1>

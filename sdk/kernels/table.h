@@ -10,17 +10,21 @@ namespace {
 constexpr int kCached = 0;
 constexpr int kStreamed = 1;
 
-using Row = Reduce (&)[DTRUN_REDUCE_COUNT][2];
+using Row = Kernels (&)[DTRUN_REDUCE_COUNT];
 
 template <class Type, class Operation, class Finish = Keep, std::size_t kElements = 1>
 constexpr void FillHot(Row row, int reduce) {
-  row[reduce][kCached] = &ReduceLoop<Type, Operation, Finish, false, true, kElements>;
-  row[reduce][kStreamed] = &ReduceLoop<Type, Operation, Finish, true, true, kElements>;
+  row[reduce] = {{&ReduceLoop<Type, Operation, Finish, false, true, kElements>,
+                  &ReduceLoop<Type, Operation, Finish, true, true, kElements>},
+                 {&TradeLoop<Type, Operation, Finish, false, kElements>,
+                  &TradeLoop<Type, Operation, Finish, true, kElements>}};
 }
 // Seldom used: smaller code, and ordinary stores always.
 template <class Type, class Operation>
 constexpr void FillCold(Row row, int reduce) {
-  row[reduce][kCached] = row[reduce][kStreamed] = &ReduceLoop<Type, Operation, Keep, false, false>;
+  row[reduce].reduce[kCached] = row[reduce].reduce[kStreamed] =
+      &ReduceLoop<Type, Operation, Keep, false, false>;
+  row[reduce].trade[kCached] = row[reduce].trade[kStreamed] = &TradeLoop<Type, Operation, Keep, false>;
 }
 
 template <class Type, std::size_t kElements = 1>
@@ -41,7 +45,7 @@ constexpr void FillFloating(Row row) {
 template <class T>
 constexpr void FillComplex(Row row) {
   FillSums<Native<T>, 2>(row);
-  row[DTRUN_PROD][kCached] = row[DTRUN_PROD][kStreamed] = &ComplexProduct<T>;
+  row[DTRUN_PROD] = {{&ComplexProduct<T>, &ComplexProduct<T>}, {&ComplexProductTrade<T>, &ComplexProductTrade<T>}};
 }
 
 // Unsigned arithmetic wraps, and gives the bits that signed numbers have too.
@@ -66,34 +70,37 @@ constexpr void FillBool(Row row) {
   FillCold<Truth<std::uint8_t>, Xor>(row, DTRUN_BXOR);
 }
 
+template <class Type>
+constexpr void FillSixteenBits(Variant& variant, int dtype) {
+  FillFloating<Type>(variant.combine[dtype]);
+  variant.scale[dtype] = &ScaleLoop<Type>;
+  variant.widen[dtype == DTRUN_FLOAT16 ? 0 : 1] = &WidenLoop<Type>;
+  variant.narrow[dtype == DTRUN_FLOAT16 ? 0 : 1] = &NarrowLoop<Type>;
+}
+
+template <class Half, class Bfloat16>
 constexpr Variant MakeVariant(const char* name) {
   Variant variant{};
   variant.name = name;
-  FillFloating<Half>(variant.reduce[DTRUN_FLOAT16]);
-  FillFloating<Bfloat16>(variant.reduce[DTRUN_BFLOAT16]);
-  FillFloating<Native<float>>(variant.reduce[DTRUN_FLOAT32]);
-  FillFloating<Native<double>>(variant.reduce[DTRUN_FLOAT64]);
-  FillInteger<std::int8_t, std::uint8_t>(variant.reduce[DTRUN_INT8]);
-  FillInteger<std::int16_t, std::uint16_t>(variant.reduce[DTRUN_INT16]);
-  FillInteger<std::int32_t, std::uint32_t>(variant.reduce[DTRUN_INT32]);
-  FillInteger<std::int64_t, std::uint64_t>(variant.reduce[DTRUN_INT64]);
-  FillInteger<std::uint8_t, std::uint8_t>(variant.reduce[DTRUN_UINT8]);
-  FillInteger<std::uint16_t, std::uint16_t>(variant.reduce[DTRUN_UINT16]);
-  FillInteger<std::uint32_t, std::uint32_t>(variant.reduce[DTRUN_UINT32]);
-  FillInteger<std::uint64_t, std::uint64_t>(variant.reduce[DTRUN_UINT64]);
-  FillBool(variant.reduce[DTRUN_BOOL]);
-  FillComplex<float>(variant.reduce[DTRUN_COMPLEX64]);
-  FillComplex<double>(variant.reduce[DTRUN_COMPLEX128]);
-  variant.scale[DTRUN_FLOAT16] = &ScaleLoop<Half>;
-  variant.scale[DTRUN_BFLOAT16] = &ScaleLoop<Bfloat16>;
+  FillSixteenBits<Half>(variant, DTRUN_FLOAT16);
+  FillSixteenBits<Bfloat16>(variant, DTRUN_BFLOAT16);
+  FillFloating<Native<float>>(variant.combine[DTRUN_FLOAT32]);
+  FillFloating<Native<double>>(variant.combine[DTRUN_FLOAT64]);
+  FillInteger<std::int8_t, std::uint8_t>(variant.combine[DTRUN_INT8]);
+  FillInteger<std::int16_t, std::uint16_t>(variant.combine[DTRUN_INT16]);
+  FillInteger<std::int32_t, std::uint32_t>(variant.combine[DTRUN_INT32]);
+  FillInteger<std::int64_t, std::uint64_t>(variant.combine[DTRUN_INT64]);
+  FillInteger<std::uint8_t, std::uint8_t>(variant.combine[DTRUN_UINT8]);
+  FillInteger<std::uint16_t, std::uint16_t>(variant.combine[DTRUN_UINT16]);
+  FillInteger<std::uint32_t, std::uint32_t>(variant.combine[DTRUN_UINT32]);
+  FillInteger<std::uint64_t, std::uint64_t>(variant.combine[DTRUN_UINT64]);
+  FillBool(variant.combine[DTRUN_BOOL]);
+  FillComplex<float>(variant.combine[DTRUN_COMPLEX64]);
+  FillComplex<double>(variant.combine[DTRUN_COMPLEX128]);
   variant.scale[DTRUN_FLOAT32] = &ScaleLoop<Native<float>>;
   variant.scale[DTRUN_FLOAT64] = &ScaleLoop<Native<double>>;
   variant.scale[DTRUN_COMPLEX64] = &ScaleLoop<Native<float>, 2>;
   variant.scale[DTRUN_COMPLEX128] = &ScaleLoop<Native<double>, 2>;
-  variant.widen[0] = &WidenLoop<Half>;
-  variant.widen[1] = &WidenLoop<Bfloat16>;
-  variant.narrow[0] = &NarrowLoop<Half>;
-  variant.narrow[1] = &NarrowLoop<Bfloat16>;
   variant.streaming_copy = &StreamingCopyLoop;
   return variant;
 }

@@ -8,10 +8,15 @@
 
 namespace dtrun::kernels {
 
+// What combines elements of one type in one way, by Stores; null where the two have no meaning together.
+struct Kernels {
+  Reduce reduce[2];
+  Trade trade[2];
+};
+
 struct Variant {
   const char* name;
-  // By element type, reduction and Stores; null where the pair has no meaning.
-  Reduce reduce[DTRUN_DTYPE_COUNT][DTRUN_REDUCE_COUNT][2];
+  Kernels combine[DTRUN_DTYPE_COUNT][DTRUN_REDUCE_COUNT];
   void (*scale[DTRUN_DTYPE_COUNT])(void* out, const void* in, std::size_t count, double factor);
   void (*widen[2])(float* out, const void* in, std::size_t count);   // float16, bfloat16
   void (*narrow[2])(void* out, const float* in, std::size_t count);  // float16, bfloat16

@@ -6,7 +6,8 @@
 // operand of at most 32 bytes travels in the entry itself.
 //
 // allreduce and reduce of more than one piece: rank r combines part r of each piece, and the
-// copying of the next piece hides the wait for the results of the last. When all buffers
+// copying of the next piece hides the wait for the results of the last; two ranks combine
+// everything each. When all buffers
 // come from AllocateRegion, each rank reads and writes its part of everybody's buffers
 // directly. Elements are always combined in the order of ranks, so all ranks get the same
 // bits. Belongs to the thread that runs calls.
@@ -73,7 +74,7 @@ class Collectives {
   void SmallReduction(Running& running, const Combine& combine);
   void LargeReduction(Running& running, const Combine& combine);
   void StagedReduction(Running& running, const Combine& combine, Piece first);
-  void PairReduction(Running& running, const Combine& combine, Piece first);
+  void PairReduction(Running& running, const Combine& combine, Piece piece);
   void DirectReduction(Running& running, const Combine& combine);
   void ShowPiece(const dtrun_op& op, const Piece& piece, const Combine& combine) const;
   void CombinePiece(const dtrun_op& op, const Piece& piece, const Combine& combine);

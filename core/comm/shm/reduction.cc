@@ -1,6 +1,7 @@
 // allreduce and reduce over shared memory.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/comm/shm/collective.h"
 
@@ -168,38 +169,52 @@ void Collectives::StagedReduction(Running& running, const Combine& combine, Piec
   }
 }
 
-// Each shows everything and combines everything: what travels between the two caches is the
-// same as when each combines half and sends it back, with half the synchronisations. Showing
-// the next piece and combining this one take turns, block by block, so that the reads from
-// memory and those from the other's cache overlap.
-void Collectives::PairReduction(Running& running, const Combine& combine, Piece first) {
+// Each shows everything and combines everything. What a rank shows next it writes over what it
+// has just read from the other, line by line (kernels::Trade): a line crosses between the two
+// caches once, where a stage of one's own would take it there and its ownership back again.
+void Collectives::PairReduction(Running& running, const Combine& combine, Piece piece) {
   const dtrun_op& op = *running.op;
   const std::size_t width = Width(op);
+  const std::size_t most = piece.count;
   const bool wanted = op.kind != DTRUN_REDUCE || Root(op);
-  const bool streaming = op.count * width >= kStreamingBytes;
-  const kernels::Reduce kernel =
-      streaming ? kernels::ReduceFor(op.dtype, op.reduce, kernels::Stores::kStreaming) : combine.kernel;
-  const std::size_t block = kBlockBytes / width;
-  for (Piece piece = first; piece.count > 0;) {
+  const auto stores = op.count * width >= kStreamingBytes ? kernels::Stores::kStreaming : kernels::Stores::kCached;
+  const kernels::Reduce reduce = kernels::ReduceFor(op.dtype, op.reduce, stores);
+  const kernels::Trade trade = kernels::TradeFor(op.dtype, op.reduce, stores);
+  std::byte* theirs = Stage(1 - rank_, piece.turn);
+  std::byte* mine = Stage(rank_, piece.turn);
+  const auto sources = [&](const std::byte* own, std::size_t at) {
+    sources_[static_cast<std::size_t>(rank_)] = own;
+    sources_[static_cast<std::size_t>(1 - rank_)] = theirs + at * width;
+    return sources_.data();
+  };
+  alignas(kLine) std::byte scaled[kBlockBytes];
+  while (piece.count > 0) {
     const std::size_t next = piece.begin + piece.count;
-    const Piece following{next, std::min(first.count, op.count - next),
-                          next < op.count ? group_.NextTurn() : piece.turn};
-    const std::byte* const mine = combine.scaled ? Stage(rank_, piece.turn) : Send(op) + piece.begin * width;
-    const std::byte* const theirs = Stage(1 - rank_, piece.turn);
-    for (std::size_t at = 0; at < piece.count; at += block) {
-      if (at < following.count) {
-        Show(Stage(rank_, following.turn) + at * width, Send(op) + (next + at) * width,
-             std::min(block, following.count - at) * width, combine);
+    const Piece following{next, std::min(most, op.count - next), piece.turn};
+    const std::byte* const own = Send(op) + piece.begin * width;
+    const std::byte* const coming = Send(op) + next * width;
+    std::byte* const to = Recv(op) + piece.begin * width;
+    if (!wanted) {
+      Show(theirs, coming, following.count * width, combine);
+    } else if (combine.scaled) {
+      const std::size_t block = kBlockBytes / width;
+      for (std::size_t at = 0; at < piece.count; at += block) {
+        const std::size_t count = std::min(block, piece.count - at);
+        Show(scaled, own + at * width, count * width, combine);
+        reduce(to + at * width, sources(scaled, at), 2, count);
+        const std::size_t show = at < following.count ? std::min(block, following.count - at) : 0;
+        Show(theirs + at * width, coming + at * width, show * width, combine);
       }
-      if (!wanted) continue;
-      sources_[static_cast<std::size_t>(rank_)] = mine + at * width;
-      sources_[static_cast<std::size_t>(1 - rank_)] = theirs + at * width;
-      kernel(Recv(op) + (piece.begin + at) * width, sources_.data(), 2, std::min(block, piece.count - at));
+    } else {
+      const std::size_t both = following.count;
+      trade(to, sources(own, 0), theirs, coming, both);
+      reduce(to + both * width, sources(own + both * width, both), 2, piece.count - both);
     }
     if (following.count > 0) StepTogether(running);
+    std::swap(mine, theirs);
     piece = following;
   }
-  if (streaming) kernels::Fence();
+  if (stores == kernels::Stores::kStreaming) kernels::Fence();
 }
 
 void Collectives::DirectReduction(Running& running, const Combine& combine) {

@@ -60,6 +60,16 @@ using Reduce = void (*)(void* out, const void* const* sources, int source_count,
 // REQUIRES Supports(dtype, reduce). DTRUN_PREMUL_SUM is DTRUN_SUM: scale the sources first.
 Reduce ReduceFor(std::int32_t dtype, std::int32_t reduce, Stores stores = Stores::kCached);
 
+// For two ranks that take turns in one buffer: combines sources[0] and sources[1] as Reduce does
+// and puts `next` in the place of `shared`, which is one of the two. Reading a line that another
+// processor wrote and writing it at once moves it between their caches once instead of twice.
+// `out` may be the source that is not shared.
+using Trade = void (*)(void* out, const void* const* sources, void* shared, const void* next,
+                       std::size_t count);
+
+// REQUIRES Supports(dtype, reduce).
+Trade TradeFor(std::int32_t dtype, std::int32_t reduce, Stores stores = Stores::kCached);
+
 // out[i] = in[i] * factor; in == out is allowed. REQUIRES a floating or complex dtype.
 void Scale(void* out, const void* in, std::size_t count, std::int32_t dtype, double factor);
 
