@@ -21,6 +21,15 @@ function(dtrun_unit_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 120)
 endfunction()
 
+# dtrun_uninstrumented(target ...): programs that load libraries which the thread sanitizer has not seen compiled.
+function(dtrun_uninstrumented)
+  if(DTRUN_SANITIZE MATCHES "thread")
+    foreach(target IN LISTS ARGN)
+      target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/programs/tsan_suppressions.cc)
+    endforeach()
+  endif()
+endfunction()
+
 # dtrun_feature(NAME STATE TEXT): a line of the summary that ends the configuration.
 function(dtrun_feature name state text)
   set_property(GLOBAL APPEND PROPERTY DTRUN_FEATURES "${name}|${state}|${text}")

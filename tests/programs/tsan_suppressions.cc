@@ -1,0 +1,13 @@
+// What ThreadSanitizer must not report in programs that load libraries which it has not seen
+// compiled: what orders their accesses (reference counts, OpenMP's barriers, their own locks)
+// is invisible to it, so it looks like a race. Link this into such a program.
+//
+// Gloo hands buffers from its thread to ours and shares exceptions between threads; libtorch
+// and oneDNN guard their registries and caches by locks inside them.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
+  return "race:libglpN.so\n"
+         "race:glpN::transport::UnboundBuffer\n"
+         "race:std::__exception_ptr\n"
+         "race:libtorch_cpu.so\n"
+         "race:libdnnl.so\n";
+}
