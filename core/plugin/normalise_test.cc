@@ -137,6 +137,19 @@ TEST(Normalise, NamesTheFirstMandatoryMemberThatIsMissing) {
   EXPECT_THAT(table.Error(), HasSubstr("'query_caps' is missing"));
 }
 
+TEST(Normalise, RefusesOneHalfOfAPair) {
+  APlugin group;
+  group.backend.group_begin = [](auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_THAT(group.Error(), HasSubstr("it has 'group_begin' and no 'group_end'"));
+  group.backend.group_end = group.backend.group_begin;
+  EXPECT_TRUE(group.Normalised().ok());
+  APlugin memory;
+  memory.backend.mem_free = [](auto*, auto*) {};
+  EXPECT_THAT(memory.Error(), HasSubstr("it has 'mem_free' and no 'mem_alloc'"));
+  memory.backend.mem_alloc = [](auto*, auto, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_TRUE(memory.Normalised().ok());
+}
+
 TEST(Normalise, RefusesABrokenTableOfOptions) {
   APlugin missing;
   missing.table.options = nullptr;
