@@ -82,14 +82,16 @@ TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
   APlugin newer;
   newer.table.abi_minor_built = 7;
   newer.table.abi_minor_required = 7;
-  EXPECT_THAT(newer.Error(), AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI 0.1"), HasSubstr("version 2.0"),
-                                   HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
+  EXPECT_THAT(newer.Error(),
+              AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
+                    HasSubstr("version 2.0"), HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
   APlugin major;
   major.table.abi_major = 3;
-  EXPECT_THAT(major.Error(), AllOf(HasSubstr("ABI 3.1"), HasSubstr("version unknown")));
+  EXPECT_THAT(major.Error(),
+              AllOf(HasSubstr("ABI " + AbiText(3, DTRUN_ABI_MINOR)), HasSubstr("version unknown")));
   APlugin demanding;
-  demanding.table.abi_minor_required = 2;
-  EXPECT_THAT(demanding.Error(), HasSubstr("needs 0.2"));
+  demanding.table.abi_minor_required = DTRUN_ABI_MINOR + 1;
+  EXPECT_THAT(demanding.Error(), HasSubstr("needs " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + 1)));
 }
 
 TEST(Normalise, RefusesZeroStampsAndMissingMagic) {
