@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "dtrun/dtrun.h"
 
 namespace {
@@ -52,6 +55,73 @@ TEST_F(Api, RefusesNullHandles) {
   EXPECT_EQ(dtrun_work_test(nullptr, &done, nullptr), DTRUN_INVALID_ARGUMENT);
   EXPECT_EQ(dtrun_comm_abort(nullptr, nullptr, nullptr), DTRUN_INVALID_ARGUMENT);
   dtrun_work_release(nullptr);
+}
+
+TEST_F(Api, RefusesNullCommunicatorsAndOutputs) {
+  dtrun_comm* made = nullptr;
+  void* memory = nullptr;
+  EXPECT_EQ(dtrun_comm_split(nullptr, 0, 0, &made, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_group_begin(nullptr, nullptr), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_group_end(nullptr, nullptr, nullptr), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_alloc(nullptr, 8, &memory, nullptr), DTRUN_INVALID_ARGUMENT);
+  dtrun_comm_free(nullptr);
+  dtrun_free(nullptr, nullptr);
+  EXPECT_STREQ(dtrun_comm_name(nullptr), "");
+  ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
+  EXPECT_EQ(dtrun_comm_split(dtrun_world(), 0, 0, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_comm_subset(dtrun_world(), nullptr, 1, &made, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_comm_subset(dtrun_world(), nullptr, -1, &made, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_comm_subset(dtrun_world(), nullptr, 0, &made, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("the list of ranks is empty"));
+  EXPECT_EQ(dtrun_alloc(dtrun_world(), 8, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(dtrun_submit(dtrun_world(), nullptr, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  dtrun_comm_free(dtrun_world());
+  EXPECT_EQ(dtrun_barrier(dtrun_world(), nullptr, &error_), DTRUN_OK) << "the world is the runtime's";
+  dtrun_finalize();
+}
+
+TEST_F(Api, SubmitsOperationsOfAnyAgeAndReadsNothingElse) {
+  ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
+  dtrun_op op;
+  std::memset(&op, 0xff, sizeof op);  // what the kind does not use is not looked at
+  op.struct_size = sizeof op;
+  op.kind = DTRUN_ALLGATHER;
+  op.dtype = DTRUN_FLOAT32;
+  op.count = 1;
+  float y = 0;
+  op.send = &x_;
+  op.recv = &y;
+  op.timeout_ns = 0;
+  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_OK) << error_.message;
+  EXPECT_EQ(y, 3);
+  op.struct_size = offsetof(dtrun_op, send_counts);
+  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_OK) << error_.message;
+  op.kind = DTRUN_ALLGATHERV;
+  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_INVALID_ARGUMENT)
+      << "an older caller has no counts";
+  op.struct_size = 0;
+  EXPECT_EQ(dtrun_submit(dtrun_world(), &op, nullptr, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("DTRUN_INIT sets it"));
+  dtrun_finalize();
+}
+
+TEST_F(Api, EndsWhatWasMadeFromTheWorld) {
+  ASSERT_EQ(dtrun_init(&error_), DTRUN_OK);
+  dtrun_comm *made = nullptr, *left = nullptr;
+  ASSERT_EQ(dtrun_comm_split(dtrun_world(), 4, 0, &made, &error_), DTRUN_OK);
+  EXPECT_STREQ(dtrun_comm_name(made), "world.1:4");
+  EXPECT_STREQ(dtrun_comm_backend(made), "self");
+  const std::int32_t me = 0;
+  ASSERT_EQ(dtrun_comm_subset(made, &me, 1, &left, &error_), DTRUN_OK);
+  EXPECT_STREQ(dtrun_comm_name(left), "world.1:4.{0}");
+  dtrun_work* work = nullptr;
+  ASSERT_EQ(dtrun_barrier(made, &work, &error_), DTRUN_OK);
+  dtrun_comm_free(made);
+  EXPECT_EQ(dtrun_work_wait(work, -1, &error_), DTRUN_FAILED_PRECONDITION);
+  EXPECT_THAT(error_.message, HasSubstr("dtrun_comm_free"));
+  dtrun_work_release(work);
+  EXPECT_EQ(dtrun_barrier(left, nullptr, &error_), DTRUN_OK) << "it does not need its parent";
+  dtrun_finalize();
 }
 
 TEST_F(Api, LeavesTheErrorAloneOnSuccessAndFillsItOnFailure) {

@@ -1,21 +1,25 @@
 // A communicator: what stands between a program's call and the backend's enqueue.
 //
-// Checks arguments, numbers collectives, keeps their order, remembers the first failure,
-// aborts, and says which operation failed. The C API's opaque types are these classes.
-// Owned by the runtime; any thread may call, the destructor only when nobody else does.
-// A blocking call takes one lock and allocates nothing of its own.
+// Checks arguments, numbers collectives, keeps their order, enforces their deadlines,
+// remembers the first failure, aborts, and says which operation failed. The C API's opaque
+// types are these classes. Owned by the runtime or its family; any thread may call, the
+// destructor only when nobody else does. A blocking call takes one lock and allocates
+// nothing of its own.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/comm/operation.h"
+#include "core/comm/work.h"
 #include "dtrun/dtrun.h"
 
 namespace dtrun::comm {
@@ -29,26 +33,21 @@ struct Making {
   int rank = 0;
   int size = 1;
   int host_count = 1;
+  int node_rank = 0;  // the host of this rank
   std::uint64_t generation = 0;
   dtrun_kv* kv = nullptr;   // outlives the communicator
   Nanoseconds timeout{-1};  // of creation and of every operation; negative: no limit
+  // What a backend may take, beyond an operation's timeout, to end it by itself.
+  Nanoseconds patience = std::chrono::seconds(1);
   // The first failure that a peer or the time caused: rank (-1 unknown), text.
   std::function<void(int peer, std::string_view what)> report;
   // It was aborted on purpose.
   std::function<void(std::string_view reason)> aborted;
+  // An operation will not end and the backend cannot abort: it must never be ended.
+  std::function<void()> stuck;
 };
 
 }  // namespace dtrun::comm
-
-// An operation that was started and not released yet.
-struct dtrun_work {
-  dtrun_comm* comm = nullptr;        // null once the communicator is gone
-  dtrun_request* request = nullptr;  // null: there was nothing to do
-  dtrun_op op{};
-  std::atomic<bool> succeeded = false;  // reported; never asked of the backend again
-  dtrun_work* next = nullptr;           // of the communicator's list
-  dtrun_work** link = nullptr;          // what points at this one
-};
 
 struct dtrun_comm {
  public:
@@ -61,23 +60,61 @@ struct dtrun_comm {
 
   int rank() const { return making_.rank; }
   int size() const { return making_.size; }
-  const std::string& backend_name() const { return making_.backend_name; }
+  const dtrun::comm::Making& making() const { return making_; }
+  // The first failure, while there is one.
+  dtrun::Status Usable();
 
-  // Runs `op`, or starts it when `out` is not null. `op` has everything but sequence and
-  // timeout, which are filled here.
+  // For an operation of unknown origin, before Start.
+  void ClearUnused(dtrun_op& op) const { dtrun::comm::ClearUnused(op, scope_); }
+  // Runs `op`, or starts it when `out` is not null or a group is open. Sequence and flags are
+  // filled here, and the timeout where it is 0.
   dtrun_status Start(dtrun_op& op, dtrun_work** out, dtrun_error* err);
   dtrun_status Test(dtrun_work& work, std::int32_t* done, dtrun_error* err);
   dtrun_status Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
   void Release(dtrun_work* work);
+  // A work whose communicator is gone.
+  static void Delete(dtrun_work* work);
+
+  dtrun_status GroupBegin(dtrun_error* err);
+  // Hands out the group's one work, or waits for it when `out` is null.
+  dtrun_status GroupEnd(dtrun_work** out, dtrun_error* err);
+
+  dtrun_status Allocate(std::uint64_t bytes, void** out, dtrun_error* err);
+  void Free(void* memory);
+
   dtrun_status Abort(std::string_view reason, dtrun_error* err);
 
  private:
+  // Operations started between GroupBegin and GroupEnd.
+  struct Group {
+    bool open = false;
+    std::thread::id owner;
+    dtrun_work* first = nullptr;
+    dtrun_work** end = nullptr;  // where the next one goes
+  };
+
   explicit dtrun_comm(dtrun::comm::Making making) : making_(std::move(making)) {}
+
+  // A DTRUN_OK start becomes `work` when that is not null. REQUIRES enqueue_mutex_.
+  dtrun_status Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
+                       dtrun_error* cause);
+  dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);
+  dtrun_status WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
+  dtrun_status WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error* err);
+  // The backend let the deadline of `op` pass: fails the communicator and aborts it.
+  dtrun_status Overrun(const dtrun_op& op, dtrun_error* err);
+  // Leaves a request that will never end where it is.
+  void ReleaseRequest(dtrun_request* request);
+
   // Remembers the failure of `op` if it is the first, and hands out the first.
   dtrun_status Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause, dtrun_error* err);
+  // Remembers it and tells the agent whom to blame. True when it is the first.
+  bool Record(const dtrun::Error& error, const dtrun_error& cause);
   // True when this failure is the first.
   bool Remember(const dtrun::Error& error, const dtrun_error& cause);
   dtrun_status FirstFailure(dtrun_error* err);
+  bool CanAbort() const;
+  void AbortBackend(std::string_view reason);
   void Link(dtrun_work& work);
   static void Unlink(dtrun_work& work);
 
@@ -85,11 +122,16 @@ struct dtrun_comm {
   dtrun::comm::Scope scope_;
   dtrun_backend_comm* comm_ = nullptr;
 
-  std::mutex enqueue_mutex_;  // guards the next two, and the order of enqueue
+  std::mutex enqueue_mutex_;  // guards the next three, and the order of enqueue
   std::uint64_t sequence_ = 0;
   dtrun_work* works_ = nullptr;
+  Group group_;
+
+  std::mutex memory_mutex_;  // guards memory_
+  std::set<void*> memory_;   // given out and not freed
 
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> stuck_ = false;
   std::mutex failure_mutex_;  // guards failure_ until failed_ is true, when it is final
   dtrun_error failure_{};
 };

@@ -6,70 +6,16 @@
 #include <future>
 #include <thread>
 
-#include "core/comm/self.h"
-#include "core/comm/testing/fake_backend.h"
+#include "core/comm/testing/fixture.h"
 
 namespace dtrun::comm {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::Fake;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class Communicator : public ::testing::Test {
- protected:
-  Making AMaking() {
-    Making making;
-    making.backend = Fake::Table();
-    making.backend_name = "fake";
-    making.name = "world";
-    making.rank = 0;
-    making.size = 2;
-    making.timeout = std::chrono::seconds(5);
-    making.report = [this](int peer, std::string_view what) {
-      const std::lock_guard lock(reports_mutex_);
-      reports_.push_back(std::to_string(peer) + " " + std::string(what));
-    };
-    making.aborted = [this](std::string_view reason) { abort_reasons_.emplace_back(reason); };
-    return making;
-  }
-  dtrun_comm& Comm() {
-    if (comm_ == nullptr) comm_ = std::move(dtrun_comm::Create(AMaking())).value();
-    return *comm_;
-  }
-  dtrun_op Op(std::int32_t kind = DTRUN_ALLREDUCE, std::uint64_t count = 2) {
-    dtrun_op op;
-    DTRUN_INIT(op);
-    op.kind = kind;
-    op.dtype = kind == DTRUN_BARRIER ? 0 : DTRUN_FLOAT32;
-    op.reduce = kind == DTRUN_ALLREDUCE ? DTRUN_SUM : 0;
-    op.root = -1;
-    op.peer = IsCollective(kind) ? -1 : 1;
-    op.send = kind == DTRUN_RECV ? nullptr : a_;
-    op.recv = kind == DTRUN_SEND ? nullptr : b_;
-    op.count = kind == DTRUN_BARRIER ? 0 : count;
-    return op;
-  }
-  dtrun_status Run(dtrun_op op) {
-    DTRUN_INIT(error_);
-    return Comm().Start(op, nullptr, &error_);
-  }
-  dtrun_work* Begin(dtrun_op op = {}) {
-    if (op.kind == 0) op = Op();
-    dtrun_work* work = nullptr;
-    DTRUN_INIT(error_);
-    EXPECT_EQ(Comm().Start(op, &work, &error_), DTRUN_OK) << error_.message;
-    return work;
-  }
-
-  float a_[8] = {}, b_[8] = {};
-  Fake fake_;
-  std::mutex reports_mutex_;
-  std::vector<std::string> reports_, abort_reasons_;
-  dtrun_error error_{};
-  std::unique_ptr<dtrun_comm> comm_;
-};
+using Communicator = testing::CommunicatorTest;
 
 TEST_F(Communicator, NumbersCollectivesFromOneAndLeavesMessagesOut) {
   for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_SEND, DTRUN_BARRIER, DTRUN_RECV, DTRUN_ALLREDUCE}) {
@@ -93,6 +39,42 @@ TEST_F(Communicator, CountsACallWithoutElementsButDoesNotBotherTheBackend) {
   EXPECT_THAT(fake_.ops, IsEmpty());
   EXPECT_EQ(Run(Op()), DTRUN_OK);
   EXPECT_EQ(fake_.ops[0].sequence, 3u);
+}
+
+TEST_F(Communicator, TellsTheBackendWhichCallsWillBeWaitedForAtOnce) {
+  EXPECT_EQ(Run(Op()), DTRUN_OK);
+  dtrun_op op = Op();
+  op.flags = ~0u;
+  Comm().Release(Begin(op));
+  EXPECT_EQ(fake_.ops.at(0).flags, std::uint32_t{DTRUN_OP_BLOCKING});
+  EXPECT_EQ(fake_.ops.at(1).flags, 0u);
+}
+
+TEST_F(Communicator, PassesOnWhatOnlyTheRootHas) {
+  dtrun_op op = Op(DTRUN_REDUCE);
+  op.reduce = DTRUN_SUM;
+  op.root = 1;
+  EXPECT_EQ(Run(op), DTRUN_OK) << error_.message;
+  EXPECT_EQ(fake_.ops.back().recv, nullptr) << "this rank is not the root";
+  op.root = 0;
+  EXPECT_EQ(Run(op), DTRUN_OK) << error_.message;
+  EXPECT_EQ(fake_.ops.back().recv, b_);
+}
+
+TEST_F(Communicator, KeepsNoPointerToTheArraysOfARunningOperation) {
+  fake_.complete_at_once = false;
+  dtrun_op op = Op(DTRUN_ALLGATHERV, 0);
+  dtrun_work* work = nullptr;
+  {
+    const std::vector<std::uint64_t> counts = {2, 3};
+    op.recv_counts = counts.data();
+    work = Begin(op);
+    EXPECT_EQ(fake_.ops.back().recv_counts, counts.data());
+  }
+  fake_.Complete(0, DTRUN_VENDOR, "the link is down");
+  EXPECT_EQ(Comm().Wait(*work, -1, &error_), DTRUN_VENDOR);
+  EXPECT_THAT(error_.message, HasSubstr("allgatherv #1 on 'world' (float32 x 5): the link is down"));
+  Comm().Release(work);
 }
 
 TEST_F(Communicator, RefusesBadArgumentsWithoutCountingThem) {

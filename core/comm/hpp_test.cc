@@ -49,6 +49,104 @@ TEST(Wrapper, WaitsForWorkAndReleasesIt) {
   EXPECT_EQ(half, 0x3c00);
 }
 
+TEST(Wrapper, KnowsTheElementTypes) {
+  EXPECT_EQ(dtrun::dtype_of<bool>(), DTRUN_BOOL);
+  EXPECT_EQ(dtrun::dtype_of<std::int8_t>(), DTRUN_INT8);
+  EXPECT_EQ(dtrun::dtype_of<std::uint16_t>(), DTRUN_UINT16);
+  EXPECT_EQ(dtrun::dtype_of<long long>(), DTRUN_INT64);
+  EXPECT_EQ(dtrun::dtype_of<const std::uint64_t>(), DTRUN_UINT64);
+  EXPECT_EQ(dtrun::dtype_of<std::complex<float>>(), DTRUN_COMPLEX64);
+  EXPECT_EQ(dtrun::dtype_of<std::complex<double>>(), DTRUN_COMPLEX128);
+}
+
+TEST(Wrapper, RunsEveryOperationOfAllRanks) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  const std::int16_t in[2] = {3, -4};
+  const std::uint64_t count = 2;
+  const auto expect = [&](auto call) {
+    std::int16_t out[2] = {};
+    call(out);
+    EXPECT_THAT(out, ElementsAre(3, -4));
+  };
+  expect([&](auto out) { world.reduce(in, out, 2, 0, dtrun::Reduce::bxor); });
+  expect([&](auto out) { world.reduce_async(in, out, 2, 0).wait(); });
+  expect([&](auto out) { world.allgatherv(in, out, &count); });
+  expect([&](auto out) { world.allgatherv_async(in, out, &count).wait(); });
+  expect([&](auto out) { world.reduce_scatterv(in, out, &count); });
+  expect([&](auto out) { world.reduce_scatterv_async(in, out, &count).wait(); });
+  expect([&](auto out) { world.alltoall(in, out, 2); });
+  expect([&](auto out) { world.alltoall_async(in, out, 2).wait(); });
+  expect([&](auto out) { world.alltoallv(in, &count, nullptr, out, &count, nullptr); });
+  expect([&](auto out) { world.alltoallv_async(in, &count, nullptr, out, &count, nullptr).wait(); });
+  expect([&](auto out) { world.gather(in, out, 2, 0); });
+  expect([&](auto out) { world.gather_async(in, out, 2, 0).wait(); });
+  expect([&](auto out) { world.gatherv(in, 2, out, &count, nullptr, 0); });
+  expect([&](auto out) { world.gatherv_async(in, 2, out, &count, nullptr, 0).wait(); });
+  expect([&](auto out) { world.scatter(in, out, 2, 0); });
+  expect([&](auto out) { world.scatter_async(in, out, 2, 0).wait(); });
+  expect([&](auto out) { world.scatterv(in, &count, nullptr, out, 2, 0); });
+  expect([&](auto out) { world.scatterv_async(in, &count, nullptr, out, 2, 0).wait(); });
+  double scaled = 3;
+  world.allreduce_premul(&scaled, 1, 0.5);
+  world.allreduce_premul_async(&scaled, 1, 2).wait();
+  EXPECT_EQ(scaled, 3);
+  world.barrier_async().wait();
+  dtrun_op op;
+  DTRUN_INIT(op);
+  op.kind = DTRUN_BARRIER;
+  world.submit(op);
+  world.submit_async(op).wait();
+}
+
+TEST(Wrapper, HasNobodyToExchangeWithAlone) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  float value = 1;
+  std::int32_t source = -1;
+  EXPECT_THROW(world.recv(&value, 1, 0), dtrun::Failure);
+  EXPECT_THROW(world.recv_any(&value, 1, 0, &source), dtrun::Failure);
+  EXPECT_THROW((void)world.recv_any_async(&value, 1, 0, &source), dtrun::Failure);
+}
+
+TEST(Wrapper, GroupsOperations) {
+  const dtrun::Session session;
+  const dtrun::Communicator world = session.world();
+  float value = 1;
+  {
+    dtrun::Group group(world);
+    world.allreduce(&value, 1);
+    EXPECT_THROW((void)world.barrier_async(), dtrun::Failure);
+    group.end();
+  }
+  dtrun::Work work;
+  {
+    dtrun::Group group(world);
+    world.barrier();
+    work = group.end_async();
+  }
+  work.wait();
+  { const dtrun::Group forgotten(world); }
+  EXPECT_NO_THROW(world.barrier_async().wait()) << "no group is open any more";
+}
+
+TEST(Wrapper, OwnsCommunicatorsAndMemory) {
+  const dtrun::Session session;
+  const dtrun::SubCommunicator half = dtrun::SubCommunicator::split(session.world(), 1);
+  ASSERT_TRUE(static_cast<bool>(half));
+  EXPECT_EQ((*half).name(), "world.1:1");
+  EXPECT_FALSE(static_cast<bool>(dtrun::SubCommunicator::split(session.world(), -1)));
+  EXPECT_EQ(dtrun::SubCommunicator::subset(session.world(), {0}).get().size(), 1);
+  EXPECT_THROW(dtrun::SubCommunicator::subset(session.world(), {1}), dtrun::Failure);
+  const dtrun::Memory<float> memory(*half, 3);
+  EXPECT_EQ(memory.size(), 3u);
+  EXPECT_THAT(std::vector<float>(memory.begin(), memory.end()), ElementsAre(0, 0, 0));
+  memory[1] = 5;
+  (*half).allreduce(memory.data(), memory.size());
+  EXPECT_EQ(memory[1], 5);
+  EXPECT_THROW(dtrun::Memory<float>(*half, SIZE_MAX), std::length_error);
+}
+
 TEST(Wrapper, ThrowsWhatTheCallReports) {
   const dtrun::Session session;
   const dtrun::Communicator world = session.world();

@@ -8,31 +8,25 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/comm/form.h"
 #include "dtrun/abi/backend.h"
+#include "dtrun/kernels.hpp"
 
 namespace dtrun::comm {
 
 // Bytes of one element; 0 for an unknown type. Inline: on the path of every call.
-constexpr std::uint64_t DtypeSize(std::int32_t dtype) {
-  switch (dtype) {
-    case DTRUN_FLOAT16:
-    case DTRUN_BFLOAT16: return 2;
-    case DTRUN_FLOAT32:
-    case DTRUN_INT32: return 4;
-    case DTRUN_FLOAT64:
-    case DTRUN_INT64: return 8;
-    case DTRUN_UINT8: return 1;
-    default: return 0;
-  }
-}
+constexpr std::uint64_t DtypeSize(std::int32_t dtype) { return kernels::ElementBytes(dtype); }
 
 constexpr bool IsCollective(std::int32_t kind) { return kind != DTRUN_SEND && kind != DTRUN_RECV; }
 
+// Has a root: a rank that is not like the others.
+constexpr bool IsRooted(std::int32_t kind) { return FormOf(kind).rooted; }
 const char* KindText(std::int32_t kind);      // "allreduce"
 const char* DtypeText(std::int32_t dtype);    // "float32"
 const char* ReduceText(std::int32_t reduce);  // "sum"
 
-// "allreduce #17 on 'world' (float32 x 1024, sum)".
+// "allreduce #17 on 'world' (float32 x 1024, sum)". Reads no array: those are gone once the
+// call that started the operation has returned.
 std::string Describe(const dtrun_op& op, std::string_view comm);
 
 // The communicator that an operation is meant for.
@@ -45,8 +39,20 @@ struct Scope {
 };
 
 // DTRUN_INVALID_ARGUMENT for what no backend could do: null or misaligned buffers, unknown
-// types, ranks outside the world, overlap other than the in-place forms.
-// DTRUN_UNSUPPORTED for what this backend does not do. Allocates only on failure.
+// types, ranks outside the world, overlap other than the in-place forms, parts that overlap
+// or do not fit into memory. DTRUN_UNSUPPORTED for pairs of type and reduction that have no
+// meaning, and for what this backend does not do. Allocates only on failure, and where the
+// offsets of parts that are received do not rise.
 Status Check(const dtrun_op& op, const Scope& scope);
+
+// Sets every member that the kind of `op` does not use to what dtrun_op says of it.
+void ClearUnused(dtrun_op& op, const Scope& scope);
+
+// The elements that Describe names: `count`, or the sum of the counts where those stand in
+// its place. REQUIRES Check(op).
+std::uint64_t Elements(const dtrun_op& op, const Scope& scope);
+
+// False when no rank has an element to move. Equal on all ranks. REQUIRES Check(op).
+bool Moves(const dtrun_op& op, const Scope& scope);
 
 }  // namespace dtrun::comm

@@ -3,160 +3,148 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "core/comm/form.h"
+
 namespace dtrun::comm {
 namespace {
 
-using ::testing::HasSubstr;
-
-class Operation : public ::testing::Test {
- protected:
-  Operation() {
-    scope_.comm = "world";
-    scope_.backend = "x";
-    scope_.rank = 1;
-    scope_.size = 4;
-    scope_.caps.ops = scope_.caps.dtypes = scope_.caps.reduces = ~std::uint64_t{0};
-  }
-
-  dtrun_op Op(std::int32_t kind, const void* send, void* recv, std::uint64_t count = 2) {
-    dtrun_op op;
-    DTRUN_INIT(op);
-    op.kind = kind;
-    op.dtype = DTRUN_FLOAT32;
-    op.reduce = DTRUN_SUM;
-    op.root = kind == DTRUN_BROADCAST ? 0 : -1;
-    op.peer = IsCollective(kind) ? -1 : 2;
-    op.send = send;
-    op.recv = recv;
-    op.count = count;
-    return op;
-  }
-  dtrun_op Allreduce(std::uint64_t count = 2) { return Op(DTRUN_ALLREDUCE, a_, b_, count); }
-
-  void ExpectRefused(const dtrun_op& op, dtrun_status code, const std::string& text) {
-    const Status status = Check(op, scope_);
-    ASSERT_FALSE(status.ok()) << text;
-    EXPECT_EQ(status.error().code, code);
-    EXPECT_THAT(status.error().text, HasSubstr(text));
-  }
-
-  Scope scope_;
-  float a_[64] = {}, b_[64] = {};
-};
-
-TEST_F(Operation, IsDescribedByItsNumberPlaceAndElements) {
-  dtrun_op op = Allreduce(1024);
-  op.sequence = 17;
-  EXPECT_EQ(Describe(op, "world"), "allreduce #17 on 'world' (float32 x 1024, sum)");
-  op = Op(DTRUN_BROADCAST, nullptr, b_);
-  op.sequence = 2;
-  EXPECT_EQ(Describe(op, "world"), "broadcast #2 on 'world' (float32 x 2, root 0)");
-  op = Op(DTRUN_BARRIER, nullptr, nullptr, 0);
-  op.sequence = 3;
-  EXPECT_EQ(Describe(op, "world"), "barrier #3 on 'world'");
-  op = Op(DTRUN_RECV, nullptr, b_);
-  op.tag = 5;
-  EXPECT_EQ(Describe(op, "world"), "recv from rank 2 on 'world' (float32 x 2, tag 5)");
+dtrun_op Op(std::int32_t kind, std::uint64_t count = 2) {
+  dtrun_op op;
+  DTRUN_INIT(op);
+  op.kind = kind;
+  op.dtype = DTRUN_FLOAT32;
+  op.reduce = DTRUN_SUM;
+  op.root = 0;
+  op.peer = 2;
+  op.count = count;
+  return op;
 }
 
-TEST_F(Operation, KnowsTheSizeOfEveryType) {
-  const std::uint64_t sizes[] = {0, 2, 2, 4, 8, 4, 8, 1};
+TEST(OperationWords, DescribeAnOperationByItsNumberPlaceAndElements) {
+  dtrun_op op = Op(DTRUN_ALLREDUCE, 1024);
+  op.sequence = 17;
+  EXPECT_EQ(Describe(op, "world"), "allreduce #17 on 'world' (float32 x 1024, sum)");
+  op = Op(DTRUN_BROADCAST);
+  op.sequence = 2;
+  EXPECT_EQ(Describe(op, "world"), "broadcast #2 on 'world' (float32 x 2, root 0)");
+  op = Op(DTRUN_BARRIER, 0);
+  op.sequence = 3;
+  EXPECT_EQ(Describe(op, "world"), "barrier #3 on 'world'");
+  op = Op(DTRUN_RECV);
+  op.tag = 5;
+  EXPECT_EQ(Describe(op, "world"), "recv from rank 2 on 'world' (float32 x 2, tag 5)");
+  op.peer = DTRUN_ANY_SOURCE;
+  EXPECT_EQ(Describe(op, "world"), "recv from any rank on 'world' (float32 x 2, tag 5)");
+  op = Op(DTRUN_REDUCE);
+  op.sequence = 1;
+  op.dtype = DTRUN_COMPLEX64;
+  op.reduce = DTRUN_PREMUL_SUM;
+  EXPECT_EQ(Describe(op, "world.1:0"), "reduce #1 on 'world.1:0' (complex64 x 2, premul_sum, root 0)");
+  op = Op(DTRUN_ALLTOALLV);
+  op.sequence = 1;
+  EXPECT_EQ(Describe(op, "world"), "alltoallv #1 on 'world' (float32 x 2)");
+}
+
+TEST(OperationWords, NameEveryKindTypeAndReductionOnce) {
+  std::set<std::string> names;
+  std::size_t count = 0;
+  const auto add = [&](const std::string& name) {
+    EXPECT_EQ(name.find("unknown"), std::string::npos) << name;
+    names.insert(name);
+    ++count;
+  };
+  for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) add(KindText(kind));
+  for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) add(DtypeText(dtype));
+  for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) add(ReduceText(reduce));
+  EXPECT_EQ(names.size(), count);
+  for (const std::int32_t bad : {-1, 0, 1000}) {
+    EXPECT_STREQ(KindText(bad), "unknown operation");
+    EXPECT_STREQ(DtypeText(bad), "unknown type");
+    EXPECT_STREQ(ReduceText(bad), "unknown reduction");
+  }
+}
+
+TEST(OperationWords, FormsStandAtTheirKind) {
+  EXPECT_STREQ(FormOf(DTRUN_ALLREDUCE).name, "allreduce");
+  EXPECT_STREQ(FormOf(DTRUN_RECV).name, "recv");
+  EXPECT_STREQ(FormOf(DTRUN_REDUCE).name, "reduce");
+  EXPECT_STREQ(FormOf(DTRUN_SCATTERV).name, "scatterv");
+  for (const std::int32_t kind :
+       {DTRUN_BROADCAST, DTRUN_REDUCE, DTRUN_GATHER, DTRUN_SCATTER, DTRUN_GATHERV, DTRUN_SCATTERV}) {
+    EXPECT_TRUE(IsRooted(kind)) << KindText(kind);
+  }
+  EXPECT_FALSE(IsRooted(DTRUN_ALLTOALLV));
+}
+
+TEST(OperationWords, KnowTheSizeOfEveryType) {
+  const std::uint64_t sizes[DTRUN_DTYPE_COUNT] = {0, 2, 2, 4, 8, 4, 8, 1, 1, 2, 2, 4, 8, 1, 8, 16};
   for (std::int32_t dtype = 0; dtype < DTRUN_DTYPE_COUNT; ++dtype) EXPECT_EQ(DtypeSize(dtype), sizes[dtype]);
   EXPECT_EQ(DtypeSize(DTRUN_DTYPE_COUNT), 0u);
   EXPECT_EQ(DtypeSize(-1), 0u);
 }
 
-TEST_F(Operation, IsAcceptedInEveryDocumentedForm) {
-  for (const dtrun_op& op :
-       {Allreduce(), Op(DTRUN_ALLREDUCE, a_, a_), Op(DTRUN_BROADCAST, nullptr, b_),
-        Op(DTRUN_ALLGATHER, a_, b_), Op(DTRUN_ALLGATHER, b_ + 2, b_), Op(DTRUN_REDUCE_SCATTER, a_, b_),
-        Op(DTRUN_REDUCE_SCATTER, a_, a_ + 2), Op(DTRUN_BARRIER, nullptr, nullptr, 0),
-        Op(DTRUN_SEND, a_, nullptr), Op(DTRUN_RECV, nullptr, b_), Op(DTRUN_ALLREDUCE, nullptr, nullptr, 0)}) {
-    const Status status = Check(op, scope_);
-    EXPECT_TRUE(status.ok()) << KindText(op.kind) << ": " << (status.ok() ? "" : status.error().text);
+class OperationParts : public ::testing::Test {
+ protected:
+  OperationParts() {
+    scope_.rank = 1;
+    scope_.size = 3;
   }
+  Scope scope_;
+  const std::uint64_t counts_[3] = {2, 0, 5}, none_[3] = {0, 0, 0};
+};
+
+TEST_F(OperationParts, AreCountedWhereCountsStandInThePlaceOfACount) {
+  dtrun_op op = Op(DTRUN_ALLGATHERV, 0);
+  op.recv_counts = counts_;
+  EXPECT_EQ(Elements(op, scope_), 7u);
+  op.kind = DTRUN_ALLTOALLV;
+  op.send_counts = none_;
+  EXPECT_EQ(Elements(op, scope_), 0u);
+  EXPECT_EQ(Elements(Op(DTRUN_GATHERV, 4), scope_), 4u);
 }
 
-TEST_F(Operation, IsRefusedWithNullBuffers) {
-  ExpectRefused(Op(DTRUN_ALLREDUCE, nullptr, b_), DTRUN_INVALID_ARGUMENT, "send buffer is null");
-  ExpectRefused(Op(DTRUN_ALLREDUCE, a_, nullptr), DTRUN_INVALID_ARGUMENT, "recv buffer is null");
+TEST_F(OperationParts, MoveNothingOnlyWhereEveryRankKnowsIt) {
+  EXPECT_FALSE(Moves(Op(DTRUN_ALLREDUCE, 0), scope_));
+  EXPECT_FALSE(Moves(Op(DTRUN_SEND, 0), scope_));
+  EXPECT_TRUE(Moves(Op(DTRUN_BARRIER, 0), scope_));
+  dtrun_op op = Op(DTRUN_REDUCE_SCATTERV, 0);
+  op.recv_counts = none_;
+  EXPECT_FALSE(Moves(op, scope_));
+  op.recv_counts = counts_;
+  EXPECT_TRUE(Moves(op, scope_));
+  EXPECT_TRUE(Moves(Op(DTRUN_GATHERV, 0), scope_)) << "another rank may have elements";
 }
 
-TEST_F(Operation, IsRefusedWithUnknownTypesAndReductions) {
-  for (const std::int32_t bad : {-1, 0, static_cast<int>(DTRUN_DTYPE_COUNT), 1000}) {
-    dtrun_op op = Allreduce();
-    op.dtype = bad;
-    ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "unknown element type " + std::to_string(bad));
-    op = Allreduce();
-    op.reduce = bad;
-    if (bad != DTRUN_DTYPE_COUNT) ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "unknown reduction");
-  }
-}
+TEST_F(OperationParts, LeaveNoMemberThatTheKindDoesNotUse) {
+  float buffer[8];
+  dtrun_op op = Op(DTRUN_GATHERV);
+  op.root = 2;
+  op.send = buffer;
+  op.recv = buffer;
+  op.recv_counts = op.recv_offsets = op.send_counts = counts_;
+  op.tag = 7;
+  op.scale = 3;
+  ClearUnused(op, scope_);
+  EXPECT_EQ(op.recv, nullptr);
+  EXPECT_EQ(op.recv_counts, nullptr);
+  EXPECT_EQ(op.recv_offsets, nullptr);
+  EXPECT_EQ(op.send_counts, nullptr);
+  EXPECT_EQ(op.send, buffer);
+  EXPECT_EQ(op.reduce, 0);
+  EXPECT_EQ(op.peer, -1);
+  EXPECT_EQ(op.tag, 0u);
+  EXPECT_EQ(op.scale, 0);
 
-TEST_F(Operation, IsUnsupportedAsAnAverageOfIntegers) {
-  dtrun_op op = Allreduce();
-  op.reduce = DTRUN_AVG;
-  EXPECT_TRUE(Check(op, scope_).ok());
-  for (const std::int32_t dtype : {DTRUN_INT32, DTRUN_INT64, DTRUN_UINT8}) {
-    op.dtype = dtype;
-    ExpectRefused(op, DTRUN_UNSUPPORTED, "avg of ");
-  }
-}
-
-TEST_F(Operation, IsRefusedWithMisalignedBuffers) {
-  const void* odd = reinterpret_cast<const char*>(a_) + 2;
-  ExpectRefused(Op(DTRUN_ALLREDUCE, odd, b_), DTRUN_INVALID_ARGUMENT,
-                "not aligned to the 4 bytes of float32");
-}
-
-TEST_F(Operation, IsRefusedWhenItsSizeOverflows) {
-  ExpectRefused(Allreduce(UINT64_MAX / 2), DTRUN_INVALID_ARGUMENT, "do not fit into memory");
-  ExpectRefused(Op(DTRUN_ALLGATHER, a_, b_, UINT64_MAX / 8), DTRUN_INVALID_ARGUMENT,
-                "do not fit into memory");
-}
-
-TEST_F(Operation, IsRefusedForRanksOutsideTheWorldAndItself) {
-  for (const int bad : {-1, 4}) {
-    dtrun_op op = Op(DTRUN_BROADCAST, nullptr, b_);
-    op.root = bad;
-    ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "root " + std::to_string(bad) + " is outside 'world'");
-    op = Op(DTRUN_SEND, a_, nullptr);
-    op.peer = bad;
-    ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "peer " + std::to_string(bad) + " is outside 'world'");
-  }
-  dtrun_op op = Op(DTRUN_RECV, nullptr, b_);
-  op.peer = 1;
-  ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "this rank itself");
-}
-
-TEST_F(Operation, IsRefusedWhenBuffersOverlapInAnyOtherWay) {
-  ExpectRefused(Op(DTRUN_ALLREDUCE, a_, a_ + 1), DTRUN_INVALID_ARGUMENT, "send == recv");
-  ExpectRefused(Op(DTRUN_ALLGATHER, b_, b_), DTRUN_INVALID_ARGUMENT, "overlap");
-  ExpectRefused(Op(DTRUN_REDUCE_SCATTER, a_, a_ + 4), DTRUN_INVALID_ARGUMENT, "overlap");
-  EXPECT_TRUE(Check(Op(DTRUN_ALLREDUCE, a_, a_ + 2), scope_).ok());
-}
-
-TEST_F(Operation, IsUnsupportedWhereTheBackendSaysSo) {
-  dtrun_op op = Op(DTRUN_REDUCE_SCATTER, a_, b_);
-  op.dtype = DTRUN_INT32;
-  op.reduce = DTRUN_PROD;
-  const char* text = "backend 'x' does not support reduce_scatter of int32 with prod";
-  const dtrun_backend_caps all = scope_.caps;
-  scope_.caps.reduces = 1u << DTRUN_SUM;
-  ExpectRefused(op, DTRUN_UNSUPPORTED, text);
-  scope_.caps = all;
-  scope_.caps.dtypes = 1u << DTRUN_FLOAT32;
-  ExpectRefused(op, DTRUN_UNSUPPORTED, text);
-  scope_.caps = all;
-  scope_.caps.ops = 1u << DTRUN_ALLREDUCE;
-  ExpectRefused(op, DTRUN_UNSUPPORTED, text);
-  ExpectRefused(Op(DTRUN_BARRIER, nullptr, nullptr, 0), DTRUN_UNSUPPORTED, "does not support barrier");
-}
-
-TEST_F(Operation, IsRefusedBeyondTheLargestBufferOfTheBackend) {
-  scope_.caps.max_bytes = 32;
-  EXPECT_TRUE(Check(Op(DTRUN_ALLGATHER, a_, b_, 2), scope_).ok());
-  ExpectRefused(Op(DTRUN_ALLGATHER, a_, b_, 3), DTRUN_INVALID_ARGUMENT, "48 bytes");
+  op.kind = DTRUN_REDUCE_SCATTERV;
+  op.reduce = DTRUN_PREMUL_SUM;
+  op.recv_counts = counts_;
+  op.scale = 3;
+  ClearUnused(op, scope_);
+  EXPECT_EQ(op.recv_counts, counts_) << "its send buffer has parts of these counts";
+  EXPECT_EQ(op.root, -1);
+  EXPECT_EQ(op.scale, 3);
 }
 
 }  // namespace

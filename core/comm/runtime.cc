@@ -33,8 +33,9 @@ Result<std::unique_ptr<Runtime>> Runtime::Join(Environment environment) {
 Runtime::~Runtime() {
   const bool joined = world_ != nullptr;
   *ending_ = true;
+  family_.reset();
   world_.reset();
-  if (instance_ != nullptr) plugin_->table().shutdown(instance_);
+  if (instance_ != nullptr && !stuck_) plugin_->table().shutdown(instance_);
   plugin::SetHealthHooks({}, {});
   // A rank that failed to join leaves without a word, so that the agent sees it as failed.
   if (joined && client_ != nullptr) client_->Goodbye();
@@ -48,6 +49,7 @@ Status Runtime::JoinAlone() {
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(std::move(making));
   if (!world) return std::move(world).error();
   world_ = *std::move(world);
+  family_ = std::make_unique<Family>(Family::Spaces());
   return {};
 }
 
@@ -80,6 +82,8 @@ Status Runtime::JoinJob() {
     return error;
   }
   world_ = *std::move(world);
+  family_ = std::make_unique<Family>(
+      [client = client_](std::string prefix) { return client->Space(std::move(prefix)); });
   return {};
 }
 
@@ -104,7 +108,7 @@ Status Runtime::StartBackend() {
   return Error::From(error, fmt::format("starting backend '{}'", environment_.backend));
 }
 
-Making Runtime::WorldMaking() const {
+Making Runtime::WorldMaking() {
   const Environment& e = environment_;
   Making making;
   making.backend = plugin_->backend();
@@ -114,6 +118,7 @@ Making Runtime::WorldMaking() const {
   making.rank = e.rank;
   making.size = e.world_size;
   making.host_count = e.host_count;
+  making.node_rank = e.node_rank;
   making.generation = e.generation;
   making.kv = kv_.get();
   making.timeout = e.timeout;
@@ -122,6 +127,7 @@ Making Runtime::WorldMaking() const {
     *ending = true;
     to->Abort(reason);
   };
+  making.stuck = [this] { stuck_ = true; };
   return making;
 }
 

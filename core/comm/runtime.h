@@ -9,6 +9,7 @@
 
 #include "core/comm/communicator.h"
 #include "core/comm/environment.h"
+#include "core/comm/family.h"
 #include "core/option/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/store/client.h"
@@ -20,20 +21,22 @@ class Runtime {
   // Meets the other ranks; blocks at most the timeout of the environment. A world of one
   // when the environment is not dtrun's.
   static Result<std::unique_ptr<Runtime>> Join(Environment environment);
-  // Destroys the world, ends the backend and tells the agent goodbye.
+  // Destroys all communicators, ends the backend and tells the agent goodbye.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   const Environment& environment() const { return environment_; }
   dtrun_comm& world() { return *world_; }
+  // What was made from the world.
+  Family& family() { return *family_; }
 
  private:
   explicit Runtime(Environment environment) : environment_(std::move(environment)) {}
   Status JoinAlone();
   Status JoinJob();
   Status StartBackend();
-  Making WorldMaking() const;
+  Making WorldMaking();
 
   const Environment environment_;
   // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
@@ -43,7 +46,9 @@ class Runtime {
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;
+  std::atomic<bool> stuck_ = false;  // the backend has an operation that will never end
   std::unique_ptr<dtrun_comm> world_;
+  std::unique_ptr<Family> family_;
 };
 
 }  // namespace dtrun::comm

@@ -119,7 +119,7 @@ TEST_F(Runtime, MakesAWorldOfOneForAProgramThatDtrunDidNotStart) {
 }
 
 TEST_F(Runtime, RunsEveryOperationInWorldsOfSeveralSizes) {
-  for (const int size : {1, 2, 3}) {
+  for (const int size : {1, 2, 3, 4}) {
     LocalStore fresh;
     std::vector<Process> ranks;
     for (int rank = 0; rank < size; ++rank) {
@@ -141,6 +141,12 @@ TEST_F(Runtime, NamesARankThatDoesNotComeAndReportsItToTheAgent) {
   timeout_ = "5s";  // also of the meeting, on a loaded machine
   Run("missing_rank", 2);
   EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 1 barrier #1 on 'world': ")));
+}
+
+TEST_F(Runtime, NamesARankThatDoesNotComeToASplit) {
+  timeout_ = "5s";
+  Run("missing_split", 2);
+  EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 1 rank 1 did not call")));
 }
 
 TEST_F(Runtime, AbortEndsPendingAndLaterCalls) { Run("aborted", 2); }

@@ -98,6 +98,19 @@ const char* MissingMember(const Tables& tables) {
   return nullptr;
 }
 
+// What is wrong with members that come in pairs, or empty.
+std::string CheckPairs(const dtrun_backend& backend) {
+  const auto half = [](bool first, bool second, const char* first_name, const char* second_name) {
+    if (first == second) return std::string();
+    return fmt::format("it has '{}' and no '{}'", first ? first_name : second_name,
+                       first ? second_name : first_name);
+  };
+  const std::string group =
+      half(backend.group_begin != nullptr, backend.group_end != nullptr, "group_begin", "group_end");
+  if (!group.empty()) return group;
+  return half(backend.mem_alloc != nullptr, backend.mem_free != nullptr, "mem_alloc", "mem_free");
+}
+
 }  // namespace
 
 Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
@@ -133,6 +146,9 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
   if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
   if (const char* member = MissingMember(tables)) {
     return refuse(fmt::format("its member '{}' is missing", member), "ask its author for a complete release");
+  }
+  if (const std::string problem = CheckPairs(tables.backend); !problem.empty()) {
+    return refuse(problem, "ask its author for a release with both or none");
   }
   return tables;
 }

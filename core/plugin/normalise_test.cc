@@ -82,14 +82,16 @@ TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
   APlugin newer;
   newer.table.abi_minor_built = 7;
   newer.table.abi_minor_required = 7;
-  EXPECT_THAT(newer.Error(), AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI 0.1"), HasSubstr("version 2.0"),
-                                   HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
+  EXPECT_THAT(newer.Error(),
+              AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
+                    HasSubstr("version 2.0"), HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
   APlugin major;
   major.table.abi_major = 3;
-  EXPECT_THAT(major.Error(), AllOf(HasSubstr("ABI 3.1"), HasSubstr("version unknown")));
+  EXPECT_THAT(major.Error(),
+              AllOf(HasSubstr("ABI " + AbiText(3, DTRUN_ABI_MINOR)), HasSubstr("version unknown")));
   APlugin demanding;
-  demanding.table.abi_minor_required = 2;
-  EXPECT_THAT(demanding.Error(), HasSubstr("needs 0.2"));
+  demanding.table.abi_minor_required = DTRUN_ABI_MINOR + 1;
+  EXPECT_THAT(demanding.Error(), HasSubstr("needs " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + 1)));
 }
 
 TEST(Normalise, RefusesZeroStampsAndMissingMagic) {
@@ -135,6 +137,19 @@ TEST(Normalise, NamesTheFirstMandatoryMemberThatIsMissing) {
   APlugin table;
   table.table.backend = nullptr;
   EXPECT_THAT(table.Error(), HasSubstr("'query_caps' is missing"));
+}
+
+TEST(Normalise, RefusesOneHalfOfAPair) {
+  APlugin group;
+  group.backend.group_begin = [](auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_THAT(group.Error(), HasSubstr("it has 'group_begin' and no 'group_end'"));
+  group.backend.group_end = group.backend.group_begin;
+  EXPECT_TRUE(group.Normalised().ok());
+  APlugin memory;
+  memory.backend.mem_free = [](auto*, auto*) {};
+  EXPECT_THAT(memory.Error(), HasSubstr("it has 'mem_free' and no 'mem_alloc'"));
+  memory.backend.mem_alloc = [](auto*, auto, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_TRUE(memory.Normalised().ok());
 }
 
 TEST(Normalise, RefusesABrokenTableOfOptions) {

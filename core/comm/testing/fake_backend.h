@@ -3,10 +3,14 @@
 // Requests complete when the test says so. One at a time per process; any thread.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrun/abi/backend.h"
@@ -26,7 +30,13 @@ struct Fake {
   std::condition_variable changed;
   std::vector<dtrun_op> ops;
   std::vector<FakeRequest*> requests;
-  int released = 0, aborts = 0, destroyed = 0;
+  int released = 0, aborts = 0, destroyed = 0, group_begins = 0, group_ends = 0;
+  std::vector<void*> memory;                 // given out by mem_alloc
+  dtrun_status group_status = DTRUN_OK;      // of group_begin and group_end
+  std::vector<std::int64_t> waits;           // times given to req_wait_host
+  std::vector<std::pair<int, int>> created;  // rank and size of every comm_create
+  std::vector<std::string> names;            // of every comm_create
+  std::vector<int> host_counts;              // of every comm_create
   bool complete_at_once = true;
   dtrun_status enqueue_status = DTRUN_OK;
   dtrun_status create_status = DTRUN_OK;
@@ -58,9 +68,14 @@ struct Fake {
       out->struct_size = size;
       return DTRUN_OK;
     };
-    t.comm_create = [](dtrun_instance*, const dtrun_comm_params*, dtrun_backend_comm** out,
+    t.comm_create = [](dtrun_instance*, const dtrun_comm_params* params, dtrun_backend_comm** out,
                        dtrun_error* err) -> dtrun_status {
-      if (current->create_status != DTRUN_OK) return Say(err, current->create_status, current->text, -1);
+      if (current->create_status != DTRUN_OK) {
+        return Say(err, current->create_status, current->text, current->peer);
+      }
+      current->created.emplace_back(params->rank, params->size);
+      current->names.emplace_back(params->name.data, params->name.size);
+      current->host_counts.push_back(params->host_count);
       *out = reinterpret_cast<dtrun_backend_comm*>(current);
       return DTRUN_OK;
     };
@@ -83,8 +98,13 @@ struct Fake {
     t.req_wait_host = [](dtrun_request* request, std::int64_t timeout_ns, dtrun_error* err) -> dtrun_status {
       std::unique_lock lock(current->mutex);
       const FakeRequest& r = Of(request);
-      if (timeout_ns >= 0 && !r.done) return Say(err, DTRUN_TIMEOUT, "not yet", -1);
-      current->changed.wait(lock, [&] { return r.done; });
+      current->waits.push_back(timeout_ns);
+      const auto done = [&] { return r.done; };
+      if (timeout_ns < 0) {
+        current->changed.wait(lock, done);
+      } else if (!current->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), done)) {
+        return Say(err, DTRUN_TIMEOUT, "not yet", -1);
+      }
       return Say(err, r.status, r.text, r.peer);
     };
     t.req_release = [](dtrun_request* request) {
@@ -93,6 +113,28 @@ struct Fake {
       ++current->released;
       std::erase(current->requests, &Of(request));
       delete &Of(request);
+    };
+    return t;
+  }
+  // The same with the optional members.
+  static dtrun_backend FullTable() {
+    dtrun_backend t = Table();
+    t.group_begin = [](dtrun_backend_comm*, dtrun_error* err) -> dtrun_status {
+      ++current->group_begins;
+      return Say(err, current->group_status, current->text, current->peer);
+    };
+    t.group_end = [](dtrun_backend_comm*, dtrun_error* err) -> dtrun_status {
+      ++current->group_ends;
+      return Say(err, current->group_status, current->text, current->peer);
+    };
+    t.mem_alloc = [](dtrun_backend_comm*, std::uint64_t bytes, void** out, dtrun_error* err) -> dtrun_status {
+      if (current->enqueue_status != DTRUN_OK) return Say(err, current->enqueue_status, current->text, -1);
+      *out = current->memory.emplace_back(::operator new(bytes, std::align_val_t(64)));
+      std::memset(*out, 0, bytes);
+      return DTRUN_OK;
+    };
+    t.mem_free = [](dtrun_backend_comm*, void* memory) {
+      if (std::erase(current->memory, memory) == 1) ::operator delete(memory, std::align_val_t(64));
     };
     return t;
   }

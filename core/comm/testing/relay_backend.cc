@@ -3,23 +3,29 @@
 // Real and slow, so that ranks in several processes can be tested without a network or a
 // vendor library. Collectives and receives run on one thread per communicator, in order;
 // a send stores its message at once. Keys are never erased: worlds of tests are short.
-// Knows float32, float64 and int64.
+// Knows every operation and type.
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "dtrun/abi.h"
+#include "dtrun/kernels.hpp"
+#include "relay_exchange.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using dtrun::comm::testing::Exchange;
+using dtrun::comm::testing::ExchangeOf;
+using dtrun::comm::testing::Part;
 
 const dtrun_kv_service* kv_service = nullptr;
 const dtrun_memory_service* memory_service = nullptr;
@@ -36,48 +42,12 @@ dtrun_status Fail(dtrun_error* err, dtrun_status code, const std::string& text, 
 
 dtrun_string View(const std::string& text) { return {text.c_str(), text.size()}; }
 
-std::uint64_t SizeOf(std::int32_t dtype) { return dtype == DTRUN_FLOAT32 ? 4 : 8; }
-
-template <class T>
-void Combine(T* into, const T* from, std::uint64_t count, std::int32_t reduce) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    switch (reduce) {
-      case DTRUN_PROD: into[i] = into[i] * from[i]; break;
-      case DTRUN_MIN: into[i] = from[i] < into[i] ? from[i] : into[i]; break;
-      case DTRUN_MAX: into[i] = from[i] > into[i] ? from[i] : into[i]; break;
-      default: into[i] = into[i] + from[i]; break;
-    }
-  }
-}
-
-template <class T>
-void ReduceAs(const std::vector<std::string>& parts, std::uint64_t skip, const dtrun_op& op, int size) {
-  std::vector<T> sum(op.count), next(op.count);
-  std::memcpy(sum.data(), parts[0].data() + skip, op.count * sizeof(T));
-  for (std::size_t r = 1; r < parts.size(); ++r) {
-    std::memcpy(next.data(), parts[r].data() + skip, op.count * sizeof(T));
-    Combine(sum.data(), next.data(), op.count, op.reduce);
-  }
-  if (op.reduce == DTRUN_AVG) {
-    for (T& value : sum) value = value / static_cast<T>(size);
-  }
-  std::memcpy(op.recv, sum.data(), op.count * sizeof(T));
-}
-
-void Reduce(const std::vector<std::string>& parts, std::uint64_t skip, const dtrun_op& op, int size) {
-  switch (op.dtype) {
-    case DTRUN_FLOAT32: return ReduceAs<float>(parts, skip, op, size);
-    case DTRUN_FLOAT64: return ReduceAs<double>(parts, skip, op, size);
-    default: return ReduceAs<std::int64_t>(parts, skip, op, size);
-  }
-}
-
 }  // namespace
 
 struct dtrun_request {
   dtrun_backend_comm* comm = nullptr;
   dtrun_op op{};
-  std::string key;  // recv: of the message
+  Exchange exchange;  // of a collective
   Clock::time_point deadline;
   bool done = false;
   dtrun_status status = DTRUN_OK;
@@ -90,13 +60,13 @@ struct dtrun_backend_comm {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<dtrun_request*> queue;
-  std::map<std::tuple<int, int, std::uint32_t>, std::uint64_t> messages;  // by from, to, tag
+  // Messages so far, by peer and tag: those sent, of enqueue; those received, of the worker.
+  std::map<std::pair<int, std::uint32_t>, std::uint64_t> sent, received;
   std::string abort_reason;
   bool aborted = false, stopping = false;
   std::thread worker;
 
-  std::string MessageKey(int from, int to, std::uint32_t tag) {
-    const std::uint64_t number = messages[{from, to, tag}]++;
+  static std::string MessageKey(int from, int to, std::uint32_t tag, std::uint64_t number) {
     return "p/" + std::to_string(from) + "/" + std::to_string(to) + "/" + std::to_string(tag) + "/" +
            std::to_string(number);
   }
@@ -130,47 +100,82 @@ struct dtrun_backend_comm {
     return kv_service->set(kv, View(key), bytes == 0 ? "" : data, bytes, err);
   }
 
+  // The rank whose next message with this tag has come, or -1.
+  int Sender(std::uint32_t tag) {
+    for (int r = 0; r < size; ++r) {
+      void* data = nullptr;
+      std::uint64_t bytes = 0;
+      const std::string key = MessageKey(r, rank, tag, received[{r, tag}]);
+      if (kv_service->try_get(kv, View(key), &data, &bytes, nullptr) != DTRUN_OK) continue;
+      memory_service->release(data);
+      return r;
+    }
+    return -1;
+  }
+
+  dtrun_status Receive(const dtrun_request& request, dtrun_error* err) {
+    const dtrun_op& op = request.op;
+    int peer = op.peer;
+    while (peer == DTRUN_ANY_SOURCE) {
+      peer = Sender(op.tag);
+      {
+        const std::lock_guard lock(mutex);
+        if (aborted) return Fail(err, DTRUN_ABORTED, abort_reason);
+      }
+      if (peer < 0 && Clock::now() >= request.deadline)
+        return Fail(err, DTRUN_TIMEOUT, "nobody sent in time");
+    }
+    std::string data;
+    const std::string key = MessageKey(peer, rank, op.tag, received[{peer, op.tag}]++);
+    const dtrun_status status = Fetch(key, peer, request.deadline, data, err);
+    if (status != DTRUN_OK) return status;
+    if (data.size() != op.count * dtrun::kernels::ElementBytes(op.dtype)) {
+      return Fail(err, DTRUN_VENDOR, "the message has another size", peer);
+    }
+    std::memcpy(op.recv, data.data(), data.size());
+    if (op.source != nullptr) *op.source = peer;
+    return DTRUN_OK;
+  }
+
   dtrun_status Run(const dtrun_request& request, dtrun_error* err) {
     const dtrun_op& op = request.op;
-    const std::uint64_t part = op.count * SizeOf(op.dtype);
-    if (op.kind == DTRUN_RECV) {
-      std::string data;
-      const dtrun_status status = Fetch(request.key, op.peer, request.deadline, data, err);
+    if (op.kind == DTRUN_RECV) return Receive(request, err);
+    const std::uint64_t size_of = dtrun::kernels::ElementBytes(op.dtype);
+    const std::string prefix = "c/" + std::to_string(op.sequence) + "/";
+    const auto key = [&](int from, int to) {
+      return prefix + std::to_string(from) + "/" + std::to_string(to);
+    };
+    const char* source = static_cast<const char*>(op.kind == DTRUN_BROADCAST ? op.recv : op.send);
+    for (int to = 0; to < size; ++to) {
+      const std::optional<Part> part = request.exchange.give[static_cast<std::size_t>(to)];
+      if (!part) continue;
+      std::string bytes;
+      if (part->count > 0) bytes.assign(source + part->offset * size_of, part->count * size_of);
+      if (op.reduce == DTRUN_PREMUL_SUM) {
+        dtrun::kernels::Scale(bytes.data(), bytes.data(), part->count, op.dtype, op.scale);
+      }
+      const dtrun_status status = Publish(key(rank, to), bytes.data(), bytes.size(), err);
       if (status != DTRUN_OK) return status;
-      if (data.size() != part) return Fail(err, DTRUN_VENDOR, "the message has another size", op.peer);
-      std::memcpy(op.recv, data.data(), part);
-      return DTRUN_OK;
     }
-    const std::string key = "c/" + std::to_string(op.sequence) + "/";
-    const bool is_root = op.kind == DTRUN_BROADCAST && op.root == rank;
-    if (op.kind != DTRUN_BROADCAST || is_root) {
-      const void* data = is_root ? op.recv : op.send;
-      const std::uint64_t bytes = op.kind == DTRUN_BARRIER          ? 0
-                                  : op.kind == DTRUN_REDUCE_SCATTER ? part * static_cast<std::uint64_t>(size)
-                                                                    : part;
-      const dtrun_status status = Publish(key + std::to_string(rank), data, bytes, err);
-      if (status != DTRUN_OK) return status;
-    }
-    if (is_root) return DTRUN_OK;
     std::vector<std::string> parts(static_cast<std::size_t>(size));
-    for (int r = 0; r < size; ++r) {
-      if (op.kind == DTRUN_BROADCAST && r != op.root) continue;
-      const dtrun_status status =
-          Fetch(key + std::to_string(r), r, request.deadline, parts[static_cast<std::size_t>(r)], err);
+    for (int from = 0; from < size; ++from) {
+      const auto i = static_cast<std::size_t>(from);
+      const std::optional<Part> part = request.exchange.take[i];
+      if (!part) continue;
+      const dtrun_status status = Fetch(key(from, rank), from, request.deadline, parts[i], err);
       if (status != DTRUN_OK) return status;
+      if (parts[i].size() != part->count * size_of) {
+        return Fail(err, DTRUN_VENDOR, "rank " + std::to_string(from) + " sent another size", from);
+      }
+      if (!request.exchange.reduces && !parts[i].empty()) {
+        std::memcpy(static_cast<char*>(op.recv) + part->offset * size_of, parts[i].data(), parts[i].size());
+      }
     }
-    switch (op.kind) {
-      case DTRUN_ALLREDUCE: Reduce(parts, 0, op, size); break;
-      case DTRUN_REDUCE_SCATTER: Reduce(parts, part * static_cast<std::uint64_t>(rank), op, size); break;
-      case DTRUN_BROADCAST:
-        std::memcpy(op.recv, parts[static_cast<std::size_t>(op.root)].data(), part);
-        break;
-      case DTRUN_ALLGATHER:
-        for (std::size_t r = 0; r < parts.size(); ++r) {
-          std::memcpy(static_cast<char*>(op.recv) + r * part, parts[r].data(), part);
-        }
-        break;
-      default: break;
+    if (request.exchange.reduces) {
+      std::vector<const void*> sources;
+      for (const std::string& part : parts) sources.push_back(part.data());
+      const std::uint64_t count = parts[0].size() / size_of;
+      dtrun::kernels::ReduceFor(op.dtype, op.reduce)(op.recv, sources.data(), size, count);
     }
     return DTRUN_OK;
   }
@@ -195,9 +200,9 @@ struct dtrun_backend_comm {
 namespace {
 
 dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
-  out->flags = DTRUN_CAP_ABORT;
+  out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE;
   out->ops = (1u << DTRUN_OP_COUNT) - 2;
-  out->dtypes = 1u << DTRUN_FLOAT32 | 1u << DTRUN_FLOAT64 | 1u << DTRUN_INT64;
+  out->dtypes = (1u << DTRUN_DTYPE_COUNT) - 2;
   out->reduces = (1u << DTRUN_REDUCE_COUNT) - 2;
   out->max_bytes = DTRUN_KV_MAX_VALUE_BYTES;
   return DTRUN_OK;
@@ -249,15 +254,17 @@ dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_s
       Clock::now() + (op->timeout_ns < 0 ? std::chrono::hours(1) : std::chrono::nanoseconds(op->timeout_ns));
   DTRUN_INIT(request->error);
   if (op->kind == DTRUN_SEND) {
-    const dtrun_status status = comm->Publish(comm->MessageKey(comm->rank, op->peer, op->tag), op->send,
-                                              op->count * SizeOf(op->dtype), err);
+    const std::uint64_t number = comm->sent[{op->peer, op->tag}]++;
+    const dtrun_status status =
+        comm->Publish(dtrun_backend_comm::MessageKey(comm->rank, op->peer, op->tag, number), op->send,
+                      op->count * dtrun::kernels::ElementBytes(op->dtype), err);
     if (status != DTRUN_OK) {
       delete request;
       return status;
     }
     request->done = true;
   } else {
-    if (op->kind == DTRUN_RECV) request->key = comm->MessageKey(op->peer, comm->rank, op->tag);
+    if (op->kind != DTRUN_RECV) request->exchange = ExchangeOf(*op, comm->rank, comm->size);
     const std::lock_guard lock(comm->mutex);
     comm->queue.push_back(request);
   }

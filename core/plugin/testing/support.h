@@ -13,11 +13,17 @@
 #include <string>
 
 #include "core/base/fd.h"
+#include "core/plugin/identity.h"
 #include "core/plugin/plugin.h"
 
 namespace dtrun::plugin::testing {
 
 namespace fs = std::filesystem;
+
+// This build's ABI, "0.2", and the next minor.
+inline std::string Abi(std::uint32_t minors_ahead = 0) {
+  return AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + minors_ahead);
+}
 
 // A folder of its own, mode 0700, removed at the end.
 class TempFolder {

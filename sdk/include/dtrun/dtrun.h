@@ -1,28 +1,31 @@
-/* dtrun.h - what a rank's program calls: the world communicator and its operations.
+/* dtrun.h - what a rank's program calls: communicators and their operations.
  *
  * Link with libdtrun, or open it from any language: nothing here is C++ or torch.
  * `dtrun` starts the program and sets its environment; dtrun_init reads it, loads the
  * backend that the config names and meets the other ranks. A program that dtrun did
  * not start is a world of one rank, so the same binary runs alone.
  *
- * Buffers are host memory, `count` is in elements, and all ranks make the same calls on
- * a communicator in the same order. Every function that can fail returns a dtrun_status
+ * Buffers are host memory, counts and offsets are in elements, and all ranks make the same
+ * calls on a communicator in the same order. Every function that can fail returns a dtrun_status
  * and fills `err` (which may be NULL). After any failure of an operation, other than
  * DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator
  * stays failed: later calls return the first cause again, also after an abort.
  *
  * Operations take a dtrun_work**. NULL: the call blocks until the result is there.
  * Otherwise it returns at once; the buffers belong to the operation until wait or test
- * report its end.
+ * report its end. Arrays of counts and offsets are read during the call only. An operation
+ * that does not end within the config's backend.timeout fails with DTRUN_TIMEOUT.
  *
- * Threads: dtrun_init and dtrun_finalize from one thread. Everything else from any
- * thread; operations started by several threads at once have no defined order.
+ * Threads: dtrun_init and dtrun_finalize from one thread, with no other call under way.
+ * Communicators are made and freed by one thread at a time. Everything else from any
+ * thread; operations started by several threads at once have no defined order. In a child
+ * forked after dtrun_init every function that can fail says so, and the others do nothing.
  */
 #ifndef DTRUN_DTRUN_H
 #define DTRUN_DTRUN_H
 
 #include "dtrun/abi/error.h"
-#include "dtrun/abi/types.h"
+#include "dtrun/abi/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,24 +56,67 @@ DTRUN_API int32_t dtrun_world_size(void);
 DTRUN_API int32_t dtrun_local_rank(void);
 DTRUN_API int32_t dtrun_local_world_size(void);
 
+/* ---- communicators --------------------------------------------------------------- */
+
 /* All ranks. NULL before init. Owned by the runtime. */
 DTRUN_API dtrun_comm* dtrun_world(void);
+/* This rank's number in `comm`, from 0; -1 for NULL. Everywhere below, ranks are those of
+ * the communicator that is called. */
 DTRUN_API int32_t dtrun_comm_rank(const dtrun_comm* comm);
 DTRUN_API int32_t dtrun_comm_size(const dtrun_comm* comm);
+/* "world", "world.1:0", ...: the same on every member, and never used twice in a job. */
+DTRUN_API const char* dtrun_comm_name(const dtrun_comm* comm);
 /* Name of the backend that carries it, such as "gloo"; "self" in a world of one that
  * dtrun did not start. */
 DTRUN_API const char* dtrun_comm_backend(const dtrun_comm* comm);
 /* From any thread, any time: every pending and later call on it returns DTRUN_ABORTED,
- * or the first cause when it had failed before.
+ * or the first cause when it had failed before. Communicators made from it live on.
  * Idempotent. DTRUN_UNSUPPORTED when the backend cannot. */
 DTRUN_API dtrun_status dtrun_comm_abort(dtrun_comm* comm, const char* reason, dtrun_error* err);
 
-/* recv[i] on every rank = reduction of send[i] over all ranks. send == recv is allowed. */
+/* Called by every rank of `comm`. Ranks of equal `color` become a communicator, numbered by
+ * `key` and, where keys are equal, by their rank in `comm`. A negative color takes part and
+ * gets NULL. */
+DTRUN_API dtrun_status dtrun_comm_split(dtrun_comm* comm, int32_t color, int32_t key, dtrun_comm** out,
+                                        dtrun_error* err);
+/* Called by the members only, with the same list: ranks of `comm`, none twice, the caller
+ * among them. ranks[i] becomes rank i. */
+DTRUN_API dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks, int32_t count,
+                                         dtrun_comm** out, dtrun_error* err);
+/* Ends a communicator made by one of the two; dtrun_finalize ends those that are left. What
+ * was not released of it can only be released any more. NULL and the world are left alone. */
+DTRUN_API void dtrun_comm_free(dtrun_comm* comm);
+
+/* ---- memory ---------------------------------------------------------------------- */
+
+/* Memory that the communicator's transport moves fastest, in operations of any communicator:
+ * zeroed and 64-byte aligned. Other memory works too. Local: no other rank takes part. */
+DTRUN_API dtrun_status dtrun_alloc(dtrun_comm* comm, uint64_t bytes, void** out, dtrun_error* err);
+/* Gives it back; no operation may use it any more. What is left goes with its communicator.
+ * NULL is allowed, and memory that is not from dtrun_alloc on `comm` is left alone. */
+DTRUN_API void dtrun_free(dtrun_comm* comm, void* memory);
+
+/* ---- operations of all ranks ------------------------------------------------------- */
+/* n is the number of ranks. Types and reductions that go together stand in abi/types.h. An
+ * operation without elements on any rank moves nothing and does not wait. */
+
+/* recv[i] on every rank = reduction of send[i] over all ranks. In place: send == recv.
+ * `reduce` DTRUN_PREMUL_SUM scales by 1 wherever no scale is asked for. */
 DTRUN_API dtrun_status dtrun_allreduce(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
                                        int32_t dtype, int32_t reduce, dtrun_work** work, dtrun_error* err);
+/* recv[i] on every rank = sum of send[i] * scale over all ranks, each with its own scale. */
+DTRUN_API dtrun_status dtrun_allreduce_premul(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
+                                              int32_t dtype, double scale, dtrun_work** work,
+                                              dtrun_error* err);
+/* As allreduce, but only `root` has a result; elsewhere recv is not used. */
+DTRUN_API dtrun_status dtrun_reduce(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
+                                    int32_t dtype, int32_t reduce, int32_t root, dtrun_work** work,
+                                    dtrun_error* err);
 /* buffer on every rank = buffer of `root`. */
 DTRUN_API dtrun_status dtrun_broadcast(dtrun_comm* comm, void* buffer, uint64_t count, int32_t dtype,
                                        int32_t root, dtrun_work** work, dtrun_error* err);
+DTRUN_API dtrun_status dtrun_barrier(dtrun_comm* comm, dtrun_work** work, dtrun_error* err);
+
 /* recv[r * count ..] on every rank = send of rank r. In place: send == recv + rank * count. */
 DTRUN_API dtrun_status dtrun_allgather(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
                                        int32_t dtype, dtrun_work** work, dtrun_error* err);
@@ -79,12 +125,74 @@ DTRUN_API dtrun_status dtrun_allgather(dtrun_comm* comm, const void* send, void*
 DTRUN_API dtrun_status dtrun_reduce_scatter(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
                                             int32_t dtype, int32_t reduce, dtrun_work** work,
                                             dtrun_error* err);
-DTRUN_API dtrun_status dtrun_barrier(dtrun_comm* comm, dtrun_work** work, dtrun_error* err);
-/* Pairs of send and recv match by peer and tag, in order. To oneself is an error. */
+/* recv[r * count ..] = send[rank * count ..] of rank r. In place: send == recv. */
+DTRUN_API dtrun_status dtrun_alltoall(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
+                                      int32_t dtype, dtrun_work** work, dtrun_error* err);
+/* recv[r * count ..] on `root` = send of rank r; elsewhere recv is not used. In place, on
+ * root: send == recv + rank * count. */
+DTRUN_API dtrun_status dtrun_gather(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
+                                    int32_t dtype, int32_t root, dtrun_work** work, dtrun_error* err);
+/* recv of rank r = send[r * count ..] of `root`; elsewhere send is not used. In place, on
+ * root: recv == send + rank * count. */
+DTRUN_API dtrun_status dtrun_scatter(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
+                                     int32_t dtype, int32_t root, dtrun_work** work, dtrun_error* err);
+
+/* The same with a count for every rank. Arrays have n entries. Part r lies at offsets[r], or
+ * behind part r - 1 when the offsets are NULL. In place: as above, at this rank's part. */
+
+/* This rank sends recv_counts[rank]; all ranks give the same recv_counts. */
+DTRUN_API dtrun_status dtrun_allgatherv(dtrun_comm* comm, const void* send, void* recv,
+                                        const uint64_t* recv_counts, const uint64_t* recv_offsets,
+                                        int32_t dtype, dtrun_work** work, dtrun_error* err);
+/* This rank receives recv_counts[rank]; all ranks give the same recv_counts, and send them
+ * one behind the other. */
+DTRUN_API dtrun_status dtrun_reduce_scatterv(dtrun_comm* comm, const void* send, void* recv,
+                                             const uint64_t* recv_counts, int32_t dtype, int32_t reduce,
+                                             dtrun_work** work, dtrun_error* err);
+/* send_counts[r] on this rank equals recv_counts[rank] on rank r. In place: send == recv with
+ * equal counts and offsets. */
+DTRUN_API dtrun_status dtrun_alltoallv(dtrun_comm* comm, const void* send, const uint64_t* send_counts,
+                                       const uint64_t* send_offsets, void* recv, const uint64_t* recv_counts,
+                                       const uint64_t* recv_offsets, int32_t dtype, dtrun_work** work,
+                                       dtrun_error* err);
+/* recv and its arrays are read on `root` only, where recv_counts[r] equals rank r's count. */
+DTRUN_API dtrun_status dtrun_gatherv(dtrun_comm* comm, const void* send, uint64_t count, void* recv,
+                                     const uint64_t* recv_counts, const uint64_t* recv_offsets, int32_t dtype,
+                                     int32_t root, dtrun_work** work, dtrun_error* err);
+/* send and its arrays are read on `root` only, where send_counts[r] equals rank r's count. */
+DTRUN_API dtrun_status dtrun_scatterv(dtrun_comm* comm, const void* send, const uint64_t* send_counts,
+                                      const uint64_t* send_offsets, void* recv, uint64_t count, int32_t dtype,
+                                      int32_t root, dtrun_work** work, dtrun_error* err);
+
+/* ---- operations of two ranks ------------------------------------------------------- */
+
+/* Pairs of send and recv match by peer and tag, in order, and have equal counts. To oneself
+ * is an error. Without elements no message is sent. */
 DTRUN_API dtrun_status dtrun_send(dtrun_comm* comm, const void* send, uint64_t count, int32_t dtype,
                                   int32_t peer, uint32_t tag, dtrun_work** work, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype, int32_t peer,
                                   uint32_t tag, dtrun_work** work, dtrun_error* err);
+/* From whoever sends with this tag; *source, which may be NULL, is its rank once the operation
+ * has ended. `count` is not 0. DTRUN_UNSUPPORTED when the backend cannot. */
+DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype,
+                                      uint32_t tag, int32_t* source, dtrun_work** work, dtrun_error* err);
+
+/* ---- any operation, and several as one --------------------------------------------- */
+
+/* The operation that `op` describes. Members that its kind does not use are not read; flags
+ * and sequence are core's. timeout_ns 0 is the communicator's own. */
+DTRUN_API dtrun_status dtrun_submit(dtrun_comm* comm, const dtrun_op* op, dtrun_work** work,
+                                    dtrun_error* err);
+
+/* Operations between the two, all with work == NULL, return at once, may be started as one,
+ * and end as one: `work` of group_end, or group_end itself when that is NULL. A send and a
+ * recv of one group never wait for each other. An operation that is refused is not part of
+ * the group. In between only the thread that began the group may use `comm`. After a failure
+ * of group_end nothing of the group runs any more. */
+DTRUN_API dtrun_status dtrun_group_begin(dtrun_comm* comm, dtrun_error* err);
+DTRUN_API dtrun_status dtrun_group_end(dtrun_comm* comm, dtrun_work** work, dtrun_error* err);
+
+/* ---- the end of an operation ------------------------------------------------------- */
 
 /* *done is 0 or 1, without blocking. A failed operation is done and returns its failure. */
 DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_error* err);

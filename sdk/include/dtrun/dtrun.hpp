@@ -7,212 +7,320 @@
 //   world.allreduce(gradient.data(), gradient.size(), dtrun::Reduce::avg);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
-#include "dtrun/dtrun.h"
+#include "dtrun/work.hpp"
 
 namespace dtrun {
 
-// Why a call failed. what() is the message; peer() the rank that went away, or -1.
-class Failure : public std::runtime_error {
- public:
-  explicit Failure(const dtrun_error& error)
-      : std::runtime_error(error.message), code_(error.code), peer_(error.peer) {}
-  dtrun_status code() const noexcept { return code_; }
-  int peer() const noexcept { return peer_; }
-
- private:
-  dtrun_status code_;
-  int peer_;
-};
-
-enum class Reduce : std::int32_t {
-  sum = DTRUN_SUM,
-  prod = DTRUN_PROD,
-  min = DTRUN_MIN,
-  max = DTRUN_MAX,
-  avg = DTRUN_AVG
-};
-
-// The dtrun element type of T; a compile error for types that have none. The 16-bit
-// floats have no C++ type: use the calls that take a dtype.
-template <class T>
-constexpr std::int32_t dtype_of() {
-  using U = std::remove_cv_t<T>;
-  if constexpr (std::is_same_v<U, float>) {
-    return DTRUN_FLOAT32;
-  } else if constexpr (std::is_same_v<U, double>) {
-    return DTRUN_FLOAT64;
-  } else if constexpr (std::is_same_v<U, std::int32_t>) {
-    return DTRUN_INT32;
-  } else if constexpr (std::is_same_v<U, std::int64_t>) {
-    return DTRUN_INT64;
-  } else {
-    static_assert(std::is_same_v<U, std::uint8_t>, "dtrun has no element type for this C++ type");
-    return DTRUN_UINT8;
-  }
-}
-
-namespace detail {
-// Runs `call(&error)` and throws what it reports.
-template <class Call>
-void check(Call&& call) {
-  dtrun_error error;
-  DTRUN_INIT(error);
-  if (call(&error) != DTRUN_OK) throw Failure(error);
-}
-struct ReleaseWork {
-  void operator()(dtrun_work* work) const noexcept { dtrun_work_release(work); }
-};
-}  // namespace detail
-
-// An operation under way. Destroying it waits for its end, so buffers may follow.
-class Work {
- public:
-  Work() = default;
-  explicit Work(dtrun_work* work) : work_(work) {}
-
-  // True when finished. Throws the operation's failure.
-  bool test() {
-    std::int32_t done = 0;
-    detail::check([&](dtrun_error* e) { return dtrun_work_test(work_.get(), &done, e); });
-    return done != 0;
-  }
-  // Blocks until finished. `timeout_ns` -1: the operation's own timeout only.
-  void wait(std::int64_t timeout_ns = -1) {
-    detail::check([&](dtrun_error* e) { return dtrun_work_wait(work_.get(), timeout_ns, e); });
-  }
-  explicit operator bool() const { return work_ != nullptr; }
-
- private:
-  std::unique_ptr<dtrun_work, detail::ReleaseWork> work_;
-};
-
-// A group of ranks. A cheap handle, valid until the Session ends; any thread.
-// Blocking forms are plain names, the others end in _async and take the same arguments.
+// A set of ranks. A cheap handle, valid until its owner ends: the Session for the world, a
+// SubCommunicator for others. Any thread. Blocking forms are plain names, the others end in
+// _async and take the same arguments. Pointers and counts are those of dtrun.h.
 class Communicator {
  public:
   explicit Communicator(dtrun_comm* comm) : comm_(comm) {}
 
   int rank() const { return dtrun_comm_rank(comm_); }
   int size() const { return dtrun_comm_size(comm_); }
+  std::string name() const { return dtrun_comm_name(comm_); }
   std::string backend() const { return dtrun_comm_backend(comm_); }
   dtrun_comm* get() const { return comm_; }
-
-  template <class T>
-  void allreduce(T* data, std::uint64_t count, Reduce reduce = Reduce::sum) const {
-    block([&](dtrun_work** w, dtrun_error* e) { return allreduce_(data, count, reduce, w, e); });
-  }
-  template <class T>
-  [[nodiscard]] Work allreduce_async(T* data, std::uint64_t count, Reduce reduce = Reduce::sum) const {
-    return start([&](dtrun_work** w, dtrun_error* e) { return allreduce_(data, count, reduce, w, e); });
-  }
-  // For element types that C++ lacks.
-  [[nodiscard]] Work allreduce_async(void* data, std::uint64_t count, std::int32_t dtype,
-                                     Reduce reduce) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_allreduce(comm_, data, data, count, dtype, static_cast<std::int32_t>(reduce), w, e);
-    });
-  }
-
-  template <class T>
-  void broadcast(T* data, std::uint64_t count, int root) const {
-    block([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_broadcast(comm_, data, count, dtype_of<T>(), root, w, e);
-    });
-  }
-  template <class T>
-  [[nodiscard]] Work broadcast_async(T* data, std::uint64_t count, int root) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_broadcast(comm_, data, count, dtype_of<T>(), root, w, e);
-    });
-  }
-
-  // `recv` has size() * count elements.
-  template <class T>
-  void allgather(const T* send, T* recv, std::uint64_t count) const {
-    block([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_allgather(comm_, send, recv, count, dtype_of<T>(), w, e);
-    });
-  }
-  template <class T>
-  [[nodiscard]] Work allgather_async(const T* send, T* recv, std::uint64_t count) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_allgather(comm_, send, recv, count, dtype_of<T>(), w, e);
-    });
-  }
-
-  // `send` has size() * count elements.
-  template <class T>
-  void reduce_scatter(const T* send, T* recv, std::uint64_t count, Reduce reduce = Reduce::sum) const {
-    block([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_reduce_scatter(comm_, send, recv, count, dtype_of<T>(), static_cast<std::int32_t>(reduce),
-                                  w, e);
-    });
-  }
-  template <class T>
-  [[nodiscard]] Work reduce_scatter_async(const T* send, T* recv, std::uint64_t count,
-                                          Reduce reduce = Reduce::sum) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_reduce_scatter(comm_, send, recv, count, dtype_of<T>(), static_cast<std::int32_t>(reduce),
-                                  w, e);
-    });
-  }
-
-  void barrier() const {
-    block([&](dtrun_work** w, dtrun_error* e) { return dtrun_barrier(comm_, w, e); });
-  }
-
-  template <class T>
-  void send(const T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
-    block([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_send(comm_, data, count, dtype_of<T>(), peer, tag, w, e);
-    });
-  }
-  template <class T>
-  [[nodiscard]] Work send_async(const T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_send(comm_, data, count, dtype_of<T>(), peer, tag, w, e);
-    });
-  }
-  template <class T>
-  void recv(T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
-    block([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_recv(comm_, data, count, dtype_of<T>(), peer, tag, w, e);
-    });
-  }
-  template <class T>
-  [[nodiscard]] Work recv_async(T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
-    return start([&](dtrun_work** w, dtrun_error* e) {
-      return dtrun_recv(comm_, data, count, dtype_of<T>(), peer, tag, w, e);
-    });
-  }
 
   void abort(const std::string& reason) const {
     detail::check([&](dtrun_error* e) { return dtrun_comm_abort(comm_, reason.c_str(), e); });
   }
 
- private:
+  // ---- operations of all ranks; in place where there is one pointer
+
   template <class T>
-  dtrun_status allreduce_(T* data, std::uint64_t count, Reduce reduce, dtrun_work** w, dtrun_error* e) const {
-    return dtrun_allreduce(comm_, data, data, count, dtype_of<T>(), static_cast<std::int32_t>(reduce), w, e);
+  void allreduce(T* data, std::uint64_t count, Reduce reduce = Reduce::sum) const {
+    run(dtrun_allreduce, data, data, count, dtype_of<T>(), number(reduce));
   }
-  template <class Call>
-  static void block(Call&& call) {
-    detail::check([&](dtrun_error* e) { return call(nullptr, e); });
+  template <class T>
+  [[nodiscard]] Work allreduce_async(T* data, std::uint64_t count, Reduce reduce = Reduce::sum) const {
+    return start(dtrun_allreduce, data, data, count, dtype_of<T>(), number(reduce));
   }
-  template <class Call>
-  static Work start(Call&& call) {
+  // For element types that C++ lacks.
+  [[nodiscard]] Work allreduce_async(void* data, std::uint64_t count, std::int32_t dtype,
+                                     Reduce reduce) const {
+    return start(dtrun_allreduce, data, data, count, dtype, number(reduce));
+  }
+  // The sum of every rank's data times its scale.
+  template <class T>
+  void allreduce_premul(T* data, std::uint64_t count, double scale) const {
+    run(dtrun_allreduce_premul, data, data, count, dtype_of<T>(), scale);
+  }
+  template <class T>
+  [[nodiscard]] Work allreduce_premul_async(T* data, std::uint64_t count, double scale) const {
+    return start(dtrun_allreduce_premul, data, data, count, dtype_of<T>(), scale);
+  }
+
+  template <class T>
+  void reduce(const T* send, T* recv, std::uint64_t count, int root, Reduce how = Reduce::sum) const {
+    run(dtrun_reduce, send, recv, count, dtype_of<T>(), number(how), root);
+  }
+  template <class T>
+  [[nodiscard]] Work reduce_async(const T* send, T* recv, std::uint64_t count, int root,
+                                  Reduce how = Reduce::sum) const {
+    return start(dtrun_reduce, send, recv, count, dtype_of<T>(), number(how), root);
+  }
+
+  template <class T>
+  void broadcast(T* data, std::uint64_t count, int root) const {
+    run(dtrun_broadcast, data, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  [[nodiscard]] Work broadcast_async(T* data, std::uint64_t count, int root) const {
+    return start(dtrun_broadcast, data, count, dtype_of<T>(), root);
+  }
+
+  void barrier() const { run(dtrun_barrier); }
+  [[nodiscard]] Work barrier_async() const { return start(dtrun_barrier); }
+
+  // `recv` has size() * count elements.
+  template <class T>
+  void allgather(const T* send, T* recv, std::uint64_t count) const {
+    run(dtrun_allgather, send, recv, count, dtype_of<T>());
+  }
+  template <class T>
+  [[nodiscard]] Work allgather_async(const T* send, T* recv, std::uint64_t count) const {
+    return start(dtrun_allgather, send, recv, count, dtype_of<T>());
+  }
+  template <class T>
+  void allgatherv(const T* send, T* recv, const std::uint64_t* counts,
+                  const std::uint64_t* offsets = nullptr) const {
+    run(dtrun_allgatherv, send, recv, counts, offsets, dtype_of<T>());
+  }
+  template <class T>
+  [[nodiscard]] Work allgatherv_async(const T* send, T* recv, const std::uint64_t* counts,
+                                      const std::uint64_t* offsets = nullptr) const {
+    return start(dtrun_allgatherv, send, recv, counts, offsets, dtype_of<T>());
+  }
+
+  // `send` has size() * count elements.
+  template <class T>
+  void reduce_scatter(const T* send, T* recv, std::uint64_t count, Reduce reduce = Reduce::sum) const {
+    run(dtrun_reduce_scatter, send, recv, count, dtype_of<T>(), number(reduce));
+  }
+  template <class T>
+  [[nodiscard]] Work reduce_scatter_async(const T* send, T* recv, std::uint64_t count,
+                                          Reduce reduce = Reduce::sum) const {
+    return start(dtrun_reduce_scatter, send, recv, count, dtype_of<T>(), number(reduce));
+  }
+  template <class T>
+  void reduce_scatterv(const T* send, T* recv, const std::uint64_t* counts,
+                       Reduce reduce = Reduce::sum) const {
+    run(dtrun_reduce_scatterv, send, recv, counts, dtype_of<T>(), number(reduce));
+  }
+  template <class T>
+  [[nodiscard]] Work reduce_scatterv_async(const T* send, T* recv, const std::uint64_t* counts,
+                                           Reduce reduce = Reduce::sum) const {
+    return start(dtrun_reduce_scatterv, send, recv, counts, dtype_of<T>(), number(reduce));
+  }
+
+  // Both have size() * count elements.
+  template <class T>
+  void alltoall(const T* send, T* recv, std::uint64_t count) const {
+    run(dtrun_alltoall, send, recv, count, dtype_of<T>());
+  }
+  template <class T>
+  [[nodiscard]] Work alltoall_async(const T* send, T* recv, std::uint64_t count) const {
+    return start(dtrun_alltoall, send, recv, count, dtype_of<T>());
+  }
+  template <class T>
+  void alltoallv(const T* send, const std::uint64_t* send_counts, const std::uint64_t* send_offsets, T* recv,
+                 const std::uint64_t* recv_counts, const std::uint64_t* recv_offsets) const {
+    run(dtrun_alltoallv, send, send_counts, send_offsets, recv, recv_counts, recv_offsets, dtype_of<T>());
+  }
+  template <class T>
+  [[nodiscard]] Work alltoallv_async(const T* send, const std::uint64_t* send_counts,
+                                     const std::uint64_t* send_offsets, T* recv,
+                                     const std::uint64_t* recv_counts,
+                                     const std::uint64_t* recv_offsets) const {
+    return start(dtrun_alltoallv, send, send_counts, send_offsets, recv, recv_counts, recv_offsets,
+                 dtype_of<T>());
+  }
+
+  // `recv` has size() * count elements on the root.
+  template <class T>
+  void gather(const T* send, T* recv, std::uint64_t count, int root) const {
+    run(dtrun_gather, send, recv, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  [[nodiscard]] Work gather_async(const T* send, T* recv, std::uint64_t count, int root) const {
+    return start(dtrun_gather, send, recv, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  void gatherv(const T* send, std::uint64_t count, T* recv, const std::uint64_t* counts,
+               const std::uint64_t* offsets, int root) const {
+    run(dtrun_gatherv, send, count, recv, counts, offsets, dtype_of<T>(), root);
+  }
+  template <class T>
+  [[nodiscard]] Work gatherv_async(const T* send, std::uint64_t count, T* recv, const std::uint64_t* counts,
+                                   const std::uint64_t* offsets, int root) const {
+    return start(dtrun_gatherv, send, count, recv, counts, offsets, dtype_of<T>(), root);
+  }
+
+  // `send` has size() * count elements on the root.
+  template <class T>
+  void scatter(const T* send, T* recv, std::uint64_t count, int root) const {
+    run(dtrun_scatter, send, recv, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  [[nodiscard]] Work scatter_async(const T* send, T* recv, std::uint64_t count, int root) const {
+    return start(dtrun_scatter, send, recv, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  void scatterv(const T* send, const std::uint64_t* counts, const std::uint64_t* offsets, T* recv,
+                std::uint64_t count, int root) const {
+    run(dtrun_scatterv, send, counts, offsets, recv, count, dtype_of<T>(), root);
+  }
+  template <class T>
+  [[nodiscard]] Work scatterv_async(const T* send, const std::uint64_t* counts, const std::uint64_t* offsets,
+                                    T* recv, std::uint64_t count, int root) const {
+    return start(dtrun_scatterv, send, counts, offsets, recv, count, dtype_of<T>(), root);
+  }
+
+  // ---- operations of two ranks
+
+  template <class T>
+  void send(const T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
+    run(dtrun_send, data, count, dtype_of<T>(), peer, tag);
+  }
+  template <class T>
+  [[nodiscard]] Work send_async(const T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
+    return start(dtrun_send, data, count, dtype_of<T>(), peer, tag);
+  }
+  template <class T>
+  void recv(T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
+    run(dtrun_recv, data, count, dtype_of<T>(), peer, tag);
+  }
+  template <class T>
+  [[nodiscard]] Work recv_async(T* data, std::uint64_t count, int peer, std::uint32_t tag = 0) const {
+    return start(dtrun_recv, data, count, dtype_of<T>(), peer, tag);
+  }
+  // From whoever sends with this tag; *source becomes its rank when the operation ends.
+  template <class T>
+  void recv_any(T* data, std::uint64_t count, std::uint32_t tag, std::int32_t* source) const {
+    run(dtrun_recv_any, data, count, dtype_of<T>(), tag, source);
+  }
+  template <class T>
+  [[nodiscard]] Work recv_any_async(T* data, std::uint64_t count, std::uint32_t tag,
+                                    std::int32_t* source) const {
+    return start(dtrun_recv_any, data, count, dtype_of<T>(), tag, source);
+  }
+
+  // ---- any operation
+
+  void submit(const dtrun_op& op) const { run(dtrun_submit, &op); }
+  [[nodiscard]] Work submit_async(const dtrun_op& op) const { return start(dtrun_submit, &op); }
+
+ private:
+  static std::int32_t number(Reduce reduce) { return static_cast<std::int32_t>(reduce); }
+  template <class Function, class... Arguments>
+  void run(Function* function, Arguments... arguments) const {
+    detail::check([&](dtrun_error* e) { return function(comm_, arguments..., nullptr, e); });
+  }
+  template <class Function, class... Arguments>
+  Work start(Function* function, Arguments... arguments) const {
     dtrun_work* work = nullptr;
-    detail::check([&](dtrun_error* e) { return call(&work, e); });
+    detail::check([&](dtrun_error* e) { return function(comm_, arguments..., &work, e); });
     return Work(work);
   }
 
   dtrun_comm* comm_;
+};
+
+// A communicator made from another, ended by its destructor. Empty on a rank that takes no
+// part. End it before the Session.
+class SubCommunicator {
+ public:
+  // Called by every rank of `parent`; a negative color takes part and gets an empty one.
+  static SubCommunicator split(Communicator parent, int color, int key = 0) {
+    dtrun_comm* made = nullptr;
+    detail::check([&](dtrun_error* e) { return dtrun_comm_split(parent.get(), color, key, &made, e); });
+    return SubCommunicator(made);
+  }
+  // Called by the members only: ranks[i] of `parent` becomes rank i.
+  static SubCommunicator subset(Communicator parent, const std::vector<std::int32_t>& ranks) {
+    dtrun_comm* made = nullptr;
+    detail::check([&](dtrun_error* e) {
+      return dtrun_comm_subset(parent.get(), ranks.data(), static_cast<std::int32_t>(ranks.size()), &made, e);
+    });
+    return SubCommunicator(made);
+  }
+
+  explicit operator bool() const { return comm_ != nullptr; }
+  Communicator get() const { return Communicator(comm_.get()); }
+  Communicator operator*() const { return get(); }
+
+ private:
+  explicit SubCommunicator(dtrun_comm* comm) : comm_(comm) {}
+  struct Free {
+    void operator()(dtrun_comm* comm) const noexcept { dtrun_comm_free(comm); }
+  };
+  std::unique_ptr<dtrun_comm, Free> comm_;
+};
+
+// Operations started as one. Between construction and end, the blocking forms of `comm`
+// return at once and the _async forms are refused. The destructor ends what end() did not.
+class Group {
+ public:
+  explicit Group(Communicator comm) : comm_(comm.get()) {
+    detail::check([&](dtrun_error* e) { return dtrun_group_begin(comm_, e); });
+  }
+  ~Group() {
+    if (open_) (void)dtrun_group_end(comm_, nullptr, nullptr);
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void end() {
+    open_ = false;
+    detail::check([&](dtrun_error* e) { return dtrun_group_end(comm_, nullptr, e); });
+  }
+  [[nodiscard]] Work end_async() {
+    open_ = false;
+    dtrun_work* work = nullptr;
+    detail::check([&](dtrun_error* e) { return dtrun_group_end(comm_, &work, e); });
+    return Work(work);
+  }
+
+ private:
+  dtrun_comm* comm_;
+  bool open_ = true;
+};
+
+// Zeroed elements in memory that the transport moves fastest. Ends before its communicator.
+template <class T>
+class Memory {
+ public:
+  Memory(Communicator comm, std::size_t count) : memory_(nullptr, Free{comm.get()}), count_(count) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are bytes to the transport");
+    if (count > SIZE_MAX / sizeof(T)) throw std::length_error("dtrun::Memory: too many elements");
+    void* made = nullptr;
+    detail::check([&](dtrun_error* e) { return dtrun_alloc(comm.get(), count * sizeof(T), &made, e); });
+    memory_.reset(static_cast<T*>(made));
+  }
+  T* data() const { return memory_.get(); }
+  std::size_t size() const { return count_; }
+  T& operator[](std::size_t i) const { return memory_.get()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+
+ private:
+  struct Free {
+    dtrun_comm* comm;
+    void operator()(T* memory) const noexcept { dtrun_free(comm, memory); }
+  };
+  std::unique_ptr<T, Free> memory_;
+  std::size_t count_;
 };
 
 // Membership in the job: dtrun_init ... dtrun_finalize.

@@ -1,0 +1,59 @@
+// Memory for buffers: the backend's where it has some, else aligned host memory.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "core/comm/communicator.h"
+#include "core/comm/plugin_error.h"
+
+using dtrun::Error;
+using dtrun::comm::Explained;
+using dtrun::comm::PluginError;
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+
+}  // namespace
+
+dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* err) {
+  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kAlignment) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("dtrun_alloc: {} bytes do not fit into memory", bytes)}
+        .CopyTo(err);
+  }
+  const std::uint64_t rounded = (bytes / kAlignment + (bytes % kAlignment != 0 || bytes == 0)) * kAlignment;
+  void* memory = nullptr;
+  if (making_.backend.mem_alloc != nullptr) {
+    if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
+    PluginError cause;
+    if (const dtrun_status status = making_.backend.mem_alloc(comm_, rounded, &memory, &cause);
+        status != DTRUN_OK) {
+      return Explained(status, cause, fmt::format("dtrun_alloc of {} bytes on '{}'", bytes, making_.name))
+          .CopyTo(err);
+    }
+  } else {
+    memory = std::aligned_alloc(kAlignment, rounded);
+    if (memory == nullptr) {
+      return Error{DTRUN_OUT_OF_MEMORY, fmt::format("dtrun_alloc: no memory for {} bytes", bytes)}.CopyTo(
+          err);
+    }
+    std::memset(memory, 0, rounded);
+  }
+  const std::lock_guard lock(memory_mutex_);
+  memory_.insert(memory);
+  *out = memory;
+  return DTRUN_OK;
+}
+
+void dtrun_comm::Free(void* memory) {
+  {
+    const std::lock_guard lock(memory_mutex_);
+    if (memory_.erase(memory) == 0) return;
+  }
+  if (making_.backend.mem_free != nullptr) {
+    making_.backend.mem_free(comm_, memory);
+  } else {
+    std::free(memory);
+  }
+}

@@ -1,0 +1,243 @@
+// Starting operations and waiting for their end.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "core/comm/communicator.h"
+#include "core/comm/plugin_error.h"
+
+using dtrun::Error;
+using dtrun::Status;
+using dtrun::comm::PluginError;
+namespace comm = dtrun::comm;
+
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t Add(std::int64_t a, std::int64_t b) { return a > kNever - b ? kNever : a + b; }
+
+}  // namespace
+
+dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err) {
+  if (Status valid = comm::Check(op, scope_); !valid) return valid.error().CopyTo(err);
+  if (comm::IsRooted(op.kind)) comm::ClearUnused(op, scope_);
+  if (op.timeout_ns == 0) op.timeout_ns = making_.timeout.count();
+  op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
+  std::unique_ptr<dtrun_work> work;
+  if (out != nullptr) work = std::make_unique<dtrun_work>();
+
+  dtrun_request* request = nullptr;
+  PluginError cause;
+  dtrun_status status = DTRUN_OK;
+  bool grouped = false;
+  {
+    const std::lock_guard lock(enqueue_mutex_);
+    if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
+    grouped = group_.open;
+    if (grouped) {
+      if (group_.owner != std::this_thread::get_id()) {
+        return Error{DTRUN_FAILED_PRECONDITION,
+                     fmt::format("{}: another thread has a group open on '{}'; start it after its "
+                                 "dtrun_group_end",
+                                 comm::KindText(op.kind), making_.name)}
+            .CopyTo(err);
+      }
+      if (out != nullptr) {
+        return Error{DTRUN_INVALID_ARGUMENT,
+                     fmt::format("{}: inside a group work is NULL; dtrun_group_end gives one for all",
+                                 comm::KindText(op.kind))}
+            .CopyTo(err);
+      }
+      work = std::make_unique<dtrun_work>();
+    }
+    op.flags = work == nullptr ? DTRUN_OP_BLOCKING : 0;
+    status = Enqueue(op, work, &request, &cause);
+    if (status == DTRUN_OK && grouped) {
+      *group_.end = work.get();
+      group_.end = &work.release()->together;
+    }
+  }
+  if (status != DTRUN_OK) return Fail(op, status, cause, err);
+  if (grouped || request == nullptr || out != nullptr) {
+    if (out != nullptr) *out = work.release();
+    return DTRUN_OK;
+  }
+  return WaitBlocking(op, request, err);
+}
+
+dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
+                                 dtrun_error* cause) {
+  const bool collective = comm::IsCollective(op.kind);
+  op.sequence = collective ? sequence_ + 1 : 0;
+  op.count = comm::Elements(op, scope_);
+  // Without elements there is nothing to move, on any rank; the call is only counted.
+  if (comm::Moves(op, scope_)) {
+    const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
+    if (status != DTRUN_OK) return status;
+  }
+  if (collective) ++sequence_;
+  if (work == nullptr) return DTRUN_OK;
+  work->comm = this;
+  work->request = *request;
+  work->op = op;
+  work->op.send_counts = work->op.send_offsets = work->op.recv_counts = work->op.recv_offsets = nullptr;
+  work->deadline = op.timeout_ns < 0 ? kNever : Add(Now(), Add(op.timeout_ns, making_.patience.count()));
+  Link(*work);
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request, dtrun_error* err) {
+  // No clock is read: the wait begins when the operation does, near enough.
+  const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
+  PluginError cause;
+  dtrun_status status = making_.backend.req_wait_host(request, budget, &cause);
+  if (status == DTRUN_TIMEOUT) {
+    // Its own timeout has ended the operation, or the backend has let all the time pass.
+    std::int32_t done = 0;
+    cause.Clear();
+    status = making_.backend.req_test(request, &done, &cause);
+    if (status == DTRUN_OK && done == 0) {
+      const dtrun_status overrun = Overrun(op, err);
+      ReleaseRequest(request);
+      return overrun;
+    }
+  }
+  ReleaseRequest(request);
+  return status == DTRUN_OK ? DTRUN_OK : Fail(op, status, cause, err);
+}
+
+dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error* err) {
+  for (dtrun_work* one = &work; one != nullptr; one = one->together) {
+    std::int32_t finished = 0;
+    const dtrun_status status = TestOne(*one, &finished, err);
+    if (status != DTRUN_OK || finished == 0) {
+      *done = finished;
+      return status;
+    }
+  }
+  *done = 1;
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err) {
+  *done = 1;
+  if (work.request == nullptr || work.succeeded) return DTRUN_OK;
+  std::int32_t finished = 0;
+  PluginError cause;
+  const dtrun_status status = making_.backend.req_test(work.request, &finished, &cause);
+  if (status != DTRUN_OK) return Fail(work.op, status, cause, err);
+  if (finished != 0) {
+    work.succeeded = true;
+    return DTRUN_OK;
+  }
+  if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
+  *done = 0;
+  return DTRUN_OK;
+}
+
+dtrun_status dtrun_comm::Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err) {
+  const std::int64_t until = timeout_ns < 0 ? kNever : Add(Now(), timeout_ns);
+  for (dtrun_work* one = &work; one != nullptr; one = one->together) {
+    const std::int64_t left = timeout_ns < 0 ? -1 : std::max<std::int64_t>(0, until - Now());
+    const dtrun_status status = WaitOne(*one, left, err);
+    if (status == DTRUN_PENDING) {
+      return Error{DTRUN_TIMEOUT,
+                   fmt::format("{}: still running after {}; wait again, or abort the communicator",
+                               comm::Describe(one->op, making_.name),
+                               dtrun::FormatDuration(dtrun::Nanoseconds(timeout_ns)))}
+          .CopyTo(err);
+    }
+    if (status != DTRUN_OK) return status;
+  }
+  return DTRUN_OK;
+}
+
+// DTRUN_PENDING when the caller's time is up and the operation's is not.
+dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err) {
+  if (work.request == nullptr || work.succeeded) return DTRUN_OK;
+  std::int64_t budget = timeout_ns;
+  if (work.deadline != kNever) {
+    const std::int64_t left = std::max<std::int64_t>(0, work.deadline - Now());
+    budget = timeout_ns < 0 ? left : std::min(left, timeout_ns);
+  }
+  for (;;) {
+    PluginError cause;
+    const dtrun_status status = making_.backend.req_wait_host(work.request, budget, &cause);
+    if (status == DTRUN_OK) {
+      work.succeeded = true;
+      return DTRUN_OK;
+    }
+    if (status != DTRUN_TIMEOUT || budget < 0) return Fail(work.op, status, cause, err);
+    // The caller's time is up, or the operation's own: only the latter ends it.
+    std::int32_t done = 0;
+    const dtrun_status now = TestOne(work, &done, err);
+    if (done != 0) return now;
+    if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
+    // The backend woke a little before the deadline.
+    budget = std::max<std::int64_t>(0, work.deadline - Now());
+  }
+}
+
+dtrun_status dtrun_comm::Overrun(const dtrun_op& op, dtrun_error* err) {
+  const bool aborts = CanAbort();
+  const Error error{
+      DTRUN_TIMEOUT,
+      fmt::format("{}: backend '{}' has not ended it {} after its timeout of {}; {}",
+                  comm::Describe(op, making_.name), making_.backend_name,
+                  dtrun::FormatDuration(making_.patience),
+                  dtrun::FormatDuration(dtrun::Nanoseconds(op.timeout_ns)),
+                  aborts ? "the communicator was aborted" : "it cannot abort, so end the process")};
+  Record(error, PluginError());
+  if (aborts) {
+    AbortBackend(error.text);
+  } else if (!stuck_.exchange(true) && making_.stuck) {
+    making_.stuck();
+  }
+  return FirstFailure(err);
+}
+
+void dtrun_comm::ReleaseRequest(dtrun_request* request) {
+  if (stuck_) {
+    std::int32_t done = 0;
+    PluginError ignored;
+    if (making_.backend.req_test(request, &done, &ignored) == DTRUN_OK && done == 0) return;
+  }
+  making_.backend.req_release(request);
+}
+
+void dtrun_comm::Release(dtrun_work* work) {
+  while (work != nullptr) {
+    if (work->request != nullptr) ReleaseRequest(work->request);
+    {
+      const std::lock_guard lock(enqueue_mutex_);
+      Unlink(*work);
+    }
+    delete std::exchange(work, work->together);
+  }
+}
+
+void dtrun_comm::Delete(dtrun_work* work) {
+  while (work != nullptr) delete std::exchange(work, work->together);
+}
+
+void dtrun_comm::Link(dtrun_work& work) {
+  work.next = works_;
+  work.link = &works_;
+  if (works_ != nullptr) works_->link = &work.next;
+  works_ = &work;
+}
+
+void dtrun_comm::Unlink(dtrun_work& work) {
+  *work.link = work.next;
+  if (work.next != nullptr) work.next->link = work.link;
+}

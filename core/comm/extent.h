@@ -1,0 +1,31 @@
+// The bytes that an operation touches on this rank, and whether its parts are sound.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/result.h"
+#include "core/comm/form.h"
+#include "core/comm/operation.h"
+
+namespace dtrun::comm {
+
+// Bytes from the first element of a buffer to behind its last; 0 where this rank has none.
+struct Extent {
+  std::uint64_t send = 0;
+  std::uint64_t recv = 0;
+  // Where this rank's own part begins in the buffer that has a part for every rank.
+  std::uint64_t own_part = 0;
+};
+
+// REQUIRES a known kind and type, and a root inside the communicator.
+Status Measure(const dtrun_op& op, const Scope& scope, Extent& out);
+
+// True when the buffers share no byte, or overlap as the in-place form of the kind does.
+bool MayCoexist(const dtrun_op& op, const Scope& scope, const Extent& extent);
+
+// The overlap allowed, for messages: "send == recv".
+const char* InPlaceText(std::int32_t kind);
+
+}  // namespace dtrun::comm

@@ -1,0 +1,198 @@
+#include "core/comm/family.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <set>
+
+namespace dtrun::comm {
+namespace {
+
+constexpr std::size_t kRanksInAName = 16;
+
+// What a rank tells the others of itself.
+struct Card {
+  std::int32_t color = 0;
+  std::int32_t key = 0;
+  std::int32_t host = 0;
+};
+
+Result<Card> ParseCard(std::string_view text) {
+  Card card;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int32_t* number : {&card.color, &card.key, &card.host}) {
+    const auto [next, error] = std::from_chars(at, end, *number);
+    if (error != std::errc()) return Error{DTRUN_INTERNAL, fmt::format("'{}' is no card of a rank", text)};
+    at = next == end ? next : next + 1;
+  }
+  return card;
+}
+
+// Publishes `mine` and collects the cards of `ranks`, in their order.
+Result<std::vector<Card>> Exchange(dtrun_kv& kv, const dtrun_comm& parent, const char* call, const Card& mine,
+                                   const std::vector<int>& ranks) {
+  using Clock = std::chrono::steady_clock;
+  const Making& making = parent.making();
+  const Clock::time_point start = Clock::now();
+  const std::string text = fmt::format("{} {} {}", mine.color, mine.key, mine.host);
+  if (Status set = kv.Set(std::to_string(making.rank), text); !set) return std::move(set).error();
+  std::vector<Card> cards;
+  for (const int rank : ranks) {
+    if (rank == making.rank) {
+      cards.push_back(mine);
+      continue;
+    }
+    Nanoseconds left{-1};
+    if (making.timeout.count() >= 0) {
+      left = std::max(Nanoseconds(0), making.timeout - Nanoseconds(Clock::now() - start));
+    }
+    Result<std::string> value = kv.Get(std::to_string(rank), left);
+    if (!value && value.error().code == DTRUN_TIMEOUT) {
+      return Error{DTRUN_TIMEOUT,
+                   fmt::format("rank {} did not call {} on '{}' within {}; every member has to", rank, call,
+                               making.name, FormatDuration(making.timeout)),
+                   rank};
+    }
+    if (!value) return std::move(value).error();
+    Result<Card> card = ParseCard(*value);
+    if (!card) return std::move(card).error();
+    cards.push_back(*card);
+  }
+  return cards;
+}
+
+// Tells the agent when a peer or the time is the cause.
+Error Blamed(const std::function<void(int, std::string_view)>& report, Error error) {
+  const bool peers = error.code == DTRUN_TIMEOUT || error.code == DTRUN_REMOTE_FAILURE;
+  if (report && peers) report(error.peer, error.text);
+  return error;
+}
+
+std::vector<int> AllRanks(int size) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(r);
+  return ranks;
+}
+
+// "0,2,5"; a long list by its length and FNV-1a hash, which is the same on every member.
+std::string ListText(std::span<const std::int32_t> ranks) {
+  if (ranks.size() <= kRanksInAName) return fmt::format("{}", fmt::join(ranks, ","));
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::int32_t rank : ranks) {
+    for (int byte = 0; byte < 4; ++byte) {
+      hash = (hash ^ (static_cast<std::uint32_t>(rank) >> (8 * byte) & 0xff)) * 0x100000001b3;
+    }
+  }
+  return fmt::format("{} ranks {:016x}", ranks.size(), hash);
+}
+
+Status CheckList(const dtrun_comm& parent, std::span<const std::int32_t> ranks) {
+  const auto invalid = [](std::string text) {
+    return Error{DTRUN_INVALID_ARGUMENT, "dtrun_comm_subset: " + std::move(text)};
+  };
+  if (ranks.empty()) return invalid("the list of ranks is empty");
+  std::set<std::int32_t> seen;
+  for (const std::int32_t rank : ranks) {
+    if (rank < 0 || rank >= parent.size()) {
+      return invalid(fmt::format("rank {} is outside '{}', whose ranks are 0 to {}", rank,
+                                 parent.making().name, parent.size() - 1));
+    }
+    if (!seen.insert(rank).second) return invalid(fmt::format("rank {} is in the list twice", rank));
+  }
+  if (seen.contains(parent.rank())) return {};
+  return invalid(fmt::format("rank {}, which calls, is not in the list; only members call", parent.rank()));
+}
+
+}  // namespace
+
+Family::~Family() {
+  while (!members_.empty()) members_.pop_back();
+}
+
+Result<dtrun_comm*> Family::Split(dtrun_comm& parent, std::int32_t color, std::int32_t key) {
+  if (Status usable = parent.Usable(); !usable) return std::move(usable).error();
+  const std::lock_guard lock(control_);
+  const Making& making = parent.making();
+  const std::string name = fmt::format("{}.{}", making.name, Count(making.name));
+  std::vector<Card> cards = {{color, key, making.node_rank}};
+  if (parent.size() > 1) {
+    const std::unique_ptr<dtrun_kv> kv = spaces_("split/" + name + "/");
+    Result<std::vector<Card>> got =
+        Exchange(*kv, parent, "dtrun_comm_split", cards[0], AllRanks(color < 0 ? 0 : parent.size()));
+    if (!got) return Blamed(making.report, std::move(got).error());
+    cards = *std::move(got);
+  }
+  if (color < 0) return nullptr;
+
+  std::vector<int> ranks = AllRanks(parent.size());
+  const auto card = [&](int rank) { return cards[static_cast<std::size_t>(rank)]; };
+  std::erase_if(ranks, [&](int rank) { return card(rank).color != color; });
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return card(a).key < card(b).key; });
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(card(rank).host);
+  return Make(parent, fmt::format("{}:{}", name, color), ranks, hosts);
+}
+
+Result<dtrun_comm*> Family::Subset(dtrun_comm& parent, std::span<const std::int32_t> list) {
+  if (Status usable = parent.Usable(); !usable) return std::move(usable).error();
+  if (Status valid = CheckList(parent, list); !valid) return std::move(valid).error();
+  const std::lock_guard lock(control_);
+  const Making& making = parent.making();
+  std::string name = fmt::format("{}.{{{}}}", making.name, ListText(list));
+  if (const int count = Count(name); count > 1) name += fmt::format("#{}", count);
+
+  const std::vector<int> ranks(list.begin(), list.end());
+  std::vector<int> hosts(ranks.size(), making.node_rank);
+  if (making.host_count > 1 && ranks.size() > 1) {
+    const std::unique_ptr<dtrun_kv> kv = spaces_("subset/" + name + "/");
+    Result<std::vector<Card>> cards =
+        Exchange(*kv, parent, "dtrun_comm_subset", {0, 0, making.node_rank}, ranks);
+    if (!cards) return Blamed(making.report, std::move(cards).error());
+    std::transform(cards->begin(), cards->end(), hosts.begin(), [](const Card& card) { return card.host; });
+  }
+  return Make(parent, std::move(name), ranks, hosts);
+}
+
+Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std::vector<int>& ranks,
+                                 const std::vector<int>& hosts) {
+  Member member;
+  if (spaces_) member.kv = spaces_("comm/" + name + "/");
+  Making making = parent.making();
+  making.name = std::move(name);
+  making.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), parent.rank()) - ranks.begin());
+  making.size = static_cast<int>(ranks.size());
+  making.host_count = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
+  making.kv = member.kv.get();
+  // The agent knows ranks of the world.
+  if (making.report) {
+    making.report = [tell = making.report, ranks](int peer, std::string_view what) {
+      const bool known = peer >= 0 && peer < static_cast<int>(ranks.size());
+      tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what);
+    };
+  }
+  making.aborted = {};  // the job goes on without a part of it
+  const auto report = making.report;
+  Result<std::unique_ptr<dtrun_comm>> made = dtrun_comm::Create(std::move(making));
+  if (!made) return Blamed(report, std::move(made).error());
+  member.comm = *std::move(made);
+  members_.push_back(std::move(member));
+  return members_.back().comm.get();
+}
+
+void Family::Free(dtrun_comm* comm) {
+  const std::lock_guard lock(control_);
+  const auto member = std::find_if(members_.begin(), members_.end(),
+                                   [&](const Member& candidate) { return candidate.comm.get() == comm; });
+  if (member == members_.end()) return;
+  member->comm.reset();  // before its key-value space
+  members_.erase(member);
+}
+
+int Family::Count(const std::string& name) { return ++counts_[name]; }
+
+}  // namespace dtrun::comm

@@ -1,0 +1,66 @@
+// Key-value spaces over one map in this process, for ranks that are threads of a test.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/plugin/host.h"
+
+namespace dtrun::comm::testing {
+
+class LocalSpaces {
+ public:
+  std::unique_ptr<dtrun_kv> Space(std::string prefix) {
+    return std::make_unique<Kv>(*this, std::move(prefix));
+  }
+  std::vector<std::string> Keys() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : values_) keys.push_back(key);
+    return keys;
+  }
+
+ private:
+  struct Kv : dtrun_kv {
+    Kv(LocalSpaces& of, std::string begin) : spaces(of), prefix(std::move(begin)) {}
+    Status Set(std::string_view key, std::string_view value) override {
+      const std::lock_guard lock(spaces.mutex_);
+      spaces.values_[prefix + std::string(key)] = value;
+      spaces.changed_.notify_all();
+      return {};
+    }
+    Result<std::string> Get(std::string_view key, Nanoseconds timeout) override {
+      const std::string name = prefix + std::string(key);
+      std::unique_lock lock(spaces.mutex_);
+      const auto there = [&] { return spaces.values_.contains(name); };
+      if (timeout.count() < 0) {
+        spaces.changed_.wait(lock, there);
+      } else if (!spaces.changed_.wait_for(lock, timeout, there)) {
+        return Error{DTRUN_TIMEOUT, "key '" + name + "' did not appear"};
+      }
+      return spaces.values_[name];
+    }
+    Result<std::string> TryGet(std::string_view key) override { return Get(key, Nanoseconds(0)); }
+    Result<std::int64_t> Add(std::string_view, std::int64_t) override { return NotThere(); }
+    Result<bool> CompareSet(std::string_view, bool, std::string_view, std::string_view) override {
+      return NotThere();
+    }
+    Result<bool> Erase(std::string_view) override { return NotThere(); }
+    Status WaitMany(const std::vector<std::string>&, Nanoseconds) override { return NotThere(); }
+    static Error NotThere() { return Error{DTRUN_UNSUPPORTED, "local spaces only set and get"}; }
+
+    LocalSpaces& spaces;
+    const std::string prefix;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace dtrun::comm::testing
