@@ -10,7 +10,7 @@ class Collectives(JobTest):
             self.assert_ok(result)
             expected = world * (world + 1) // 2
             for rank in range(world):
-                self.assertIn(f"rank {rank} of {world} over gloo: sum {expected}\n", result.out)
+                self.assertIn(f"rank {rank} of {world} over shm: sum {expected}\n", result.out)
 
     def test_a_program_that_dtrun_did_not_start_is_a_world_of_one(self):
         import subprocess

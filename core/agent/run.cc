@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/agent/agent.h"
+#include "core/agent/audit.h"
 #include "core/agent/port.h"
 #include "core/agent/process.h"
 #include "core/agent/run_dir.h"
@@ -131,12 +132,15 @@ class Runner {
     const plan::Plan& plan = request_.plan;
     Result<HeldPort> port = HeldPort::Hold(plan.master_port);
     if (!port) return port.error();
+    Result<comm::BookMapping> recorder = comm::BookMapping::Create(plan.world_size());
+    if (!recorder) return recorder.error();
     const std::filesystem::path socket = lifeline_.runtime_dir() / "store";
     const std::string key = store::NewJobKey();
     const Tokens tokens{{plan::kTokenPort, std::to_string(port->number())},
                         {plan::kTokenRunDir, run_dir},
                         {plan::kTokenStore, socket.string()},
                         {plan::kTokenJobKey, key},
+                        {plan::kTokenRecorder, recorder->Path()},
                         {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
     if (Status written = WriteRecord(dir, plan, tokens); !written) return written.error();
 
@@ -162,10 +166,19 @@ class Runner {
         {[&](int rank) { events.Joined(rank); }, [&](int rank) { events.Left(rank); },
          [&](int rank, int peer, const std::string& what) { events.Reported(rank, peer, what); }});
     if (!store) return store.error();
-    return supervisor->Run();
+    Audit audit(loop, recorder->book(), [this](const std::string& line) { Say(line); });
+    Result<Facts> ended = supervisor->Run();
+    if (ended && ExitCode(*ended) != 0) WriteCalls(dir, audit.History());
+    return ended;
   }
 
   void Say(std::string_view text) { console_.Line(output::Stream::kErr, text); }
+
+  // What the ranks called last, when they called anything.
+  void WriteCalls(const RunDir& dir, const std::string& history) {
+    if (history.empty()) return;
+    if (Status written = dir.Write("calls.txt", history); !written) Say("dtrun: " + written.error().text);
+  }
 
   void Record(const RunDir& dir, const std::string& verdict) {
     if (Status written = dir.Write("verdict.json", verdict); !written) Say("dtrun: " + written.error().text);

@@ -55,11 +55,31 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
                      fmt::format("rank {} meeting the {} ranks of '{}' over backend '{}'", m.rank, m.size,
                                  m.name, m.backend_name));
   }
+  made->StartRecording();
   return made;
+}
+
+void dtrun_comm::StartRecording() {
+  if (making_.recorder == nullptr || making_.size == 1) return;
+  journal_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
+  making_.recorder->Watch(this, making_.name, [this](const Error& error) {
+    Remember(error, PluginError());
+    AbortBackend(error.text);
+  });
+}
+
+std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
+  if (journal_ == nullptr || !comm::IsCollective(op.kind)) return {};
+  const std::string text = making_.recorder->Whereabouts(*journal_, op.sequence);
+  return text.empty() ? text : "; " + text;
 }
 
 dtrun_comm::~dtrun_comm() {
   if (comm_ == nullptr) return;
+  if (making_.recorder != nullptr) {
+    making_.recorder->Unwatch(this);
+    making_.recorder->Release(journal_);
+  }
   const dtrun_backend& table = making_.backend;
   bool running = false;
   for (dtrun_work* work = works_; work != nullptr; work = work->next) {
@@ -110,8 +130,9 @@ void dtrun_comm::AbortBackend(std::string_view reason) {
 
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,
                               dtrun_error* err) {
-  const Error error = Explained(status, cause, comm::Describe(op, making_.name));
+  Error error = Explained(status, cause, comm::Describe(op, making_.name));
   if (IsRefusal(status)) return error.CopyTo(err);
+  if (status == DTRUN_TIMEOUT || status == DTRUN_REMOTE_FAILURE) error.text += Whereabouts(op);
   Record(error, cause);
   return FirstFailure(err);
 }

@@ -80,6 +80,7 @@ dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work
   const bool collective = comm::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
   op.count = comm::Elements(op, scope_);
+  if (collective && journal_ != nullptr) comm::Begin(*journal_, op.sequence, comm::CallOf(op, making_.size));
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, scope_)) {
     const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
@@ -113,7 +114,13 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
     }
   }
   ReleaseRequest(request);
-  return status == DTRUN_OK ? DTRUN_OK : Fail(op, status, cause, err);
+  if (status != DTRUN_OK) return Fail(op, status, cause, err);
+  NoteEnd(op);
+  return DTRUN_OK;
+}
+
+void dtrun_comm::NoteEnd(const dtrun_op& op) {
+  if (journal_ != nullptr && comm::IsCollective(op.kind)) comm::End(*journal_, op.sequence);
 }
 
 dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error* err) {
@@ -138,6 +145,7 @@ dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_err
   if (status != DTRUN_OK) return Fail(work.op, status, cause, err);
   if (finished != 0) {
     work.succeeded = true;
+    NoteEnd(work.op);
     return DTRUN_OK;
   }
   if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
@@ -175,6 +183,7 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
     const dtrun_status status = making_.backend.req_wait_host(work.request, budget, &cause);
     if (status == DTRUN_OK) {
       work.succeeded = true;
+      NoteEnd(work.op);
       return DTRUN_OK;
     }
     if (status != DTRUN_TIMEOUT || budget < 0) return Fail(work.op, status, cause, err);

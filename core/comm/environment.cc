@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <string_view>
@@ -115,6 +116,18 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     e.timeout = *timeout;
   } else {
     reader.Fail(fmt::format("{}: {}", dialect::kBackendTimeout, timeout.error().text));
+  }
+  if (reader.Has(dialect::kRecorder)) e.recorder = reader.Text(dialect::kRecorder);
+  if (reader.Has(dialect::kLocal)) {
+    const std::string local = reader.Text(dialect::kLocal);
+    e.shared_memory = local == "shm";
+    if (local != "shm" && local != "none") {
+      reader.Fail(fmt::format("{} is '{}'; expected shm or none", dialect::kLocal, local));
+    }
+  }
+  if (reader.Has(dialect::kEmulatedHosts)) {
+    e.emulated_hosts = reader.Number(dialect::kEmulatedHosts, 1, kMax, "a number of hosts");
+    e.emulated_hosts = std::min(e.emulated_hosts, e.world_size);
   }
   if (!reader.problem().empty()) return Error{DTRUN_INVALID_ARGUMENT, reader.problem()};
   return e;

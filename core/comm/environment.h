@@ -23,10 +23,20 @@ struct Environment {
   std::string job;
   std::string store;
   std::string job_key;
-  std::string backend;  // "none": the job wants no communicator
+  std::string recorder;  // empty: calls are not recorded
+  std::string backend;   // "none": the job wants no communicator
   std::string backend_path;
   std::string backend_options;  // JSON
   Nanoseconds timeout{-1};      // -1: no limit
+  bool shared_memory = true;    // joins the ranks of one host
+  int emulated_hosts = 1;       // more than one: what the ranks pretend to live on, for tests
+
+  // The host that this rank lives on, as communicators see it, and how many there are.
+  int host() const {
+    return emulated_hosts > 1 ? static_cast<int>(std::int64_t{rank} * emulated_hosts / world_size)
+                              : node_rank;
+  }
+  int hosts() const { return emulated_hosts > 1 ? emulated_hosts : host_count; }
 };
 
 // A variable's value, or null.

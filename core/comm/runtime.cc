@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/comm/self.h"
+#include "core/comm/shm/backend.h"
 #include "core/plan/dialect.h"
 #include "core/plugin/host.h"
 
@@ -35,6 +36,7 @@ Runtime::~Runtime() {
   *ending_ = true;
   family_.reset();
   world_.reset();
+  if (engine_ != nullptr) shm::EnginePlugin().shutdown(engine_);
   if (instance_ != nullptr && !stuck_) plugin_->table().shutdown(instance_);
   plugin::SetHealthHooks({}, {});
   // A rank that failed to join leaves without a word, so that the agent sees it as failed.
@@ -72,7 +74,13 @@ Status Runtime::JoinJob() {
   kv_ = client_->Space("comm/world/");
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
+  if (!e.recorder.empty()) {
+    Result<std::unique_ptr<Recorder>> recorder = Recorder::Open(e.recorder, e.rank);
+    if (!recorder) return std::move(recorder).error();
+    recorder_ = *std::move(recorder);
+  }
   if (Status started = StartBackend(); !started) return started;
+  if (Status started = StartEngine(); !started) return started;
 
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(WorldMaking());
   if (!world) {
@@ -108,19 +116,46 @@ Status Runtime::StartBackend() {
   return Error::From(error, fmt::format("starting backend '{}'", environment_.backend));
 }
 
+Status Runtime::StartEngine() {
+  const Environment& e = environment_;
+  if (!e.shared_memory || e.hosts() > 1) return {};
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  dtrun_error error;
+  DTRUN_INIT(error);
+  dtrun_status status = plugin_->backend().query_caps(instance_, &caps, &error);
+  // Shared memory is host memory.
+  if (status == DTRUN_OK && (caps.flags & DTRUN_CAP_DEVICE_MEMORY) != 0) return {};
+  static const dtrun_options kNoOptions;
+  if (status == DTRUN_OK) {
+    status = shm::EnginePlugin().init(plugin::HostTable(plugin::Kind::kBackend, false), &kNoOptions, &engine_,
+                                      &error);
+  }
+  if (status == DTRUN_OK) return {};
+  engine_ = nullptr;
+  error.code = status;
+  return Error::From(error, "joining the ranks of this host in shared memory");
+}
+
 Making Runtime::WorldMaking() {
   const Environment& e = environment_;
   Making making;
   making.backend = plugin_->backend();
   making.instance = instance_;
   making.backend_name = e.backend;
+  if (engine_ != nullptr) {
+    making.backend = *shm::EnginePlugin().backend;
+    making.instance = engine_;
+    making.backend_name = "shm";
+  }
   making.name = "world";
   making.rank = e.rank;
   making.size = e.world_size;
-  making.host_count = e.host_count;
-  making.node_rank = e.node_rank;
+  making.host_count = e.hosts();
+  making.node_rank = e.host();
   making.generation = e.generation;
   making.kv = kv_.get();
+  making.recorder = recorder_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
   making.aborted = [to = client_, ending = ending_](std::string_view reason) {

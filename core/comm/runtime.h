@@ -36,6 +36,8 @@ class Runtime {
   Status JoinAlone();
   Status JoinJob();
   Status StartBackend();
+  // Shared memory for the ranks of one host, where the config and the backend allow it.
+  Status StartEngine();
   Making WorldMaking();
 
   const Environment environment_;
@@ -43,10 +45,12 @@ class Runtime {
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
   std::unique_ptr<dtrun_kv> kv_;
+  std::unique_ptr<Recorder> recorder_;
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;
-  std::atomic<bool> stuck_ = false;  // the backend has an operation that will never end
+  dtrun_instance* engine_ = nullptr;  // of shared memory; null: not used
+  std::atomic<bool> stuck_ = false;   // the backend has an operation that will never end
   std::unique_ptr<dtrun_comm> world_;
   std::unique_ptr<Family> family_;
 };

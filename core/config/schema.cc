@@ -11,6 +11,7 @@ using option::Type;
 constexpr char kRoot[] = "dtrun";
 constexpr char kPlan[] = "plan";
 constexpr char kAgent[] = "agent";
+constexpr char kCommunicator[] = "communicator";
 constexpr char kPlugins[] = "plugin loader";
 
 Spec Option(const char* key, Type type, const char* reader, const char* doc) {
@@ -98,13 +99,29 @@ void AddPlugins(Schema& schema) {
            "\"none\" starts the ranks without a communicator; backend.options are then not looked at."));
   schema.push_back(
       Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
-  schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, "communicator",
+  schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,
                                         "longest wait for peers in one operation"),
                                  "60s"),
                          "1ms", "24h"));
   schema.push_back(Scope(Option("plugins.path", Type::kPathList, kPlugins,
                                 "folders searched for plugins, before the installed ones"),
                          DTRUN_SCOPE_HOST));
+}
+
+void AddComm(Schema& schema) {
+  schema.push_back(Choices(
+      Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "what joins ranks of one host"),
+                   "\"shm\" is shared memory, and the backend carries what leaves the host; \"none\" "
+                   "leaves everything to the backend."),
+              "shm"),
+      {"shm", "none"}));
+  schema.push_back(Range(
+      Default(Long(Option("comm.emulate_hosts", Type::kUint, kCommunicator,
+                          "for tests: hosts that the ranks of one host pretend to live on"),
+                   "Ranks are dealt out in order, as evenly as possible. Shared memory then joins the "
+                   "ranks of one such host only, and the backend the hosts."),
+              "1"),
+      "1", "4096"));
 }
 
 void AddLogs(Schema& schema) {
@@ -129,6 +146,7 @@ const option::Schema& CoreSchema() {
     Schema schema;
     AddJob(schema);
     AddPlugins(schema);
+    AddComm(schema);
     AddLogs(schema);
     return schema;
   }();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -42,9 +43,12 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kGeneration, "0"},
       {dialect::kStore, kTokenStore},
       {dialect::kJobKey, kTokenJobKey},
+      {dialect::kRecorder, kTokenRecorder},
       {dialect::kRunDir, kTokenRunDir},
       {dialect::kConsole, kTokenConsole},
       {dialect::kBackend, inputs.backend.name},
+      {dialect::kLocal, inputs.settings.Text("comm.local")},
+      {dialect::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
       {dialect::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
   if (inputs.backend.name != "none") {
@@ -52,6 +56,17 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
     out[dialect::kBackendOptions] = inputs.backend.options_json;
   }
   return out;
+}
+
+// What joins the ranks of one host, so that nobody wonders where the traffic goes.
+std::string LocalText(const Inputs& inputs, const Plan& plan) {
+  const bool device =
+      std::ranges::find(plan.backend_facts, std::pair<std::string, std::string>("memory", "device")) !=
+      plan.backend_facts.end();
+  if (inputs.settings.Text("comm.local") == "none" || device) return plan.backend + " alone";
+  const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
+  return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
+                 : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
 }
 
 // Variables that the backend wants for programs which use its vendor library directly.
@@ -134,6 +149,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;
+  if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");

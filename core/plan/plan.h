@@ -39,6 +39,7 @@ inline constexpr char kTokenPort[] = "⟦master_port⟧";
 inline constexpr char kTokenRunDir[] = "⟦run_dir⟧";
 inline constexpr char kTokenStore[] = "⟦store⟧";
 inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
+inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
 
 struct Plan {

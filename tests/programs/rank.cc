@@ -4,6 +4,9 @@
 //   rank loop                 allreduce until the job is ended; prints "looping" once
 //   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
 //                             HOW: a signal number, or exit=CODE
+//   rank differ WHAT          the last rank makes its tenth call differ: reduce, kind, count,
+//                             dtype, root or order; then all go on until an error ends them
+//   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
 
 #include <csignal>
@@ -31,6 +34,41 @@ struct Death {
   }
 };
 
+// The tenth call of this rank; `odd`: it is the one that is wrong.
+void TenthCall(const dtrun::Communicator& world, const std::string& what, bool odd) {
+  std::vector<double> data(1 << 14, 1);
+  auto* const floats = reinterpret_cast<float*>(data.data());
+  if (what == "root") return world.broadcast(floats, 8, odd ? 1 : 0);
+  if (what == "order") {
+    if (odd) world.barrier();
+    world.allreduce(floats, 8);
+    if (!odd) world.barrier();
+    return;
+  }
+  if (!odd) return world.allreduce(floats, 8);
+  if (what == "reduce") return world.allreduce(floats, 8, dtrun::Reduce::max);
+  if (what == "kind") return world.broadcast(floats, 8, 0);
+  if (what == "count") return world.allreduce(floats, 9);
+  if (what == "dtype") return world.allreduce(data.data(), 8);
+  std::fprintf(stderr, "rank: unknown difference '%s'\n", what.c_str());
+  std::exit(2);
+}
+
+// Ends by an exception.
+void Differ(const dtrun::Communicator& world, const std::string& what) {
+  std::vector<float> data(8, 1);
+  for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
+  TenthCall(world, what, world.rank() == world.size() - 1);
+  for (;;) world.allreduce(data.data(), data.size());
+}
+
+void Skip(const dtrun::Communicator& world) {
+  std::vector<float> data(8, 1);
+  for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
+  if (world.rank() == world.size() - 1) pause();
+  world.allreduce(data.data(), data.size());
+}
+
 int Main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "sum";
   Death death;
@@ -42,6 +80,8 @@ int Main(int argc, char** argv) {
   {
     dtrun::Session session;
     const dtrun::Communicator world = session.world();
+    if (mode == "differ" && argc == 3) Differ(world, argv[2]);
+    if (mode == "skip") Skip(world);
     std::vector<float> data(1024, static_cast<float>(world.rank() + 1));
     world.allreduce(data.data(), data.size());
     std::printf("rank %d of %d over %s: sum %g\n", world.rank(), world.size(), world.backend().c_str(),

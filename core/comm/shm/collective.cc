@@ -10,20 +10,6 @@ bool Reduces(std::int32_t kind) {
          kind == DTRUN_REDUCE_SCATTERV;
 }
 
-bool HasRoot(std::int32_t kind) {
-  return kind == DTRUN_BROADCAST || kind == DTRUN_REDUCE || kind == DTRUN_GATHER || kind == DTRUN_SCATTER ||
-         kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
-}
-
-// FNV-1a of the counts; never 0.
-std::uint64_t Digest(const std::uint64_t* counts, int size) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (int i = 0; i < size; ++i) {
-    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((counts[i] >> shift) & 0xffu)) * 0x100000001b3u;
-  }
-  return hash | 1;
-}
-
 }  // namespace
 
 Collectives::Collectives(Group& group)
@@ -46,24 +32,6 @@ void Collectives::Run(Running& running) {
   }
 }
 
-Call Collectives::CallOf(const dtrun_op& op) const {
-  Call call;
-  call.kind = static_cast<std::uint8_t>(op.kind);
-  if (op.kind == DTRUN_BARRIER) return call;
-  call.dtype = static_cast<std::uint8_t>(op.dtype);
-  if (Reduces(op.kind)) call.reduce = static_cast<std::uint8_t>(op.reduce);
-  if (HasRoot(op.kind)) call.root = op.root;
-  switch (op.kind) {
-    case DTRUN_ALLGATHERV:
-    case DTRUN_REDUCE_SCATTERV: call.shape = Digest(op.recv_counts, size_); break;
-    case DTRUN_ALLTOALLV:
-    case DTRUN_GATHERV:
-    case DTRUN_SCATTERV: break;
-    default: call.count = op.count;
-  }
-  return call;
-}
-
 Collectives::Combine Collectives::CombineOf(const dtrun_op& op) {
   if (!Reduces(op.kind)) return {};
   return {kernels::ReduceFor(op.dtype, op.reduce), op.dtype, op.reduce == DTRUN_PREMUL_SUM, op.scale};
@@ -78,7 +46,7 @@ void Collectives::Show(std::byte* to, const std::byte* from, std::size_t bytes, 
   }
 }
 
-void Collectives::Enter(const Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
+void Collectives::Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
                         Running& running) {
   Post& post = group_.NextPost();
   if (bytes > 0) std::memcpy(post.payload, payload, bytes);

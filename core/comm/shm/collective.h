@@ -51,9 +51,9 @@ class Collectives {
   // Copies operand bytes to where others can see them, scaled when the reduction wants it.
   static void Show(std::byte* to, const std::byte* from, std::size_t bytes, const Combine& combine);
 
-  Call CallOf(const dtrun_op& op) const;
+  comm::Call CallOf(const dtrun_op& op) const { return comm::CallOf(op, size_); }
   // Enters `call` with a payload and waits for all.
-  void Enter(const Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
+  void Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
              Running& running);
   // True when every rank's entry has `flag`.
   bool AllHave(std::uint32_t flag) const;

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "core/base/thread.h"
 #include "core/comm/operation.h"
-#include "core/comm/shm/thread.h"
 
 namespace dtrun::shm {
 
@@ -77,7 +77,7 @@ class CallRequest final : public sdk::Request {
 thread_local CallRequest::Kept CallRequest::kept_;
 
 ShmCommunicator::ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params, bool checks)
-    : host_(host), checks_(checks), group_(host, params), collectives_(group_), messages_(host, group_) {}
+    : checks_(checks), group_(host, params), collectives_(group_), messages_(group_) {}
 
 ShmCommunicator::~ShmCommunicator() {
   {
@@ -105,7 +105,8 @@ void ShmCommunicator::Check(const dtrun_op& op, const dtrun_stream* stream) cons
   scope.caps.ops = ~std::uint64_t{0};
   scope.caps.dtypes = ~std::uint64_t{0};
   scope.caps.reduces = ~std::uint64_t{0};
-  if (const Status valid = comm::Check(op, scope); !valid) throw Failure(valid.error().code, valid.error().text);
+  if (const Status valid = comm::Check(op, scope); !valid)
+    throw Failure(valid.error().code, valid.error().text);
 }
 
 std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
@@ -113,7 +114,8 @@ std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const
   group_.ThrowIfFailed();
   if (!comm::IsCollective(op.kind)) return messages_.Start(op);
 
-  const bool on_caller = (op.flags & DTRUN_OP_BLOCKING) != 0 && queued_.load(std::memory_order_acquire) == 0 &&
+  const bool on_caller = (op.flags & DTRUN_OP_BLOCKING) != 0 &&
+                         queued_.load(std::memory_order_acquire) == 0 &&
                          !caller_runs_.load(std::memory_order_relaxed);
   auto request = std::make_unique<CallRequest>(*this, op, on_caller, group_.size());
   if (on_caller) {
@@ -125,7 +127,7 @@ std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const
   const std::lock_guard lock(mutex_);
   queue_.push_back(request.get());
   if (!worker_.joinable()) {
-    worker_ = StartThread([this] { RunCalls(); });
+    worker_ = StartThread("shm-calls", [this] { RunCalls(); });
   }
   changed_.notify_all();
   return request;
@@ -176,7 +178,6 @@ bool ShmCommunicator::Wait(CallRequest& call, std::chrono::nanoseconds timeout) 
 }
 
 void ShmCommunicator::RunCalls() {
-  const sdk::ThreadScope scope(host_, "shm-calls");
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return (stop_ || !queue_.empty()) && !caller_runs_.load(); });

@@ -44,7 +44,6 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
   bool Wait(CallRequest& call, std::chrono::nanoseconds timeout);
   void RunCalls();
 
-  const sdk::Host host_;
   const bool checks_;
   Group group_;
   Collectives collectives_;

@@ -10,7 +10,7 @@
 namespace dtrun::shm {
 namespace {
 
-constexpr std::uint32_t kDirect = 1;        // flag of a Post: `place` says where the operand lies
+constexpr std::uint32_t kDirect = 1;            // flag of a Post: `place` says where the operand lies
 constexpr std::size_t kDirectBytes = 64 << 10;  // below, finding the place costs more than it saves
 
 // The payload of an entry.
@@ -155,11 +155,10 @@ void Collectives::Personal(Running& running) {
   std::vector<Give> gives(sources_.size());
   std::vector<Take> takes(sources_.size());
   if (!scatter || Root(op)) {
-    const std::uint64_t* const counts =
-        op.kind == DTRUN_REDUCE_SCATTERV ? op.recv_counts : op.send_counts;
-    const bool uneven = op.kind == DTRUN_REDUCE_SCATTERV || op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV;
-    const std::uint64_t* const offsets =
-        op.kind == DTRUN_REDUCE_SCATTERV ? nullptr : op.send_offsets;
+    const std::uint64_t* const counts = op.kind == DTRUN_REDUCE_SCATTERV ? op.recv_counts : op.send_counts;
+    const bool uneven =
+        op.kind == DTRUN_REDUCE_SCATTERV || op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV;
+    const std::uint64_t* const offsets = op.kind == DTRUN_REDUCE_SCATTERV ? nullptr : op.send_offsets;
     const Parts parts(uneven ? counts : nullptr, offsets, op.count, size_);
     for (std::size_t rank = 0; rank < gives.size(); ++rank) {
       gives[rank] = {send + parts.begins[rank] * width, parts.counts[rank] * width};
@@ -170,7 +169,8 @@ void Collectives::Personal(Running& running) {
   } else if (scatter) {
     takes[static_cast<std::size_t>(op.root)] = {recv, Root(op) ? gives[me].bytes : op.count * width};
   } else {
-    const Parts parts(op.kind == DTRUN_ALLTOALLV ? op.recv_counts : nullptr, op.recv_offsets, op.count, size_);
+    const Parts parts(op.kind == DTRUN_ALLTOALLV ? op.recv_counts : nullptr, op.recv_offsets, op.count,
+                      size_);
     for (std::size_t rank = 0; rank < takes.size(); ++rank) {
       takes[rank] = {recv + parts.begins[rank] * width, parts.counts[rank] * width};
     }
@@ -212,7 +212,8 @@ void Collectives::Personal(Running& running) {
     }
     for (std::size_t rank = 0; rank < takes.size(); ++rank) {
       const std::size_t bytes = Left(takes[rank].bytes, at, share);
-      if (bytes > 0) std::memcpy(takes[rank].data + at, Stage(static_cast<int>(rank), turn) + me * share, bytes);
+      if (bytes > 0)
+        std::memcpy(takes[rank].data + at, Stage(static_cast<int>(rank), turn) + me * share, bytes);
     }
   }
 }
@@ -235,8 +236,8 @@ void Collectives::CombineParts(const dtrun_op& op, const Give& own, const Take& 
 }
 
 void Collectives::ShowCounts(const dtrun_op& op) {
-  auto* const row = reinterpret_cast<std::uint64_t*>(
-      group_.at(group_.layout().counts_at(rank_, group_.call_number() + 1)));
+  auto* const row =
+      reinterpret_cast<std::uint64_t*>(group_.at(group_.layout().counts_at(rank_, group_.call_number() + 1)));
   for (int rank = 0; rank < size_; ++rank) {
     switch (op.kind) {
       case DTRUN_GATHERV: row[rank] = op.count; break;
@@ -263,12 +264,13 @@ void Collectives::CheckCounts(const dtrun_op& op) {
     const auto* const row = reinterpret_cast<const std::uint64_t*>(
         group_.at(group_.layout().counts_at(rank, group_.call_number())));
     if (row[rank_] == expected) continue;
-    group_.Fail(sdk::Failure(DTRUN_MISMATCH,
-                             fmt::format("call {} on '{}' differs: in {}, rank {} expects {} elements of rank {}, "
-                                         "which gives {}",
-                                         group_.call_number(), group_.name(), comm::KindText(op.kind), rank_,
-                                         expected, rank, row[rank_]),
-                             rank));
+    group_.Fail(
+        sdk::Failure(DTRUN_MISMATCH,
+                     fmt::format("call {} on '{}' differs: in {}, rank {} expects {} elements of rank {}, "
+                                 "which gives {}",
+                                 group_.call_number(), group_.name(), comm::KindText(op.kind), rank_,
+                                 expected, rank, row[rank_]),
+                     rank));
   }
 }
 

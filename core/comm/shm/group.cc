@@ -17,17 +17,6 @@ namespace {
 
 using sdk::Failure;
 
-std::string CallText(const Call& call) {
-  std::string text = comm::KindText(call.kind);
-  if (call.kind == DTRUN_BARRIER) return text;
-  text += fmt::format(" ({}", comm::DtypeText(call.dtype));
-  if (call.count != 0) text += fmt::format(" x {}", call.count);
-  if (call.reduce != 0) text += fmt::format(", {}", comm::ReduceText(call.reduce));
-  if (call.root >= 0) text += fmt::format(", root {}", call.root);
-  if (call.shape != 0) text += fmt::format(", counts {:08x}", static_cast<std::uint32_t>(call.shape));
-  return text + ")";
-}
-
 std::string TimeText(std::int64_t timeout_ns) { return FormatDuration(Nanoseconds(timeout_ns)); }
 
 }  // namespace
@@ -102,7 +91,7 @@ Group::~Group() {
   WakeEverybody();
 }
 
-void Group::Enter(const Call& call) {
+void Group::Enter(const comm::Call& call) {
   ThrowIfFailed();
   Post& post = NextPost();
   post.call = call;
@@ -110,7 +99,7 @@ void Group::Enter(const Call& call) {
 }
 
 void Group::AwaitEntries(Running& running) {
-  const Call& mine = mine_->posts[call_number_ % 2].call;
+  const comm::Call& mine = mine_->posts[call_number_ % 2].call;
   bool same = true;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -119,17 +108,17 @@ void Group::AwaitEntries(Running& running) {
     Await(post.call_number, call_number_, other.post_sleepers, peer, running);
     same = same && post.call == mine;
   }
-  if (!same) [[unlikely]] ThrowMismatch();
+  if (!same) [[unlikely]]
+    ThrowMismatch();
 }
 
 void Group::ThrowMismatch() {
-  const Call& first = PostOf(0).call;
+  const comm::Call& first = PostOf(0).call;
   int other = 1;
   while (PostOf(other).call == first) ++other;
-  const Call& second = PostOf(other).call;
-  std::string text =
-      fmt::format("call {} on '{}' differs: rank 0 calls {}, rank {} calls {}", call_number_, name_,
-                  CallText(first), other, CallText(second));
+  const comm::Call& second = PostOf(other).call;
+  std::string text = fmt::format("call {} on '{}' differs: rank 0 calls {}, rank {} calls {}", call_number_,
+                                 name_, comm::CallText(first), other, comm::CallText(second));
   if (first.shape != second.shape && first.shape != 0 && second.shape != 0)
     text += "; the counts per rank must be the same on all ranks";
   Fail(Failure(DTRUN_MISMATCH, text, rank_ == other ? 0 : other));
@@ -216,8 +205,7 @@ void Group::Fail(const Failure& failure) {
 }
 
 void Group::FailGone(int peer, Running& running) {
-  const std::string what =
-      running.op->kind == 0 ? "meeting" : comm::Describe(*running.op, name_);
+  const std::string what = running.op->kind == 0 ? "meeting" : comm::Describe(*running.op, name_);
   const bool left = rank_of(peer).presence.load() == Presence::kLeft;
   Fail(Failure(DTRUN_REMOTE_FAILURE,
                fmt::format("rank {} {} while rank {} waited for it in {}", peer,
@@ -228,10 +216,10 @@ void Group::FailGone(int peer, Running& running) {
 void Group::FailTimeout(int peer, Running& running) {
   const std::string what =
       running.op->kind == 0 ? "the ranks did not meet" : comm::Describe(*running.op, name_) + " did not end";
-  Fail(Failure(DTRUN_TIMEOUT,
-               fmt::format("{} within {}: rank {} is missing", what, TimeText(running.deadline.timeout_ns()),
-                           peer),
-               peer));
+  Fail(Failure(
+      DTRUN_TIMEOUT,
+      fmt::format("{} within {}: rank {} is missing", what, TimeText(running.deadline.timeout_ns()), peer),
+      peer));
 }
 
 void Group::Abandon(const Running& running) {

@@ -75,7 +75,7 @@ class Group {
 
   // This rank's post of the call that comes next; fill payload and flags, then Enter.
   Post& NextPost() { return mine_->posts[(call_number_ + 1) % 2]; }
-  void Enter(const Call& call);
+  void Enter(const comm::Call& call);
   // Waits for all; throws the mismatch when somebody calls something else.
   void AwaitEntries(Running& running);
   // The post of `rank` for the current call. Valid until the next call is entered.
@@ -98,7 +98,8 @@ class Group {
   const Patience& patience() const { return patience_; }
   // Throws when the communicator failed.
   void ThrowIfFailed() const {
-    if (failure_->state.load(std::memory_order_acquire) != FailureState::kNone) [[unlikely]] ThrowFailure();
+    if (failure_->state.load(std::memory_order_acquire) != FailureState::kNone) [[unlikely]]
+      ThrowFailure();
   }
   // True when `peer` can do nothing any more: it left, or its process ended.
   bool Gone(int peer) const;

@@ -8,22 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/comm/call.h"
+
 namespace dtrun::shm {
 
 inline constexpr std::size_t kLine = 64;  // bytes of a cache line
-
-// What a rank says it calls: the contract. All ranks must say the same.
-struct Call {
-  std::uint8_t kind = 0;
-  std::uint8_t dtype = 0;
-  std::uint8_t reduce = 0;
-  std::uint8_t reserved = 0;
-  std::int32_t root = -1;
-  std::uint64_t count = 0;  // 0 where ranks may differ
-  std::uint64_t shape = 0;  // digest of the counts that ranks must agree on
-
-  friend bool operator==(const Call&, const Call&) = default;
-};
 
 inline constexpr std::size_t kPayloadBytes = 32;
 
@@ -31,7 +20,7 @@ inline constexpr std::size_t kPayloadBytes = 32;
 struct alignas(kLine) Post {
   std::atomic<std::uint32_t> call_number{0};
   std::uint32_t flags = 0;
-  Call call;
+  comm::Call call;
   alignas(16) std::byte payload[kPayloadBytes];
 };
 static_assert(sizeof(Post) == kLine);

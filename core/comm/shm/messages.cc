@@ -1,11 +1,12 @@
 #include "core/comm/shm/messages.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/thread.h"
 #include "core/comm/operation.h"
-#include "core/comm/shm/thread.h"
 #include "dtrun/kernels.hpp"
 
 namespace dtrun::shm {
@@ -31,9 +32,8 @@ class MessageRequest final : public sdk::Request {
   Messages::Message message_;
 };
 
-Messages::Messages(const sdk::Host& host, Group& group)
-    : host_(host),
-      group_(group),
+Messages::Messages(Group& group)
+    : group_(group),
       sends_(static_cast<std::size_t>(group.size())),
       incoming_(static_cast<std::size_t>(group.size())) {}
 
@@ -67,7 +67,7 @@ std::unique_ptr<sdk::Request> Messages::Start(const dtrun_op& op) {
   Progress();
   if ((op.flags & DTRUN_OP_BLOCKING) == 0 && !message.done) {
     if (!background_.joinable()) {
-      background_ = StartThread([this] { RunInBackground(host_); });
+      background_ = StartThread("shm-messages", [this] { RunInBackground(); });
     }
     changed_.notify_all();
   }
@@ -202,8 +202,9 @@ bool Messages::Match(int peer, Incoming& incoming) {
     return one->op.peer == peer || one->op.peer == DTRUN_ANY_SOURCE;
   });
   if (!in_the_way) return false;
-  asides_.push_back({peer, incoming.header,
-                     std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, incoming.header.bytes))});
+  asides_.push_back(
+      {peer, incoming.header,
+       std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, incoming.header.bytes))});
   incoming.aside = &asides_.back();
   return true;
 }
@@ -335,8 +336,7 @@ void Messages::Release(Message& message) {
   }
 }
 
-void Messages::RunInBackground(const sdk::Host& host) {
-  const sdk::ThreadScope scope(host, "shm-messages");
+void Messages::RunInBackground() {
   Counter& bell = group_.rank_of(group_.rank()).bell;
   std::unique_lock lock(mutex_);
   for (;;) {

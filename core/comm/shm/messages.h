@@ -20,7 +20,7 @@ namespace dtrun::shm {
 
 class Messages {
  public:
-  Messages(const sdk::Host& host, Group& group);
+  explicit Messages(Group& group);
   ~Messages();
 
   std::unique_ptr<sdk::Request> Start(const dtrun_op& op);
@@ -44,8 +44,8 @@ class Messages {
   struct Message {
     dtrun_op op;
     std::size_t bytes = 0;
-    std::size_t moved = 0;     // sends: of header and bytes; receives: of bytes
-    bool matched = false;      // receives: bytes come, or lie aside
+    std::size_t moved = 0;  // sends: of header and bytes; receives: of bytes
+    bool matched = false;   // receives: bytes come, or lie aside
     std::atomic<bool> done{false};
     Deadline deadline{-1};
   };
@@ -86,9 +86,8 @@ class Messages {
   std::size_t Pull(Ring& ring, std::byte* to, std::size_t bytes);
   void RingBell(int rank);
   void CheckAlive(Message& message);
-  void RunInBackground(const sdk::Host& host);
+  void RunInBackground();
 
-  const sdk::Host host_;
   Group& group_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -60,7 +60,8 @@ void Collectives::TinyReduction(Running& running, const Combine& combine) {
   group_.Enter(CallOf(op));
   group_.AwaitEntries(running);
   if (op.kind == DTRUN_REDUCE && !Root(op)) return;
-  for (int rank = 0; rank < size_; ++rank) sources_[static_cast<std::size_t>(rank)] = group_.PostOf(rank).payload;
+  for (int rank = 0; rank < size_; ++rank)
+    sources_[static_cast<std::size_t>(rank)] = group_.PostOf(rank).payload;
   combine.kernel(op.recv, sources_.data(), size_, op.count);
 }
 
@@ -177,7 +178,8 @@ void Collectives::PairReduction(Running& running, const Combine& combine, Piece 
   const std::size_t width = Width(op);
   const std::size_t most = piece.count;
   const bool wanted = op.kind != DTRUN_REDUCE || Root(op);
-  const auto stores = op.count * width >= kStreamingBytes ? kernels::Stores::kStreaming : kernels::Stores::kCached;
+  const auto stores =
+      op.count * width >= kStreamingBytes ? kernels::Stores::kStreaming : kernels::Stores::kCached;
   const kernels::Reduce reduce = kernels::ReduceFor(op.dtype, op.reduce, stores);
   const kernels::Trade trade = kernels::TradeFor(op.dtype, op.reduce, stores);
   std::byte* theirs = Stage(1 - rank_, piece.turn);

@@ -1,0 +1,30 @@
+// Looks at the flight recorder ten times a second while the job runs.
+//
+// Owned by the run; its loop thread. What it finds is said to the user at once; the ranks
+// hear of it from the recorder itself.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/agent/asio.h"
+#include "core/comm/recorder/auditor.h"
+
+namespace dtrun::agent {
+
+class Audit {
+ public:
+  // `book` and `loop` outlive it. Does not keep the loop from ending.
+  Audit(boost::asio::io_context& loop, comm::BookHead* book, std::function<void(const std::string&)> say);
+
+  std::string History() const { return auditor_.History(); }
+
+ private:
+  void Wait();
+
+  comm::Auditor auditor_;
+  boost::asio::steady_timer timer_;
+  std::function<void(const std::string&)> say_;
+};
+
+}  // namespace dtrun::agent

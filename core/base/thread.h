@@ -1,0 +1,26 @@
+// Threads of our own inside somebody's program: named, and without its signals.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace dtrun {
+
+// `name` has at most 15 bytes.
+template <class Body>
+std::thread StartThread(const char* name, Body&& body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread([name, run = std::forward<Body>(body)] {
+    pthread_setname_np(pthread_self(), name);
+    run();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace dtrun

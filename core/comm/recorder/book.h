@@ -1,0 +1,64 @@
+// The flight recorder: what every rank of a host calls, in memory that outlives them.
+//
+// The agent makes one Book for the ranks of its host, an anonymous shared file that they map.
+// Each rank writes its own pages and nobody else's: a call costs it a few stores and no
+// message. The agent reads all of them, names calls that differ, and rings the alarm; after a
+// death it says what everybody was doing. Layout only; who may write what stands beside the
+// members.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/comm/call.h"
+
+namespace dtrun::comm {
+
+inline constexpr std::uint32_t kBookVersion = 1;
+inline constexpr int kJournals = 16;  // communicators of a rank that are recorded at a time
+inline constexpr int kEntries = 128;  // calls of each that are remembered
+inline constexpr std::size_t kJournalNameBytes = 56;
+
+// One call. `number` is written last, so that a reader sees whole entries.
+struct Entry {
+  std::atomic<std::uint64_t> number{0};  // of the call on its communicator, from 1
+  std::atomic<std::uint64_t> chain{0};   // digest of this call and all before it
+  std::atomic<std::uint64_t> words[3];   // the Call
+};
+
+// One communicator of one rank. Written by that rank.
+struct alignas(64) Journal {
+  std::atomic<std::uint64_t> communicator{0};  // digest of its name; 0: free
+  std::atomic<std::uint64_t> started{0};       // number of the last call
+  std::atomic<std::uint64_t> ended{0};         // of the last that is known to have ended
+  std::int32_t rank = -1;                      // in the communicator
+  std::int32_t size = 0;
+  char name[kJournalNameBytes] = {};
+  Entry entries[kEntries];
+};
+
+// What was found wrong, for all ranks to read. Written by the agent before the alarm.
+struct Finding {
+  std::atomic<std::uint64_t> communicator{0};
+  std::int32_t first = -1;  // the world ranks that differ
+  std::int32_t second = -1;
+  char text[464] = {};
+};
+
+struct alignas(64) BookHead {
+  std::uint32_t version = kBookVersion;
+  std::int32_t ranks = 0;               // of the world
+  std::atomic<std::uint32_t> alarm{0};  // 1 once there is a finding; ranks sleep on it
+  Finding finding;
+};
+
+// Behind the head: kJournals journals for each rank of the world.
+constexpr std::size_t BookBytes(int ranks) {
+  return sizeof(BookHead) + static_cast<std::size_t>(ranks) * kJournals * sizeof(Journal);
+}
+inline Journal& JournalAt(BookHead* book, int rank, int index) {
+  auto* const first = reinterpret_cast<Journal*>(book + 1);
+  return first[static_cast<std::size_t>(rank) * kJournals + static_cast<std::size_t>(index)];
+}
+
+}  // namespace dtrun::comm

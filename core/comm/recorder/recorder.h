@@ -1,0 +1,68 @@
+// A rank's side of the flight recorder: its journals, and the thread that hears the alarm.
+//
+// Owned by the runtime; outlives the communicators. Claim, Release and Watch from any thread;
+// a journal is written under its communicator's own lock.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/comm/recorder/mapping.h"
+
+namespace dtrun::comm {
+
+// Notes that call `number` begins. Two threads never write one journal at once.
+void Begin(Journal& journal, std::uint64_t number, const Call& call);
+// Notes that it has ended; calls may end in any order.
+void End(Journal& journal, std::uint64_t number);
+// The call with that number, when it is still remembered.
+bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain);
+// Digest of a communicator's name; never 0.
+std::uint64_t NameDigest(std::string_view name);
+
+class Recorder {
+ public:
+  // `rank` of the world.
+  static Result<std::unique_ptr<Recorder>> Open(const std::string& path, int rank);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Null when all journals are in use: the communicator is not recorded then.
+  Journal* Claim(const std::string& name, int rank, int size);
+  void Release(Journal* journal);
+
+  // Called on the recorder's thread when calls on the communicator `name` were found to
+  // differ; `peer` is the other rank of the world that the finding names. Not called any more
+  // once Unwatch has returned.
+  using OnMismatch = std::function<void(const Error& error)>;
+  void Watch(const void* owner, const std::string& name, OnMismatch callback);
+  void Unwatch(const void* owner);
+
+  // Where the ranks of `journal`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3
+  // called nothing after #15". Only those that are behind `number`, or all when none is.
+  std::string Whereabouts(const Journal& journal, std::uint64_t number) const;
+
+ private:
+  struct Watched {
+    std::uint64_t communicator;
+    OnMismatch callback;
+  };
+
+  Recorder(BookMapping mapping, int rank);
+  void Listen();
+
+  BookMapping mapping_;
+  const int rank_;
+  std::mutex mutex_;  // guards watched_, claims, and is held during callbacks
+  std::map<const void*, Watched> watched_;
+  std::atomic<bool> stop_{false};
+  std::thread listener_;
+};
+
+}  // namespace dtrun::comm

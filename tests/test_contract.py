@@ -1,0 +1,47 @@
+"""Ranks that do not make the same calls: named, in time, whatever carries them."""
+
+import time
+
+from support.job import RANK, JobTest, main
+
+LAYERS = {"shm": ["comm.local=shm"], "gloo": ["comm.local=none"]}
+# What the last of three ranks calls, and what the others call, in its tenth call.
+DIFFERENCES = {
+    "reduce": ("allreduce (float32 x 8, sum)", "allreduce (float32 x 8, max)"),
+    "kind": ("allreduce (float32 x 8, sum)", "broadcast (float32 x 8, root 0)"),
+    "count": ("allreduce (float32 x 8, sum)", "allreduce (float32 x 9, sum)"),
+    "dtype": ("allreduce (float32 x 8, sum)", "allreduce (float64 x 8, sum)"),
+    "root": ("broadcast (float32 x 8, root 0)", "broadcast (float32 x 8, root 1)"),
+    "order": ("allreduce (float32 x 8, sum)", "barrier"),
+}
+
+
+class Contract(JobTest):
+    def test_calls_that_differ_are_named(self):
+        for layer, sets in LAYERS.items():
+            for what, (ours, theirs) in DIFFERENCES.items():
+                with self.subTest(layer=layer, what=what):
+                    start = time.monotonic()
+                    result = self.ranks(3, RANK, "differ", what, sets=[*sets, "backend.timeout=60s"])
+                    self.assertLess(time.monotonic() - start, 30)
+                    self.assertEqual(result.code, 3, str(result))
+                    self.assertRegex(result.err, r"call 10 on 'world' differs: rank [01] calls ")
+                    self.assertIn(ours, result.err)
+                    self.assertIn(f"rank 2 calls {theirs}", result.err)
+
+    def test_a_rank_that_skips_a_call_is_named_with_where_it_is(self):
+        for layer, sets in LAYERS.items():
+            with self.subTest(layer=layer):
+                result = self.ranks(3, RANK, "skip", sets=[*sets, "backend.timeout=1s", "job.grace=1s"])
+                self.assertEqual(result.code, 3, str(result))
+                self.assertIn("allreduce #10", result.err)
+                self.assertIn("rank 2 has called nothing after #9", result.err)
+
+    def test_what_the_ranks_called_last_is_kept(self):
+        self.ranks(3, RANK, "differ", "reduce")
+        calls = next(self.folder.glob("**/calls.txt")).read_text()
+        self.assertIn("#10 allreduce (float32 x 8, max)", calls.replace(" *", ""))
+
+
+if __name__ == "__main__":
+    main()
