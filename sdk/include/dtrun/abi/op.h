@@ -37,7 +37,8 @@ typedef struct dtrun_op {
   int32_t peer;      /* send, recv; otherwise -1 */
   uint32_t tag;      /* send, recv */
   uint64_t sequence; /* collectives: number of this call on this communicator, from 1 */
-  uint64_t count;    /* elements; what it counts stands beside the kind in types.h */
+  uint64_t count;    /* elements, as types.h says beside the kind. Where it says nothing, core puts
+                        the sum of recv_counts (alltoallv: send_counts) there, for messages */
   const void* send;
   void* recv;
   int64_t timeout_ns; /* from enqueue to completion; -1: no limit */
