@@ -1,6 +1,8 @@
 // Every collective against what types.h says of it: element types, reductions, sizes, placements, worlds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "suite.h"
 #include "trial.h"
 
@@ -9,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kOdd = 1003;
 // Elements of a vector that is several of any sensible segment, and no multiple of anything.
-constexpr std::uint64_t kLarge = 700'003;
+constexpr std::uint64_t kLarge = 400'003;
 
 constexpr std::int32_t kMoves[] = {DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_ALLTOALL,
                                    DTRUN_GATHER,    DTRUN_SCATTER,   DTRUN_ALLGATHERV,
@@ -48,6 +50,16 @@ std::vector<TypeInfo> TypesOf(const dtrun_backend_caps& caps) {
   return types;
 }
 
+// The first of each width.
+std::vector<TypeInfo> OnePerWidth(const std::vector<TypeInfo>& types) {
+  std::vector<TypeInfo> some;
+  for (const TypeInfo& type : types) {
+    const auto alike = [&](const TypeInfo& other) { return other.width == type.width; };
+    if (std::none_of(some.begin(), some.end(), alike)) some.push_back(type);
+  }
+  return some;
+}
+
 // Every type and reduction at small sizes. At a large one: float32 with every reduction, and
 // between two ranks also the sum of every type.
 void TryReductions(const Subject& subject, std::int32_t kind, int size) {
@@ -63,7 +75,7 @@ void TryReductions(const Subject& subject, std::int32_t kind, int size) {
         const bool sum = reduce.reduce == DTRUN_SUM;
         for (const Shape shape : ShapesOf(kind)) {
           for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, kOdd}) {
-            if (count == 0 && !sum) continue;
+            if (!sum && (count == 0 || (count == 1 && size > 4))) continue;  // keeps the suite short
             for (const bool in_place : {false, true}) {
               trials.Run({kind, type, reduce.reduce, count, in_place, 0, shape});
             }
@@ -76,13 +88,13 @@ void TryReductions(const Subject& subject, std::int32_t kind, int size) {
   });
 }
 
-// What only moves has a type for its width alone.
+// What only moves has a type for its width alone, so every type is tried between two ranks only.
 void TryMoves(const Subject& subject, std::int32_t kind, int size) {
   const dtrun_backend_caps caps = subject.Caps();
   if (!Has(caps.ops, kind)) GTEST_SKIP() << "the backend does not offer it";
   subject.Play(size, [&](Rank& rank) {
     Trials trials(rank);
-    for (const TypeInfo& type : TypesOf(caps)) {
+    for (const TypeInfo& type : size == 2 ? TypesOf(caps) : OnePerWidth(TypesOf(caps))) {
       for (const Shape shape : ShapesOf(kind)) {
         for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, kOdd}) {
           for (const bool in_place : {false, true}) {
@@ -98,7 +110,7 @@ void TryMoves(const Subject& subject, std::int32_t kind, int size) {
 // Nobody leaves a barrier before all have entered it.
 void TryBarriers(const Subject& subject, int size) {
   subject.Play(size, [&](Rank& rank) {
-    for (int round = 1; round <= 50; ++round) {
+    for (int round = 1; round <= 30; ++round) {
       rank.Count("entered", 1);
       const Outcome outcome = rank.Barrier();
       ASSERT_TRUE(outcome.ok()) << outcome;
