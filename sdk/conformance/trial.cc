@@ -150,7 +150,6 @@ class Call {
           send_kept_ = false;
         }
     }
-    if (op_.kind == DTRUN_ALLTOALL) op_.count = trial_.count;
     GiveParts();
   }
 
