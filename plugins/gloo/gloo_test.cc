@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "sdk/conformance/backend_suite.h"
@@ -19,7 +20,13 @@ using testing::StartsWith;
 using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
 
-const bool kRegistered = RegisterBackendSuite({.plugin = GLOO_PLUGIN_FILE});
+// Threads, except under sdk/conformance/launch.py, which stands in for a library's own launcher.
+LaunchedProcess Process() {
+  if (std::getenv("DTRUN_SUITE_RANK") == nullptr) return {};
+  return ProcessFromEnvironment("DTRUN_SUITE_RANK", "DTRUN_SUITE_SIZE", "DTRUN_SUITE_FOLDER");
+}
+
+const bool kRegistered = RegisterBackendSuite({.plugin = GLOO_PLUGIN_FILE, .process = Process()});
 
 Subject GlooOn(const std::string& interface) {
   return Subject({GLOO_PLUGIN_FILE, {{"interface", interface}}});

@@ -13,9 +13,16 @@
 #include <type_traits>
 #include <vector>
 
-#include "dtrun/kernels.hpp"
+#include "variant.h"
 
 namespace dtrun::kernels::reference {
+
+// All that this processor runs.
+inline std::vector<const Variant*> Variants() {
+  int count = 0;
+  const Variant* const* usable = UsableVariants(&count);
+  return {usable, usable + count};
+}
 
 // A binary format of 16 bits by its definition.
 inline double Decode(std::uint16_t word, int mantissa_bits, int bias) {
