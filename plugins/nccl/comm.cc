@@ -242,7 +242,11 @@ void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& ope
     environment_.cuda.Check(recorded, "record the end of " + operation->text);
     if (failed_) break;  // the phases of these operations do not matter any more
     operation->phase = Phase::kLaunched;
-    live_.insert(operation.get());
+    if (operation->dropped) {
+      events_->Return(std::exchange(operation->event, nullptr));
+    } else {
+      live_.insert(operation.get());
+    }
   }
   ThrowIfFailed();
 }
@@ -306,6 +310,7 @@ void NcclCommunicator::NoteUnseenFailure(const Operation& operation, const char*
 
 void NcclCommunicator::Forget(Operation& operation) {
   const std::lock_guard lock(mutex_);
+  operation.dropped = true;
   live_.erase(&operation);
   if (operation.event != nullptr) events_->Return(std::exchange(operation.event, nullptr));
 }

@@ -1,6 +1,7 @@
 // A point in time by which something must have happened, or none. A value; any thread.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 

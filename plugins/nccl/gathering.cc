@@ -84,7 +84,7 @@ nccl::UniqueId Gathering::FetchId(const Deadline& deadline) const {
 
 void Gathering::AnnounceFailure(const Failure& cause) const {
   std::ostringstream text;
-  text << rank_ << ' ' << cause.code() << ' ' << cause.what();
+  text << rank_ << ' ' << cause.code() << ' ' << cause.peer() << ' ' << cause.what();
   kv_.CompareSet(kFailedKey, std::nullopt, text.str());
 }
 
@@ -93,14 +93,17 @@ std::optional<Failure> Gathering::FailureOfAnother() const {
   if (!value) return std::nullopt;
   std::istringstream text(*value);
   int rank = -1;
+  int culprit = -1;
   dtrun_status code = DTRUN_INTERNAL;
-  text >> rank >> code;
+  text >> rank >> code >> culprit;
   text.get();
   std::string cause;
   std::getline(text, cause, '\0');
   if (rank == rank_) return std::nullopt;
   const std::string who = "rank " + std::to_string(rank);
   if (code == DTRUN_ABORTED) return Failure(DTRUN_ABORTED, "aborted by " + who + ": " + cause, rank);
+  // Who merely noticed is not to blame.
+  if (code == DTRUN_REMOTE_FAILURE && culprit >= 0 && culprit != rank_) return Failure(code, cause, culprit);
   return Failure(DTRUN_REMOTE_FAILURE, who + " failed: " + cause, rank);
 }
 

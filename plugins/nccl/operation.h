@@ -42,6 +42,7 @@ struct Operation {
   DeviceBuffer copy;  // of the send buffer, where NCCL would overwrite what it has yet to send
   Phase phase = Phase::kGrouped;
   cuda::Event event = nullptr;
+  bool dropped = false;  // nobody holds its request any more
   bool ordered = false;  // a stream waits for it, so nobody needs to keep the host waiting
 
   bool point_to_point() const { return op.kind == DTRUN_SEND || op.kind == DTRUN_RECV; }

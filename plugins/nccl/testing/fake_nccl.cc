@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "player.h"
+#include "plugins/nccl/nccl_abi.h"
 
 namespace dtrun::nccl_test {
 namespace {

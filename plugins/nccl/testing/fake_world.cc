@@ -69,6 +69,11 @@ bool World::complete() {
 void World::Abort(Rank& rank) {
   const std::lock_guard lock(mutex_);
   rank.aborted = true;
+  // Its buffers are the owner's again as soon as this returns.
+  for (auto& [number, round] : rounds_) round.calls.erase(rank.rank);
+  for (auto& [ends, box] : mail_) {
+    if (ends.first == rank.rank) box.clear();
+  }
   changed_.notify_all();
 }
 

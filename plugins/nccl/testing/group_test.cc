@@ -39,10 +39,10 @@ Ints Items(int rank, std::size_t count) {
   return items;
 }
 
-class NcclOperations : public testing::TestWithParam<const char*> {};
+class NcclAlltoall : public testing::TestWithParam<const char*> {};
 
 // With NCCL's own alltoall, and without: then as grouped messages.
-TEST_P(NcclOperations, AlltoallExchangesPartsAlsoInPlace) {
+TEST_P(NcclAlltoall, ExchangesPartsAlsoInPlace) {
   const Fake fake(GetParam());
   const Subject subject(fake.Backend());
   subject.Play(3, [](Rank& rank) {
@@ -60,8 +60,7 @@ TEST_P(NcclOperations, AlltoallExchangesPartsAlsoInPlace) {
   EXPECT_EQ(fake.nccl().native_all_to_alls > 0, GetParam() == std::string(FAKE_NCCL_FILE));
 }
 
-INSTANTIATE_TEST_SUITE_P(WithAndWithoutItsOwn, NcclOperations,
-                         testing::Values(FAKE_NCCL_FILE, LEAN_NCCL_FILE));
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutItsOwn, NcclAlltoall, testing::Values(FAKE_NCCL_FILE, LEAN_NCCL_FILE));
 
 TEST(NcclOperation, ReduceReachesTheRootOnly) {
   const Fake fake;

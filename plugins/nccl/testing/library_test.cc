@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "child.h"
 #include "sdk/conformance/subject.h"
 
 namespace dtrun::nccl_test {
@@ -18,7 +19,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The case runs in a process of its own, as NCCL reads its environment once.
+// The plugin over it; every case looks at it in a child, as NCCL reads its environment once.
 class NcclLibrary : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,37 +31,43 @@ class NcclLibrary : public testing::Test {
     if (!file.empty()) backend_.options["library"] = file;
   }
 
+  // The fact where NCCL_SOCKET_IFNAME is `names`.
+  std::string Fact(const char* key, const char* names = "=lo") const {
+    return InChild([&] {
+      setenv("NCCL_SOCKET_IFNAME", names, 1);
+      return Subject(backend_).LaunchInfo(1).facts.at(key);
+    });
+  }
+
   conformance::BackendUnderTest backend_;
 };
 
 TEST_F(NcclLibrary, IsReportedWithVersionAndPath) {
-  const Subject::Launch launch = Subject(backend_).LaunchInfo(1);
-  EXPECT_THAT(launch.facts.at("library"), StartsWith("NCCL 2."));
-  EXPECT_THAT(launch.facts.at("library_path"), HasSubstr("libnccl"));
+  EXPECT_THAT(Fact("library"), StartsWith("NCCL 2."));
+  EXPECT_THAT(Fact("library_path"), HasSubstr("libnccl"));
 }
 
 TEST_F(NcclLibrary, TellsTheInterfaceItChose) {
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-  EXPECT_EQ(Subject(backend_).LaunchInfo(1).facts.at("interface"), "lo 127.0.0.1 (chosen by NCCL)");
+  EXPECT_EQ(Fact("interface"), "lo 127.0.0.1 (chosen by NCCL)");
 }
 
 TEST_F(NcclLibrary, ExplainsThatNoInterfaceIsLeft) {
-  setenv("NCCL_SOCKET_IFNAME", "=nosuch0", 1);
-  EXPECT_THAT(Subject(backend_).LaunchInfo(1).facts.at("interface"),
+  EXPECT_THAT(Fact("interface", "=nosuch0"),
               AllOf(StartsWith("none: "), HasSubstr("no socket interface found"),
                     HasSubstr("correct backend.options.interface or NCCL_SOCKET_IFNAME")));
 }
 
 TEST_F(NcclLibrary, WithoutADeviceRefusesACommunicatorInOneSentence) {
-  const Subject subject(backend_);
-  const std::string device = subject.LaunchInfo(1).facts.at("device");
+  const std::string device = Fact("device");
   if (device.rfind("none: ", 0) != 0) GTEST_SKIP() << "this machine has " << device;
-  conformance::ThreadKv kv;
-  Outcome outcome;
-  EXPECT_EQ(subject.Join(&kv, 0, 1, conformance::kPatience, &outcome), nullptr);
-  EXPECT_EQ("none: " + outcome.text, device);
-  EXPECT_THAT(outcome.text,
-              AnyOf(HasSubstr("this process has none"), HasSubstr("cannot load the CUDA runtime")));
+  const std::string refusal = InChild([&] {
+    const Subject subject(backend_);
+    conformance::ThreadKv kv;
+    Outcome outcome;
+    return subject.Join(&kv, 0, 1, conformance::kPatience, &outcome) == nullptr ? outcome.text : "it joined";
+  });
+  EXPECT_EQ("none: " + refusal, device);
+  EXPECT_THAT(refusal, AnyOf(HasSubstr("this process has none"), HasSubstr("cannot load the CUDA runtime")));
 }
 
 }  // namespace
