@@ -33,12 +33,23 @@ CudaControl& Control() {
   return control;
 }
 
-FakeStream& Of(void* stream) {
-  static FakeStream default_stream;
-  return stream == nullptr ? default_stream : *static_cast<FakeStream*>(stream);
+// All streams, the default one among them.
+struct Streams {
+  std::mutex mutex;
+  std::set<FakeStream*> all;
+  FakeStream default_stream;
+  Streams() { all.insert(&default_stream); }
+};
+Streams& Device() {
+  static Streams streams;
+  return streams;
 }
 
-const EventHandle& Of(cuda::Event event, int) { return *static_cast<EventHandle*>(event); }
+FakeStream& Of(void* stream) {
+  return stream == nullptr ? Device().default_stream : *static_cast<FakeStream*>(stream);
+}
+
+const EventHandle& StateOf(cuda::Event event) { return *static_cast<EventHandle*>(event); }
 
 }  // namespace
 
@@ -103,17 +114,25 @@ int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) 
 }
 
 int cudaStreamCreateWithFlags(void** stream, unsigned) {
-  *stream = new FakeStream;
+  auto* const made = new FakeStream;
+  const std::lock_guard lock(Device().mutex);
+  Device().all.insert(made);
+  *stream = made;
   return cuda::kSuccess;
 }
 
 int cudaStreamDestroy(void* stream) {
-  delete static_cast<FakeStream*>(stream);
+  auto* const made = static_cast<FakeStream*>(stream);
+  {
+    const std::lock_guard lock(Device().mutex);
+    Device().all.erase(made);
+  }
+  delete made;
   return cuda::kSuccess;
 }
 
 int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
-  const EventHandle state = Of(event, 0);
+  const EventHandle state = StateOf(event);
   std::uint64_t until = 0;
   {
     const std::lock_guard lock(state->mutex);
@@ -137,7 +156,7 @@ int cudaEventDestroy(cuda::Event event) {
 }
 
 int cudaEventRecord(cuda::Event event, void* stream) {
-  const EventHandle state = Of(event, 0);
+  const EventHandle state = StateOf(event);
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(state->mutex);
@@ -153,7 +172,7 @@ int cudaEventRecord(cuda::Event event, void* stream) {
 
 int cudaEventQuery(cuda::Event event) {
   if (Control().event_error != 0) return Control().event_error;
-  const EventHandle state = Of(event, 0);
+  const EventHandle state = StateOf(event);
   const std::lock_guard lock(state->mutex);
   return state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady;
 }
@@ -163,8 +182,12 @@ int cudaMalloc(void** out, std::size_t bytes) {
   return *out != nullptr ? cuda::kSuccess : 2;  // cudaErrorMemoryAllocation
 }
 
+// CUDA waits for the device. Here the memory goes when all streams have done what they had to do
+// by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
-  std::free(memory);
+  const std::shared_ptr<void> last(memory, &std::free);
+  const std::lock_guard lock(Device().mutex);
+  for (FakeStream* const stream : Device().all) stream->Post([last] {});
   return cuda::kSuccess;
 }
 
