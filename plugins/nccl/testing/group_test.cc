@@ -220,7 +220,7 @@ TEST(NcclGroup, LetsMessagesCross) {
       Ints& to = got[static_cast<std::size_t>(peer)];
       if (peer != rank.rank()) pending.push_back(rank.Start(RecvOp(to.data(), 1000, DTRUN_INT32, peer, 0)));
     }
-    // Nothing has started, and a stream cannot wait for what has not.
+    // Nothing has started.
     bool done = true;
     EXPECT_TRUE(pending.front()->Test(&done).ok());
     EXPECT_FALSE(done);
