@@ -1,0 +1,318 @@
+#include "comm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bootstrap_address.h"
+#include "launch.h"
+#include "nccl_failure.h"
+#include "patience.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+using sdk::Failure;
+
+std::uint64_t End(const std::vector<Part>& parts) {
+  std::uint64_t end = 0;
+  for (const Part& part : parts) end = std::max(end, part.offset + part.count);
+  return end;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
+                                   const Deadline& deadline)
+    : environment_(environment),
+      log_(environment.host, "nccl"),
+      health_(environment.host),
+      default_timeout_(params.timeout),
+      device_(device),
+      gathering_(params) {
+  const OnDevice on(environment_.cuda, device_);
+  stream_ = std::make_unique<OwnStream>(environment_.cuda);
+  scratch_ = DeviceBuffer(environment_.cuda, 2 * Launcher::kScratchWord);
+  environment_.cuda.Check(
+      environment_.cuda.memset_async(scratch_.data(), 0, 2 * Launcher::kScratchWord, stream_->get()),
+      "clear memory");
+  events_ = std::make_unique<EventPool>(environment_.cuda);
+  handle_ = Connect(params, deadline);
+}
+
+std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params, const Deadline& deadline) {
+  nccl::UniqueId id{};
+  if (params.rank == 0) {
+    try {
+      const nccl::Result result = environment_.nccl.get_unique_id(&id);
+      if (result != nccl::kSuccess)
+        throw NcclFailure(environment_.nccl, "open '" + params.name + "'", result);
+      const auto address = ReadBootstrapAddress(id);
+      if (params.host_count > 1 && address && address->loopback) {
+        throw Failure(DTRUN_FAILED_PRECONDITION,
+                      "nccl chose the loopback interface (" + address->Text() +
+                          "), which other hosts cannot reach; set backend.options.interface");
+      }
+      gathering_.PublishId(id);
+    } catch (const Failure& failure) {
+      gathering_.PublishNoId(failure);
+      throw;
+    }
+  } else {
+    id = gathering_.FetchId(deadline);
+  }
+  if (const auto address = ReadBootstrapAddress(id)) bootstrap_ = address->Text();
+  Handle::Place place{id, params.rank, params.size, {}};
+  if (environment_.max_ctas) place.config.max_ctas = *environment_.max_ctas;
+  Clock::time_point next_look = Clock::now();
+  try {
+    return std::make_unique<Handle>(environment_.nccl, place, deadline, [&] {
+      if (Clock::now() < next_look) return;
+      next_look = Clock::now() + std::chrono::milliseconds(100);
+      if (const auto failure = gathering_.FailureOfAnother()) throw *failure;
+    });
+  } catch (const Failure& failure) {
+    Failure told(
+        failure.code(),
+        std::string(failure.what()) +
+            (bootstrap_.empty() ? "" : " (rank 0 of '" + params.name + "' listens on " + bootstrap_ + ")"),
+        failure.peer());
+    gathering_.AnnounceFailure(told);
+    throw told;
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  try {
+    gathering_.AnnounceLeaving(progress_);
+  } catch (const Failure& failure) {
+    log_.Debug("nobody to tell that '" + gathering_.name() + "' is left: " + failure.what());
+  }
+}
+
+cuda::Stream NcclCommunicator::StreamOf(const dtrun_op& op, const dtrun_stream* stream) const {
+  constexpr std::int32_t kHost = 0;
+  constexpr std::int32_t kCuda = 1;
+  if (stream == nullptr || stream->device_kind == kHost) return stream_->get();
+  if (stream->device_kind != kCuda) {
+    throw Failure(DTRUN_UNSUPPORTED, std::string(KindText(op.kind)) + ": a stream of device kind " +
+                                         std::to_string(stream->device_kind) + " is not CUDA's (1)");
+  }
+  if (stream->device_index != device_) {
+    throw Failure(DTRUN_INVALID_ARGUMENT, std::string(KindText(op.kind)) + ": the stream belongs to device " +
+                                              std::to_string(stream->device_index) + ", '" +
+                                              gathering_.name() + "' to device " + std::to_string(device_));
+  }
+  return stream->native;
+}
+
+void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffer, const char* which) const {
+  const CudaApi& cuda = environment_.cuda;
+  cuda::PointerAttributes attributes;
+  if (cuda.pointer_get_attributes(&attributes, buffer) != cuda::kSuccess) {
+    cuda.get_last_error();
+    attributes.type = cuda::kMemoryUnregistered;
+  }
+  const std::string subject = std::string(KindText(operation.op.kind)) + ": the " + which + " buffer";
+  if (attributes.type != cuda::kMemoryDevice && attributes.type != cuda::kMemoryManaged) {
+    throw Failure(DTRUN_UNSUPPORTED,
+                  "nccl moves device memory; " + subject +
+                      " is host memory: copy it to the device or choose another backend for it");
+  }
+  if (attributes.type == cuda::kMemoryDevice && attributes.device != device_) {
+    throw Failure(DTRUN_INVALID_ARGUMENT, subject + " is on device " + std::to_string(attributes.device) +
+                                              ", '" + gathering_.name() + "' on device " +
+                                              std::to_string(device_));
+  }
+}
+
+void NcclCommunicator::CheckBuffers(const Operation& operation) const {
+  const dtrun_op& op = operation.op;
+  if (op.kind == DTRUN_BARRIER) return;
+  if (op.send != nullptr) CheckBuffer(operation, op.send, "send");
+  if (op.recv != nullptr && op.recv != op.send) CheckBuffer(operation, op.recv, "recv");
+}
+
+void NcclCommunicator::CopyInPlace(Operation& operation) const {
+  const dtrun_op& op = operation.op;
+  const bool exchanges = op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV;
+  if (!exchanges || op.send != op.recv || gathering_.size() == 1) return;
+  const std::uint64_t bytes = End(operation.send_parts) * operation.width;
+  if (bytes == 0) return;
+  operation.copy = DeviceBuffer(environment_.cuda, bytes);
+  environment_.cuda.Check(environment_.cuda.memcpy_async(operation.copy.data(), op.send, bytes,
+                                                         cuda::kCopyDeviceToDevice, operation.stream),
+                          "copy the buffer of " + operation.text);
+}
+
+std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
+  auto operation = std::make_shared<Operation>(
+      ReadOperation(op, {gathering_.name(), gathering_.rank(), gathering_.size()}));
+  operation->stream = StreamOf(op, stream);
+  CheckBuffers(*operation);
+  ThrowIfFailed();
+  operation->deadline = Deadline(op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns));
+  Count(*operation);
+  auto request = std::make_unique<NcclRequest>(*this, operation);
+  if (grouping_) {
+    group_.push_back(std::move(operation));
+  } else {
+    Launch({std::move(operation)});
+  }
+  return request;
+}
+
+void NcclCommunicator::Count(Operation& operation) {
+  if (operation.point_to_point()) {
+    operation.message = ++progress_.messages[operation.op.peer];
+  } else {
+    progress_.collective = operation.op.sequence;
+    last_enqueued_ = operation.op.sequence;
+  }
+}
+
+void NcclCommunicator::GroupBegin() {
+  ThrowIfFailed();
+  if (grouping_) throw Failure(DTRUN_FAILED_PRECONDITION, "a group is open already; end it first");
+  grouping_ = true;
+}
+
+// NCCL's own groups belong to a thread and would take in calls of other communicators; so the
+// operations are collected here and started together now.
+void NcclCommunicator::GroupEnd() {
+  if (!grouping_) throw Failure(DTRUN_FAILED_PRECONDITION, "no group is open; begin one first");
+  grouping_ = false;
+  const auto operations = std::exchange(group_, {});
+  if (!operations.empty()) Launch(operations);
+}
+
+void NcclCommunicator::Launch(const std::vector<std::shared_ptr<Operation>>& operations) {
+  ThrowIfFailed();
+  try {
+    const OnDevice on(environment_.cuda, device_);
+    const NcclApi& api = environment_.nccl;
+    Reductions reductions(api, *handle_);
+    std::vector<nccl::Reduction> chosen;
+    for (const auto& operation : operations) {
+      CopyInPlace(*operation);
+      chosen.push_back(reductions.For(*operation));
+    }
+    const nccl::Result result = handle_->Use([&](nccl::Comm comm) {
+      const Launcher launcher{api, comm, gathering_.rank(), gathering_.size(), scratch_.data()};
+      nccl::Result started = api.group_start();
+      if (started != nccl::kSuccess) return started;
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        started = launcher.Start(*operations[i], chosen[i]);
+        if (started != nccl::kSuccess && started != nccl::kInProgress) break;
+      }
+      const nccl::Result ended = api.group_end();  // also after a failure: the group is the thread's
+      return started == nccl::kSuccess || started == nccl::kInProgress ? ended : started;
+    });
+    if (result == nccl::kInProgress) {
+      AwaitLaunch(*operations.front());
+    } else if (result != nccl::kSuccess) {
+      ThrowIfFailed();  // by another thread meanwhile
+      throw NcclFailure(api, "start " + operations.front()->text, result);
+    }
+    Record(operations);
+  } catch (const Failure& failure) {
+    Fail(failure);
+    throw *cause_;
+  }
+}
+
+// The first operations of a communicator connect the devices: NCCL launches them only then.
+void NcclCommunicator::AwaitLaunch(const Operation& operation) {
+  Patience patience;
+  for (;;) {
+    const nccl::Result state = handle_->State();
+    ThrowIfFailed();
+    if (state == nccl::kSuccess) return;
+    if (state != nccl::kInProgress) throw NcclFailure(environment_.nccl, "start " + operation.text, state);
+    Watch(operation);
+    patience.Wait(operation.deadline);
+  }
+}
+
+void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& operations) {
+  for (const auto& operation : operations) {
+    const cuda::Event event = events_->Take();
+    const cuda::Error recorded = environment_.cuda.event_record(event, operation->stream);
+    const std::lock_guard lock(mutex_);
+    operation->event = event;
+    environment_.cuda.Check(recorded, "record the end of " + operation->text);
+    if (failed_) break;  // the phases of these operations do not matter any more
+    operation->phase = Phase::kLaunched;
+    if (operation->dropped) {
+      events_->Return(std::exchange(operation->event, nullptr));
+    } else {
+      live_.insert(operation.get());
+    }
+  }
+  ThrowIfFailed();
+}
+
+Phase NcclCommunicator::Ask(Operation& operation) {
+  if (operation.phase != Phase::kLaunched) return operation.phase;
+  const cuda::Error state = environment_.cuda.event_query(operation.event);
+  if (state == cuda::kNotReady) return operation.phase;
+  environment_.cuda.Check(state, "finish " + operation.text);
+  operation.phase = Phase::kDone;
+  live_.erase(&operation);
+  if (!operation.point_to_point()) {
+    std::uint64_t before = last_completed_;
+    while (before < operation.op.sequence &&
+           !last_completed_.compare_exchange_weak(before, operation.op.sequence)) {
+    }
+  }
+  return operation.phase;
+}
+
+bool NcclCommunicator::Poll(Operation& operation) {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      const Phase phase = Ask(operation);
+      if (phase == Phase::kDone) return true;
+      if (phase == Phase::kFailed || failed_) throw *cause_;
+    }
+    Watch(operation);
+    return false;
+  } catch (const Failure& failure) {
+    Fail(failure);
+    const std::lock_guard lock(mutex_);
+    if (operation.phase == Phase::kDone) return true;  // it arrived while its end was sought
+    throw *cause_;
+  }
+}
+
+void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stream) {
+  const cuda::Stream waiting = StreamOf(operation.op, &stream);
+  const std::lock_guard lock(mutex_);
+  if (operation.phase == Phase::kFailed) throw *cause_;
+  if (operation.phase == Phase::kGrouped) {
+    throw Failure(DTRUN_FAILED_PRECONDITION,
+                  operation.text + " has not been started; end the group before a stream waits for it");
+  }
+  const OnDevice on(environment_.cuda, device_);
+  environment_.cuda.Check(environment_.cuda.stream_wait_event(waiting, operation.event, 0),
+                          "order a stream after " + operation.text);
+  operation.ordered = true;
+}
+
+bool NcclCommunicator::MustWaitBeforeRelease(const Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  return operation.phase == Phase::kLaunched && !operation.ordered;
+}
+
+void NcclCommunicator::NoteUnseenFailure(const Operation& operation, const char* text) const {
+  log_.Debug(operation.text + " of '" + gathering_.name() + "' was dropped and failed: " + text);
+}
+
+void NcclCommunicator::Forget(Operation& operation) {
+  const std::lock_guard lock(mutex_);
+  operation.dropped = true;
+  live_.erase(&operation);
+  if (operation.event != nullptr) events_->Return(std::exchange(operation.event, nullptr));
+}
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,111 @@
+// A communicator of the nccl backend.
+//
+// Operations are launched by the thread that enqueues them, on the caller's stream or on one of
+// the communicator's own; no thread belongs to it. Who waits also watches: for NCCL's errors,
+// for deadlines, and, once it has waited long, for what other ranks announced. Any failure ends
+// the communicator; its first cause is what every later call reports. Owned by core; thread
+// classes as in dtrun/abi/backend.h.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda_api.h"
+#include "device_memory.h"
+#include "gathering.h"
+#include "handle.h"
+#include "operation.h"
+#include "request.h"
+
+namespace dtrun::nccl_plugin {
+
+// What a communicator needs of its backend, which outlives it.
+struct Environment {
+  const sdk::Host& host;
+  const NcclApi& nccl;
+  const CudaApi& cuda;
+  std::optional<int> max_ctas;
+};
+
+class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
+ public:
+  // Joins the other ranks, who all are there, on `device`.
+  NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
+                   const Deadline& deadline);
+  ~NcclCommunicator() override;
+
+  std::unique_ptr<NcclRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+  void GroupBegin() override;
+  void GroupEnd() override;
+
+  // ---- for NcclRequest ----
+
+  // True when it is done; throws what ended it.
+  bool Poll(Operation& operation);
+  void OrderAfter(Operation& operation, const dtrun_stream& stream);
+  bool MustWaitBeforeRelease(const Operation& operation);
+  void NoteUnseenFailure(const Operation& operation, const char* text) const;
+  // The last that is heard of `operation`.
+  void Forget(Operation& operation);
+
+ private:
+  std::unique_ptr<Handle> Connect(const sdk::CommParams& params, const Deadline& deadline);
+  cuda::Stream StreamOf(const dtrun_op& op, const dtrun_stream* stream) const;
+  void CheckBuffer(const Operation& operation, const void* buffer, const char* which) const;
+  void CheckBuffers(const Operation& operation) const;
+  // Where NCCL would overwrite what it has yet to send.
+  void CopyInPlace(Operation& operation) const;
+  void Count(Operation& operation);
+
+  void Launch(const std::vector<std::shared_ptr<Operation>>& operations);
+  void AwaitLaunch(const Operation& operation);
+  void Record(const std::vector<std::shared_ptr<Operation>>& operations);
+
+  // The phase after asking the device. REQUIRES mutex_ held.
+  Phase Ask(Operation& operation);
+  void Watch(const Operation& operation);
+  void LookAround(const Operation& operation);
+  sdk::Failure TimedOut(const Operation& operation) const;
+
+  // Ends the communicator with `cause` unless it has ended.
+  void Fail(const sdk::Failure& cause);
+  void ThrowIfFailed() const;
+
+  const Environment environment_;
+  const sdk::Log log_;
+  const sdk::Health health_;
+  const sdk::Nanoseconds default_timeout_;
+  const int device_;
+  const Gathering gathering_;
+
+  // In the order in which they are made.
+  std::unique_ptr<OwnStream> stream_;
+  DeviceBuffer scratch_;
+  std::unique_ptr<EventPool> events_;
+  std::unique_ptr<Handle> handle_;
+  std::string bootstrap_;  // where rank 0 listens; for messages
+
+  std::mutex mutex_;                   // of the operations' phases, and of live_
+  std::set<Operation*> live_;          // launched, outcome unknown
+  std::optional<sdk::Failure> cause_;  // written once, before failed_
+  std::atomic<bool> failed_{false};
+
+  bool grouping_ = false;
+  std::vector<std::shared_ptr<Operation>> group_;
+
+  Progress progress_;  // [comm-serial]
+  std::atomic<std::uint64_t> last_enqueued_{0};
+  std::atomic<std::uint64_t> last_completed_{0};
+  std::atomic<std::uint64_t> announced_wait_{0};
+  std::atomic<std::int64_t> next_state_{0};  // when to ask NCCL next, on Clock
+  std::atomic<std::int64_t> next_look_{0};   // when to read the key-value space next
+};
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,68 @@
+// A CUDA runtime in this process: found, opened, its functions resolved one by one; and small
+// owners of what it makes.
+//
+// Any libcudart serves: all of one process share the driver's context, so streams and events
+// of the program's own runtime (torch carries one) are as good here. Constant once opened; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cuda_abi.h"
+#include "shared_library.h"
+
+namespace dtrun::nccl_plugin {
+
+struct CudaApi {
+  // `wanted` is the option `cuda_library`: a path, or empty: the libcudart that is already in
+  // the process, else the loader's. Throws sdk::Failure.
+  static CudaApi Open(const std::string& wanted);
+
+  // Throws sdk::Failure (vendor domain "cuda") unless `error` is success. `doing` is a phrase
+  // such as "record an event".
+  void Check(cuda::Error error, const std::string& doing) const;
+  // "'CUDA driver version is insufficient for CUDA runtime version'".
+  std::string Text(cuda::Error error) const;
+  // Throws the one sentence about a machine that has no usable device.
+  int DeviceCount() const;
+  // "0000:19:00.0".
+  std::string BusId(int device) const;
+
+  SharedLibrary library;
+
+  cuda::Error (*get_device_count)(int*) = nullptr;
+  cuda::Error (*get_device)(int*) = nullptr;
+  cuda::Error (*set_device)(int) = nullptr;
+  cuda::Error (*device_get_pci_bus_id)(char*, int, int) = nullptr;
+  cuda::Error (*driver_get_version)(int*) = nullptr;
+  const char* (*get_error_string)(cuda::Error) = nullptr;
+  cuda::Error (*get_last_error)() = nullptr;
+  cuda::Error (*pointer_get_attributes)(cuda::PointerAttributes*, const void*) = nullptr;
+  cuda::Error (*stream_create_with_flags)(cuda::Stream*, unsigned) = nullptr;
+  cuda::Error (*stream_destroy)(cuda::Stream) = nullptr;
+  cuda::Error (*stream_wait_event)(cuda::Stream, cuda::Event, unsigned) = nullptr;
+  cuda::Error (*event_create_with_flags)(cuda::Event*, unsigned) = nullptr;
+  cuda::Error (*event_destroy)(cuda::Event) = nullptr;
+  cuda::Error (*event_record)(cuda::Event, cuda::Stream) = nullptr;
+  cuda::Error (*event_query)(cuda::Event) = nullptr;
+  cuda::Error (*allocate)(void**, std::size_t) = nullptr;  // cudaMalloc
+  cuda::Error (*release)(void*) = nullptr;                 // cudaFree
+  cuda::Error (*memcpy_async)(void*, const void*, std::size_t, int, cuda::Stream) = nullptr;
+  cuda::Error (*memset_async)(void*, int, std::size_t, cuda::Stream) = nullptr;
+};
+
+// Makes `device` the calling thread's device for as long as it lives.
+class OnDevice {
+ public:
+  OnDevice(const CudaApi& api, int device);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  const CudaApi& api_;
+  int before_ = -1;  // -1: it was the right one
+};
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,86 @@
+#include "handle.h"
+
+#include "nccl_failure.h"
+#include "patience.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+// A thread may be inside NCCL when another aborts, for example because the device's queue of
+// kernels is full. It gets this long to come out before the abort goes on regardless.
+constexpr auto kComeOut = std::chrono::seconds(1);
+// A rank that leaves waits this long for NCCL to be done with the others.
+constexpr auto kFarewell = std::chrono::seconds(5);
+
+}  // namespace
+
+Handle::Handle(const NcclApi& api, const Place& place, const Deadline& deadline,
+               const std::function<void()>& look)
+    : api_(api) {
+  const std::string doing = "connect " + std::to_string(place.size) + " ranks";
+  nccl::Config config = place.config;
+  config.blocking = 0;
+  nccl::Result state = api_.comm_init_rank_config(&comm_, place.size, place.id, place.rank, &config);
+  try {
+    Patience patience;
+    while (state == nccl::kInProgress) {
+      if (deadline.passed()) {
+        throw sdk::Failure(DTRUN_TIMEOUT, "nccl did not " + doing +
+                                              " in time; a firewall or a wrong interface: set "
+                                              "backend.options.interface, or raise backend.timeout");
+      }
+      look();
+      patience.Wait(deadline);
+      state = Ask();
+    }
+    if (state != nccl::kSuccess) throw NcclFailure(api_, doing, state);
+  } catch (const sdk::Failure&) {
+    Abort();
+    throw;
+  }
+}
+
+Handle::~Handle() {
+  if (aborted_) return;
+  nccl::Result state = api_.comm_finalize(comm_);
+  const Deadline deadline(kFarewell);
+  Patience patience;
+  while ((state == nccl::kSuccess || state == nccl::kInProgress) && !deadline.passed()) {
+    state = Ask();
+    if (state != nccl::kInProgress) break;
+    patience.Wait(deadline);
+  }
+  if (state == nccl::kSuccess) {
+    api_.comm_destroy(comm_);
+  } else {
+    Abort();
+  }
+}
+
+nccl::Result Handle::Use(const std::function<nccl::Result(nccl::Comm)>& calls) {
+  const std::lock_guard lock(mutex_);
+  return aborted_ ? nccl::kInvalidUsage : calls(comm_);
+}
+
+nccl::Result Handle::State() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock ? Ask() : nccl::kInProgress;
+}
+
+nccl::Result Handle::Ask() {
+  if (aborted_) return nccl::kInvalidUsage;
+  nccl::Result state = nccl::kSuccess;
+  const nccl::Result asked = api_.comm_get_async_error(comm_, &state);
+  return asked == nccl::kSuccess ? state : asked;
+}
+
+void Handle::Abort() {
+  if (aborted_.exchange(true)) return;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  const Deadline deadline{kComeOut};
+  Patience patience;
+  while (!lock.try_lock() && !deadline.passed()) patience.Wait(deadline);
+  if (comm_ != nullptr) api_.comm_abort(comm_);
+}
+
+}  // namespace dtrun::nccl_plugin

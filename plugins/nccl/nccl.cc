@@ -1,0 +1,159 @@
+// The entry point and the backend: which library, which device, what it can do.
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap_address.h"
+#include "comm.h"
+#include "dtrun/plugin.hpp"
+#include "element.h"
+#include "interface.h"
+#include "nccl_failure.h"
+#include "nccl_options.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+using sdk::Failure;
+
+std::string CudaVersionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+class NcclBackend final : public sdk::Backend<NcclCommunicator> {
+ public:
+  NcclBackend(const sdk::Host& host, const sdk::Options& options)
+      : host_(host), options_(options), nccl_(NcclApi::Open(options_.library)) {
+    if (options_.interface) interface_ = FindInterface(ListInterfaces(), *options_.interface);
+  }
+
+  sdk::Caps QueryCaps() const override {
+    sdk::Caps caps;
+    for (int kind = 1; kind < DTRUN_OP_COUNT; ++kind) caps.ops |= sdk::Bits({kind});
+    caps.dtypes = SupportedTypes();
+    caps.reduces = SupportedReduces();
+    caps.device_memory = true;
+    return caps;
+  }
+
+  std::unique_ptr<NcclCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
+    const Deadline deadline(params.timeout);
+    std::optional<Failure> obstacle;
+    int device = 0;
+    try {
+      device = CurrentDevice();
+    } catch (const Failure& failure) {
+      obstacle = failure;
+    }
+    Gathering(params).Meet(obstacle, deadline);
+    WarnOfLostVariables();
+    return std::make_unique<NcclCommunicator>(Environment{host_, nccl_, *cuda_, options_.max_ctas}, params,
+                                              device, deadline);
+  }
+
+  void LaunchInfo(const dtrun_launch_query&, const sdk::LaunchSink& sink) override {
+    sink.Fact("library",
+              "NCCL " + nccl_.VersionText() + (nccl_.library.was_loaded() ? " (the program's own)" : ""));
+    sink.Fact("library_path", nccl_.library.path());
+    sink.Fact("device", DeviceText());
+    sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
+    for (const auto& [name, value] : Variables()) sink.Env(name, value);
+  }
+
+ private:
+  // The CUDA runtime is looked for when it is needed: a login node has none.
+  const CudaApi& Cuda() {
+    const std::lock_guard lock(mutex_);
+    if (!cuda_) cuda_ = CudaApi::Open(options_.cuda_library);
+    return *cuda_;
+  }
+
+  int CurrentDevice() {
+    const CudaApi& cuda = Cuda();
+    cuda.DeviceCount();
+    int device = 0;
+    cuda.Check(cuda.get_device(&device), "tell the current device");
+    return device;
+  }
+
+  std::string DeviceText() {
+    try {
+      const CudaApi& cuda = Cuda();
+      const int count = cuda.DeviceCount();
+      int driver = 0;
+      cuda.Check(cuda.driver_get_version(&driver), "tell the driver's version");
+      return std::to_string(count) + (count == 1 ? " CUDA device at " : " CUDA devices, the first at ") +
+             cuda.BusId(0) + ", driver for CUDA " + CudaVersionText(driver);
+    } catch (const Failure& failure) {
+      return std::string("none: ") + failure.what();
+    }
+  }
+
+  // NCCL chooses an interface when it makes a unique id, which needs no device.
+  std::string ChoiceOfNccl() const {
+    nccl::UniqueId id{};
+    const nccl::Result result = nccl_.get_unique_id(&id);
+    if (result != nccl::kSuccess)
+      return std::string("none: ") + NcclFailure(nccl_, "choose an interface", result).what();
+    const auto address = ReadBootstrapAddress(id);
+    if (!address) return "chosen by NCCL";
+    const auto interface = FindByAddress(ListInterfaces(), address->host);
+    return (interface ? interface->Text() : address->host) + " (chosen by NCCL)";
+  }
+
+  // What makes the same choices hold for whoever uses NCCL in this process or beside it.
+  std::vector<std::pair<std::string, std::string>> Variables() const {
+    std::vector<std::pair<std::string, std::string>> variables;
+    if (interface_) variables.emplace_back("NCCL_SOCKET_IFNAME", ExactName(*interface_));
+    const auto add = [&](const char* name, Switch value) {
+      if (value != Switch::kAuto) variables.emplace_back(name, value == Switch::kOff ? "1" : "0");
+    };
+    add("NCCL_P2P_DISABLE", options_.p2p);
+    add("NCCL_SHM_DISABLE", options_.shm);
+    add("NCCL_IB_DISABLE", options_.rdma);
+    return variables;
+  }
+
+  // NCCL reads its variables once, at its first call, which may be long past; so they are set
+  // when a rank is started, and never here.
+  void WarnOfLostVariables() const {
+    const sdk::Log log(host_, "nccl");
+    for (const auto& [name, value] : Variables()) {
+      const char* const now = std::getenv(name.c_str());
+      if (now != nullptr && value == now) continue;
+      log.Warn(name + " is " + (now == nullptr ? "unset" : "'" + std::string(now) + "'") + ", not '" + value +
+               "' as backend.options asks; a rank must be started by dtrun for that to hold");
+    }
+  }
+
+  const sdk::Host host_;
+  const NcclOptions options_;
+  const NcclApi nccl_;
+  std::optional<Interface> interface_;
+  std::mutex mutex_;  // of cuda_, which is constant once set
+  std::optional<CudaApi> cuda_;
+};
+
+dtrun_plugin MakeTable() {
+  sdk::PluginInfo info;
+  info.name = "nccl";
+  info.version = DTRUN_VERSION;
+  info.vendor = "dtrun";
+  info.license = "BSD-3-Clause";
+  info.summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams";
+  info.options = OptionTable();
+  info.option_count = OptionCount();
+  return sdk::MakePlugin<NcclBackend>(info);
+}
+
+}  // namespace
+}  // namespace dtrun::nccl_plugin
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static const dtrun_plugin table = dtrun::nccl_plugin::MakeTable();
+  return dtrun::sdk::Enter(table, host, out, err);
+}

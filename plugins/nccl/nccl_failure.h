@@ -1,0 +1,24 @@
+// What NCCL said went wrong, as one sentence that ends with the next step.
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "dtrun/plugin.hpp"
+#include "nccl_api.h"
+
+namespace dtrun::nccl_plugin {
+
+// The advice for what `last_error` (ncclGetLastError: the text of NCCL's last warning) tells of;
+// empty when it tells nothing known.
+std::string_view AdviceFor(std::string_view last_error);
+
+// `doing` is a phrase such as "make communicator 'world'".
+sdk::Failure NcclFailure(const std::string& doing, nccl::Result result, std::string_view error_string,
+                         std::string_view last_error);
+// As above, with the texts of `api`.
+sdk::Failure NcclFailure(const NcclApi& api, const std::string& doing, nccl::Result result);
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,93 @@
+#include "nccl_options.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+constexpr const char* kSwitch[] = {"auto", "on", "off"};
+
+constexpr dtrun_option MakePath(const char* key, const char* doc, const char* long_doc) {
+  dtrun_option option = sdk::Option(key, DTRUN_TYPE_PATH, nullptr, doc, DTRUN_SCOPE_HOST);
+  option.flags = DTRUN_OPTION_MUST_EXIST;
+  option.long_doc = long_doc;
+  return option;
+}
+
+constexpr dtrun_option MakeInterface() {
+  dtrun_option option = sdk::Option(
+      "interface", DTRUN_TYPE_STRING, nullptr,
+      "network interface that carries the traffic between hosts, by name or address", DTRUN_SCOPE_HOST);
+  option.long_doc =
+      "A name such as \"eth0\" or an address of this host such as \"10.0.0.5\". Ranks see NCCL_SOCKET_IFNAME "
+      "with "
+      "the exact name (\"=eth0\"), so that programs that use NCCL through torch take the same interface.\n"
+      "Unset: NCCL chooses.";
+  option.env_alias = "NCCL_SOCKET_IFNAME";
+  return option;
+}
+
+constexpr dtrun_option MakeSwitch(const char* key, const char* doc, const char* long_doc, const char* alias) {
+  dtrun_option option = sdk::Option(key, DTRUN_TYPE_ENUM, "auto", doc);
+  option.choices = kSwitch;
+  option.choice_count = std::size(kSwitch);
+  option.long_doc = long_doc;
+  option.env_alias = alias;
+  return option;
+}
+
+constexpr dtrun_option MakeMaxCtas() {
+  dtrun_option option = sdk::Option("max_ctas", DTRUN_TYPE_INT, nullptr,
+                                    "most thread blocks of the GPU that one operation may occupy");
+  option.long_doc =
+      "Fewer leave more of the GPU to computation and use less memory; more move data faster.\n"
+      "Unset: NCCL chooses.";
+  option.min_text = "1";
+  option.max_text = "64";
+  option.env_alias = "NCCL_MAX_CTAS";
+  return option;
+}
+
+constexpr dtrun_option kTable[] = {
+    MakePath(
+        "library", "file of the NCCL library",
+        "Unset: the libnccl.so.2 that is already in the process, as torch brings one; else the loader's."),
+    MakePath("cuda_library", "file of the CUDA runtime library",
+             "Unset: the libcudart that is already in the process; else the loader's libcudart.so.13, .12 or "
+             ".11.0."),
+    MakeInterface(),
+    MakeSwitch(
+        "p2p", "whether GPUs of one host read each other's memory",
+        "off: ranks see NCCL_P2P_DISABLE=1. on: NCCL_P2P_DISABLE=0, whatever the environment says. auto: the "
+        "variable is left as it is, and NCCL asks the driver.",
+        "NCCL_P2P_DISABLE"),
+    MakeSwitch("shm", "whether GPUs of one host may meet in host memory",
+               "off: ranks see NCCL_SHM_DISABLE=1, for containers with a tiny /dev/shm. on: "
+               "NCCL_SHM_DISABLE=0. auto: "
+               "the variable is left as it is.",
+               "NCCL_SHM_DISABLE"),
+    MakeSwitch("rdma", "whether InfiniBand and RoCE are used between hosts",
+               "off: ranks see NCCL_IB_DISABLE=1 and use sockets. on: NCCL_IB_DISABLE=0. auto: the variable "
+               "is left as "
+               "it is.",
+               "NCCL_IB_DISABLE"),
+    MakeMaxCtas()};
+
+Switch ReadSwitch(const sdk::Options& options, const char* key) {
+  return static_cast<Switch>(options.EnumIndex(key));
+}
+
+}  // namespace
+
+NcclOptions::NcclOptions(const sdk::Options& options)
+    : library(options.FindString("library").value_or("")),
+      cuda_library(options.FindString("cuda_library").value_or("")),
+      interface(options.FindString("interface")),
+      p2p(ReadSwitch(options, "p2p")),
+      shm(ReadSwitch(options, "shm")),
+      rdma(ReadSwitch(options, "rdma")) {
+  if (const auto value = options.FindInt("max_ctas")) max_ctas = static_cast<int>(*value);
+}
+
+const dtrun_option* OptionTable() { return kTable; }
+std::uint64_t OptionCount() { return std::size(kTable); }
+
+}  // namespace dtrun::nccl_plugin

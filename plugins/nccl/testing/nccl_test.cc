@@ -1,0 +1,31 @@
+// The nccl plugin over the fake libraries: everything a backend must do is inherited.
+#include "except.h"
+#include "sdk/conformance/backend_suite.h"
+
+namespace dtrun::nccl_test {
+namespace {
+
+constexpr const char* kNoTags = "nccl's messages have no tags; message_test.cc has the case without";
+
+const conformance::BackendUnderTest kBackend{
+    .plugin = NCCL_PLUGIN_FILE,
+    .options = {{"library", FAKE_NCCL_FILE}, {"cuda_library", FAKE_CUDART_FILE}},
+    .worlds = {1, 2, 3, 4, 7},
+    .skips = {
+        {"Plugin.CanDoTheBasics",
+         "nccl has no bitwise and logical reductions; element_test.cc has the table"},
+        {"Messages.ThatCrossDoNotBlock", "nccl's sends wait for their receivers unless they are grouped"},
+        {"Messages.ThatAreLateHoldUpNothing", "nccl's operations of one communicator wait for one another"},
+        {"Messages.MayBeWaitedForBySeveralThreads", "its barrier would wait for the receive before it"},
+        {"Messages.AreToldApartByTag", kNoTags},
+        {"Messages.OfOneTagKeepTheirOrder", kNoTags},
+        {"Failures.EndAMessageThatNobodyAnswers", kNoTags},
+        {"Failures.DoNotFollowARankThatIsDone", kNoTags},
+        {"Failures.NameARankThatWasKilled", "the fake's ranks are threads; core names a killed process"},
+    }};
+
+const bool kRegistered = conformance::RegisterBackendSuite(kBackend);
+const bool kExcepted = Except(kBackend.skips);
+
+}  // namespace
+}  // namespace dtrun::nccl_test

@@ -1,0 +1,96 @@
+#include "player.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace dtrun::nccl_test {
+namespace {
+
+using conformance::Outcome;
+
+dtrun_error FreshError() {
+  dtrun_error error;
+  DTRUN_INIT(error);
+  error.peer = -1;
+  return error;
+}
+
+dtrun_stream CudaStream(void* native) {
+  dtrun_stream stream;
+  DTRUN_INIT(stream);
+  stream.device_kind = 1;
+  stream.native = native;
+  return stream;
+}
+
+}  // namespace
+
+Player::Player(const conformance::BackendUnderTest& backend) {
+  void* const image = dlopen(backend.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (image == nullptr) throw std::runtime_error(dlerror());
+  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
+  dtrun_error error = FreshError();
+  if (entry == nullptr || entry(conformance::Host(), &plugin_, &error) != DTRUN_OK)
+    throw std::runtime_error("the plugin's entry failed");
+  options_ = conformance::MakeOptions(*plugin_, backend.options);
+  if (plugin_->init(conformance::Host(), options_.get(), &instance_, &error) != DTRUN_OK)
+    throw std::runtime_error(error.message);
+}
+
+Player::~Player() {
+  if (instance_ != nullptr) plugin_->shutdown(instance_);
+}
+
+dtrun_backend_comm* Player::Join(dtrun_kv* kv, int rank, int size, int host_count, Outcome* outcome) const {
+  dtrun_comm_params params;
+  DTRUN_INIT(params);
+  params.rank = rank;
+  params.size = size;
+  params.host_count = host_count;
+  params.name = {"world", 5};
+  params.kv = kv;
+  params.timeout_ns = conformance::kPatience.count();
+  dtrun_backend_comm* comm = nullptr;
+  dtrun_error error = FreshError();
+  const dtrun_status status = table().comm_create(instance_, &params, &comm, &error);
+  *outcome = status == DTRUN_OK ? Outcome{} : Outcome{status, error.peer, error.message};
+  return comm;
+}
+
+void Player::Play(int size, const Body& body) const {
+  conformance::ThreadKv kv;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < size; ++number) {
+    threads.emplace_back([&, number] {
+      Outcome outcome;
+      dtrun_backend_comm* const comm = Join(&kv, number, size, 1, &outcome);
+      ASSERT_TRUE(outcome.ok()) << "rank " << number << ": " << outcome;
+      conformance::Rank rank(&table(), comm, number, size);
+      body(rank, comm);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::unique_ptr<StreamRequest> Player::Start(dtrun_backend_comm* comm, const dtrun_op& op,
+                                             void* stream) const {
+  const dtrun_stream on = CudaStream(stream);
+  dtrun_request* request = nullptr;
+  dtrun_error error = FreshError();
+  if (table().enqueue(comm, &op, &on, &request, &error) != DTRUN_OK) {
+    ADD_FAILURE() << error.message;
+    return nullptr;
+  }
+  return std::make_unique<StreamRequest>(table(), request);
+}
+
+dtrun_status Player::OrderAfter(const StreamRequest& request, void* stream) const {
+  const dtrun_stream after = CudaStream(stream);
+  return table().req_wait_stream(request.get(), &after, nullptr);
+}
+
+}  // namespace dtrun::nccl_test

@@ -1,0 +1,117 @@
+// How a communicator fails: who notices, what it is called, and how the others learn of it.
+#include <algorithm>
+
+#include "comm.h"
+#include "nccl_failure.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+using sdk::Failure;
+
+constexpr auto kStateEvery = std::chrono::milliseconds(10);
+// A wait that is longer than this is worth a look at the key-value space; most are not.
+constexpr auto kLong = std::chrono::milliseconds(100);
+constexpr auto kLookEvery = std::chrono::milliseconds(100);
+
+// True for one caller in each `period`.
+bool Due(std::atomic<std::int64_t>& next, sdk::Nanoseconds period) {
+  const std::int64_t now = sdk::Nanoseconds(Clock::now().time_since_epoch()).count();
+  std::int64_t due = next;
+  return now >= due && next.compare_exchange_strong(due, now + period.count());
+}
+
+}  // namespace
+
+void NcclCommunicator::Watch(const Operation& operation) {
+  if (operation.deadline.passed()) throw TimedOut(operation);
+  if (Due(next_state_, kStateEvery)) {
+    const nccl::Result state = handle_->State();
+    if (state != nccl::kSuccess && state != nccl::kInProgress) {
+      ThrowIfFailed();
+      LookAround(operation);  // another rank may have said more than NCCL does
+      throw NcclFailure(environment_.nccl, "finish " + operation.text + " of '" + gathering_.name() + "'",
+                        state);
+    }
+  }
+  if (Clock::now() - operation.begun > kLong && Due(next_look_, kLookEvery)) LookAround(operation);
+}
+
+void NcclCommunicator::LookAround(const Operation& operation) {
+  if (const auto failure = gathering_.FailureOfAnother()) {
+    if (failure->code() == DTRUN_REMOTE_FAILURE) health_.ReportPeer(failure->peer(), failure->what());
+    throw *failure;
+  }
+  const dtrun_op& op = operation.op;
+  if (!operation.point_to_point() && announced_wait_.exchange(op.sequence) != op.sequence) {
+    gathering_.AnnounceWaiting(op.sequence);
+  }
+  for (const auto& [rank, progress] : gathering_.Departed()) {
+    if (operation.point_to_point()) {
+      const auto theirs = progress.messages.find(gathering_.rank());
+      const std::uint64_t answered = theirs == progress.messages.end() ? 0 : theirs->second;
+      if (rank != op.peer || answered >= operation.message) continue;
+    } else if (progress.collective >= op.sequence) {
+      continue;
+    }
+    const std::string text = "rank " + std::to_string(rank) + " left '" + gathering_.name() +
+                             "' without taking part in " + operation.text + "; its last call was " +
+                             std::to_string(progress.collective);
+    health_.ReportPeer(rank, text);
+    throw Failure(DTRUN_REMOTE_FAILURE, text, rank);
+  }
+}
+
+Failure NcclCommunicator::TimedOut(const Operation& operation) const {
+  std::vector<int> suspects;
+  if (operation.point_to_point()) {
+    suspects.push_back(operation.op.peer);
+  } else {
+    suspects = gathering_.NotWaitingIn(operation.op.sequence);
+  }
+  const auto waited = Clock::now() - operation.begun;
+  std::string text = operation.text + " of '" + gathering_.name() + "' did not finish within " +
+                     DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
+  text += suspects.empty() ? "all ranks wait in it, so the devices or the network between them are stuck"
+                           : "no sign of " + RanksText(suspects) + " in it";
+  return Failure(DTRUN_TIMEOUT, text, suspects.size() == 1 ? suspects.front() : -1);
+}
+
+void NcclCommunicator::ThrowIfFailed() const {
+  if (failed_) throw *cause_;
+}
+
+void NcclCommunicator::Fail(const Failure& cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    // What has arrived has arrived, also when nobody has looked yet.
+    for (Operation* const operation : std::vector<Operation*>(live_.begin(), live_.end())) {
+      const bool done = environment_.cuda.event_query(operation->event) == cuda::kSuccess;
+      operation->phase = done ? Phase::kDone : Phase::kFailed;
+    }
+    live_.clear();
+    cause_ = cause;
+    failed_ = true;
+  }
+  handle_->Abort();
+  try {
+    gathering_.AnnounceFailure(cause);
+  } catch (const Failure& failure) {
+    log_.Debug(std::string("the other ranks cannot be told: ") + failure.what());
+  }
+}
+
+void NcclCommunicator::Abort(const std::string& reason) {
+  Fail(Failure(DTRUN_ABORTED, "'" + gathering_.name() + "' was aborted: " + reason));
+}
+
+void NcclCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
+  sink.Line("collectives enqueued up to " + std::to_string(last_enqueued_) + ", seen complete up to " +
+            std::to_string(last_completed_));
+  sink.Line("device " + std::to_string(device_) + ", NCCL " + environment_.nccl.VersionText() +
+            (bootstrap_.empty() ? "" : ", rank 0 listened on " + bootstrap_));
+  if (failed_) sink.Line(std::string("failed: ") + cause_->what());
+}
+
+}  // namespace dtrun::nccl_plugin
