@@ -14,8 +14,8 @@ using sdk::Failure;
 // One call. Its memory is kept for the thread's next one: a blocking call allocates nothing.
 class CallRequest final : public sdk::Request {
  public:
-  CallRequest(ShmCommunicator& owner, const dtrun_op& op, bool on_caller, int size)
-      : op_(op), running_{&op_, Deadline(op.timeout_ns)}, on_caller_(on_caller), owner_(owner) {
+  CallRequest(ShmCommunicator& owner, const dtrun_op& op, int size)
+      : op_(op), running_{&op_, Deadline(op.timeout_ns)}, owner_(owner) {
     if (op.send_counts != nullptr || op.recv_counts != nullptr) CopyArrays(size);
   }
   ~CallRequest() override {
@@ -67,7 +67,6 @@ class CallRequest final : public sdk::Request {
   dtrun_op op_;
   std::unique_ptr<std::uint64_t[]> arrays_;
   Running running_;
-  const bool on_caller_;
   std::atomic<bool> started_{false};  // keeps its own deadline from now on
   std::atomic<bool> done_{false};
   std::optional<Failure> failure_;  // written before done_
@@ -114,23 +113,25 @@ std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const
   group_.ThrowIfFailed();
   if (!comm::IsCollective(op.kind)) return messages_.Start(op);
 
-  const bool on_caller = (op.flags & DTRUN_OP_BLOCKING) != 0 &&
-                         queued_.load(std::memory_order_acquire) == 0 &&
-                         !caller_runs_.load(std::memory_order_relaxed);
-  auto request = std::make_unique<CallRequest>(*this, op, on_caller, group_.size());
-  if (on_caller) {
-    caller_runs_.store(true, std::memory_order_relaxed);
+  auto request = std::make_unique<CallRequest>(*this, op, group_.size());
+  const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
+  if (blocking && queued_.load(std::memory_order_acquire) == 0 &&
+      !caller_runs_.load(std::memory_order_relaxed) && waiting_.load(std::memory_order_relaxed) == nullptr) {
+    waiting_.store(request.get(), std::memory_order_release);
     return request;
   }
   request->running_.deadline.Start();
-  queued_.fetch_add(1);
   const std::lock_guard lock(mutex_);
-  queue_.push_back(request.get());
-  if (!worker_.joinable()) {
-    worker_ = StartThread("shm-calls", [this] { RunCalls(); });
-  }
-  changed_.notify_all();
+  if (CallRequest* const before = waiting_.exchange(nullptr)) Queue(*before);
+  Queue(*request);
   return request;
+}
+
+void ShmCommunicator::Queue(CallRequest& call) {
+  queued_.fetch_add(1);
+  queue_.push_back(&call);
+  if (!worker_.joinable()) worker_ = StartThread("shm-calls", [this] { RunCalls(); });
+  changed_.notify_all();
 }
 
 void ShmCommunicator::Execute(CallRequest& call) {
@@ -152,13 +153,23 @@ void ShmCommunicator::Execute(CallRequest& call) {
 }
 
 bool ShmCommunicator::Wait(CallRequest& call, std::chrono::nanoseconds timeout) {
-  if (call.on_caller_ && !call.done_.load(std::memory_order_relaxed)) {
-    Execute(call);
-    call.done_.store(true, std::memory_order_release);
-    caller_runs_.store(false);  // before the look at queued_; an enqueue counts before it looks
-    if (queued_.load() > 0) [[unlikely]] {
-      const std::lock_guard lock(mutex_);  // the worker has either seen the flag or sleeps
-      changed_.notify_all();
+  CallRequest* mine = &call;
+  if (waiting_.load(std::memory_order_relaxed) == &call) {
+    if (timeout == std::chrono::nanoseconds(0)) {
+      // Only looked at: it must get on without this thread.
+      const std::lock_guard lock(mutex_);
+      if (waiting_.compare_exchange_strong(mine, nullptr)) Queue(call);
+    } else {
+      caller_runs_.store(true, std::memory_order_relaxed);
+      if (waiting_.compare_exchange_strong(mine, nullptr)) {
+        Execute(call);
+        call.done_.store(true, std::memory_order_release);
+      }
+      caller_runs_.store(false);  // before the look at queued_; an enqueue counts before it looks
+      if (queued_.load() > 0) [[unlikely]] {
+        const std::lock_guard lock(mutex_);  // the worker has either seen the flag or sleeps
+        changed_.notify_all();
+      }
     }
   }
   if (!call.done_.load(std::memory_order_acquire)) {

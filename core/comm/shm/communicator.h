@@ -42,6 +42,8 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
   void Check(const dtrun_op& op, const dtrun_stream* stream) const;
   void Execute(CallRequest& call);
   bool Wait(CallRequest& call, std::chrono::nanoseconds timeout);
+  // Has the worker run `call`. REQUIRES mutex_.
+  void Queue(CallRequest& call);
   void RunCalls();
 
   const bool checks_;
@@ -49,6 +51,9 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request> {
   Collectives collectives_;
   Messages messages_;
 
+  // A call that its caller is going to run, until somebody takes it: the caller, or the worker
+  // because another call stands behind it.
+  std::atomic<CallRequest*> waiting_{nullptr};
   std::atomic<bool> caller_runs_{false};  // a call on its caller's thread
   std::atomic<int> queued_{0};            // calls of the worker that are not done
   std::atomic<std::uint64_t> last_started_{0};
