@@ -73,7 +73,8 @@ void CheckRanks(const dtrun_op& op, int rank, int size, const std::string& name)
     return;
   }
   if (!exists(op.peer)) Refuse(op, "no rank " + std::to_string(op.peer) + world);
-  if (op.peer == rank) Refuse(op, "rank " + std::to_string(op.peer) + " is this rank; copy the buffer instead");
+  if (op.peer == rank)
+    Refuse(op, "rank " + std::to_string(op.peer) + " is this rank; copy the buffer instead");
 }
 
 void CheckBuffers(const dtrun_op& op, int rank, int size) {
@@ -162,10 +163,11 @@ std::uint64_t Parts::End() const {
   return end;
 }
 
-void CheckOperation(const dtrun_op& op, const dtrun_stream* stream, int rank, int size, const std::string& name,
-                    int largest_tag) {
+void CheckOperation(const dtrun_op& op, const dtrun_stream* stream, int rank, int size,
+                    const std::string& name, int largest_tag) {
   if (op.kind <= 0 || op.kind >= DTRUN_OP_COUNT) {
-    throw Failure(DTRUN_UNSUPPORTED, "operation " + std::to_string(op.kind) + " is unknown to this mpi plugin");
+    throw Failure(DTRUN_UNSUPPORTED,
+                  "operation " + std::to_string(op.kind) + " is unknown to this mpi plugin");
   }
   if (stream != nullptr && stream->device_kind != 0) {
     throw Failure(DTRUN_UNSUPPORTED,
@@ -184,8 +186,9 @@ void CheckOperation(const dtrun_op& op, const dtrun_stream* stream, int rank, in
   }
   if ((op.kind == DTRUN_SEND || op.kind == DTRUN_RECV) && largest_tag < 0x7fffffff &&
       op.tag > static_cast<std::uint32_t>(largest_tag)) {
-    Refuse(op, "tag " + std::to_string(op.tag) + " is beyond what this MPI can carry, " +
-                   std::to_string(largest_tag) + "; use smaller tags",
+    Refuse(op,
+           "tag " + std::to_string(op.tag) + " is beyond what this MPI can carry, " +
+               std::to_string(largest_tag) + "; use smaller tags",
            DTRUN_UNSUPPORTED);
   }
   CheckBuffers(op, rank, size);
@@ -209,9 +212,9 @@ Agenda MakeAgenda(const Call& call, std::uint64_t number) {
   const dtrun_op& op = call.op;
   Agenda agenda{number, 0, op.kind, op.dtype, op.reduce, HasRoot(op.kind) ? op.root : -1, op.count};
   // Where ranks have counts of their own, `count` is not compared.
-  const bool own_counts = op.kind == DTRUN_GATHERV || op.kind == DTRUN_SCATTERV || op.kind == DTRUN_ALLTOALLV ||
-                          op.kind == DTRUN_ALLGATHERV || op.kind == DTRUN_REDUCE_SCATTERV ||
-                          op.kind == DTRUN_BARRIER;
+  const bool own_counts = op.kind == DTRUN_GATHERV || op.kind == DTRUN_SCATTERV ||
+                          op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_ALLGATHERV ||
+                          op.kind == DTRUN_REDUCE_SCATTERV || op.kind == DTRUN_BARRIER;
   if (own_counts) agenda.count = 0;
   if (!Reduces(op.kind)) agenda.reduce = 0;
   if (op.kind == DTRUN_BARRIER) agenda.dtype = 0;

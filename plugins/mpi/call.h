@@ -29,8 +29,8 @@ struct Call {
 };
 
 // Throws what is wrong with `op` on this rank of `size`.
-void CheckOperation(const dtrun_op& op, const dtrun_stream* stream, int rank, int size, const std::string& name,
-                    int largest_tag);
+void CheckOperation(const dtrun_op& op, const dtrun_stream* stream, int rank, int size,
+                    const std::string& name, int largest_tag);
 // REQUIRES a checked operation.
 Call CopyCall(const dtrun_op& op, int size);
 // What the ranks must agree on; `number` counts the collectives of the communicator.

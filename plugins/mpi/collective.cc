@@ -51,8 +51,9 @@ void Collectives::RunAlone(const Call& call) {
   const auto first = [](const Parts& parts) { return parts.offsets.empty() ? 0 : parts.offsets[0]; };
   const std::size_t width = kernels::ElementBytes(op.dtype);
   // Of a reduce-scatter, recv_counts describe what is sent.
-  const bool reduces = op.reduce != 0 && (op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_REDUCE ||
-                                          op.kind == DTRUN_REDUCE_SCATTER || op.kind == DTRUN_REDUCE_SCATTERV);
+  const bool reduces =
+      op.reduce != 0 && (op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_REDUCE ||
+                         op.kind == DTRUN_REDUCE_SCATTER || op.kind == DTRUN_REDUCE_SCATTERV);
   const std::uint64_t from = reduces ? first(call.recv) : first(call.send);
   const std::uint64_t to = reduces ? 0 : first(call.recv);
   const std::uint64_t count = !call.recv.counts.empty()   ? call.recv.counts[0]

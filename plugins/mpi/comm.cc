@@ -22,8 +22,7 @@ MpiCommunicator::~MpiCommunicator() {
 std::unique_ptr<sdk::Request> MpiCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   CheckOperation(op, stream, team_->rank(), team_->size(), team_->name(), team_->world().largest_tag());
   team_->ThrowIfFailed();
-  const sdk::Nanoseconds timeout =
-      op.timeout_ns < 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns);
+  const sdk::Nanoseconds timeout = op.timeout_ns < 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns);
   const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
   if (op.kind == DTRUN_SEND || op.kind == DTRUN_RECV)
     return std::make_unique<MessageRequest>(messages_, messages_->Add(op, timeout, blocking));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +33,8 @@ std::vector<std::string> Exchange(const sdk::CommParams& params, const char* wha
       if (first < 0) first = rank;
     }
     throw Failure(DTRUN_TIMEOUT,
-                  "'" + params.name + "': " + missing + " did not come within " + DurationText(params.timeout) +
-                      "; look at its log, or raise backend.timeout",
+                  "'" + params.name + "': " + missing + " did not come within " +
+                      DurationText(params.timeout) + "; look at its log, or raise backend.timeout",
                   first);
   }
   std::vector<std::string> values;
@@ -42,11 +43,18 @@ std::vector<std::string> Exchange(const sdk::CommParams& params, const char* wha
 }
 
 [[noreturn]] void RefuseSingleton(const sdk::CommParams& params) {
-  throw Failure(DTRUN_FAILED_PRECONDITION,
-                "'" + params.name + "' has " + std::to_string(params.size) +
-                    " ranks, but MPI_COMM_WORLD has this process only, which no MPI launcher has started; start "
-                    "the job under mpirun, for example 'mpirun -n " +
-                    std::to_string(params.size) + " ...'");
+  throw Failure(
+      DTRUN_FAILED_PRECONDITION,
+      "'" + params.name + "' has " + std::to_string(params.size) +
+          " ranks, but MPI_COMM_WORLD has this process only, which no MPI launcher has started; start "
+          "the job under mpirun, for example 'mpirun -n " +
+          std::to_string(params.size) + " ...'");
+}
+
+// Of the job: the first communicator need not be its largest.
+int LocalRanks(const sdk::CommParams& params) {
+  const char* const launched = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return std::max(params.size, launched == nullptr ? 0 : std::atoi(launched));
 }
 
 // Ranks of MPI_COMM_WORLD.
@@ -76,7 +84,7 @@ std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& 
 
 // Null when some rank cannot open the page; then all do without.
 std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams& params,
-                                 const Deadline& deadline) {
+                                   const Deadline& deadline) {
   std::optional<Page> page;
   std::string trouble;
   try {
@@ -95,8 +103,8 @@ std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams&
   }
   for (const std::string& text : Exchange(params, "page", trouble, deadline)) {
     if (text.empty()) continue;
-    sdk::Log(host, "mpi").Warn("'" + params.name + "': ranks share no memory, so late ranks will not be named (" +
-                               text + ")");
+    sdk::Log(host, "mpi")
+        .Warn("'" + params.name + "': ranks share no memory, so late ranks will not be named (" + text + ")");
     return nullptr;
   }
   return std::make_unique<Meeting>(std::move(*page), params.rank, params.size);
@@ -145,7 +153,7 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag) {
 Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
   const Deadline deadline(params.timeout);
   Exchange(params, "come", "", deadline);  // MPI would only hang on a missing rank
-  world.Start(host, coll_sm, params.host_count == 1, deadline);
+  world.Start(host, coll_sm, params.host_count == 1 ? LocalRanks(params) : 0, deadline);
   const std::vector<int> ranks = ExchangeWorldRanks(params, world, deadline);
   Membership membership;
   if (params.host_count == 1) membership.meeting = SharePage(host, params, deadline);

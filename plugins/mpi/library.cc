@@ -26,9 +26,9 @@ std::string RealPath(const std::string& path) {
 }
 
 [[noreturn]] void Refuse(const std::string& what) {
-  throw Failure(DTRUN_FAILED_PRECONDITION,
-                what + "; this plugin was built for " + kBuiltFor + " (" + kSoname +
-                    "): install it, or set the option 'library' to its libmpi");
+  throw Failure(DTRUN_FAILED_PRECONDITION, what + "; this plugin was built for " + kBuiltFor + " (" +
+                                               kSoname +
+                                               "): install it, or set the option 'library' to its libmpi");
 }
 
 // Open MPI's components name libmpi as a dependency since 3.0, so it need not be global.
@@ -43,7 +43,9 @@ void* Open(const std::string& name) {
 
 class Symbols {
  public:
-  Symbols(void* image, const std::string& path) : image_(image), path_(path) {}
+  // `linked`: the program itself was linked with the library.
+  Symbols(void* image, bool linked, const std::string& path)
+      : image_(image), linked_(linked), path_(path) {}
 
   template <class Function>
   void Find(Function& out, const char* name) const {
@@ -51,13 +53,17 @@ class Symbols {
   }
 
  private:
+  // The linker may have moved an object of the library, such as ompi_mpi_comm_world, into the
+  // program (a copy relocation); the library then uses that one, and so must we.
   void* Address(const char* name) const {
-    void* const address = dlsym(image_, name);
+    void* address = linked_ ? dlsym(RTLD_DEFAULT, name) : nullptr;
+    if (address == nullptr) address = dlsym(image_, name);
     if (address == nullptr) Refuse("'" + path_ + "' has no '" + name + "'");
     return address;
   }
 
   void* image_;
+  bool linked_;
   const std::string& path_;
 };
 
@@ -159,7 +165,7 @@ Library Load(const std::string& name) {
   library.version = VersionOf(library.api);
   if (library.version.rfind(kBuiltFor, 0) != 0)
     Refuse("'" + library.path + "' is '" + library.version + "', not " + kBuiltFor);
-  const Symbols symbols(image, library.path);
+  const Symbols symbols(image, linked != nullptr, library.path);
   FindFunctions(symbols, library.api);
   FindHandles(symbols, library.api);
   return library;

@@ -1,5 +1,7 @@
 #include "line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -22,11 +24,11 @@ constexpr sdk::Nanoseconds kGrace = std::chrono::seconds(1);
 // How long the gate of an MPI for one thread at a time is held for ranks that may come.
 constexpr sdk::Nanoseconds kHold = std::chrono::microseconds(500);
 
-// Looks before sleeping: about 20 µs, what a sleep and its end cost. Fewer when the ranks
+// Looks before sleeping: some 20 µs, what a sleep and its end cost. Fewer when the ranks
 // cannot all run at once.
 int Looks(int size) {
-  static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
-  return size <= processors ? 500 : 20;
+  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);  // not only those that this rank is bound to
+  return size <= processors ? 300 : 20;
 }
 
 void Pause() {
@@ -46,7 +48,7 @@ sdk::Nanoseconds RandomPause() {
 
 CollectiveRequest::~CollectiveRequest() {
   try {
-    line_->Wait(job_, Deadline());
+    line_->Wait(job_, sdk::kNoLimit);
   } catch (const Failure&) {  // who drops a request does not ask how it ended
   }
 }
@@ -55,11 +57,10 @@ std::shared_ptr<Job> Line::Add(Call call, sdk::Nanoseconds timeout, bool offer) 
   auto job = std::make_shared<Job>();
   job->call = std::move(call);
   job->timeout = timeout;
-  job->deadline = Deadline(timeout);
   Lock lock(mutex_);
   job->number = ++added_;
   if (team_->size() == 1) {
-    Run(*job, Deadline(), lock);
+    Run(*job, sdk::kNoLimit, lock);
   } else if (offer && queue_.empty() && !running_ && !offered_) {
     job->state = Job::State::kOffered;
     offered_ = job;
@@ -72,6 +73,7 @@ std::shared_ptr<Job> Line::Add(Call call, sdk::Nanoseconds timeout, bool offer) 
 
 void Line::Queue(const std::shared_ptr<Job>& job) {
   job->state = Job::State::kQueued;
+  job->deadline = Deadline(job->timeout);
   queue_.push_back(job);
   EnsureWorker();
 }
@@ -82,31 +84,31 @@ void Line::EnsureWorker() {
     std::thread([self = shared_from_this()] { self->Work(); }).detach();
     worker_ = true;
   }
-  changed_.notify_all();
+  work_.notify_one();
 }
 
 void Line::Work() {
   const sdk::ThreadScope scope(host_, "dtrun-mpi-line");
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || (!queue_.empty() && !running_); });
+    work_.wait(lock, [this] { return stop_ || (!queue_.empty() && !running_); });
     if (queue_.empty() || running_) break;
     const std::shared_ptr<Job> job = queue_.front();
     queue_.pop_front();
-    if (job->state != Job::State::kDone) Run(*job, Deadline(), lock);
+    if (job->state != Job::State::kDone) Run(*job, sdk::kNoLimit, lock);
   }
   worker_ = false;
   changed_.notify_all();
 }
 
-bool Line::Run(Job& job, const Deadline& until, Lock& lock) {
+bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
   job.state = Job::State::kRunning;
   running_ = true;
   lock.unlock();
   bool ended = true;
   std::optional<Failure> failure;
   try {
-    ended = Carry(job, until);
+    ended = Carry(job, patience);
   } catch (const Failure& error) {
     failure = error;
   } catch (const std::bad_alloc&) {
@@ -122,6 +124,7 @@ bool Line::Run(Job& job, const Deadline& until, Lock& lock) {
   job.in_mpi = false;
   running_ = false;
   if (ended) Finish(job, std::move(failure));
+  if (!queue_.empty()) work_.notify_one();
   changed_.notify_all();
   return ended;
 }
@@ -133,14 +136,14 @@ void Line::Finish(Job& job, std::optional<Failure> failure) {
   if (!job.failure) done_ = job.number;
 }
 
-bool Line::Carry(Job& job, const Deadline& until) {
+bool Line::Carry(Job& job, sdk::Nanoseconds patience) {
   std::unique_lock<std::timed_mutex> gate;
   if (team_->size() > 1) {
     team_->ThrowIfFailed();
     if (std::timed_mutex* const one_at_a_time = team_->world().gate()) {
       gate = std::unique_lock(*one_at_a_time, std::defer_lock);
-      if (!MeetHolding(gate, job, until)) return false;
-    } else if (team_->meeting() != nullptr && !Meet(job, until)) {
+      if (!MeetHolding(gate, job, patience)) return false;
+    } else if (team_->meeting() != nullptr && !Meet(job, patience)) {
       return false;
     }
     job.in_mpi = true;
@@ -149,7 +152,7 @@ bool Line::Carry(Job& job, const Deadline& until) {
   return true;
 }
 
-bool Line::Meet(Job& job, const Deadline& until) {
+bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
   Meeting& meeting = *team_->meeting();
   if (!job.come) {
     if (meeting.Come(MakeAgenda(job.call, job.number))) return true;
@@ -159,18 +162,26 @@ bool Line::Meet(Job& job, const Deadline& until) {
     if (meeting.Ready(job.number)) return true;
     Pause();
   }
+  const Deadline until(patience);
+  const Deadline deadline = DeadlineOf(job);
   while (!meeting.Ready(job.number)) {
-    if (MustEnter(job)) return true;
+    if (MustEnter(job, deadline)) return true;
     if (until.passed()) return false;
-    meeting.Sleep(job.number, std::min(until.at(), job.deadline.Soon(kLook)));
+    meeting.Sleep(job.number, std::min(until.at(), deadline.Soon(kLook)));
   }
   return true;
 }
 
+Deadline Line::DeadlineOf(Job& job) {
+  const Lock lock(mutex_);
+  if (!job.deadline) job.deadline = Deadline(job.timeout);
+  return *job.deadline;
+}
+
 // Throws when the job cannot go on. True when it is too late for that.
-bool Line::MustEnter(Job& job) {
+bool Line::MustEnter(Job& job, const Deadline& deadline) {
   team_->CheckPeers(Team::kAll);
-  if (!team_->failed() && job.deadline.passed()) team_->Fail(TimeoutOf(job));
+  if (!team_->failed() && deadline.passed()) team_->Fail(TimeoutOf(job));
   if (!team_->failed()) return false;
   if (job.come && !team_->meeting()->GoBack(job.number)) return true;
   throw team_->Cause();
@@ -178,17 +189,19 @@ bool Line::MustEnter(Job& job) {
 
 // Of two communicators each rank could hold its gate for another one, for ever. So it is held
 // for a moment only, and a rank that does not hold it has not come.
-bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, const Deadline& until) {
+bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
   Meeting* const meeting = team_->meeting();
+  const Deadline until(patience);
+  const Deadline deadline = DeadlineOf(job);
   for (;;) {
-    if (gate.try_lock_until(std::min(until.at(), job.deadline.Soon(kLook)))) {
+    if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
       if (meeting == nullptr || meeting->Come(MakeAgenda(job.call, job.number))) return true;
       const auto end = Deadline::Clock::now() + kHold;
       while (!meeting->Ready(job.number) && Deadline::Clock::now() < end) meeting->Sleep(job.number, end);
       if (!meeting->GoBack(job.number)) return true;
       gate.unlock();
     }
-    MustEnter(job);
+    MustEnter(job, deadline);
     if (until.passed()) return false;
     std::this_thread::sleep_for(RandomPause());
   }
@@ -202,16 +215,18 @@ Failure Line::TimeoutOf(const Job& job) {
   if (!missing.empty()) {
     text += ": still missing: " + missing;
   } else {
-    text += "; the call of MPI that it waits for cannot be cancelled, so '" + team_->name() + "' stays failed";
+    text +=
+        "; the call of MPI that it waits for cannot be cancelled, so '" + team_->name() + "' stays failed";
   }
   return Failure(DTRUN_TIMEOUT, text, first);
 }
 
 // One look at a job that another thread carries, or that waits in the queue.
 void Line::Observe(Job& job, Lock& lock) {
+  const bool late = job.deadline && job.deadline->passed();
   lock.unlock();
   team_->CheckPeers(Team::kNobody);
-  if (!team_->failed() && job.deadline.passed()) team_->Fail(TimeoutOf(job));
+  if (!team_->failed() && late) team_->Fail(TimeoutOf(job));
   lock.lock();
   if (!team_->failed() || job.state == Job::State::kDone) return;
   if (job.state == Job::State::kQueued) {
@@ -222,22 +237,26 @@ void Line::Observe(Job& job, Lock& lock) {
   }
 }
 
-bool Line::Wait(const std::shared_ptr<Job>& job, const Deadline& until) {
+bool Line::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
   Lock lock(mutex_);
   if (offered_ == job) {
     offered_ = nullptr;
-    if (!Run(*job, until, lock)) {
+    if (!Run(*job, timeout, lock)) {
       job->state = Job::State::kQueued;
       queue_.push_front(job);
       EnsureWorker();
       return false;
     }
   }
-  while (job->state != Job::State::kDone) {
-    Observe(*job, lock);
-    if (job->state == Job::State::kDone) break;
-    if (until.passed()) return false;
-    changed_.wait_until(lock, std::min(until.at(), job->deadline.Soon(kLook)));
+  if (job->state != Job::State::kDone) {
+    const Deadline until(timeout);
+    for (;;) {
+      Observe(*job, lock);
+      if (job->state == Job::State::kDone) break;
+      if (until.passed()) return false;
+      const Deadline deadline = job->deadline.value_or(Deadline());
+      changed_.wait_until(lock, std::min(until.at(), deadline.Soon(kLook)));
+    }
   }
   if (job->failure) throw *job->failure;
   return true;
@@ -248,13 +267,13 @@ bool Line::Test(const std::shared_ptr<Job>& job) {
     const Lock lock(mutex_);
     if (offered_ == job) Queue(std::exchange(offered_, nullptr));
   }
-  return Wait(job, Deadline(sdk::Nanoseconds(0)));
+  return Wait(job, sdk::Nanoseconds(0));
 }
 
 void Line::Stop() {
   Lock lock(mutex_);
   stop_ = true;
-  changed_.notify_all();
+  work_.notify_one();
   if (!changed_.wait_for(lock, kGrace, [this] { return !worker_; })) team_->world().SetStuck();
 }
 

@@ -23,8 +23,9 @@ namespace dtrun::mpi_plugin {
 struct Job {
   Call call;
   std::uint64_t number = 0;
-  Deadline deadline;
   sdk::Nanoseconds timeout = sdk::kNoLimit;
+  // Set when it does not end at once: reading the clock costs as much as a small collective.
+  std::optional<Deadline> deadline;
 
   enum class State { kQueued, kOffered, kRunning, kDone };
   State state = State::kQueued;  // kOffered: for the thread that will wait
@@ -40,8 +41,8 @@ class Line : public std::enable_shared_from_this<Line> {
 
   // `offer`: the caller will wait at once.
   std::shared_ptr<Job> Add(Call call, sdk::Nanoseconds timeout, bool offer);
-  // False when it still runs at `until`. Throws the job's failure.
-  bool Wait(const std::shared_ptr<Job>& job, const Deadline& until);
+  // False when it still runs after `timeout`. Throws the job's failure.
+  bool Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout);
   bool Test(const std::shared_ptr<Job>& job);
   // REQUIRES that no job is left. Ends the thread, or leaves it behind in MPI.
   void Stop();
@@ -55,16 +56,17 @@ class Line : public std::enable_shared_from_this<Line> {
   // With the lock held.
   void Queue(const std::shared_ptr<Job>& job);
   void EnsureWorker();
-  bool Run(Job& job, const Deadline& until, Lock& lock);
+  bool Run(Job& job, sdk::Nanoseconds patience, Lock& lock);
   void Finish(Job& job, std::optional<sdk::Failure> failure);
   void Observe(Job& job, Lock& lock);
   void Work();
 
-  // Without it. False: not all ranks have come by `until`.
-  bool Carry(Job& job, const Deadline& until);
-  bool Meet(Job& job, const Deadline& until);
-  bool MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, const Deadline& until);
-  bool MustEnter(Job& job);
+  // Without it. False: not all ranks have come within `patience`.
+  bool Carry(Job& job, sdk::Nanoseconds patience);
+  bool Meet(Job& job, sdk::Nanoseconds patience);
+  bool MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience);
+  Deadline DeadlineOf(Job& job);
+  bool MustEnter(Job& job, const Deadline& deadline);
   sdk::Failure TimeoutOf(const Job& job);
 
   const sdk::Host host_;
@@ -72,7 +74,8 @@ class Line : public std::enable_shared_from_this<Line> {
   Collectives collectives_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable work_;     // for the line's thread: a call may wake nobody else
+  std::condition_variable changed_;  // for those who wait
   std::deque<std::shared_ptr<Job>> queue_;
   std::shared_ptr<Job> offered_;
   bool running_ = false;  // some thread carries a job
@@ -89,7 +92,7 @@ class CollectiveRequest final : public sdk::Request {
   ~CollectiveRequest() override;
 
   bool Test() override { return line_->Test(job_); }
-  bool Wait(sdk::Nanoseconds timeout) override { return line_->Wait(job_, Deadline(timeout)); }
+  bool Wait(sdk::Nanoseconds timeout) override { return line_->Wait(job_, timeout); }
 
  private:
   const std::shared_ptr<Line> line_;

@@ -135,9 +135,9 @@ void Meeting::ThrowDisagreement(const Agenda& agenda) const {
                            "; all ranks must make the same calls in the same order",
                        rank);
   }
-  throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
-                     "collective " + std::to_string(agenda.call) + ", " + here + " on rank " +
-                         std::to_string(rank_) + ", has other counts on another rank");
+  throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "collective " + std::to_string(agenda.call) + ", " + here +
+                                                 " on rank " + std::to_string(rank_) +
+                                                 ", has other counts on another rank");
 }
 
 }  // namespace dtrun::mpi_plugin

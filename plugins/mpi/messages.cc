@@ -67,8 +67,9 @@ void Messages::Post(Message& message) {
   const BigType& block = *message.block;
   const MPI_Comm comm = High(op.tag) ? team_->handles().high : team_->handles().main;
   if (op.kind == DTRUN_SEND) {
-    api().Check(api().isend(op.send, block.count(), block.type(), op.peer, Low(op.tag), comm, &message.request),
-                "MPI_Isend");
+    api().Check(
+        api().isend(op.send, block.count(), block.type(), op.peer, Low(op.tag), comm, &message.request),
+        "MPI_Isend");
   } else {
     const int peer = op.peer == DTRUN_ANY_SOURCE ? MPI_ANY_SOURCE : op.peer;
     api().Check(api().irecv(op.recv, block.count(), block.type(), peer, Low(op.tag), comm, &message.request),
@@ -99,7 +100,8 @@ void Messages::CheckLength(const Message& message, MPI_Status& status) {
   if (count == block.count()) return;
   throw Failure(DTRUN_INVALID_ARGUMENT,
                 OperationText(message.op) + ": the message from rank " + std::to_string(status.MPI_SOURCE) +
-                    " is shorter than the " + std::to_string(message.op.count) + " elements that are expected",
+                    " is shorter than the " + std::to_string(message.op.count) +
+                    " elements that are expected",
                 status.MPI_SOURCE);
 }
 
@@ -119,8 +121,7 @@ bool Messages::Progress() {
     team_->Fail(failure);
   }
   if (team_->failed()) {
-    if (team_->world().gate() != nullptr && !gate.owns_lock())
-      gate = Gate(*team_->world().gate(), kGrace);
+    if (team_->world().gate() != nullptr && !gate.owns_lock()) gate = Gate(*team_->world().gate(), kGrace);
     for (const auto& message : pending_) Drop(*message);
     ended = true;
   }

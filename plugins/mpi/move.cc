@@ -27,7 +27,8 @@ std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
 // their counts, and on nothing else; so this carries what one count of MPI cannot.
 class Collectives::Exchange {
  public:
-  explicit Exchange(Collectives& collectives, std::int32_t dtype) : collectives_(collectives), dtype_(dtype) {}
+  explicit Exchange(Collectives& collectives, std::int32_t dtype)
+      : collectives_(collectives), dtype_(dtype) {}
 
   void Send(int peer, const void* memory, std::uint64_t count) {
     if (count == 0) return;
@@ -120,8 +121,8 @@ void Collectives::Allgatherv(const Call& call) {
     Copy(At(op.recv, parts.offsets[own], width), op.send, parts.counts[own], width);
     for (int root = 0; root < team_.size(); ++root) {
       const BigType block = Elements(op.dtype, parts.counts[Index(root)]);
-      api().Check(api().bcast(At(op.recv, parts.offsets[Index(root)], width), block.count(), block.type(), root,
-                              comm()),
+      api().Check(api().bcast(At(op.recv, parts.offsets[Index(root)], width), block.count(), block.type(),
+                              root, comm()),
                   "MPI_Bcast");
     }
     return;

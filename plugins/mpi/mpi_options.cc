@@ -9,9 +9,9 @@ constexpr const char* kBlockingChoices[] = {"caller", "thread"};
 constexpr dtrun_option MakeLibrary() {
   dtrun_option option = sdk::Option("library", DTRUN_TYPE_STRING, nullptr,
                                     "path of libmpi, or a name for the dynamic linker", DTRUN_SCOPE_HOST);
-  option.long_doc =
-      "Unset: " MPI_SONAME ", which belongs to the headers that this plugin was built with. An MPI that the "
-      "program has loaded already is used as it is.";
+  option.long_doc = "Unset: " MPI_SONAME
+                    ", which belongs to the headers that this plugin was built with. An MPI that the "
+                    "program has loaded already is used as it is.";
   return option;
 }
 
@@ -20,7 +20,8 @@ constexpr dtrun_option MakeCollSm() {
                                     "Open MPI's shared-memory collectives", DTRUN_SCOPE_JOB);
   option.long_doc =
       "Open MPI ships them with priority 0, that is switched off.\n"
-      "auto: on when all ranks share a host. on: wherever Open MPI can use them. off: as installed.\n"
+      "auto: on when all ranks share a host and each has a processor. on: wherever Open MPI can use them. "
+      "off: as installed.\n"
       "A value of OMPI_MCA_coll_sm_priority in the environment wins. Nothing can be changed when the program "
       "has called MPI_Init itself.";
   option.choices = kCollSmChoices;
@@ -34,7 +35,8 @@ constexpr dtrun_option MakeBlocking() {
       sdk::Option("blocking", DTRUN_TYPE_ENUM, "caller",
                   "who makes the MPI call when the caller waits at once", DTRUN_SCOPE_PROCESS);
   option.long_doc =
-      "caller: the waiting thread, after all ranks have come; this costs no switch of threads. If a rank dies "
+      "caller: the waiting thread, after all ranks have come; this costs no switch of threads. If a rank "
+      "dies "
       "in the middle of the MPI call, the thread stays in it.\n"
       "thread: always a thread of the communicator, so that every wait ends at its deadline whatever MPI "
       "does.\n"

@@ -56,8 +56,7 @@ Page Page::Make(int size) {
 
 Page Page::Open(const std::string& address, int size) {
   const std::size_t space = address.find(' ');
-  if (space == std::string::npos)
-    throw Failure(DTRUN_INTERNAL, "'" + address + "' is no address of a page");
+  if (space == std::string::npos) throw Failure(DTRUN_INTERNAL, "'" + address + "' is no address of a page");
   const std::string path = address.substr(0, space);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) ThrowErrno("open '" + path + "'");

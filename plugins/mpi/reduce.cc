@@ -134,10 +134,12 @@ void Collectives::ReduceScatter(const Call& call) {
   const std::uint64_t longest = *std::max_element(parts.counts.begin(), parts.counts.end());
   const bool at_once = !passage.prepares() && parts.Total() <= limit_;
   const std::uint64_t most =
-      at_once ? longest : std::max<std::uint64_t>(1, (passage.prepares() ? std::min(kPiece, limit_) : limit_) / ranks);
+      at_once ? longest
+              : std::max<std::uint64_t>(1, (passage.prepares() ? std::min(kPiece, limit_) : limit_) / ranks);
   const bool packs = !at_once || !parts.Packed();
   const char* const recv_end = At(op.recv, parts.counts[own], width);
-  const bool in_place = op.recv < At(op.send, parts.End(), width) && recv_end > static_cast<const char*>(op.send);
+  const bool in_place =
+      op.recv < At(op.send, parts.End(), width) && recv_end > static_cast<const char*>(op.send);
 
   for (std::uint64_t done = 0; done < longest; done += most) {
     std::vector<int> counts;
@@ -152,7 +154,8 @@ void Collectives::ReduceScatter(const Call& call) {
       std::uint64_t next = 0;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto count = static_cast<std::uint64_t>(counts[rank]);
-        passage.Prepare(At(packed, next, passage.width()), At(op.send, parts.offsets[rank] + done, width), count);
+        passage.Prepare(At(packed, next, passage.width()), At(op.send, parts.offsets[rank] + done, width),
+                        count);
         next += count;
       }
       send = packed;
@@ -160,7 +163,8 @@ void Collectives::ReduceScatter(const Call& call) {
     const auto mine = static_cast<std::uint64_t>(counts[own]);
     void* const recv = At(op.recv, done, width);
     void* const out = how.widen || in_place || mine == 0 ? result_.Get(mine * passage.width()) : recv;
-    api().Check(api().reduce_scatter(send, out, counts.data(), how.type, how.op, comm()), "MPI_Reduce_scatter");
+    api().Check(api().reduce_scatter(send, out, counts.data(), how.type, how.op, comm()),
+                "MPI_Reduce_scatter");
     passage.Finish(recv, out, mine);
   }
 }

@@ -21,12 +21,7 @@ std::string RankText(int rank) { return "rank " + std::to_string(rank); }
 }  // namespace
 
 Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm)
-    : host_(host),
-      health_(host),
-      world_(world),
-      rank_(params.rank),
-      size_(params.size),
-      name_(params.name) {
+    : host_(host), health_(host), world_(world), rank_(params.rank), size_(params.size), name_(params.name) {
   if (size_ > 1) members_ = Join(host, params, world, coll_sm);
 }
 
@@ -79,11 +74,10 @@ std::optional<Failure> Team::FindTrouble(int needed) {
   if (const auto departure = place->FindDeparture()) {
     const int peer = departure->rank;
     switch (departure->fate) {
-      case Fate::kAborted:
-        return Failure(DTRUN_ABORTED, RankText(peer) + ": " + departure->reason, peer);
+      case Fate::kAborted: return Failure(DTRUN_ABORTED, RankText(peer) + ": " + departure->reason, peer);
       case Fate::kFailed:
-        return Failure(DTRUN_REMOTE_FAILURE, RankText(peer) + " gave '" + name_ + "' up: " + departure->reason,
-                       peer);
+        return Failure(DTRUN_REMOTE_FAILURE,
+                       RankText(peer) + " gave '" + name_ + "' up: " + departure->reason, peer);
       default: break;
     }
     if (needed == kAll)

@@ -5,16 +5,15 @@
 namespace dtrun::mpi_plugin {
 namespace {
 
-constexpr const char* kKinds[] = {"operation 0",     "allreduce",  "broadcast",       "allgather",
-                                  "reduce-scatter",  "barrier",    "send",            "recv",
-                                  "reduce",          "alltoall",   "gather",          "scatter",
-                                  "allgatherv",      "reduce-scatterv", "alltoallv",  "gatherv",
-                                  "scatterv"};
-constexpr const char* kTypes[] = {"",       "float16", "bfloat16", "float32", "float64", "int32",     "int64",
-                                  "uint8",  "int8",    "int16",    "uint16",  "uint32",  "uint64",    "bool",
-                                  "complex64", "complex128"};
-constexpr const char* kReduces[] = {"",    "sum", "prod", "min",  "max",  "avg", "premul-sum",
-                                    "band", "bor", "bxor", "land", "lor"};
+constexpr const char* kKinds[] = {
+    "operation 0", "allreduce", "broadcast", "allgather", "reduce-scatter", "barrier",    "send",
+    "recv",        "reduce",    "alltoall",  "gather",    "scatter",        "allgatherv", "reduce-scatterv",
+    "alltoallv",   "gatherv",   "scatterv"};
+constexpr const char* kTypes[] = {"",       "float16", "bfloat16",  "float32",   "float64", "int32",
+                                  "int64",  "uint8",   "int8",      "int16",     "uint16",  "uint32",
+                                  "uint64", "bool",    "complex64", "complex128"};
+constexpr const char* kReduces[] = {"",           "sum",  "prod", "min",  "max",  "avg",
+                                    "premul-sum", "band", "bor",  "bxor", "land", "lor"};
 static_assert(std::size(kKinds) == DTRUN_OP_COUNT);
 static_assert(std::size(kTypes) == DTRUN_DTYPE_COUNT);
 static_assert(std::size(kReduces) == DTRUN_REDUCE_COUNT);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "combine.h"
 #include "library.h"
@@ -26,8 +27,8 @@ class World {
   const Library& library() const { return library_; }
   const Api& api() const { return library_.api; }
 
-  // Starts MPI unless somebody did. `one_host`: all ranks of the job share a host.
-  void Start(const sdk::Host& host, CollSm coll_sm, bool one_host, const Deadline& deadline);
+  // Starts MPI unless somebody did. `local_ranks` as in CollSmVariables.
+  void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const Deadline& deadline);
   bool started() const { return started_.load(std::memory_order_acquire); }
   bool started_here() const { return started_here_.load(std::memory_order_acquire); }
 
@@ -55,7 +56,7 @@ class World {
 
  private:
   explicit World(const Library& library) : library_(library) {}
-  void StartOnOwner(CollSm coll_sm, bool one_host);
+  void StartOnOwner(CollSm coll_sm, int local_ranks);
   void FinishAtExit();
 
   const Library& library_;
@@ -75,12 +76,13 @@ class World {
   std::optional<sdk::Host> host_;
 };
 
-// Environment variables that switch Open MPI's shared-memory collectives on, unless the user
-// has set the first; empty when they are to be left alone.
+// Environment variables that switch Open MPI's shared-memory collectives on; empty when they are
+// to be left alone, as when the user has set the first. `local_ranks`: how many ranks share this
+// host, 0 when not all do.
 struct Variable {
   const char* name;
   const char* value;
 };
-std::vector<Variable> CollSmVariables(CollSm coll_sm, bool one_host);
+std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks);
 
 }  // namespace dtrun::mpi_plugin
