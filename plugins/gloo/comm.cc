@@ -1,11 +1,9 @@
 #include "comm.h"
 
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "job.h"
-#include "kernels.h"
 #include "p2p.h"
 #include "signals.h"
 
@@ -13,49 +11,6 @@ namespace dtrun::gloo_plugin {
 namespace {
 
 using sdk::Failure;
-
-const char* KindText(std::int32_t kind) {
-  switch (kind) {
-    case DTRUN_ALLREDUCE: return "allreduce";
-    case DTRUN_BROADCAST: return "broadcast";
-    case DTRUN_ALLGATHER: return "allgather";
-    case DTRUN_REDUCE_SCATTER: return "reduce-scatter";
-    case DTRUN_BARRIER: return "barrier";
-    case DTRUN_SEND: return "send";
-    case DTRUN_RECV: return "recv";
-    default: return "unknown";
-  }
-}
-
-bool Reduces(std::int32_t kind) { return kind == DTRUN_ALLREDUCE || kind == DTRUN_REDUCE_SCATTER; }
-bool PointToPoint(std::int32_t kind) { return kind == DTRUN_SEND || kind == DTRUN_RECV; }
-
-[[noreturn]] void Refuse(const dtrun_op& op, const std::string& why) {
-  throw Failure(DTRUN_INVALID_ARGUMENT, std::string(KindText(op.kind)) + ": " + why);
-}
-
-// Mixes what ranks must agree on into a few bits; FNV-1a.
-std::uint64_t Digest(std::initializer_list<std::uint64_t> values) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::uint64_t value : values) {
-    for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ ((value >> shift) & 0xffu)) * 0x100000001b3u;
-  }
-  return hash ^ (hash >> 32);
-}
-
-std::uint64_t CollectiveSlot(const dtrun_op& op) {
-  const std::uint64_t digest =
-      Digest({static_cast<std::uint32_t>(op.kind), static_cast<std::uint32_t>(op.dtype),
-              static_cast<std::uint32_t>(op.reduce), static_cast<std::uint32_t>(op.root), op.count});
-  return MakeSlot(SlotUse::kCollective, (op.sequence & 0xffffffffu) << 28 | (digest & 0xffffffu) << 4);
-}
-
-// 32 bits of tag, 12 of number and 16 of digest.
-std::uint64_t MessageSlot(const dtrun_op& op, std::uint64_t number) {
-  const std::uint64_t digest = Digest({static_cast<std::uint32_t>(op.dtype), op.count});
-  return MakeSlot(SlotUse::kPointToPoint,
-                  std::uint64_t{op.tag} << 28 | (number & 0xfffu) << 16 | (digest & 0xffffu));
-}
 
 }  // namespace
 
@@ -77,44 +32,12 @@ GlooCommunicator::~GlooCommunicator() {
   worker_.join();
 }
 
-void GlooCommunicator::Check(const dtrun_op& op, const dtrun_stream* stream) const {
-  if (op.kind <= 0 || op.kind >= DTRUN_OP_COUNT) {
-    throw Failure(DTRUN_UNSUPPORTED,
-                  "operation " + std::to_string(op.kind) + " is unknown to this gloo plugin");
-  }
+std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   if (stream != nullptr && stream->device_kind != 0) {
     throw Failure(DTRUN_UNSUPPORTED,
                   "gloo moves host memory only; copy to the host or choose another backend");
   }
-  const auto in_world = [&](int rank) { return rank >= 0 && rank < mesh_.size(); };
-  const std::string world = "; '" + mesh_.name() + "' has " + std::to_string(mesh_.size()) + " ranks";
-  if (op.kind == DTRUN_BROADCAST && !in_world(op.root))
-    Refuse(op, "no rank " + std::to_string(op.root) + world);
-  if (PointToPoint(op.kind)) {
-    if (!in_world(op.peer)) Refuse(op, "no rank " + std::to_string(op.peer) + world);
-    if (op.peer == mesh_.rank())
-      Refuse(op, "rank " + std::to_string(op.peer) + " is this rank; copy the buffer instead");
-  }
-  if (op.kind == DTRUN_BARRIER) return;
-  const std::size_t width = ElementBytes(op.dtype);
-  if (width == 0) Refuse(op, "unknown element type " + std::to_string(op.dtype));
-  if (Reduces(op.kind) && KernelFor(op.dtype, op.reduce) == nullptr) {
-    Refuse(op, op.reduce == DTRUN_AVG ? "avg needs a floating-point type; use sum and divide"
-                                      : "unknown reduction " + std::to_string(op.reduce));
-  }
-  const auto parts = static_cast<std::uint64_t>(mesh_.size());
-  if (op.count > std::numeric_limits<std::ptrdiff_t>::max() / width / parts) {
-    Refuse(op, std::to_string(op.count) + " elements do not fit the address space");
-  }
-  if (op.count == 0) return;
-  const bool needs_send = op.kind != DTRUN_BROADCAST && op.kind != DTRUN_RECV;
-  const bool needs_recv = op.kind != DTRUN_SEND;
-  if (needs_send && op.send == nullptr) Refuse(op, "the send buffer is null");
-  if (needs_recv && op.recv == nullptr) Refuse(op, "the recv buffer is null");
-}
-
-std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  Check(op, stream);
+  Check(op, mesh_.rank(), mesh_.size(), mesh_.name());
   mesh_.ThrowIfFailed();
   const sdk::Nanoseconds timeout = op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns);
   return PointToPoint(op.kind) ? EnqueuePointToPoint(op, timeout) : EnqueueCollective(op, timeout);
@@ -122,17 +45,20 @@ std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, cons
 
 std::unique_ptr<sdk::Request> GlooCommunicator::EnqueuePointToPoint(const dtrun_op& op,
                                                                     sdk::Nanoseconds timeout) {
-  std::uint64_t& number = next_message_[{op.kind, op.peer, op.tag}];
-  auto request = std::make_unique<PointToPointRequest>(mesh_, op, op.count * ElementBytes(op.dtype),
-                                                       MessageSlot(op, number), timeout);
-  ++number;
-  return request;
+  {
+    // The caller does something else than to wait for the job that was kept for it.
+    const std::lock_guard lock(mutex_);
+    Queue(std::exchange(kept_, nullptr));
+  }
+  return std::make_unique<PointToPointRequest>(mesh_, op, op.count * kernels::ElementBytes(op.dtype),
+                                               MessageSlot(op), timeout);
 }
 
 std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op& op,
                                                                   sdk::Nanoseconds timeout) {
   auto job = std::make_shared<CollectiveJob>();
-  job->op = op;
+  job->call = MakeCall(op, mesh_.rank(), mesh_.size());
+  job->sequence = op.sequence;
   job->operation.text = std::string(KindText(op.kind)) + " " + std::to_string(op.sequence);
   job->operation.timeout = timeout;
   last_enqueued_ = op.sequence;
@@ -141,45 +67,68 @@ std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op
   } else {
     job->Guard(mesh_, mesh_.timer(), Deadline(timeout));
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(job);
-    changed_.notify_all();
+    Queue(std::exchange(kept_, nullptr));
+    if ((op.flags & DTRUN_OP_BLOCKING) != 0 && !busy_ && jobs_.empty()) {
+      kept_ = job;
+    } else {
+      Queue(job);
+    }
   }
-  return std::make_unique<CollectiveRequest>(std::move(job));
+  return std::make_unique<CollectiveRequest>(*this, std::move(job));
+}
+
+// REQUIRES mutex_.
+void GlooCommunicator::Queue(std::shared_ptr<CollectiveJob> job) {
+  if (job == nullptr) return;
+  jobs_.push_back(std::move(job));
+  changed_.notify_all();
+}
+
+void GlooCommunicator::HandOver(const std::shared_ptr<CollectiveJob>& job) {
+  const std::lock_guard lock(mutex_);
+  if (kept_ == job) Queue(std::exchange(kept_, nullptr));
+}
+
+bool GlooCommunicator::RunHere(const std::shared_ptr<CollectiveJob>& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_ != job) return false;
+    kept_ = nullptr;
+    busy_ = true;
+  }
+  {
+    const NoSigpipe quiet;
+    RunJob(*job);
+  }
+  const std::lock_guard lock(mutex_);
+  busy_ = false;
+  if (!jobs_.empty()) changed_.notify_all();
+  return true;
 }
 
 void GlooCommunicator::RunJobs(const sdk::Host& host) {
   const sdk::ThreadScope scope(host, "gloo-worker");
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    changed_.wait(lock, [this] { return (stop_ || !jobs_.empty()) && !busy_; });
     if (jobs_.empty()) return;
     const std::shared_ptr<CollectiveJob> job = std::move(jobs_.front());
     jobs_.pop_front();
+    busy_ = true;
     lock.unlock();
     RunJob(*job);
     lock.lock();
+    busy_ = false;
   }
 }
 
 void GlooCommunicator::RunJob(CollectiveJob& job) {
-  const dtrun_op& op = job.op;
-  last_started_ = op.sequence;
+  last_started_ = job.sequence;
   std::optional<Failure> failure;
   try {
     mesh_.ThrowIfFailed();
-    const CollectiveCall call{op.send, op.recv, op.count, ElementBytes(op.dtype), CollectiveSlot(op)};
-    const ReduceKernel kernel = Reduces(op.kind) ? KernelFor(op.dtype, op.reduce) : nullptr;
-    if (op.kind == DTRUN_BARRIER) {
-      DisseminationBarrier(mesh_, job.operation, call.slot);
-    } else if (op.count > 0) {
-      switch (op.kind) {
-        case DTRUN_ALLREDUCE: Allreduce(mesh_, job.operation, call, kernel); break;
-        case DTRUN_REDUCE_SCATTER: ReduceScatter(mesh_, job.operation, call, kernel); break;
-        case DTRUN_ALLGATHER: Allgather(mesh_, job.operation, call); break;
-        default: Broadcast(mesh_, job.operation, call, op.root); break;
-      }
-    }
-    last_completed_ = op.sequence;
+    RunCollective(mesh_, job.operation, job.call);
+    last_completed_ = job.sequence;
   } catch (const Failure& thrown) {
     failure = thrown;
   } catch (const std::bad_alloc&) {

@@ -39,11 +39,11 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
 
   sdk::Caps QueryCaps() const override {
     sdk::Caps caps;
-    caps.ops = sdk::Bits({DTRUN_ALLREDUCE, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_REDUCE_SCATTER,
-                          DTRUN_BARRIER, DTRUN_SEND, DTRUN_RECV});
-    caps.dtypes = sdk::Bits(
-        {DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64, DTRUN_INT32, DTRUN_INT64, DTRUN_UINT8});
-    caps.reduces = sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG});
+    // Every value of types.h.
+    caps.ops = (std::uint64_t{1} << DTRUN_OP_COUNT) - 2;
+    caps.dtypes = (std::uint64_t{1} << DTRUN_DTYPE_COUNT) - 2;
+    caps.reduces = (std::uint64_t{1} << DTRUN_REDUCE_COUNT) - 2;
+    caps.any_source = true;
     return caps;
   }
 

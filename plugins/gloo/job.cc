@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "comm.h"
+
 namespace dtrun::gloo_plugin {
 
 void CollectiveJob::Guard(Mesh& mesh, Timer* timer, const Deadline& deadline) {
   if (timer == nullptr) return;
+  deadline_ = deadline;
   timeout_.emplace(*timer, deadline, [this, &mesh] { mesh.FailTimeout(operation); });
 }
 
@@ -29,6 +32,22 @@ bool CollectiveJob::Wait(const Deadline& deadline) {
 void CollectiveJob::WaitForEnd() {
   std::unique_lock lock(mutex_);
   finished_.wait(lock, [this] { return done_; });
+}
+
+CollectiveRequest::~CollectiveRequest() {
+  if (!comm_.RunHere(job_)) job_->WaitForEnd();
+}
+
+bool CollectiveRequest::Test() {
+  comm_.HandOver(job_);
+  return job_->Wait(Deadline(sdk::Nanoseconds(0)));
+}
+
+// Whoever waits at least as long as the operation may take can do it meanwhile.
+bool CollectiveRequest::Wait(sdk::Nanoseconds timeout) {
+  const Deadline deadline(timeout);
+  if (deadline.at() < job_->deadline().at() || !comm_.RunHere(job_)) comm_.HandOver(job_);
+  return job_->Wait(deadline);
 }
 
 }  // namespace dtrun::gloo_plugin

@@ -1,14 +1,16 @@
 // A collective between enqueue and its end.
 //
-// Shared by the request that core holds and the worker that runs it. All methods: any
+// Shared by the request that core holds and the thread that carries it out. All methods: any
 // thread.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "call.h"
 #include "dtrun/plugin.hpp"
 #include "mesh.h"
 #include "timer.h"
@@ -17,7 +19,8 @@ namespace dtrun::gloo_plugin {
 
 class CollectiveJob {
  public:
-  dtrun_op op{};
+  CollectiveCall call;
+  std::uint64_t sequence = 0;
   Operation operation;
 
   // Fails the mesh at `deadline` unless Finish comes first. `timer` is null in a world of
@@ -29,8 +32,11 @@ class CollectiveJob {
   bool Wait(const Deadline& deadline);
   // Waits without looking at the outcome.
   void WaitForEnd();
+  // When Guard ends it; never without a timer.
+  const Deadline& deadline() const { return deadline_; }
 
  private:
+  Deadline deadline_;
   std::optional<TimerEntry> timeout_;
   std::mutex mutex_;
   std::condition_variable finished_;
@@ -38,15 +44,19 @@ class CollectiveJob {
   std::optional<sdk::Failure> failure_;
 };
 
+class GlooCommunicator;
+
 class CollectiveRequest final : public sdk::Request {
  public:
-  explicit CollectiveRequest(std::shared_ptr<CollectiveJob> job) : job_(std::move(job)) {}
-  ~CollectiveRequest() override { job_->WaitForEnd(); }
+  CollectiveRequest(GlooCommunicator& comm, std::shared_ptr<CollectiveJob> job)
+      : comm_(comm), job_(std::move(job)) {}
+  ~CollectiveRequest() override;
 
-  bool Test() override { return job_->Wait(Deadline(sdk::Nanoseconds(0))); }
-  bool Wait(sdk::Nanoseconds timeout) override { return job_->Wait(Deadline(timeout)); }
+  bool Test() override;
+  bool Wait(sdk::Nanoseconds timeout) override;
 
  private:
+  GlooCommunicator& comm_;
   const std::shared_ptr<CollectiveJob> job_;
 };
 

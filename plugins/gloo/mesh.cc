@@ -205,10 +205,13 @@ void Mesh::Fail(Cause cause) {
 }
 
 void Mesh::FailTimeout(const Operation& operation) {
-  const int awaited = operation.waiting_for.load(std::memory_order_relaxed);
+  const int waiting_for = operation.waiting_for.load(std::memory_order_relaxed);
+  const int awaited = waiting_for == Operation::kAnyone ? -1 : waiting_for;
   std::string text = operation.text + " timed out after " + DurationText(operation.timeout);
   if (awaited >= 0) {
     text += " waiting for " + PeerText(awaited) + "; look at what that rank is doing";
+  } else if (waiting_for == Operation::kAnyone) {
+    text += "; no rank has sent such a message";
   } else {
     text += " behind an earlier call that has not finished";
   }
@@ -243,6 +246,14 @@ void Mesh::FailLost(int peer, const std::string& what) {
       return Fail(
           {DTRUN_REMOTE_FAILURE, who + " gave up '" + name_ + "' after an error of its own", peer, -1});
   }
+}
+
+void Mesh::FailSomebodyLost(const std::string& what) {
+  {
+    std::unique_lock lock(mutex_);
+    if (published_changed_.wait_for(lock, kGoodbyeLimit, [this] { return cause_.has_value(); })) return;
+  }
+  Fail({DTRUN_REMOTE_FAILURE, "a connection of '" + name_ + "' failed: " + WithoutPlace(what), -1, -1});
 }
 
 std::optional<Parting> Mesh::ReadParting(int peer) {

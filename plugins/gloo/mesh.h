@@ -79,6 +79,8 @@ class Mesh {
   void FailTimeout(const Operation& operation);
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);
+  // The same about a connection that is not known here; the monitor will name it.
+  void FailSomebodyLost(const std::string& what);
 
   // Why `peer` left. REQUIRES: its connection has failed. nullopt: it vanished.
   std::optional<Parting> ReadParting(int peer);

@@ -1,4 +1,4 @@
-// The collectives that only move bytes: allgather, broadcast, barrier.
+// The collectives that only move bytes.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -15,7 +15,8 @@ constexpr std::size_t kSegmentBytes = 256 << 10;
 // Up to here a broadcast walks down a tree; above, its parts are dealt out and exchanged.
 constexpr std::size_t kTreeLimit = 64 << 10;
 
-void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call, int root) {
+void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  const int root = call.root;
   const std::size_t bytes = call.count * call.width;
   const int ranks = mesh.size();
   const int place = (mesh.rank() - root + ranks) % ranks;  // the root stands at place 0
@@ -40,8 +41,8 @@ void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call,
 // segment by segment: the root sends the vector once, however many ranks there are.
 class DealtBroadcast {
  public:
-  DealtBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call, int root)
-      : mesh_(mesh), operation_(operation), call_(call), root_(root), bytes_(call.count * call.width) {}
+  DealtBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call)
+      : mesh_(mesh), operation_(operation), call_(call), root_(call.root), bytes_(call.count * call.width) {}
 
   void Run() {
     mesh_.rank() == root_ ? Deal() : Exchange();
@@ -102,32 +103,53 @@ class DealtBroadcast {
   std::deque<Transfer> takes_;
 };
 
+// Bytes up to the end of the last part.
+std::size_t Extent(const std::vector<Range>& ranges) {
+  std::size_t extent = 0;
+  for (const Range& range : ranges) extent = std::max(extent, range.begin + range.size);
+  return extent;
+}
+
 }  // namespace
 
-void Allgather(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  const std::size_t bytes = call.count * call.width;
-  const auto place = [&](int rank) {
-    return static_cast<std::byte*>(call.recv) + static_cast<std::size_t>(rank) * bytes;
-  };
-  std::byte* const mine = place(mesh.rank());
-  if (mine != call.send) std::memcpy(mine, call.send, bytes);
+void Exchange(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  const auto* send = static_cast<const std::byte*>(call.send);
+  auto* const recv = static_cast<std::byte*>(call.recv);
+  std::unique_ptr<std::byte[]> copy;
+  // Parts that arrive in place would overwrite those that have not left yet.
+  if ((call.kind == DTRUN_ALLTOALL || call.kind == DTRUN_ALLTOALLV) && send == recv && mesh.size() > 1) {
+    const std::size_t extent = Extent(call.sends);
+    copy = std::make_unique_for_overwrite<std::byte[]>(extent);
+    if (extent > 0) std::memcpy(copy.get(), send, extent);
+    send = copy.get();
+  }
   std::deque<Transfer> gives;
   std::deque<Transfer> takes;
   for (int step = 1; step < mesh.size(); ++step) {
     const int from = (mesh.rank() + step) % mesh.size();
-    takes.emplace_back(mesh, from, place(from), bytes).Recv(call.slot, 0, bytes);
+    if (const Range& range = call.recvs[static_cast<std::size_t>(from)]; range.size > 0) {
+      takes.emplace_back(mesh, from, recv + range.begin, range.size)
+          .Recv(SlotOf(call, range.size), 0, range.size);
+    }
     const int to = (mesh.rank() - step + mesh.size()) % mesh.size();
-    gives.emplace_back(mesh, to, mine, bytes).Send(call.slot, 0, bytes);
+    if (const Range& range = call.sends[static_cast<std::size_t>(to)]; range.size > 0) {
+      gives.emplace_back(mesh, to, send + range.begin, range.size)
+          .Send(SlotOf(call, range.size), 0, range.size);
+    }
+  }
+  const Range& mine = call.sends[static_cast<std::size_t>(mesh.rank())];
+  if (mine.size > 0) {
+    std::byte* const place = recv + call.recvs[static_cast<std::size_t>(mesh.rank())].begin;
+    if (place != send + mine.begin) std::memcpy(place, send + mine.begin, mine.size);
   }
   for (Transfer& take : takes) take.FinishRecvs(operation);
   for (Transfer& give : gives) give.FinishSends(operation);
 }
 
-void Broadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call, int root) {
-  if (mesh.size() == 1) return;
-  if (call.count * call.width <= kTreeLimit || mesh.size() == 2)
-    return TreeBroadcast(mesh, operation, call, root);
-  DealtBroadcast(mesh, operation, call, root).Run();
+void Broadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  if (mesh.size() == 1 || call.count == 0) return;
+  if (call.count * call.width <= kTreeLimit || mesh.size() == 2) return TreeBroadcast(mesh, operation, call);
+  DealtBroadcast(mesh, operation, call).Run();
 }
 
 void DisseminationBarrier(Mesh& mesh, Operation& operation, std::uint64_t slot) {
@@ -138,6 +160,18 @@ void DisseminationBarrier(Mesh& mesh, Operation& operation, std::uint64_t slot) 
     give.Send(slot, 0, 0);
     take.FinishRecvs(operation);
     give.FinishSends(operation);
+  }
+}
+
+void RunCollective(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  switch (call.kind) {
+    case DTRUN_ALLREDUCE: return Allreduce(mesh, operation, call);
+    case DTRUN_REDUCE: return Reduce(mesh, operation, call);
+    case DTRUN_REDUCE_SCATTER:
+    case DTRUN_REDUCE_SCATTERV: return ReduceScatter(mesh, operation, call);
+    case DTRUN_BROADCAST: return Broadcast(mesh, operation, call);
+    case DTRUN_BARRIER: return DisseminationBarrier(mesh, operation, call.slot);
+    default: return Exchange(mesh, operation, call);
   }
 }
 

@@ -14,7 +14,8 @@ namespace dtrun::gloo_plugin {
 struct Operation {
   std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
   sdk::Nanoseconds timeout = sdk::kNoLimit;
-  std::atomic<int> waiting_for{-1};  // the rank whose bytes are awaited right now
+  static constexpr int kAnyone = -2;
+  std::atomic<int> waiting_for{-1};  // the rank whose bytes are awaited right now, or kAnyone
 };
 
 // Gloo matches messages between two ranks by a 64-bit slot. The upper four bits tell the

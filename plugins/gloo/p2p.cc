@@ -21,11 +21,15 @@ PointToPointRequest::PointToPointRequest(Mesh& mesh, const dtrun_op& op, std::si
                                          std::uint64_t slot, sdk::Nanoseconds timeout)
     : mesh_(mesh),
       sending_(op.kind == DTRUN_SEND),
+      source_(op.kind == DTRUN_RECV ? op.source : nullptr),
       transfer_(mesh, op.peer, sending_ ? op.send : op.recv, bytes) {
-  operation_.text = (sending_ ? "send to rank " : "recv from rank ") + std::to_string(op.peer) +
+  const bool from_anyone = op.peer == DTRUN_ANY_SOURCE;
+  operation_.text = (sending_      ? "send to rank " + std::to_string(op.peer)
+                     : from_anyone ? "recv from any rank"
+                                   : "recv from rank " + std::to_string(op.peer)) +
                     " with tag " + std::to_string(op.tag);
   operation_.timeout = timeout;
-  operation_.waiting_for = op.peer;
+  operation_.waiting_for = from_anyone ? Operation::kAnyone : op.peer;
   const NoSigpipe quiet;
   if (sending_) {
     transfer_.Send(slot, 0, bytes);
@@ -79,7 +83,14 @@ bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
 bool PointToPointRequest::WaitInGloo(const Deadline& deadline) {
   const Deadline look = deadline.AtLeast(kShortestLook);
   const TimerEntry entry(*mesh_.timer(), look, [this] { transfer_.Interrupt(); });
-  return sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_);
+  return WaitForTransfer();
+}
+
+bool PointToPointRequest::WaitForTransfer() {
+  if (sending_) return transfer_.WaitSend(operation_);
+  if (!transfer_.WaitRecv(operation_)) return false;
+  if (source_ != nullptr) *source_ = transfer_.source();
+  return true;
 }
 
 // The deadline of the operation, on the timer's thread. It may be complete without anybody
@@ -113,7 +124,7 @@ bool PointToPointRequest::LookForCompletion() {
       std::thread& thread;
       ~Join() { thread.join(); }
     } const join{interrupter};
-    if (sending_ ? transfer_.WaitSend(operation_) : transfer_.WaitRecv(operation_)) return true;
+    if (WaitForTransfer()) return true;
   }
   return false;
 }

@@ -27,11 +27,13 @@ class PointToPointRequest final : public sdk::Request {
 
  private:
   bool WaitInGloo(const Deadline& deadline);
+  bool WaitForTransfer();
   void Expire();
   bool LookForCompletion();
 
   Mesh& mesh_;
   const bool sending_;
+  std::int32_t* const source_;  // the caller's; null when it does not ask
   Operation operation_;
 
   std::mutex mutex_;

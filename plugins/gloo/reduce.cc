@@ -1,7 +1,7 @@
-// Allreduce and reduce-scatter: rank r combines part r of all ranks.
+// Reductions: rank r combines part r of all ranks.
 //
-// Part r is cut into segments. While one segment is combined the next is on its way, and
-// an allreduce sends a combined segment back at once.
+// Part r is cut into segments. While one segment is combined the next is on its way; an
+// allreduce sends a combined segment back at once, a reduce to the root.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -41,22 +41,36 @@ void ForEachPeer(const Mesh& mesh, Visit&& visit) {
   for (int step = 1; step < mesh.size(); ++step) visit((mesh.rank() + step) % mesh.size());
 }
 
+std::vector<Part> EvenParts(std::size_t count, int ranks) {
+  std::vector<Part> parts;
+  for (int rank = 0; rank < ranks; ++rank) parts.push_back(EvenPart(count, ranks, rank));
+  return parts;
+}
+
+// Who gets a part when it has been combined, besides the rank that did.
+struct Receivers {
+  bool all = false;
+  int one = -1;
+
+  bool Has(int rank) const { return all || rank == one; }
+};
+
 // A vector of which each rank combines one part.
 class PartwiseReduction {
  public:
   // Part p of `send` holds parts[p]; the combined part of this rank goes to `out`.
-  PartwiseReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, ReduceKernel kernel,
+  PartwiseReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
                     std::vector<Part> parts, void* out)
-      : mesh_(mesh), operation_(operation), call_(call), kernel_(kernel), parts_(std::move(parts)) {
+      : mesh_(mesh), operation_(operation), call_(call), send_(send), parts_(std::move(parts)) {
     out_ = static_cast<std::byte*>(out);
     segment_ = std::max<std::size_t>(1, kSegmentBytes / call.width);
     peers_.resize(static_cast<std::size_t>(mesh.size()));
   }
 
-  // `gather`: afterwards every rank has every part, in call.recv.
-  void Run(bool gather) {
-    Post(gather);
-    Combine(gather);
+  // Afterwards `receivers` have every part, in call.recv.
+  void Run(Receivers receivers) {
+    Post(receivers);
+    Combine();
     for (Peer& peer : peers_) {
       if (peer.give) peer.give->FinishSends(operation_);
       if (peer.spread) peer.spread->FinishSends(operation_);
@@ -81,7 +95,7 @@ class PartwiseReduction {
   }
   std::size_t Offset(std::size_t index) const { return index * segment_ * call_.width; }
   const std::byte* SendPart(const Part& part) const {
-    return static_cast<const std::byte*>(call_.send) + part.begin * call_.width;
+    return static_cast<const std::byte*>(send_) + part.begin * call_.width;
   }
 
   void PostTake(Peer& peer, std::size_t index) {
@@ -89,7 +103,7 @@ class PartwiseReduction {
     peer.take->Recv(call_.slot, place, Bytes(Mine(), index));
   }
 
-  void Post(bool gather) {
+  void Post(Receivers receivers) {
     const std::size_t window = std::min(kWindow, Segments(Mine()));
     const std::size_t scratch = std::min(window * segment_, Mine().size) * call_.width;
     ForEachPeer(mesh_, [&](int rank) {
@@ -98,13 +112,15 @@ class PartwiseReduction {
       peer.scratch = std::make_unique_for_overwrite<std::byte[]>(scratch);
       peer.take = std::make_unique<Transfer>(mesh_, rank, peer.scratch.get(), scratch);
       for (std::size_t i = 0; i < window; ++i) PostTake(peer, i);
-      if (gather) {
+      if (receivers.Has(mesh_.rank())) {
         auto* const recv = static_cast<std::byte*>(call_.recv) + theirs.begin * call_.width;
         peer.collect = std::make_unique<Transfer>(mesh_, rank, recv, theirs.size * call_.width);
-        peer.spread = std::make_unique<Transfer>(mesh_, rank, out_, Mine().size * call_.width);
         for (std::size_t i = 0; i < Segments(theirs); ++i) {
           peer.collect->Recv(call_.slot + 1, Offset(i), Bytes(theirs, i));
         }
+      }
+      if (receivers.Has(rank)) {
+        peer.spread = std::make_unique<Transfer>(mesh_, rank, out_, Mine().size * call_.width);
       }
       peer.give = std::make_unique<Transfer>(mesh_, rank, SendPart(theirs), theirs.size * call_.width);
       for (std::size_t i = 0; i < Segments(theirs); ++i)
@@ -112,7 +128,7 @@ class PartwiseReduction {
     });
   }
 
-  void Combine(bool gather) {
+  void Combine() {
     std::vector<const void*> sources(peers_.size());
     for (std::size_t i = 0; i < Segments(Mine()); ++i) {
       const std::size_t place = i % kWindow * segment_ * call_.width;
@@ -121,11 +137,11 @@ class PartwiseReduction {
         sources[rank] = peer.take ? peer.scratch.get() + place : SendPart(Mine()) + Offset(i);
         if (peer.take) peer.take->WaitRecv(operation_);
       }
-      kernel_(out_ + Offset(i), sources.data(), mesh_.size(), Bytes(Mine(), i) / call_.width);
+      call_.kernel(out_ + Offset(i), sources.data(), mesh_.size(), Bytes(Mine(), i) / call_.width);
       ForEachPeer(mesh_, [&](int rank) {
         Peer& peer = peers_[static_cast<std::size_t>(rank)];
         if (i + kWindow < Segments(Mine())) PostTake(peer, i + kWindow);
-        if (gather) peer.spread->Send(call_.slot + 1, Offset(i), Bytes(Mine(), i));
+        if (peer.spread) peer.spread->Send(call_.slot + 1, Offset(i), Bytes(Mine(), i));
       });
     }
   }
@@ -133,56 +149,98 @@ class PartwiseReduction {
   Mesh& mesh_;
   Operation& operation_;
   const CollectiveCall& call_;
-  const ReduceKernel kernel_;
+  const void* const send_;
   const std::vector<Part> parts_;
   std::byte* out_;
   std::size_t segment_;  // elements
   std::vector<Peer> peers_;
 };
 
-// Everybody gets everything and combines it all.
-void SmallAllreduce(Mesh& mesh, Operation& operation, const CollectiveCall& call, ReduceKernel kernel) {
+// Those who combine get everything at once; the others only give.
+void SmallReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
+                    Receivers receivers) {
   const std::size_t bytes = call.count * call.width;
   const auto ranks = static_cast<std::size_t>(mesh.size());
-  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(bytes * ranks);
+  const bool combines = receivers.Has(mesh.rank());
+  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(combines ? bytes * ranks : 0);
   std::deque<Transfer> gives;
   std::deque<Transfer> takes;
   ForEachPeer(mesh, [&](int rank) {
     std::byte* const place = scratch.get() + static_cast<std::size_t>(rank) * bytes;
-    takes.emplace_back(mesh, rank, place, bytes).Recv(call.slot, 0, bytes);
-    gives.emplace_back(mesh, rank, call.send, bytes).Send(call.slot, 0, bytes);
+    if (combines) takes.emplace_back(mesh, rank, place, bytes).Recv(call.slot, 0, bytes);
+    if (receivers.Has(rank)) gives.emplace_back(mesh, rank, send, bytes).Send(call.slot, 0, bytes);
   });
   for (Transfer& take : takes) take.FinishRecvs(operation);
   // In place, the result overwrites what is being sent.
   for (Transfer& give : gives) give.FinishSends(operation);
+  if (!combines) return;
   std::vector<const void*> sources(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) sources[rank] = scratch.get() + rank * bytes;
-  sources[static_cast<std::size_t>(mesh.rank())] = call.send;
-  kernel(call.recv, sources.data(), mesh.size(), call.count);
+  sources[static_cast<std::size_t>(mesh.rank())] = send;
+  call.kernel(call.recv, sources.data(), mesh.size(), call.count);
+}
+
+// This rank's elements, multiplied where the reduction wants that.
+class Scaled {
+ public:
+  Scaled(const CollectiveCall& call, std::size_t count) : data_(call.send) {
+    if (call.dtype == 0 || count == 0) return;
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(count * call.width);
+    kernels::Scale(memory_.get(), call.send, count, call.dtype, call.scale);
+    data_ = memory_.get();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  const void* data_;
+};
+
+bool Small(const Mesh& mesh, const CollectiveCall& call) {
+  return call.count * call.width * static_cast<std::size_t>(mesh.size()) <= kSmallTotal;
 }
 
 }  // namespace
 
-void Allreduce(Mesh& mesh, Operation& operation, const CollectiveCall& call, ReduceKernel kernel) {
-  if (mesh.size() == 1) return kernel(call.recv, &call.send, 1, call.count);
-  if (call.count * call.width * static_cast<std::size_t>(mesh.size()) <= kSmallTotal) {
-    return SmallAllreduce(mesh, operation, call, kernel);
-  }
-  std::vector<Part> parts;
-  for (int rank = 0; rank < mesh.size(); ++rank) parts.push_back(EvenPart(call.count, mesh.size(), rank));
+void Allreduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  if (call.count == 0) return;
+  const Scaled send(call, call.count);
+  const void* const source = send.data();
+  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, call.count);
+  if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, {true, -1});
+  std::vector<Part> parts = EvenParts(call.count, mesh.size());
   const std::size_t mine = parts[static_cast<std::size_t>(mesh.rank())].begin * call.width;
-  PartwiseReduction(mesh, operation, call, kernel, std::move(parts),
-                    static_cast<std::byte*>(call.recv) + mine)
-      .Run(true);
+  auto* const out = static_cast<std::byte*>(call.recv) + mine;
+  PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run({true, -1});
 }
 
-void ReduceScatter(Mesh& mesh, Operation& operation, const CollectiveCall& call, ReduceKernel kernel) {
-  if (mesh.size() == 1) return kernel(call.recv, &call.send, 1, call.count);
-  std::vector<Part> parts;
-  for (int rank = 0; rank < mesh.size(); ++rank) {
-    parts.push_back({static_cast<std::size_t>(rank) * call.count, call.count});
+void Reduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  if (call.count == 0) return;
+  const Scaled send(call, call.count);
+  const void* const source = send.data();
+  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, call.count);
+  const Receivers root{false, call.root};
+  if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, root);
+  std::vector<Part> parts = EvenParts(call.count, mesh.size());
+  const Part mine = parts[static_cast<std::size_t>(mesh.rank())];
+  std::unique_ptr<std::byte[]> scratch;
+  std::byte* out = static_cast<std::byte*>(call.recv) + mine.begin * call.width;
+  if (!root.Has(mesh.rank())) {
+    scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * call.width);
+    out = scratch.get();
   }
-  PartwiseReduction(mesh, operation, call, kernel, std::move(parts), call.recv).Run(false);
+  PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run(root);
+}
+
+void ReduceScatter(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
+  std::vector<Part> parts;
+  for (const Range& range : call.sends) parts.push_back({range.begin / call.width, range.size / call.width});
+  const std::size_t total = parts.back().begin + parts.back().size;
+  if (total == 0) return;
+  const Scaled send(call, total);
+  const void* const source = send.data();
+  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, total);
+  PartwiseReduction(mesh, operation, call, source, std::move(parts), call.recv).Run({});
 }
 
 }  // namespace dtrun::gloo_plugin

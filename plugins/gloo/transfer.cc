@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <vector>
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -27,7 +28,11 @@ auto Transfer::Guarded(Call&& call) {
   try {
     return call();
   } catch (const std::exception& error) {
-    mesh_.FailLost(peer_, error.what());
+    if (peer_ == DTRUN_ANY_SOURCE) {
+      mesh_.FailSomebodyLost(error.what());
+    } else {
+      mesh_.FailLost(peer_, error.what());
+    }
     mesh_.ThrowCause();
   }
 }
@@ -40,7 +45,14 @@ void Transfer::Send(std::uint64_t slot, std::size_t offset, std::size_t bytes) {
 
 void Transfer::Recv(std::uint64_t slot, std::size_t offset, std::size_t bytes) {
   mesh_.ThrowIfFailed();
-  Guarded([&] { buffer_->recv(peer_, slot, offset, bytes); });
+  Guarded([&] {
+    if (peer_ != DTRUN_ANY_SOURCE) return buffer_->recv(peer_, slot, offset, bytes);
+    std::vector<int> others;
+    for (int rank = 0; rank < mesh_.size(); ++rank) {
+      if (rank != mesh_.rank()) others.push_back(rank);
+    }
+    buffer_->recv(others, slot, offset, bytes);
+  });
   ++recvs_;
 }
 
@@ -53,8 +65,9 @@ bool Transfer::WaitSend(Operation& operation) {
 }
 
 bool Transfer::WaitRecv(Operation& operation) {
-  operation.waiting_for.store(peer_, std::memory_order_relaxed);
-  const bool done = Guarded([&] { return buffer_->waitRecv(nullptr, kTenYears); });
+  operation.waiting_for.store(peer_ == DTRUN_ANY_SOURCE ? Operation::kAnyone : peer_,
+                              std::memory_order_relaxed);
+  const bool done = Guarded([&] { return buffer_->waitRecv(&source_, kTenYears); });
   if (!done) mesh_.ThrowIfFailed();
   if (done) --recvs_;
   return done;

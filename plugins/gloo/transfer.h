@@ -15,7 +15,8 @@ namespace dtrun::gloo_plugin {
 
 class Transfer {
  public:
-  // Throws when the communicator has failed, as every method does.
+  // `peer` may be DTRUN_ANY_SOURCE for one that only receives. Throws when the communicator has
+  // failed, as every method does.
   Transfer(Mesh& mesh, int peer, const void* memory, std::size_t bytes);
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -29,6 +30,8 @@ class Transfer {
   // Wait for one exchange; those of one slot finish in order. False: interrupted.
   bool WaitSend(Operation& operation);
   bool WaitRecv(Operation& operation);
+  // Whom the last receive came from.
+  int source() const { return source_; }
   // Wait for all that were started.
   void FinishSends(Operation& operation);
   void FinishRecvs(Operation& operation);
@@ -42,6 +45,7 @@ class Transfer {
 
   Mesh& mesh_;
   const int peer_;
+  int source_ = -1;
   std::unique_ptr<::gloo::transport::UnboundBuffer> buffer_;
   std::size_t sends_ = 0;  // started and not waited for
   std::size_t recvs_ = 0;

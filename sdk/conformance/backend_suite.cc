@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <exception>
+#include <memory>
+#include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "suite.h"
@@ -10,37 +14,118 @@
 namespace dtrun::conformance {
 namespace {
 
+std::set<std::string>& KnownCases() {
+  static std::set<std::string> names;
+  return names;
+}
+
+// The one instance of a launched process, whose library cannot be started twice.
+class Launched final : public testing::Environment {
+ public:
+  explicit Launched(BackendUnderTest backend) : backend_(std::move(backend)) {}
+  Subject& subject() {
+    if (subject_ == nullptr) subject_ = std::make_unique<Subject>(backend_);
+    return *subject_;
+  }
+  void TearDown() override { subject_.reset(); }
+
+ private:
+  const BackendUnderTest backend_;
+  std::unique_ptr<Subject> subject_;
+};
+
 class Case : public testing::Test {
  public:
-  Case(BackendUnderTest backend, Body body) : backend_(std::move(backend)), body_(std::move(body)) {}
+  Case(BackendUnderTest backend, std::string name, Body body, Launched* launched)
+      : backend_(std::move(backend)), name_(std::move(name)), body_(std::move(body)), launched_(launched) {}
 
   void TestBody() override {
+    if (const auto skip = backend_.skips.find(name_); skip != backend_.skips.end()) {
+      GTEST_SKIP() << skip->second;
+    }
     try {
-      const Subject subject(backend_);
-      body_(subject);
+      if (launched_ != nullptr) return Run(launched_->subject());
+      Subject subject(backend_);
+      Run(subject);
     } catch (const std::exception& error) {
       FAIL() << error.what();
     }
   }
 
  private:
+  void Run(Subject& subject) {
+    subject.EnterCase(name_);
+    body_(subject);
+    int wanted = 0;
+    if (!subject.TakePlayed(&wanted) && wanted != 0 && !IsSkipped()) {
+      GTEST_SKIP() << "needs " << wanted << " ranks; the launcher started " << backend_.process.size;
+    }
+  }
+
   const BackendUnderTest backend_;
+  const std::string name_;
   const Body body_;
+  Launched* const launched_;
 };
+
+Launched* EnvironmentOf(const BackendUnderTest& backend) {
+  static Launched* launched = nullptr;
+  if (backend.process.size == 0) return nullptr;
+  if (launched == nullptr) {
+    launched = new Launched(backend);  // GoogleTest owns it
+    testing::AddGlobalTestEnvironment(launched);
+  }
+  return launched;
+}
+
+int NumberIn(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || value < 0 || value > 1'000'000) {
+    throw std::invalid_argument(std::string(variable) + " is '" + text + "', must be a number");
+  }
+  return static_cast<int>(value);
+}
 
 }  // namespace
 
+LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* size_variable,
+                                       const char* folder_variable) {
+  LaunchedProcess process;
+  process.rank = NumberIn(rank_variable, 0);
+  process.size = NumberIn(size_variable, 1);
+  if (process.rank >= process.size) {
+    throw std::invalid_argument(std::string(rank_variable) + " is not below " + size_variable);
+  }
+  const char* const folder = std::getenv(folder_variable);
+  if (folder != nullptr) process.folder = folder;
+  if (process.size > 1 && process.folder.empty()) {
+    throw std::invalid_argument(std::string(folder_variable) +
+                                " must name an empty folder that all ranks see");
+  }
+  return process;
+}
+
 void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend, Body body) {
+  Launched* const launched = EnvironmentOf(backend);
+  KnownCases().insert(suite + "." + name);
   testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [=]() -> Case* { return new Case(backend, body); });
+                        [=]() -> Case* { return new Case(backend, suite + "." + name, body, launched); });
 }
 
 bool RegisterBackendSuite(BackendUnderTest backend) {
   AddPluginCases(backend);
+  AddCapabilityCases(backend);
   AddCollectiveCases(backend);
   AddRequestCases(backend);
   AddPointToPointCases(backend);
+  AddCommunicatorCases(backend);
   AddFailureCases(backend);
+  for (const auto& [name, why] : backend.skips) {
+    if (KnownCases().count(name) == 0) throw std::invalid_argument("there is no case '" + name + "' to skip");
+  }
   return true;
 }
 

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -27,27 +26,22 @@ bool Mentions(const Outcome& outcome, const std::string& text) {
 }
 
 void AMissingRankIsNamed(const Subject& subject) {
-  ThreadKv kv;
-  std::vector<std::thread> threads;
   const auto start = Clock::now();
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      Outcome outcome;
-      EXPECT_EQ(subject.Join(&kv, rank, 3, kShortTimeout, &outcome), nullptr);
-      EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
-      EXPECT_TRUE(Mentions(outcome, "rank 2")) << outcome;
-      EXPECT_EQ(outcome.peer, 2);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  subject.Meet(3, [&](dtrun_kv* kv, int rank) {
+    if (rank == 2) return;  // does not come
+    Outcome outcome;
+    EXPECT_EQ(subject.Join(kv, rank, 3, kShortTimeout, &outcome), nullptr);
+    EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+    EXPECT_TRUE(Mentions(outcome, "rank 2")) << outcome;
+    EXPECT_EQ(outcome.peer, 2);
+  });
   EXPECT_LT(Clock::now() - start, kSoon);
 }
 
-void ASkippedCallTimesOut(const Subject& subject) {
-  std::atomic<bool> timed_out{false};
-  subject.Play(2, [&](Rank& rank) {
+void ASkippedCallTimesOut(const Subject& subject, std::uint32_t flags) {
+  subject.Play(2, [=](Rank& rank) {
     if (rank.rank() == 1) {
-      while (!timed_out) std::this_thread::yield();
+      rank.Await("timed out");
       const auto start = Clock::now();
       const Outcome outcome = rank.Barrier();
       EXPECT_EQ(outcome.code, DTRUN_REMOTE_FAILURE) << outcome;
@@ -57,6 +51,7 @@ void ASkippedCallTimesOut(const Subject& subject) {
     }
     float value = 1;
     dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
+    op.flags = flags;
     op.timeout_ns = nanoseconds(kShortTimeout).count();
     const auto start = Clock::now();
     const Outcome outcome = rank.Do(op);
@@ -67,34 +62,27 @@ void ASkippedCallTimesOut(const Subject& subject) {
     // The communicator stays failed, with its first cause.
     const Outcome later = rank.Barrier();
     EXPECT_EQ(later.code, DTRUN_TIMEOUT) << later;
-    timed_out = true;
+    rank.Tell("timed out");
   });
 }
 
 void AnUnansweredMessageTimesOut(const Subject& subject) {
-  std::atomic<int> timed_out{0};
-  subject.Play(2, [&](Rank& rank) {
+  subject.Play(2, [](Rank& rank) {
+    if (rank.rank() == 1) return rank.Await("timed out");
     float value = 1;
-    dtrun_op op = RecvOp(&value, 1, DTRUN_FLOAT32, 1 - rank.rank(), 3);
+    dtrun_op op = RecvOp(&value, 1, DTRUN_FLOAT32, 1, 3);
     op.timeout_ns = nanoseconds(kShortTimeout).count();
-    if (rank.rank() == 0) {
-      const Outcome outcome = rank.Do(op);
-      EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
-      EXPECT_TRUE(Mentions(outcome, "rank 1")) << outcome;
-    }
-    ++timed_out;
-    while (timed_out < 2) std::this_thread::yield();
+    const Outcome outcome = rank.Do(op);
+    EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
+    EXPECT_TRUE(Mentions(outcome, "rank 1")) << outcome;
+    rank.Tell("timed out");
   });
 }
 
 // A call with a deadline ends at it even behind one that has none.
 void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
-  std::atomic<bool> done{false};
-  subject.Play(2, [&](Rank& rank) {
-    if (rank.rank() == 1) {
-      while (!done) std::this_thread::yield();
-      return;
-    }
+  subject.Play(2, [](Rank& rank) {
+    if (rank.rank() == 1) return rank.Await("done");
     float value = 1;
     const auto first = rank.Start(MakeOp(DTRUN_BARRIER));
     dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
@@ -104,7 +92,22 @@ void ADeadlineHoldsInTheQueueToo(const Subject& subject) {
     EXPECT_EQ(outcome.code, DTRUN_TIMEOUT) << outcome;
     EXPECT_LT(Clock::now() - start, kSoon);
     EXPECT_EQ(first->Wait().code, DTRUN_TIMEOUT);
-    done = true;
+    rank.Tell("done");
+  });
+}
+
+// One that nobody waits for ends at its deadline as well.
+void ADeadlineHoldsForABlockingCallThatNobodyWaitsFor(const Subject& subject) {
+  subject.Play(2, [](Rank& rank) {
+    if (rank.rank() == 1) return rank.Await("done");
+    float value = 1;
+    dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
+    op.flags = DTRUN_OP_BLOCKING;
+    op.timeout_ns = nanoseconds(kShortTimeout).count();
+    const auto start = Clock::now();
+    EXPECT_EQ(rank.Start(op)->Poll().code, DTRUN_TIMEOUT);
+    EXPECT_LT(Clock::now() - start, kSoon);
+    rank.Tell("done");
   });
 }
 
@@ -145,22 +148,21 @@ void LeavingEarlyHarmsNobodyElse(const Subject& subject) {
 
 bool CanAbort(const Subject& subject) { return (subject.Caps().flags & DTRUN_CAP_ABORT) != 0; }
 
-void AbortEndsWhatIsBlocked(const Subject& subject) {
+void AbortEndsWhatIsBlocked(const Subject& subject, std::uint32_t flags) {
   if (!CanAbort(subject)) GTEST_SKIP() << "the backend cannot abort";
-  std::atomic<bool> aborted{false};
   subject.Play(2, [&](Rank& rank) {
-    if (rank.rank() == 1) {
-      while (!aborted) std::this_thread::yield();
-      return;
-    }
+    if (rank.rank() == 1) return rank.Await("aborted");
     float value = 1;
-    const auto collective = rank.Start(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM));
+    float other = 1;
+    dtrun_op op = AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM);
+    op.flags = flags;
+    const auto collective = rank.Start(op);
     const auto queued = rank.Start(MakeOp(DTRUN_BARRIER));
-    const auto message = rank.Start(RecvOp(&value, 1, DTRUN_FLOAT32, 1, 0));
+    const auto message = rank.Start(RecvOp(&other, 1, DTRUN_FLOAT32, 1, 0));
     std::vector<std::thread> waiters;
     for (const Pending* pending : {collective.get(), queued.get(), message.get()}) {
       waiters.emplace_back([=] {
-        const Outcome outcome = pending->Wait();
+        const Outcome outcome = pending->Wait(kNoLimit);
         EXPECT_EQ(outcome.code, DTRUN_ABORTED) << outcome;
         EXPECT_TRUE(Mentions(outcome, "the test says so")) << outcome;
       });
@@ -175,7 +177,7 @@ void AbortEndsWhatIsBlocked(const Subject& subject) {
     for (std::thread& waiter : waiters) waiter.join();
     EXPECT_LT(Clock::now() - start, kSoon);
     EXPECT_EQ(rank.Barrier().code, DTRUN_ABORTED);
-    aborted = true;
+    rank.Tell("aborted");
   });
 }
 
@@ -272,14 +274,24 @@ void AKilledRankIsNamed(const BackendUnderTest& backend) {
 
 void AddFailureCases(const BackendUnderTest& backend) {
   AddCase("Failures", "NameARankThatDoesNotCome", backend, AMissingRankIsNamed);
-  AddCase("Failures", "EndACallThatAnotherRankSkips", backend, ASkippedCallTimesOut);
+  AddCase("Failures", "EndACallThatAnotherRankSkips", backend,
+          [](const Subject& subject) { ASkippedCallTimesOut(subject, 0); });
+  AddCase("Failures", "EndABlockingCallThatAnotherRankSkips", backend,
+          [](const Subject& subject) { ASkippedCallTimesOut(subject, DTRUN_OP_BLOCKING); });
+  AddCase("Failures", "EndABlockingCallThatNobodyWaitsFor", backend,
+          ADeadlineHoldsForABlockingCallThatNobodyWaitsFor);
   AddCase("Failures", "EndAMessageThatNobodyAnswers", backend, AnUnansweredMessageTimesOut);
   AddCase("Failures", "KeepTheDeadlineOfAQueuedCall", backend, ADeadlineHoldsInTheQueueToo);
   AddCase("Failures", "NameARankThatLeft", backend, ARankThatLeftIsNamed);
   AddCase("Failures", "DoNotFollowARankThatIsDone", backend, LeavingEarlyHarmsNobodyElse);
-  AddCase("Failures", "NameARankThatWasKilled", backend,
-          [=](const Subject&) { AKilledRankIsNamed(backend); });
-  AddCase("Abort", "EndsWhatIsBlocked", backend, AbortEndsWhatIsBlocked);
+  AddCase("Failures", "NameARankThatWasKilled", backend, [=](const Subject& subject) {
+    if (!subject.InOneProcess()) GTEST_SKIP() << "the launcher would end the whole job";
+    AKilledRankIsNamed(backend);
+  });
+  AddCase("Abort", "EndsWhatIsBlocked", backend,
+          [](const Subject& subject) { AbortEndsWhatIsBlocked(subject, 0); });
+  AddCase("Abort", "EndsABlockingCall", backend,
+          [](const Subject& subject) { AbortEndsWhatIsBlocked(subject, DTRUN_OP_BLOCKING); });
   AddCase("Abort", "InTheMiddleOfATransferHangsNobody", backend, AbortInTheMiddleOfATransferHangsNobody);
 }
 

@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "fill_error.h"
@@ -51,6 +54,12 @@ bool ThreadKv::WaitFor(const std::vector<std::string>& keys, Deadline deadline) 
     }
     return true;
   });
+}
+
+FolderKv::FolderKv(std::string folder) : folder_(std::move(folder)) {
+  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw std::runtime_error("cannot make '" + folder_ + "': " + std::strerror(errno));
+  }
 }
 
 std::string FolderKv::Path(const std::string& key) const {

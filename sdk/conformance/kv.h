@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrun/abi/host.h"
@@ -43,10 +44,11 @@ class ThreadKv final : public dtrun_kv {
   std::map<std::string, std::string> values_;
 };
 
-// One file per key, replaced atomically. Update takes a lock on the folder; waiting polls.
+// One file per key, replaced atomically. Update takes a lock on the folder; waiting polls. Makes the folder,
+// whose parent must exist; removes nothing.
 class FolderKv final : public dtrun_kv {
  public:
-  explicit FolderKv(std::string folder) : folder_(std::move(folder)) {}
+  explicit FolderKv(std::string folder);
   void Set(const std::string& key, const std::string& value) override;
   std::optional<std::string> TryGet(const std::string& key) override;
   bool Erase(const std::string& key) override;
@@ -56,6 +58,27 @@ class FolderKv final : public dtrun_kv {
  private:
   std::string Path(const std::string& key) const;
   const std::string folder_;
+};
+
+// A part of another space, which outlives it.
+class PartKv final : public dtrun_kv {
+ public:
+  PartKv(dtrun_kv* whole, std::string prefix) : whole_(whole), prefix_(std::move(prefix)) {}
+  void Set(const std::string& key, const std::string& value) override { whole_->Set(prefix_ + key, value); }
+  std::optional<std::string> TryGet(const std::string& key) override { return whole_->TryGet(prefix_ + key); }
+  bool Erase(const std::string& key) override { return whole_->Erase(prefix_ + key); }
+  bool Update(const std::string& key, Change change, void* context) override {
+    return whole_->Update(prefix_ + key, change, context);
+  }
+  bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) override {
+    std::vector<std::string> names;
+    for (const std::string& key : keys) names.push_back(prefix_ + key);
+    return whole_->WaitFor(names, deadline);
+  }
+
+ private:
+  dtrun_kv* const whole_;
+  const std::string prefix_;
 };
 
 // The "dtrun.kv/1" and "dtrun.memory/1" tables.

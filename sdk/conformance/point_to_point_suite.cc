@@ -140,6 +140,75 @@ void SeveralThreadsMayWaitForAMessage(const Subject& subject) {
   });
 }
 
+bool FromAnyone(const Subject& subject) { return (subject.Caps().flags & DTRUN_CAP_ANY_SOURCE) != 0; }
+
+// Each sender's messages arrive once and in their order; a directed receive takes only its own.
+void MessagesOfAnyoneAreReceived(const Subject& subject) {
+  if (!FromAnyone(subject)) GTEST_SKIP() << "the backend cannot receive from anyone";
+  subject.Play(4, [](Rank& rank) {
+    constexpr std::int32_t kMessages = 25;
+    if (rank.rank() != 0) {
+      for (std::int32_t i = 0; i < kMessages; ++i) {
+        const auto values = Ramp(100, rank.rank() * 1000 + i);
+        EXPECT_TRUE(rank.Do(SendOp(values.data(), values.size(), DTRUN_INT32, 0, 7)).ok());
+      }
+      const std::int32_t last = -rank.rank();
+      EXPECT_TRUE(rank.Do(SendOp(&last, 1, DTRUN_INT32, 0, 8)).ok());
+      return;
+    }
+    std::vector<std::int32_t> next(4, 0);
+    for (std::int32_t i = 0; i < 3 * kMessages; ++i) {
+      std::vector<std::int32_t> values(100);
+      std::int32_t source = -7;
+      dtrun_op op = RecvOp(values.data(), values.size(), DTRUN_INT32, DTRUN_ANY_SOURCE, 7);
+      op.source = i % 5 == 0 ? nullptr : &source;
+      const Outcome outcome = rank.Do(op);
+      ASSERT_TRUE(outcome.ok()) << outcome;
+      const std::int32_t from = values[0] / 1000;
+      if (op.source != nullptr) {
+        EXPECT_EQ(source, from);
+      }
+      ASSERT_TRUE(from >= 1 && from <= 3) << values[0];
+      EXPECT_EQ(values, Ramp(100, from * 1000 + next[static_cast<std::size_t>(from)]++));
+    }
+    EXPECT_EQ(next, (std::vector<std::int32_t>{0, kMessages, kMessages, kMessages}));
+    for (const int from : {3, 1, 2}) {
+      std::int32_t value = 0;
+      EXPECT_TRUE(rank.Do(RecvOp(&value, 1, DTRUN_INT32, from, 8)).ok());
+      EXPECT_EQ(value, -from);
+    }
+  });
+}
+
+// Posted before anything is sent, all at once.
+void EarlyReceivesFromAnyoneAreServed(const Subject& subject) {
+  if (!FromAnyone(subject)) GTEST_SKIP() << "the backend cannot receive from anyone";
+  subject.Play(3, [](Rank& rank) {
+    if (rank.rank() != 0) {
+      rank.Await("posted");
+      const std::int32_t value = rank.rank();
+      EXPECT_TRUE(rank.Do(SendOp(&value, 1, DTRUN_INT32, 0, 1)).ok());
+      return;
+    }
+    std::vector<std::int32_t> values(2);
+    std::vector<std::int32_t> sources(2, -7);
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (const std::size_t i : {0u, 1u}) {
+      dtrun_op op = RecvOp(&values[i], 1, DTRUN_INT32, DTRUN_ANY_SOURCE, 1);
+      op.source = &sources[i];
+      pending.push_back(rank.Start(op));
+    }
+    bool done = true;
+    EXPECT_TRUE(pending[0]->Test(&done).ok());
+    EXPECT_FALSE(done);
+    rank.Tell("posted");
+    for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+    EXPECT_EQ(values, sources);
+    std::sort(values.begin(), values.end());
+    EXPECT_EQ(values, (std::vector<std::int32_t>{1, 2}));
+  });
+}
+
 // What has arrived is no timeout, however late somebody looks.
 void ACompletedMessageDoesNotTimeOutLater(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
@@ -219,6 +288,8 @@ void AddPointToPointCases(const BackendUnderTest& backend) {
   AddCase("Messages", "OfOneTagKeepTheirOrder", backend, MessagesOfOneTagKeepTheirOrder);
   AddCase("Messages", "ThatAreLateHoldUpNothing", backend, WaitingReceivesHoldUpNothing);
   AddCase("Messages", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWaitForAMessage);
+  AddCase("Messages", "OfAnyoneAreReceived", backend, MessagesOfAnyoneAreReceived);
+  AddCase("Messages", "OfAnyoneMayBeAwaitedEarly", backend, EarlyReceivesFromAnyoneAreServed);
   AddCase("Messages", "ThatAreCompleteDoNotTimeOutLater", backend, ACompletedMessageDoesNotTimeOutLater);
 }
 

@@ -1,7 +1,6 @@
 // Requests: order, waiting, testing, dropping, refusals.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <limits>
 #include <thread>
 
@@ -83,22 +82,68 @@ void AnOutcomeStays(const Subject& subject) {
 }
 
 // A wait that ends early leaves the operation and its communicator as they were.
-void ShortWaitsHarmNothing(const Subject& subject) {
-  std::atomic<bool> waited{false};
-  subject.Play(2, [&](Rank& rank) {
+void ShortWaitsHarmNothing(const Subject& subject, std::uint32_t flags) {
+  subject.Play(2, [=](Rank& rank) {
+    dtrun_op barrier = MakeOp(DTRUN_BARRIER);
+    barrier.flags = flags;
     if (rank.rank() == 1) {
-      while (!waited) std::this_thread::yield();
-      EXPECT_TRUE(rank.Barrier().ok());
+      rank.Await("waited");
+      EXPECT_TRUE(rank.Do(barrier).ok());
       return;
     }
-    const auto pending = rank.Start(MakeOp(DTRUN_BARRIER));
+    const auto pending = rank.Start(barrier);
     EXPECT_EQ(pending->Wait(nanoseconds(0)).code, DTRUN_TIMEOUT);
     EXPECT_EQ(pending->Wait(std::chrono::milliseconds(5)).code, DTRUN_TIMEOUT);
     bool done = true;
     EXPECT_TRUE(pending->Test(&done).ok());
     EXPECT_FALSE(done);
-    waited = true;
+    rank.Tell("waited");
     EXPECT_TRUE(pending->Wait().ok());
+  });
+}
+
+// DTRUN_OP_BLOCKING is a hint: whatever is done with the request, it ends as others do.
+void BlockingCallsEndLikeOthers(const Subject& subject) {
+  subject.Play(3, [](Rank& rank) {
+    for (int round = 0; round < 60; ++round) {
+      std::vector<float> first(kElements, 1);
+      std::vector<float> second(round % 2 == 0 ? 1 : kElements, 2);
+      dtrun_op op = AllreduceOp(second.data(), second.data(), second.size(), DTRUN_FLOAT32, DTRUN_SUM);
+      op.flags = DTRUN_OP_BLOCKING;
+      std::unique_ptr<Pending> before;
+      if (round % 3 == 0) {
+        before = rank.Start(AllreduceOp(first.data(), first.data(), kElements, DTRUN_FLOAT32, DTRUN_SUM));
+      }
+      std::unique_ptr<Pending> pending = rank.Start(op);
+      switch ((round + rank.rank()) % 5) {
+        case 0: EXPECT_TRUE(pending->Wait(kNoLimit).ok()); break;
+        case 1: EXPECT_TRUE(pending->Poll().ok()); break;
+        case 2: pending.reset(); break;
+        case 3: {  // another thread than the one that enqueued
+          std::thread other([&] { EXPECT_TRUE(pending->Wait(kNoLimit).ok()); });
+          other.join();
+          break;
+        }
+        default: {
+          std::vector<float> third(1, 3);
+          const auto behind =
+              rank.Start(AllreduceOp(third.data(), third.data(), 1, DTRUN_FLOAT32, DTRUN_SUM));
+          EXPECT_TRUE(behind->Wait().ok());
+          EXPECT_EQ(third[0], 9);
+          EXPECT_TRUE(pending->Wait(nanoseconds(0)).ok());
+        }
+      }
+      if ((round + rank.rank()) % 5 != 4) {
+        std::vector<float> third(1, 3);
+        EXPECT_TRUE(rank.Do(AllreduceOp(third.data(), third.data(), 1, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+        EXPECT_EQ(third[0], 9);
+      }
+      EXPECT_EQ(second, std::vector<float>(second.size(), 6));
+      if (before) {
+        EXPECT_TRUE(before->Wait().ok());
+        EXPECT_EQ(first, std::vector<float>(kElements, 3));
+      }
+    }
   });
 }
 
@@ -128,9 +173,6 @@ void RefusedCallsHarmNothing(const Subject& subject) {
       EXPECT_EQ(outcome.code, code) << what << ": " << outcome;
       EXPECT_NE(outcome.text, "") << what;
     };
-    refused("unknown type", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.dtype = 77; });
-    refused("unknown reduction", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.reduce = 77; });
-    refused("avg of integers", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.reduce = DTRUN_AVG; });
     refused("null send", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.send = nullptr; });
     refused("null recv", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.recv = nullptr; });
     refused("unknown operation", DTRUN_UNSUPPORTED, [](dtrun_op& op) { op.kind = 77; });
@@ -149,32 +191,6 @@ void RefusedCallsHarmNothing(const Subject& subject) {
   });
 }
 
-void CommunicatorsDoNotMix(const Subject& subject) {
-  ThreadKv kvs[2];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      Outcome outcome;
-      const auto first = subject.Join(&kvs[0], rank, 2, kPatience, &outcome);
-      ASSERT_NE(first, nullptr) << outcome;
-      const auto second = subject.Join(&kvs[1], rank, 2, kPatience, &outcome);
-      ASSERT_NE(second, nullptr) << outcome;
-      std::vector<float> a(100, 1);
-      std::vector<float> b(100, 10);
-      const dtrun_op op_a = AllreduceOp(a.data(), a.data(), 100, DTRUN_FLOAT32, DTRUN_SUM);
-      const dtrun_op op_b = AllreduceOp(b.data(), b.data(), 100, DTRUN_FLOAT32, DTRUN_SUM);
-      // The ranks start them in opposite order.
-      const auto one = rank == 0 ? first->Start(op_a) : second->Start(op_b);
-      const auto two = rank == 0 ? second->Start(op_b) : first->Start(op_a);
-      EXPECT_TRUE(one->Wait().ok());
-      EXPECT_TRUE(two->Wait().ok());
-      EXPECT_EQ(a, std::vector<float>(100, 2));
-      EXPECT_EQ(b, std::vector<float>(100, 20));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 }  // namespace
 
 void AddRequestCases(const BackendUnderTest& backend) {
@@ -183,10 +199,13 @@ void AddRequestCases(const BackendUnderTest& backend) {
   AddCase("Requests", "AreSeenToEndByTest", backend, TestSeesTheEnd);
   AddCase("Requests", "FinishBeforeReleaseReturns", backend, ReleaseWaitsForTheOperation);
   AddCase("Requests", "KeepTheirOutcome", backend, AnOutcomeStays);
-  AddCase("Requests", "SurviveShortWaits", backend, ShortWaitsHarmNothing);
+  AddCase("Requests", "SurviveShortWaits", backend,
+          [](const Subject& subject) { ShortWaitsHarmNothing(subject, 0); });
+  AddCase("Requests", "ThatBlockSurviveShortWaits", backend,
+          [](const Subject& subject) { ShortWaitsHarmNothing(subject, DTRUN_OP_BLOCKING); });
+  AddCase("Requests", "ThatBlockEndLikeOthers", backend, BlockingCallsEndLikeOthers);
   AddCase("Requests", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWait);
   AddCase("Requests", "AreRefusedWithoutHarm", backend, RefusedCallsHarmNothing);
-  AddCase("Requests", "OfDifferentCommunicatorsDoNotMix", backend, CommunicatorsDoNotMix);
 }
 
 }  // namespace dtrun::conformance

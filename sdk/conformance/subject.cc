@@ -67,13 +67,17 @@ Outcome Pending::Poll() const {
   return {DTRUN_TIMEOUT, -1, "polled in vain"};
 }
 
+const dtrun_backend* Rank::table() const { return &subject_.table(); }
+
+Rank::~Rank() { table()->comm_destroy(comm_); }
+
 std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
   if (op.kind != DTRUN_SEND && op.kind != DTRUN_RECV) op.sequence = ++sequence_;
   dtrun_request* request = nullptr;
   const Outcome outcome =
-      Ask([&](dtrun_error* error) { return table_->enqueue(comm_, &op, nullptr, &request, error); });
+      Ask([&](dtrun_error* error) { return table()->enqueue(comm_, &op, nullptr, &request, error); });
   if (refusal != nullptr) *refusal = outcome;
-  if (outcome.ok()) return std::make_unique<Pending>(table_, request);
+  if (outcome.ok()) return std::make_unique<Pending>(table(), request);
   if (refusal == nullptr) ADD_FAILURE() << "rank " << rank_ << ": enqueue failed: " << outcome;
   return nullptr;
 }
@@ -87,7 +91,7 @@ Outcome Rank::Do(const dtrun_op& op) {
 Outcome Rank::Barrier() { return Do(MakeOp(DTRUN_BARRIER)); }
 
 void Rank::Abort(const std::string& reason) const {
-  table_->comm_abort(comm_, dtrun_string{reason.c_str(), reason.size()});
+  table()->comm_abort(comm_, dtrun_string{reason.c_str(), reason.size()});
 }
 
 std::vector<std::string> Rank::Snapshot() const {
@@ -98,11 +102,53 @@ std::vector<std::string> Rank::Snapshot() const {
   sink.line = [](void* context, dtrun_string text) {
     static_cast<std::vector<std::string>*>(context)->emplace_back(text.data, text.size);
   };
-  table_->snapshot(comm_, &sink);
+  table()->snapshot(comm_, &sink);
   return lines;
 }
 
-Subject::Subject(const BackendUnderTest& under_test) {
+Outcome Rank::GroupBegin() const {
+  return Ask([&](dtrun_error* error) { return table()->group_begin(comm_, error); });
+}
+Outcome Rank::GroupEnd() const {
+  return Ask([&](dtrun_error* error) { return table()->group_end(comm_, error); });
+}
+
+void* Rank::Alloc(std::uint64_t bytes) const {
+  void* memory = nullptr;
+  const Outcome outcome =
+      Ask([&](dtrun_error* error) { return table()->mem_alloc(comm_, bytes, &memory, error); });
+  EXPECT_TRUE(outcome.ok()) << bytes << " bytes: " << outcome;
+  return outcome.ok() ? memory : nullptr;
+}
+void Rank::Free(void* memory) const { table()->mem_free(comm_, memory); }
+
+std::unique_ptr<Rank> Rank::Further(const std::string& name, int rank, int size) const {
+  auto kv = std::make_unique<PartKv>(kv_, "further/" + name + "/");
+  Outcome outcome;
+  std::unique_ptr<Rank> further = subject_.Join(kv.get(), rank, size, kPatience, &outcome);
+  EXPECT_NE(further, nullptr) << "rank " << rank << " of " << size << " of '" << name << "': " << outcome;
+  if (further != nullptr) further->own_kv_ = std::move(kv);
+  return further;
+}
+
+void Rank::Tell(const std::string& word) const { kv_->Set("suite/" + word, "told"); }
+
+void Rank::Await(const std::string& word) const {
+  EXPECT_TRUE(kv_->WaitFor({"suite/" + word}, std::chrono::steady_clock::now() + kPatience))
+      << "rank " << rank_ << " waited in vain for '" << word << "'";
+}
+
+std::int64_t Rank::Count(const std::string& word, std::int64_t amount) const {
+  const std::string key = "suite/" + word;
+  std::int64_t sum = 0;
+  const dtrun_string name{key.c_str(), key.size()};
+  const Outcome outcome =
+      Ask([&](dtrun_error* error) { return KvService()->add(kv_, name, amount, &sum, error); });
+  EXPECT_TRUE(outcome.ok()) << outcome;
+  return sum;
+}
+
+Subject::Subject(const BackendUnderTest& under_test) : process_(under_test.process) {
   void* const image = dlopen(under_test.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
   const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
@@ -161,24 +207,51 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
   dtrun_backend_comm* comm = nullptr;
   *outcome = Ask([&](dtrun_error* error) { return table().comm_create(instance_, &params, &comm, error); });
   if (!outcome->ok()) return nullptr;
-  return std::make_unique<Rank>(&table(), comm, rank, size);
+  return std::make_unique<Rank>(*this, comm, kv, rank, size);
 }
 
 void Subject::Play(int size, const std::function<void(Rank&)>& body) const {
+  Meet(size, [&](dtrun_kv* kv, int rank) {
+    Outcome outcome;
+    const std::unique_ptr<Rank> member = Join(kv, rank, size, kPatience, &outcome);
+    if (member == nullptr) {
+      ADD_FAILURE() << "rank " << rank << " could not join: " << outcome;
+      return;
+    }
+    body(*member);
+  });
+}
+
+void Subject::Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const {
+  const int meeting = ++meetings_;
+  if (process_.size > 1 && process_.size == size) {
+    played_ = true;
+    FolderKv kv(process_.folder + "/" + case_ + "." + std::to_string(meeting));
+    return body(&kv, process_.rank);
+  }
+  if (process_.size != 0 && process_.size != size) {
+    wanted_ = size;
+    return;
+  }
+  played_ = true;
   ThreadKv kv;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      Outcome outcome;
-      const std::unique_ptr<Rank> member = Join(&kv, rank, size, kPatience, &outcome);
-      if (member == nullptr) {
-        ADD_FAILURE() << "rank " << rank << " could not join: " << outcome;
-        return;
-      }
-      body(*member);
-    });
-  }
+  for (int rank = 0; rank < size; ++rank) threads.emplace_back([&, rank] { body(&kv, rank); });
   for (std::thread& thread : threads) thread.join();
+}
+
+bool Subject::TakePlayed(int* wanted) {
+  *wanted = std::exchange(wanted_, 0);
+  return std::exchange(played_, false);
+}
+
+void Subject::EnterCase(const std::string& name) {
+  case_ = name;
+  meetings_ = 0;
+}
+
+bool Has(std::uint64_t mask, std::int32_t value) {
+  return value >= 0 && value < 64 && (mask >> value & 1) != 0;
 }
 
 dtrun_op MakeOp(std::int32_t kind) {

@@ -16,6 +16,7 @@
 #include "backend_suite.h"
 #include "dtrun/abi.h"
 #include "host.h"
+#include "kv.h"
 
 namespace dtrun::conformance {
 
@@ -23,6 +24,8 @@ using std::chrono::nanoseconds;
 
 // Long enough for a loaded machine; a test that reaches it has found a hang.
 inline constexpr nanoseconds kPatience = std::chrono::seconds(60);
+
+inline constexpr nanoseconds kNoLimit{-1};
 
 // What a call returned.
 struct Outcome {
@@ -53,11 +56,14 @@ class Pending {
   dtrun_request* request_;
 };
 
+class Subject;
+
 class Rank {
  public:
-  Rank(const dtrun_backend* table, dtrun_backend_comm* comm, int rank, int size)
-      : table_(table), comm_(comm), rank_(rank), size_(size) {}
-  ~Rank() { table_->comm_destroy(comm_); }
+  // `kv` outlives it.
+  Rank(const Subject& subject, dtrun_backend_comm* comm, dtrun_kv* kv, int rank, int size)
+      : subject_(subject), comm_(comm), kv_(kv), rank_(rank), size_(size) {}
+  ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
@@ -74,9 +80,31 @@ class Rank {
   void Abort(const std::string& reason) const;
   std::vector<std::string> Snapshot() const;
 
+  // Operations started between the two form a group. REQUIRES: the backend has groups.
+  Outcome GroupBegin() const;
+  Outcome GroupEnd() const;
+  // Memory from the backend, null when it gives none. REQUIRES: the backend has such memory.
+  void* Alloc(std::uint64_t bytes) const;
+  void Free(void* memory) const;
+
+  // A further communicator, in which this rank is `rank` of `size`; null, and a failed
+  // expectation, when it does not come about. Its other ranks use the same name.
+  std::unique_ptr<Rank> Further(const std::string& name, int rank, int size) const;
+
+  // What ranks tell one another behind the backend's back. Await fails an expectation and
+  // returns when nobody has said `word` after kPatience.
+  void Tell(const std::string& word) const;
+  void Await(const std::string& word) const;
+  // Adds to a number that all ranks see and returns it.
+  std::int64_t Count(const std::string& word, std::int64_t amount) const;
+
  private:
-  const dtrun_backend* table_;
+  const dtrun_backend* table() const;
+
+  const Subject& subject_;
+  std::unique_ptr<dtrun_kv> own_kv_;  // of a further communicator
   dtrun_backend_comm* comm_;
+  dtrun_kv* kv_;
   const int rank_;
   const int size_;
   std::uint64_t sequence_ = 0;
@@ -103,10 +131,26 @@ class Subject {
   // Joins rank `rank`; null when it fails.
   std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome) const;
 
-  // Plays `size` ranks of a fresh world on as many threads.
+  // Plays `size` ranks of a fresh world on as many threads; or in a launched process its own,
+  // and none when the launcher started another number.
   void Play(int size, const std::function<void(Rank&)>& body) const;
+  // The same, before anybody has joined.
+  void Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const;
+  // Ranks are threads of this process.
+  bool InOneProcess() const { return process_.size == 0; }
+
+  // Whether Play or Meet did anything since the last call; false, too, when none was called.
+  // `wanted` receives a size that was not there.
+  bool TakePlayed(int* wanted);
+  // Parts the key-value spaces of launched processes: one name per case.
+  void EnterCase(const std::string& name);
 
  private:
+  const LaunchedProcess process_;
+  std::string case_;
+  mutable int meetings_ = 0;  // of this case
+  mutable bool played_ = false;
+  mutable int wanted_ = 0;
   const dtrun_plugin* plugin_ = nullptr;
   std::unique_ptr<dtrun_options> options_;
   dtrun_instance* instance_ = nullptr;
@@ -114,6 +158,8 @@ class Subject {
 
 // Ops, with sizes stamped and no timeout.
 dtrun_op MakeOp(std::int32_t kind);
+// Whether a mask of Caps has a value of types.h.
+bool Has(std::uint64_t mask, std::int32_t value);
 dtrun_op AllreduceOp(const void* send, void* recv, std::uint64_t count, std::int32_t dtype,
                      std::int32_t reduce);
 dtrun_op SendOp(const void* send, std::uint64_t count, std::int32_t dtype, int peer, std::uint32_t tag);

@@ -12,9 +12,11 @@ namespace dtrun::conformance {
 using Body = std::function<void(const Subject&)>;
 void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend, Body body);
 
+void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
 void AddRequestCases(const BackendUnderTest& backend);
 void AddPointToPointCases(const BackendUnderTest& backend);
+void AddCommunicatorCases(const BackendUnderTest& backend);
 void AddFailureCases(const BackendUnderTest& backend);
 void AddPluginCases(const BackendUnderTest& backend);
 

@@ -2,18 +2,23 @@
 // Pure functions; any thread.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "dtrun/abi/types.h"
+
 namespace dtrun::conformance {
+
+enum class Family { kFloating, kSigned, kUnsigned, kBool, kComplex };
 
 struct TypeInfo {
   std::int32_t dtype;
   const char* name;
   std::size_t width;
-  bool floating;
+  Family family;
   double precision;  // relative error of one rounding; 0 for integers
 };
 const std::vector<TypeInfo>& Types();
@@ -24,18 +29,25 @@ struct ReduceInfo {
   const char* name;
 };
 const std::vector<ReduceInfo>& Reduces();
+// The table of types.h.
+bool HasMeaning(const TypeInfo& type, std::int32_t reduce);
 
-// Element `index` of rank `rank`: 1, 2 or 3, so that sums and products of a few ranks are
-// exact in every type.
-double Value(int rank, std::uint64_t index);
-double Reduced(std::int32_t reduce, int ranks, std::uint64_t index);
+// An element; real types have no imaginary part.
+using Number = std::complex<double>;
+
+// Element `index` of rank `rank`: 1, 2 or 3 in magnitude, so that sums and products of a few
+// ranks need no rounding beyond the last one; 0, 1 or 2 where truth is what counts.
+Number Value(const TypeInfo& type, std::int32_t reduce, int rank, std::uint64_t index);
+// The factor of `rank` for DTRUN_PREMUL_SUM.
+double ScaleOf(int rank);
+// What the ranks' elements `index` combine to.
+Number Reduced(const TypeInfo& type, std::int32_t reduce, int ranks, std::uint64_t index);
+// Whether that may carry one rounding error in `type`.
+bool Rounded(const TypeInfo& type, std::int32_t reduce);
 
 using Buffer = std::vector<unsigned char>;
-Buffer Filled(const TypeInfo& type, std::uint64_t count, const std::function<double(std::uint64_t)>& value);
-
-// "" when element i of `data` is `expected(i)` for all i, else where and how it differs.
-// `rounded`: the result may carry one rounding error.
-std::string Difference(const TypeInfo& type, const unsigned char* data, std::uint64_t count,
-                       const std::function<double(std::uint64_t)>& expected, bool rounded = false);
+void Put(const TypeInfo& type, unsigned char* to, Number value);
+// "" when the element is `want`, else how it differs.
+std::string Difference(const TypeInfo& type, const unsigned char* at, Number want, bool rounded);
 
 }  // namespace dtrun::conformance

@@ -40,6 +40,21 @@ struct Half {
   }
 };
 
+// Both neighbours of a word at once, like avx512.cc. The upper halves grow by bit 16 of
+// lower + 0x7fff + (upper & 1); an average has it as bit 15, so that no carry gets lost.
+struct PairwiseRounding {
+  [[gnu::always_inline]] static Words Pack(FloatPair wide) {
+    const auto low_bits = __builtin_bit_cast(__m256i, wide.low);
+    const auto high_bits = __builtin_bit_cast(__m256i, wide.high);
+    const __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(low_bits, 16), high_bits, 0xaa);
+    const __m256i lower = _mm256_blend_epi16(low_bits, _mm256_slli_epi32(high_bits, 16), 0xaa);
+    const __m256i bias =
+        _mm256_and_si256(_mm256_or_si256(upper, _mm256_set1_epi16(0x7ffe)), _mm256_set1_epi16(0x7fff));
+    const __m256i carry = _mm256_srli_epi16(_mm256_avg_epu16(lower, bias), 15);
+    return __builtin_bit_cast(Words, _mm256_add_epi16(upper, carry));
+  }
+};
+
 [[gnu::always_inline]] inline Words LoadPart(const void* from, std::size_t bytes) {
   return LoadPartBytes(from, bytes);
 }
@@ -58,6 +73,6 @@ inline void StreamFence() { _mm_sfence(); }
 
 namespace dtrun::kernels {
 
-constinit const Variant kAvx2 = MakeVariant("avx2");
+constinit const Variant kAvx2 = MakeVariant<Half, Bfloat16Of<PairwiseRounding>>("avx2");
 
 }  // namespace dtrun::kernels

@@ -16,8 +16,6 @@ constexpr std::size_t kVectorBytes = 16;
 namespace dtrun::kernels {
 namespace {
 
-using Half = SoftwareHalf;
-
 [[gnu::always_inline]] inline Words LoadPart(const void* from, std::size_t bytes) {
   return LoadPartBytes(from, bytes);
 }
@@ -41,6 +39,6 @@ inline void StreamFence() {}
 
 namespace dtrun::kernels {
 
-constinit const Variant kBaseline = MakeVariant("baseline");
+constinit const Variant kBaseline = MakeVariant<SoftwareHalf, Bfloat16Of<PlainRounding>>("baseline");
 
 }  // namespace dtrun::kernels

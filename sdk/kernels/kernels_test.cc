@@ -293,6 +293,51 @@ TEST(Kernels, ScaleEveryFloatingType) {
   }
 }
 
+// Also where the factor's own bits, cut to 16, would be those of another number.
+TEST(Kernels, ScaleByNanToNan) {
+  const double factor = std::bit_cast<double>(~std::uint64_t{0});
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const Variant* variant : Variants()) {
+    for (const int dtype : {DTRUN_FLOAT16, DTRUN_BFLOAT16}) {
+      std::vector<std::uint16_t> out(all.size());
+      variant->scale[dtype](out.data(), all.data(), all.size(), factor);
+      for (std::uint16_t& word : out) {
+        ASSERT_TRUE(std::isnan(reference::Load(dtype, reinterpret_cast<unsigned char*>(&word))))
+            << variant->name;
+      }
+    }
+  }
+}
+
+// Every bit pattern beside every kind of number.
+TEST(Kernels, KeepNanAndInfinityOfBfloat16) {
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const std::uint16_t other : {0x0000, 0x8000, 0x0001, 0x3f80, 0x7f80, 0xff80, 0x7fff, 0xffff, 0x7f81}) {
+    const std::vector<std::uint16_t> second(all.size(), other);
+    const auto bytes = [](const std::vector<std::uint16_t>& words) {
+      const auto* const first = reinterpret_cast<const unsigned char*>(words.data());
+      return std::vector<unsigned char>(first, first + 2 * words.size());
+    };
+    for (const bool swapped : {false, true}) {
+      const auto& first_source = swapped ? second : all;
+      const auto& second_source = swapped ? all : second;
+      const void* sources[] = {first_source.data(), second_source.data()};
+      for (const Variant* variant : Variants()) {
+        for (const int reduce : {DTRUN_SUM, DTRUN_AVG, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX}) {
+          std::vector<std::uint16_t> out(all.size());
+          variant->reduce[DTRUN_BFLOAT16][reduce][0](out.data(), sources, 2, out.size());
+          ASSERT_EQ(reference::Difference(DTRUN_BFLOAT16, reduce, {bytes(first_source), bytes(second_source)},
+                                          reinterpret_cast<unsigned char*>(out.data()), out.size()),
+                    "")
+              << variant->name << " " << reduce << " " << other;
+        }
+      }
+    }
+  }
+}
+
 TEST(Kernels, CopyPastTheCacheWhateverTheAlignment) {
   for (const Variant* variant : Variants()) {
     for (const std::size_t bytes : {0u, 1u, 15u, 64u, 200u, 4097u, 70001u}) {

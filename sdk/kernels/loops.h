@@ -1,5 +1,5 @@
 // The loops over whole buffers. Included by each variant after it has defined LoadPart, StorePart (less than
-// a vector), StreamVector (past the cache, to an aligned address), StreamFence and Half.
+// a vector), StreamVector (past the cache, to an aligned address) and StreamFence.
 //
 // Positions are bytes: element i of every buffer lies at the same offset. All sources of a vector are read
 // before it is written, so `out` may be one of them.

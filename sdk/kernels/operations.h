@@ -87,7 +87,8 @@ struct Divide {
 };
 template <class Lane>
 struct Multiply {
-  explicit Multiply(double by) : factor(static_cast<Lane>(by)) {}
+  // The lower half of a NaN is zero, as PairwiseRounding needs it.
+  explicit Multiply(double by) : factor(by == by ? static_cast<Lane>(by) : Lane{__builtin_nanf("")}) {}
   template <class V>
   [[gnu::always_inline]] V operator()(V wide) const {
     return wide * factor;

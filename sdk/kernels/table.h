@@ -66,11 +66,20 @@ constexpr void FillBool(Row row) {
   FillCold<Truth<std::uint8_t>, Xor>(row, DTRUN_BXOR);
 }
 
+template <class Type>
+constexpr void FillSixteenBits(Variant& variant, int dtype) {
+  FillFloating<Type>(variant.reduce[dtype]);
+  variant.scale[dtype] = &ScaleLoop<Type>;
+  variant.widen[dtype == DTRUN_FLOAT16 ? 0 : 1] = &WidenLoop<Type>;
+  variant.narrow[dtype == DTRUN_FLOAT16 ? 0 : 1] = &NarrowLoop<Type>;
+}
+
+template <class Half, class Bfloat16>
 constexpr Variant MakeVariant(const char* name) {
   Variant variant{};
   variant.name = name;
-  FillFloating<Half>(variant.reduce[DTRUN_FLOAT16]);
-  FillFloating<Bfloat16>(variant.reduce[DTRUN_BFLOAT16]);
+  FillSixteenBits<Half>(variant, DTRUN_FLOAT16);
+  FillSixteenBits<Bfloat16>(variant, DTRUN_BFLOAT16);
   FillFloating<Native<float>>(variant.reduce[DTRUN_FLOAT32]);
   FillFloating<Native<double>>(variant.reduce[DTRUN_FLOAT64]);
   FillInteger<std::int8_t, std::uint8_t>(variant.reduce[DTRUN_INT8]);
@@ -84,16 +93,10 @@ constexpr Variant MakeVariant(const char* name) {
   FillBool(variant.reduce[DTRUN_BOOL]);
   FillComplex<float>(variant.reduce[DTRUN_COMPLEX64]);
   FillComplex<double>(variant.reduce[DTRUN_COMPLEX128]);
-  variant.scale[DTRUN_FLOAT16] = &ScaleLoop<Half>;
-  variant.scale[DTRUN_BFLOAT16] = &ScaleLoop<Bfloat16>;
   variant.scale[DTRUN_FLOAT32] = &ScaleLoop<Native<float>>;
   variant.scale[DTRUN_FLOAT64] = &ScaleLoop<Native<double>>;
   variant.scale[DTRUN_COMPLEX64] = &ScaleLoop<Native<float>, 2>;
   variant.scale[DTRUN_COMPLEX128] = &ScaleLoop<Native<double>, 2>;
-  variant.widen[0] = &WidenLoop<Half>;
-  variant.widen[1] = &WidenLoop<Bfloat16>;
-  variant.narrow[0] = &NarrowLoop<Half>;
-  variant.narrow[1] = &NarrowLoop<Bfloat16>;
   variant.streaming_copy = &StreamingCopyLoop;
   return variant;
 }

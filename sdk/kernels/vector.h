@@ -78,20 +78,26 @@ struct FloatPair {
   return value != value ? bits | 0x400000u : rounded;
 }
 
-// Of each pair of neighbours one is shifted and one is masked, which costs less than to spread them out.
-struct Bfloat16 {
+// Each word holds two neighbours. One is shifted and one is masked into place, which costs less than to
+// spread them out. Rounding has Pack, to which the processor may know a short cut.
+template <class Rounding>
+struct Bfloat16Of {
   using Element = std::uint16_t;
   using Lane = float;
   using Wide = FloatPair;
   [[gnu::always_inline]] static Wide Load(Words raw) { return {Value(raw << 16), Value(raw & 0xffff0000u)}; }
-  [[gnu::always_inline]] static Words Pack(Wide wide) {
-    return (RoundToBfloat16(wide.low) >> 16) | (RoundToBfloat16(wide.high) & 0xffff0000u);
-  }
+  [[gnu::always_inline]] static Words Pack(Wide wide) { return Rounding::Pack(wide); }
   [[gnu::always_inline]] static Floats Widen(Shorts narrow) {
     return Value(__builtin_convertvector(narrow, Words) << 16);
   }
   [[gnu::always_inline]] static Shorts Narrow(Floats wide) {
     return __builtin_convertvector(RoundToBfloat16(wide) >> 16, Shorts);
+  }
+};
+
+struct PlainRounding {
+  [[gnu::always_inline]] static Words Pack(FloatPair wide) {
+    return (RoundToBfloat16(wide.low) >> 16) | (RoundToBfloat16(wide.high) & 0xffff0000u);
   }
 };
 

@@ -1,0 +1,133 @@
+// Several communicators at once, subsets of ranks, groups of operations, memory from the backend.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+
+#include "suite.h"
+#include "trial.h"
+
+namespace dtrun::conformance {
+namespace {
+
+void TheyDoNotMix(const Subject& subject) {
+  subject.Play(2, [](Rank& first) {
+    const auto second = first.Further("second", first.rank(), first.size());
+    ASSERT_NE(second, nullptr);
+    std::vector<float> a(100, 1);
+    std::vector<float> b(100, 10);
+    const dtrun_op op_a = AllreduceOp(a.data(), a.data(), 100, DTRUN_FLOAT32, DTRUN_SUM);
+    const dtrun_op op_b = AllreduceOp(b.data(), b.data(), 100, DTRUN_FLOAT32, DTRUN_SUM);
+    // The ranks start them in opposite order.
+    const auto one = first.rank() == 0 ? first.Start(op_a) : second->Start(op_b);
+    const auto two = first.rank() == 0 ? second->Start(op_b) : first.Start(op_a);
+    EXPECT_TRUE(one->Wait().ok());
+    EXPECT_TRUE(two->Wait().ok());
+    EXPECT_EQ(a, std::vector<float>(100, 2));
+    EXPECT_EQ(b, std::vector<float>(100, 20));
+  });
+}
+
+// Each thread has a communicator of its own and never waits for the other thread.
+void TwoThreadsUseOneEach(const Subject& subject) {
+  subject.Play(3, [](Rank& first) {
+    const auto second = first.Further("second", first.rank(), first.size());
+    ASSERT_NE(second, nullptr);
+    const auto calls = [](Rank& rank, std::uint32_t flags) {
+      for (std::uint64_t round = 0; round < 40; ++round) {
+        Trial trial{DTRUN_ALLREDUCE, TypeOf(DTRUN_FLOAT32), DTRUN_SUM, round * 997, round % 2 == 0};
+        trial.flags = flags;
+        Attempt(rank, trial);
+      }
+    };
+    std::thread other([&] { calls(*second, DTRUN_OP_BLOCKING); });
+    calls(first, 0);
+    other.join();
+  });
+}
+
+// Ranks 0 and 2 of three have one of their own, in the opposite order.
+void SubsetsWorkBesideTheWhole(const Subject& subject) {
+  subject.Play(3, [](Rank& all) {
+    std::unique_ptr<Rank> pair;
+    if (all.rank() != 1) pair = all.Further("pair", all.rank() == 0 ? 1 : 0, 2);
+    for (const std::int32_t kind : {DTRUN_ALLREDUCE, DTRUN_BROADCAST, DTRUN_ALLGATHER}) {
+      if (pair) Attempt(*pair, {kind, TypeOf(DTRUN_INT32), DTRUN_SUM, 1003});
+      Attempt(all, {kind, TypeOf(DTRUN_INT32), DTRUN_SUM, 1003});
+    }
+    if (pair) {
+      std::int32_t value = all.rank();
+      const Outcome outcome = pair->rank() == 0 ? pair->Do(SendOp(&value, 1, DTRUN_INT32, 1, 4))
+                                                : pair->Do(RecvOp(&value, 1, DTRUN_INT32, 0, 4));
+      EXPECT_TRUE(outcome.ok()) << outcome;
+      EXPECT_EQ(value, 2);
+    }
+    pair.reset();  // its end does not touch the whole
+    EXPECT_TRUE(all.Barrier().ok());
+  });
+}
+
+void GroupsCompleteAsAWhole(const Subject& subject) {
+  if (subject.table().group_begin == nullptr) GTEST_SKIP() << "the backend has no groups";
+  subject.Play(3, [](Rank& rank) {
+    constexpr std::size_t kCount = 300'000;
+    const int next = (rank.rank() + 1) % 3;
+    const int last = (rank.rank() + 2) % 3;
+    for (int round = 0; round < 5; ++round) {
+      const std::vector<std::int32_t> sent(kCount, rank.rank());
+      std::vector<std::int32_t> got(kCount, -1);
+      std::vector<float> sum(kCount, 1);
+      ASSERT_TRUE(rank.GroupBegin().ok());
+      std::vector<std::unique_ptr<Pending>> pending;
+      // All send first; outside a group a backend might wait for the receiver here.
+      pending.push_back(rank.Start(SendOp(sent.data(), kCount, DTRUN_INT32, next, 1)));
+      pending.push_back(rank.Start(RecvOp(got.data(), kCount, DTRUN_INT32, last, 1)));
+      pending.push_back(rank.Start(AllreduceOp(sum.data(), sum.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM)));
+      ASSERT_TRUE(rank.GroupEnd().ok());
+      for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
+      EXPECT_EQ(got, std::vector<std::int32_t>(kCount, last));
+      EXPECT_EQ(sum, std::vector<float>(kCount, 3));
+    }
+    ASSERT_TRUE(rank.GroupBegin().ok());  // an empty one
+    ASSERT_TRUE(rank.GroupEnd().ok());
+    EXPECT_TRUE(rank.Barrier().ok());
+  });
+}
+
+void MemoryIsAlignedZeroedAndUsable(const Subject& subject) {
+  if (subject.table().mem_alloc == nullptr) GTEST_SKIP() << "the backend has no memory of its own";
+  subject.Play(3, [](Rank& rank) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1003}, std::size_t{700'003}}) {
+      auto* const data = static_cast<float*>(rank.Alloc(count * sizeof(float)));
+      ASSERT_NE(data, nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0u);
+      EXPECT_EQ(std::count(data, data + count, 0.0f), static_cast<std::ptrdiff_t>(count));
+      std::fill(data, data + count, 2.0f);
+      EXPECT_TRUE(rank.Do(AllreduceOp(data, data, count, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+      EXPECT_EQ(std::count(data, data + count, 6.0f), static_cast<std::ptrdiff_t>(count));
+      // One buffer of it beside one of the program, and by another rank's choice the reverse.
+      std::vector<float> own(count, 1);
+      const bool from = rank.rank() == 1;
+      std::fill(data, data + count, 1.0f);
+      EXPECT_TRUE(rank.Do(AllreduceOp(from ? data : own.data(), from ? own.data() : data, count,
+                                      DTRUN_FLOAT32, DTRUN_SUM))
+                      .ok());
+      float* const result = from ? own.data() : data;
+      EXPECT_EQ(std::count(result, result + count, 3.0f), static_cast<std::ptrdiff_t>(count));
+      rank.Free(data);
+    }
+  });
+}
+
+}  // namespace
+
+void AddCommunicatorCases(const BackendUnderTest& backend) {
+  AddCase("Communicators", "DoNotMix", backend, TheyDoNotMix);
+  AddCase("Communicators", "WorkInTwoThreadsAtOnce", backend, TwoThreadsUseOneEach);
+  AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", backend, SubsetsWorkBesideTheWhole);
+  AddCase("Groups", "CompleteAsAWhole", backend, GroupsCompleteAsAWhole);
+  AddCase("Memory", "IsAlignedZeroedAndUsable", backend, MemoryIsAlignedZeroedAndUsable);
+}
+
+}  // namespace dtrun::conformance
