@@ -44,8 +44,7 @@ void* Open(const std::string& name) {
 class Symbols {
  public:
   // `linked`: the program itself was linked with the library.
-  Symbols(void* image, bool linked, const std::string& path)
-      : image_(image), linked_(linked), path_(path) {}
+  Symbols(void* image, bool linked, const std::string& path) : image_(image), linked_(linked), path_(path) {}
 
   template <class Function>
   void Find(Function& out, const char* name) const {

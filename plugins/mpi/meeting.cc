@@ -99,12 +99,13 @@ void Meeting::Ring() {
   Futex(page_.header().bell, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void Meeting::Depart(Fate fate, const std::string& reason) {
+void Meeting::Depart(Fate fate, const std::string& reason, int culprit) {
   PageSlot& own = page_.slot(rank_);
   if (own.fate.load() != Fate::kMember) return;
   const std::size_t length = std::min(reason.size(), sizeof own.reason - 1);
   std::memcpy(own.reason, reason.data(), length);
   own.reason[length] = '\0';
+  own.culprit = culprit;
   own.fate.store(fate, std::memory_order_release);
   page_.header().departures.fetch_add(1);
   Ring();
@@ -116,8 +117,8 @@ std::optional<Meeting::Departure> Meeting::FindDeparture() const {
   for (int rank = 0; rank < size_; ++rank) {
     const Fate fate = FateOf(rank);
     if (rank == rank_ || fate == Fate::kMember) continue;
-    if (fate != Fate::kLeft) return Departure{rank, fate, page_.slot(rank).reason};
-    if (!found) found = Departure{rank, fate, ""};
+    if (fate != Fate::kLeft) return Departure{rank, fate, page_.slot(rank).reason, page_.slot(rank).culprit};
+    if (!found) found = Departure{rank, fate, "", -1};
   }
   return found;
 }

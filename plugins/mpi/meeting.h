@@ -45,12 +45,13 @@ class Meeting {
   void Ring();
 
   // Announces that this rank comes no more. The first fate stays.
-  void Depart(Fate fate, const std::string& reason);
+  void Depart(Fate fate, const std::string& reason, int culprit = -1);
   bool anyone_departed() const { return page_.header().departures.load(std::memory_order_acquire) != 0; }
   struct Departure {
     int rank;
     Fate fate;
     std::string reason;
+    int culprit;  // the rank that it lost, -1 when it has another reason
   };
   // Another rank that departed; failures first.
   std::optional<Departure> FindDeparture() const;

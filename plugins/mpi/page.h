@@ -26,7 +26,9 @@ struct alignas(kCacheLine) PageSlot {
   std::atomic<std::int32_t> root{-1};
   std::atomic<std::uint64_t> count{0};
   std::atomic<Fate> fate{Fate::kMember};
-  char reason[180] = "";  // written before `fate` leaves kMember
+  // Written before `fate` leaves kMember.
+  std::int32_t culprit = -1;  // the rank that this one lost, if that is why
+  char reason[176] = "";
 };
 
 struct PageHeader {
