@@ -26,13 +26,17 @@ constexpr Entry Make() {
   return {Dtype, Reduce, &Combine<Dtype, Reduce>};
 }
 
+// Open MPI 4.1's op/avx component adds integers of 8 and 16 bits with saturation.
 constexpr Entry kEntries[] = {
-    Make<DTRUN_FLOAT16, DTRUN_MIN>(),  Make<DTRUN_FLOAT16, DTRUN_MAX>(), Make<DTRUN_BFLOAT16, DTRUN_MIN>(),
-    Make<DTRUN_BFLOAT16, DTRUN_MAX>(), Make<DTRUN_FLOAT32, DTRUN_MIN>(), Make<DTRUN_FLOAT32, DTRUN_MAX>(),
-    Make<DTRUN_FLOAT64, DTRUN_MIN>(),  Make<DTRUN_FLOAT64, DTRUN_MAX>(), Make<DTRUN_BOOL, DTRUN_SUM>(),
-    Make<DTRUN_BOOL, DTRUN_PROD>(),    Make<DTRUN_BOOL, DTRUN_MIN>(),    Make<DTRUN_BOOL, DTRUN_MAX>(),
-    Make<DTRUN_BOOL, DTRUN_BAND>(),    Make<DTRUN_BOOL, DTRUN_BOR>(),    Make<DTRUN_BOOL, DTRUN_BXOR>(),
-    Make<DTRUN_BOOL, DTRUN_LAND>(),    Make<DTRUN_BOOL, DTRUN_LOR>(),
+    Make<DTRUN_INT8, DTRUN_SUM>(),    Make<DTRUN_UINT8, DTRUN_SUM>(),    Make<DTRUN_INT16, DTRUN_SUM>(),
+    Make<DTRUN_UINT16, DTRUN_SUM>(),  Make<DTRUN_INT8, DTRUN_PROD>(),    Make<DTRUN_UINT8, DTRUN_PROD>(),
+    Make<DTRUN_INT16, DTRUN_PROD>(),  Make<DTRUN_UINT16, DTRUN_PROD>(),  Make<DTRUN_FLOAT16, DTRUN_MIN>(),
+    Make<DTRUN_FLOAT16, DTRUN_MAX>(), Make<DTRUN_BFLOAT16, DTRUN_MIN>(), Make<DTRUN_BFLOAT16, DTRUN_MAX>(),
+    Make<DTRUN_FLOAT32, DTRUN_MIN>(), Make<DTRUN_FLOAT32, DTRUN_MAX>(),  Make<DTRUN_FLOAT64, DTRUN_MIN>(),
+    Make<DTRUN_FLOAT64, DTRUN_MAX>(), Make<DTRUN_BOOL, DTRUN_SUM>(),     Make<DTRUN_BOOL, DTRUN_PROD>(),
+    Make<DTRUN_BOOL, DTRUN_MIN>(),    Make<DTRUN_BOOL, DTRUN_MAX>(),     Make<DTRUN_BOOL, DTRUN_BAND>(),
+    Make<DTRUN_BOOL, DTRUN_BOR>(),    Make<DTRUN_BOOL, DTRUN_BXOR>(),    Make<DTRUN_BOOL, DTRUN_LAND>(),
+    Make<DTRUN_BOOL, DTRUN_LOR>(),
 };
 
 MPI_Datatype TypeFor(const Api& api, std::int32_t dtype) {

@@ -1,5 +1,5 @@
-// Reductions that MPI lacks, as operations of MPI: booleans, 16-bit floats, and minima and
-// maxima that keep NaN.
+// Reductions that MPI lacks, as operations of MPI: booleans, 16-bit floats, minima and maxima
+// that keep NaN, and sums of small integers that wrap.
 //
 // Made once MPI runs, kept until the process ends; any thread.
 #pragma once

@@ -77,7 +77,8 @@ std::optional<Failure> Team::FindTrouble(int needed) {
       case Fate::kAborted: return Failure(DTRUN_ABORTED, RankText(peer) + ": " + departure->reason, peer);
       case Fate::kFailed:
         return Failure(DTRUN_REMOTE_FAILURE,
-                       RankText(peer) + " gave '" + name_ + "' up: " + departure->reason, peer);
+                       RankText(peer) + " gave '" + name_ + "' up: " + departure->reason,
+                       departure->culprit >= 0 && departure->culprit != rank_ ? departure->culprit : peer);
       default: break;
     }
     if (needed == kAll)
