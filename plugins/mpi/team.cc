@@ -48,7 +48,8 @@ void Team::Fail(const Failure& failure, Fate fate) {
     failed_.store(true, std::memory_order_release);
   }
   world_.SetShaken();
-  if (Meeting* const place = meeting()) place->Depart(fate, failure.what());
+  const int culprit = failure.code() == DTRUN_REMOTE_FAILURE ? failure.peer() : -1;
+  if (Meeting* const place = meeting()) place->Depart(fate, failure.what(), culprit);
 }
 
 Failure Team::Cause() const {
