@@ -41,6 +41,7 @@ class Collectives {
 
   // reduce.cc
   void Allreduce(const Call& call);
+  std::uint64_t AllreduceParts(const dtrun_op& op);
   void Reduce(const Call& call);
   void ReduceScatter(const Call& call);
 
