@@ -14,9 +14,9 @@ MpiCommunicator::MpiCommunicator(const sdk::Host& host, const sdk::CommParams& p
       caller_runs_(options.blocking == Blocking::kCaller && team_->meeting() != nullptr) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  line_->Stop();
-  messages_->Stop();
-  team_->Leave();
+  const bool line_ended = line_->Stop();
+  const bool messages_ended = messages_->Stop();
+  team_->Leave(line_ended && messages_ended);
 }
 
 std::unique_ptr<sdk::Request> MpiCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {

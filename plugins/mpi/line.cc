@@ -270,11 +270,13 @@ bool Line::Test(const std::shared_ptr<Job>& job) {
   return Wait(job, sdk::Nanoseconds(0));
 }
 
-void Line::Stop() {
+bool Line::Stop() {
   Lock lock(mutex_);
   stop_ = true;
   work_.notify_one();
-  if (!changed_.wait_for(lock, kGrace, [this] { return !worker_; })) team_->world().SetStuck();
+  const bool ended = changed_.wait_for(lock, kGrace, [this] { return !worker_; });
+  if (!ended) team_->world().SetStuck();
+  return ended;
 }
 
 }  // namespace dtrun::mpi_plugin

@@ -44,8 +44,8 @@ class Line : public std::enable_shared_from_this<Line> {
   // False when it still runs after `timeout`. Throws the job's failure.
   bool Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout);
   bool Test(const std::shared_ptr<Job>& job);
-  // REQUIRES that no job is left. Ends the thread, or leaves it behind in MPI.
-  void Stop();
+  // REQUIRES that no job is left. Ends the thread; false when it is left behind in MPI.
+  bool Stop();
 
   std::uint64_t last_added() const { return added_; }
   std::uint64_t last_done() const { return done_; }

@@ -121,8 +121,10 @@ bool Messages::Progress() {
     team_->Fail(failure);
   }
   if (team_->failed()) {
-    if (team_->world().gate() != nullptr && !gate.owns_lock()) gate = Gate(*team_->world().gate(), kGrace);
-    for (const auto& message : pending_) Drop(*message);
+    std::timed_mutex* const one_at_a_time = team_->world().gate();
+    if (one_at_a_time != nullptr && !gate.owns_lock()) gate = Gate(*one_at_a_time, kGrace);
+    const bool may_call = one_at_a_time == nullptr || gate.owns_lock();
+    for (const auto& message : pending_) Drop(*message, may_call);
     ended = true;
   }
   const auto is_done = [](const auto& message) { return message->done; };
@@ -133,11 +135,11 @@ bool Messages::Progress() {
 
 // A receive is taken back, so that MPI writes no more to the caller's memory. A send cannot
 // be: MPI may read its buffer until the peer has it or is gone.
-void Messages::Drop(Message& message) {
+void Messages::Drop(Message& message, bool may_call) {
   if (message.done) return;
   message.done = true;
   message.failure = team_->Cause();
-  if (!message.posted) return;
+  if (!message.posted || !may_call) return;
   int ended = 0;
   MPI_Status status{};
   if (api().test(&message.request, &ended, &status) != MPI_SUCCESS || ended != 0) return;
@@ -217,11 +219,11 @@ void Messages::Move() {
   changed_.notify_all();
 }
 
-void Messages::Stop() {
+bool Messages::Stop() {
   Lock lock(mutex_);
   stop_ = true;
   changed_.notify_all();
-  changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !mover_; });
+  return changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !mover_; });
 }
 
 }  // namespace dtrun::mpi_plugin

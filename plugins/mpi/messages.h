@@ -38,8 +38,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   std::shared_ptr<Message> Add(const dtrun_op& op, sdk::Nanoseconds timeout, bool attended);
   // False when it is still under way at `until`. Throws its failure.
   bool Wait(Message& message, const Deadline& until);
-  // REQUIRES that no message is left. Ends the thread.
-  void Stop();
+  // REQUIRES that no message is left. Ends the thread; false when it is left behind in MPI.
+  bool Stop();
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -51,8 +51,8 @@ class Messages : public std::enable_shared_from_this<Messages> {
   // Posts what waits for that and tests all. True when something ended.
   bool Progress();
   void CheckLength(const Message& message, MPI_Status& status);
-  // Ends a message of a failed team.
-  void Drop(Message& message);
+  // Ends a message of a failed team. `may_call`: MPI may be called now.
+  void Drop(Message& message, bool may_call);
   void Observe(Message& message, bool last_look);
   void EnsureMover();
   void Move();

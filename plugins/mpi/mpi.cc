@@ -37,7 +37,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
     sink.Fact("library_path", world_.library().path);
     const std::vector<Variable> variables =
         CollSmVariables(options_.coll_sm, query.host_count == 1 ? query.local_ranks : 0);
-    sink.Fact("coll_sm", variables.empty() ? "as installed" : "on");
+    sink.Fact("coll_sm", CollSmText(variables));
     for (const Variable& variable : variables) sink.Env(variable.name, variable.value);
   }
 

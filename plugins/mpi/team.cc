@@ -25,12 +25,16 @@ Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, C
   if (size_ > 1) members_ = Join(host, params, world, coll_sm);
 }
 
-Team::~Team() {
+void Team::Leave(bool alone) {
+  if (Meeting* const place = meeting()) place->Depart(Fate::kLeft, "");
+  if (!alone || size_ == 1) return;
   for (const int process : members_.processes) {
     if (process >= 0) close(process);
   }
+  members_.processes.clear();
+  members_.meeting.reset();
   // What a failed communicator still has under way in MPI may use its handles.
-  if (size_ == 1 || failed() || world_.stuck() || !world_.usable()) return;
+  if (failed() || world_.stuck() || !world_.usable()) return;
   const auto free_handles = [&world = world_, handles = members_.handles]() mutable {
     std::unique_lock<std::timed_mutex> lock;
     if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
@@ -114,10 +118,6 @@ std::optional<int> Team::FindDeadRank() const {
     if (gone && members_.meeting->FateOf(rank) == Fate::kMember) return rank;
   }
   return std::nullopt;
-}
-
-void Team::Leave() {
-  if (Meeting* const place = meeting()) place->Depart(Fate::kLeft, "");
 }
 
 std::string Team::MissingRanks(std::uint64_t call, int* first) {

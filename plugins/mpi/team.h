@@ -17,7 +17,6 @@ class Team {
  public:
   // Makes the communicator together with the other ranks. One of a single rank needs no MPI.
   Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm);
-  ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
@@ -46,8 +45,9 @@ class Team {
   static constexpr int kNobody = -1;
   static constexpr int kEverybody = -3;
   void CheckPeers(int needed);
-  // This rank makes no more calls.
-  void Leave();
+  // This rank makes no more calls. Once. `alone`: no thread is left behind, so that everything
+  // can be given back.
+  void Leave(bool alone);
   // "rank 1, which is in barrier 6": who has not come to collective `call`. Empty when that
   // is not known; *first is the first of them or -1.
   std::string MissingRanks(std::uint64_t call, int* first);

@@ -39,6 +39,12 @@ std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks) {
   return variables;
 }
 
+std::string CollSmText(const std::vector<Variable>& variables) {
+  if (!variables.empty()) return "on";
+  const char* const priority = getenv("OMPI_MCA_coll_sm_priority");
+  return priority == nullptr ? "as installed" : std::string("at priority ") + priority;
+}
+
 World& World::Open(const std::optional<std::string>& library) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -84,6 +90,7 @@ void World::StartOnOwner(CollSm coll_sm, int local_ranks) {
   int initialized = 0;
   int finalized = 0;
   int level = MPI_THREAD_SINGLE;
+  std::string coll_sm_text;
   api().Check(api().initialized(&initialized), "MPI_Initialized");
   api().Check(api().finalized(&finalized), "MPI_Finalized");
   if (finalized != 0) {
@@ -92,10 +99,10 @@ void World::StartOnOwner(CollSm coll_sm, int local_ranks) {
   }
   if (initialized != 0) {
     api().Check(api().query_thread(&level), "MPI_Query_thread");
-    coll_sm_text_ = "as the program's MPI_Init found it";
+    coll_sm_text = "as the program's MPI_Init found it";
   } else {
     const std::vector<Variable> variables = CollSmVariables(coll_sm, local_ranks);
-    coll_sm_text_ = variables.empty() ? "as installed" : "on";
+    coll_sm_text = CollSmText(variables);
     const KeepSignalHandlers handlers;
     const KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
@@ -122,6 +129,9 @@ void World::StartOnOwner(CollSm coll_sm, int local_ranks) {
   largest_tag_ = found != 0 ? *tag : 32767;  // what the standard promises
   combiners_.emplace(api());
   started_.store(true, std::memory_order_release);
+  sdk::Log(*host_, "mpi")
+      .Info(ShortVersion(library_.version) + " (" + library_.path + "), " + LevelText(level) +
+            ", shared-memory collectives " + coll_sm_text);
 }
 
 // MPI_Finalize waits for all other processes, which is right at the end of a job that went

@@ -40,8 +40,6 @@ class World {
   // Null when any number of threads may call MPI at the same time; else to be held around
   // every call.
   std::timed_mutex* gate() { return serialized_ ? &gate_ : nullptr; }
-  // Whether the shared-memory collectives are on, and why; for facts.
-  const std::string& coll_sm_text() const { return coll_sm_text_; }
 
   // MPI calls that may hang; see Owner.
   Owner& owner() { return owner_; }
@@ -72,7 +70,6 @@ class World {
   int size_ = 1;
   int largest_tag_ = 0;
   std::optional<Combiners> combiners_;
-  std::string coll_sm_text_;
   std::optional<sdk::Host> host_;
 };
 
@@ -84,5 +81,7 @@ struct Variable {
   const char* value;
 };
 std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks);
+// What becomes of them, in words.
+std::string CollSmText(const std::vector<Variable>& variables);
 
 }  // namespace dtrun::mpi_plugin
