@@ -7,9 +7,9 @@ extern "C" __attribute__((visibility("default"))) const char* __asan_default_opt
   return "detect_leaks=0";
 }
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
-  return "called_from_lib:libmpi.so.40\ncalled_from_lib:libopen-rte.so.40\ncalled_from_lib:libopen-pal.so."
-         "40\n"
-         "called_from_lib:libpmix.so.2\nrace:libmpi.so\nrace:libopen-pal.so\nrace:libopen-rte.so\nrace:"
-         "libpmix.so\n"
-         "race:mca_\nmutex:libopen-pal.so\nsignal:libopen-pal.so\n";
+  return "race:libmpi.so\nrace:libopen-pal.so\nrace:libopen-rte.so\nrace:libpmix.so\nrace:libevent\nrace:mca_"
+         "\n"
+         "mutex:libmpi.so\nmutex:libopen-pal.so\nmutex:libpmix.so\nmutex:libevent\nmutex:mca_\n"
+         "deadlock:libmpi.so\ndeadlock:libopen-pal.so\ndeadlock:libpmix.so\ndeadlock:libevent\ndeadlock:mca_"
+         "\n";
 }
