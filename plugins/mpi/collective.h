@@ -1,0 +1,70 @@
+// Collectives as calls of MPI, cut to the counts that MPI takes.
+//
+// One per communicator, used by one thread at a time, after all ranks have come to the call.
+// Blocks until MPI has done its part; throws what MPI reports.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "big_type.h"
+#include "call.h"
+#include "team.h"
+
+namespace dtrun::mpi_plugin {
+
+// Memory that grows and is kept.
+class Scratch {
+ public:
+  // At least `bytes`, aligned to a cache line; what it held is lost.
+  void* Get(std::size_t bytes);
+
+ private:
+  struct Free {
+    void operator()(void* memory) const;
+  };
+  std::unique_ptr<void, Free> memory_;
+  std::size_t bytes_ = 0;
+};
+
+class Collectives {
+ public:
+  // `limit`: the largest count given to one call of MPI.
+  Collectives(Team& team, std::uint64_t limit) : team_(team), limit_(limit) {}
+
+  void Run(const Call& call);
+
+ private:
+  void RunAlone(const Call& call);
+
+  // reduce.cc
+  void Allreduce(const Call& call);
+  std::uint64_t AllreduceParts(const dtrun_op& op);
+  void Reduce(const Call& call);
+  void ReduceScatter(const Call& call);
+
+  // move.cc
+  void Broadcast(const Call& call);
+  void Allgather(const Call& call);
+  void Alltoall(const Call& call);
+  void Gather(const Call& call);
+  void Scatter(const Call& call);
+  void Allgatherv(const Call& call);
+  void Alltoallv(const Call& call);
+  void Gatherv(const Call& call);
+  void Scatterv(const Call& call);
+  BigType Elements(std::int32_t dtype, std::uint64_t count) const;
+  class Exchange;
+
+  const Api& api() const { return team_.api(); }
+  MPI_Comm comm() const { return team_.handles().main; }
+
+  Team& team_;
+  const std::uint64_t limit_;
+  Scratch scratch_;  // what is packed, scaled, widened or saved
+  Scratch result_;   // what cannot be received in its place
+};
+
+}  // namespace dtrun::mpi_plugin

@@ -1,0 +1,175 @@
+#include "join.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+using sdk::Failure;
+
+// The values that every rank gave for `what`. Names the ranks that do not come.
+std::vector<std::string> Exchange(const sdk::CommParams& params, const char* what, const std::string& own,
+                                  const Deadline& deadline) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < params.size; ++rank) keys.push_back(what + ("/" + std::to_string(rank)));
+  params.kv.Set(keys[static_cast<std::size_t>(params.rank)], own);
+  try {
+    params.kv.WaitMany(keys, deadline.Left());
+  } catch (const Failure& failure) {
+    if (failure.code() != DTRUN_TIMEOUT) throw;
+    std::string missing;
+    int first = -1;
+    for (int rank = 0; rank < params.size; ++rank) {
+      if (params.kv.TryGet(keys[static_cast<std::size_t>(rank)])) continue;
+      missing += (first < 0 ? "rank " : ", rank ") + std::to_string(rank);
+      if (first < 0) first = rank;
+    }
+    throw Failure(DTRUN_TIMEOUT,
+                  "'" + params.name + "': " + missing + " did not come within " +
+                      DurationText(params.timeout) + "; look at its log, or raise backend.timeout",
+                  first);
+  }
+  std::vector<std::string> values;
+  for (const std::string& key : keys) values.push_back(params.kv.Get(key, deadline.Left()));
+  return values;
+}
+
+[[noreturn]] void RefuseSingleton(const sdk::CommParams& params) {
+  throw Failure(
+      DTRUN_FAILED_PRECONDITION,
+      "'" + params.name + "' has " + std::to_string(params.size) +
+          " ranks, but MPI_COMM_WORLD has this process only, which no MPI launcher has started; start "
+          "the job under mpirun, for example 'mpirun -n " +
+          std::to_string(params.size) + " ...'");
+}
+
+// Of the job: the first communicator need not be its largest.
+int LocalRanks(const sdk::CommParams& params) {
+  const char* const launched = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return std::max(params.size, launched == nullptr ? 0 : std::atoi(launched));
+}
+
+// Ranks of MPI_COMM_WORLD.
+std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& world,
+                                    const Deadline& deadline) {
+  // Every process says its own before it complains, so that none waits in vain.
+  const std::vector<std::string> texts =
+      Exchange(params, "world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
+  if (world.size() == 1) RefuseSingleton(params);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const int world_rank = std::stoi(texts[rank]);
+    const int world_size = std::stoi(texts[rank].substr(texts[rank].find(' ')));
+    const auto twin = std::find(ranks.begin(), ranks.end(), world_rank);
+    if (world_size != world.size() || twin != ranks.end()) {
+      throw Failure(DTRUN_FAILED_PRECONDITION,
+                    "'" + params.name + "': rank " + std::to_string(rank) + " is process " +
+                        std::to_string(world_rank) + " of " + std::to_string(world_size) +
+                        " in its MPI job, this rank is " + std::to_string(world.rank()) + " of " +
+                        std::to_string(world.size()) +
+                        ": they belong to different MPI jobs; start all ranks with one mpirun");
+    }
+    ranks.push_back(world_rank);
+  }
+  return ranks;
+}
+
+// Null when some rank cannot open the page; then all do without.
+std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams& params,
+                                   const Deadline& deadline) {
+  std::optional<Page> page;
+  std::string trouble;
+  try {
+    if (params.rank == 0) {
+      page = Page::Make(params.size);
+      params.kv.Set("page", page->Address());
+    } else {
+      const std::string address = params.kv.Get("page", deadline.Left());
+      if (address.empty()) throw Failure(DTRUN_SYSTEM, "rank 0 has none");
+      page = Page::Open(address, params.size);
+    }
+  } catch (const Failure& failure) {
+    if (failure.code() == DTRUN_TIMEOUT || failure.code() == DTRUN_ABORTED) throw;
+    trouble = std::string("rank ") + std::to_string(params.rank) + ": " + failure.what();
+    if (params.rank == 0) params.kv.Set("page", "");
+  }
+  for (const std::string& text : Exchange(params, "page", trouble, deadline)) {
+    if (text.empty()) continue;
+    sdk::Log(host, "mpi")
+        .Warn("'" + params.name + "': ranks share no memory, so late ranks will not be named (" + text + ")");
+    return nullptr;
+  }
+  return std::make_unique<Meeting>(std::move(*page), params.rank, params.size);
+}
+
+std::vector<int> OpenProcesses(const sdk::CommParams& params, const Deadline& deadline) {
+  std::vector<int> processes;
+  const std::vector<std::string> ids = Exchange(params, "pid", std::to_string(getpid()), deadline);
+  for (int rank = 0; rank < params.size; ++rank) {
+    const pid_t id = static_cast<pid_t>(std::stol(ids[static_cast<std::size_t>(rank)]));
+    processes.push_back(rank == params.rank ? -1 : static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  }
+  return processes;
+}
+
+// The program's own communicators on the same processes have other tags.
+int CreationTag(const sdk::CommParams& params, const World& world) {
+  std::uint64_t hash = 0xcbf29ce484222325u ^ params.generation;
+  for (const char c : params.name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return static_cast<int>((hash ^ hash >> 32) % static_cast<std::uint64_t>(world.largest_tag()));
+}
+
+Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag) {
+  const Api& api = world.api();
+  std::unique_lock<std::timed_mutex> lock;
+  if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
+  MPI_Group everybody;
+  MPI_Group members;
+  Handles handles{};
+  api.Check(api.comm_group(api.comm_world, &everybody), "MPI_Comm_group");
+  api.Check(api.group_incl(everybody, static_cast<int>(ranks.size()), ranks.data(), &members),
+            "MPI_Group_incl");
+  api.Check(api.comm_create_group(api.comm_world, members, tag, &handles.main), "MPI_Comm_create_group");
+  api.Check(api.group_free(&members), "MPI_Group_free");
+  api.Check(api.group_free(&everybody), "MPI_Group_free");
+  api.Check(api.comm_set_errhandler(handles.main, api.errors_return), "MPI_Comm_set_errhandler");
+  for (MPI_Comm* copy : {&handles.pieces, &handles.high}) {
+    api.Check(api.comm_dup(handles.main, copy), "MPI_Comm_dup");
+    api.Check(api.comm_set_errhandler(*copy, api.errors_return), "MPI_Comm_set_errhandler");
+  }
+  return handles;
+}
+
+}  // namespace
+
+Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
+  const Deadline deadline(params.timeout);
+  Exchange(params, "come", "", deadline);  // MPI would only hang on a missing rank
+  world.Start(host, coll_sm, params.host_count == 1 ? LocalRanks(params) : 0, deadline);
+  const std::vector<int> ranks = ExchangeWorldRanks(params, world, deadline);
+  Membership membership;
+  if (params.host_count == 1) membership.meeting = SharePage(host, params, deadline);
+  if (membership.meeting) membership.processes = OpenProcesses(params, deadline);
+  // What the task uses must live as long as it does.
+  const auto made = std::make_shared<Handles>();
+  const auto make = [&world, ranks, tag = CreationTag(params, world), made] {
+    *made = MakeHandles(world, ranks, tag);
+  };
+  if (!world.owner().Run(host, make, deadline)) {
+    world.SetStuck();
+    throw Failure(DTRUN_TIMEOUT, "'" + params.name + "': MPI_Comm_create_group did not end within " +
+                                     DurationText(params.timeout) + "; some rank has left it");
+  }
+  membership.handles = *made;
+  return membership;
+}
+
+}  // namespace dtrun::mpi_plugin

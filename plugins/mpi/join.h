@@ -1,0 +1,33 @@
+// How the ranks of a communicator find each other: in the key-value space, in MPI, and on
+// the page that they share. Runs on the thread that makes the communicator.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "deadline.h"
+#include "meeting.h"
+#include "world.h"
+
+namespace dtrun::mpi_plugin {
+
+// Three contexts, so that the plugin's own messages never meet the user's: MPI's collectives;
+// the pieces that collectives are made of here; messages whose tag has its uppermost bit set.
+// Other messages share a context with MPI's collectives, which MPI keeps apart.
+struct Handles {
+  MPI_Comm main;
+  MPI_Comm pieces;
+  MPI_Comm high;
+};
+
+struct Membership {
+  Handles handles;
+  std::unique_ptr<Meeting> meeting;  // null where ranks share no memory
+  std::vector<int> processes;        // a pidfd for each rank, -1 for this one; empty without a meeting
+};
+
+// REQUIRES params.size > 1. Throws when a rank does not come before params.timeout has
+// passed, and when the processes are not those of one MPI job.
+Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm);
+
+}  // namespace dtrun::mpi_plugin

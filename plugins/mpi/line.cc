@@ -1,0 +1,282 @@
+#include "line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "scoped.h"
+#include "text.h"
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+using sdk::Failure;
+
+// How often a sleeper looks around: for ranks that died, and aborts.
+constexpr sdk::Nanoseconds kLook = std::chrono::milliseconds(20);
+// What a call that is in MPI gets to come out, once the communicator has failed.
+constexpr sdk::Nanoseconds kGrace = std::chrono::seconds(1);
+// How long the gate of an MPI for one thread at a time is held for ranks that may come.
+constexpr sdk::Nanoseconds kHold = std::chrono::microseconds(500);
+
+// Looks before sleeping: some 20 µs, what a sleep and its end cost. Fewer when the ranks
+// cannot all run at once.
+int Looks(int size) {
+  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);  // not only those that this rank is bound to
+  return size <= processors ? 300 : 20;
+}
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+sdk::Nanoseconds RandomPause() {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return std::chrono::microseconds(std::uniform_int_distribution<int>(50, 500)(random));
+}
+
+}  // namespace
+
+CollectiveRequest::~CollectiveRequest() {
+  try {
+    line_->Wait(job_, sdk::kNoLimit);
+  } catch (const Failure&) {  // who drops a request does not ask how it ended
+  }
+}
+
+std::shared_ptr<Job> Line::Add(Call call, sdk::Nanoseconds timeout, bool offer) {
+  auto job = std::make_shared<Job>();
+  job->call = std::move(call);
+  job->timeout = timeout;
+  Lock lock(mutex_);
+  job->number = ++added_;
+  if (team_->size() == 1) {
+    Run(*job, sdk::kNoLimit, lock);
+  } else if (offer && queue_.empty() && !running_ && !offered_) {
+    job->state = Job::State::kOffered;
+    offered_ = job;
+  } else {
+    if (offered_) Queue(std::exchange(offered_, nullptr));
+    Queue(job);
+  }
+  return job;
+}
+
+void Line::Queue(const std::shared_ptr<Job>& job) {
+  job->state = Job::State::kQueued;
+  job->deadline = Deadline(job->timeout);
+  queue_.push_back(job);
+  EnsureWorker();
+}
+
+void Line::EnsureWorker() {
+  if (!worker_) {
+    const BlockSignals block;
+    std::thread([self = shared_from_this()] { self->Work(); }).detach();
+    worker_ = true;
+  }
+  work_.notify_one();
+}
+
+void Line::Work() {
+  const sdk::ThreadScope scope(host_, "dtrun-mpi-line");
+  Lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return stop_ || (!queue_.empty() && !running_); });
+    if (queue_.empty() || running_) break;
+    const std::shared_ptr<Job> job = queue_.front();
+    queue_.pop_front();
+    if (job->state != Job::State::kDone) Run(*job, sdk::kNoLimit, lock);
+  }
+  worker_ = false;
+  changed_.notify_all();
+}
+
+bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
+  job.state = Job::State::kRunning;
+  running_ = true;
+  lock.unlock();
+  bool ended = true;
+  std::optional<Failure> failure;
+  try {
+    ended = Carry(job, patience);
+  } catch (const Failure& error) {
+    failure = error;
+  } catch (const std::bad_alloc&) {
+    failure = Failure(DTRUN_OUT_OF_MEMORY, OperationText(job.call.op) + ": out of memory");
+  } catch (const std::exception& error) {
+    failure = Failure(DTRUN_INTERNAL, error.what());
+  }
+  if (failure) {
+    team_->Fail(*failure);
+    failure = team_->Cause();
+  }
+  lock.lock();
+  job.in_mpi = false;
+  running_ = false;
+  if (ended) Finish(job, std::move(failure));
+  if (!queue_.empty()) work_.notify_one();
+  changed_.notify_all();
+  return ended;
+}
+
+void Line::Finish(Job& job, std::optional<Failure> failure) {
+  if (job.state == Job::State::kDone) return;  // given up before
+  job.failure = std::move(failure);
+  job.state = Job::State::kDone;
+  if (!job.failure) done_ = job.number;
+}
+
+bool Line::Carry(Job& job, sdk::Nanoseconds patience) {
+  std::unique_lock<std::timed_mutex> gate;
+  if (team_->size() > 1) {
+    team_->ThrowIfFailed();
+    if (std::timed_mutex* const one_at_a_time = team_->world().gate()) {
+      gate = std::unique_lock(*one_at_a_time, std::defer_lock);
+      if (!MeetHolding(gate, job, patience)) return false;
+    } else if (team_->meeting() != nullptr && !Meet(job, patience)) {
+      return false;
+    }
+    job.in_mpi = true;
+  }
+  collectives_.Run(job.call);
+  return true;
+}
+
+bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
+  Meeting& meeting = *team_->meeting();
+  if (!job.come) {
+    if (meeting.Come(MakeAgenda(job.call, job.number))) return true;
+    job.come = true;
+  }
+  for (int look = Looks(team_->size()); look > 0; --look) {
+    if (meeting.Ready(job.number)) return true;
+    Pause();
+  }
+  const Deadline until(patience);
+  const Deadline deadline = DeadlineOf(job);
+  while (!meeting.Ready(job.number)) {
+    if (MustEnter(job, deadline)) return true;
+    if (until.passed()) return false;
+    meeting.Sleep(job.number, std::min(until.at(), deadline.Soon(kLook)));
+  }
+  return true;
+}
+
+Deadline Line::DeadlineOf(Job& job) {
+  const Lock lock(mutex_);
+  if (!job.deadline) job.deadline = Deadline(job.timeout);
+  return *job.deadline;
+}
+
+// Throws when the job cannot go on. True when it is too late for that.
+bool Line::MustEnter(Job& job, const Deadline& deadline) {
+  team_->CheckPeers(Team::kAll);
+  if (!team_->failed() && deadline.passed()) team_->Fail(TimeoutOf(job));
+  if (!team_->failed()) return false;
+  if (job.come && !team_->meeting()->GoBack(job.number)) return true;
+  throw team_->Cause();
+}
+
+// Of two communicators each rank could hold its gate for another one, for ever. So it is held
+// for a moment only, and a rank that does not hold it has not come.
+bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
+  Meeting* const meeting = team_->meeting();
+  const Deadline until(patience);
+  const Deadline deadline = DeadlineOf(job);
+  for (;;) {
+    if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
+      if (meeting == nullptr || meeting->Come(MakeAgenda(job.call, job.number))) return true;
+      const auto end = Deadline::Clock::now() + kHold;
+      while (!meeting->Ready(job.number) && Deadline::Clock::now() < end) meeting->Sleep(job.number, end);
+      if (!meeting->GoBack(job.number)) return true;
+      gate.unlock();
+    }
+    MustEnter(job, deadline);
+    if (until.passed()) return false;
+    std::this_thread::sleep_for(RandomPause());
+  }
+}
+
+Failure Line::TimeoutOf(const Job& job) {
+  int first = -1;
+  std::string text = OperationText(job.call.op) + " on '" + team_->name() + "' did not end within " +
+                     DurationText(job.timeout);
+  const std::string missing = job.in_mpi ? "" : team_->MissingRanks(job.number, &first);
+  if (!missing.empty()) {
+    text += ": still missing: " + missing;
+  } else {
+    text +=
+        "; the call of MPI that it waits for cannot be cancelled, so '" + team_->name() + "' stays failed";
+  }
+  return Failure(DTRUN_TIMEOUT, text, first);
+}
+
+// One look at a job that another thread carries, or that waits in the queue.
+void Line::Observe(Job& job, Lock& lock) {
+  const bool late = job.deadline && job.deadline->passed();
+  lock.unlock();
+  team_->CheckPeers(Team::kNobody);
+  if (!team_->failed() && late) team_->Fail(TimeoutOf(job));
+  lock.lock();
+  if (!team_->failed() || job.state == Job::State::kDone) return;
+  if (job.state == Job::State::kQueued) {
+    Finish(job, team_->Cause());
+  } else if (job.in_mpi && Deadline::Clock::now() >= team_->failed_at() + kGrace) {
+    team_->world().SetStuck();
+    Finish(job, team_->Cause());
+  }
+}
+
+bool Line::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
+  Lock lock(mutex_);
+  if (offered_ == job) {
+    offered_ = nullptr;
+    if (!Run(*job, timeout, lock)) {
+      job->state = Job::State::kQueued;
+      queue_.push_front(job);
+      EnsureWorker();
+      return false;
+    }
+  }
+  if (job->state != Job::State::kDone) {
+    const Deadline until(timeout);
+    for (;;) {
+      Observe(*job, lock);
+      if (job->state == Job::State::kDone) break;
+      if (until.passed()) return false;
+      const Deadline deadline = job->deadline.value_or(Deadline());
+      changed_.wait_until(lock, std::min(until.at(), deadline.Soon(kLook)));
+    }
+  }
+  if (job->failure) throw *job->failure;
+  return true;
+}
+
+bool Line::Test(const std::shared_ptr<Job>& job) {
+  {
+    const Lock lock(mutex_);
+    if (offered_ == job) Queue(std::exchange(offered_, nullptr));
+  }
+  return Wait(job, sdk::Nanoseconds(0));
+}
+
+bool Line::Stop() {
+  Lock lock(mutex_);
+  stop_ = true;
+  work_.notify_one();
+  const bool ended = changed_.wait_for(lock, kGrace, [this] { return !worker_; });
+  if (!ended) team_->world().SetStuck();
+  return ended;
+}
+
+}  // namespace dtrun::mpi_plugin

@@ -1,0 +1,72 @@
+// Where ranks of one host come together before they enter a collective of MPI.
+//
+// Every rank comes to call 1, 2, 3 … Once the last has come, all of them must enter; before
+// that, whoever waits may still go back. So a call that some rank skips ends at its deadline,
+// by name, and no thread is lost in MPI. Costs one exclusive access to one cache line.
+//
+// One thread at a time uses Come, Ready and GoBack of a rank; the rest: any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dtrun/plugin.hpp"
+#include "page.h"
+
+namespace dtrun::mpi_plugin {
+
+// What all ranks of a collective must agree on, and what messages say of it.
+struct Agenda {
+  std::uint64_t call = 0;
+  std::uint32_t digest = 0;
+  std::int32_t kind = 0;
+  std::int32_t dtype = 0;
+  std::int32_t reduce = 0;
+  std::int32_t root = -1;
+  std::uint64_t count = 0;
+};
+
+class Meeting {
+ public:
+  Meeting(Page page, int rank, int size) : page_(std::move(page)), rank_(rank), size_(size) {}
+
+  // Comes to the call; true when this rank is the last. Throws when another rank came with
+  // something else in mind: then this rank has not come.
+  bool Come(const Agenda& agenda);
+  // Whether all have come.
+  bool Ready(std::uint64_t call) const;
+  // False: too late, all have come.
+  bool GoBack(std::uint64_t call);
+  // Sleeps until someone rings, at most until `until`.
+  void Sleep(std::uint64_t call, std::chrono::steady_clock::time_point until);
+  // Wakes all who sleep.
+  void Ring();
+
+  // Announces that this rank comes no more. The first fate stays.
+  void Depart(Fate fate, const std::string& reason, int culprit = -1);
+  bool anyone_departed() const { return page_.header().departures.load(std::memory_order_acquire) != 0; }
+  struct Departure {
+    int rank;
+    Fate fate;
+    std::string reason;
+    int culprit;  // the rank that it lost, -1 when it has another reason
+  };
+  // Another rank that departed; failures first.
+  std::optional<Departure> FindDeparture() const;
+  Fate FateOf(int rank) const { return page_.slot(rank).fate.load(std::memory_order_acquire); }
+
+  // The call that a rank has come to last.
+  std::uint64_t CallOf(int rank) const { return page_.slot(rank).call.load(std::memory_order_acquire); }
+  std::int32_t KindOf(int rank) const { return page_.slot(rank).kind.load(std::memory_order_relaxed); }
+
+ private:
+  [[noreturn]] void ThrowDisagreement(const Agenda& agenda) const;
+
+  Page page_;
+  const int rank_;
+  const int size_;
+};
+
+}  // namespace dtrun::mpi_plugin

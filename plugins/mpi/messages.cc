@@ -1,0 +1,229 @@
+#include "messages.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "dtrun/kernels.hpp"
+#include "scoped.h"
+#include "text.h"
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+using sdk::Failure;
+
+// A waiter tries this often before it begins to sleep, then longer and longer.
+constexpr int kTries = 200;
+constexpr sdk::Nanoseconds kShortNap = std::chrono::microseconds(20);
+constexpr sdk::Nanoseconds kLongNap = std::chrono::microseconds(500);
+// Between looks for ranks that died or gave up.
+constexpr sdk::Nanoseconds kLook = std::chrono::milliseconds(20);
+// What a receive that was cancelled gets to come back.
+constexpr sdk::Nanoseconds kGrace = std::chrono::milliseconds(200);
+// How long a message of a rank that has left may still be on its way.
+constexpr sdk::Nanoseconds kLastLook = std::chrono::milliseconds(100);
+
+bool High(std::uint32_t tag) { return tag >> 31 != 0; }
+int Low(std::uint32_t tag) { return static_cast<int>(tag & 0x7fffffffu); }
+
+}  // namespace
+
+MessageRequest::~MessageRequest() {
+  try {
+    messages_->Wait(*message_, Deadline());
+  } catch (const Failure&) {  // who drops a request does not ask how it ended
+  }
+}
+
+// True when MPI may be called now.
+bool Messages::Enter(Gate& gate) {
+  std::timed_mutex* const one_at_a_time = team_->world().gate();
+  if (one_at_a_time == nullptr) return true;
+  gate = Gate(*one_at_a_time, std::try_to_lock);
+  return gate.owns_lock();
+}
+
+std::shared_ptr<Message> Messages::Add(const dtrun_op& op, sdk::Nanoseconds timeout, bool attended) {
+  auto message = std::make_shared<Message>();
+  message->op = op;
+  message->timeout = timeout;
+  message->deadline = Deadline(timeout);
+  const Lock lock(mutex_);
+  team_->ThrowIfFailed();
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  message->block.emplace(api(), team_->world().combiners().Mover(width), width, op.count, limit_);
+  Gate gate;
+  const bool all_posted = pending_.empty() || pending_.back()->posted;
+  if (all_posted && Enter(gate)) Post(*message);
+  pending_.push_back(message);
+  if (!attended) EnsureMover();
+  return message;
+}
+
+void Messages::Post(Message& message) {
+  const dtrun_op& op = message.op;
+  const BigType& block = *message.block;
+  const MPI_Comm comm = High(op.tag) ? team_->handles().high : team_->handles().main;
+  if (op.kind == DTRUN_SEND) {
+    api().Check(
+        api().isend(op.send, block.count(), block.type(), op.peer, Low(op.tag), comm, &message.request),
+        "MPI_Isend");
+  } else {
+    const int peer = op.peer == DTRUN_ANY_SOURCE ? MPI_ANY_SOURCE : op.peer;
+    api().Check(api().irecv(op.recv, block.count(), block.type(), peer, Low(op.tag), comm, &message.request),
+                "MPI_Irecv");
+  }
+  message.posted = true;
+}
+
+bool Messages::TestOne(Message& message) {
+  if (message.done) return true;
+  if (!message.posted) return false;
+  MPI_Status status{};
+  int ended = 0;
+  api().Check(api().test(&message.request, &ended, &status), "MPI_Test");
+  if (ended == 0) return false;
+  if (message.op.kind == DTRUN_RECV) {
+    CheckLength(message, status);
+    if (message.op.source != nullptr) *message.op.source = status.MPI_SOURCE;
+  }
+  message.done = true;
+  return true;
+}
+
+void Messages::CheckLength(const Message& message, MPI_Status& status) {
+  const BigType& block = *message.block;
+  int count = 0;
+  api().Check(api().get_count(&status, block.type(), &count), "MPI_Get_count");
+  if (count == block.count()) return;
+  throw Failure(DTRUN_INVALID_ARGUMENT,
+                OperationText(message.op) + ": the message from rank " + std::to_string(status.MPI_SOURCE) +
+                    " is shorter than the " + std::to_string(message.op.count) +
+                    " elements that are expected",
+                status.MPI_SOURCE);
+}
+
+bool Messages::Progress() {
+  if (pending_.empty()) return false;
+  Gate gate;
+  bool ended = false;
+  try {
+    if (!team_->failed()) {
+      if (!Enter(gate)) return false;
+      for (const auto& message : pending_) {
+        if (!message->posted) Post(*message);
+        ended |= TestOne(*message);
+      }
+    }
+  } catch (const Failure& failure) {
+    team_->Fail(failure);
+  }
+  if (team_->failed()) {
+    std::timed_mutex* const one_at_a_time = team_->world().gate();
+    if (one_at_a_time != nullptr && !gate.owns_lock()) gate = Gate(*one_at_a_time, kGrace);
+    const bool may_call = one_at_a_time == nullptr || gate.owns_lock();
+    for (const auto& message : pending_) Drop(*message, may_call);
+    ended = true;
+  }
+  const auto is_done = [](const auto& message) { return message->done; };
+  pending_.erase(std::remove_if(pending_.begin(), pending_.end(), is_done), pending_.end());
+  if (ended) changed_.notify_all();
+  return ended;
+}
+
+// A receive is taken back, so that MPI writes no more to the caller's memory. A send cannot
+// be: MPI may read its buffer until the peer has it or is gone.
+void Messages::Drop(Message& message, bool may_call) {
+  if (message.done) return;
+  message.done = true;
+  message.failure = team_->Cause();
+  if (!message.posted || !may_call) return;
+  int ended = 0;
+  MPI_Status status{};
+  if (api().test(&message.request, &ended, &status) != MPI_SUCCESS || ended != 0) return;
+  if (message.op.kind != DTRUN_RECV || api().cancel(&message.request) != MPI_SUCCESS) return;
+  const Deadline end(kGrace);
+  while (ended == 0 && !end.passed()) {
+    if (api().test(&message.request, &ended, &status) != MPI_SUCCESS) return;
+  }
+}
+
+void Messages::Observe(Message& message, bool last_look) {
+  const int peer = message.op.peer;
+  team_->CheckPeers(!last_look ? Team::kNobody : peer == DTRUN_ANY_SOURCE ? Team::kEverybody : peer);
+  if (team_->failed() || !message.deadline.passed()) return;
+  const bool named = peer != DTRUN_ANY_SOURCE;
+  team_->Fail(Failure(DTRUN_TIMEOUT,
+                      OperationText(message.op) + " on '" + team_->name() + "' did not end within " +
+                          DurationText(message.timeout) + "; " +
+                          (named ? "rank " + std::to_string(peer) + " has" : std::string("no rank has")) +
+                          (message.op.kind == DTRUN_SEND ? " taken" : " sent") + " the message",
+                      named ? peer : -1));
+}
+
+bool Messages::Wait(Message& message, const Deadline& until) {
+  sdk::Nanoseconds nap = kShortNap;
+  auto next_look = Deadline::Clock::now();
+  const auto since = next_look;
+  for (int tries = 0;; ++tries) {
+    {
+      Lock lock(mutex_);
+      if (!message.done) Progress();
+      if (message.done) {
+        if (message.failure) throw *message.failure;
+        return true;
+      }
+    }
+    const auto now = Deadline::Clock::now();
+    if (tries == 0 || now >= next_look) {
+      Observe(message, now - since >= kLastLook);
+      next_look = now + kLook;
+    }
+    if (team_->failed()) continue;
+    if (until.at() <= now) return false;
+    if (tries < kTries) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_until(std::min({until.at(), message.deadline.at(), now + nap}));
+    nap = std::min(nap * 2, kLongNap);
+  }
+}
+
+void Messages::EnsureMover() {
+  changed_.notify_all();
+  if (mover_) return;
+  const BlockSignals block;
+  std::thread([self = shared_from_this()] { self->Move(); }).detach();
+  mover_ = true;
+}
+
+void Messages::Move() {
+  const sdk::ThreadScope scope(host_, "dtrun-mpi-move");
+  sdk::Nanoseconds nap = kShortNap;
+  Lock lock(mutex_);
+  while (!stop_) {
+    if (pending_.empty()) {
+      changed_.wait(lock, [this] { return stop_ || !pending_.empty(); });
+      nap = kShortNap;
+      continue;
+    }
+    nap = Progress() ? kShortNap : std::min(nap * 2, kLongNap);
+    lock.unlock();
+    std::this_thread::sleep_for(nap);
+    lock.lock();
+  }
+  mover_ = false;
+  changed_.notify_all();
+}
+
+bool Messages::Stop() {
+  Lock lock(mutex_);
+  stop_ = true;
+  changed_.notify_all();
+  return changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !mover_; });
+}
+
+}  // namespace dtrun::mpi_plugin

@@ -1,0 +1,71 @@
+// The entry point and the backend: which library, what it can do.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm.h"
+#include "dtrun/plugin.hpp"
+#include "mpi_options.h"
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+class MpiBackend final : public sdk::Backend<MpiCommunicator> {
+ public:
+  MpiBackend(const sdk::Host& host, const sdk::Options& options)
+      : host_(host), world_(World::Open(options.FindString(kLibraryOption))) {
+    options_.coll_sm = static_cast<CollSm>(options.EnumIndex(kCollSmOption));
+    options_.blocking = static_cast<Blocking>(options.EnumIndex(kBlockingOption));
+    options_.limit = static_cast<std::uint64_t>(options.Int(kChunkOption));
+  }
+
+  sdk::Caps QueryCaps() const override {
+    sdk::Caps caps;
+    caps.ops = All(DTRUN_OP_COUNT);
+    caps.dtypes = All(DTRUN_DTYPE_COUNT);
+    caps.reduces = All(DTRUN_REDUCE_COUNT);
+    caps.any_source = true;
+    return caps;
+  }
+
+  std::unique_ptr<MpiCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
+    return std::make_unique<MpiCommunicator>(host_, params, world_, options_);
+  }
+
+  void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
+    sink.Fact("library", ShortVersion(world_.library().version));
+    sink.Fact("library_path", world_.library().path);
+    const std::vector<Variable> variables =
+        CollSmVariables(options_.coll_sm, query.host_count == 1 ? query.local_ranks : 0);
+    sink.Fact("coll_sm", CollSmText(variables));
+    for (const Variable& variable : variables) sink.Env(variable.name, variable.value);
+  }
+
+ private:
+  // Bits 1 to count - 1.
+  static std::uint64_t All(int count) { return (std::uint64_t{1} << count) - 2; }
+
+  const sdk::Host host_;
+  World& world_;
+  CommOptions options_;
+};
+
+dtrun_plugin MakeTable() {
+  sdk::PluginInfo info;
+  info.name = DTRUN_PLUGIN_NAME;
+  info.version = DTRUN_VERSION;
+  info.vendor = "dtrun";
+  info.license = "BSD-3-Clause";
+  info.summary = "collectives of an installed Open MPI, for host memory";
+  info.options = OptionTable();
+  info.option_count = OptionCount();
+  return sdk::MakePlugin<MpiBackend>(info);
+}
+
+}  // namespace
+}  // namespace dtrun::mpi_plugin
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static const dtrun_plugin table = dtrun::mpi_plugin::MakeTable();
+  return dtrun::sdk::Enter(table, host, out, err);
+}

@@ -1,0 +1,43 @@
+// A thread that makes the MPI calls which may take as long as they like: starting and ending
+// MPI, making communicators.
+//
+// Whoever asks can stop waiting; then the thread stays in the call, and the process goes on
+// without it. One per process, never ends.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "deadline.h"
+
+namespace dtrun::mpi_plugin {
+
+class Owner {
+ public:
+  Owner() = default;
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  // Runs `task` on the thread and waits, at most until `deadline`; false when that passed.
+  // Throws what the task throws. What the task uses must live as long as the process.
+  bool Run(const sdk::Host& host, std::function<void()> task, const Deadline& deadline);
+
+ private:
+  struct Task {
+    std::function<void()> run;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  void Serve(const sdk::Host& host);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Task>> tasks_;
+  bool started_ = false;
+};
+
+}  // namespace dtrun::mpi_plugin

@@ -1,0 +1,103 @@
+#include "page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+using sdk::Failure;
+
+std::size_t Bytes(int size) { return sizeof(PageHeader) + static_cast<std::size_t>(size) * sizeof(PageSlot); }
+
+[[noreturn]] void ThrowErrno(const std::string& what) {
+  const int code = errno;
+  throw Failure(DTRUN_SYSTEM, what + ": " + std::strerror(code)).Vendor("errno", code);
+}
+
+void* Map(int file, std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) {
+    const int code = errno;
+    close(file);
+    errno = code;
+    ThrowErrno("map the page that ranks meet in");
+  }
+  return memory;
+}
+
+}  // namespace
+
+Page Page::Make(int size) {
+  const int file = memfd_create("dtrun-mpi", MFD_CLOEXEC);
+  if (file < 0) ThrowErrno("make the page that ranks meet in");
+  const std::size_t bytes = Bytes(size);
+  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+    const int code = errno;
+    close(file);
+    errno = code;
+    ThrowErrno("size the page that ranks meet in");
+  }
+  Page page(file, Map(file, bytes), bytes);
+  auto* const header = new (page.memory_) PageHeader;
+  for (int rank = 0; rank < size; ++rank) new (&page.slot(rank)) PageSlot;
+  if (getrandom(&header->nonce, sizeof header->nonce, 0) != sizeof header->nonce) ThrowErrno("draw a number");
+  return page;
+}
+
+Page Page::Open(const std::string& address, int size) {
+  const std::size_t space = address.find(' ');
+  if (space == std::string::npos) throw Failure(DTRUN_INTERNAL, "'" + address + "' is no address of a page");
+  const std::string path = address.substr(0, space);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) ThrowErrno("open '" + path + "'");
+  const std::size_t bytes = Bytes(size);
+  // A process number means another process in another container.
+  if (lseek(file, 0, SEEK_END) != static_cast<off_t>(bytes)) {
+    close(file);
+    throw Failure(DTRUN_FAILED_PRECONDITION, "'" + path + "' is something else here");
+  }
+  Page page(-1, Map(file, bytes), bytes);
+  close(file);
+  if (std::to_string(page.header().nonce) != address.substr(space + 1))
+    throw Failure(DTRUN_FAILED_PRECONDITION, "'" + path + "' is another page here");
+  return page;
+}
+
+Page::Page(Page&& other) noexcept
+    : file_(std::exchange(other.file_, -1)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      bytes_(other.bytes_) {}
+
+Page& Page::operator=(Page&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Page::~Page() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+  if (file_ >= 0) close(file_);
+}
+
+std::string Page::Address() const {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_) + " " +
+         std::to_string(header().nonce);
+}
+
+PageSlot& Page::slot(int rank) const {
+  auto* const first = reinterpret_cast<PageSlot*>(static_cast<char*>(memory_) + sizeof(PageHeader));
+  return first[rank];
+}
+
+}  // namespace dtrun::mpi_plugin

@@ -1,0 +1,140 @@
+#include "team.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "text.h"
+
+namespace dtrun::mpi_plugin {
+namespace {
+
+using sdk::Failure;
+
+// Freeing a communicator is local in practice; the standard would let it wait for others.
+constexpr sdk::Nanoseconds kFreeing = std::chrono::seconds(2);
+
+std::string RankText(int rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm)
+    : host_(host), health_(host), world_(world), rank_(params.rank), size_(params.size), name_(params.name) {
+  if (size_ > 1) members_ = Join(host, params, world, coll_sm);
+}
+
+void Team::Leave(bool alone) {
+  if (Meeting* const place = meeting()) place->Depart(Fate::kLeft, "");
+  if (!alone || size_ == 1) return;
+  for (const int process : members_.processes) {
+    if (process >= 0) close(process);
+  }
+  members_.processes.clear();
+  members_.meeting.reset();
+  // What a failed communicator still has under way in MPI may use its handles.
+  if (failed() || world_.stuck() || !world_.usable()) return;
+  const auto free_handles = [&world = world_, handles = members_.handles]() mutable {
+    std::unique_lock<std::timed_mutex> lock;
+    if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
+    for (MPI_Comm* handle : {&handles.high, &handles.pieces, &handles.main}) world.api().comm_free(handle);
+  };
+  if (!world_.owner().Run(host_, free_handles, Deadline(kFreeing))) world_.SetStuck();
+}
+
+void Team::Fail(const Failure& failure, Fate fate) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cause_) return;
+    cause_ = failure;
+    failed_at_ = Deadline::Clock::now();
+    failed_.store(true, std::memory_order_release);
+  }
+  world_.SetShaken();
+  const int culprit = failure.code() == DTRUN_REMOTE_FAILURE ? failure.peer() : -1;
+  if (Meeting* const place = meeting()) place->Depart(fate, failure.what(), culprit);
+}
+
+Failure Team::Cause() const {
+  const std::lock_guard lock(mutex_);
+  return *cause_;
+}
+
+Deadline::Clock::time_point Team::failed_at() const {
+  const std::lock_guard lock(mutex_);
+  return failed_at_;
+}
+
+void Team::CheckPeers(int needed) {
+  if (failed()) return;
+  if (const std::optional<Failure> trouble = FindTrouble(needed)) {
+    Fail(*trouble, trouble->code() == DTRUN_ABORTED ? Fate::kAborted : Fate::kFailed);
+  }
+}
+
+std::optional<Failure> Team::FindTrouble(int needed) {
+  Meeting* const place = meeting();
+  if (place == nullptr) return std::nullopt;
+  if (const auto departure = place->FindDeparture()) {
+    const int peer = departure->rank;
+    switch (departure->fate) {
+      case Fate::kAborted: return Failure(DTRUN_ABORTED, RankText(peer) + ": " + departure->reason, peer);
+      case Fate::kFailed:
+        return Failure(DTRUN_REMOTE_FAILURE,
+                       RankText(peer) + " gave '" + name_ + "' up: " + departure->reason,
+                       departure->culprit >= 0 && departure->culprit != rank_ ? departure->culprit : peer);
+      default: break;
+    }
+    if (needed == kAll)
+      return Failure(DTRUN_REMOTE_FAILURE, RankText(peer) + " has left '" + name_ + "'", peer);
+    if (needed >= 0 && place->FateOf(needed) == Fate::kLeft)
+      return Failure(DTRUN_REMOTE_FAILURE, RankText(needed) + " has left '" + name_ + "'", needed);
+    if (needed == kEverybody && AllLeft())
+      return Failure(DTRUN_REMOTE_FAILURE, "all other ranks have left '" + name_ + "'", peer);
+  }
+  if (const auto dead = FindDeadRank()) {
+    const std::string what = "the process of " + RankText(*dead) + " is gone";
+    health_.ReportPeer(*dead, what);
+    return Failure(DTRUN_REMOTE_FAILURE, what + "; look at its log and at the verdict of the job", *dead);
+  }
+  return std::nullopt;
+}
+
+bool Team::AllLeft() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && members_.meeting->FateOf(rank) != Fate::kLeft) return false;
+  }
+  return true;
+}
+
+std::optional<int> Team::FindDeadRank() const {
+  std::vector<pollfd> polls;
+  for (const int process : members_.processes) polls.push_back({process, POLLIN, 0});
+  if (poll(polls.data(), polls.size(), 0) <= 0) return std::nullopt;
+  for (int rank = 0; rank < size_; ++rank) {
+    // Who leaves says so before its process ends.
+    const bool gone = (polls[static_cast<std::size_t>(rank)].revents & POLLIN) != 0;
+    if (gone && members_.meeting->FateOf(rank) == Fate::kMember) return rank;
+  }
+  return std::nullopt;
+}
+
+std::string Team::MissingRanks(std::uint64_t call, int* first) {
+  *first = -1;
+  std::string text;
+  Meeting* const place = meeting();
+  if (place == nullptr) return text;
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::uint64_t last = place->CallOf(rank);
+    if (rank == rank_ || last >= call) continue;
+    if (*first < 0) *first = rank;
+    text += (text.empty() ? "" : ", ") + RankText(rank) + " (";
+    text += last == 0 ? "has made no collective call)"
+                      : "its last is " + std::string(KindText(place->KindOf(rank))) + " " +
+                            std::to_string(last) + ")";
+  }
+  return text;
+}
+
+}  // namespace dtrun::mpi_plugin

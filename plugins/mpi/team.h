@@ -1,0 +1,74 @@
+// What all parts of a communicator share: its place in MPI, the page its ranks meet on, and
+// the first failure, which ends it.
+//
+// Outlives the communicator when a thread is left behind in MPI. Any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "join.h"
+
+namespace dtrun::mpi_plugin {
+
+class Team {
+ public:
+  // Makes the communicator together with the other ranks. One of a single rank needs no MPI.
+  Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm);
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& name() const { return name_; }
+  World& world() { return world_; }
+  const Api& api() const { return world_.api(); }
+  const Handles& handles() const { return members_.handles; }
+  // Null when ranks share no memory.
+  Meeting* meeting() { return members_.meeting.get(); }
+
+  // The first failure stays, is told to the other ranks and thrown by every later call.
+  void Fail(const sdk::Failure& failure, Fate fate = Fate::kFailed);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void ThrowIfFailed() const {
+    if (failed()) throw Cause();
+  }
+  sdk::Failure Cause() const;
+  // REQUIRES failed(). What is in MPI then gets a little time to come out.
+  Deadline::Clock::time_point failed_at() const;
+
+  // Fails the team when another rank has failed or died, or when those that are needed have
+  // left: one rank, or any of all, or everybody else.
+  static constexpr int kAll = -2;
+  static constexpr int kNobody = -1;
+  static constexpr int kEverybody = -3;
+  void CheckPeers(int needed);
+  // This rank makes no more calls. Once. `alone`: no thread is left behind, so that everything
+  // can be given back.
+  void Leave(bool alone);
+  // "rank 1, which is in barrier 6": who has not come to collective `call`. Empty when that
+  // is not known; *first is the first of them or -1.
+  std::string MissingRanks(std::uint64_t call, int* first);
+
+ private:
+  std::optional<sdk::Failure> FindTrouble(int needed);
+  bool AllLeft() const;
+  std::optional<int> FindDeadRank() const;
+
+  const sdk::Host host_;
+  const sdk::Health health_;
+  World& world_;
+  const int rank_;
+  const int size_;
+  const std::string name_;
+  Membership members_{};
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  std::optional<sdk::Failure> cause_;
+  Deadline::Clock::time_point failed_at_{};
+};
+
+}  // namespace dtrun::mpi_plugin

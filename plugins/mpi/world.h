@@ -1,0 +1,87 @@
+// MPI in this process: started once at most, ended only if it was started here.
+//
+// There is one World per process; it outlives the plugin's instances, because MPI cannot be
+// started twice: what was started here ends when the process does. Any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "combine.h"
+#include "library.h"
+#include "mpi_options.h"
+#include "owner.h"
+
+namespace dtrun::mpi_plugin {
+
+class World {
+ public:
+  // Opens the library; throws when that is impossible or this process has opened another.
+  static World& Open(const std::optional<std::string>& library);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  const Library& library() const { return library_; }
+  const Api& api() const { return library_.api; }
+
+  // Starts MPI unless somebody did. `local_ranks` as in CollSmVariables.
+  void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const Deadline& deadline);
+  bool started() const { return started_.load(std::memory_order_acquire); }
+  bool started_here() const { return started_here_.load(std::memory_order_acquire); }
+
+  // Once started: this process in MPI_COMM_WORLD, and what MPI can do.
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int largest_tag() const { return largest_tag_; }
+  const Combiners& combiners() const { return *combiners_; }
+  // Null when any number of threads may call MPI at the same time; else to be held around
+  // every call.
+  std::timed_mutex* gate() { return serialized_ ? &gate_ : nullptr; }
+
+  // MPI calls that may hang; see Owner.
+  Owner& owner() { return owner_; }
+
+  // Some communicator failed: peers may be gone, so ending MPI may take forever.
+  void SetShaken() { shaken_.store(true, std::memory_order_release); }
+  // A thread is left behind in MPI, which therefore cannot be ended.
+  void SetStuck() { stuck_.store(true, std::memory_order_release); }
+  bool stuck() const { return stuck_.load(std::memory_order_acquire); }
+  // Whether MPI calls are still possible.
+  bool usable() const;
+
+ private:
+  explicit World(const Library& library) : library_(library) {}
+  void StartOnOwner(CollSm coll_sm, int local_ranks);
+  void FinishAtExit();
+
+  const Library& library_;
+  Owner owner_;
+  std::mutex starting_;
+  std::timed_mutex gate_;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> started_here_{false};
+  std::atomic<bool> shaken_{false};
+  std::atomic<bool> stuck_{false};
+  bool serialized_ = false;
+  int rank_ = 0;
+  int size_ = 1;
+  int largest_tag_ = 0;
+  std::optional<Combiners> combiners_;
+  std::optional<sdk::Host> host_;
+};
+
+// Environment variables that switch Open MPI's shared-memory collectives on; empty when they are
+// to be left alone, as when the user has set the first. `local_ranks`: how many ranks share this
+// host, 0 when not all do.
+struct Variable {
+  const char* name;
+  const char* value;
+};
+std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks);
+// What becomes of them, in words.
+std::string CollSmText(const std::vector<Variable>& variables);
+
+}  // namespace dtrun::mpi_plugin
