@@ -3,7 +3,8 @@
 //   const bool kRegistered = dtrun::conformance::RegisterBackendSuite({.plugin = PLUGIN_FILE});
 //
 // The suite loads the plugin file as core would, gives it a small host of its own and runs
-// the ranks as threads, or as processes where one is to be killed. It needs the SDK's
+// the ranks as threads, or as processes where one is to be killed. A library that allows one
+// rank per process is started by its own launcher instead: `process`. It needs the SDK's
 // headers and GoogleTest only.
 #pragma once
 
@@ -13,11 +14,30 @@
 
 namespace dtrun::conformance {
 
-struct BackendUnderTest {
-  std::string plugin = {};                     // path of libdtrun_backend_<name>.so
-  std::map<std::string, std::string> options = {};  // values of the plugin's options, as text
-  std::vector<int> worlds = {1, 2, 3, 4};      // numbers of ranks to try
+// The place of this process among those that a launcher started, one per rank. Each runs the
+// same cases in the same order and plays its own rank in those of `size` ranks; the others are
+// skipped.
+struct LaunchedProcess {
+  int rank = 0;
+  int size = 0;             // 0: nobody launched, ranks are threads of this process
+  std::string folder = {};  // shared by the processes of one launch, empty at its start; unused when size is 1
 };
+
+struct BackendUnderTest {
+  std::string plugin = {};                          // path of libdtrun_backend_<name>.so
+  std::map<std::string, std::string> options = {};  // values of the plugin's options, as text
+  std::vector<int> worlds = {1, 2, 3, 4, 7};        // numbers of ranks to try
+  LaunchedProcess process = {};
+  // Cases that this backend cannot pass, as "Suite.Case", and why; they are skipped with that reason. A name
+  // that no case has fails the run.
+  std::map<std::string, std::string> skips = {};
+};
+
+// Reads rank and size from the variables that a launcher sets and the folder from a third one. A process of
+// which the launcher's variables are unset is rank 0 of 1. Throws std::invalid_argument on a value that is no
+// number, or when there are several ranks and no folder.
+LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* size_variable,
+                                       const char* folder_variable);
 
 // Call once, before main. Returns true, so that it can initialise a constant.
 bool RegisterBackendSuite(BackendUnderTest backend);
