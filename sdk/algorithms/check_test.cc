@@ -75,7 +75,7 @@ TEST(CheckOperation, RefusesCountsThatNoMemoryHolds) {
   EXPECT_THAT(Refusal([](dtrun_op& op) { op.count = kHuge; }), HasSubstr("do not fit the address space"));
   EXPECT_THAT(Refusal([](dtrun_op& op) { op.kind = DTRUN_ALLGATHER, op.count = kHuge / 16; }),
               HasSubstr("do not fit the address space"));
-  const std::vector<std::uint64_t> counts = {kHuge / 16, kHuge / 16, 1};
+  const std::vector<std::uint64_t> counts = {kHuge / 12, kHuge / 12, 1};
   EXPECT_THAT(Refusal([&](dtrun_op& op) { op.kind = DTRUN_ALLGATHERV, op.recv_counts = counts.data(); }),
               HasSubstr("do not fit the address space"));
   const std::vector<std::uint64_t> few = {1, 1, 1};
