@@ -23,6 +23,8 @@ Context::Context(const Library& library, Selection selection, std::optional<std:
   set("TLS", selection_.transports);
   set("NET_DEVICES", selection_.devices);
   set("KEEPALIVE_INTERVAL", kKeepalive);
+  // Without it UCX holds that shared memory cannot notice a dead peer, and takes TCP instead.
+  set("MM_ERROR_HANDLING", "y");
   if (rails) set("MAX_RNDV_RAILS", std::to_string(*rails));
 
   ucp_params_t params{};

@@ -91,7 +91,7 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
       context_(std::move(context)),
       roster_(params),
       messenger_(std::make_unique<WorkerMessenger>(*this)),
-      worker_(*context_, params.size, [this](int peer) { return roster_.Address(peer); }),
+      worker_(*context_, params.rank, params.size, [this](int peer) { return roster_.Address(peer); }),
       bell_(MakeBell()),
       crowded_(Crowded(params)),
       check_interval_(kFirstCheck),
@@ -414,23 +414,25 @@ void Engine::CheckTransfer(const Transfer& transfer, const std::string& text) {
   const std::string rank =
       "rank " + std::to_string(transfer.sending || transfer.peer >= 0 ? transfer.peer
                                                                       : SenderOf(transfer.info.sender_tag));
+  const bool mismatch =
+      transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
+      (transfer.status == UCS_OK && !transfer.sending && transfer.info.length != transfer.bytes);
+  if (transfer.status == UCS_OK && !mismatch) return;
   Cause cause;
-  if (transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
-      (transfer.status == UCS_OK && !transfer.sending && transfer.info.length != transfer.bytes)) {
+  if (const std::optional<Cause> theirs = failed_ ? std::nullopt : roster_.TheirFailure()) {
+    cause = *theirs;
+  } else if (mismatch) {
     cause = {DTRUN_INVALID_ARGUMENT,
              text + ": " + rank + " sent " + std::to_string(transfer.info.length) + " bytes where " +
                  std::to_string(transfer.bytes) + " were expected; the ranks disagree on count or type",
              transfer.peer};
-  } else if (transfer.status == UCS_OK) {
-    return;
+  } else if (!failed_ && transfer.peer >= 0 && roster_.HasLeft(transfer.peer)) {
+    cause = roster_.LeftCause(transfer.peer);
   } else {
-    CheckLost();  // the endpoint knows more
     cause = {DTRUN_REMOTE_FAILURE,
              text + ": lost " + rank + ": " + worker_.library().StatusText(transfer.status) +
                  "; look at that rank's output and host",
              transfer.peer};
-    if (!failed_ && transfer.peer >= 0 && roster_.HasLeft(transfer.peer))
-      cause = roster_.LeftCause(transfer.peer);
   }
   Fail(cause);
   std::unique_lock lock(mutex_);

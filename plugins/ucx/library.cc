@@ -47,13 +47,15 @@ void Resolve(void* image, const char* name, Function& function) {
 
 // What UCX has to say goes to dtrun's log: what ends a job is reported by the call that failed.
 std::optional<sdk::Log> ucx_log;
+thread_local std::string last_words;
 
 ucs_log_func_rc_t TakeLine(const char*, unsigned, const char*, ucs_log_level_t level,
                            const ucs_log_component_config_t*, const char* message, va_list arguments) {
   if (level > UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_CONTINUE;
   char text[512];
   std::vsnprintf(text, sizeof text, message, arguments);
-  ucx_log->Debug(std::string("UCX: ") + text);
+  last_words = text;
+  ucx_log->Debug("UCX: " + last_words);
   return UCS_LOG_FUNC_RC_STOP;
 }
 
@@ -142,9 +144,14 @@ Library::Library(const sdk::Host& host) {
   }
 }
 
+std::string Library::TakeLastWords() {
+  const std::string words = std::exchange(last_words, {});
+  return words.empty() ? "" : " (" + words + ")";
+}
+
 void Library::Check(ucs_status_t status, const std::string& what) const {
   if (status == UCS_OK) return;
-  throw Failure(DTRUN_VENDOR, what + ": " + StatusText(status)).Vendor("ucx", status);
+  throw Failure(DTRUN_VENDOR, what + ": " + StatusText(status) + TakeLastWords()).Vendor("ucx", status);
 }
 
 }  // namespace dtrun::ucx_plugin

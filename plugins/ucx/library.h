@@ -27,6 +27,9 @@ class Library {
   bool found_loaded() const { return found_loaded_; }
 
   std::string StatusText(ucs_status_t status) const { return status_string(status); }
+  // The last warning or error that UCX logged on this thread, in parentheses; "" when there was none
+  // since the last call.
+  static std::string TakeLastWords();
   // Throws when `status` is an error: "<what>: <UCX's text>".
   void Check(ucs_status_t status, const std::string& what) const;
 

@@ -118,6 +118,19 @@ TEST(UcxMessages, FromAnyoneNameTheirSender) {
   });
 }
 
+TEST(UcxMessages, ReachTheirOwnSender) {
+  for (const char* transports : {"all", "tcp,self", "tcp"}) {
+    UcxWith({{"transports", transports}}).Play(2, [](Rank& rank) {
+      const std::vector<std::int32_t> sent(100'000, rank.rank() + 5);
+      std::vector<std::int32_t> got(sent.size());
+      const auto recv = rank.Start(RecvOp(got.data(), got.size(), DTRUN_INT32, rank.rank(), 1));
+      EXPECT_TRUE(rank.Do(SendOp(sent.data(), sent.size(), DTRUN_INT32, rank.rank(), 1)).ok());
+      EXPECT_TRUE(recv->Wait().ok());
+      EXPECT_EQ(got, sent);
+    });
+  }
+}
+
 TEST(UcxMessages, OfAnotherSizeNameBothSizes) {
   UcxWith({}).Play(2, [](Rank& rank) {
     std::vector<std::int32_t> data(10);

@@ -16,8 +16,9 @@ using sdk::Failure;
 
 }  // namespace
 
-Worker::Worker(const Context& context, int size, std::function<std::string(int)> address_of)
+Worker::Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of)
     : library_(context.library()),
+      rank_(rank),
       address_of_(std::move(address_of)),
       endpoints_(static_cast<std::size_t>(size)) {
   ucp_worker_params_t params{};
@@ -51,13 +52,15 @@ ucp_ep_h Worker::Reach(int peer) {
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  // What carries messages to oneself cannot fail, and says that it cannot handle failures.
+  params.err_mode = peer == rank_ ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = &Worker::OnError;
   params.err_handler.arg = endpoint.get();
   const ucs_status_t status = library_.ep_create(worker_, &params, &endpoint->handle);
   if (status != UCS_OK) {
     throw Failure(DTRUN_REMOTE_FAILURE,
                   "UCX cannot reach rank " + std::to_string(peer) + ": " + library_.StatusText(status) +
+                      Library::TakeLastWords() +
                       "; both hosts need a transport and a device in common, see the options transports "
                       "and devices",
                   peer)

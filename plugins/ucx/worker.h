@@ -36,7 +36,7 @@ struct Transfer {
 class Worker {
  public:
   // `address_of` gives the address of a rank and may throw; `context` outlives the worker.
-  Worker(const Context& context, int size, std::function<std::string(int)> address_of);
+  Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -88,6 +88,7 @@ class Worker {
   static void OnError(void* argument, ucp_ep_h endpoint, ucs_status_t status);
 
   const Library& library_;
+  const int rank_;
   const std::function<std::string(int)> address_of_;
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;

@@ -343,6 +343,20 @@ TEST(Reductions, AreBitwiseTheSameOnAllRanks) {
   }
 }
 
+// 15 / 7 times 1 / 7 rounds twice and differs from the quotient.
+TEST(Averages, AreRoundedOnce) {
+  for (const std::size_t count : {std::size_t{3}, std::size_t{20'001}, std::size_t{200'003}}) {
+    PlayRanks(7, [&](Mailbox& mailbox) {
+      std::vector<float> data(count, mailbox.rank() == 0 ? 9.0f : 1.0f);
+      dtrun_op op = Op(DTRUN_ALLREDUCE, data.data(), data.data(), count);
+      op.dtype = DTRUN_FLOAT32;
+      op.reduce = DTRUN_AVG;
+      RunCollective(mailbox, op);
+      EXPECT_EQ(data, std::vector<float>(count, 15.0f / 7.0f));
+    });
+  }
+}
+
 std::vector<std::uint16_t> BFloats(const std::vector<float>& values) {
   std::vector<std::uint16_t> words(values.size());
   kernels::Narrow(words.data(), values.data(), values.size(), DTRUN_BFLOAT16);

@@ -11,6 +11,10 @@
 
 namespace dtrun::algorithms {
 
+// data /= ranks, rounded once: a factor of 1 / ranks would round twice. REQUIRES a floating or
+// complex `dtype` of at least 32 bits a number.
+void Divide(void* data, std::size_t count, std::int32_t dtype, int ranks);
+
 class Reducer {
  public:
   Reducer(const dtrun_op& op, int ranks)
@@ -46,7 +50,7 @@ class Reducer {
   }
   // elements = the finished result. In place where widths are equal.
   void End(void* elements, void* partial, std::size_t count) const {
-    if (reduce_ == DTRUN_AVG) kernels::Scale(partial, partial, count, partial_, 1.0 / ranks_);
+    if (reduce_ == DTRUN_AVG) Divide(partial, count, partial_, ranks_);
     if (narrow()) {
       kernels::Narrow(elements, static_cast<const float*>(partial), count, dtype_);
     } else if (partial != elements && count > 0) {
