@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <set>
 #include <utility>
 
 #include "messenger.h"
+#include "process.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -91,13 +91,13 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
       context_(std::move(context)),
       roster_(params),
       messenger_(std::make_unique<WorkerMessenger>(*this)),
-      worker_(*context_, params.rank, params.size, [this](int peer) { return roster_.Address(peer); }),
+      worker_(*context_, params.rank, params.size, [this](int peer) { return AddressOf(peer); }),
       bell_(MakeBell()),
       crowded_(Crowded(params)),
       check_interval_(kFirstCheck),
       seen_left_(static_cast<std::size_t>(params.size)) {
   try {
-    roster_.Join(worker_.Address());
+    roster_.Join({ProcessIdentity(), worker_.Address()});
     const BlockSignals block;
     thread_ = std::thread([this] { Own(); });
   } catch (...) {
@@ -120,6 +120,7 @@ Engine::~Engine() {
   } catch (const Failure& failure) {
     sdk::Log(host_, "ucx").Debug(std::string("leaving '") + roster_.name() + "': " + failure.what());
   }
+  for (const Watch& watch : watches_) close(watch.descriptor);
   close(bell_);
 }
 
@@ -441,28 +442,48 @@ void Engine::CheckTransfer(const Transfer& transfer, const std::string& text) {
   cause.Throw();
 }
 
-// A connection that breaks is a failure, unless the other rank had left in peace and nobody
-// needs it any more.
+std::string Engine::AddressOf(int peer) {
+  Roster::Place place = roster_.PlaceOf(peer);
+  const int watch = WatchProcess(place.process);
+  if (watch >= 0) watches_.push_back({peer, watch});
+  return std::move(place.address);
+}
+
 void Engine::CheckLost() {
   while (const std::optional<Worker::Lost> lost = worker_.TakeLost()) {
-    if (failed_) continue;
-    try {
-      if (std::optional<Cause> theirs = roster_.TheirFailure()) {
-        Fail(std::move(*theirs));
-      } else if (!roster_.HasLeft(lost->peer)) {
-        Fail({DTRUN_REMOTE_FAILURE,
-              "lost the connection to rank " + std::to_string(lost->peer) + ": " +
-                  worker_.library().StatusText(lost->status) + "; look at that rank's output and host",
-              lost->peer});
-      } else {
-        next_check_ = Clock::now();  // somebody may wait for it
-      }
-    } catch (const Failure& failure) {
-      Fail({DTRUN_REMOTE_FAILURE,
-            "lost the connection to rank " + std::to_string(lost->peer) + " (" +
-                worker_.library().StatusText(lost->status) + ") and the store: " + failure.what(),
-            lost->peer});
+    Lose(lost->peer, "lost the connection to rank " + std::to_string(lost->peer) + ": " +
+                         worker_.library().StatusText(lost->status));
+  }
+}
+
+void Engine::CheckProcesses() {
+  for (std::size_t i = 0; i < watches_.size();) {
+    const Watch watch = watches_[i];
+    pollfd ended{watch.descriptor, POLLIN, 0};
+    if (poll(&ended, 1, 0) != 1) {
+      ++i;
+      continue;
     }
+    close(watch.descriptor);
+    watches_.erase(watches_.begin() + static_cast<std::ptrdiff_t>(i));
+    Lose(watch.peer, "the process of rank " + std::to_string(watch.peer) + " has ended");
+  }
+}
+
+// A rank that is gone is a failure, unless it had left in peace; who still waits for it will learn
+// that from CheckPeers.
+void Engine::Lose(int peer, const std::string& how) {
+  if (failed_) return;
+  try {
+    if (std::optional<Cause> theirs = roster_.TheirFailure()) {
+      Fail(std::move(*theirs));
+    } else if (!roster_.HasLeft(peer)) {
+      Fail({DTRUN_REMOTE_FAILURE, how + "; look at that rank's output and host", peer});
+    } else {
+      next_check_ = Clock::now();
+    }
+  } catch (const Failure& failure) {
+    Fail({DTRUN_REMOTE_FAILURE, how + ", and the store does not answer: " + failure.what(), peer});
   }
 }
 
@@ -486,7 +507,9 @@ void Engine::CheckTimes() {
       return Fail({DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer});
     }
   }
-  if (now >= next_check_) CheckPeers();
+  if (now < next_check_) return;
+  CheckProcesses();
+  CheckPeers();
 }
 
 void Engine::CheckPeers() {
@@ -517,7 +540,11 @@ void Engine::Sleep() {
     if (!submitted_.empty() || stop_ || (failed_ && !ended_) || (wanting_ > 0 && !Pending())) return;
     sleeping_ = true;
   }
-  std::array<pollfd, 2> waits = {pollfd{bell_, POLLIN, 0}, pollfd{worker_.event_fd(), POLLIN, 0}};
+  std::vector<pollfd> waits = {pollfd{bell_, POLLIN, 0}};
+  if (!shut_) {
+    waits.push_back({worker_.event_fd(), POLLIN, 0});
+    for (const Watch& watch : watches_) waits.push_back({watch.descriptor, POLLIN, 0});
+  }
   int milliseconds = -1;
   if (Pending()) {
     const Clock::time_point wake = std::min(next_deadline_, next_check_);
@@ -526,7 +553,11 @@ void Engine::Sleep() {
       milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
     }
   }
-  poll(waits.data(), shut_ ? 1 : 2, milliseconds);
+  poll(waits.data(), waits.size(), milliseconds);
+  if (std::any_of(waits.begin() + 1, waits.end(),
+                  [&](const pollfd& one) { return one.fd != worker_.event_fd() && one.revents != 0; })) {
+    CheckProcesses();
+  }
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
   std::uint64_t rings = 0;

@@ -66,6 +66,9 @@ class Engine {
   void CheckTimes();
   void CheckPeers();
   void CheckLost();
+  void CheckProcesses();
+  void Lose(int peer, const std::string& how);
+  std::string AddressOf(int peer);
   void CompleteAllFailed();
   void Ring();
   bool Pending() const { return !messages_.empty() || !jobs_.empty() || current_ != nullptr; }
@@ -88,6 +91,11 @@ class Engine {
   Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
   sdk::Nanoseconds check_interval_{};
   std::vector<int> seen_left_;  // per rank: how often
+  struct Watch {
+    int peer;
+    int descriptor;
+  };
+  std::vector<Watch> watches_;  // processes of this host that this rank exchanges messages with
   bool shut_ = false;
   bool told_ = false;               // the other ranks know of the failure
   std::atomic<bool> ended_{false};  // what was pending at the failure has been completed

@@ -12,17 +12,17 @@ using sdk::Failure;
 constexpr const char* kJoined = "joined";      // counts ranks
 constexpr const char* kComplete = "complete";  // set by the last
 constexpr const char* kFailure = "failure";    // code, peer, origin, text
-constexpr const char* kLeft = "left";          // in place of an address
+constexpr const char* kLeft = "left";          // instead of a place
 
-std::string AddressKey(int rank) { return "address/" + std::to_string(rank); }
+std::string PlaceKey(int rank) { return "place/" + std::to_string(rank); }
 
 }  // namespace
 
 Roster::Roster(const sdk::CommParams& params)
     : kv_(params.kv), rank_(params.rank), size_(params.size), name_(params.name), timeout_(params.timeout) {}
 
-void Roster::Join(const std::string& address) {
-  kv_.Set(AddressKey(rank_), address);
+void Roster::Join(const Place& place) {
+  kv_.Set(PlaceKey(rank_), place.process + '\n' + place.address);
   if (kv_.Add(kJoined, 1) == size_) {
     kv_.Set(kComplete, "");
     return;
@@ -34,7 +34,7 @@ void Roster::Join(const std::string& address) {
     int missing = 0;
     int first = -1;
     for (int rank = 0; rank < size_; ++rank) {
-      if (kv_.TryGet(AddressKey(rank))) continue;
+      if (kv_.TryGet(PlaceKey(rank))) continue;
       if (missing++ == 0) first = rank;
     }
     if (missing == 0) return;  // the last came while we looked
@@ -47,15 +47,16 @@ void Roster::Join(const std::string& address) {
   }
 }
 
-std::string Roster::Address(int peer) const {
-  std::string address = kv_.Get(AddressKey(peer), timeout_);
-  if (address == kLeft) LeftCause(peer).Throw();
-  return address;
+Roster::Place Roster::PlaceOf(int peer) const {
+  const std::string text = kv_.Get(PlaceKey(peer), timeout_);
+  if (text == kLeft) LeftCause(peer).Throw();
+  const auto line_end = text.find('\n');
+  return {text.substr(0, line_end), text.substr(line_end + 1)};
 }
 
-void Roster::Leave() const { kv_.Set(AddressKey(rank_), kLeft); }
+void Roster::Leave() const { kv_.Set(PlaceKey(rank_), kLeft); }
 
-bool Roster::HasLeft(int peer) const { return kv_.TryGet(AddressKey(peer)) == kLeft; }
+bool Roster::HasLeft(int peer) const { return kv_.TryGet(PlaceKey(peer)) == kLeft; }
 
 void Roster::PublishFailure(const Cause& cause) const {
   kv_.CompareSet(kFailure, std::nullopt,

@@ -15,11 +15,16 @@ class Roster {
  public:
   explicit Roster(const sdk::CommParams& params);
 
-  // Publishes this rank's address and waits until all ranks have. Throws DTRUN_TIMEOUT that names
-  // a missing rank.
-  void Join(const std::string& address);
+  // Where a rank is: the address of its worker, and which process it is.
+  struct Place {
+    std::string process;
+    std::string address;
+  };
+  // Publishes this rank's place and waits until all ranks have. Throws DTRUN_TIMEOUT that names a
+  // missing rank.
+  void Join(const Place& place);
   // Throws DTRUN_REMOTE_FAILURE when the rank has left.
-  std::string Address(int peer) const;
+  Place PlaceOf(int peer) const;
   // This rank leaves in peace.
   void Leave() const;
   bool HasLeft(int peer) const;
