@@ -31,6 +31,12 @@ constexpr std::chrono::milliseconds kFirstCheck{100};
 constexpr std::chrono::milliseconds kLastCheck{1000};
 // Busy turns between two looks at the clock.
 constexpr int kTurnsPerLook = 64;
+// UCX's shared memory wakes who waits for a message, but not who waits for room to send one; so
+// while there are messages to send, sleep is short.
+constexpr std::chrono::microseconds kFirstNap{50};
+constexpr std::chrono::microseconds kLastNap{1000};
+// As rarely the answer to a message that is coming in finds no room.
+constexpr std::chrono::milliseconds kLongNap{20};
 constexpr std::chrono::seconds kShutPatience{5};
 constexpr std::chrono::seconds kClosePatience{2};
 
@@ -94,6 +100,7 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
       worker_(*context_, params.rank, params.size, [this](int peer) { return AddressOf(peer); }),
       bell_(MakeBell()),
       crowded_(Crowded(params)),
+      nap_(kFirstNap),
       check_interval_(kFirstCheck),
       seen_left_(static_cast<std::size_t>(params.size)) {
   try {
@@ -284,6 +291,7 @@ void Engine::Turn(Idle& idle) {
   ReapMessages();
   CheckLost();
   if (busy) {
+    nap_ = kFirstNap;
     idle.Reset();
     if (idle.TimeToLook()) CheckTimes();
     return;
@@ -443,10 +451,13 @@ void Engine::CheckTransfer(const Transfer& transfer, const std::string& text) {
 }
 
 std::string Engine::AddressOf(int peer) {
-  Roster::Place place = roster_.PlaceOf(peer);
-  const int watch = WatchProcess(place.process);
+  std::optional<Roster::Place> place = roster_.PlaceOf(peer);
+  if (!place) return "";
+  const bool watched =
+      std::any_of(watches_.begin(), watches_.end(), [=](const Watch& one) { return one.peer == peer; });
+  const int watch = watched ? -1 : WatchProcess(place->process);
   if (watch >= 0) watches_.push_back({peer, watch});
-  return std::move(place.address);
+  return std::move(place->address);
 }
 
 void Engine::CheckLost() {
@@ -545,15 +556,20 @@ void Engine::Sleep() {
     waits.push_back({worker_.event_fd(), POLLIN, 0});
     for (const Watch& watch : watches_) waits.push_back({watch.descriptor, POLLIN, 0});
   }
-  int milliseconds = -1;
+  sdk::Nanoseconds left = std::chrono::hours(1);
   if (Pending()) {
     const Clock::time_point wake = std::min(next_deadline_, next_check_);
-    if (wake != kNever) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake - Clock::now()).count();
-      milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+    if (wake != kNever) left = std::clamp<sdk::Nanoseconds>(wake - Clock::now(), sdk::Nanoseconds(0), left);
+    if (worker_.HasSends()) {
+      left = std::min<sdk::Nanoseconds>(left, nap_);
+      nap_ = std::min<sdk::Nanoseconds>(nap_ * 2, kLastNap);
+    } else if (worker_.HasMessages()) {
+      left = std::min<sdk::Nanoseconds>(left, kLongNap);
     }
   }
-  poll(waits.data(), waits.size(), milliseconds);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const timespec limit{seconds.count(), (left - seconds).count()};
+  ppoll(waits.data(), waits.size(), &limit, nullptr);
   if (std::any_of(waits.begin() + 1, waits.end(),
                   [&](const pollfd& one) { return one.fd != worker_.event_fd() && one.revents != 0; })) {
     CheckProcesses();

@@ -89,7 +89,8 @@ class Engine {
   int awaited_ = -1;                                // the rank that the collective waits for
   Clock::time_point next_deadline_ = kNever;
   Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
-  sdk::Nanoseconds check_interval_{};
+  sdk::Nanoseconds nap_;
+  sdk::Nanoseconds check_interval_;
   std::vector<int> seen_left_;  // per rank: how often
   struct Watch {
     int peer;

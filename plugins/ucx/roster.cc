@@ -47,11 +47,11 @@ void Roster::Join(const Place& place) {
   }
 }
 
-Roster::Place Roster::PlaceOf(int peer) const {
+std::optional<Roster::Place> Roster::PlaceOf(int peer) const {
   const std::string text = kv_.Get(PlaceKey(peer), timeout_);
-  if (text == kLeft) LeftCause(peer).Throw();
+  if (text == kLeft) return std::nullopt;
   const auto line_end = text.find('\n');
-  return {text.substr(0, line_end), text.substr(line_end + 1)};
+  return Place{text.substr(0, line_end), text.substr(line_end + 1)};
 }
 
 void Roster::Leave() const { kv_.Set(PlaceKey(rank_), kLeft); }

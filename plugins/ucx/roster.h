@@ -23,8 +23,8 @@ class Roster {
   // Publishes this rank's place and waits until all ranks have. Throws DTRUN_TIMEOUT that names a
   // missing rank.
   void Join(const Place& place);
-  // Throws DTRUN_REMOTE_FAILURE when the rank has left.
-  Place PlaceOf(int peer) const;
+  // nullopt when the rank has left.
+  std::optional<Place> PlaceOf(int peer) const;
   // This rank leaves in peace.
   void Leave() const;
   bool HasLeft(int peer) const;

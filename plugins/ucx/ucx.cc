@@ -1,4 +1,5 @@
 // The entry point and the backend: which library, which transports, what it can do.
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,12 +10,19 @@
 namespace dtrun::ucx_plugin {
 namespace {
 
+// The option, else UCX's own variable, which is checked in the same way.
+std::optional<std::string> OptionOr(const sdk::Options& options, const char* key, const char* variable) {
+  if (std::optional<std::string> value = options.FindString(key)) return value;
+  const char* const text = getenv(variable);
+  return text == nullptr ? std::nullopt : std::make_optional<std::string>(text);
+}
+
 class UcxBackend final : public sdk::Backend<UcxCommunicator> {
  public:
   UcxBackend(const sdk::Host& host, const sdk::Options& options)
       : host_(host), library_(Library::Get(host)), rails_(options.FindInt(kRailsOption)) {
-    wanted_.transports = options.FindString(kTransportsOption);
-    wanted_.devices = options.FindString(kDevicesOption);
+    wanted_.transports = OptionOr(options, kTransportsOption, "UCX_TLS");
+    wanted_.devices = OptionOr(options, kDevicesOption, "UCX_NET_DEVICES");
     wanted_.rdma = options.EnumIndex(kRequiredOption) == kRequiredRdma;
     Choose(true);  // refuses what this host lacks now
   }

@@ -10,7 +10,7 @@ constexpr dtrun_option MakeTransports() {
       "A list such as \"rc,sm,self\", or one that excludes: \"^tcp\". Aliases are UCX's: \"sm\" is shared "
       "memory, \"ib\" every InfiniBand and RoCE transport. A name that UCX does not know is an error that "
       "lists what this host has, as is a list that leaves nothing.\n"
-      "Unset: everything that UCX offers. When set, ranks also see UCX_TLS.";
+      "Unset: UCX_TLS, else everything that UCX offers. When set, ranks also see UCX_TLS.";
   option.env_alias = "UCX_TLS";
   return option;
 }
@@ -23,7 +23,8 @@ constexpr dtrun_option MakeDevices() {
       "A list such as \"mlx5_0:1,mlx5_1:1\" or \"eth0\", or \"all\". A device that this host lacks is an "
       "error "
       "that lists those it has.\n"
-      "Unset: the RDMA devices; where there are none, loopback when all ranks share one host, otherwise the "
+      "Unset: UCX_NET_DEVICES, else the RDMA devices; where there are none, loopback when all ranks share "
+      "one host, otherwise the "
       "interface of the default route, else the first that is not loopback. When set, ranks also see "
       "UCX_NET_DEVICES.";
   option.env_alias = "UCX_NET_DEVICES";

@@ -47,6 +47,7 @@ ucp_ep_h Worker::Reach(int peer) {
   std::unique_ptr<Endpoint>& place = endpoints_[static_cast<std::size_t>(peer)];
   if (place) return place->handle;
   const std::string address = address_of_(peer);
+  if (address.empty()) return nullptr;
   auto endpoint = std::make_unique<Endpoint>(Endpoint{this, peer, nullptr});
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -58,6 +59,7 @@ ucp_ep_h Worker::Reach(int peer) {
   params.err_handler.arg = endpoint.get();
   const ucs_status_t status = library_.ep_create(worker_, &params, &endpoint->handle);
   if (status != UCS_OK) {
+    if (address_of_(peer).empty()) return nullptr;  // it has left since
     throw Failure(DTRUN_REMOTE_FAILURE,
                   "UCX cannot reach rank " + std::to_string(peer) + ": " + library_.StatusText(status) +
                       Library::TakeLastWords() +
@@ -72,6 +74,9 @@ ucp_ep_h Worker::Reach(int peer) {
 
 void Worker::Send(Transfer& transfer, ucp_tag_t tag, const void* data) {
   ucp_ep_h const endpoint = Reach(transfer.peer);
+  if (endpoint == nullptr) {
+    throw Failure(DTRUN_REMOTE_FAILURE, "rank " + std::to_string(transfer.peer) + " has left", transfer.peer);
+  }
   transfer.sending = true;
   transfer.worker = this;
   ucp_request_param_t param{};
@@ -102,6 +107,7 @@ void Worker::Started(Transfer& transfer, ucs_status_ptr_t request) {
   if (UCS_PTR_IS_ERR(request)) return Finish(transfer, UCS_PTR_STATUS(request));
   transfer.request = request;
   under_way_.push_back(&transfer);
+  if (transfer.sending) ++sends_;
 }
 
 void Worker::Finish(Transfer& transfer, ucs_status_t status) {
@@ -113,7 +119,7 @@ void Worker::Finish(Transfer& transfer, ucs_status_t status) {
 void Worker::OnSent(void* request, ucs_status_t status, void* user_data) {
   auto& transfer = *static_cast<Transfer*>(user_data);
   Worker& worker = *transfer.worker;
-  std::erase(worker.under_way_, &transfer);
+  if (std::erase(worker.under_way_, &transfer) > 0 && transfer.sending) --worker.sends_;
   transfer.request = nullptr;
   worker.library_.request_free(request);
   worker.Finish(transfer, status);

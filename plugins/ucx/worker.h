@@ -35,7 +35,8 @@ struct Transfer {
 
 class Worker {
  public:
-  // `address_of` gives the address of a rank and may throw; `context` outlives the worker.
+  // `address_of` gives the address of a rank, or "" when it has left, and may throw; `context`
+  // outlives the worker.
   Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -45,12 +46,15 @@ class Worker {
   int event_fd() const { return event_fd_; }
 
   // Start a message; it may be done at once. Throw sdk::Failure when there is no way to the peer.
+  // What a rank sent before it left can still be received.
   void Send(Transfer& transfer, ucp_tag_t tag, const void* data);
   void Recv(Transfer& transfer, ucp_tag_t tag, ucp_tag_t mask, void* data);
   // Whether anything happened.
   bool Progress() { return library_.worker_progress(worker_) != 0; }
   // False when there is something to do; otherwise event_fd becomes readable when there is.
   bool Arm() { return library_.worker_arm(worker_) == UCS_OK; }
+  bool HasSends() const { return sends_ > 0; }
+  bool HasMessages() const { return !under_way_.empty(); }
   // Those with `report` that are done since the last call.
   std::vector<Transfer*> TakeFinished() { return std::exchange(finished_, {}); }
 
@@ -78,7 +82,7 @@ class Worker {
     int peer = -1;
     ucp_ep_h handle = nullptr;
   };
-  ucp_ep_h Reach(int peer);
+  ucp_ep_h Reach(int peer);  // null: it has left
   void Started(Transfer& transfer, ucs_status_ptr_t request);
   void Finish(Transfer& transfer, ucs_status_t status);
   void CloseEndpoints(unsigned flags, Clock::time_point deadline);
@@ -94,6 +98,7 @@ class Worker {
   int event_fd_ = -1;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // by rank; null until used
   std::vector<Transfer*> under_way_;
+  int sends_ = 0;  // of them
   std::vector<Transfer*> finished_;
   std::vector<Lost> lost_;
 };
