@@ -80,7 +80,7 @@ class Engine::Idle {
     const auto now = Clock::now();
     if (turns_++ == 0) began_ = now;
     if (now - began_ >= (crowded ? kCrowdedSpin : kSpin)) return false;
-    if (crowded) sched_yield();
+    sched_yield();  // the peer may be waiting for this very core
     return true;
   }
   // True now and then while there is always something to do.

@@ -10,6 +10,8 @@ namespace {
 
 // Above, a vector is worth cutting into segments that go round a ring.
 constexpr std::size_t kRingBytes = 512 << 10;
+// Between two ranks a whole vector costs no more bytes than two halves, and one step less.
+constexpr std::size_t kPairBytes = 1 << 20;
 // 16-bit elements are exchanged directly among so many ranks, or when parts are so large.
 constexpr int kDirectRanks = 16;
 constexpr std::size_t kDirectPartBytes = 16 << 10;
@@ -32,7 +34,8 @@ bool PrefersDirect(const Reducer& reducer, std::size_t bytes, int ranks) {
 void Allreduce(Call& call, const dtrun_op& op) {
   const Reducer reducer(op, call.size());
   const std::size_t bytes = op.count * reducer.width();
-  if (bytes <= kDoublingBytes) return DoublingAllreduce(call, reducer, op.send, op.recv, op.count);
+  if (bytes <= (call.size() == 2 ? kPairBytes : kDoublingBytes))
+    return DoublingAllreduce(call, reducer, op.send, op.recv, op.count);
   if (PrefersDirect(reducer, bytes, call.size())) {
     return DirectAllreduce(call, reducer, op.send, op.recv, op.count);
   }
