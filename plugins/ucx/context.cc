@@ -10,6 +10,8 @@ namespace {
 
 // How often UCX asks whether a silent peer is alive.
 constexpr const char* kKeepalive = "2s";
+constexpr const char* kRendezvousBytes = "2M";
+constexpr const char* kSegmentBytes = "256K";
 
 }  // namespace
 
@@ -27,10 +29,14 @@ Context::Context(const Library& library, Selection selection, std::optional<std:
   set("KEEPALIVE_INTERVAL", kKeepalive);
   // Without it UCX holds that shared memory cannot notice a dead peer, and takes TCP instead.
   set("MM_ERROR_HANDLING", "y");
-  // UCX 1.13 starts a rendezvous over TCP far too early: 32 KiB took twice as long as sent at once.
+  // Over TCP, UCX 1.13 starts a rendezvous far too early (32 KiB took twice as long as sent at once)
+  // and cuts messages into pieces of 8 KiB.
   const auto& usable = selection_.usable;
-  const bool rdma = std::any_of(usable.begin(), usable.end(), [](const Resource& one) { return one.rdma(); });
-  if (!rdma && getenv("UCX_RNDV_THRESH") == nullptr) set("RNDV_THRESH", "512K");
+  if (std::none_of(usable.begin(), usable.end(), [](const Resource& one) { return one.rdma(); })) {
+    if (getenv("UCX_RNDV_THRESH") == nullptr) set("RNDV_THRESH", kRendezvousBytes);
+    set("TX_SEG_SIZE", kSegmentBytes);
+    set("RX_SEG_SIZE", kSegmentBytes);
+  }
   if (rails) set("MAX_RNDV_RAILS", std::to_string(*rails));
 
   ucp_params_t params{};

@@ -23,6 +23,8 @@ using sdk::Failure;
 // How long a thread that drives looks for work before it sleeps.
 constexpr std::chrono::microseconds kSpin{100};
 constexpr std::chrono::microseconds kCrowdedSpin{10};
+// After so long it offers its core to others: the peer may be waiting for just that one.
+constexpr std::chrono::microseconds kAlone{20};
 // How long the engine's thread keeps away after a caller drove.
 constexpr std::chrono::milliseconds kKeepAway{1};
 constexpr std::chrono::milliseconds kWhileCallersDrive{5};
@@ -80,7 +82,7 @@ class Engine::Idle {
     const auto now = Clock::now();
     if (turns_++ == 0) began_ = now;
     if (now - began_ >= (crowded ? kCrowdedSpin : kSpin)) return false;
-    sched_yield();  // the peer may be waiting for this very core
+    if (crowded || now - began_ >= kAlone) sched_yield();
     return true;
   }
   // True now and then while there is always something to do.
