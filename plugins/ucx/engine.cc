@@ -212,6 +212,7 @@ std::vector<std::string> Engine::Lines() {
   std::vector<std::string> lines = {doing_.empty() ? "idle" : doing_};
   if (!submitted_.empty())
     lines.push_back(std::to_string(submitted_.size()) + " operations not yet looked at");
+  if (!routes_.empty()) lines.push_back(routes_);
   if (cause_) lines.push_back("failed: " + cause_->text);
   return lines;
 }
@@ -399,7 +400,24 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
   current_ = nullptr;
   check_interval_ = kFirstCheck;
   next_check_ = Clock::now() + check_interval_;
+  if (!routes_told_) TellRoutes();
   Complete(*job, std::nullopt);
+}
+
+// What UCX really chose is known once messages have gone.
+void Engine::TellRoutes() {
+  std::set<std::string> routes;
+  for (int peer = 0; peer < roster_.size(); ++peer) {
+    if (peer != roster_.rank()) routes.insert(worker_.Route(peer));
+  }
+  routes.erase("");
+  if (routes.empty()) return;
+  routes_told_ = true;
+  std::string text = "'" + roster_.name() + "' exchanges messages over";
+  for (const std::string& route : routes) text += (route == *routes.begin() ? " " : " and ") + route;
+  sdk::Log(host_, "ucx").Info(text);
+  const std::lock_guard lock(mutex_);
+  routes_ = std::move(text);
 }
 
 void Engine::Await(const Transfer& transfer) {

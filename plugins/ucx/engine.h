@@ -60,6 +60,7 @@ class Engine {
   void StartMessage(const std::shared_ptr<Operation>& operation);
   void ReapMessages();
   void RunJob(const std::shared_ptr<Operation>& job);
+  void TellRoutes();
   void Sleep();
   void Complete(Operation& operation, std::optional<sdk::Failure> failure);
   void CheckTransfer(const Transfer& transfer, const std::string& text);
@@ -97,6 +98,7 @@ class Engine {
     int descriptor;
   };
   std::vector<Watch> watches_;  // processes of this host that this rank exchanges messages with
+  bool routes_told_ = false;
   bool shut_ = false;
   bool told_ = false;               // the other ranks know of the failure
   std::atomic<bool> ended_{false};  // what was pending at the failure has been completed
@@ -105,7 +107,8 @@ class Engine {
   std::condition_variable owner_wakes_;
   std::condition_variable changed_;  // something is done, or nobody drives
   std::deque<std::shared_ptr<Operation>> submitted_;
-  std::string doing_;  // for diagnostics
+  std::string doing_;   // for diagnostics
+  std::string routes_;  // for diagnostics: what UCX chose
   bool driving_ = false;
   bool sleeping_ = false;  // the thread that drives
   int waiters_ = 0;

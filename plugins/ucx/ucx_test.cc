@@ -68,6 +68,16 @@ TEST(UcxTransports, MoveLargeAndSmallMessagesAlone) {
   }
 }
 
+TEST(UcxTransports, AreNamedAsUcxChoseThem) {
+  for (const auto& [transports, route] :
+       {std::pair{"tcp,self", "over tcp/lo"}, std::pair{"posix,self", "over posix/memory"}}) {
+    UcxWith({{"transports", transports}}).Play(2, [route = std::string(route)](Rank& rank) {
+      EXPECT_TRUE(rank.Barrier().ok());
+      EXPECT_THAT(rank.Snapshot(), testing::Contains(HasSubstr(route)));
+    });
+  }
+}
+
 // The thread that enqueues drives; the engine's own thread takes what others leave.
 TEST(UcxRequests, MarkedAsBlockingMixWithOthers) {
   UcxWith({}).Play(2, [](Rank& rank) {
