@@ -20,6 +20,12 @@ namespace dtrun::ucx_plugin {
 
 class WorkerMessenger;
 
+// How often the store is asked for the others' health while something is pending.
+inline constexpr std::chrono::milliseconds kFirstCheck{100};
+// UCX's shared memory wakes who waits for a message, but not who waits for room to send one; so
+// while there are messages to send, sleep is short.
+inline constexpr std::chrono::microseconds kFirstNap{50};
+
 class Engine {
  public:
   // Joins the communicator. Throws when not all ranks come in time.
