@@ -1,0 +1,130 @@
+// Drives a worker: carries out operations in order, sleeps when there is nothing to do, and
+// ends everything when something fails.
+//
+// Owned by a communicator. One thread at a time drives. That is a thread of the engine's own,
+// except that a thread which waits for an operation it marked as blocking drives instead, so
+// that a small collective costs no change of threads; the engine's thread keeps away for a
+// moment after each such call. Public methods: any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "operation.h"
+#include "roster.h"
+
+namespace dtrun::ucx_plugin {
+
+class WorkerMessenger;
+
+// How often the store is asked for the others' health while something is pending.
+inline constexpr std::chrono::milliseconds kFirstCheck{100};
+// UCX's shared memory wakes who waits for a message, but not who waits for room to send one; so
+// while there are messages to send, sleep is short.
+inline constexpr std::chrono::microseconds kFirstNap{50};
+
+class Engine {
+ public:
+  // Joins the communicator. Throws when not all ranks come in time.
+  Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Throws the cause when the communicator has failed.
+  void Submit(std::shared_ptr<Operation> operation);
+  // False when `timeout` came first. Throws the operation's failure.
+  bool Wait(Operation& operation, sdk::Nanoseconds timeout);
+  // Waits without looking at the outcome.
+  void WaitForEnd(Operation& operation) noexcept;
+  // Ends everything. The first cause stays.
+  void Fail(Cause cause);
+  // What is under way, for diagnostics.
+  std::vector<std::string> Lines();
+
+  const Roster& roster() const { return roster_; }
+
+  // ---- for the thread that drives ----
+  // Lets time pass until the message is done; throws the cause when it cannot be.
+  void Await(const Transfer& transfer);
+  Worker& worker() { return worker_; }
+  const Operation& current() const { return *current_; }
+  // Ends all messages and connections, and tells the other ranks why when the cause is known.
+  void Shut() noexcept;
+
+ private:
+  class Idle;
+
+  void Own();
+  bool HasWork() const;
+  void DriveWhile(const Operation* wanted);
+  void Turn(Idle& idle);
+  void TakeSubmitted();
+  void StartMessage(const std::shared_ptr<Operation>& operation);
+  void ReapMessages();
+  void RunJob(const std::shared_ptr<Operation>& job);
+  void TellRoutes();
+  void Sleep();
+  void Complete(Operation& operation, std::optional<sdk::Failure> failure);
+  void CheckTransfer(const Transfer& transfer, const std::string& text);
+  void CheckTimes();
+  void CheckPeers();
+  void CheckLost();
+  void CheckProcesses();
+  void Lose(int peer, const std::string& how);
+  std::string AddressOf(int peer);
+  void CompleteAllFailed();
+  void Ring();
+  bool Pending() const { return !messages_.empty() || !jobs_.empty() || current_ != nullptr; }
+
+  const sdk::Host host_;
+  const std::shared_ptr<Context> context_;
+  Roster roster_;
+  const std::unique_ptr<WorkerMessenger> messenger_;  // outlives the worker, which writes into it
+  Worker worker_;
+  const int bell_;      // an eventfd that ends the sleep of the thread that drives
+  const bool crowded_;  // more ranks on this host than cores
+
+  // The thread that drives.
+  std::shared_ptr<Operation> current_;  // the collective under way
+  std::deque<std::shared_ptr<Operation>> jobs_;
+  std::vector<std::shared_ptr<Operation>> messages_;
+  std::vector<std::shared_ptr<Operation>> buried_;  // messages that failed
+  int awaited_ = -1;                                // the rank that the collective waits for
+  Clock::time_point next_deadline_ = kNever;
+  Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
+  sdk::Nanoseconds nap_;
+  sdk::Nanoseconds check_interval_;
+  std::vector<int> seen_left_;  // per rank: how often
+  struct Watch {
+    int peer;
+    int descriptor;
+  };
+  std::vector<Watch> watches_;  // processes of this host that this rank exchanges messages with
+  bool routes_told_ = false;
+  bool shut_ = false;
+  bool told_ = false;               // the other ranks know of the failure
+  std::atomic<bool> ended_{false};  // what was pending at the failure has been completed
+
+  std::mutex mutex_;
+  std::condition_variable owner_wakes_;
+  std::condition_variable changed_;  // something is done, or nobody drives
+  std::deque<std::shared_ptr<Operation>> submitted_;
+  std::string doing_;   // for diagnostics
+  std::string routes_;  // for diagnostics: what UCX chose
+  bool driving_ = false;
+  bool sleeping_ = false;  // the thread that drives
+  int waiters_ = 0;
+  int wanting_ = 0;           // of them: those that would drive
+  bool left_behind_ = false;  // a caller stopped driving with operations pending
+  std::uint64_t calls_ = 0;   // how often a caller drove
+  bool stop_ = false;
+  std::optional<Cause> cause_;
+  std::atomic<bool> failed_{false};
+  std::thread thread_;
+};
+
+}  // namespace dtrun::ucx_plugin

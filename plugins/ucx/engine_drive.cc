@@ -1,0 +1,271 @@
+// The engine's work: operations in order, messages at once, sleep when there is nothing to do.
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "engine.h"
+#include "messenger.h"
+
+namespace dtrun::ucx_plugin {
+namespace {
+
+using sdk::Failure;
+
+// How long a thread that drives looks for work before it sleeps.
+constexpr std::chrono::microseconds kSpin{100};
+constexpr std::chrono::microseconds kCrowdedSpin{10};
+// After so long it offers its core to others: the peer may be waiting for just that one.
+constexpr std::chrono::microseconds kAlone{20};
+// Busy turns between two looks at the clock.
+constexpr int kTurnsPerLook = 64;
+constexpr std::chrono::microseconds kLastNap{1000};
+// As rarely the answer to a message that is coming in finds no room.
+constexpr std::chrono::milliseconds kLongNap{20};
+
+}  // namespace
+
+// How long nothing has happened.
+class Engine::Idle {
+ public:
+  void Reset() { turns_ = 0; }
+  // False once it is time to sleep.
+  bool Spin(bool crowded) {
+    const auto now = Clock::now();
+    if (turns_++ == 0) began_ = now;
+    if (now - began_ >= (crowded ? kCrowdedSpin : kSpin)) return false;
+    if (crowded || now - began_ >= kAlone) sched_yield();
+    return true;
+  }
+  // True now and then while there is always something to do.
+  bool TimeToLook() { return ++busy_ % kTurnsPerLook == 0; }
+
+ private:
+  int turns_ = 0;
+  int busy_ = 0;
+  Clock::time_point began_;
+};
+
+// Until `wanted` is done, or (null) until a caller wants to drive or the engine stops.
+void Engine::DriveWhile(const Operation* wanted) {
+  Idle idle;
+  for (;;) {
+    if (wanted != nullptr && wanted->done) return;
+    if (failed_ && !ended_) CompleteAllFailed();
+    if (!jobs_.empty()) {
+      const std::shared_ptr<Operation> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      RunJob(job);
+      idle.Reset();
+      continue;
+    }
+    if (wanted == nullptr) {
+      const std::lock_guard lock(mutex_);
+      if (stop_ || (ended_ && submitted_.empty())) return;
+      if (!HasWork() && (wanting_ > 0 || !submitted_.empty())) return;
+    }
+    Turn(idle);
+  }
+}
+
+// One look at everything; sleeps when there has been nothing for a while.
+void Engine::Turn(Idle& idle) {
+  TakeSubmitted();
+  const bool busy = !shut_ && worker_.Progress();
+  ReapMessages();
+  CheckLost();
+  if (busy) {
+    nap_ = kFirstNap;
+    idle.Reset();
+    if (idle.TimeToLook()) CheckTimes();
+    return;
+  }
+  if (Pending() && idle.Spin(crowded_)) return;
+  CheckTimes();
+  Sleep();
+}
+
+void Engine::TakeSubmitted() {
+  for (;;) {
+    std::shared_ptr<Operation> operation;
+    {
+      const std::lock_guard lock(mutex_);
+      if (submitted_.empty()) {
+        left_behind_ = false;
+        return;
+      }
+      operation = std::move(submitted_.front());
+      submitted_.pop_front();
+      doing_ = operation->text;
+    }
+    if (failed_) {
+      jobs_.push_back(operation);
+      ended_ = false;
+      continue;
+    }
+    if (!Pending()) {
+      check_interval_ = kFirstCheck;
+      next_check_ = Clock::now() + check_interval_;
+    }
+    next_deadline_ = std::min(next_deadline_, operation->deadline);
+    if (operation->collective) {
+      jobs_.push_back(std::move(operation));
+    } else {
+      StartMessage(operation);
+    }
+  }
+}
+
+void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
+  const dtrun_op& op = operation->op;
+  Transfer& transfer = operation->transfer;
+  transfer.peer = op.peer;
+  transfer.bytes = op.count;  // bytes: the communicator has multiplied
+  transfer.owner = operation.get();
+  transfer.report = true;
+  messages_.push_back(operation);
+  try {
+    if (op.kind == DTRUN_SEND) {
+      worker_.Send(transfer, MakeTag(TagUse::kMessage, roster_.rank(), op.tag), op.send);
+    } else {
+      const bool anyone = op.peer == DTRUN_ANY_SOURCE;
+      worker_.Recv(transfer, MakeTag(TagUse::kMessage, anyone ? 0 : op.peer, op.tag),
+                   anyone ? kAnySender : kWholeTag, op.recv);
+    }
+  } catch (const Failure& failure) {
+    Fail({failure.code(), operation->text + ": " + failure.what(), failure.peer()});
+  }
+}
+
+void Engine::ReapMessages() {
+  for (Transfer* transfer : worker_.TakeFinished()) {
+    if (failed_) return;  // CompleteAllFailed ends them
+    auto& operation = *static_cast<Operation*>(transfer->owner);
+    try {
+      CheckTransfer(*transfer, operation.text);
+    } catch (const Failure&) {
+      return;  // noted as the cause
+    }
+    if (operation.op.kind == DTRUN_RECV && operation.op.source != nullptr) {
+      *operation.op.source = SenderOf(transfer->info.sender_tag);
+    }
+    const auto at = std::find_if(messages_.begin(), messages_.end(),
+                                 [&](const auto& other) { return other.get() == &operation; });
+    const std::shared_ptr<Operation> keep = std::move(*at);
+    messages_.erase(at);
+    Complete(operation, std::nullopt);
+  }
+}
+
+void Engine::RunJob(const std::shared_ptr<Operation>& job) {
+  current_ = job;
+  {
+    const std::lock_guard lock(mutex_);
+    doing_ = job->text;
+  }
+  std::optional<Failure> failure;
+  try {
+    algorithms::RunCollective(*messenger_, job->op);
+  } catch (const Failure& thrown) {
+    Fail({thrown.code(), job->text + ": " + thrown.what(), thrown.peer()});
+  } catch (const std::bad_alloc&) {
+    // Half done, so the other ranks cannot finish either.
+    Fail({DTRUN_OUT_OF_MEMORY, job->text + " needs more memory than there is"});
+  }
+  awaited_ = -1;
+  if (failed_) {
+    // Even when its own part is complete: one cause for all that is pending.
+    jobs_.push_front(std::exchange(current_, nullptr));
+    return;
+  }
+  current_ = nullptr;
+  check_interval_ = kFirstCheck;
+  next_check_ = Clock::now() + check_interval_;
+  if (!routes_told_) TellRoutes();
+  Complete(*job, std::nullopt);
+}
+
+// What UCX really chose is known once messages have gone.
+void Engine::TellRoutes() {
+  std::set<std::string> routes;
+  for (int peer = 0; peer < roster_.size(); ++peer) {
+    if (peer != roster_.rank()) routes.insert(worker_.Route(peer));
+  }
+  routes.erase("");
+  if (routes.empty()) return;
+  routes_told_ = true;
+  std::string text = "'" + roster_.name() + "' exchanges messages over";
+  for (const std::string& route : routes) text += (route == *routes.begin() ? " " : " and ") + route;
+  sdk::Log(host_, "ucx").Info(text);
+  const std::lock_guard lock(mutex_);
+  routes_ = std::move(text);
+}
+
+void Engine::Await(const Transfer& transfer) {
+  if (!transfer.done) {
+    awaited_ = transfer.peer;
+    Idle idle;
+    while (!transfer.done) {
+      if (failed_) break;
+      Turn(idle);
+    }
+  }
+  if (failed_) {
+    std::unique_lock lock(mutex_);
+    const Cause cause = *cause_;
+    lock.unlock();
+    cause.Throw();
+  }
+  CheckTransfer(transfer, current_->text);
+}
+
+void Engine::Sleep() {
+  if (!shut_ && !worker_.Arm()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!submitted_.empty() || stop_ || (failed_ && !ended_) || (wanting_ > 0 && !Pending())) return;
+    sleeping_ = true;
+  }
+  std::vector<pollfd> waits = {pollfd{bell_, POLLIN, 0}};
+  if (!shut_) {
+    waits.push_back({worker_.event_fd(), POLLIN, 0});
+    for (const Watch& watch : watches_) waits.push_back({watch.descriptor, POLLIN, 0});
+  }
+  sdk::Nanoseconds left = std::chrono::hours(1);
+  if (Pending()) {
+    const Clock::time_point wake = std::min(next_deadline_, next_check_);
+    if (wake != kNever) left = std::clamp<sdk::Nanoseconds>(wake - Clock::now(), sdk::Nanoseconds(0), left);
+    if (worker_.HasSends()) {
+      left = std::min<sdk::Nanoseconds>(left, nap_);
+      nap_ = std::min<sdk::Nanoseconds>(nap_ * 2, kLastNap);
+    } else if (worker_.HasMessages()) {
+      left = std::min<sdk::Nanoseconds>(left, kLongNap);
+    }
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const timespec limit{seconds.count(), (left - seconds).count()};
+  ppoll(waits.data(), waits.size(), &limit, nullptr);
+  if (std::any_of(waits.begin() + 1, waits.end(),
+                  [&](const pollfd& one) { return one.fd != worker_.event_fd() && one.revents != 0; })) {
+    CheckProcesses();
+  }
+  const std::lock_guard lock(mutex_);
+  sleeping_ = false;
+  std::uint64_t rings = 0;
+  while (read(bell_, &rings, sizeof rings) < 0 && errno == EINTR) {
+  }
+}
+
+void Engine::Complete(Operation& operation, std::optional<Failure> failure) {
+  const std::lock_guard lock(mutex_);
+  operation.failure = std::move(failure);
+  operation.done.store(true, std::memory_order_release);
+  if (!Pending()) doing_.clear();
+  if (waiters_ > 0) changed_.notify_all();
+}
+
+}  // namespace dtrun::ucx_plugin

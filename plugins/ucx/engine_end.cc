@@ -1,0 +1,186 @@
+// How an engine learns that something is wrong, and how it ends everything.
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "engine.h"
+#include "messenger.h"
+#include "process.h"
+
+namespace dtrun::ucx_plugin {
+namespace {
+
+using sdk::Failure;
+
+constexpr std::chrono::milliseconds kLastCheck{1000};
+constexpr std::chrono::seconds kShutPatience{5};
+
+}  // namespace
+
+// Throws, and fails the communicator, unless the message ended as it should.
+void Engine::CheckTransfer(const Transfer& transfer, const std::string& text) {
+  const std::string rank =
+      "rank " + std::to_string(transfer.sending || transfer.peer >= 0 ? transfer.peer
+                                                                      : SenderOf(transfer.info.sender_tag));
+  const bool mismatch =
+      transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
+      (transfer.status == UCS_OK && !transfer.sending && transfer.info.length != transfer.bytes);
+  if (transfer.status == UCS_OK && !mismatch) return;
+  Cause cause;
+  if (const std::optional<Cause> theirs = failed_ ? std::nullopt : roster_.TheirFailure()) {
+    cause = *theirs;
+  } else if (mismatch) {
+    cause = {DTRUN_INVALID_ARGUMENT,
+             text + ": " + rank + " sent " + std::to_string(transfer.info.length) + " bytes where " +
+                 std::to_string(transfer.bytes) + " were expected; the ranks disagree on count or type",
+             transfer.peer};
+  } else if (!failed_ && transfer.peer >= 0 && roster_.HasLeft(transfer.peer)) {
+    cause = roster_.LeftCause(transfer.peer);
+  } else {
+    cause = {DTRUN_REMOTE_FAILURE,
+             text + ": lost " + rank + ": " + worker_.library().StatusText(transfer.status) +
+                 "; look at that rank's output and host",
+             transfer.peer};
+  }
+  Fail(cause);
+  std::unique_lock lock(mutex_);
+  cause = *cause_;
+  lock.unlock();
+  cause.Throw();
+}
+
+std::string Engine::AddressOf(int peer) {
+  std::optional<Roster::Place> place = roster_.PlaceOf(peer);
+  if (!place) return "";
+  const bool watched =
+      std::any_of(watches_.begin(), watches_.end(), [=](const Watch& one) { return one.peer == peer; });
+  const int watch = watched ? -1 : WatchProcess(place->process);
+  if (watch >= 0) watches_.push_back({peer, watch});
+  return std::move(place->address);
+}
+
+void Engine::CheckLost() {
+  while (const std::optional<Worker::Lost> lost = worker_.TakeLost()) {
+    Lose(lost->peer, "lost the connection to rank " + std::to_string(lost->peer) + ": " +
+                         worker_.library().StatusText(lost->status));
+  }
+}
+
+void Engine::CheckProcesses() {
+  for (std::size_t i = 0; i < watches_.size();) {
+    const Watch watch = watches_[i];
+    pollfd ended{watch.descriptor, POLLIN, 0};
+    if (poll(&ended, 1, 0) != 1) {
+      ++i;
+      continue;
+    }
+    close(watch.descriptor);
+    watches_.erase(watches_.begin() + static_cast<std::ptrdiff_t>(i));
+    Lose(watch.peer, "the process of rank " + std::to_string(watch.peer) + " has ended");
+  }
+}
+
+// A rank that is gone is a failure, unless it had left in peace; who still waits for it will learn
+// that from CheckPeers.
+void Engine::Lose(int peer, const std::string& how) {
+  if (failed_) return;
+  try {
+    if (std::optional<Cause> theirs = roster_.TheirFailure()) {
+      Fail(std::move(*theirs));
+    } else if (!roster_.HasLeft(peer)) {
+      Fail({DTRUN_REMOTE_FAILURE, how + "; look at that rank's output and host", peer});
+    } else {
+      next_check_ = Clock::now();
+    }
+  } catch (const Failure& failure) {
+    Fail({DTRUN_REMOTE_FAILURE, how + ", and the store does not answer: " + failure.what(), peer});
+  }
+}
+
+void Engine::CheckTimes() {
+  if (failed_ || !Pending()) return;
+  const auto now = Clock::now();
+  if (now >= next_deadline_) {
+    next_deadline_ = kNever;
+    std::vector<const Operation*> all;
+    if (current_) all.push_back(current_.get());
+    for (const auto& job : jobs_) all.push_back(job.get());
+    for (const auto& message : messages_) all.push_back(message.get());
+    for (const Operation* one : all) {
+      next_deadline_ = std::min(next_deadline_, one->deadline);
+      if (now < one->deadline) continue;
+      const bool queued = current_ && one != current_.get() && one->collective;
+      const int peer = one->collective ? awaited_ : one->op.peer;
+      std::string text = one->text + " did not finish within " + DurationText(one->timeout);
+      if (queued) text += ", behind " + current_->text;
+      if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
+      return Fail({DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer});
+    }
+  }
+  if (now < next_check_) return;
+  CheckProcesses();
+  CheckPeers();
+}
+
+void Engine::CheckPeers() {
+  check_interval_ = std::min<sdk::Nanoseconds>(check_interval_ * 2, kLastCheck);
+  next_check_ = Clock::now() + check_interval_;
+  try {
+    if (std::optional<Cause> theirs = roster_.TheirFailure()) return Fail(std::move(*theirs));
+    std::set<int> awaited;
+    if (awaited_ >= 0) awaited.insert(awaited_);
+    for (const auto& message : messages_) {
+      if (message->op.peer >= 0) awaited.insert(message->op.peer);
+    }
+    for (const int peer : awaited) {
+      if (!roster_.HasLeft(peer)) continue;
+      // What it sent last may still be on its way.
+      if (++seen_left_[static_cast<std::size_t>(peer)] >= 2) return Fail(roster_.LeftCause(peer));
+      next_check_ = Clock::now() + kFirstCheck;
+    }
+  } catch (const Failure& failure) {
+    Fail({failure.code(), std::string("the store does not answer: ") + failure.what()});
+  }
+}
+
+void Engine::Shut() noexcept {
+  try {
+    if (failed_ && !told_) {
+      told_ = true;
+      std::unique_lock lock(mutex_);
+      const Cause cause = *cause_;
+      lock.unlock();
+      if (cause.code == DTRUN_REMOTE_FAILURE && cause.peer >= 0)
+        sdk::Health(host_).ReportPeer(cause.peer, cause.text);
+      // Before the connections break: who sees them break looks for the reason.
+      if (!cause.theirs) roster_.PublishFailure(cause);
+    }
+  } catch (const Failure& failure) {
+    sdk::Log(host_, "ucx").Warn(std::string("cannot tell the other ranks: ") + failure.what());
+  }
+  if (shut_) return;
+  shut_ = true;
+  if (!worker_.Shut(Clock::now() + kShutPatience)) {
+    sdk::Log(host_, "ucx")
+        .Error("UCX has not let go of all messages of '" + roster_.name() +
+               "' within 5 s; end this process before their buffers are used again");
+  }
+}
+
+void Engine::CompleteAllFailed() {
+  Shut();
+  ended_ = true;
+  std::unique_lock lock(mutex_);
+  const Failure failure(cause_->code, cause_->text, cause_->peer);
+  lock.unlock();
+  for (const auto& job : std::exchange(jobs_, {})) Complete(*job, failure);
+  for (const auto& message : messages_) Complete(*message, failure);
+  // Kept: UCX may not have let go of them.
+  std::move(messages_.begin(), messages_.end(), std::back_inserter(buried_));
+  messages_.clear();
+}
+
+}  // namespace dtrun::ucx_plugin

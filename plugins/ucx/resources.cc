@@ -1,0 +1,305 @@
+#include "resources.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace dtrun::ucx_plugin {
+namespace {
+
+using sdk::Failure;
+
+bool StartsWith(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
+
+// UCX's aliases: ucp_tl_aliases of ucp_context.c.
+struct Alias {
+  const char* name;
+  std::vector<const char*> prefixes;  // of transports
+};
+const std::vector<Alias>& Aliases() {
+  static const std::vector<Alias> aliases = {
+      {"all", {""}},
+      {"mm", {"posix", "sysv", "xpmem"}},
+      {"sm", {"posix", "sysv", "xpmem", "knem", "cma"}},
+      {"shm", {"posix", "sysv", "xpmem", "knem", "cma"}},
+      {"ib", {"rc_", "ud_", "dc_", "srd"}},
+      {"rc", {"rc_"}},
+      {"rc_v", {"rc_verbs"}},
+      {"rc_x", {"rc_mlx5"}},
+      {"ud", {"ud_"}},
+      {"ud_v", {"ud_verbs"}},
+      {"ud_x", {"ud_mlx5"}},
+      {"dc", {"dc_mlx5"}},
+      {"dc_x", {"dc_mlx5"}},
+      {"ugni", {"ugni_"}},
+      {"cuda", {"cuda_", "gdr_copy"}},
+      {"rocm", {"rocm_"}},
+      {"ze", {"ze_"}},
+  };
+  return aliases;
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+template <class Range, class Text>
+std::string Join(const Range& range, Text&& text) {
+  std::string joined;
+  for (const auto& one : range) {
+    const std::string next = text(one);
+    if (("," + joined + ",").find("," + next + ",") != std::string::npos) continue;
+    joined.append(joined.empty() ? "" : ",").append(next);
+  }
+  return joined;
+}
+std::string Transports(const std::vector<Resource>& resources) {
+  return Join(resources, [](const Resource& one) { return one.transport; });
+}
+std::string Devices(const std::vector<Resource>& resources) {
+  std::vector<Resource> network;
+  std::copy_if(resources.begin(), resources.end(), std::back_inserter(network),
+               [](const Resource& one) { return one.network; });
+  return network.empty() ? "none" : Join(network, [](const Resource& one) { return one.device; });
+}
+
+// "\\tcp" is the transport and no alias; "ud:aux" is for connection set-up only.
+std::string Bare(std::string name) {
+  if (StartsWith(name, "\\")) name.erase(0, 1);
+  return name.substr(0, name.find(':'));
+}
+
+// Whether UCX takes `name` for `transport`. `known` is set when the name means anything at all.
+bool Means(const std::string& name, const std::string& transport, bool* known) {
+  const bool strict = StartsWith(name, "\\");
+  for (const Alias& alias : Aliases()) {
+    if (strict || Bare(name) != alias.name) continue;
+    *known = true;
+    for (const char* prefix : alias.prefixes) {
+      if (StartsWith(transport, prefix)) return true;
+    }
+  }
+  if (Bare(name) != transport) return false;
+  *known = true;
+  return true;
+}
+
+// Transports that UCX has but this host may lack.
+bool ExistsElsewhere(const std::string& name) {
+  for (const char* known :
+       {"tcp",      "self",     "posix",     "sysv",     "xpmem",    "knem",      "cma",
+        "rc_verbs", "rc_mlx5",  "ud_verbs",  "ud_mlx5",  "dc_mlx5",  "srd",       "cuda_copy",
+        "cuda_ipc", "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ugni_rdma", "ugni_smsg",
+        "ugni_udt", "ze_copy",  "ze_ipc",    "ze_gdr"}) {
+    if (Bare(name) == known) return true;
+  }
+  return false;
+}
+
+// Resources that `list` (the grammar of UCX_TLS) leaves.
+std::vector<Resource> WithTransports(const std::vector<Resource>& all, const std::string& list) {
+  const bool deny = StartsWith(list, "^");
+  const std::vector<std::string> names = Split(deny ? list.substr(1) : list);
+  std::vector<bool> meant(all.size());
+  for (const std::string& name : names) {
+    bool known = ExistsElsewhere(name);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (Means(name, all[i].transport, &known)) meant[i] = true;
+    }
+    if (known) continue;
+    throw Failure(DTRUN_INVALID_ARGUMENT, "transports: UCX has no transport '" + name + "'; this host has " +
+                                              Transports(all) +
+                                              " (and aliases such as 'sm', 'ib', 'rc', 'all')");
+  }
+  std::vector<Resource> left;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (meant[i] != deny) left.push_back(all[i]);
+  }
+  if (names.empty() || left.empty()) {
+    throw Failure(DTRUN_INVALID_ARGUMENT,
+                  "transports: '" + list + "' leaves nothing on this host, which has " + Transports(all));
+  }
+  return left;
+}
+
+// Network resources that `list` (the grammar of UCX_NET_DEVICES) leaves, and all others.
+std::vector<Resource> WithDevices(const std::vector<Resource>& all, const std::string& list) {
+  if (list == "all") return all;
+  if (StartsWith(list, "^")) {
+    throw Failure(DTRUN_INVALID_ARGUMENT,
+                  "devices: '" + list +
+                      "' excludes, which UCX before 1.21 ignores; name the devices to use, of " +
+                      Devices(all));
+  }
+  std::vector<std::string> names = Split(list);
+  for (const std::string& name : names) {
+    const bool known = std::any_of(all.begin(), all.end(),
+                                   [&](const Resource& one) { return one.network && one.device == name; });
+    if (known) continue;
+    throw Failure(DTRUN_INVALID_ARGUMENT,
+                  "devices: no device '" + name + "' that these transports can use on this host; there are " +
+                      Devices(all) + " (an RDMA device is written with its port, 'mlx5_0:1')");
+  }
+  std::vector<Resource> left;
+  for (const Resource& one : all) {
+    if (!one.network || std::find(names.begin(), names.end(), one.device) != names.end()) left.push_back(one);
+  }
+  return left;
+}
+
+bool HasRdma(const std::vector<Resource>& resources) {
+  return std::any_of(resources.begin(), resources.end(), [](const Resource& one) { return one.rdma(); });
+}
+
+bool Loopback(const Resource& one) { return one.device == "lo"; }
+
+// What stands for UCX_NET_DEVICES when the user did not choose.
+std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector<std::string>& default_routes,
+                          bool one_host) {
+  if (HasRdma(usable)) {
+    std::vector<Resource> rdma;
+    std::copy_if(usable.begin(), usable.end(), std::back_inserter(rdma),
+                 [](const Resource& one) { return one.rdma(); });
+    return Devices(rdma);
+  }
+  std::vector<Resource> tcp;
+  std::copy_if(usable.begin(), usable.end(), std::back_inserter(tcp),
+               [&](const Resource& one) { return one.network && Loopback(one) == one_host; });
+  if (tcp.empty()) return "all";
+  for (const std::string& name : default_routes) {
+    for (const Resource& one : tcp) {
+      if (one.device == name) return name;
+    }
+  }
+  return tcp.front().device;
+}
+
+std::string WhyNotRdma(const std::vector<Resource>& all, const std::vector<Resource>& usable) {
+  if (HasRdma(usable)) return "";
+  if (HasRdma(all)) return "the options leave no RDMA transport or device of this host";
+  std::ifstream devices("/sys/class/infiniband");
+  return devices.good()
+             ? "UCX offers none of the devices in /sys/class/infiniband: no active port, or no libuct_ib"
+             : "this host has no InfiniBand or RoCE device: /sys/class/infiniband does not exist";
+}
+
+}  // namespace
+
+bool Resource::rdma() const {
+  return network && (StartsWith(transport, "rc_") || StartsWith(transport, "ud_") ||
+                     StartsWith(transport, "dc_") || transport == "srd");
+}
+
+std::vector<Resource> ListResources(const Library& library) {
+  uct_component_h* components = nullptr;
+  unsigned component_count = 0;
+  library.Check(library.query_components(&components, &component_count), "ask UCX for its components");
+  std::vector<Resource> resources;
+  for (unsigned i = 0; i < component_count; ++i) {
+    uct_component_attr_t attributes{};
+    attributes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+    if (library.component_query(components[i], &attributes) != UCS_OK) continue;  // it lists none
+    std::vector<uct_md_resource_desc_t> domains(attributes.md_resource_count);
+    attributes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attributes.md_resources = domains.data();
+    if (library.component_query(components[i], &attributes) != UCS_OK) continue;
+    for (const uct_md_resource_desc_t& domain : domains) {
+      uct_md_config_t* config = nullptr;
+      if (library.md_config_read(components[i], nullptr, nullptr, &config) != UCS_OK) continue;
+      uct_md_h opened = nullptr;
+      const ucs_status_t status = library.md_open(components[i], domain.md_name, config, &opened);
+      library.uct_config_release(config);
+      if (status != UCS_OK) continue;  // what cannot be opened cannot be used
+      uct_tl_resource_desc_t* offered = nullptr;
+      unsigned count = 0;
+      if (library.md_query_tl_resources(opened, &offered, &count) == UCS_OK) {
+        for (unsigned t = 0; t < count; ++t) {
+          resources.push_back(
+              {offered[t].tl_name, offered[t].dev_name, offered[t].dev_type == UCT_DEVICE_TYPE_NET});
+        }
+        library.release_tl_resource_list(offered);
+      }
+      library.md_close(opened);
+    }
+  }
+  library.release_component_list(components);
+  return resources;
+}
+
+// Destination and mask of a default route are 0: columns 2 and 8 of the kernel's table.
+std::vector<std::string> DefaultRouteInterfaces() {
+  std::ifstream table("/proc/net/route");
+  std::string line;
+  std::getline(table, line);
+  std::vector<std::string> names;
+  while (std::getline(table, line)) {
+    std::istringstream fields(line);
+    std::string name;
+    std::string destination;
+    std::string skipped;
+    std::string mask;
+    fields >> name >> destination;
+    for (int i = 0; i < 5; ++i) fields >> skipped;
+    fields >> mask;
+    if (destination == "00000000" && mask == "00000000") names.push_back(name);
+  }
+  return names;
+}
+
+std::string Selection::Text(bool one_host) const {
+  std::vector<Resource> shown;
+  for (const Resource& one : usable) {
+    if (one.network || (one_host && one.transport != "self")) shown.push_back(one);
+  }
+  // Shared memory first: on one host UCX prefers it.
+  std::stable_partition(shown.begin(), shown.end(), [](const Resource& one) { return !one.network; });
+  if (shown.empty()) return "none";
+  return Join(shown, [](const Resource& one) { return one.Text(); });
+}
+
+Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& default_routes,
+                 const Wanted& wanted, bool one_host) {
+  Selection selection;
+  selection.transports = wanted.transports.value_or(wanted.rdma ? "ib,sm,self" : "all");
+  const bool no_rdma = wanted.rdma && !HasRdma(all);
+  const std::vector<Resource> carried =
+      no_rdma ? std::vector<Resource>() : WithTransports(all, selection.transports);
+  if (!no_rdma) {
+    selection.devices = wanted.devices.value_or(ChooseDevices(carried, default_routes, one_host));
+    selection.usable = WithDevices(carried, selection.devices);
+  }
+  selection.why_not_rdma = WhyNotRdma(all, selection.usable);
+  if (wanted.rdma) {
+    if (!selection.why_not_rdma.empty()) {
+      throw Failure(DTRUN_FAILED_PRECONDITION, "required = \"rdma\", but " + selection.why_not_rdma +
+                                                   "; UCX has " +
+                                                   Join(all, [](const Resource& one) { return one.Text(); }) +
+                                                   " here; fix the device or set required = \"any\"");
+    }
+    // Without TCP in the list UCX cannot fall back to it.
+    if (std::any_of(selection.usable.begin(), selection.usable.end(),
+                    [](const Resource& one) { return one.network && !one.rdma(); })) {
+      std::vector<Resource> kept;
+      std::copy_if(selection.usable.begin(), selection.usable.end(), std::back_inserter(kept),
+                   [](const Resource& one) { return !one.network || one.rdma(); });
+      selection.usable = std::move(kept);
+      selection.transports = Transports(selection.usable);
+    }
+  }
+  const bool network = std::any_of(selection.usable.begin(), selection.usable.end(),
+                                   [](const Resource& one) { return one.network; });
+  if (!network && !one_host) {
+    throw Failure(DTRUN_FAILED_PRECONDITION,
+                  "transports '" + selection.transports + "' over devices '" + selection.devices +
+                      "' leave no network on this host, and the job has several; UCX has " +
+                      Join(all, [](const Resource& one) { return one.Text(); }) + " here");
+  }
+  return selection;
+}
+
+}  // namespace dtrun::ucx_plugin

@@ -1,0 +1,57 @@
+// What UCX could use on this host, and what the user's options leave of it.
+//
+// UCX up to 1.20 only warns of a transport or a device that it does not know and goes on with
+// what is left, down to nothing at all; so the options are checked here. Pure functions over a
+// list of resources, and the function that asks UCX for that list. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "library.h"
+
+namespace dtrun::ucx_plugin {
+
+// One transport over one device.
+struct Resource {
+  std::string transport;  // "tcp", "rc_mlx5", "posix"
+  std::string device;     // "eth0", "mlx5_0:1", "memory"
+  bool network = false;
+
+  bool rdma() const;
+  std::string Text() const { return transport + "/" + device; }
+};
+
+std::vector<Resource> ListResources(const Library& library);
+
+// Names of the interfaces that hold a default route, in the kernel's order; may be empty.
+std::vector<std::string> DefaultRouteInterfaces();
+
+// The options, as the user wrote them.
+struct Wanted {
+  std::optional<std::string> transports;  // grammar of UCX_TLS
+  std::optional<std::string> devices;     // grammar of UCX_NET_DEVICES
+  bool rdma = false;                      // nothing else may carry what leaves a host
+};
+
+// What UCX is told, and what follows from it.
+struct Selection {
+  std::string transports;        // value for UCX_TLS
+  std::string devices;           // value for UCX_NET_DEVICES
+  std::vector<Resource> usable;  // what both leave
+  std::string why_not_rdma;      // empty when RDMA is among them
+
+  // "tcp/eth0", "rc_mlx5/mlx5_0:1"; with the shared memory of a host where that is used.
+  std::string Text(bool one_host) const;
+};
+
+// Without a choice of the user's: on one host, loopback for TCP; on several, RDMA devices and,
+// when there are none, the interface of the default route, else the first that is not loopback
+// (UCX takes a bridge for 100 times faster than a card of unknown speed, openucx/ucx#9383).
+// Throws sdk::Failure that lists what exists when a name is unknown, when nothing is left, or
+// when RDMA is wanted and missing.
+Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& default_routes,
+                 const Wanted& wanted, bool one_host);
+
+}  // namespace dtrun::ucx_plugin

@@ -1,0 +1,94 @@
+// The entry point and the backend: which library, which transports, what it can do.
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "comm.h"
+#include "ucx_options.h"
+
+namespace dtrun::ucx_plugin {
+namespace {
+
+// The option, else UCX's own variable, which is checked in the same way.
+std::optional<std::string> OptionOr(const sdk::Options& options, const char* key, const char* variable) {
+  if (std::optional<std::string> value = options.FindString(key)) return value;
+  const char* const text = getenv(variable);
+  return text == nullptr ? std::nullopt : std::make_optional<std::string>(text);
+}
+
+class UcxBackend final : public sdk::Backend<UcxCommunicator> {
+ public:
+  UcxBackend(const sdk::Host& host, const sdk::Options& options)
+      : host_(host), library_(Library::Get(host)), rails_(options.FindInt(kRailsOption)) {
+    wanted_.transports = OptionOr(options, kTransportsOption, "UCX_TLS");
+    wanted_.devices = OptionOr(options, kDevicesOption, "UCX_NET_DEVICES");
+    wanted_.rdma = options.EnumIndex(kRequiredOption) == kRequiredRdma;
+    Choose(true);  // refuses what this host lacks now
+  }
+
+  sdk::Caps QueryCaps() const override {
+    const auto below = [](int end) { return (std::uint64_t{1} << end) - 2; };  // all values from 1
+    sdk::Caps caps;
+    caps.ops = below(DTRUN_OP_COUNT);
+    caps.dtypes = below(DTRUN_DTYPE_COUNT);
+    caps.reduces = below(DTRUN_REDUCE_COUNT);
+    caps.any_source = true;
+    return caps;
+  }
+
+  std::unique_ptr<UcxCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
+    return std::make_unique<UcxCommunicator>(host_, params, ContextFor(params.host_count <= 1));
+  }
+
+  void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
+    const bool one_host = query.host_count <= 1;
+    const Selection selection = Choose(one_host);
+    sink.Fact("library",
+              "UCX " + library_.version() + (library_.found_loaded() ? " (already in the process)" : ""));
+    sink.Fact("library_path", library_.path());
+    sink.Fact("interface", selection.Text(one_host));
+    sink.Fact("rdma", selection.why_not_rdma.empty() ? "yes" : "no: " + selection.why_not_rdma);
+    if (wanted_.transports) sink.Env("UCX_TLS", *wanted_.transports);
+    if (wanted_.devices) sink.Env("UCX_NET_DEVICES", *wanted_.devices);
+  }
+
+ private:
+  Selection Choose(bool one_host) const {
+    return Select(ListResources(library_), DefaultRouteInterfaces(), wanted_, one_host);
+  }
+
+  std::shared_ptr<Context> ContextFor(bool one_host) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Context>& context = contexts_[one_host];
+    if (context == nullptr) context = std::make_shared<Context>(library_, Choose(one_host), rails_);
+    return context;
+  }
+
+  const sdk::Host host_;
+  const Library& library_;
+  const std::optional<std::int64_t> rails_;
+  Wanted wanted_;
+  std::mutex mutex_;
+  std::map<bool, std::shared_ptr<Context>> contexts_;  // by whether all ranks share a host
+};
+
+dtrun_plugin MakeTable() {
+  sdk::PluginInfo info;
+  info.name = "ucx";
+  info.version = DTRUN_VERSION;
+  info.vendor = "dtrun";
+  info.license = "BSD-3-Clause";
+  info.summary = "collectives over InfiniBand, RoCE, TCP and shared memory for host memory, on UCX";
+  info.options = OptionTable();
+  info.option_count = OptionCount();
+  return sdk::MakePlugin<UcxBackend>(info);
+}
+
+}  // namespace
+}  // namespace dtrun::ucx_plugin
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static const dtrun_plugin table = dtrun::ucx_plugin::MakeTable();
+  return dtrun::sdk::Enter(table, host, out, err);
+}

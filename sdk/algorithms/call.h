@@ -1,0 +1,78 @@
+// One collective under way: its messages, its scratch memory, and what to compute.
+//
+// Lives on the stack of RunCollective; used by its thread only. When a failure unwinds the
+// stack the messages are ended before the scratch memory goes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dtrun/algorithms.hpp"
+
+namespace dtrun::algorithms {
+
+// Elements [begin, begin + size) of a vector.
+struct Part {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+  std::size_t end() const { return begin + size; }
+};
+
+// Part `index` of `count` elements, cut as evenly as possible into `parts`.
+Part EvenPart(std::size_t count, int parts, int index);
+std::vector<Part> EvenParts(std::size_t count, int parts);
+// Parts of the given sizes: at the given offsets, or one behind the other when those are null.
+std::vector<Part> GivenParts(const std::uint64_t* counts, const std::uint64_t* offsets, int parts);
+// `parts` parts of `count` elements each.
+std::vector<Part> EqualParts(std::size_t count, int parts);
+
+class Call {
+ public:
+  using Message = Messenger::Message;
+
+  explicit Call(Messenger& messenger);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  // The rank `distance` places further round the circle; distance >= -size.
+  int Neighbour(int distance) const { return (rank_ + distance + size_) % size_; }
+
+  Message Send(int peer, const void* data, std::size_t bytes) { return messenger_.Send(peer, data, bytes); }
+  Message Recv(int peer, void* data, std::size_t bytes) { return messenger_.Recv(peer, data, bytes); }
+  void Wait(Message message) {
+    if (message != nullptr) messenger_.Wait(message);
+  }
+  // Both at once, and waits for both.
+  void Exchange(int to, const void* out, std::size_t out_bytes, int from, void* in, std::size_t in_bytes);
+
+  // Memory that lives as long as this call, aligned for any element.
+  std::byte* Scratch(std::size_t bytes);
+
+  // Every message was waited for.
+  void Done() { done_ = true; }
+
+ private:
+  Messenger& messenger_;
+  const int rank_;
+  const int size_;
+  bool done_ = false;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+};
+
+// Messages whose completion nobody needs before the end: sends, mostly.
+class Messages {
+ public:
+  explicit Messages(Call& call) : call_(call) {}
+  void Add(Call::Message message) { messages_.push_back(message); }
+  // Waits for all, in the order in which they were added.
+  void Finish();
+
+ private:
+  Call& call_;
+  std::vector<Call::Message> messages_;
+};
+
+}  // namespace dtrun::algorithms

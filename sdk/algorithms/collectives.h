@@ -1,0 +1,69 @@
+// The algorithms, one function each; run.cc says which serves which operation and size.
+//
+// Every rank of a communicator calls the same function; each blocks until this rank's part
+// is done. Buffers may be in place as dtrun/abi/backend.h describes it. REQUIRES at least
+// two ranks.
+#pragma once
+
+#include "call.h"
+#include "reducer.h"
+
+namespace dtrun::algorithms {
+
+// Up to here, in bytes, a vector is combined whole in each step.
+inline constexpr std::size_t kDoublingBytes = 16 << 10;
+
+// ---- all elements combined, on every rank ----
+// log2(n) steps, the whole vector in each: few bytes.
+void DoublingAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count);
+// Reduce-scatter by recursive halving, allgather by recursive doubling: 2 log2(n) steps, 2 S bytes.
+void HalvingAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count);
+// 2 (n - 1) steps round the ring, pipelined in segments: many bytes. REQUIRES !reducer.narrow().
+void RingAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count);
+// Everybody sends part r to rank r, which combines all of them at once and sends the result back:
+// no partial results, so that 16-bit elements travel as such. REQUIRES reducer.raw().
+void DirectAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count);
+
+// ---- part r combined on rank r ----
+// Part r of `send` is parts[r]; `recv` holds parts[rank].size elements.
+void PackedReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
+                         const std::vector<Part>& parts);
+void RingReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
+                       const std::vector<Part>& parts);
+void DirectReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
+                         const std::vector<Part>& parts);
+
+// ---- combined on the root ----
+void TreeReduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count,
+                int root);
+// Reduce-scatter, then the root collects the parts.
+void ScatteredReduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count,
+                     int root);
+
+// ---- moved only; sizes in bytes ----
+void TreeBroadcast(Call& call, void* data, std::size_t bytes, int root);
+// The root deals out parts, which then go round the ring.
+void DealtBroadcast(Call& call, void* data, std::size_t bytes, int root);
+
+// Equal parts of `bytes`; this rank's is in `send`. ceil(log2(n)) steps.
+void BruckAllgather(Call& call, const void* send, void* recv, std::size_t bytes);
+// Part r goes to parts[r] of `recv` (bytes); this rank's is in place already. Rank `full` has all
+// parts and is sent none; -1: nobody has.
+void RingAllgather(Call& call, void* recv, const std::vector<Part>& parts, int full = -1);
+
+// Part r of the root's `recv` (bytes) comes from rank r's `send`.
+void TreeGather(Call& call, const void* send, void* recv, std::size_t bytes, int root);
+void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, const std::vector<Part>& parts,
+                  int root);
+void TreeScatter(Call& call, const void* send, void* recv, std::size_t bytes, int root);
+void LinearScatter(Call& call, const void* send, const std::vector<Part>& parts, void* recv,
+                   std::size_t bytes, int root);
+
+// Part r of `send` goes to rank r, part r of `recv` comes from it (bytes). `send` == `recv`: then
+// both lists of parts are equal.
+void PairwiseAlltoall(Call& call, const void* send, const std::vector<Part>& send_parts, void* recv,
+                      const std::vector<Part>& recv_parts);
+
+void DisseminationBarrier(Call& call);
+
+}  // namespace dtrun::algorithms

@@ -1,0 +1,204 @@
+// Which algorithm serves which operation. All ranks must choose alike, so a choice depends on
+// nothing but the operation's kind, type, reduction and counts as all ranks know them.
+#include <algorithm>
+#include <cstring>
+
+#include "collectives.h"
+
+namespace dtrun::algorithms {
+namespace {
+
+// Above, a vector is worth cutting into segments that go round a ring.
+constexpr std::size_t kRingBytes = 512 << 10;
+// Between two ranks a whole vector costs no more bytes than two halves, and one step less.
+constexpr std::size_t kPairBytes = 1 << 20;
+// 16-bit elements are exchanged directly among so many ranks, or when parts are so large.
+constexpr int kDirectRanks = 16;
+constexpr std::size_t kDirectPartBytes = 16 << 10;
+constexpr std::size_t kTreeBroadcastBytes = 64 << 10;
+constexpr std::size_t kBruckBytes = 64 << 10;  // of the gathered vector
+// A tree saves the root messages and costs everybody copies.
+constexpr std::size_t kTreeGatherBytes = 16 << 10;
+constexpr int kTreeGatherRanks = 5;
+
+std::vector<Part> InBytes(std::vector<Part> parts, std::size_t width) {
+  for (Part& part : parts) part = {part.begin * width, part.size * width};
+  return parts;
+}
+
+bool PrefersDirect(const Reducer& reducer, std::size_t bytes, int ranks) {
+  return reducer.narrow() && reducer.raw() &&
+         (ranks <= kDirectRanks || bytes / static_cast<std::size_t>(ranks) >= kDirectPartBytes);
+}
+
+void Allreduce(Call& call, const dtrun_op& op) {
+  const Reducer reducer(op, call.size());
+  const std::size_t bytes = op.count * reducer.width();
+  if (bytes <= (call.size() == 2 ? kPairBytes : kDoublingBytes))
+    return DoublingAllreduce(call, reducer, op.send, op.recv, op.count);
+  if (PrefersDirect(reducer, bytes, call.size())) {
+    return DirectAllreduce(call, reducer, op.send, op.recv, op.count);
+  }
+  if (reducer.narrow() || bytes <= kRingBytes) {
+    return HalvingAllreduce(call, reducer, op.send, op.recv, op.count);
+  }
+  RingAllreduce(call, reducer, op.send, op.recv, op.count);
+}
+
+void Reduce(Call& call, const dtrun_op& op) {
+  const Reducer reducer(op, call.size());
+  const bool partwise = !reducer.narrow() || reducer.raw();
+  if (partwise && op.count * reducer.width() > kRingBytes) {
+    return ScatteredReduce(call, reducer, op.send, op.recv, op.count, op.root);
+  }
+  TreeReduce(call, reducer, op.send, op.recv, op.count, op.root);
+}
+
+void ReduceScatter(Call& call, const dtrun_op& op) {
+  const Reducer reducer(op, call.size());
+  const std::vector<Part> parts = op.kind == DTRUN_REDUCE_SCATTER
+                                      ? EqualParts(op.count, call.size())
+                                      : GivenParts(op.recv_counts, op.recv_offsets, call.size());
+  std::size_t bytes = 0;
+  for (const Part& part : parts) bytes += part.size * reducer.width();
+  const bool small = bytes <= kDoublingBytes;
+  if (!small && PrefersDirect(reducer, bytes, call.size())) {
+    return DirectReduceScatter(call, reducer, op.send, op.recv, parts);
+  }
+  if (small || reducer.narrow()) return PackedReduceScatter(call, reducer, op.send, op.recv, parts);
+  RingReduceScatter(call, reducer, op.send, op.recv, parts);
+}
+
+void Broadcast(Call& call, const dtrun_op& op) {
+  const std::size_t bytes = op.count * kernels::ElementBytes(op.dtype);
+  if (bytes <= kTreeBroadcastBytes || call.size() == 2) return TreeBroadcast(call, op.recv, bytes, op.root);
+  DealtBroadcast(call, op.recv, bytes, op.root);
+}
+
+void Allgather(Call& call, const dtrun_op& op) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  if (op.kind == DTRUN_ALLGATHER && op.count * width * static_cast<std::size_t>(call.size()) <= kBruckBytes) {
+    if (op.count > 0) BruckAllgather(call, op.send, op.recv, op.count * width);
+    return;
+  }
+  const std::vector<Part> parts =
+      InBytes(op.kind == DTRUN_ALLGATHER ? EqualParts(op.count, call.size())
+                                         : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
+              width);
+  const Part& own = parts[static_cast<std::size_t>(call.rank())];
+  std::byte* const place = static_cast<std::byte*>(op.recv) + own.begin;
+  if (own.size > 0 && place != op.send) std::memcpy(place, op.send, own.size);
+  RingAllgather(call, op.recv, parts);
+}
+
+bool PrefersTree(const Call& call, std::size_t bytes) {
+  return call.size() >= kTreeGatherRanks && bytes <= kTreeGatherBytes;
+}
+
+void Gather(Call& call, const dtrun_op& op) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const std::size_t bytes = op.count * width;
+  if (op.kind == DTRUN_GATHER && PrefersTree(call, bytes)) {
+    if (bytes > 0) TreeGather(call, op.send, op.recv, bytes, op.root);
+    return;
+  }
+  std::vector<Part> parts;
+  if (call.rank() == op.root) {
+    parts = InBytes(op.kind == DTRUN_GATHER ? EqualParts(op.count, call.size())
+                                            : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
+                    width);
+  }
+  LinearGather(call, op.send, bytes, op.recv, parts, op.root);
+}
+
+void Scatter(Call& call, const dtrun_op& op) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const std::size_t bytes = op.count * width;
+  if (op.kind == DTRUN_SCATTER && PrefersTree(call, bytes)) {
+    if (bytes > 0) TreeScatter(call, op.send, op.recv, bytes, op.root);
+    return;
+  }
+  std::vector<Part> parts;
+  if (call.rank() == op.root) {
+    parts = InBytes(op.kind == DTRUN_SCATTER ? EqualParts(op.count, call.size())
+                                             : GivenParts(op.send_counts, op.send_offsets, call.size()),
+                    width);
+  }
+  LinearScatter(call, op.send, parts, op.recv, bytes, op.root);
+}
+
+void Alltoall(Call& call, const dtrun_op& op) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const bool equal = op.kind == DTRUN_ALLTOALL;
+  const std::vector<Part> send_parts = InBytes(
+      equal ? EqualParts(op.count, call.size()) : GivenParts(op.send_counts, op.send_offsets, call.size()),
+      width);
+  const std::vector<Part> recv_parts = InBytes(
+      equal ? EqualParts(op.count, call.size()) : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
+      width);
+  PairwiseAlltoall(call, op.send, send_parts, op.recv, recv_parts);
+}
+
+// A world of one: reductions scale or normalise, everything else copies.
+void Alone(const dtrun_op& op) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  std::size_t count = op.count;
+  const auto* from = static_cast<const std::byte*>(op.send);
+  auto* to = static_cast<std::byte*>(op.recv);
+  const auto at = [&](const std::uint64_t* offsets) { return offsets != nullptr ? offsets[0] * width : 0; };
+  switch (op.kind) {
+    case DTRUN_BARRIER:
+    case DTRUN_BROADCAST: return;
+    case DTRUN_REDUCE_SCATTERV:
+      count = op.recv_counts[0];
+      from += at(op.recv_offsets);
+      break;
+    case DTRUN_ALLGATHERV:
+    case DTRUN_GATHERV:
+      count = op.recv_counts[0];
+      to += at(op.recv_offsets);
+      break;
+    case DTRUN_SCATTERV: from += at(op.send_offsets); break;
+    case DTRUN_ALLTOALLV:
+      count = op.recv_counts[0];
+      from += at(op.send_offsets);
+      to += at(op.recv_offsets);
+      break;
+    default: break;
+  }
+  if (count == 0) return;
+  const bool reduces = op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_REDUCE ||
+                       op.kind == DTRUN_REDUCE_SCATTER || op.kind == DTRUN_REDUCE_SCATTERV;
+  if (reduces) return Reducer(op, 1).Alone(to, from, count);
+  if (to != from) std::memcpy(to, from, count * width);
+}
+
+void Run(Call& call, const dtrun_op& op) {
+  switch (op.kind) {
+    case DTRUN_ALLREDUCE: return op.count > 0 ? Allreduce(call, op) : void();
+    case DTRUN_REDUCE: return op.count > 0 ? Reduce(call, op) : void();
+    case DTRUN_BROADCAST: return op.count > 0 ? Broadcast(call, op) : void();
+    case DTRUN_REDUCE_SCATTER:
+    case DTRUN_REDUCE_SCATTERV: return ReduceScatter(call, op);
+    case DTRUN_ALLGATHER:
+    case DTRUN_ALLGATHERV: return Allgather(call, op);
+    case DTRUN_GATHER:
+    case DTRUN_GATHERV: return Gather(call, op);
+    case DTRUN_SCATTER:
+    case DTRUN_SCATTERV: return Scatter(call, op);
+    case DTRUN_ALLTOALL:
+    case DTRUN_ALLTOALLV: return Alltoall(call, op);
+    default: return DisseminationBarrier(call);
+  }
+}
+
+}  // namespace
+
+void RunCollective(Messenger& messenger, const dtrun_op& op) {
+  if (messenger.size() == 1) return Alone(op);
+  Call call(messenger);
+  Run(call, op);
+  call.Done();
+}
+
+}  // namespace dtrun::algorithms

@@ -1,0 +1,65 @@
+// algorithms.hpp - every collective, for a plugin that offers only send and receive.
+//
+// A plugin implements Messenger and gives its dtrun_op to RunCollective; it links
+// `dtrun::algorithms`, a static library with hidden symbols, and `dtrun::kernels`. The
+// algorithm is chosen by size and number of ranks, from what all ranks know, so all choose
+// alike. Each call belongs to one thread, which it blocks; several communicators may run
+// several calls at once.
+//
+// Results are bitwise the same on all ranks. 16-bit floats are widened to float32, combined
+// there and rounded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dtrun/plugin/failure.hpp"
+
+namespace dtrun::algorithms {
+
+// Point-to-point messages between the ranks of one communicator. Made and owned by the
+// plugin; used by the thread that runs the collective.
+//
+// Messages from one rank to another match in the order in which both sides started them.
+// Every method but rank, size and Cancel throws sdk::Failure when the communicator fails, is
+// aborted, or when the operation's time is over.
+class Messenger {
+ public:
+  // A message under way; what it holds is the plugin's. Null: complete.
+  using Message = void*;
+
+  Messenger() = default;
+  Messenger(const Messenger&) = delete;
+  Messenger& operator=(const Messenger&) = delete;
+  virtual ~Messenger() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Start a message of `bytes` >= 0 and return at once; the memory stays valid until Wait or
+  // Cancel has returned. Both sides give the same `bytes`. `peer` is never this rank.
+  virtual Message Send(int peer, const void* data, std::size_t bytes) = 0;
+  virtual Message Recv(int peer, void* data, std::size_t bytes) = 0;
+  // Blocks until the message is complete and forgets it. Called once for each, in any order.
+  virtual void Wait(Message message) = 0;
+  // Ends every message that was started and not waited for: afterwards their memory is touched
+  // no more. Called when a collective fails in the middle; no Send or Recv follows.
+  virtual void Cancel() noexcept = 0;
+};
+
+// "allreduce", "reduce-scatter", "send" ...; "unknown" for any other value.
+const char* KindName(std::int32_t kind);
+
+// Whether `kind` is one of the operations that RunCollective serves: all but send and receive.
+bool IsCollective(std::int32_t kind);
+
+// Throws sdk::Failure when `op` makes no sense on rank `rank` of `size`: unknown kind
+// (DTRUN_UNSUPPORTED), type, reduction, root or peer, missing buffers, misaligned buffers, counts
+// that no memory holds (DTRUN_INVALID_ARGUMENT). Messages are checked as well as collectives.
+void CheckOperation(const dtrun_op& op, int rank, int size);
+
+// Carries out `op`, which CheckOperation accepts on every rank and IsCollective. Returns when this
+// rank's part is complete and its buffers are the caller's again, also when it throws.
+void RunCollective(Messenger& messenger, const dtrun_op& op);
+
+}  // namespace dtrun::algorithms
