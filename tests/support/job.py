@@ -20,7 +20,7 @@ BUILD = Path(os.environ["DTRUN_BUILD"])  # build folder, set by ctest
 SOURCE = Path(os.environ["DTRUN_SOURCE"])
 DTRUN = BUILD / "bin" / "dtrun"
 RANK = BUILD / "tests" / "rank"  # tests/programs/rank.cc
-PATIENCE_S = 120  # for conditions that hold in milliseconds on an idle machine
+PATIENCE_S = int(os.environ.get("DTRUN_TEST_PATIENCE", "120"))  # for conditions that hold in milliseconds on an idle machine
 
 
 def until(condition, what, patience_s=PATIENCE_S):
