@@ -1,4 +1,4 @@
-// What the torch layer needs from the ranks: four calls, behind an interface so that
+// What the torch layer needs from the ranks: five calls, behind an interface so that
 // several ranks can be emulated in one process.
 //
 // All ranks make the same calls in the same order. Calls come from one thread at a time:
@@ -7,7 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "dtrun/dtrun.hpp"
@@ -32,6 +35,15 @@ class Collectives {
   virtual void broadcast(void* data, std::uint64_t bytes, int root) = 0;
   // `recv` has size() * bytes; rank r's part is at r * bytes.
   virtual void allgather(const void* send, void* recv, std::uint64_t bytes) = 0;
+  // Zeroed memory, 64-byte aligned, for what is averaged again and again.
+  virtual std::shared_ptr<void> allocate(std::uint64_t bytes) {
+    constexpr std::uint64_t kAlignment = 64;
+    const std::uint64_t rounded = (bytes + kAlignment) / kAlignment * kAlignment;
+    std::shared_ptr<void> memory(std::aligned_alloc(kAlignment, rounded), std::free);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory.get(), 0, rounded);
+    return memory;
+  }
 };
 
 // The real ones. Valid until the Session that made the communicator ends.
@@ -49,6 +61,15 @@ class CommunicatorCollectives final : public Collectives {
   }
   void allgather(const void* send, void* recv, std::uint64_t bytes) override {
     comm_.allgather(static_cast<const std::uint8_t*>(send), static_cast<std::uint8_t*>(recv), bytes);
+  }
+  // Where the transport moves it fastest: every rank of the host reads and writes it in place.
+  std::shared_ptr<void> allocate(std::uint64_t bytes) override {
+    void* memory = nullptr;
+    detail::check([&](dtrun_error* e) { return dtrun_alloc(comm_.get(), bytes, &memory, e); });
+    // The end of the Session has freed it already.
+    return std::shared_ptr<void>(memory, [comm = comm_.get()](void* made) {
+      if (dtrun_is_initialized() != 0) dtrun_free(comm, made);
+    });
   }
 
  private:

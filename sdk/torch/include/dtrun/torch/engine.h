@@ -55,7 +55,7 @@ class Engine {
   Engine(const std::vector<NamedTensor>& parameters, std::shared_ptr<Collectives> ranks,
          const EngineOptions& options)
       : ranks_(std::move(ranks)),
-        arena_(reversed(parameters)),
+        arena_(reversed(parameters), [this](std::uint64_t bytes) { return ranks_->allocate(bytes); }),
         fired_(arena_.size()),
         bucket_of_(arena_.size()) {
     make_buckets(options);

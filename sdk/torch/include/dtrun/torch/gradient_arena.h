@@ -5,14 +5,18 @@
 // torch::optim::Optimizer::zero_grad(), which detaches in place and throws on views, works
 // on them. What the user or an optimizer replaces or drops, adopt() takes back.
 //
-// Owned by the gradient engine; one thread at a time.
+// The buffers come from the communicator and end with it, so the destructor gives every
+// gradient memory of its own again. Owned by the gradient engine; one thread at a time.
 #pragma once
 
 #include <torch/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -24,7 +28,8 @@ class GradientArena {
  public:
   // Slices lie in the order of `parameters`, each element type in a buffer of its own.
   // Gradients that exist are taken over, the others are zero.
-  explicit GradientArena(const std::vector<NamedTensor>& parameters) {
+  GradientArena(const std::vector<NamedTensor>& parameters,
+                const std::function<std::shared_ptr<void>(std::uint64_t bytes)>& allocate) {
     ::torch::NoGradGuard no_grad;
     std::map<::torch::ScalarType, std::int64_t> totals;
     for (const NamedTensor& parameter : parameters) {
@@ -33,7 +38,9 @@ class GradientArena {
     std::map<::torch::ScalarType, std::size_t> index;
     for (const auto& [type, total] : totals) {
       index[type] = flats_.size();
-      flats_.push_back(::torch::zeros({total}, type));
+      const std::uint64_t bytes = static_cast<std::uint64_t>(total) * c10::elementSize(type);
+      const std::shared_ptr<void> memory = allocate(bytes);
+      flats_.push_back(::torch::from_blob(memory.get(), {total}, [memory](void*) {}, type));
     }
     std::map<::torch::ScalarType, std::int64_t> used;
     for (const NamedTensor& parameter : parameters) {
@@ -52,6 +59,21 @@ class GradientArena {
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) adopt(i);
   }
+
+  ~GradientArena() {
+    ::torch::NoGradGuard no_grad;
+    for (Slot& slot : slots_) {
+      ::torch::Tensor& gradient = slot.parameter.tensor.mutable_grad();
+      if (!gradient.is_same(slot.slice)) continue;
+      try {
+        gradient = slot.slice.clone();
+      } catch (const std::exception&) {
+        gradient = ::torch::Tensor();  // no memory for it: better none than one that dangles
+      }
+    }
+  }
+  GradientArena(const GradientArena&) = delete;
+  GradientArena& operator=(const GradientArena&) = delete;
 
   std::size_t size() const { return slots_.size(); }
   const NamedTensor& parameter(std::size_t i) const { return slots_[i].parameter; }
