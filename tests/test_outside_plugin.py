@@ -40,7 +40,8 @@ class Outside(JobTest):
         self.run_tool("cmake", "-G", "Ninja", "-S", outside, "-B", outside / "build",
                       f"-DCMAKE_PREFIX_PATH={prefix}", *sanitizer_flags())
         self.run_tool("cmake", "--build", outside / "build")
-        done = subprocess.run([prefix / "bin/dtrun", "--set", "job.processes_per_host=2", "--", outside / "build/rank"],
+        done = subprocess.run([prefix / "bin/dtrun", "--set", "job.processes_per_host=2", "--set", "comm.local=none", "--",
+                               outside / "build/rank"],
                               cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("rank 1 of 2 over gloo: sum 3", done.stdout)
@@ -58,7 +59,7 @@ class Outside(JobTest):
         self.run_tool("cmake", "--build", build)
         made = next(build.rglob("libdtrun_backend_elsewhere.so"))
 
-        config = self.write(f'[job]\nprocesses_per_host = 2\ncommand = ["{RANK}"]\n[backend]\nname = "gloo"\n')
+        config = self.write(f'[job]\nprocesses_per_host = 2\ncommand = ["{RANK}"]\n[backend]\nname = "gloo"\n[comm]\nlocal = "none"\n')
         dtrun = ["--plugin-dir", made.parent, "--config", config]
         self.assertIn("over gloo", self.dtrun(*dtrun).out)
         config.write_text(config.read_text().replace('"gloo"', '"elsewhere"'))

@@ -81,6 +81,7 @@ class Runtime : public ::testing::Test {
                            {"DTRUN_JOB_KEY", address.job_key},
                            {"DTRUN_NODE_RANK", "0"},
                            {"DTRUN_HOST_COUNT", "1"},
+                           {"DTRUN_LOCAL", "none"},  // the relay alone
                            {"DTRUN_BACKEND", "relay"},
                            {"DTRUN_BACKEND_PATH", RELAY_BACKEND},
                            {"DTRUN_BACKEND_OPTIONS", option::ToJson({})},

@@ -74,12 +74,14 @@ std::string Summary(const option::Spec& spec) {
 std::string NearestKey(const option::Schema& schema, const std::string& key) {
   const std::string table(TableOf(key));
   const std::string name(NameOf(key));
+  const auto same =
+      std::ranges::find_if(schema, [&](const option::Spec& spec) { return NameOf(spec.key) == name; });
+  // Outside any table, an option's own name says more than the likeness to a table's.
+  if (table.empty() && same != schema.end()) return same->key;
   if (const auto nearest = Nearest(name, NamesIn(schema, table))) return Join(table, *nearest);
+  if (same != schema.end()) return same->key;
   std::vector<std::string> keys;
-  for (const option::Spec& spec : schema) {
-    if (NameOf(spec.key) == name) return spec.key;
-    keys.push_back(spec.key);
-  }
+  for (const option::Spec& spec : schema) keys.push_back(spec.key);
   return Nearest(key, keys).value_or("");
 }
 

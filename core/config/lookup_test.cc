@@ -20,7 +20,8 @@ TEST(Lookup, KnowsOptionsAndTables) {
 }
 
 TEST(Lookup, ListsTheNamesOfATable) {
-  EXPECT_THAT(NamesIn(CoreSchema(), ""), ElementsAre("job", "launcher", "backend", "plugins", "logs"));
+  EXPECT_THAT(NamesIn(CoreSchema(), ""),
+              ElementsAre("job", "launcher", "backend", "plugins", "comm", "logs"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"), ElementsAre("name", "path", "timeout", "options"));
 }
 
@@ -42,7 +43,8 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
       "did you mean 'backend.name' (string, default \"gloo\")?   see: dtrun config explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
             "known here: name, path, timeout, options   see: dtrun config explain backend");
-  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""), "tables: job, launcher, backend, plugins, logs");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
+            "tables: job, launcher, backend, plugins, comm, logs");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

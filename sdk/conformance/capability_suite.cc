@@ -36,8 +36,7 @@ void WhatIsOfferedWorksAndTheRestIsRefused(const Subject& subject) {
     for (std::int32_t dtype = -1; dtype <= DTRUN_DTYPE_COUNT + 1; ++dtype) {
       const bool known = dtype > 0 && dtype < DTRUN_DTYPE_COUNT;
       for (std::int32_t reduce = -1; reduce <= DTRUN_REDUCE_COUNT + 1; ++reduce) {
-        if (known && Has(caps.dtypes, dtype) && Has(caps.reduces, reduce) &&
-            HasMeaning(TypeOf(dtype), reduce)) {
+        if (known && subject.Reduces(caps, dtype, reduce)) {
           Attempt(rank, {DTRUN_ALLREDUCE, TypeOf(dtype), reduce, 5});
         } else {
           Buffer data(64);

@@ -71,7 +71,7 @@ void TryReductions(const Subject& subject, std::int32_t kind, int size) {
     Trials trials(rank);
     for (const TypeInfo& type : TypesOf(caps)) {
       for (const ReduceInfo& reduce : Reduces()) {
-        if (!Has(caps.reduces, reduce.reduce) || !HasMeaning(type, reduce.reduce)) continue;
+        if (!subject.Reduces(caps, type.dtype, reduce.reduce)) continue;
         const bool sum = reduce.reduce == DTRUN_SUM;
         for (const Shape shape : ShapesOf(kind)) {
           for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, kOdd}) {

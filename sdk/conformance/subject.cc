@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "values.h"
+
 namespace dtrun::conformance {
 namespace {
 
@@ -148,7 +150,8 @@ std::int64_t Rank::Count(const std::string& word, std::int64_t amount) const {
   return sum;
 }
 
-Subject::Subject(const BackendUnderTest& under_test) : process_(under_test.process) {
+Subject::Subject(const BackendUnderTest& under_test)
+    : process_(under_test.process), lacks_(under_test.lacks) {
   void* const image = dlopen(under_test.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
   const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
@@ -171,6 +174,11 @@ dtrun_backend_caps Subject::Caps() const {
       Ask([&](dtrun_error* error) { return table().query_caps(instance_, &caps, error); });
   if (!outcome.ok()) throw Broken("query_caps", outcome);
   return caps;
+}
+
+bool Subject::Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const {
+  return Has(caps.dtypes, dtype) && Has(caps.reduces, reduce) && HasMeaning(TypeOf(dtype), reduce) &&
+         (lacks_ == nullptr || !lacks_(dtype, reduce));
 }
 
 Subject::Launch Subject::LaunchInfo(int host_count) const {

@@ -69,6 +69,8 @@ class Rank {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // For what this class does not offer.
+  dtrun_backend_comm* raw() const { return comm_; }
 
   // Starts `op`; a refusal comes back in `refusal` (an EXPECT fails when that is null) and
   // gives a request that reports it. Collectives get the next sequence number.
@@ -119,8 +121,11 @@ class Subject {
   Subject& operator=(const Subject&) = delete;
 
   const dtrun_plugin& plugin() const { return *plugin_; }
+  dtrun_instance* instance() const { return instance_; }
   const dtrun_backend& table() const { return *plugin_->backend; }
   dtrun_backend_caps Caps() const;
+  // Whether it combines elements of this type in this way.
+  bool Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const;
   // What the backend says at launch.
   struct Launch {
     std::map<std::string, std::string> facts;
@@ -147,6 +152,7 @@ class Subject {
 
  private:
   const LaunchedProcess process_;
+  bool (*const lacks_)(std::int32_t dtype, std::int32_t reduce);
   std::string case_;
   mutable int meetings_ = 0;  // of this case
   mutable bool played_ = false;

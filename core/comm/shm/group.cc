@@ -188,20 +188,23 @@ void Group::ThrowFailure() const {
   const std::string text = failure_->text;
   const bool own = failure_->rank == rank_ || !met_;
   if (failure_->code == DTRUN_TIMEOUT && !own) {
-    throw Failure(DTRUN_REMOTE_FAILURE, fmt::format("rank {} gave up: {}", failure_->rank, text),
-                  failure_->rank);
+    const std::string blamed = fmt::format("rank {} gave up: {}", failure_->rank, text);
+    ReportPeer(failure_->rank, blamed);
+    throw Failure(DTRUN_REMOTE_FAILURE, blamed, failure_->rank);
   }
   // Named from the other side when this rank is the one.
   const int peer = failure_->peer == rank_ ? failure_->rank : failure_->peer;
+  if (failure_->code == DTRUN_REMOTE_FAILURE || failure_->code == DTRUN_TIMEOUT) ReportPeer(peer, text);
   throw Failure(failure_->code, text, peer);
 }
 
 void Group::Fail(const Failure& failure) {
-  if (Record(failure.code(), failure.peer(), failure.what()) && failure.peer() >= 0 &&
-      failure.code() != DTRUN_MISMATCH) {
-    health_.ReportPeer(failure.peer(), failure.what());
-  }
+  (void)Record(failure.code(), failure.peer(), failure.what());
   ThrowFailure();
+}
+
+void Group::ReportPeer(int peer, const std::string& what) const {
+  if (peer >= 0 && peer != rank_ && !reported_.exchange(true)) health_.ReportPeer(peer, what);
 }
 
 void Group::FailGone(int peer, Running& running) {

@@ -118,6 +118,8 @@ class Group {
   void ThrowMismatch();
   bool Record(dtrun_status code, int peer, std::string text);
   [[noreturn]] void ThrowFailure() const;
+  // Tells core whom to blame, once.
+  void ReportPeer(int peer, const std::string& what) const;
   void WakeEverybody() const;
 
   const sdk::Health health_;
@@ -133,6 +135,7 @@ class Group {
   std::uint32_t call_number_ = 0;
   std::uint32_t step_ = 0;
   std::uint32_t turn_ = 0;
+  mutable std::atomic<bool> reported_{false};
   bool met_ = false;
 };
 

@@ -250,15 +250,15 @@ void Messages::Finish(Message& message, int from) {
 void Messages::CheckAlive(Message& message) {
   group_.ThrowIfFailed();
   Running running{&message.op, message.deadline};
-  const int peer = message.op.peer;
-  if (message.op.kind == DTRUN_RECV && peer == DTRUN_ANY_SOURCE) {
-    bool alone = true;
-    for (int rank = 0; rank < group_.size(); ++rank) {
-      alone = alone && (rank == group_.rank() || group_.Gone(rank));
-    }
-    if (alone) group_.FailGone(group_.rank() == 0 ? group_.size() - 1 : 0, running);
-  } else if (group_.Gone(peer)) {
-    // What it sent before it went is still there; looked at once more, with it gone for sure.
+  // Whom it waits for: one rank, or all others.
+  const bool anyone = message.op.kind == DTRUN_RECV && message.op.peer == DTRUN_ANY_SOURCE;
+  const int peer = !anyone ? message.op.peer : group_.rank() == 0 ? group_.size() - 1 : 0;
+  bool gone = true;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (rank != group_.rank() && (anyone || rank == peer)) gone = gone && group_.Gone(rank);
+  }
+  if (gone) {
+    // What they sent before they went is still there; looked at once more, with them gone for sure.
     Progress();
     if (!message.done) group_.FailGone(peer, running);
   }

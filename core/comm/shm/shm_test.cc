@@ -1,10 +1,132 @@
-// The shared-memory engine: everything a backend must do is inherited.
+// The shared-memory engine: everything a backend must do is inherited; what is its own stands
+// here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+#include <set>
+
 #include "sdk/conformance/backend_suite.h"
+#include "sdk/conformance/subject.h"
 
 namespace dtrun::conformance {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+
 const bool kRegistered = RegisterBackendSuite({.plugin = SHM_PLUGIN_FILE});
+
+const Subject& Engine() {
+  static const Subject engine({.plugin = SHM_PLUGIN_FILE});
+  return engine;
+}
+
+// `change` makes the call of rank 2 differ; every rank must hear of both sides.
+void ExpectMismatch(const dtrun_op& op, const std::function<void(dtrun_op&)>& change, const std::string& ours,
+                    const std::string& theirs) {
+  Engine().Play(3, [&](Rank& rank) {
+    std::vector<double> send(1 << 16, 1), recv(1 << 16);
+    dtrun_op mine = op;
+    if (rank.rank() == 2) change(mine);
+    mine.send = send.data();
+    mine.recv = recv.data();
+    const Outcome outcome = rank.Do(mine);
+    EXPECT_EQ(outcome.code, DTRUN_MISMATCH) << outcome;
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("call 1 on 'world' differs"), HasSubstr("rank 0 calls " + ours),
+                                    HasSubstr("rank 2 calls " + theirs)));
+    EXPECT_EQ(rank.Barrier().code, DTRUN_MISMATCH);
+  });
+}
+
+TEST(ShmContract, NamesEverythingThatMayDiffer) {
+  for (const std::uint64_t count : {std::uint64_t{4}, std::uint64_t{60'000}}) {  // one line; several pieces
+    const dtrun_op op = AllreduceOp(nullptr, nullptr, count, DTRUN_FLOAT32, DTRUN_SUM);
+    const std::string ours = "allreduce (float32 x " + std::to_string(count) + ", sum)";
+    ExpectMismatch(
+        op, [](dtrun_op& o) { o.reduce = DTRUN_MAX; }, ours, "allreduce");
+    ExpectMismatch(
+        op, [](dtrun_op& o) { o.dtype = DTRUN_FLOAT64; }, ours, "allreduce (float64");
+    ExpectMismatch(
+        op, [](dtrun_op& o) { o.count -= 1; }, ours, "allreduce");
+    ExpectMismatch(
+        op, [](dtrun_op& o) { o.kind = DTRUN_REDUCE, o.root = 0; }, ours, "reduce");
+    ExpectMismatch(
+        op, [](dtrun_op& o) { o = MakeOp(DTRUN_BARRIER); }, ours, "barrier");
+  }
+}
+
+// Only the root knows what it expects, only the others what they give.
+TEST(ShmContract, NamesCountsThatDoNotMeet) {
+  Engine().Play(2, [](Rank& rank) {
+    std::vector<float> send(10, 1), recv(20);
+    const std::uint64_t counts[] = {3, 5};
+    dtrun_op op = AllreduceOp(send.data(), recv.data(), rank.rank() == 0 ? 3 : 7, DTRUN_FLOAT32, 0);
+    op.kind = DTRUN_GATHERV;
+    op.root = 0;
+    if (rank.rank() == 0) op.recv_counts = counts;
+    const Outcome outcome = rank.Do(op);
+    if (rank.rank() == 0) {
+      EXPECT_EQ(outcome.code, DTRUN_MISMATCH) << outcome;
+      EXPECT_THAT(outcome.text, HasSubstr("rank 0 expects 5 elements of rank 1, which gives 7"));
+    }
+  });
+}
+
+TEST(ShmContract, NamesMessagesThatDoNotMeet) {
+  Engine().Play(2, [](Rank& rank) {
+    std::vector<float> data(8, 1);
+    if (rank.rank() == 0) {
+      EXPECT_TRUE(rank.Do(SendOp(data.data(), 8, DTRUN_FLOAT32, 1, 5)).ok());
+      return;
+    }
+    const Outcome outcome = rank.Do(RecvOp(data.data(), 7, DTRUN_FLOAT32, 0, 5));
+    EXPECT_EQ(outcome.code, DTRUN_MISMATCH) << outcome;
+    EXPECT_THAT(outcome.text, HasSubstr("rank 0 sends float32 x 8, rank 1 receives float32 x 7"));
+  });
+}
+
+// Some ranks' buffers are registered and others' are not, in every combination.
+TEST(ShmRegions, MixWithPrivateBuffers) {
+  constexpr std::size_t kCount = 300'001;
+  for (int registered = 0; registered < 8; ++registered) {
+    Engine().Play(3, [&](Rank& rank) {
+      std::vector<float> own(kCount);
+      const bool region = (registered >> rank.rank() & 1) != 0;
+      void* const memory = region ? rank.Alloc(kCount * sizeof(float)) : own.data();
+      auto* const data = static_cast<float*>(memory);
+      std::fill_n(data, kCount, static_cast<float>(rank.rank() + 1));
+      const Outcome sum = rank.Do(AllreduceOp(data, data, kCount, DTRUN_FLOAT32, DTRUN_SUM));
+      EXPECT_TRUE(sum.ok()) << sum;
+      EXPECT_EQ(std::count(data, data + kCount, 6.0f), static_cast<std::ptrdiff_t>(kCount));
+      dtrun_op op = AllreduceOp(nullptr, data, kCount, DTRUN_FLOAT32, 0);
+      op.kind = DTRUN_BROADCAST;
+      op.root = 1;
+      std::fill_n(data, kCount, static_cast<float>(rank.rank()));
+      EXPECT_TRUE(rank.Do(op).ok());
+      EXPECT_EQ(std::count(data, data + kCount, 1.0f), static_cast<std::ptrdiff_t>(kCount));
+      if (region) rank.Free(memory);
+    });
+  }
+}
+
+std::set<std::string> SharedFiles() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.insert(entry.path());
+  return names;
+}
+
+TEST(ShmEngine, HasNoNameInTheFileSystem) {
+  const std::set<std::string> before = SharedFiles();
+  Engine().Play(2, [&](Rank& rank) {
+    EXPECT_TRUE(rank.Barrier().ok());
+    for (const std::string& name : SharedFiles()) {
+      EXPECT_TRUE(before.contains(name) || name.find("dtrun") == std::string::npos) << name;
+    }
+    EXPECT_TRUE(rank.Barrier().ok());
+  });
+}
 
 }  // namespace
 }  // namespace dtrun::conformance

@@ -1,11 +1,6 @@
 #include "player.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 namespace dtrun::nccl_test {
 namespace {
@@ -29,22 +24,6 @@ dtrun_stream CudaStream(void* native) {
 
 }  // namespace
 
-Player::Player(const conformance::BackendUnderTest& backend) {
-  void* const image = dlopen(backend.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (image == nullptr) throw std::runtime_error(dlerror());
-  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
-  dtrun_error error = FreshError();
-  if (entry == nullptr || entry(conformance::Host(), &plugin_, &error) != DTRUN_OK)
-    throw std::runtime_error("the plugin's entry failed");
-  options_ = conformance::MakeOptions(*plugin_, backend.options);
-  if (plugin_->init(conformance::Host(), options_.get(), &instance_, &error) != DTRUN_OK)
-    throw std::runtime_error(error.message);
-}
-
-Player::~Player() {
-  if (instance_ != nullptr) plugin_->shutdown(instance_);
-}
-
 dtrun_backend_comm* Player::Join(dtrun_kv* kv, int rank, int size, int host_count, Outcome* outcome) const {
   dtrun_comm_params params;
   DTRUN_INIT(params);
@@ -56,24 +35,13 @@ dtrun_backend_comm* Player::Join(dtrun_kv* kv, int rank, int size, int host_coun
   params.timeout_ns = conformance::kPatience.count();
   dtrun_backend_comm* comm = nullptr;
   dtrun_error error = FreshError();
-  const dtrun_status status = table().comm_create(instance_, &params, &comm, &error);
+  const dtrun_status status = table().comm_create(subject_.instance(), &params, &comm, &error);
   *outcome = status == DTRUN_OK ? Outcome{} : Outcome{status, error.peer, error.message};
   return comm;
 }
 
 void Player::Play(int size, const Body& body) const {
-  conformance::ThreadKv kv;
-  std::vector<std::thread> threads;
-  for (int number = 0; number < size; ++number) {
-    threads.emplace_back([&, number] {
-      Outcome outcome;
-      dtrun_backend_comm* const comm = Join(&kv, number, size, 1, &outcome);
-      ASSERT_TRUE(outcome.ok()) << "rank " << number << ": " << outcome;
-      conformance::Rank rank(&table(), comm, number, size);
-      body(rank, comm);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  subject_.Play(size, [&](conformance::Rank& rank) { body(rank, rank.raw()); });
 }
 
 std::unique_ptr<StreamRequest> Player::Start(dtrun_backend_comm* comm, const dtrun_op& op,

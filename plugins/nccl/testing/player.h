@@ -26,12 +26,9 @@ class StreamRequest {
 class Player {
  public:
   // Loads the plugin and makes an instance; throws std::runtime_error with the reason.
-  explicit Player(const conformance::BackendUnderTest& backend);
-  ~Player();
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
+  explicit Player(const conformance::BackendUnderTest& backend) : subject_(backend) {}
 
-  const dtrun_backend& table() const { return *plugin_->backend; }
+  const dtrun_backend& table() const { return subject_.table(); }
 
   using Body = std::function<void(conformance::Rank&, dtrun_backend_comm*)>;
   // Plays `size` ranks of a fresh world on as many threads.
@@ -45,9 +42,7 @@ class Player {
   dtrun_status OrderAfter(const StreamRequest& request, void* stream) const;
 
  private:
-  const dtrun_plugin* plugin_ = nullptr;
-  std::unique_ptr<dtrun_options> options_;
-  dtrun_instance* instance_ = nullptr;
+  const conformance::Subject subject_;
 };
 
 }  // namespace dtrun::nccl_test

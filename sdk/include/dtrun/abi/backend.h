@@ -109,7 +109,8 @@ typedef struct dtrun_backend {
    * are gone. [control] */
   void (*comm_destroy)(dtrun_backend_comm* comm);
   /* Idempotent. Every pending and later call returns DTRUN_ABORTED in bounded time;
-   * only snapshot, req_release and comm_destroy remain legal. NULL without
+   * only snapshot, req_release, group_end, mem_free and
+   * comm_destroy remain legal. NULL without
    * DTRUN_CAP_ABORT. [abort-safe] */
   void (*comm_abort)(dtrun_backend_comm* comm, dtrun_string reason);
 

@@ -1,0 +1,139 @@
+#include "core/comm/recorder/recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <future>
+
+#include "core/comm/recorder/auditor.h"
+
+namespace dtrun::comm {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Call Allreduce(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
+  Call call;
+  call.kind = DTRUN_ALLREDUCE;
+  call.dtype = DTRUN_FLOAT32;
+  call.reduce = static_cast<std::uint8_t>(reduce);
+  call.count = count;
+  return call;
+}
+
+// The agent's book and the recorders of three ranks, all in this process.
+class RecorderTest : public testing::Test {
+ protected:
+  RecorderTest() : book_(*BookMapping::Create(3)), auditor_(book_.book()) {
+    for (int rank = 0; rank < 3; ++rank) {
+      recorders_.push_back(*Recorder::Open(book_.Path(), rank));
+      journals_.push_back(recorders_.back()->Claim("world", rank, 3));
+    }
+  }
+  void Call(int rank, std::uint64_t number, const comm::Call& call) {
+    Begin(*journals_[static_cast<std::size_t>(rank)], number, call);
+  }
+
+  BookMapping book_;
+  Auditor auditor_;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  std::vector<Journal*> journals_;
+};
+
+TEST_F(RecorderTest, FindsNothingInCallsThatAreAlike) {
+  for (std::uint64_t number = 1; number <= 500; ++number) {
+    for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(number));
+    ASSERT_EQ(auditor_.Audit(), std::nullopt) << number;
+  }
+}
+
+TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
+  for (std::uint64_t number = 1; number <= 500; ++number) Call(0, number, Allreduce(number));
+  for (std::uint64_t number = 1; number <= 3; ++number) Call(1, number, Allreduce(number));
+  EXPECT_EQ(auditor_.Audit(), std::nullopt);
+}
+
+TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
+  for (std::uint64_t number = 1; number <= 20; ++number) {
+    for (const int rank : {0, 1, 2}) {
+      Call(rank, number, Allreduce(8, rank == 2 && number == 17 ? DTRUN_MAX : DTRUN_SUM));
+    }
+  }
+  EXPECT_EQ(auditor_.Audit(),
+            "call 17 on 'world' differs: rank 0 calls allreduce (float32 x 8, sum), rank 2 calls allreduce "
+            "(float32 x 8, max)");
+  EXPECT_EQ(auditor_.Audit(), std::nullopt);  // said once
+}
+
+TEST_F(RecorderTest, FindsADifferenceThatIsNoLongerRemembered) {
+  for (std::uint64_t number = 1; number <= 1000; ++number) {
+    for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(rank == 1 && number == 5 ? 9 : 8));
+  }
+  const auto text = auditor_.Audit();
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text,
+              AllOf(HasSubstr("up to number 1000 differ between rank 0 and rank 1"), HasSubstr("older")));
+}
+
+TEST_F(RecorderTest, WakesEveryRankOfTheCommunicator) {
+  std::promise<Error> heard[2];
+  recorders_[0]->Watch(&heard[0], "world", [&](const Error& error) { heard[0].set_value(error); });
+  recorders_[2]->Watch(&heard[1], "world", [&](const Error& error) { heard[1].set_value(error); });
+  recorders_[1]->Watch(this, "other", [&](const Error& error) { ADD_FAILURE() << error.text; });
+  for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(rank == 2 ? 1 : 2));
+  ASSERT_TRUE(auditor_.Audit());
+  const Error first = heard[0].get_future().get();
+  EXPECT_EQ(first.code, DTRUN_MISMATCH);
+  EXPECT_EQ(first.peer, 2);
+  EXPECT_THAT(first.text, HasSubstr("call 1 on 'world'"));
+  EXPECT_EQ(heard[1].get_future().get().peer, 0);
+}
+
+TEST_F(RecorderTest, ComparesRanksOfOneCommunicatorOnly) {
+  Journal* const sub = recorders_[0]->Claim("world.1:0", 0, 2);
+  Begin(*sub, 1, Allreduce(100));
+  for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(8));
+  EXPECT_EQ(auditor_.Audit(), std::nullopt);
+}
+
+TEST_F(RecorderTest, SaysWhereTheOthersAre) {
+  for (const int rank : {0, 1, 2}) {
+    Call(rank, 1, Allreduce(8));
+    End(*journals_[static_cast<std::size_t>(rank)], 1);
+  }
+  Call(0, 2, Allreduce(8));
+  Call(0, 3, Allreduce(8));
+  Call(1, 2, Allreduce(64));
+  EXPECT_EQ(recorders_[0]->Whereabouts(*journals_[0], 3),
+            "rank 1 is in #2, allreduce (float32 x 64, sum); rank 2 has called nothing after #1");
+}
+
+TEST_F(RecorderTest, RemembersTheLastCallsForPeople) {
+  for (std::uint64_t number = 1; number <= 40; ++number) Call(1, number, Allreduce(number));
+  End(*journals_[1], 39);
+  const std::string history = auditor_.History();
+  EXPECT_THAT(history, AllOf(HasSubstr("rank 1 of 'world': began 40 calls, the last known to be over is #39"),
+                             HasSubstr("  #40 * allreduce (float32 x 40, sum)"), HasSubstr("  #25 allreduce"),
+                             testing::Not(HasSubstr("#24 "))));
+}
+
+TEST_F(RecorderTest, HasAsManyJournalsAsItHas) {
+  std::vector<Journal*> claimed;
+  for (int i = 1; i < kJournals; ++i)
+    claimed.push_back(recorders_[0]->Claim("sub" + std::to_string(i), 0, 2));
+  EXPECT_THAT(claimed, testing::Each(testing::NotNull()));
+  EXPECT_EQ(recorders_[0]->Claim("one too many", 0, 2), nullptr);
+  recorders_[0]->Release(claimed[3]);
+  EXPECT_EQ(recorders_[0]->Claim("another", 0, 2), claimed[3]);
+}
+
+TEST(BookMapping, RefusesWhatIsNoBook) {
+  const auto missing = BookMapping::Open("/proc/self/fd/999");
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().text, HasSubstr("/proc/self/fd/999"));
+}
+
+}  // namespace
+}  // namespace dtrun::comm
