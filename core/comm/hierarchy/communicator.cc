@@ -72,6 +72,9 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
 
 // What core has checked before; the conformance suite comes without core.
 void HierarchyCommunicator::Check(const dtrun_op& op) const {
+  if (!IsKnown(op.kind)) {
+    throw sdk::Failure(DTRUN_UNSUPPORTED, fmt::format("operation {} is unknown to this dtrun", op.kind));
+  }
   Scope scope;
   scope.comm = name_;
   scope.backend = "hierarchy";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/comm/operation.h"
+#include "sdk/algorithms/reducer.h"
 
 namespace dtrun::comm {
 
@@ -107,8 +108,20 @@ dtrun_op LayeredCalls::LocalReduction(const dtrun_op& op, std::uint64_t count) {
 }
 
 void LayeredCalls::Finish(const dtrun_op& op, void* data, std::uint64_t count) const {
-  if (op.reduce == DTRUN_AVG)
-    kernels::Scale(data, data, count, op.dtype, 1.0 / static_cast<double>(size_));
+  if (op.reduce != DTRUN_AVG) return;
+  const int ranks = topology_.size();
+  if (op.dtype != DTRUN_FLOAT16 && op.dtype != DTRUN_BFLOAT16) {
+    return algorithms::Divide(data, count, op.dtype, ranks);
+  }
+  constexpr std::uint64_t kBlock = 1024;
+  float wide[kBlock];
+  for (std::uint64_t at = 0; at < count; at += kBlock) {
+    const std::uint64_t some = std::min(kBlock, count - at);
+    auto* const narrow = static_cast<std::uint16_t*>(data) + at;
+    kernels::Widen(wide, narrow, some, op.dtype);
+    algorithms::Divide(wide, some, DTRUN_FLOAT32, ranks);
+    kernels::Narrow(narrow, wide, some, op.dtype);
+  }
 }
 
 std::byte* LayeredCalls::Scratch(std::size_t bytes) {
