@@ -256,9 +256,10 @@ void Messages::CheckAlive(Message& message) {
     for (int rank = 0; rank < group_.size(); ++rank) {
       alone = alone && (rank == group_.rank() || group_.Gone(rank));
     }
-    if (alone) group_.FailGone(group_.rank() == 0 ? group_.size() - 1 : 0, running);
+    // What they sent before they went is still there; looked at once more, with them gone for sure.
+    if (alone) Progress();
+    if (alone && !message.done) group_.FailGone(group_.rank() == 0 ? group_.size() - 1 : 0, running);
   } else if (group_.Gone(peer)) {
-    // What it sent before it went is still there; looked at once more, with it gone for sure.
     Progress();
     if (!message.done) group_.FailGone(peer, running);
   }
