@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
 #include "core/plan/dialect.h"
@@ -109,16 +110,20 @@ Status Runtime::StartBackend() {
   options_ = *std::move(options);
   dtrun_error error;
   DTRUN_INIT(error);
-  const dtrun_status status = plugin_->table().init(&plugin_->host(), &options_, &instance_, &error);
+  const dtrun_status status = plugin_->table().init(Services(plugin_->host()), &options_, &instance_, &error);
   if (status == DTRUN_OK) return {};
   instance_ = nullptr;
   error.code = status;
   return Error::From(error, fmt::format("starting backend '{}'", environment_.backend));
 }
 
+const dtrun_host* Runtime::Services(const dtrun_host& host) const {
+  const bool layers = environment_.shared_memory && environment_.hosts() > 1;
+  return layers ? LayerHost(&host) : &host;
+}
+
 Status Runtime::StartEngine() {
-  const Environment& e = environment_;
-  if (!e.shared_memory || e.hosts() > 1) return {};
+  if (!environment_.shared_memory) return {};
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
   dtrun_error error;
@@ -128,8 +133,8 @@ Status Runtime::StartEngine() {
   if (status == DTRUN_OK && (caps.flags & DTRUN_CAP_DEVICE_MEMORY) != 0) return {};
   static const dtrun_options kNoOptions;
   if (status == DTRUN_OK) {
-    status = shm::EnginePlugin().init(plugin::HostTable(plugin::Kind::kBackend, false), &kNoOptions, &engine_,
-                                      &error);
+    status = shm::EnginePlugin().init(Services(*plugin::HostTable(plugin::Kind::kBackend, false)), &kNoOptions,
+                                      &engine_, &error);
   }
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
@@ -143,7 +148,13 @@ Making Runtime::WorldMaking() {
   making.backend = plugin_->backend();
   making.instance = instance_;
   making.backend_name = e.backend;
-  if (engine_ != nullptr) {
+  if (engine_ != nullptr && e.hosts() > 1) {
+    layers_ = {*shm::EnginePlugin().backend, engine_, plugin_->backend(), instance_, e.host(),
+               plugin::HostTable(plugin::Kind::kBackend, false)};
+    making.backend = HierarchyBackend();
+    making.instance = AsInstance(&layers_);
+    making.backend_name = "shm+" + e.backend;
+  } else if (engine_ != nullptr) {
     making.backend = *shm::EnginePlugin().backend;
     making.instance = engine_;
     making.backend_name = "shm";

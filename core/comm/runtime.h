@@ -10,6 +10,7 @@
 #include "core/comm/communicator.h"
 #include "core/comm/environment.h"
 #include "core/comm/family.h"
+#include "core/comm/hierarchy/hierarchy.h"
 #include "core/option/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/store/client.h"
@@ -36,7 +37,9 @@ class Runtime {
   Status JoinAlone();
   Status JoinJob();
   Status StartBackend();
-  // Shared memory for the ranks of one host, where the config and the backend allow it.
+  // What plugins are given: with several hosts, what the layers of a hierarchy need.
+  const dtrun_host* Services(const dtrun_host& host) const;
+  // Shared memory for the ranks of each host, where the config and the backend allow it.
   Status StartEngine();
   Making WorldMaking();
 
@@ -50,6 +53,7 @@ class Runtime {
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;
   dtrun_instance* engine_ = nullptr;  // of shared memory; null: not used
+  Layers layers_;                     // of several hosts
   std::atomic<bool> stuck_ = false;   // the backend has an operation that will never end
   std::unique_ptr<dtrun_comm> world_;
   std::unique_ptr<Family> family_;

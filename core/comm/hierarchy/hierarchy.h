@@ -3,24 +3,32 @@
 // A backend table like any other, made of two: `local` joins the ranks of one host, `wire`
 // reaches every rank. A communicator whose ranks share one host uses `local` alone; one whose
 // ranks all live apart uses `wire` alone. Owned by the runtime; thread classes as in
-// dtrun/abi/backend.h.
+// dtrun/abi/backend.h. Why it is built so: docs/decisions/007-hierarchy.md.
 #pragma once
 
 #include "dtrun/abi/backend.h"
 
 namespace dtrun::comm {
 
-// What the table works on; its instance is a pointer to this.
+// What the table works on; its instance is a pointer to this. Both instances were made with
+// LayerHost(host), because they know ranks and keys of a part of each communicator only.
 struct Layers {
   dtrun_backend local{};  // full tables
   dtrun_instance* local_instance = nullptr;
   dtrun_backend wire{};
   dtrun_instance* wire_instance = nullptr;
   int host = 0;  // of this rank
+  const dtrun_host* services = nullptr;
+  bool checks = false;  // arguments come from somebody who has not checked them
 };
 
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }
 
 const dtrun_backend& HierarchyBackend();
+
+// `host` for a plugin that is going to be a layer: with key-value spaces that may be parts of
+// others, and without peer reports once there is a hierarchy, whose ranks are others than the
+// plugin's. Lives as long as the process.
+const dtrun_host* LayerHost(const dtrun_host* host);
 
 }  // namespace dtrun::comm

@@ -1,0 +1,59 @@
+// A communicator over one layer or two.
+//
+// Collectives run in order, as in the shared-memory engine; with ranks on several hosts, some of
+// them together, in steps of both layers. Messages between ranks then go over a wire of their own
+// that joins all of them, which exists in communicators of at most kMessageRanks: it connects every
+// two ranks. Owned by core through the table; thread classes as in dtrun/abi/backend.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/comm/hierarchy/ending.h"
+#include "core/comm/hierarchy/hierarchy.h"
+#include "core/comm/hierarchy/layer.h"
+#include "core/comm/hierarchy/layer_host.h"
+#include "core/comm/hierarchy/layered_calls.h"
+#include "core/comm/hierarchy/topology.h"
+#include "core/comm/shm/call_queue.h"
+
+namespace dtrun::comm {
+
+inline constexpr int kMessageRanks = 32;
+
+class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, private shm::Runner {
+ public:
+  // Collective; ends within params.timeout. Throws sdk::Failure.
+  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params);
+
+  std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
+  void* MemAlloc(std::uint64_t bytes) override;
+  void MemFree(void* memory) override;
+
+ private:
+  HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
+                        shm::Deadline deadline);
+  void Check(const dtrun_op& op) const;
+  void Run(shm::Running& running) override;
+  void Abandon(const shm::Running& running) override;
+
+  const Layers& layers_;
+  const dtrun_backend_caps caps_;
+  const std::string name_;
+  const Topology topology_;
+  KvPart local_kv_, wire_kv_, message_kv_;
+  Ending ending_;
+  std::optional<Layer> local_;     // the ranks of this host; this rank alone where all live apart
+  std::optional<Layer> wire_;      // the leaders; all ranks where all live apart
+  std::optional<Layer> messages_;  // all ranks, for messages
+  Layer* sole_ = nullptr;          // takes every call, where one layer does
+  std::optional<LayeredCalls> steps_;
+  std::atomic<std::uint64_t> last_started_{0};
+  std::atomic<std::uint64_t> last_completed_{0};
+  shm::CallQueue calls_;  // its thread uses the rest
+};
+
+}  // namespace dtrun::comm

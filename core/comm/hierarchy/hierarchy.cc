@@ -1,0 +1,102 @@
+#include "core/comm/hierarchy/hierarchy.h"
+
+#include "core/comm/hierarchy/communicator.h"
+#include "core/comm/hierarchy/layer_host.h"
+
+namespace dtrun::comm {
+namespace {
+
+using sdk::Bits;
+
+const Layers& Of(dtrun_instance* self) { return *reinterpret_cast<const Layers*>(self); }
+
+// The operation of the wire that a collective of several hosts is made of.
+constexpr std::int32_t WireKind(std::int32_t kind) {
+  switch (kind) {
+    case DTRUN_ALLGATHER: return DTRUN_ALLGATHERV;
+    case DTRUN_REDUCE_SCATTER: return DTRUN_REDUCE_SCATTERV;
+    case DTRUN_ALLTOALL:
+    case DTRUN_GATHER:
+    case DTRUN_SCATTER:
+    case DTRUN_GATHERV:
+    case DTRUN_SCATTERV: return DTRUN_ALLTOALLV;
+    default: return kind;
+  }
+}
+
+dtrun_backend_caps CapsOf(const dtrun_backend& table, dtrun_instance* instance) {
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  sdk::Check([&](dtrun_error* error) { return table.query_caps(instance, &caps, error); });
+  return caps;
+}
+
+// What both layers can do, alone and in steps.
+dtrun_backend_caps CapsOf(const Layers& layers) {
+  const dtrun_backend_caps local = CapsOf(layers.local, layers.local_instance);
+  const dtrun_backend_caps wire = CapsOf(layers.wire, layers.wire_instance);
+  dtrun_backend_caps caps = wire;
+  caps.flags = local.flags & wire.flags & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
+  caps.dtypes &= local.dtypes;
+  caps.reduces &= local.reduces;
+  const auto has = [](std::uint64_t mask, int value) { return (mask >> value & 1) != 0; };
+  if (!has(caps.reduces, DTRUN_SUM)) caps.reduces &= ~Bits({DTRUN_AVG, DTRUN_PREMUL_SUM});
+  const bool counts = has(caps.dtypes, DTRUN_UINT64) && has(caps.reduces, DTRUN_MAX);
+  for (int kind = 1; kind < DTRUN_OP_COUNT; ++kind) {
+    const bool shares_counts =
+        kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
+    const bool offered = has(local.ops, kind) && has(wire.ops, kind) && has(wire.ops, WireKind(kind)) &&
+                         (!shares_counts || (counts && has(wire.ops, DTRUN_ALLREDUCE)));
+    if (!offered) caps.ops &= ~Bits({kind});
+  }
+  return caps;
+}
+
+// Gives the slots of a communicator and its requests; an instance is made by hand.
+class Slots : public sdk::Backend<HierarchyCommunicator> {
+ public:
+  sdk::Caps QueryCaps() const override { return {}; }
+  std::unique_ptr<HierarchyCommunicator> CreateCommunicator(const sdk::CommParams&) override { return {}; }
+};
+
+dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
+  return sdk::Guard(err, [&] {
+    sdk::internal::WriteStruct(out, CapsOf(Of(self)));
+    return dtrun_status{DTRUN_OK};
+  });
+}
+
+dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
+                        dtrun_error* err) {
+  return sdk::Guard(err, [&] {
+    MuteLayers();
+    const Layers& layers = Of(self);
+    const sdk::Host host(layers.services);
+    const dtrun_comm_params raw = sdk::internal::ReadStruct(params);
+    const sdk::CommParams given{raw.rank,
+                                raw.size,
+                                raw.host_count,
+                                raw.generation,
+                                sdk::internal::Text(raw.name),
+                                sdk::Kv(host, raw.kv),
+                                sdk::Nanoseconds(raw.timeout_ns)};
+    using Comm = sdk::internal::Comm<HierarchyCommunicator>;
+    auto made = std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers), given);
+    *out = sdk::internal::As<dtrun_backend_comm>(new Comm{host, std::move(made)});
+    return dtrun_status{DTRUN_OK};
+  });
+}
+
+}  // namespace
+
+const dtrun_backend& HierarchyBackend() {
+  static const dtrun_backend table = [] {
+    dtrun_backend t = sdk::internal::BackendSlots<Slots>::Table();
+    t.query_caps = QueryCaps;
+    t.comm_create = CommCreate;
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace dtrun::comm

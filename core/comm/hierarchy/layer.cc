@@ -1,0 +1,176 @@
+#include "core/comm/hierarchy/layer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "core/comm/operation.h"
+
+namespace dtrun::comm {
+namespace {
+
+// Whether nothing was started.
+bool IsRefusal(dtrun_status status) {
+  return status == DTRUN_INVALID_ARGUMENT || status == DTRUN_UNSUPPORTED;
+}
+
+dtrun_error FreshError() {
+  dtrun_error error;
+  DTRUN_INIT(error);
+  error.peer = -1;
+  return error;
+}
+
+// A request of a layer that stands for the user's own.
+class Forwarded final : public sdk::Request {
+ public:
+  Forwarded(Layer& layer, dtrun_request* request) : layer_(layer), request_(request) {}
+  ~Forwarded() override { layer_.table().req_release(request_); }
+  bool Test() override {
+    dtrun_error error = FreshError();
+    std::int32_t done = 0;
+    const dtrun_status status = layer_.table().req_test(request_, &done, &error);
+    if (status != DTRUN_OK) layer_.Throw(status, error);
+    return done != 0;
+  }
+  bool Wait(sdk::Nanoseconds timeout) override {
+    dtrun_error error = FreshError();
+    const dtrun_status status = layer_.table().req_wait_host(request_, timeout.count(), &error);
+    if (status == DTRUN_OK) return true;
+    // The caller's patience is over, or the operation's own time.
+    if (status == DTRUN_TIMEOUT && timeout.count() >= 0) return Test();
+    layer_.Throw(status, error);
+  }
+
+ private:
+  Layer& layer_;
+  dtrun_request* const request_;
+};
+
+}  // namespace
+
+Step::~Step() {
+  if (request_ == nullptr) return;
+  layer_->ending().End(sdk::Failure(DTRUN_INTERNAL, "a call ended in the middle"));
+  layer_->table().req_release(request_);
+}
+
+void Step::Wait() {
+  dtrun_error error = FreshError();
+  const dtrun_status status = layer_->table().req_wait_host(request_, -1, &error);
+  if (status == DTRUN_OK) {
+    layer_->table().req_release(std::exchange(request_, nullptr));
+    return;
+  }
+  layer_->Throw(status, error);  // the other layers are aborted before the request goes
+}
+
+Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, const sdk::CommParams& whole,
+             shm::Deadline& deadline, Ending& ending)
+    : table_(table), place_(std::move(place)), ending_(ending) {
+  const auto mine = std::find(place_.ranks.begin(), place_.ranks.end(), whole.rank);
+  dtrun_comm_params params;
+  DTRUN_INIT(params);
+  params.rank = static_cast<std::int32_t>(mine - place_.ranks.begin());
+  params.size = size();
+  params.host_count = place_.hosts;
+  params.generation = whole.generation;
+  params.name = sdk::internal::View(place_.name);
+  params.kv = place_.kv;
+  params.timeout_ns = whole.timeout.count() < 0 ? -1 : deadline.Left(whole.timeout).count();
+  dtrun_error error = FreshError();
+  const dtrun_status status = table_.comm_create(instance, &params, &comm_, &error);
+  if (status != DTRUN_OK) throw InWhole(status, error);
+}
+
+Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
+  ending_.ThrowIfFailed();
+  op.timeout_ns = -1;
+  if (deadline.timeout_ns() >= 0) {
+    op.timeout_ns = (deadline.Left(std::chrono::nanoseconds(deadline.timeout_ns())) + place_.grace).count();
+  }
+  if (IsCollective(op.kind)) op.sequence = ++calls_;
+  dtrun_error error = FreshError();
+  dtrun_request* request = nullptr;
+  dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
+  if (IsRefusal(status)) status = DTRUN_INTERNAL;  // core has checked it, and the others go on
+  if (status != DTRUN_OK) Throw(status, error);
+  return Step(*this, request);
+}
+
+std::unique_ptr<sdk::Request> Layer::Forward(const dtrun_op& op, const dtrun_stream* stream) {
+  dtrun_error error = FreshError();
+  dtrun_request* request = nullptr;
+  const dtrun_status status = table_.enqueue(comm_, &op, stream, &request, &error);
+  if (IsRefusal(status)) throw InWhole(status, error);
+  if (status != DTRUN_OK) Throw(status, error);
+  return std::make_unique<Forwarded>(*this, request);
+}
+
+void Layer::Abort(const std::string& reason) {
+  if (table_.comm_abort != nullptr) table_.comm_abort(comm_, sdk::internal::View(reason));
+}
+
+void Layer::Snapshot(const sdk::SnapshotSink& sink) {
+  if (table_.snapshot == nullptr) return;
+  sink.Line(place_.name + ":");
+  dtrun_snapshot_sink lines;
+  DTRUN_INIT(lines);
+  lines.context = const_cast<sdk::SnapshotSink*>(&sink);
+  lines.line = [](void* context, dtrun_string text) {
+    static_cast<const sdk::SnapshotSink*>(context)->Line(sdk::internal::Text(text));
+  };
+  table_.snapshot(comm_, &lines);
+}
+
+void* Layer::Alloc(std::uint64_t bytes) {
+  void* memory = nullptr;
+  sdk::Check([&](dtrun_error* error) { return table_.mem_alloc(comm_, bytes, &memory, error); });
+  return memory;
+}
+
+void Layer::Throw(dtrun_status status, const dtrun_error& error) {
+  const sdk::Failure failure = InWhole(status, error);
+  if (!place_.sole) ending_.Fail(failure);
+  if (!reported_.exchange(true)) ending_.Report(failure);
+  throw failure;
+}
+
+sdk::Failure Layer::InWhole(dtrun_status status, const dtrun_error& error) const {
+  dtrun_error whole = error;
+  if (error.peer >= 0 && error.peer < size()) whole.peer = place_.ranks[static_cast<std::size_t>(error.peer)];
+  sdk::FillError(&whole, status, Renumbered(error.message, place_.ranks), whole.peer, whole.vendor_domain,
+                 whole.vendor_code, whole.flags);
+  return sdk::Failure(whole, status);
+}
+
+std::string Renumbered(const std::string& text, const std::vector<int>& ranks) {
+  static const std::string kWord = "rank";
+  const auto digit = [&](std::size_t at) {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t found = text.find(kWord, at);
+    std::size_t next = std::min(found, text.size());
+    if (found != std::string::npos) next += kWord.size();
+    out.append(text, at, next - at);
+    at = next;
+    const bool several = at < text.size() && text[at] == 's';
+    std::size_t number = at + (several ? 1 : 0);
+    if (found == std::string::npos || number >= text.size() || text[number] != ' ') continue;
+    ++number;
+    while (digit(number)) {
+      out.append(text, at, number - at);
+      std::size_t rank = 0;
+      for (at = number; digit(at); ++at) rank = rank * 10 + static_cast<std::size_t>(text[at] - '0');
+      out += rank < ranks.size() ? std::to_string(ranks[rank]) : text.substr(number, at - number);
+      if (!several || text.compare(at, 2, ", ") != 0) break;
+      number = at + 2;
+    }
+  }
+  return out;
+}
+
+}  // namespace dtrun::comm

@@ -1,0 +1,91 @@
+// A communicator of one layer: some ranks of the whole one, joined by the local engine or the wire.
+//
+// Speaks to a backend table; what it throws names ranks by their numbers in the whole
+// communicator. Owned by HierarchyCommunicator. Start and Do belong to the thread that runs
+// calls; the rest: any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/comm/hierarchy/ending.h"
+#include "core/comm/shm/group.h"
+#include "dtrun/plugin/backend.hpp"
+
+namespace dtrun::comm {
+
+class Layer;
+
+// An operation of a layer under way. One that is dropped before it was waited for ends the
+// communicator: its call did not come to an end, so the others cannot either.
+class Step {
+ public:
+  Step(Layer& layer, dtrun_request* request) : layer_(&layer), request_(request) {}
+  Step(Step&& other) noexcept : layer_(other.layer_), request_(std::exchange(other.request_, nullptr)) {}
+  Step& operator=(Step&& other) noexcept {
+    std::swap(layer_, other.layer_);
+    std::swap(request_, other.request_);
+    return *this;
+  }
+  ~Step();
+  void Wait();
+
+ private:
+  Layer* layer_;
+  dtrun_request* request_;
+};
+
+class Layer {
+ public:
+  struct Place {
+    std::string name;        // for messages of the layer itself
+    std::vector<int> ranks;  // of the whole communicator, this process's among them
+    int hosts = 1;
+    dtrun_kv* kv = nullptr;
+    // All calls go to this layer, and it fails by its own rules.
+    bool sole = false;
+    // How much longer than the caller's limit this layer waits, so that the rank that sees the
+    // culprit speaks first.
+    std::chrono::nanoseconds grace{0};
+  };
+  // Collective over the ranks. Throws sdk::Failure.
+  Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, const sdk::CommParams& whole,
+        shm::Deadline& deadline, Ending& ending);
+  ~Layer() { table_.comm_destroy(comm_); }
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  int size() const { return static_cast<int>(place_.ranks.size()); }
+
+  // `op` as this layer's next call; any timeout in it is replaced by what `deadline` leaves.
+  Step Start(dtrun_op op, shm::Deadline& deadline);
+  void Do(const dtrun_op& op, shm::Deadline& deadline) { Start(op, deadline).Wait(); }
+  // The user's own operation, unchanged.
+  std::unique_ptr<sdk::Request> Forward(const dtrun_op& op, const dtrun_stream* stream);
+
+  void Abort(const std::string& reason);
+  void Snapshot(const sdk::SnapshotSink& sink);
+  void* Alloc(std::uint64_t bytes);
+  void Free(void* memory) { table_.mem_free(comm_, memory); }
+
+  const dtrun_backend& table() const { return table_; }
+  Ending& ending() { return ending_; }
+  // Throws what the layer reported, as the communicator's failure.
+  [[noreturn]] void Throw(dtrun_status status, const dtrun_error& error);
+
+ private:
+  sdk::Failure InWhole(dtrun_status status, const dtrun_error& error) const;
+
+  const dtrun_backend& table_;
+  const Place place_;
+  Ending& ending_;
+  dtrun_backend_comm* comm_ = nullptr;
+  std::uint64_t calls_ = 0;
+  std::atomic<bool> reported_{false};
+};
+
+// "rank 1" of `text`, and lists such as "ranks 0, 2", as numbers of the whole communicator.
+std::string Renumbered(const std::string& text, const std::vector<int>& ranks);
+
+}  // namespace dtrun::comm

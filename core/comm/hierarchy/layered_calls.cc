@@ -1,0 +1,137 @@
+#include "core/comm/hierarchy/layered_calls.h"
+
+#include <algorithm>
+
+#include "core/comm/operation.h"
+#include "sdk/algorithms/reducer.h"
+
+namespace dtrun::comm {
+
+LayeredCalls::LayeredCalls(const Topology& topology, Layer& local, Layer* wire)
+    : topology_(topology), local_(local), wire_(wire), size_(topology.host_of.size()) {
+  for (const std::vector<int>& ranks : topology.members) packed_.insert(packed_.end(), ranks.begin(), ranks.end());
+}
+
+LayeredCalls::~LayeredCalls() {
+  if (scratch_ != nullptr) local_.Free(scratch_);
+}
+
+void LayeredCalls::Run(shm::Running& running) {
+  switch (running.op->kind) {
+    case DTRUN_ALLREDUCE: return Allreduce(running);
+    case DTRUN_REDUCE: return Reduce(running);
+    case DTRUN_BROADCAST: return Broadcast(running);
+    case DTRUN_REDUCE_SCATTER:
+    case DTRUN_REDUCE_SCATTERV: return ReduceScatter(running);
+    case DTRUN_ALLGATHER:
+    case DTRUN_ALLGATHERV: return Allgather(running);
+    case DTRUN_BARRIER: return Barrier(running);
+    default: return Exchange(running);
+  }
+}
+
+LayeredCalls::Parts LayeredCalls::Even(std::uint64_t count) const {
+  Parts parts;
+  for (std::uint64_t rank = 0; rank < size_; ++rank) {
+    parts.counts.push_back(count);
+    parts.begins.push_back(rank * count);
+  }
+  return parts;
+}
+
+LayeredCalls::Parts LayeredCalls::Uneven(const std::uint64_t* counts, const std::uint64_t* offsets) const {
+  Parts parts;
+  std::uint64_t next = 0;
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    parts.counts.push_back(counts[rank]);
+    parts.begins.push_back(offsets == nullptr ? next : offsets[rank]);
+    next += counts[rank];
+  }
+  return parts;
+}
+
+LayeredCalls::Round LayeredCalls::RoundOf(const std::vector<std::uint64_t>& counts, std::uint64_t at,
+                                          std::uint64_t most) const {
+  Round round;
+  round.counts.resize(size_);
+  round.begins.resize(size_);
+  for (const std::size_t rank : packed_) {
+    round.counts[rank] = counts[rank] <= at ? 0 : std::min(most, counts[rank] - at);
+    round.begins[rank] = round.total;
+    round.total += round.counts[rank];
+  }
+  return round;
+}
+
+std::vector<std::uint64_t> LayeredCalls::ByHost(const Round& round) const {
+  std::vector<std::uint64_t> sums(topology_.members.size());
+  for (std::size_t rank = 0; rank < size_; ++rank) {
+    sums[static_cast<std::size_t>(topology_.host_of[rank])] += round.counts[rank];
+  }
+  return sums;
+}
+
+std::vector<std::uint64_t> LayeredCalls::OfMine(const Round& round) const {
+  std::vector<std::uint64_t> counts;
+  for (const int rank : topology_.Mine()) counts.push_back(round.counts[static_cast<std::size_t>(rank)]);
+  return counts;
+}
+
+std::uint64_t LayeredCalls::BeginOfMine(const Round& round) const {
+  return round.begins[static_cast<std::size_t>(topology_.Mine().front())];
+}
+
+dtrun_op LayeredCalls::StepOf(const dtrun_op& op, std::int32_t kind, std::uint64_t count) {
+  dtrun_op step;
+  DTRUN_INIT(step);
+  step.flags = DTRUN_OP_BLOCKING;
+  step.kind = kind;
+  step.dtype = op.dtype;
+  step.root = IsRooted(kind) ? 0 : -1;
+  step.peer = -1;
+  step.count = count;
+  step.scale = op.scale;
+  return step;
+}
+
+dtrun_op LayeredCalls::WireReduction(const dtrun_op& op, std::int32_t kind, std::uint64_t count) {
+  dtrun_op step = StepOf(op, kind, count);
+  const bool sums = op.reduce == DTRUN_AVG || op.reduce == DTRUN_PREMUL_SUM;
+  step.reduce = sums ? std::int32_t{DTRUN_SUM} : op.reduce;
+  return step;
+}
+
+dtrun_op LayeredCalls::LocalReduction(const dtrun_op& op, std::uint64_t count) {
+  dtrun_op step = StepOf(op, DTRUN_REDUCE, count);
+  step.reduce = op.reduce == DTRUN_AVG ? std::int32_t{DTRUN_SUM} : op.reduce;
+  return step;
+}
+
+void LayeredCalls::Finish(const dtrun_op& op, void* data, std::uint64_t count) const {
+  if (op.reduce != DTRUN_AVG) return;
+  const int ranks = topology_.size();
+  if (op.dtype != DTRUN_FLOAT16 && op.dtype != DTRUN_BFLOAT16) {
+    return algorithms::Divide(data, count, op.dtype, ranks);
+  }
+  constexpr std::uint64_t kBlock = 1024;
+  float wide[kBlock];
+  for (std::uint64_t at = 0; at < count; at += kBlock) {
+    const std::uint64_t some = std::min(kBlock, count - at);
+    auto* const narrow = static_cast<std::uint16_t*>(data) + at;
+    kernels::Widen(wide, narrow, some, op.dtype);
+    algorithms::Divide(wide, some, DTRUN_FLOAT32, ranks);
+    kernels::Narrow(narrow, wide, some, op.dtype);
+  }
+}
+
+std::byte* LayeredCalls::Scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    if (scratch_ != nullptr) local_.Free(std::exchange(scratch_, nullptr));
+    scratch_bytes_ = 0;
+    scratch_ = static_cast<std::byte*>(local_.Alloc(bytes));
+    scratch_bytes_ = bytes;
+  }
+  return scratch_;
+}
+
+}  // namespace dtrun::comm

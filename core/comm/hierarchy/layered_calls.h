@@ -1,0 +1,87 @@
+// The collectives over two layers: a step inside each host, one between the leaders, one back.
+//
+// allreduce and broadcast go in chunks: while one is on the wire, the next is combined (or spread)
+// inside the host, and each host sends what an allreduce among the leaders sends, 2S(h-1)/h for a
+// ring. The others go in rounds of what fits into a scratch buffer, whose parts lie in packed
+// order: by host, then by place in it. Belongs to the thread that runs calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/comm/hierarchy/layer.h"
+#include "core/comm/hierarchy/topology.h"
+
+namespace dtrun::comm {
+
+class LayeredCalls {
+ public:
+  // `wire` joins the leaders and is null on other ranks.
+  LayeredCalls(const Topology& topology, Layer& local, Layer* wire);
+  ~LayeredCalls();
+  LayeredCalls(const LayeredCalls&) = delete;
+  LayeredCalls& operator=(const LayeredCalls&) = delete;
+
+  // Any collective. Throws sdk::Failure; the communicator has ended then.
+  void Run(shm::Running& running);
+
+ private:
+  // A part of a user's buffer for every rank, in elements.
+  struct Parts {
+    std::vector<std::uint64_t> counts;
+    std::vector<std::uint64_t> begins;
+  };
+  // Elements of every rank's part that a round moves, and where they lie in packed order.
+  struct Round {
+    std::vector<std::uint64_t> counts;
+    std::vector<std::uint64_t> begins;
+    std::uint64_t total = 0;
+  };
+
+  // ---- reductions and broadcast: layered_reduction.cc ----
+  void Allreduce(shm::Running& running);
+  void Reduce(shm::Running& running);
+  void Broadcast(shm::Running& running);
+  void ReduceScatter(shm::Running& running);
+
+  // ---- the rest: layered_exchange.cc ----
+  void Barrier(shm::Running& running);
+  void Allgather(shm::Running& running);
+  // gather(v), scatter(v), alltoall(v): every rank gives a part to each and takes one of each.
+  void Exchange(shm::Running& running);
+  // The counts of `rows` of all ranks of this host, on the leader: place, then rank.
+  std::vector<std::uint64_t> GatherRows(std::vector<std::uint64_t> row, shm::Running& running);
+  std::uint64_t MostOfAll(std::uint64_t value, shm::Running& running);
+
+  Parts Even(std::uint64_t count) const;
+  Parts Uneven(const std::uint64_t* counts, const std::uint64_t* offsets) const;
+  // Elements [at, at + most) of each part, packed.
+  Round RoundOf(const std::vector<std::uint64_t>& counts, std::uint64_t at, std::uint64_t most) const;
+  // Sums of `round` by host; sums of one host's by place.
+  std::vector<std::uint64_t> ByHost(const Round& round) const;
+  std::vector<std::uint64_t> OfMine(const Round& round) const;
+  std::uint64_t BeginOfMine(const Round& round) const;
+
+  // An operation for a layer with type, reduction and scale of `op`.
+  static dtrun_op StepOf(const dtrun_op& op, std::int32_t kind, std::uint64_t count);
+  // The same for what follows the first combination.
+  static dtrun_op WireReduction(const dtrun_op& op, std::int32_t kind, std::uint64_t count);
+  static dtrun_op LocalReduction(const dtrun_op& op, std::uint64_t count);
+  // The last step of an average.
+  void Finish(const dtrun_op& op, void* data, std::uint64_t count) const;
+
+  bool Leads() const { return wire_ != nullptr; }
+  bool RootIsHere(const dtrun_op& op) const { return topology_.HostOf(op.root) == topology_.host(); }
+  std::byte* Scratch(std::size_t bytes);
+
+  const Topology& topology_;
+  Layer& local_;
+  Layer* const wire_;
+  const std::size_t size_;
+  std::vector<std::size_t> packed_;  // ranks in packed order
+  std::byte* scratch_ = nullptr;     // of the local layer, which moves it fastest
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace dtrun::comm

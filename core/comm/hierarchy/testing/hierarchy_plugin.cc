@@ -1,0 +1,101 @@
+// The hierarchy behind a plugin's entry point, for the conformance suite: the shared-memory engine
+// inside hosts and again as the wire between them.
+#include "core/comm/hierarchy/hierarchy.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "core/comm/shm/backend.h"
+
+namespace {
+
+using dtrun::comm::Layers;
+
+constexpr char kHosts[] = "hosts";
+constexpr char kDeal[] = "deal";
+constexpr const char* kDeals[] = {"blocks", "cards"};
+
+// Ranks are threads of one process or many, so the host of each comes from its number.
+struct Ranks {
+  std::vector<Layers> layers;  // by host
+  bool cards = false;
+};
+
+const dtrun_backend& Hierarchy() { return dtrun::comm::HierarchyBackend(); }
+
+dtrun_status Create(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
+                    dtrun_error* err) {
+  auto& ranks = *reinterpret_cast<Ranks*>(self);
+  const int hosts = std::min(static_cast<int>(ranks.layers.size()), params->size);
+  const int host = ranks.cards ? params->rank % hosts : params->rank * hosts / params->size;
+  auto* const layers = &ranks.layers[static_cast<std::size_t>(host)];
+  return Hierarchy().comm_create(dtrun::comm::AsInstance(layers), params, out, err);
+}
+
+dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
+  auto& ranks = *reinterpret_cast<Ranks*>(self);
+  return Hierarchy().query_caps(dtrun::comm::AsInstance(&ranks.layers.front()), out, err);
+}
+
+dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
+                  dtrun_error* err) {
+  return dtrun::sdk::Guard(err, [&] {
+    const dtrun::sdk::Options values(dtrun::sdk::Host(host), options);
+    auto ranks = std::make_unique<Ranks>();
+    ranks->cards = values.EnumIndex(kDeal) == 1;
+    Layers layers;
+    layers.services = host;
+    layers.checks = true;
+    const dtrun_host* const inner = dtrun::comm::LayerHost(host);
+    const dtrun_plugin& engine = dtrun::shm::EnginePlugin();
+    layers.local = layers.wire = *engine.backend;
+    for (dtrun_instance** instance : {&layers.local_instance, &layers.wire_instance}) {
+      dtrun::sdk::Check([&](dtrun_error* error) { return engine.init(inner, options, instance, error); });
+    }
+    ranks->layers.assign(static_cast<std::size_t>(values.Int(kHosts)), layers);
+    for (std::size_t number = 0; number < ranks->layers.size(); ++number) {
+      ranks->layers[number].host = static_cast<int>(number);
+    }
+    *out = reinterpret_cast<dtrun_instance*>(ranks.release());
+    return dtrun_status{DTRUN_OK};
+  });
+}
+
+void Shutdown(dtrun_instance* self) {
+  auto* const ranks = reinterpret_cast<Ranks*>(self);
+  dtrun::shm::EnginePlugin().shutdown(ranks->layers.front().local_instance);
+  dtrun::shm::EnginePlugin().shutdown(ranks->layers.front().wire_instance);
+  delete ranks;
+}
+
+}  // namespace
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static const std::array<dtrun_option, 2> options = [] {
+    dtrun_option hosts = dtrun::sdk::Option(kHosts, DTRUN_TYPE_UINT, "2", "hosts that the ranks pretend");
+    dtrun_option deal = dtrun::sdk::Option(kDeal, DTRUN_TYPE_ENUM, "blocks", "how ranks are dealt to them");
+    deal.choices = kDeals;
+    deal.choice_count = 2;
+    return std::array<dtrun_option, 2>{hosts, deal};
+  }();
+  static const dtrun_backend backend = [] {
+    dtrun_backend table = Hierarchy();
+    table.query_caps = QueryCaps;
+    table.comm_create = Create;
+    return table;
+  }();
+  static const dtrun_plugin plugin = [] {
+    dtrun_plugin table = dtrun::shm::EnginePlugin();
+    table.name = "hierarchy";
+    table.summary = "two layers of shared memory, for tests";
+    table.options = options.data();
+    table.option_count = options.size();
+    table.init = Init;
+    table.shutdown = Shutdown;
+    table.backend = &backend;
+    return table;
+  }();
+  return dtrun::sdk::Enter(plugin, host, out, err);
+}
