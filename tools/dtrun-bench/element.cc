@@ -28,11 +28,12 @@ constexpr std::array<Element, 12> kElements = {{{"float32", DTRUN_FLOAT32, 4, Fo
                                                 {"uint32", DTRUN_UINT32, 4, Form::kInteger},
                                                 {"uint64", DTRUN_UINT64, 8, Form::kInteger}}};
 
-// IEEE binary16 of a whole number below 2048.
+// IEEE binary16 of a whole number; what does not fit the fraction is cut.
 std::uint16_t Half(int value) {
   if (value == 0) return 0;
   const int exponent = static_cast<int>(std::bit_width(static_cast<unsigned>(value))) - 1;
-  return static_cast<std::uint16_t>(((exponent + 15) << 10) | ((value << (10 - exponent)) & 0x3ff));
+  const int fraction = exponent <= 10 ? value << (10 - exponent) : value >> (exponent - 10);
+  return static_cast<std::uint16_t>(((exponent + 15) << 10) | (fraction & 0x3ff));
 }
 
 double FromHalf(std::uint16_t bits) {

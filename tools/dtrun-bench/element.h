@@ -24,7 +24,7 @@ Result<Element> ParseElement(std::string_view name);
 // "float32, ...", for help and errors.
 std::string ElementNames();
 
-// Writes `value` to `to`. REQUIRES: a whole number that the type holds exactly.
+// Writes `value`, not negative, to `to`. Integers wrap; 16-bit floats lose what does not fit.
 void Encode(const Element& element, int value, void* to);
 // Integers without their sign: what wraps compares equal.
 double Decode(const Element& element, const void* from);

@@ -29,6 +29,17 @@ std::vector<std::string> EnvironmentOfLayers() {
   return out;
 }
 
+// What the header of our own job says of the backend's library: ", over ...".
+std::string LibraryOf(const std::string& output) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("  backend    ", 0) != 0) continue;
+    const std::size_t colon = line.find(": ");
+    return colon == line.npos ? "" : ", " + line.substr(colon + 2);
+  }
+  return "";
+}
+
 bool EndsTheRun(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
@@ -76,6 +87,8 @@ Result<Session::Running*> Session::Start(const Layer& layer) {
     if (Status admitted = Admit(running); !admitted) return admitted.error();
     if (running.ended) return Error{DTRUN_FAILED_PRECONDITION, CauseOf(running)};
   }
+  Drain(running);
+  running.description += LibraryOf(running.output);
   return &running;
 }
 

@@ -86,7 +86,7 @@ class Run {
   void StartLayer(const Layer& layer) {
     Result<Session::Running*> running =
         layer.absent.empty() ? session_.Start(layer) : Error{DTRUN_FAILED_PRECONDITION, layer.absent};
-    for (const bool registered : layer.registered) {
+    for (const bool registered : running.ok() ? layer.registered : std::vector<bool>{false}) {
       Column column;
       column.name = layer.name + (registered ? " registered" : "");
       column.started = running.ok();

@@ -7,8 +7,9 @@
 namespace dtrun::bench {
 namespace {
 
-// Three significant digits, without an exponent.
+// Three significant digits.
 std::string Number(double value) {
+  if (value > 0 && value < 0.001) return fmt::format("{:.2e}", value);
   if (value >= 100) return fmt::format("{:.0f}", value);
   if (value >= 10) return fmt::format("{:.1f}", value);
   return fmt::format("{:.{}f}", value, value >= 0.1 || value == 0 ? 2 : 4);

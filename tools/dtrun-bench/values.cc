@@ -14,9 +14,9 @@ namespace {
 // The values of indices 0, 1 and 2 mod 3.
 using Period = std::array<int, 3>;
 
-Period Contribution(std::int64_t rank) {
-  const int shift = static_cast<int>(rank % 3) * static_cast<int>(rank % 3);
-  return {shift % 3, (shift + 1) % 3, (shift + 2) % 3};
+Period Contribution(int rank) {
+  const int weight = rank == 0 || rank % 2 == 1 ? 2 : 1;
+  return {rank % 3 * weight, (rank + 1) % 3 * weight, (rank + 2) % 3 * weight};
 }
 
 Period Sum(int ranks) {

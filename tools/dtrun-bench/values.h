@@ -1,7 +1,9 @@
 // What ranks put into their buffers before the correctness check, and what must come out.
 //
-// Element i of rank r is (i + r*r) mod 3: exact in every type, different between neighbours and
-// ranks, and of period 3, so that a result is compared at the speed of memory. Any thread.
+// Element i of rank r is w * ((i + r) mod 3), where w is 2 on rank 0 and on odd ranks, else 1. That is
+// exact in every type; it differs between elements and ranks that are neighbours, and so do the
+// sums of any number of ranks; and its period of 3 lets a result be compared at the speed of memory.
+// Any thread.
 #pragma once
 
 #include <cstdint>

@@ -59,6 +59,13 @@ TEST(Values, AnAllreduceIsCheckedElementByElement) {
   EXPECT_THAT(checked.error().text, HasSubstr("element 4321 is"));
 }
 
+TEST(Values, SumsOfNeighbouringElementsDifferInEveryWorld) {
+  for (int ranks = 1; ranks <= 24; ++ranks) {
+    const World world(Operation::kAllreduce, ranks, 4 * 4);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(SumAt(world, i), SumAt(world, i + 1)) << ranks;
+  }
+}
+
 TEST(Values, AReductionHasAResultOnItsRootOnly) {
   World world(Operation::kReduce, 2, kBytes);
   for (std::size_t i = 0; i < world.recv[0].size(); ++i) world.recv[0][i] = SumAt(world, i);
@@ -108,7 +115,7 @@ TEST(Values, AnExchangeBringsWhatTheRankBeforeHas) {
   World world(Operation::kSendrecv, 3, kBytes);
   for (std::size_t rank = 0; rank < 3; ++rank) world.recv[rank] = world.send[(rank + 2) % 3];
   EXPECT_TRUE(world.Right());
-  std::swap(world.recv[0], world.recv[1]);
+  std::swap_ranges(world.recv[0].begin(), world.recv[0].end(), world.recv[1].begin());
   EXPECT_FALSE(world.Right());
 }
 
