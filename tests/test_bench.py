@@ -1,10 +1,13 @@
 """dtrun bench: its table, its files, and its errors. Small and quick; figures are not judged."""
 
 import json
+import shutil
 import signal
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
-from support.job import JobTest, main, until
+from support.job import BUILD, PATIENCE_S, JobTest, main, until
 
 QUICK = ["--rounds", "2", "--seconds", "0.2", "--warmup", "1"]
 ALONE = [*QUICK, "--peers", "none"]
@@ -78,6 +81,74 @@ class Results(Bench):
                 self.assertIn(peer, measured, str(result))
 
 
+# Stands in for raw_gloo: rank 1 answers "check" and "run" as it is told.
+PEER = """#!{python}
+import os, socket, sys
+answers = {answers}
+rank = os.environ["DTRUN_RANK"]
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+connection.connect(sys.argv[1])
+lines = connection.makefile("rw")
+def say(text):
+    lines.write(text + chr(10))
+    lines.flush()
+say("hello " + rank + " 2 a stand-in")
+for line in lines:
+    verb, _, *numbers = line.split()
+    if rank == "1" and verb in answers:
+        if answers[verb] is None:
+            sys.exit("bench: the stand-in is tired")
+        say(answers[verb])
+    else:
+        say("times" + " 1000" * int(numbers[1]) if verb == "run" else "ok")
+"""
+
+
+class Peers(Bench):
+    """An installation with a peer that misbehaves."""
+
+    def bench_with(self, answers):
+        for folder in ("bin", "lib/dtrun/bench"):
+            (self.folder / folder).mkdir(parents=True)
+        for program in ("dtrun", "dtrun-bench"):
+            shutil.copy(BUILD / "bin" / program, self.folder / "bin")
+        (self.folder / "lib/dtrun/plugins").symlink_to(BUILD / "lib/dtrun/plugins")
+        peer = self.folder / "lib/dtrun/bench/raw_gloo"
+        peer.write_text(PEER.format(python=sys.executable, answers=repr(answers)))
+        peer.chmod(0o755)
+        command = [self.folder / "bin/dtrun", "bench", "allreduce", "--sizes", "8,64", *QUICK, "--peers", "raw-gloo",
+                   "--json", "out.json"]
+        done = subprocess.run([str(word) for word in command], cwd=self.folder, env=self.environment(),
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+        report = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual(len([row for row in report["results"] if row["layer"] == "shm"]), 2, done.stderr)
+        return done, report
+
+    def test_one_that_behaves_has_rows(self):
+        done, report = self.bench_with({})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({row["median_us"] for row in report["results"] if row["layer"] == "raw-gloo"}, {1.0})
+
+    def test_a_wrong_result_is_named_and_makes_the_run_fail(self):
+        done, report = self.bench_with({"check": "wrong rank 1: element 0 is 7, expected 6"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("wrong result: raw-gloo, 8: rank 1: element 0 is 7, expected 6", done.stderr)
+        self.assertEqual(report["wrong"], ["raw-gloo, 8: rank 1: element 0 is 7, expected 6"])
+        self.assertNotIn("raw-gloo", [row["layer"] for row in report["results"]])
+
+    def test_what_a_peer_lacks_is_no_failure(self):
+        done, _ = self.bench_with({"check": "unsupported it has no sum"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("raw-gloo", done.stderr)
+        self.assertIn("it has no sum", done.stderr)
+
+    def test_a_peer_that_dies_midway_is_left_out_from_there(self):
+        done, report = self.bench_with({"run": None})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the stand-in is tired", done.stderr)
+        self.assertNotIn("raw-gloo", [row["layer"] for row in report["results"]])
+
+
 class Errors(Bench):
     def test_mistakes_are_named_in_one_line(self):
         for arguments, *texts in [
@@ -119,6 +190,7 @@ class Interrupts(Bench):
             until(lambda: "layer" in output.readline(), "the head of the table")
             job.signal(number)
             self.assertEqual(job.finish().code, 128 + number)
+            self.assertFalse((self.folder / "out.json").exists())
         # tearDown looks for survivors
 
     def test_a_kill_leaves_nothing_behind(self):

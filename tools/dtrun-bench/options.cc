@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,11 +48,14 @@ std::vector<std::string> InstalledBackends(const std::vector<std::string>& plugi
   return names;
 }
 
+// Leaves neither a change nor an empty file behind.
 Status Writable(const std::string& file) {
   if (file.empty()) return {};
+  const bool existed = ::access(file.c_str(), F_OK) == 0;
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (fd) return {};
-  return Error::System(fmt::format("write '{}'", file), errno);
+  if (!fd) return Error::System(fmt::format("write '{}'", file), errno);
+  if (!existed) ::unlink(file.c_str());
+  return {};
 }
 
 Status CheckNumbers(const Arguments& given) {

@@ -45,7 +45,7 @@ struct Request {
   std::vector<std::string> plugin_dirs;
 };
 
-// Opens the output files for writing as well, so that nobody measures for a minute in vain.
+// Tries to write the output files as well, so that nobody measures for a minute in vain.
 Result<Request> Check(const Arguments& arguments);
 
 }  // namespace dtrun::bench

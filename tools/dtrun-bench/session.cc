@@ -80,16 +80,25 @@ Result<Session::Running*> Session::Start(const Layer& layer) {
   layers_.push_back(std::make_unique<Running>());
   Running& running = *layers_.back();
   running.child = *std::move(child);
-  strangers_.clear();
-  const auto deadline = Clock::now() + kPatience;
-  while (running.ranks.size() < static_cast<std::size_t>(ranks_)) {
-    if (Status turned = Turn(nullptr, deadline); !turned) return turned.error();
-    if (Status admitted = Admit(running); !admitted) return admitted.error();
-    if (running.ended) return Error{DTRUN_FAILED_PRECONDITION, CauseOf(running)};
+  if (Status met = Meet(running); !met) {
+    Stop(running);
+    return met.error().code == DTRUN_REMOTE_FAILURE ? Error{DTRUN_REMOTE_FAILURE, CauseOf(running)}
+                                                    : met.error();
   }
   Drain(running);
   running.description += LibraryOf(running.output);
   return &running;
+}
+
+Status Session::Meet(Running& layer) {
+  strangers_.clear();
+  const auto deadline = Clock::now() + kPatience;
+  while (layer.ranks.size() < static_cast<std::size_t>(ranks_)) {
+    if (Status turned = Turn(nullptr, deadline); !turned) return turned;
+    if (Status admitted = Admit(layer); !admitted) return admitted;
+    if (layer.ended) return Error{DTRUN_REMOTE_FAILURE, "it ended"};
+  }
+  return {};
 }
 
 Status Session::Admit(Running& layer) {

@@ -52,6 +52,7 @@ class Session {
   Status Turn(Running* asked, Clock::time_point deadline);
   void Hear();
   void Drain(Running& layer);
+  Status Meet(Running& layer);
   Status Admit(Running& layer);
   std::string CauseOf(const Running& layer) const;
 

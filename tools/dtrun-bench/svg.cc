@@ -101,9 +101,14 @@ std::string Grid(const Axis& x, const Axis& y, double left) {
   return out;
 }
 
+// Of the curve of a column: past the last colour they start again, dashed.
+std::string Stroke(std::size_t column) {
+  return fmt::format("stroke=\"{}\" stroke-width=\"1.8\"{}", kColours[column % kColours.size()],
+                     column < kColours.size() ? "" : " stroke-dasharray=\"6 3\"");
+}
+
 std::string Draw(const Report& report, const Curve& curve, const Axis& x, const Axis& y, const char* unit) {
   const char* colour = kColours[curve.column % kColours.size()];
-  const char* dashes = curve.column >= kColours.size() ? " stroke-dasharray=\"6 3\"" : "";
   std::string path, marks;
   for (const Point& point : curve.points) {
     path += fmt::format("{:.1f},{:.1f} ", x(point.x), y(point.y));
@@ -113,8 +118,15 @@ std::string Draw(const Report& report, const Curve& curve, const Axis& x, const 
         x(point.x), y(point.y), colour, Escaped(report.columns[curve.column].name),
         FormatBytes(static_cast<std::uint64_t>(point.x)), point.y, unit);
   }
-  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n{}", path,
-                     colour, dashes, marks);
+  return fmt::format("<polyline points=\"{}\" fill=\"none\" {}/>\n{}", path, Stroke(curve.column), marks);
+}
+
+std::string LegendEntry(const Column& column, std::size_t index, double x, double y) {
+  constexpr std::size_t kLongest = 80;
+  if (!column.started) return Text(x + 32, y, "start", column.name + ": skipped");
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x, y - 4, x + 24,
+                     y - 4, Stroke(index)) +
+         Text(x + 32, y, "start", (column.name + ": " + column.description).substr(0, kLongest));
 }
 
 // Title, grid and curves of one diagram whose left edge is `left`.
@@ -158,17 +170,8 @@ std::string ToSvg(const Report& report) {
   out += Panel(report, kLeft + kWidth + kGap, "median time of a call, microseconds (lower is better)", "us",
                [](const Cell& cell) { return cell.time.median / 1e3; });
   for (std::size_t i = 0; i < report.columns.size(); ++i) {
-    const Column& column = report.columns[i];
     const double x = kLeft + (i % 2 == 0 ? 0 : kWidth + kGap);
-    const double y = legend + kLegendLine * static_cast<double>(i / 2);
-    out += fmt::format(
-        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
-        "stroke-width=\"3\"{}/>\n",
-        x, y - 4, x + 24, y - 4, kColours[i % kColours.size()],
-        i >= kColours.size() ? " stroke-dasharray=\"6 3\"" : "");
-    out += Text(x + 32, y, "start",
-                column.started ? fmt::format("{}: {}", column.name, column.description).substr(0, 90)
-                               : fmt::format("{}: skipped", column.name));
+    out += LegendEntry(report.columns[i], i, x, legend + kLegendLine * static_cast<double>(i / 2));
   }
   return out + "</svg>\n";
 }
