@@ -7,7 +7,7 @@ import subprocess
 from support.job import DTRUN, JobTest, main
 
 VERBS = [[], ["run"], ["plan"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
-         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"]]
+         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"]]
 
 
 class Help(JobTest):
@@ -82,6 +82,9 @@ class Completion(JobTest):
         self.assertIn("plan", self.complete())
         self.assertIn("backend.name=", self.complete("--set"))
         self.assertIn("gloo", self.complete("plugins", "describe"))
+        self.assertIn("allreduce", self.complete("bench"))
+        self.assertIn("--plot", self.complete("bench", "allreduce"))
+        self.assertIn("registered", self.complete("bench", "allreduce", "--buffers"))
         self.assertEqual(self.complete("--", "x"), [])
 
     def test_config_files(self):

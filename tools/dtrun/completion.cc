@@ -16,7 +16,7 @@ _dtrun() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       --) return ;;
-      run|plan|config|plugins|completion) verb=$word ;;
+      run|plan|config|plugins|bench|completion) verb=$word ;;
     esac
   done
   case $previous in
@@ -24,6 +24,13 @@ _dtrun() {
     --plugin-dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --set) mapfile -t COMPREPLY < <(compgen -S = -W "$(dtrun completion keys 2>/dev/null)" -- "$current")
            compopt -o nospace; return ;;
+    bench) mapfile -t COMPREPLY < <(compgen -W "allreduce reduce broadcast allgather reduce_scatter alltoall sendrecv
+             barrier" -- "$current"); return ;;
+    --buffers) mapfile -t COMPREPLY < <(compgen -W "private registered both" -- "$current"); return ;;
+    --local) mapfile -t COMPREPLY < <(compgen -W "shm none shm,none" -- "$current"); return ;;
+    --peers) mapfile -t COMPREPLY < <(compgen -W "all none raw-gloo raw-mpi torch-gloo" -- "$current"); return ;;
+    --backend) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
+    --json|--plot) [[ $verb != bench ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$current"); return; } ;;
     --kind) mapfile -t COMPREPLY < <(compgen -W "backend launcher" -- "$current"); return ;;
     explain) mapfile -t COMPREPLY < <(compgen -W "$(dtrun completion keys 2>/dev/null)" -- "$current"); return ;;
     check) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
@@ -34,8 +41,10 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan config plugins completion --version $words" ;;
+    '') words="run plan config plugins bench completion --version $words" ;;
     plan) words="--json $words" ;;
+    bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --json
+             --plot --set --plugin-dir --help" ;;
     plugins) words="--json --kind --plugin-dir --help" ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

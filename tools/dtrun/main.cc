@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/plugin/plugin.h"
+#include "tools/dtrun/bench.h"
 #include "tools/dtrun/verbs.h"
 
 namespace {
@@ -99,6 +100,9 @@ int main(int argc, char** argv) {
   describe->add_flag("--json", json, "Machine-readable");
   AddOverrides(describe, &arguments);
 
+  dtrun::bench::Arguments bench_arguments;
+  const CLI::App* bench = dtrun::cli::AddBench(app, &bench_arguments);
+
   CLI::App* completion =
       app.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
   completion->require_subcommand(1);
@@ -119,6 +123,7 @@ int main(int argc, char** argv) {
   if (explain->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
   if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);
   if (describe->parsed()) return dtrun::cli::DescribePlugin(arguments, name, kind, json);
+  if (bench->parsed()) return dtrun::cli::Bench(bench_arguments);
   if (bash->parsed()) return dtrun::cli::BashCompletion();
   if (keys->parsed()) return dtrun::cli::CompleteKeys();
   if (arguments.file.empty() && arguments.command.empty()) {

@@ -1,0 +1,132 @@
+#include "tools/dtrun-bench/layers.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace dtrun::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Debian's own interpreter is often not the first one on PATH, but the one that has torch.
+constexpr char kTorchCommand[] =
+    "for python in python3 /usr/bin/python3; do "
+    "\"$python\" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(\"torch\") is None)' 2>/dev/null "
+    "&& exec \"$python\" -B \"$0\" \"$1\"; done; echo 'bench: no python3 here has torch' >&2; exit 1";
+
+std::string OnPath(const char* program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path file = fs::path(folder) / program;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file.string();
+  }
+  return "";
+}
+
+class Planner {
+ public:
+  Planner(const Request& request, const Programs& programs, const fs::path& folder)
+      : request_(request), programs_(programs), folder_(folder), socket_((folder / "socket").string()) {}
+
+  std::vector<Layer> Plan() {
+    if (request_.operation != Operation::kBarrier) {
+      Add("memcpy",
+          Job("none", {}, {programs_.rank.string(), socket_, "memcpy", (folder_ / "meeting").string()}));
+      layers_.back().operation = Operation::kCopy;
+    }
+    for (const std::string& local : request_.locals) AddOurs(local);
+    for (const std::string& peer : request_.peers) AddPeer(peer);
+    return std::move(layers_);
+  }
+
+ private:
+  // Within one host shared memory carries everything, whatever the backend: one column.
+  bool hosts_are_emulated() const {
+    return std::any_of(request_.sets.begin(), request_.sets.end(),
+                       [](const std::string& set) { return set.rfind("comm.emulate_hosts=", 0) == 0; });
+  }
+
+  void AddOurs(const std::string& local) {
+    for (const std::string& backend : request_.backends) {
+      const bool alone = local == "shm" && !hosts_are_emulated();
+      const std::string name = alone ? "shm" : local == "shm" ? "shm+" + backend : backend;
+      Add(name, Job(backend, {"comm.local=" + local}, {programs_.rank.string(), socket_, "dtrun"}));
+      layers_.back().registered = request_.registered;
+      if (alone) return;
+    }
+  }
+
+  void AddPeer(const std::string& peer) {
+    if (peer == "raw-gloo") {
+      Add(peer, Job("none", {}, {Peer("raw_gloo"), socket_, folder_.string()}));
+      Need("raw_gloo", "it was not built; libgloo-dev was not found then");
+    } else if (peer == "raw-mpi") {
+      Add(peer, {programs_.mpirun, "-n", std::to_string(request_.ranks), "--oversubscribe", Peer("raw_mpi"),
+                 socket_});
+      if (programs_.mpirun.empty()) layers_.back().absent = "there is no mpirun on PATH";
+      Need("raw_mpi", "it was not built; no MPI was found then");
+    } else {
+      Add(peer, Job("none", {}, {"sh", "-c", kTorchCommand, Peer("torch_gloo.py"), socket_}));
+      Need("torch_gloo.py", "the program is not installed");
+    }
+  }
+
+  void Add(std::string name, std::vector<std::string> argv) {
+    layers_.push_back({std::move(name), std::move(argv), "", request_.operation, {false}});
+  }
+  void Need(const char* program, const char* otherwise) {
+    if (layers_.back().absent.empty() && !fs::exists(programs_.peers / program))
+      layers_.back().absent = otherwise;
+  }
+  std::string Peer(const char* program) const { return (programs_.peers / program).string(); }
+
+  std::vector<std::string> Job(const std::string& backend, const std::vector<std::string>& more,
+                               const std::vector<std::string>& command) const {
+    std::vector<std::string> sets = request_.sets;
+    sets.push_back(fmt::format("job.processes_per_host={}", request_.ranks));
+    sets.push_back("backend.name=" + backend);
+    sets.push_back("logs.dir=" + (folder_ / "logs" / std::to_string(layers_.size())).string());
+    sets.push_back("logs.prefix=none");
+    sets.insert(sets.end(), more.begin(), more.end());
+    std::vector<std::string> argv = {programs_.dtrun.string()};
+    for (const std::string& dir : request_.plugin_dirs) argv.insert(argv.end(), {"--plugin-dir", dir});
+    for (const std::string& set : sets) argv.insert(argv.end(), {"--set", set});
+    argv.emplace_back("--");
+    argv.insert(argv.end(), command.begin(), command.end());
+    return argv;
+  }
+
+  const Request& request_;
+  const Programs& programs_;
+  const fs::path& folder_;
+  const std::string socket_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+Programs Programs::Find() {
+  std::error_code unknown;  // leaves an empty path, which fails to start with its own words
+  const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
+  const fs::path folder = self.parent_path();
+  return {self, folder / "dtrun-bench", folder.parent_path() / "lib/dtrun/bench", OnPath("mpirun")};
+}
+
+std::vector<Layer> PlanLayers(const Request& request, const Programs& programs, const fs::path& folder) {
+  return Planner(request, programs, folder).Plan();
+}
+
+std::uint64_t BufferBytes(const Request& request, const std::vector<Layer>& layers) {
+  const Shape& largest = request.shapes.back();
+  std::uint64_t columns = 0;
+  for (const Layer& layer : layers) columns += layer.absent.empty() ? layer.registered.size() : 0;
+  return columns * static_cast<std::uint64_t>(request.ranks) * (largest.send + largest.recv) *
+         request.element.size;
+}
+
+}  // namespace dtrun::bench

@@ -1,0 +1,66 @@
+// `dtrun bench`.
+#include "tools/dtrun/bench.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/agent/guard.h"
+#include "tools/dtrun-bench/sweep.h"
+
+namespace dtrun::cli {
+
+CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
+  CLI::App* verb = app.add_subcommand(
+      "bench", "Measure collectives: backends side by side, with the libraries themselves beside them");
+  verb->add_option("OPERATION", to->operation, "One of " + bench::OperationNames())->required();
+  verb->add_option("--np", to->ranks, "Ranks, all on this machine")->capture_default_str();
+  verb->add_option("--sizes", to->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
+      ->capture_default_str();
+  verb->add_option("--factor", to->factor, "From one size to the next")->capture_default_str();
+  verb->add_option("--dtype", to->dtype, "One of " + bench::ElementNames())->capture_default_str();
+  verb->add_option("--backend", to->backends, "Backends, with commas; dtrun plugins list shows what there is")
+      ->capture_default_str();
+  verb->add_option("--local", to->locals,
+                   "What joins ranks of one host: shm (shared memory, the same for every backend), none (the "
+                   "backend alone), or both with a comma")
+      ->capture_default_str();
+  verb->add_option("--buffers", to->buffers, "private, registered (from dtrun_alloc) or both")
+      ->capture_default_str();
+  verb->add_option("--peers", to->peers,
+                   "Libraries called directly: raw-gloo, raw-mpi, torch-gloo; all, none")
+      ->capture_default_str();
+  verb->add_option("--rounds", to->rounds, "Turns that every layer gets at every size")
+      ->capture_default_str();
+  verb->add_option("--warmup", to->warmup, "Calls before each turn, not measured")->capture_default_str();
+  verb->add_option("--seconds", to->seconds, "Time to spend, about; slow layers at large sizes take more")
+      ->capture_default_str();
+  verb->add_option("--json", to->json, "Write everything to this file")->type_name("FILE");
+  verb->add_option("--plot", to->plot, "Draw the curves into this .svg or .html")->type_name("FILE");
+  verb->add_option("--set", to->sets, "Set an option of our jobs; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->add_option("--plugin-dir", to->plugin_dirs, "Folder to look for plugins first; may be repeated")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  verb->footer(
+      "min, median and p99 are over samples; a sample is the mean of a batch of calls on its slowest rank.\n"
+      "algbw = bytes / median; busbw as in nccl-tests; E = algbw / that of memcpy on all ranks at once.\n"
+      "Every layer's result is checked once at every size. Exit code: 1 when one is wrong.");
+  return verb;
+}
+
+int Bench(const bench::Arguments& arguments) {
+  const Result<bench::Request> request = bench::Check(arguments);
+  if (!request) {
+    fmt::print(stderr, "dtrun: bench: {}\n", request.error().text);
+    return 2;
+  }
+  return agent::Guarded([&](agent::Lifeline& lifeline) { return bench::Sweep(*request, lifeline); });
+}
+
+}  // namespace dtrun::cli
