@@ -1,5 +1,7 @@
 #include "core/comm/hierarchy/layer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -8,6 +10,9 @@
 
 namespace dtrun::comm {
 namespace {
+
+// Longer than the recorder takes to find calls that differ.
+constexpr std::chrono::milliseconds kRecorderTime{1500};
 
 // Whether nothing was started.
 bool IsRefusal(dtrun_status status) {
@@ -131,6 +136,12 @@ void* Layer::Alloc(std::uint64_t bytes) {
 
 void Layer::Throw(dtrun_status status, const dtrun_error& error) {
   const sdk::Failure failure = InWhole(status, error);
+  if (!place_.sole && status == DTRUN_MISMATCH) {
+    // Core's recorder knows the calls themselves and ends the communicator in a moment.
+    ending_.AwaitEnd(kRecorderTime);
+    ending_.Fail(sdk::Failure(status, fmt::format("calls differ, seen in a step of one: {}", failure.what()),
+                              failure.peer()));
+  }
   if (!place_.sole) ending_.Fail(failure);
   if (!reported_.exchange(true)) ending_.Report(failure);
   throw failure;
