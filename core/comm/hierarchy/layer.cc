@@ -95,6 +95,8 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
     op.timeout_ns = (deadline.Left(std::chrono::nanoseconds(deadline.timeout_ns())) + place_.grace).count();
   }
   if (IsCollective(op.kind)) op.sequence = ++calls_;
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(op.count * DtypeSize(op.dtype), std::memory_order_relaxed);
   dtrun_error error = FreshError();
   dtrun_request* request = nullptr;
   dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
@@ -117,8 +119,10 @@ void Layer::Abort(const std::string& reason) {
 }
 
 void Layer::Snapshot(const sdk::SnapshotSink& sink) {
+  if (!place_.sole) {
+    sink.Line(fmt::format("{}: {} steps, {} bytes", place_.name, steps_.load(), bytes_.load()));
+  }
   if (table_.snapshot == nullptr) return;
-  sink.Line(place_.name + ":");
   dtrun_snapshot_sink lines;
   DTRUN_INIT(lines);
   lines.context = const_cast<sdk::SnapshotSink*>(&sink);
