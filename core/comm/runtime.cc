@@ -133,8 +133,8 @@ Status Runtime::StartEngine() {
   if (status == DTRUN_OK && (caps.flags & DTRUN_CAP_DEVICE_MEMORY) != 0) return {};
   static const dtrun_options kNoOptions;
   if (status == DTRUN_OK) {
-    status = shm::EnginePlugin().init(Services(*plugin::HostTable(plugin::Kind::kBackend, false)), &kNoOptions,
-                                      &engine_, &error);
+    status = shm::EnginePlugin().init(Services(*plugin::HostTable(plugin::Kind::kBackend, false)),
+                                      &kNoOptions, &engine_, &error);
   }
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
@@ -149,7 +149,11 @@ Making Runtime::WorldMaking() {
   making.instance = instance_;
   making.backend_name = e.backend;
   if (engine_ != nullptr && e.hosts() > 1) {
-    layers_ = {*shm::EnginePlugin().backend, engine_, plugin_->backend(), instance_, e.host(),
+    layers_ = {*shm::EnginePlugin().backend,
+               engine_,
+               plugin_->backend(),
+               instance_,
+               e.host(),
                plugin::HostTable(plugin::Kind::kBackend, false)};
     making.backend = HierarchyBackend();
     making.instance = AsInstance(&layers_);

@@ -112,9 +112,9 @@ void HierarchyCommunicator::Run(shm::Running& running) {
 }
 
 void HierarchyCommunicator::Abandon(const shm::Running& running) {
-  ending_.End(sdk::Failure(DTRUN_TIMEOUT,
-                           fmt::format("{} did not end within {}", Describe(*running.op, name_),
-                                       FormatDuration(Nanoseconds(running.deadline.timeout_ns())))));
+  ending_.End(
+      sdk::Failure(DTRUN_TIMEOUT, fmt::format("{} did not end within {}", Describe(*running.op, name_),
+                                              FormatDuration(Nanoseconds(running.deadline.timeout_ns())))));
 }
 
 void HierarchyCommunicator::Abort(const std::string& reason) {

@@ -41,6 +41,7 @@ void Ending::End(const sdk::Failure& failure) {
     cause_ = first;
     failed_.store(true, std::memory_order_release);
   }
+  ended_.notify_all();
   Report(Seen(first));
   if (abort_) abort_(first.text);
 }
@@ -48,6 +49,11 @@ void Ending::End(const sdk::Failure& failure) {
 void Ending::Fail(const sdk::Failure& failure) {
   End(failure);
   ThrowCause();
+}
+
+void Ending::AwaitEnd(std::chrono::nanoseconds patience) {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, patience, [this] { return cause_.has_value(); });
 }
 
 void Ending::Abort(const std::string& reason) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -32,6 +34,8 @@ class Ending {
   void ThrowIfFailed() {
     if (failed_.load(std::memory_order_acquire)) ThrowCause();
   }
+  // Waits for somebody to end it, at most `patience`.
+  void AwaitEnd(std::chrono::nanoseconds patience);
   std::optional<std::string> Text();
   // Tells core of a peer that failed.
   void Report(const sdk::Failure& failure) const;
@@ -54,6 +58,7 @@ class Ending {
   const std::string name_;
   std::function<void(const std::string&)> abort_;
   std::mutex mutex_;
+  std::condition_variable ended_;
   std::optional<Cause> cause_;
   std::atomic<bool> failed_{false};
 };

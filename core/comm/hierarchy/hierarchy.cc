@@ -43,8 +43,7 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   if (!has(caps.reduces, DTRUN_SUM)) caps.reduces &= ~Bits({DTRUN_AVG, DTRUN_PREMUL_SUM});
   const bool counts = has(caps.dtypes, DTRUN_UINT64) && has(caps.reduces, DTRUN_MAX);
   for (int kind = 1; kind < DTRUN_OP_COUNT; ++kind) {
-    const bool shares_counts =
-        kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
+    const bool shares_counts = kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
     const bool offered = has(local.ops, kind) && has(wire.ops, kind) && has(wire.ops, WireKind(kind)) &&
                          (!shares_counts || (counts && has(wire.ops, DTRUN_ALLREDUCE)));
     if (!offered) caps.ops &= ~Bits({kind});

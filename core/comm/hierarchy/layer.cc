@@ -1,5 +1,7 @@
 #include "core/comm/hierarchy/layer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -8,6 +10,9 @@
 
 namespace dtrun::comm {
 namespace {
+
+// Longer than the recorder takes to find calls that differ.
+constexpr std::chrono::milliseconds kRecorderTime{1500};
 
 // Whether nothing was started.
 bool IsRefusal(dtrun_status status) {
@@ -90,6 +95,8 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
     op.timeout_ns = (deadline.Left(std::chrono::nanoseconds(deadline.timeout_ns())) + place_.grace).count();
   }
   if (IsCollective(op.kind)) op.sequence = ++calls_;
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.fetch_add(op.count * DtypeSize(op.dtype), std::memory_order_relaxed);
   dtrun_error error = FreshError();
   dtrun_request* request = nullptr;
   dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
@@ -112,8 +119,10 @@ void Layer::Abort(const std::string& reason) {
 }
 
 void Layer::Snapshot(const sdk::SnapshotSink& sink) {
+  if (!place_.sole) {
+    sink.Line(fmt::format("{}: {} steps, {} bytes", place_.name, steps_.load(), bytes_.load()));
+  }
   if (table_.snapshot == nullptr) return;
-  sink.Line(place_.name + ":");
   dtrun_snapshot_sink lines;
   DTRUN_INIT(lines);
   lines.context = const_cast<sdk::SnapshotSink*>(&sink);
@@ -131,6 +140,12 @@ void* Layer::Alloc(std::uint64_t bytes) {
 
 void Layer::Throw(dtrun_status status, const dtrun_error& error) {
   const sdk::Failure failure = InWhole(status, error);
+  if (!place_.sole && status == DTRUN_MISMATCH) {
+    // Core's recorder knows the calls themselves and ends the communicator in a moment.
+    ending_.AwaitEnd(kRecorderTime);
+    ending_.Fail(sdk::Failure(status, fmt::format("calls differ, seen in a step of one: {}", failure.what()),
+                              failure.peer()));
+  }
   if (!place_.sole) ending_.Fail(failure);
   if (!reported_.exchange(true)) ending_.Report(failure);
   throw failure;

@@ -82,6 +82,8 @@ class Layer {
   Ending& ending_;
   dtrun_backend_comm* comm_ = nullptr;
   std::uint64_t calls_ = 0;
+  std::atomic<std::uint64_t> steps_{0};
+  std::atomic<std::uint64_t> bytes_{0};  // operands of the steps
   std::atomic<bool> reported_{false};
 };
 

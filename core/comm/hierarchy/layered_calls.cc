@@ -9,7 +9,8 @@ namespace dtrun::comm {
 
 LayeredCalls::LayeredCalls(const Topology& topology, Layer& local, Layer* wire)
     : topology_(topology), local_(local), wire_(wire), size_(topology.host_of.size()) {
-  for (const std::vector<int>& ranks : topology.members) packed_.insert(packed_.end(), ranks.begin(), ranks.end());
+  for (const std::vector<int>& ranks : topology.members)
+    packed_.insert(packed_.end(), ranks.begin(), ranks.end());
 }
 
 LayeredCalls::~LayeredCalls() {

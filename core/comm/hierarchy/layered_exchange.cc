@@ -35,8 +35,7 @@ void LayeredCalls::Allgather(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
   const auto me = static_cast<std::size_t>(topology_.rank);
-  const Parts parts =
-      op.kind == DTRUN_ALLGATHERV ? Uneven(op.recv_counts, op.recv_offsets) : Even(op.count);
+  const Parts parts = op.kind == DTRUN_ALLGATHERV ? Uneven(op.recv_counts, op.recv_offsets) : Even(op.count);
   const std::uint64_t most = std::max<std::uint64_t>(1, kScratchBytes / (size_ * width));
   std::byte* const scratch = Scratch(most * size_ * width);
   for (std::uint64_t at = 0; at == 0 || at < Most(parts.counts); at += most) {

@@ -134,8 +134,7 @@ void LayeredCalls::Broadcast(shm::Running& running) {
 void LayeredCalls::ReduceScatter(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
-  const Parts parts =
-      op.kind == DTRUN_REDUCE_SCATTERV ? Uneven(op.recv_counts, nullptr) : Even(op.count);
+  const Parts parts = op.kind == DTRUN_REDUCE_SCATTERV ? Uneven(op.recv_counts, nullptr) : Even(op.count);
   const std::uint64_t most = std::max<std::uint64_t>(1, kScratchBytes / (size_ * width));
   const std::uint64_t longest = *std::max_element(parts.counts.begin(), parts.counts.end());
   std::byte* const scratch = Scratch(most * size_ * width);

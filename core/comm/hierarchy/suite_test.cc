@@ -1,14 +1,37 @@
-// The hierarchy over two hosts: everything a backend must do is inherited.
+// The hierarchy over two hosts: everything a backend must do is inherited; what is its own stands
+// here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "sdk/conformance/backend_suite.h"
+#include "sdk/conformance/subject.h"
 
 namespace dtrun::conformance {
 namespace {
 
-const bool kRegistered = RegisterBackendSuite(
-    {.plugin = HIERARCHY_PLUGIN_FILE,
-     .options = {{"hosts", "2"}, {"deal", HIERARCHY_DEAL}},
-     .skips = {{"Collectives.SixteenBitSumsAreAccumulatedInFloat32",
-                "sums are rounded once per host, see docs/decisions/007-hierarchy.md"}}});
+const BackendUnderTest kHierarchy = {
+    .plugin = HIERARCHY_PLUGIN_FILE,
+    .options = {{"hosts", "2"}, {"deal", HIERARCHY_DEAL}, {"wire", HIERARCHY_WIRE}},
+    .skips = {{"Collectives.SixteenBitSumsAreAccumulatedInFloat32",
+               "sums are rounded once per host, see docs/decisions/007-hierarchy.md"}}};
+
+const bool kRegistered = RegisterBackendSuite(kHierarchy);
+
+// An allreduce of S bytes among h leaders sends 2S(h-1)/h from each, over any wire that sends the
+// least there is; so each leader has to give it every byte once, and nobody else any.
+TEST(Hierarchy, GivesAVectorToTheWireOncePerHost) {
+  const Subject subject(kHierarchy);
+  subject.Play(7, [](Rank& rank) {
+    constexpr std::size_t kCount = 1'300'001;  // several chunks
+    std::vector<float> data(kCount, 1);
+    EXPECT_TRUE(rank.Do(AllreduceOp(data.data(), data.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+    EXPECT_EQ(data, std::vector<float>(kCount, 7));
+    const auto on_the_wire = testing::AllOf(testing::StartsWith("world (between hosts): "),
+                                            testing::EndsWith(" steps, 5200004 bytes"));
+    const bool leads = rank.rank() == 0 || rank.rank() == (std::string(HIERARCHY_DEAL) == "cards" ? 1 : 4);
+    EXPECT_THAT(rank.Snapshot(), testing::Contains(on_the_wire).Times(leads ? 1 : 0));
+  });
+}
 
 }  // namespace
 }  // namespace dtrun::conformance

@@ -1,18 +1,20 @@
 // The hierarchy behind a plugin's entry point, for the conformance suite: the shared-memory engine
-// inside hosts and again as the wire between them.
-#include "core/comm/hierarchy/hierarchy.h"
+// inside hosts; between them another plugin, or the engine again.
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
 
+#include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/shm/backend.h"
 
 namespace {
 
 using dtrun::comm::Layers;
 
+constexpr char kWire[] = "wire";
 constexpr char kHosts[] = "hosts";
 constexpr char kDeal[] = "deal";
 constexpr const char* kDeals[] = {"blocks", "cards"};
@@ -20,8 +22,18 @@ constexpr const char* kDeals[] = {"blocks", "cards"};
 // Ranks are threads of one process or many, so the host of each comes from its number.
 struct Ranks {
   std::vector<Layers> layers;  // by host
+  const dtrun_plugin* wire = nullptr;
   bool cards = false;
 };
+
+const dtrun_plugin* Load(const std::string& file, const dtrun_host* host) {
+  void* const image = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (image == nullptr) throw dtrun::sdk::Failure(DTRUN_NOT_FOUND, dlerror());
+  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
+  const dtrun_plugin* plugin = nullptr;
+  dtrun::sdk::Check([&](dtrun_error* error) { return entry(host, &plugin, error); });
+  return plugin;
+}
 
 const dtrun_backend& Hierarchy() { return dtrun::comm::HierarchyBackend(); }
 
@@ -50,10 +62,14 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     layers.checks = true;
     const dtrun_host* const inner = dtrun::comm::LayerHost(host);
     const dtrun_plugin& engine = dtrun::shm::EnginePlugin();
-    layers.local = layers.wire = *engine.backend;
-    for (dtrun_instance** instance : {&layers.local_instance, &layers.wire_instance}) {
-      dtrun::sdk::Check([&](dtrun_error* error) { return engine.init(inner, options, instance, error); });
-    }
+    const std::string wire = values.String(kWire);
+    ranks->wire = wire.empty() ? &engine : Load(wire, inner);
+    layers.local = *engine.backend;
+    layers.wire = *ranks->wire->backend;
+    dtrun::sdk::Check(
+        [&](dtrun_error* error) { return engine.init(inner, options, &layers.local_instance, error); });
+    dtrun::sdk::Check(
+        [&](dtrun_error* error) { return ranks->wire->init(inner, options, &layers.wire_instance, error); });
     ranks->layers.assign(static_cast<std::size_t>(values.Int(kHosts)), layers);
     for (std::size_t number = 0; number < ranks->layers.size(); ++number) {
       ranks->layers[number].host = static_cast<int>(number);
@@ -66,19 +82,22 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
 void Shutdown(dtrun_instance* self) {
   auto* const ranks = reinterpret_cast<Ranks*>(self);
   dtrun::shm::EnginePlugin().shutdown(ranks->layers.front().local_instance);
-  dtrun::shm::EnginePlugin().shutdown(ranks->layers.front().wire_instance);
+  ranks->wire->shutdown(ranks->layers.front().wire_instance);
   delete ranks;
 }
 
 }  // namespace
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  static const std::array<dtrun_option, 2> options = [] {
+  static const std::array<dtrun_option, 4> options = [] {
+    dtrun_option wire = dtrun::sdk::Option(kWire, DTRUN_TYPE_STRING, "", "file of a backend plugin");
+    // The one option of gloo, so that it finds it.
+    dtrun_option interface = dtrun::sdk::Option("interface", DTRUN_TYPE_STRING, "lo", "of the wire");
     dtrun_option hosts = dtrun::sdk::Option(kHosts, DTRUN_TYPE_UINT, "2", "hosts that the ranks pretend");
     dtrun_option deal = dtrun::sdk::Option(kDeal, DTRUN_TYPE_ENUM, "blocks", "how ranks are dealt to them");
     deal.choices = kDeals;
     deal.choice_count = 2;
-    return std::array<dtrun_option, 2>{hosts, deal};
+    return std::array<dtrun_option, 4>{wire, interface, hosts, deal};
   }();
   static const dtrun_backend backend = [] {
     dtrun_backend table = Hierarchy();
