@@ -1,6 +1,6 @@
 // What a run of `dtrun bench` found; and its forms: lines of a table, JSON, SVG, HTML.
 //
-// Values, filled by core of the sweep, read by whoever prints. Pure functions; any thread.
+// Values, filled by the sweep. Pure functions; any thread.
 #pragma once
 
 #include <optional>

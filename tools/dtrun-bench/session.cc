@@ -113,7 +113,8 @@ Status Session::Admit(Running& layer) {
     int rank = -1, ranks = 0;
     words >> hello >> rank >> ranks >> std::ws;
     std::getline(words, description);
-    if (hello != "hello" || ranks != ranks_ || !layer.ranks.emplace(rank, std::move(*stranger)).second) {
+    if (hello != "hello" || ranks != ranks_ || rank < 0 || rank >= ranks_ ||
+        !layer.ranks.emplace(rank, std::move(*stranger)).second) {
       return Error{DTRUN_INTERNAL, fmt::format("a rank said '{}', expected one of {} ranks", *line, ranks_)};
     }
     if (rank == 0) layer.description = description;
@@ -179,13 +180,24 @@ Status Session::Turn(Running* asked, Clock::time_point deadline) {
     if (three[1].revents != 0 || three[2].revents != 0) Drain(*layers_[i]);
     if (three[0].revents != 0) layers_[i]->ended = true;
   }
-  for (std::size_t i = 0; i < channels.size(); ++i) {
+  const std::size_t asked_count = channels.size() - strangers_.size();
+  for (std::size_t i = channels.size(); i-- > 0;) {
     if (polls[first + i].revents == 0 || channels[i]->Fill()) continue;
-    if (asked != nullptr && i < asked->ranks.size()) asked->ended = true;
+    if (i < asked_count) {
+      asked->ended = true;
+    } else {
+      strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(i - asked_count));
+    }
   }
-  if (polls[1].revents != 0) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (fd) strangers_.emplace_back(std::move(fd));
+  return polls[1].revents != 0 ? Accept() : Status();
+}
+
+Status Session::Accept() {
+  UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (fd) {
+    strangers_.emplace_back(std::move(fd));
+  } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    return Error::System("accept a rank's connection", errno);
   }
   return {};
 }
@@ -249,8 +261,7 @@ std::string Session::CauseOf(const Running& layer) const {
   std::istringstream lines(layer.output);
   std::string last = "it ended without a word";
   for (std::string line; std::getline(lines, line);) {
-    if (const std::size_t at = line.find("bench: "); at == 0) return line.substr(7);
-    if (line.rfind("dtrun: ", 0) == 0) return line.substr(7);
+    if (line.rfind("bench: ", 0) == 0 || line.rfind("dtrun: ", 0) == 0) return line.substr(7);
     if (line.find_first_not_of(" -=\t\r") != line.npos) last = line;
   }
   return last.substr(last.find_first_not_of(" \t"));

@@ -50,6 +50,7 @@ class Session {
   using Clock = std::chrono::steady_clock;
   // Waits for whatever happens next among the layers, and takes it in.
   Status Turn(Running* asked, Clock::time_point deadline);
+  Status Accept();
   void Hear();
   void Drain(Running& layer);
   Status Meet(Running& layer);

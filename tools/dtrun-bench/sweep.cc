@@ -3,9 +3,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -19,7 +22,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kUserError = 2;
 
-void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
+void Complain(const std::string& text) { fmt::print(stderr, "dtrun: bench: {}\n", text); }
 
 class Run {
  public:
@@ -148,6 +151,14 @@ class Run {
     return SlowestOf(ranks);
   }
 
+  // Nanoseconds of one column's turn.
+  double Slot() const {
+    constexpr double kLongest = 10e9;  // far below the session's patience
+    const double turns =
+        static_cast<double>(request_.shapes.size()) * static_cast<double>(sources_.size()) * request_.rounds;
+    return std::min(request_.seconds * 1e9 / turns, kLongest);
+  }
+
   // Buffers, the check of one call, and how long the batches are to be.
   bool Prepare(std::size_t column, const Shape& shape, Batch* batch) {
     const std::string prepare =
@@ -172,9 +183,7 @@ class Run {
     if (!once) return false;
     const auto again = Time(column, 0, BatchFor(1e6, once->front()));
     if (!again) return false;
-    const double slots =
-        static_cast<double>(request_.shapes.size()) * static_cast<double>(sources_.size()) * request_.rounds;
-    *batch = BatchFor(request_.seconds * 1e9 / slots, Summarise(*again).median);
+    *batch = BatchFor(Slot(), Summarise(*again).median);
     return true;
   }
 
@@ -194,7 +203,12 @@ class Run {
 
   void MeasureOnce(std::size_t column, Progress& progress) {
     const auto samples = Time(column, request_.warmup, progress.batch);
-    if (samples) progress.samples.insert(progress.samples.end(), samples->begin(), samples->end());
+    if (!samples) return;
+    progress.samples.insert(progress.samples.end(), samples->begin(), samples->end());
+    // On a busy machine calls can take a hundred times what they took a moment ago.
+    const double mean =
+        std::accumulate(samples->begin(), samples->end(), 0.0) / static_cast<double>(samples->size());
+    progress.batch = BatchFor(Slot(), mean);
   }
 
   void AddCells(const Shape& shape, const std::vector<Progress>& progress) {
