@@ -54,8 +54,8 @@ class Engine::Idle {
 void Engine::DriveWhile(const Operation* wanted) {
   Idle idle;
   for (;;) {
-    if (wanted != nullptr && wanted->done) return;
     if (failed_ && !ended_) CompleteAllFailed();
+    if (wanted != nullptr && wanted->done) return;
     if (!jobs_.empty()) {
       const std::shared_ptr<Operation> job = std::move(jobs_.front());
       jobs_.pop_front();
