@@ -36,7 +36,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
       local_kv_(params.kv.raw(), fmt::format("local/{}/", topology_.host())),
       wire_kv_(params.kv.raw(), "wire/"),
       message_kv_(params.kv.raw(), "messages/"),
-      ending_(sdk::Host(layers.services), params.kv, params.rank, params.name),
+      ending_(sdk::Host(layers.services), params.kv, params.rank, params.name, layers.coreless),
       calls_(*this, "host-calls", params.size) {
   const bool together = topology_.Together();
   const bool apart = topology_.Apart() && !together;
@@ -86,7 +86,7 @@ void HierarchyCommunicator::Check(const dtrun_op& op) const {
 }
 
 std::unique_ptr<sdk::Request> HierarchyCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  if (layers_.checks) Check(op);
+  if (layers_.coreless) Check(op);
   if (sole_ != nullptr) return sole_->Forward(op, stream);
   ending_.ThrowIfFailed();
   if (IsCollective(op.kind)) return calls_.Enqueue(op);

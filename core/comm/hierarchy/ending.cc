@@ -62,7 +62,7 @@ void Ending::Abort(const std::string& reason) {
 
 void Ending::Report(const sdk::Failure& failure) const {
   const bool peers = failure.code() == DTRUN_REMOTE_FAILURE || failure.code() == DTRUN_TIMEOUT;
-  if (peers && failure.peer() >= 0) health_.ReportPeer(failure.peer(), failure.what());
+  if (reports_ && peers && failure.peer() >= 0) health_.ReportPeer(failure.peer(), failure.what());
 }
 
 // The cause from this rank's side.

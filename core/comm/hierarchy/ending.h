@@ -20,8 +20,9 @@ namespace dtrun::comm {
 
 class Ending {
  public:
-  Ending(const sdk::Host& host, sdk::Kv kv, int rank, std::string name)
-      : health_(host), kv_(kv), rank_(rank), name_(std::move(name)) {}
+  // `reports`: peers that failed, to the host; core does that itself.
+  Ending(const sdk::Host& host, sdk::Kv kv, int rank, std::string name, bool reports)
+      : health_(host), kv_(kv), rank_(rank), name_(std::move(name)), reports_(reports) {}
 
   // What is to be aborted; set before the first failure.
   void OnEnd(std::function<void(const std::string& reason)> abort) { abort_ = std::move(abort); }
@@ -37,7 +38,7 @@ class Ending {
   // Waits for somebody to end it, at most `patience`.
   void AwaitEnd(std::chrono::nanoseconds patience);
   std::optional<std::string> Text();
-  // Tells core of a peer that failed.
+  // Tells the host of a peer that failed.
   void Report(const sdk::Failure& failure) const;
 
  private:
@@ -56,6 +57,7 @@ class Ending {
   const sdk::Kv kv_;
   const int rank_;
   const std::string name_;
+  const bool reports_;
   std::function<void(const std::string&)> abort_;
   std::mutex mutex_;
   std::condition_variable ended_;

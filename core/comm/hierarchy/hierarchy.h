@@ -19,7 +19,8 @@ struct Layers {
   dtrun_instance* wire_instance = nullptr;
   int host = 0;  // of this rank
   const dtrun_host* services = nullptr;
-  bool checks = false;  // arguments come from somebody who has not checked them
+  // Works without core, which else checks arguments and reports peers: does both itself.
+  bool coreless = false;
 };
 
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }

@@ -33,5 +33,18 @@ TEST(Hierarchy, GivesAVectorToTheWireOncePerHost) {
   });
 }
 
+TEST(Hierarchy, RefusesMessagesAmongManyRanksWithAdviceAndGoesOn) {
+  const Subject subject(kHierarchy);
+  subject.Play(33, [](Rank& rank) {
+    float value = 1;
+    Outcome refusal;
+    EXPECT_EQ(rank.Start(SendOp(&value, 1, DTRUN_FLOAT32, (rank.rank() + 1) % 33, 0), &refusal), nullptr);
+    EXPECT_EQ(refusal.code, DTRUN_UNSUPPORTED) << refusal;
+    EXPECT_THAT(refusal.text, testing::HasSubstr("dtrun_comm_subset"));
+    EXPECT_TRUE(rank.Do(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM)).ok());
+    EXPECT_EQ(value, 33);
+  });
+}
+
 }  // namespace
 }  // namespace dtrun::conformance

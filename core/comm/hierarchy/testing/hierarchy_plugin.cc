@@ -59,7 +59,7 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     ranks->cards = values.EnumIndex(kDeal) == 1;
     Layers layers;
     layers.services = host;
-    layers.checks = true;
+    layers.coreless = true;
     const dtrun_host* const inner = dtrun::comm::LayerHost(host);
     const dtrun_plugin& engine = dtrun::shm::EnginePlugin();
     const std::string wire = values.String(kWire);
