@@ -119,7 +119,8 @@ void CommunicatorsComeAndGo(const Subject& subject) {
   while (after.threads > before.threads && std::chrono::steady_clock::now() < deadline)
     after = Holdings::Now();
   EXPECT_EQ(after.files, before.files) << "open files";
-  EXPECT_EQ(after.threads, before.threads) << "threads";
+  EXPECT_LE(after.threads, before.threads)
+      << "threads";  // one that was on its way out may have counted before
   EXPECT_EQ(after.environment, before.environment);
 }
 
