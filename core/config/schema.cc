@@ -109,19 +109,19 @@ void AddPlugins(Schema& schema) {
 }
 
 void AddComm(Schema& schema) {
-  schema.push_back(Choices(
-      Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "what joins ranks of one host"),
-                   "\"shm\" is shared memory, and the backend carries what leaves the host; \"none\" "
-                   "leaves everything to the backend."),
-              "shm"),
-      {"shm", "none"}));
-  schema.push_back(Range(
-      Default(Long(Option("comm.emulate_hosts", Type::kUint, kCommunicator,
-                          "for tests: hosts that the ranks of one host pretend to live on"),
-                   "Ranks are dealt out in order, as evenly as possible. Shared memory then joins the "
-                   "ranks of one such host only, and the backend the hosts."),
-              "1"),
-      "1", "4096"));
+  schema.push_back(
+      Choices(Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "what joins ranks of one host"),
+                           "\"shm\" is shared memory, and the backend carries what leaves the host; \"none\" "
+                           "leaves everything to the backend."),
+                      "shm"),
+              {"shm", "none"}));
+  schema.push_back(
+      Range(Default(Long(Option("comm.emulate_hosts", Type::kUint, kCommunicator,
+                                "for tests: hosts that the ranks of one host pretend to live on"),
+                         "Ranks are dealt out in order, as evenly as possible. Shared memory then joins the "
+                         "ranks of one such host only, and the backend the hosts."),
+                    "1"),
+            "1", "4096"));
 }
 
 void AddLogs(Schema& schema) {

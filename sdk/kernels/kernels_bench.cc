@@ -62,7 +62,8 @@ void Run(const Variant& variant, std::size_t bytes) {
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t c = 0; c < std::size(kCases); ++c) {
       const Case& one = kCases[c];
-      const Reduce reduce = variant.combine[one.dtype][one.reduce].reduce[one.stores == Stores::kStreaming ? 1 : 0];
+      const Reduce reduce =
+          variant.combine[one.dtype][one.reduce].reduce[one.stores == Stores::kStreaming ? 1 : 0];
       const std::size_t count = bytes / ElementBytes(one.dtype);
       void* const out = one.in_place ? buffers[0] : buffers[kBuffers - 1];
       reduce(out, buffers, one.sources, count);

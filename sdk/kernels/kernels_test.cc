@@ -75,8 +75,8 @@ struct Trial {
     Buffer apart(dtype, count, skew);
     Buffer& out = in_place < 0 ? apart : *buffers[static_cast<std::size_t>(in_place)];
     std::vector<unsigned char> around = out.memory;
-    variant.combine[dtype][reduce].reduce[stores == Stores::kStreaming ? 1 : 0](out.data, pointers.data(), sources,
-                                                                        count);
+    variant.combine[dtype][reduce].reduce[stores == Stores::kStreaming ? 1 : 0](out.data, pointers.data(),
+                                                                                sources, count);
     ASSERT_EQ(reference::Difference(dtype, reduce, inputs, out.data, count), "") << Text(variant);
     // Nothing else was written.
     std::copy(out.data, out.data + out.bytes, around.data() + (out.data - out.memory.data()));
@@ -112,7 +112,7 @@ void RunTrade(const Variant& variant, std::int32_t dtype, std::int32_t reduce, s
   Buffer& out = in_place ? *sources[1 - shared] : apart;
   const void* const pointers[] = {first.data, second.data};
   variant.combine[dtype][reduce].trade[stores == Stores::kStreaming ? 1 : 0](out.data, pointers, traded.data,
-                                                                            next.data, count);
+                                                                             next.data, count);
   const std::string text = std::string(variant.name) + ", type " + std::to_string(dtype) + ", reduction " +
                            std::to_string(reduce) + ", " + std::to_string(count) + " elements";
   ASSERT_EQ(reference::Difference(dtype, reduce, inputs, out.data, count), "") << text;

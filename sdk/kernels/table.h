@@ -45,7 +45,8 @@ constexpr void FillFloating(Row row) {
 template <class T>
 constexpr void FillComplex(Row row) {
   FillSums<Native<T>, 2>(row);
-  row[DTRUN_PROD] = {{&ComplexProduct<T>, &ComplexProduct<T>}, {&ComplexProductTrade<T>, &ComplexProductTrade<T>}};
+  row[DTRUN_PROD] = {{&ComplexProduct<T>, &ComplexProduct<T>},
+                     {&ComplexProductTrade<T>, &ComplexProductTrade<T>}};
 }
 
 // Unsigned arithmetic wraps, and gives the bits that signed numbers have too.

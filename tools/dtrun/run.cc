@@ -26,7 +26,8 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   }
   fmt::format_to(append, "  backend    {}{}\n", plan.backend, library);
   for (const auto& [key, value] : plan.backend_facts) {
-    if (key != "library") fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
+    if (key != "library")
+      fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
   fmt::format_to(append, "  logs       {}\n", run_dir);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note       {}\n", note);
@@ -53,8 +54,9 @@ std::optional<plan::Plan> PlanOrComplain(const ConfigArguments& arguments) {
 int Run(const ConfigArguments& arguments) {
   auto plan = PlanOrComplain(arguments);
   if (!plan) return kUserError;
-  return agent::Guarded(
-      [&](agent::Lifeline& lifeline) { return agent::Run({std::move(*plan), &Header}, lifeline); });
+  return agent::Guarded([&](agent::Lifeline& lifeline) {
+    return agent::Run({std::move(*plan), &Header}, lifeline);
+  });
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {

@@ -40,7 +40,8 @@ class GradientArena {
       index[type] = flats_.size();
       const std::uint64_t bytes = static_cast<std::uint64_t>(total) * c10::elementSize(type);
       const std::shared_ptr<void> memory = allocate(bytes);
-      flats_.push_back(::torch::from_blob(memory.get(), {total}, [memory](void*) {}, type));
+      flats_.push_back(::torch::from_blob(
+          memory.get(), {total}, [memory](void*) {}, type));
     }
     std::map<::torch::ScalarType, std::int64_t> used;
     for (const NamedTensor& parameter : parameters) {
