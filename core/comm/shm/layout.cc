@@ -14,7 +14,7 @@ std::size_t PageUp(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPa
 }  // namespace
 
 Layout::Layout(int rank_count) : size(static_cast<std::size_t>(rank_count)) {
-  stage_bytes = std::clamp<std::size_t>(kStageTotal / 2 / size, 64 << 10, 256 << 10);
+  stage_bytes = std::clamp<std::size_t>(kStageTotal / 2 / size / kPage * kPage, 64 << 10, 256 << 10);
   result_bytes = PageUp(stage_bytes / size + kLine);
   channel_bytes = size <= 16 ? 128 << 10 : 32 << 10;
   ranks = PageUp(sizeof(FailureRecord));
