@@ -12,7 +12,7 @@ namespace {
 // synchronisation instead of two.
 constexpr std::size_t kSmallBytes = 32 << 10;
 // From here results are written past the cache: nobody finds them there anyway.
-constexpr std::size_t kStreamingBytes = 4 << 20;
+constexpr std::size_t kStreamingBytes = 1 << 20;
 // What is combined at a time; the next block's loads overlap with this one's stores.
 constexpr std::size_t kBlockBytes = 2 << 10;
 
