@@ -1,7 +1,7 @@
 // Memory that several processes map: a memfd, found by its owner's process and descriptor.
 //
 // It never has a name in a file system, so nothing is left behind by any kill and the size
-// of /dev/shm does not matter (docs/decisions/005-memfd.md). Move-only; the mapping lives as
+// of /dev/shm does not matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as
 // long as the object, the pages as long as anybody maps them.
 #pragma once
 
