@@ -119,6 +119,8 @@ bool RegisterBackendSuite(BackendUnderTest backend) {
   AddPluginCases(backend);
   AddCapabilityCases(backend);
   AddCollectiveCases(backend);
+  AddSizeCases(backend);
+  AddRandomCases(backend);
   AddRequestCases(backend);
   AddPointToPointCases(backend);
   AddCommunicatorCases(backend);

@@ -14,6 +14,8 @@ void AddCase(const std::string& suite, const std::string& name, const BackendUnd
 
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
+void AddSizeCases(const BackendUnderTest& backend);
+void AddRandomCases(const BackendUnderTest& backend);
 void AddRequestCases(const BackendUnderTest& backend);
 void AddPointToPointCases(const BackendUnderTest& backend);
 void AddCommunicatorCases(const BackendUnderTest& backend);

@@ -1,0 +1,105 @@
+// Collectives of more elements than 31 bits count.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "repeated_memory.h"
+#include "suite.h"
+
+namespace dtrun::conformance {
+namespace {
+
+constexpr std::uint64_t kElements = (std::uint64_t{1} << 31) + 4097;  // of one byte
+
+// Element i of `rank`: repeats with RepeatedMemory.
+unsigned char At(int rank, std::size_t i) {
+  return static_cast<unsigned char>(i * 7 + i / 251 + 100u * static_cast<unsigned>(rank));
+}
+
+void Fill(const RepeatedMemory& memory, const std::function<unsigned char(std::size_t)>& content) {
+  for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) memory.data()[i] = content(i);
+}
+
+// Bytes that can still be had without swapping.
+std::uint64_t AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::uint64_t kib = 0;
+  while (file >> name) {
+    if (name == "MemAvailable:" && file >> kib) break;
+  }
+  return kib * 1024;
+}
+
+// Why the case would make no sense here; "" when it does.
+std::string Obstacle() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return "a sanitizer looks at every byte, which takes minutes";
+#else
+  constexpr std::uint64_t kNeeded = 4 * kElements;  // results of two ranks, and as much for others
+  return AvailableMemory() >= kNeeded ? "" : "needs 8 GiB of free memory (when rank 0 looked)";
+#endif
+}
+
+// Rank 0 decides for both: what one of them has allocated, the other would not find available.
+bool IsPossible(Rank& rank) {
+  const bool possible = Obstacle().empty();
+  if (rank.rank() == 0) {
+    rank.Count("possible", possible ? 1 : 0);
+    rank.Tell("decided");
+  }
+  rank.Await("decided");
+  return rank.Count("possible", 0) == 1;
+}
+
+void AllreduceCounts(const Subject& subject) {
+  const dtrun_backend_caps caps = subject.Caps();
+  if (!Has(caps.ops, DTRUN_ALLREDUCE) || !subject.Reduces(caps, DTRUN_UINT8, DTRUN_MAX)) {
+    GTEST_SKIP() << "the backend does not offer it";
+  }
+  subject.Play(2, [](Rank& rank) {
+    if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
+    const RepeatedMemory sent(kElements);
+    const RepeatedMemory wanted(kElements);
+    Fill(sent, [&](std::size_t i) { return At(rank.rank(), i); });
+    Fill(wanted, [](std::size_t i) { return std::max(At(0, i), At(1, i)); });
+    // Left uninitialised. Repeated memory would let partial results overwrite one another.
+    const std::unique_ptr<unsigned char[]> got(new unsigned char[kElements]);
+    const Outcome outcome = rank.Do(AllreduceOp(sent.data(), got.get(), kElements, DTRUN_UINT8, DTRUN_MAX));
+    ASSERT_TRUE(outcome.ok()) << outcome;
+    EXPECT_EQ(std::memcmp(got.get(), wanted.data(), kElements), 0) << "on rank " << rank.rank();
+  });
+}
+
+void BroadcastCounts(const Subject& subject) {
+  if (!Has(subject.Caps().ops, DTRUN_BROADCAST)) GTEST_SKIP() << "the backend does not offer it";
+  subject.Play(2, [](Rank& rank) {
+    if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
+    const RepeatedMemory data(kElements);
+    if (rank.rank() == 1) Fill(data, [](std::size_t i) { return At(1, i); });
+    dtrun_op op = MakeOp(DTRUN_BROADCAST);
+    op.send = op.recv = data.data();
+    op.count = kElements;
+    op.dtype = DTRUN_UINT8;
+    op.root = 1;
+    const Outcome outcome = rank.Do(op);
+    ASSERT_TRUE(outcome.ok()) << outcome;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) wrong += data.data()[i] == At(1, i) ? 0 : 1;
+    EXPECT_EQ(wrong, 0u) << "bytes on rank " << rank.rank();
+  });
+}
+
+}  // namespace
+
+void AddSizeCases(const BackendUnderTest& backend) {
+  AddCase("Sizes", "AllreduceOfMoreThan2To31Elements", backend, AllreduceCounts);
+  AddCase("Sizes", "BroadcastOfMoreThan2To31Elements", backend, BroadcastCounts);
+}
+
+}  // namespace dtrun::conformance
