@@ -71,7 +71,7 @@ class Binding(JobTest):
         self.assertEqual(set(json.loads(result.out)[0]), processors)
 
     def test_an_unknown_policy_is_refused_with_those_there_are(self):
-        self.assert_user_error(self.ranks(1, "true", sets=["job.bind=compct"]), "'job.bind=compct'" , "\"compact\"",
+        self.assert_user_error(self.ranks(1, "true", sets=["job.bind=compct"]), 'found "compct"', "\"compact\"",
                                "\"per-socket\"")
 
     def test_bound_ranks_still_meet(self):
