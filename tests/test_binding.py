@@ -11,6 +11,12 @@ SHOW = [sys.executable, "-c", "import json,os; print(json.dumps([sorted(os.sched
 
 
 class Binding(JobTest):
+    def setUp(self):
+        super().setUp()
+        refusal = self.dtrun("plan", "--set", "job.bind=compact", "--set", "backend.name=none", "--", "true").err
+        if "built without" in refusal:
+            self.skipTest(refusal)
+
     def shown(self, result, rank):
         prefix = f"[{rank}] "
         lines = [line for line in result.out.splitlines() if line.startswith(prefix)]

@@ -98,8 +98,9 @@ Result<Placement> Place(const config::Settings& settings, const Hardware& hardwa
   }
   const bool gpus_in_use = own || device_backend || CountedByGpus(settings, hardware);
   out.processors = binding::Bind(
-      hardware.topology, ranks, binding::ParsePolicy(policy),
+      hardware.topology, ranks, binding::ParsePolicy(binding::KnowsMachine() ? policy : "none"),
       gpus_in_use ? GpuNodes(hardware.gpus, static_cast<std::size_t>(ranks), own) : std::vector<int>{});
+  if (!binding::KnowsMachine()) out.processors.text = "none (built without hwloc)";
   std::set<int> together;
   for (const auto& set : out.processors.processors) together.insert(set.begin(), set.end());
   out.processor_count = static_cast<int>(together.size());

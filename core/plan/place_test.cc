@@ -43,6 +43,12 @@ Process LocalRanks(int first, int count) {
   return process;
 }
 
+class Bound : public ::testing::Test {
+  void SetUp() override {
+    if (!binding::KnowsMachine()) GTEST_SKIP() << "built without hwloc";
+  }
+};
+
 TEST(ProcessesPerHost, CountsWholeCores) {
   EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=cpu"}), Server()), 8);
 }
@@ -66,15 +72,14 @@ TEST(Place, KnowsEveryWordOfTheOption) {
   EXPECT_EQ(settings.Find("job.bind")->choices, binding::PolicyNames());
 }
 
-TEST(Place, BindsAsAsked) {
-  if (!binding::KnowsMachine()) GTEST_SKIP() << "built without hwloc";
+TEST_F(Bound, RanksGetWhatWasAsked) {
   const auto placement = Place(With({"job.bind=compact"}), Server(), 4, false);
   ASSERT_TRUE(placement);
   EXPECT_THAT(Sets(*placement), ElementsAre("0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"));
   EXPECT_EQ(placement->processor_count, 16);
 }
 
-TEST(Place, KeepsNearItsGpuWhoeverUsesOne) {
+TEST_F(Bound, RanksKeepNearTheirGpusWhicheverWayTheyUseThem) {
   const Hardware server = Server();
   for (const auto& sets :
        {std::vector<std::string>{"job.processes_per_host=gpu"}, {"job.gpu_visibility=own"}}) {
@@ -85,12 +90,19 @@ TEST(Place, KeepsNearItsGpuWhoeverUsesOne) {
   EXPECT_THAT(Sets(*Place(With({}), server, 2, true)), ElementsAre("4-7,12-15", "4-7,12-15"));
 }
 
-TEST(Place, GivesRanksWithoutAGpuTheWholeHost) {
+TEST_F(Bound, RanksWithoutGpusHaveTheWholeHost) {
   EXPECT_THAT(Sets(*Place(With({"job.processes_per_host=2"}), Server(), 2, false)),
               ElementsAre("0-3,8-11", "4-7,12-15"));
   EXPECT_THAT(Sets(*Place(With({}), Server(), 4, true)),
               ElementsAre("0-3,8-11", "0-3,8-11", "4-7,12-15", "4-7,12-15"))
       << "more ranks than GPUs: none is its own";
+}
+
+TEST(Place, WithoutHwlocBindsNothingAndRefusesToPretend) {
+  if (binding::KnowsMachine()) GTEST_SKIP() << "built with hwloc";
+  EXPECT_EQ(Place(With({}), Server(), 2, false)->processors.text, "none (built without hwloc)");
+  EXPECT_THAT(Place(With({"job.bind=compact"}), Server(), 2, false).error().text,
+              AllOf(HasSubstr("--set job.bind"), HasSubstr("'compact' needs hwloc")));
 }
 
 TEST(Place, RefusesMoreRanksThanOwnGpus) {
@@ -106,7 +118,7 @@ TEST(Place, RefusesTwoOwnersOfTheList) {
               AllOf(HasSubstr("'${LOCAL_RANK}'"), HasSubstr("job.env")));
 }
 
-TEST(PutInPlace, WritesProcessorsAndGpusOfEachRank) {
+TEST_F(Bound, ProcessesAreToldTheirProcessorsAndGpus) {
   const auto placement = Place(With({"job.bind=compact", "job.gpu_visibility=own"}), Server(), 2, false);
   ASSERT_TRUE(placement);
   Process process = LocalRanks(1, 1);
@@ -116,7 +128,7 @@ TEST(PutInPlace, WritesProcessorsAndGpusOfEachRank) {
   EXPECT_EQ(process.env.at(dialect::kLocalProcessors), "8");
 }
 
-TEST(PutInPlace, GivesAProcessOfSeveralRanksAllThatIsTheirs) {
+TEST_F(Bound, ProcessesOfSeveralRanksGetAllThatIsTheirs) {
   const auto placement = Place(With({"job.bind=compact", "job.gpu_visibility=own"}), Server(), 2, false);
   ASSERT_TRUE(placement);
   Process process = LocalRanks(0, 2);
