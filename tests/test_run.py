@@ -52,7 +52,7 @@ class Run(JobTest):
 
     def test_threads_default_to_cores_per_rank_and_say_so(self):
         result = self.ranks(2, *SHOW)
-        cores = len(os.sched_getaffinity(0))
+        cores = json.loads(self.dtrun("plan", "--json", "--", "true").out)["hosts"][0]["cores"]
         self.assertEqual(self.shown(result, 0)[1]["OMP_NUM_THREADS"], str(max(1, cores // 2)))
         self.assertEqual(result.err.count("OMP_NUM_THREADS"), 1, result.err)
         own = self.ranks(2, *SHOW, env=self.environment(OMP_NUM_THREADS="7"))

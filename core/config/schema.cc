@@ -61,12 +61,31 @@ void AddJob(Schema& schema) {
   schema.back().required = true;
   schema.push_back(
       Choices(Range(Default(Long(Option("job.processes_per_host", Type::kCount, kPlan, "ranks on each host"),
-                                 "\"cpu\" is one per core, \"gpu\" one per GPU; \"auto\" is GPUs when "
-                                 "there are any, else cores."),
+                                 "\"cpu\" is one per core, \"gpu\" one per GPU that "
+                                 "CUDA_VISIBLE_DEVICES and its like leave; \"auto\" is GPUs when there "
+                                 "are any, else cores."),
                             "1"),
                     "1", "4096"),
               {"cpu", "gpu", "auto"}));
   schema.back().unit = "processes";
+  schema.push_back(Choices(
+      Default(
+          Long(Option("job.bind", Type::kEnum, kPlan, "processors that each rank may run on"),
+               "\"compact\" gives each rank an equal share of whole cores, neighbours in rank side by "
+               "side; \"spread\" gives the same shares, neighbours on different NUMA nodes; \"per-numa\" "
+               "and \"per-socket\" give a rank all of the nodes or sockets that its share touches; "
+               "\"none\" what dtrun itself has. \"auto\" is \"per-numa\" where there are several nodes "
+               "and a core for each rank, else \"none\". No rank leaves the processors that dtrun may use."),
+          "auto"),
+      {"auto", "none", "compact", "spread", "per-numa", "per-socket"}));
+  schema.push_back(Choices(
+      Default(
+          Long(Option("job.gpu_visibility", Type::kEnum, kPlan, "GPUs that each rank sees"),
+               "\"all\" changes nothing: a program takes its GPU by LOCAL_RANK. \"own\" gives each rank its "
+               "part of the visible ones through CUDA_VISIBLE_DEVICES (HIP_VISIBLE_DEVICES on AMD), so a "
+               "program takes device 0."),
+          "all"),
+      {"all", "own"}));
   schema.push_back(
       Long(Option("job.env", Type::kMap, kPlan, "environment variables of every rank"),
            "On top of the environment that dtrun was started with. Numbers and true or false are "

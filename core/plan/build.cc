@@ -11,6 +11,7 @@
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
 #include "core/plan/launch.h"
+#include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 
 namespace dtrun::plan {
@@ -58,12 +59,14 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
   return out;
 }
 
+bool MovesDeviceMemory(const Plan& plan) {
+  return std::ranges::find(plan.backend_facts, std::pair<std::string, std::string>("memory", "device")) !=
+         plan.backend_facts.end();
+}
+
 // What joins the ranks of one host, so that nobody wonders where the traffic goes.
 std::string LocalText(const Inputs& inputs, const Plan& plan) {
-  const bool device =
-      std::ranges::find(plan.backend_facts, std::pair<std::string, std::string>("memory", "device")) !=
-      plan.backend_facts.end();
-  if (inputs.settings.Text("comm.local") == "none" || device) return plan.backend + " alone";
+  if (inputs.settings.Text("comm.local") == "none" || MovesDeviceMemory(plan)) return plan.backend + " alone";
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
                  : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
@@ -133,23 +136,25 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
 
 }  // namespace
 
-const Variables& UserVariables(const config::Settings& settings) {
-  static const Variables kNone;
-  return settings.Has("job.env") ? settings.Map("job.env") : kNone;
-}
-
 Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
-  auto per_host = ProcessesPerHost(settings);
+  auto per_host = ProcessesPerHost(settings, inputs.hardware);
   if (!per_host) return per_host.error();
 
   Plan plan;
   plan.job = settings.Text("job.name");
-  plan.hosts = {Host{HostName(), 0, *per_host}};
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;
+  auto placement = Place(settings, inputs.hardware, *per_host, MovesDeviceMemory(plan));
+  if (!placement) return placement.error();
+  plan.hosts = {Host{HostName(), 0, *per_host, placement->processors.cores}};
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
+  plan.binding = placement->processors.text;
+  if (!placement->gpu_variable.empty()) {
+    plan.notes.push_back(fmt::format("{} is each rank's own part; a program finds its first GPU as device 0",
+                                     placement->gpu_variable));
+  }
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
@@ -164,6 +169,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
   for (Process& process : plan.processes) {
     if (Status status = Complete(inputs, plan, backend_env, &process); !status) return status.error();
+    PutInPlace(*placement, &process);
   }
   return plan;
 }

@@ -1,14 +1,14 @@
 // From settings to plan: the rank table, the command, and each rank's environment.
 //
-// Pure but for looking up the command in PATH and counting processors and GPUs, so the
-// same settings on the same machine give the same plan. Called on the launching
-// process's main thread.
+// Pure but for looking up the command in PATH, so the same settings on the same hardware
+// give the same plan. Called on the launching process's main thread.
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/plan/place.h"
 #include "core/plan/plan.h"
 #include "core/plugin/plugin.h"
 
@@ -26,20 +26,12 @@ struct Inputs {
   const config::Settings& settings;
   const plugin::Plugin& launcher;
   Backend backend;
+  Hardware hardware;                               // of this host
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
   std::string cwd;                                 // where dtrun was started
 };
 
 // Errors carry the place of the value that caused them.
 Result<Plan> Build(const Inputs& inputs);
-
-// Ranks per host that job.processes_per_host asks for on this machine.
-Result<int> ProcessesPerHost(const config::Settings& settings);
-
-// job.env; empty when unset.
-const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
-
-// Processors that this process may run on.
-int UsableCores();
 
 }  // namespace dtrun::plan

@@ -91,7 +91,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
     out.name = host.name.c_str();
     out.first_rank = host.first_rank;
     out.local_size = host.local_size;
-    out.cores = UsableCores();
+    out.cores = host.cores;
     view.hosts.push_back(out);
   }
   const std::vector<std::string>& command = settings.List("job.command");

@@ -57,6 +57,7 @@ std::string ToText(const Plan& plan) {
                   plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
   auto append = std::back_inserter(out);
   for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
+  fmt::format_to(append, "  binding: {}\n", plan.binding);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note: {}\n", note);
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   for (const Process& process : plan.processes) {
@@ -82,13 +83,16 @@ std::string ToJson(const Plan& plan) {
   out["launcher"] = plan.launcher;
   out["backend"] = {{"name", plan.backend}, {"facts", Json::object()}};
   for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
+  out["binding"] = plan.binding;
   out["notes"] = plan.notes;
   out["logs"] = plan.log_dir;
   out["grace_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(plan.grace).count();
   out["hosts"] = Json::array();
   for (const Host& host : plan.hosts) {
-    out["hosts"].push_back(
-        {{"name", host.name}, {"first_rank", host.first_rank}, {"local_size", host.local_size}});
+    out["hosts"].push_back({{"name", host.name},
+                            {"first_rank", host.first_rank},
+                            {"local_size", host.local_size},
+                            {"cores", host.cores}});
   }
   out["processes"] = Json::array();
   for (const Process& process : plan.processes) {

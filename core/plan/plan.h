@@ -21,6 +21,7 @@ struct Host {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
+  int cores = 0;  // whole cores for its ranks
 };
 
 struct Process {
@@ -49,7 +50,8 @@ struct Plan {
   std::string launcher;
   std::string backend;  // name, or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;
-  std::vector<std::string> notes;             // lines for the run header
+  std::string binding = "none";               // of all ranks, a line for the run header
+  std::vector<std::string> notes;             // more lines for it
   int master_port = 0;                        // asked for by the user; 0: any free one
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   std::string log_prefix;                     // "auto", "rank", "none"

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -23,11 +24,17 @@ constexpr std::chrono::milliseconds kKeepAway{1};
 constexpr std::chrono::milliseconds kWhileCallersDrive{5};
 constexpr std::chrono::seconds kClosePatience{2};
 
+// Processors that the ranks of this host have together: where dtrun binds each rank to fewer,
+// it says so.
+int Processors() {
+  if (const char* together = std::getenv("DTRUN_LOCAL_PROCESSORS")) return std::atoi(together);
+  cpu_set_t own;
+  return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
+}
+
 bool Crowded(const sdk::CommParams& params) {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return true;
   const int hosts = std::max(1, params.host_count);
-  return (params.size + hosts - 1) / hosts > CPU_COUNT(&cores);
+  return (params.size + hosts - 1) / hosts > Processors();
 }
 
 int MakeBell() {

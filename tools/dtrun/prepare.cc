@@ -71,11 +71,14 @@ Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::s
 
 Result<plan::Plan> Preparation::MakePlan() {
   const config::Settings& settings = loaded_.settings;
+  const auto environment = Environment();
+  auto hardware = plan::ReadHardware(settings, environment);
+  if (!hardware) return hardware.error();
   plan::Backend backend;
   backend.name = settings.Text("backend.name");
   if (backend_ != nullptr) {
     const dtrun_options options = settings.SnapshotOf("backend.options.");
-    auto ranks = plan::ProcessesPerHost(settings);
+    auto ranks = plan::ProcessesPerHost(settings, *hardware);
     if (!ranks) return ranks.error();
     auto info = backend_->Launch(options, 1, *ranks);
     if (!info) return info.error();
@@ -87,7 +90,8 @@ Result<plan::Plan> Preparation::MakePlan() {
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
-  auto plan = plan::Build({settings, *launcher_, std::move(backend), Environment(), cwd.string()});
+  auto plan = plan::Build(
+      {settings, *launcher_, std::move(backend), std::move(*hardware), environment, cwd.string()});
   if (plan.ok()) plan->record["config.json"] = RecordOf(settings);
   return plan;
 }

@@ -29,6 +29,7 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
     if (key != "library")
       fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
+  fmt::format_to(append, "  binding    {}\n", plan.binding);
   fmt::format_to(append, "  logs       {}\n", run_dir);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note       {}\n", note);
   return out;

@@ -13,8 +13,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 
 #include "core/comm/shm/layout.h"
+#include "core/plan/dialect.h"
 
 namespace dtrun::shm {
 
@@ -62,11 +64,16 @@ struct Patience {
   int yields = 0;
 
   static Patience For(int ranks_here) {
+    if (ranks_here <= Processors()) return {2000, 20};
+    return {0, 100};
+  }
+
+  // That the ranks of this host have together.
+  static int Processors() {
+    if (const char* together = std::getenv(dialect::kLocalProcessors)) return std::atoi(together);
     cpu_set_t set;
     CPU_ZERO(&set);
-    const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    if (ranks_here <= cores) return {2000, 20};
-    return {0, 100};
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   }
 };
 

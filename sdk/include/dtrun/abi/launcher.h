@@ -23,7 +23,7 @@ typedef struct dtrun_job_host {
   const char* name;
   int32_t first_rank;
   int32_t local_size; /* ranks on this host */
-  int32_t cores;      /* processors that the job may use there */
+  int32_t cores;      /* whole cores that its ranks have; cores / local_size is the least share of one */
   int32_t reserved;
 } dtrun_job_host;
 

@@ -1,0 +1,206 @@
+#include "core/binding/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+namespace dtrun::binding {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const auto begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+template <class T>
+std::optional<T> Number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Lines "name<separator>value" of a file; none of a file that is not there.
+std::map<std::string, std::string> ReadFields(const fs::path& file, char separator) {
+  std::map<std::string, std::string> out;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const auto at = line.find(separator);
+    if (at == std::string::npos) continue;
+    out[std::string(Trim(line.substr(0, at)))] = Trim(std::string_view(line).substr(at + 1));
+  }
+  return out;
+}
+
+template <class T>
+T NumberOf(const std::map<std::string, std::string>& fields, const char* name, T otherwise) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? otherwise : Number<T>(found->second).value_or(otherwise);
+}
+
+int NumaOf(const fs::path& root, const std::string& pci) {
+  std::ifstream in(root / "sys/bus/pci/devices" / pci / "numa_node");
+  int node = -1;
+  return in >> node ? node : -1;
+}
+
+std::vector<std::string> SortedNames(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) out.push_back(entry.path().filename());
+  std::ranges::sort(out);
+  return out;
+}
+
+// Names that begin with `prefix` and end in a number, as those numbers, ascending.
+std::vector<int> NumbersAfter(const fs::path& folder, std::string_view prefix) {
+  std::vector<int> out;
+  for (const std::string& name : SortedNames(folder)) {
+    if (!name.starts_with(prefix)) continue;
+    if (const auto number = Number<int>(std::string_view(name).substr(prefix.size()))) out.push_back(*number);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+// A container may see the driver's list of all devices, and be given only some: those in /dev.
+std::vector<Gpu> ReadNvidia(const fs::path& root) {
+  const std::vector<int> given = NumbersAfter(root / "dev", "nvidia");
+  std::vector<Gpu> out;
+  for (const std::string& pci : SortedNames(root / "proc/driver/nvidia/gpus")) {
+    const auto fields = ReadFields(root / "proc/driver/nvidia/gpus" / pci / "information", ':');
+    if (std::ranges::find(given, NumberOf(fields, "Device Minor", -1)) == given.end()) continue;
+    const auto uuid = fields.find("GPU UUID");
+    out.push_back({uuid == fields.end() ? "" : uuid->second, NumaOf(root, pci), ""});
+  }
+  if (out.empty()) out.resize(given.size());
+  return out;
+}
+
+// https://docs.kernel.org/gpu/amdgpu: the kfd driver's topology. Nodes without SIMDs are processors.
+std::vector<Gpu> ReadAmd(const fs::path& root) {
+  const fs::path nodes = root / "sys/class/kfd/kfd/topology/nodes";
+  std::vector<Gpu> out;
+  for (int node : NumbersAfter(nodes, "")) {
+    const auto fields = ReadFields(nodes / std::to_string(node) / "properties", ' ');
+    const int render = NumberOf(fields, "drm_render_minor", -1);
+    std::error_code failure;
+    if (NumberOf(fields, "simd_count", 0) == 0 ||
+        !fs::exists(root / "dev/dri" / fmt::format("renderD{}", render), failure)) {
+      continue;
+    }
+    const auto location = NumberOf<unsigned>(fields, "location_id", 0);
+    const std::string pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", NumberOf<unsigned>(fields, "domain", 0),
+                                        (location >> 8U) & 0xffU, (location >> 3U) & 0x1fU, location & 7U);
+    const auto id = NumberOf<unsigned long long>(fields, "unique_id", 0);
+    out.push_back({id == 0 ? "" : fmt::format("GPU-{:016x}", id), NumaOf(root, pci), ""});
+  }
+  return out;
+}
+
+// The one device whose UUID begins with `text`; nothing when there is none, or several.
+std::optional<std::size_t> FindUuid(const std::vector<Gpu>& devices, std::string_view text) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].uuid.starts_with(text)) continue;
+    if (found) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+// "1gpu2" is 1, as strtol has it.
+std::optional<std::size_t> FindIndex(const std::vector<Gpu>& devices, std::string_view text) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc{} || index >= devices.size()) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+Gpus ReadGpus(const fs::path& root) {
+  Gpus out{Vendor::kNvidia, ReadNvidia(root)};
+  if (out.devices.empty()) {
+    std::vector<Gpu> amd = ReadAmd(root);
+    if (!amd.empty()) out = {Vendor::kAmd, std::move(amd)};
+  }
+  for (std::size_t i = 0; i < out.devices.size(); ++i) out.devices[i].name = std::to_string(i);
+  return out;
+}
+
+std::vector<Gpu> Select(const std::vector<Gpu>& devices, std::string_view list) {
+  std::vector<Gpu> out;
+  std::vector<std::string> taken;
+  for (bool more = true; more;) {
+    const auto comma = list.find(',');
+    const std::string_view entry = Trim(list.substr(0, comma));
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+
+    Gpu gpu;
+    std::string identity(entry);
+    if (entry.starts_with("MIG-")) {
+      // A slice of a device, which no file names.
+    } else {
+      const auto found = entry.starts_with("GPU-") ? FindUuid(devices, entry) : FindIndex(devices, entry);
+      if (!found) break;
+      gpu = devices[*found];
+      identity = std::to_string(*found);
+    }
+    if (std::ranges::find(taken, identity) != taken.end()) return {};
+    taken.push_back(std::move(identity));
+    gpu.name = entry;
+    out.push_back(std::move(gpu));
+  }
+  return out;
+}
+
+const char* ListVariable(Vendor vendor) {
+  return vendor == Vendor::kNvidia ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES";
+}
+
+std::vector<Gpu> VisibleGpus(const Gpus& gpus, const Variable& variable) {
+  std::vector<Gpu> out = gpus.devices;
+  if (gpus.vendor == Vendor::kAmd) {
+    // The lower layer applies its list first; HIP then counts from 0 again.
+    if (const auto list = variable("ROCR_VISIBLE_DEVICES")) {
+      out = Select(out, *list);
+      for (std::size_t i = 0; i < out.size(); ++i) out[i].name = std::to_string(i);
+    }
+    if (const auto list = variable("HIP_VISIBLE_DEVICES")) return Select(out, *list);
+  }
+  const auto list = variable("CUDA_VISIBLE_DEVICES");
+  return list ? Select(out, *list) : out;
+}
+
+Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  if (visible.size() < count) {
+    std::string names;
+    for (const Gpu& gpu : visible) names += (names.empty() ? " (" : ",") + gpu.name;
+    if (!names.empty()) names += ")";
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} ranks on this host want a GPU each and {} {} visible{}; lower "
+                             "job.processes_per_host or let ranks share with \"all\"",
+                             ranks, visible.size(), visible.size() == 1 ? "is" : "are", names)};
+  }
+  std::vector<std::string> out;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    std::string list;
+    for (std::size_t i = rank * visible.size() / count; i < (rank + 1) * visible.size() / count; ++i)
+      list += (list.empty() ? "" : ",") + visible[i].name;
+    out.push_back(std::move(list));
+  }
+  return out;
+}
+
+}  // namespace dtrun::binding

@@ -1,0 +1,36 @@
+// Which processors each rank of a host runs on: a pure function of the host's processors.
+//
+// Every policy starts from equal shares of whole cores, so no core is idle and none is
+// counted twice; "per-numa" and "per-socket" widen a share to the nodes or sockets it
+// touches, "spread" deals the shares out so that neighbours in rank are far apart.
+// docs/decisions/009-binding.md says why. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/binding/topology.h"
+
+namespace dtrun::binding {
+
+enum class Policy { kAuto, kNone, kCompact, kSpread, kPerNuma, kPerSocket };
+
+// The words of job.bind. REQUIRES, of Parse: one of them.
+const std::vector<std::string>& PolicyNames();
+Policy ParsePolicy(std::string_view name);
+
+struct Binding {
+  std::vector<std::vector<int>> processors;  // by local rank, ascending; empty: as inherited
+  int cores = 0;     // of the host, for these ranks; cores / ranks is the least share of one
+  std::string text;  // for the run header: "2 cores per rank, compact (0-1, 2-3)"
+
+  bool bound() const { return !processors.empty() && !processors[0].empty(); }
+};
+
+// `gpu_nodes`: the NUMA node of each rank's GPU, -1 where unknown; empty when the ranks use
+// none. Ranks stay near their GPUs when all nodes are known and have a core for each of
+// their ranks. More ranks than cores are not bound at all. REQUIRES: ranks >= 1, cores.
+Binding Bind(const Topology& topology, int ranks, Policy policy, const std::vector<int>& gpu_nodes);
+
+}  // namespace dtrun::binding

@@ -1,0 +1,109 @@
+#include "core/binding/topology.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <set>
+
+namespace dtrun::binding {
+namespace {
+
+// Takes the text apart from the left.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : rest_(text) {}
+
+  bool done() const { return rest_.empty(); }
+  bool Skip(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  bool Number(int* value) {
+    const char* const begin = rest_.data();
+    const auto [end, error] = std::from_chars(begin, begin + rest_.size(), *value);
+    if (error != std::errc{} || *value < 0) return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - begin));
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool ParseCore(Cursor& at, int socket, int numa, std::set<int>* seen, Topology* out) {
+  Core core{socket, numa, {}};
+  do {
+    int processor = 0;
+    if (!at.Number(&processor) || !seen->insert(processor).second) return false;
+    if (!core.processors.empty() && processor < core.processors.back()) return false;
+    core.processors.push_back(processor);
+  } while (at.Skip('+'));
+  out->cores.push_back(std::move(core));
+  return true;
+}
+
+bool ParseGroup(Cursor& at, std::set<int>* seen, Topology* out) {
+  int socket = 0, numa = 0;
+  if (!at.Number(&socket) || !at.Skip('.') || !at.Number(&numa) || !at.Skip('=')) return false;
+  do {
+    if (!ParseCore(at, socket, numa, seen, out)) return false;
+  } while (at.Skip(','));
+  return true;
+}
+
+}  // namespace
+
+int Topology::processor_count() const {
+  std::size_t count = 0;
+  for (const Core& core : cores) count += core.processors.size();
+  return static_cast<int>(count);
+}
+
+std::string ToText(const Topology& topology) {
+  std::string out;
+  const Core* before = nullptr;
+  for (const Core& core : topology.cores) {
+    if (before != nullptr && before->socket == core.socket && before->numa == core.numa) {
+      out += ',';
+    } else {
+      out += fmt::format("{}{}.{}=", before == nullptr ? "" : ";", core.socket, core.numa);
+    }
+    out += fmt::format("{}", fmt::join(core.processors, "+"));
+    before = &core;
+  }
+  return out;
+}
+
+Result<Topology> ParseTopology(std::string_view text) {
+  Topology out;
+  Cursor at(text);
+  std::set<int> seen;
+  do {
+    if (!ParseGroup(at, &seen, &out)) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("processors '{}' are not of the form '0.0=0+4,1+5;1.1=2+6,3+7' (socket.node="
+                               "threads of each core), each number once; does that host run another dtrun?",
+                               text)};
+    }
+  } while (at.Skip(';'));
+  if (at.done()) return out;
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("processors '{}' end in what is neither a core nor a group of cores; does that "
+                           "host run another dtrun?",
+                           text)};
+}
+
+std::string CpuList(const std::vector<int>& processors) {
+  std::string out;
+  for (std::size_t first = 0; first < processors.size();) {
+    std::size_t last = first;
+    while (last + 1 < processors.size() && processors[last + 1] == processors[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", processors[first]);
+    if (last > first) out += fmt::format("-{}", processors[last]);
+    first = last + 1;
+  }
+  return out;
+}
+
+}  // namespace dtrun::binding

@@ -1,0 +1,125 @@
+#include "core/plan/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/binding/machine.h"
+#include "core/plan/dialect.h"
+
+namespace dtrun::plan {
+namespace {
+
+constexpr char kCount[] = "job.processes_per_host";
+constexpr char kBind[] = "job.bind";
+constexpr char kVisibility[] = "job.gpu_visibility";
+
+Error At(const config::Settings& settings, const char* key, const std::string& text) {
+  const std::string& place = settings.Get(key).origin.place;
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, text)};
+}
+
+bool PerRank(const std::string& value) { return value.find("${") != std::string::npos; }
+
+bool CountedByGpus(const config::Settings& settings, const Hardware& hardware) {
+  const auto* word = std::get_if<std::string>(&settings.Get(kCount).data);
+  return word != nullptr && (*word == "gpu" || (*word == "auto" && !hardware.gpus.empty()));
+}
+
+// The NUMA node of each rank's first GPU; none when there are too few GPUs.
+std::vector<int> GpuNodes(const std::vector<binding::Gpu>& gpus, std::size_t ranks, bool own) {
+  std::vector<int> out;
+  if (gpus.size() < ranks) return out;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    out.push_back(gpus[own ? rank * gpus.size() / ranks : rank].numa);
+  return out;
+}
+
+}  // namespace
+
+const std::map<std::string, std::string>& UserVariables(const config::Settings& settings) {
+  static const std::map<std::string, std::string> kNone;
+  return settings.Has("job.env") ? settings.Map("job.env") : kNone;
+}
+
+Result<Hardware> ReadHardware(const config::Settings& settings,
+                              const std::map<std::string, std::string>& environment) {
+  auto topology = binding::ReadMachine();
+  if (!topology) return topology.error();
+  const binding::Gpus gpus = binding::ReadGpus("/");
+  const auto& user = UserVariables(settings);
+  const auto variable = [&](const char* name) -> std::optional<std::string> {
+    // A list with placeholders is another one for each rank; it says nothing of the host.
+    if (const auto own = user.find(name); own != user.end() && !PerRank(own->second)) return own->second;
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::nullopt : std::optional(found->second);
+  };
+  return Hardware{std::move(*topology), binding::VisibleGpus(gpus, variable), gpus.vendor};
+}
+
+Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
+  const option::Value& value = settings.Get(kCount);
+  if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
+  if (CountedByGpus(settings, hardware)) {
+    if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
+    return At(settings, kCount,
+              "\"gpu\", but no GPU is visible on this host: there is no /dev/nvidia<N> and no AMD device, or "
+              "CUDA_VISIBLE_DEVICES or its like selects none; write a number or \"cpu\"");
+  }
+  return static_cast<int>(hardware.topology.cores.size());
+}
+
+Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,
+                        bool device_backend) {
+  Placement out;
+  const bool own = settings.Text(kVisibility) == "own";
+  if (own) {
+    out.gpu_variable = binding::ListVariable(hardware.vendor);
+    const auto& user = UserVariables(settings);
+    if (const auto found = user.find(out.gpu_variable); found != user.end() && PerRank(found->second)) {
+      return At(
+          settings, kVisibility,
+          fmt::format("\"own\" sets {} for each rank, and so does job.env with '{}'; remove one of them",
+                      out.gpu_variable, found->second));
+    }
+    auto lists = binding::OwnLists(hardware.gpus, ranks);
+    if (!lists) return At(settings, kVisibility, lists.error().text);
+    out.gpu_lists = std::move(*lists);
+  }
+
+  const std::string& policy = settings.Text(kBind);
+  if (!binding::KnowsMachine() && policy != "none" && policy != "auto") {
+    return At(settings, kBind,
+              fmt::format("'{}' needs hwloc, and this dtrun was built without it; write "
+                          "\"none\", or build dtrun where libhwloc-dev is installed",
+                          policy));
+  }
+  const bool gpus_in_use = own || device_backend || CountedByGpus(settings, hardware);
+  out.processors = binding::Bind(
+      hardware.topology, ranks, binding::ParsePolicy(binding::KnowsMachine() ? policy : "none"),
+      gpus_in_use ? GpuNodes(hardware.gpus, static_cast<std::size_t>(ranks), own) : std::vector<int>{});
+  if (!binding::KnowsMachine()) out.processors.text = "none (built without hwloc)";
+  std::set<int> together;
+  for (const auto& set : out.processors.processors) together.insert(set.begin(), set.end());
+  out.processor_count = static_cast<int>(together.size());
+  return out;
+}
+
+void PutInPlace(const Placement& placement, Process* process) {
+  std::set<int> processors;
+  std::string gpus;
+  for (int local = process->local_rank; local < process->local_rank + process->rank_count; ++local) {
+    const auto rank = static_cast<std::size_t>(local);
+    const auto& set = placement.processors.processors[rank];
+    processors.insert(set.begin(), set.end());
+    if (!placement.gpu_variable.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
+  }
+  process->binding = binding::CpuList({processors.begin(), processors.end()});
+  if (placement.processor_count > 0)
+    process->env[dialect::kLocalProcessors] = std::to_string(placement.processor_count);
+  if (!placement.gpu_variable.empty()) process->env[placement.gpu_variable] = gpus;
+}
+
+}  // namespace dtrun::plan

@@ -1,0 +1,51 @@
+// What a host has, and where its ranks run: their processors by job.bind, their GPUs by
+// job.gpu_visibility.
+//
+// Placing is pure: what the host has is given, so it can be another host than this. Any
+// thread, but for ReadHardware.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/binding/gpu.h"
+#include "core/binding/policy.h"
+#include "core/config/settings.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::plan {
+
+// job.env; empty when unset.
+const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
+
+struct Hardware {
+  binding::Topology topology;
+  std::vector<binding::Gpu> gpus;  // that the ranks may use
+  binding::Vendor vendor = binding::Vendor::kNvidia;
+};
+
+// What this host has, as seen from dtrun's own affinity mask and environment and from
+// job.env. Main thread.
+Result<Hardware> ReadHardware(const config::Settings& settings,
+                              const std::map<std::string, std::string>& environment);
+
+// Ranks per host that job.processes_per_host asks for on a host with that hardware.
+Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware);
+
+struct Placement {
+  binding::Binding processors;
+  int processor_count = 0;             // that the ranks may use together; 0: they are not bound
+  std::string gpu_variable;            // empty: every rank sees all
+  std::vector<std::string> gpu_lists;  // the variable's value, by local rank
+};
+
+// `device_backend`: the backend moves device memory, so ranks use GPUs however they were
+// counted. Errors carry the place of the value that caused them.
+Result<Placement> Place(const config::Settings& settings, const Hardware& hardware, int ranks,
+                        bool device_backend);
+
+// Writes the place of its ranks into a process that a launcher has planned.
+void PutInPlace(const Placement& placement, Process* process);
+
+}  // namespace dtrun::plan

@@ -1,0 +1,159 @@
+#include "core/plan/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/binding/machine.h"
+#include "core/plan/dialect.h"
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+config::Settings With(std::vector<std::string> sets) {
+  config::Request request;
+  request.command = {"true"};
+  request.sets = std::move(sets);
+  config::Loaded loaded = config::Load(request, {});
+  EXPECT_EQ(config::Render(loaded.problems), "");
+  return std::move(loaded.settings);
+}
+
+// Two sockets of four cores, two hardware threads each; two GPUs at the second socket.
+Hardware Server() {
+  Hardware out;
+  out.topology = *binding::ParseTopology("0.0=0+8,1+9,2+10,3+11;1.1=4+12,5+13,6+14,7+15");
+  out.gpus = {{"GPU-a", 1, "0"}, {"GPU-b", 1, "1"}};
+  return out;
+}
+
+std::vector<std::string> Sets(const Placement& placement) {
+  std::vector<std::string> out;
+  for (const auto& set : placement.processors.processors) out.push_back(binding::CpuList(set));
+  return out;
+}
+
+Process LocalRanks(int first, int count) {
+  Process process;
+  process.local_rank = first;
+  process.rank_count = count;
+  return process;
+}
+
+class Bound : public ::testing::Test {
+  void SetUp() override {
+    if (!binding::KnowsMachine()) GTEST_SKIP() << "built without hwloc";
+  }
+};
+
+TEST(ProcessesPerHost, CountsWholeCores) {
+  EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=cpu"}), Server()), 8);
+}
+
+TEST(ProcessesPerHost, CountsTheGpusThatAreVisible) {
+  EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=gpu"}), Server()), 2);
+  EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=auto"}), Server()), 2);
+}
+
+TEST(ProcessesPerHost, WithoutAGpuIsCoresOrAnErrorAsAsked) {
+  Hardware none = Server();
+  none.gpus.clear();
+  EXPECT_EQ(*ProcessesPerHost(With({"job.processes_per_host=auto"}), none), 8);
+  EXPECT_THAT(ProcessesPerHost(With({"job.processes_per_host=gpu"}), none).error().text,
+              AllOf(HasSubstr("--set job.processes_per_host"), HasSubstr("no GPU is visible"),
+                    HasSubstr("CUDA_VISIBLE_DEVICES")));
+}
+
+TEST(Place, KnowsEveryWordOfTheOption) {
+  const config::Settings settings = With({});
+  EXPECT_EQ(settings.Find("job.bind")->choices, binding::PolicyNames());
+}
+
+TEST_F(Bound, RanksGetWhatWasAsked) {
+  const auto placement = Place(With({"job.bind=compact"}), Server(), 4, false);
+  ASSERT_TRUE(placement);
+  EXPECT_THAT(Sets(*placement), ElementsAre("0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"));
+  EXPECT_EQ(placement->processor_count, 16);
+}
+
+TEST_F(Bound, RanksKeepNearTheirGpusWhicheverWayTheyUseThem) {
+  const Hardware server = Server();
+  for (const auto& sets :
+       {std::vector<std::string>{"job.processes_per_host=gpu"}, {"job.gpu_visibility=own"}}) {
+    const auto placement = Place(With(sets), server, 2, false);
+    ASSERT_TRUE(placement);
+    EXPECT_THAT(Sets(*placement), ElementsAre("4-7,12-15", "4-7,12-15")) << sets[0];
+  }
+  EXPECT_THAT(Sets(*Place(With({}), server, 2, true)), ElementsAre("4-7,12-15", "4-7,12-15"));
+}
+
+TEST_F(Bound, RanksWithoutGpusHaveTheWholeHost) {
+  EXPECT_THAT(Sets(*Place(With({"job.processes_per_host=2"}), Server(), 2, false)),
+              ElementsAre("0-3,8-11", "4-7,12-15"));
+  EXPECT_THAT(Sets(*Place(With({}), Server(), 4, true)),
+              ElementsAre("0-3,8-11", "0-3,8-11", "4-7,12-15", "4-7,12-15"))
+      << "more ranks than GPUs: none is its own";
+}
+
+TEST(Place, WithoutHwlocBindsNothingAndRefusesToPretend) {
+  if (binding::KnowsMachine()) GTEST_SKIP() << "built with hwloc";
+  EXPECT_EQ(Place(With({}), Server(), 2, false)->processors.text, "none (built without hwloc)");
+  EXPECT_THAT(Place(With({"job.bind=compact"}), Server(), 2, false).error().text,
+              AllOf(HasSubstr("--set job.bind"), HasSubstr("'compact' needs hwloc")));
+}
+
+TEST(Place, RefusesMoreRanksThanOwnGpus) {
+  EXPECT_THAT(Place(With({"job.gpu_visibility=own"}), Server(), 3, false).error().text,
+              AllOf(HasSubstr("--set job.gpu_visibility"), HasSubstr("3 ranks"), HasSubstr("(0,1)")));
+}
+
+TEST(Place, RefusesTwoOwnersOfTheList) {
+  EXPECT_THAT(Place(With({"job.gpu_visibility=own", "job.env.CUDA_VISIBLE_DEVICES=${LOCAL_RANK}"}), Server(),
+                    2, false)
+                  .error()
+                  .text,
+              AllOf(HasSubstr("'${LOCAL_RANK}'"), HasSubstr("job.env")));
+}
+
+TEST_F(Bound, ProcessesAreToldTheirProcessorsAndGpus) {
+  const auto placement = Place(With({"job.bind=compact", "job.gpu_visibility=own"}), Server(), 2, false);
+  ASSERT_TRUE(placement);
+  Process process = LocalRanks(1, 1);
+  PutInPlace(*placement, &process);
+  EXPECT_EQ(process.binding, "6-7,14-15");
+  EXPECT_EQ(process.env.at("CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_EQ(process.env.at(dialect::kLocalProcessors), "8");
+}
+
+TEST_F(Bound, ProcessesOfSeveralRanksGetAllThatIsTheirs) {
+  const auto placement = Place(With({"job.bind=compact", "job.gpu_visibility=own"}), Server(), 2, false);
+  ASSERT_TRUE(placement);
+  Process process = LocalRanks(0, 2);
+  PutInPlace(*placement, &process);
+  EXPECT_EQ(process.binding, "4-7,12-15");
+  EXPECT_EQ(process.env.at("CUDA_VISIBLE_DEVICES"), "0,1");
+}
+
+TEST(PutInPlace, LeavesAnUnboundProcessAsTheLauncherPlannedIt) {
+  const auto placement = Place(With({"job.bind=none"}), Server(), 2, false);
+  ASSERT_TRUE(placement);
+  Process process = LocalRanks(1, 1);
+  PutInPlace(*placement, &process);
+  EXPECT_EQ(process.binding, "");
+  EXPECT_TRUE(process.env.empty());
+}
+
+TEST(ReadHardware, TakesTheListOfVisibleGpusFromJobEnvFirst) {
+  // No list can show more than this machine has; one that selects nothing always shows none.
+  const auto hardware =
+      ReadHardware(With({"job.env.CUDA_VISIBLE_DEVICES=-1"}), {{"CUDA_VISIBLE_DEVICES", "0"}});
+  ASSERT_TRUE(hardware) << hardware.error().text;
+  EXPECT_TRUE(hardware->gpus.empty());
+  EXPECT_GE(hardware->topology.cores.size(), 1u);
+}
+
+}  // namespace
+}  // namespace dtrun::plan

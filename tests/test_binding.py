@@ -1,0 +1,108 @@
+"""Which processors ranks run on, and which GPUs they see."""
+
+import json
+import os
+import sys
+
+from support.job import JobTest, RANK, main
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+SHOW = [sys.executable, "-c", "import json,os; print(json.dumps([sorted(os.sched_getaffinity(0)), dict(os.environ)]))"]
+
+
+class Binding(JobTest):
+    def setUp(self):
+        super().setUp()
+        refusal = self.dtrun("plan", "--set", "job.bind=compact", "--set", "backend.name=none", "--", "true").err
+        if "built without" in refusal:
+            self.skipTest(refusal)
+
+    def shown(self, result, rank):
+        prefix = f"[{rank}] "
+        lines = [line for line in result.out.splitlines() if line.startswith(prefix)]
+        return json.loads(lines[0][len(prefix):])
+
+    def bound(self, count, policy, **more):
+        """Processors of each rank, the header's line on binding, and an environment."""
+        result = self.ranks(count, *SHOW, sets=[f"job.bind={policy}", "backend.name=none"], **more)
+        self.assert_ok(result)
+        line = next(line for line in result.err.splitlines() if line.split()[:1] == ["binding"])
+        ranks = [self.shown(result, rank) for rank in range(count)]
+        return [set(processors) for processors, _ in ranks], " ".join(line.split()[1:]), ranks[0][1]
+
+    def test_none_leaves_ranks_with_what_dtrun_has(self):
+        sets, line, env = self.bound(2, "none")
+        self.assertEqual(sets, [set(ALLOWED)] * 2)
+        self.assertEqual(line, "none")
+        self.assertNotIn("DTRUN_LOCAL_PROCESSORS", env)
+
+    def test_compact_shares_out_every_processor_once(self):
+        if len(ALLOWED) < 2:
+            self.skipTest("one processor cannot be shared out")
+        sets, line, env = self.bound(2, "compact")
+        if "share" in line:
+            self.skipTest("two hardware threads of one core cannot be shared out")
+        self.assertEqual(sets[0] & sets[1], set())
+        self.assertEqual(sets[0] | sets[1], set(ALLOWED))
+        self.assertIn("per rank, compact (", line)
+        self.assertEqual(env["DTRUN_LOCAL_PROCESSORS"], str(len(ALLOWED)))
+
+    def test_more_ranks_than_cores_are_not_bound_and_the_header_says_so(self):
+        sets, line, _ = self.bound(len(ALLOWED) + 2, "compact")
+        self.assertEqual(sets, [set(ALLOWED)] * (len(ALLOWED) + 2))
+        self.assertRegex(line, r"^none: \d+ ranks share \d+ cores?$")
+
+    def test_every_policy_stays_inside_the_mask_that_dtrun_was_given(self):
+        one = {ALLOWED[-1]}
+        for policy in ("auto", "compact", "spread", "per-numa", "per-socket"):
+            with self.subTest(policy=policy):
+                narrow = lambda: os.sched_setaffinity(0, one)
+                result = self.start("--set", f"job.bind={policy}", "--set", "job.processes_per_host=2", "--set",
+                                    "backend.name=none", "--", *SHOW, preexec_fn=narrow).finish()
+                self.assert_ok(result)
+                self.assertEqual(set(self.shown(result, 1)[0]), one)
+                self.assertEqual(self.shown(result, 1)[1]["OMP_NUM_THREADS"], "1")
+
+    def test_the_plan_tells_what_ranks_are_given(self):
+        file = self.write(f'[job]\nbind = "compact"\nprocesses_per_host = 1\ncommand = {json.dumps(SHOW)}\n'
+                          '[backend]\nname = "none"\n')
+        plan = json.loads(self.dtrun("plan", "--json", "--config", file).out)
+        self.assertIn("compact", plan["binding"])
+        self.assertIn(f"  bind   {plan['processes'][0]['binding']}\n", self.dtrun("plan", "--config", file).out)
+        processors = set()
+        for part in plan["processes"][0]["binding"].split(","):
+            first, _, last = part.partition("-")
+            processors |= set(range(int(first), int(last or first) + 1))
+        result = self.dtrun("--config", file)
+        self.assertEqual(set(json.loads(result.out)[0]), processors)
+
+    def test_an_unknown_policy_is_refused_with_those_there_are(self):
+        self.assert_user_error(self.ranks(1, "true", sets=["job.bind=compct"]), 'found "compct"', "\"compact\"",
+                               "\"per-socket\"")
+
+    def test_bound_ranks_still_meet(self):
+        result = self.ranks(2, RANK, sets=["job.bind=compact"])
+        self.assert_ok(result)
+        self.assertIn("sum 3", result.out)
+
+
+class Gpus(JobTest):
+    def test_a_list_that_selects_none_leaves_none_to_count(self):
+        env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
+        result = self.ranks("gpu", "true", env=env)
+        self.assert_user_error(result, "job.processes_per_host", "no GPU is visible", "CUDA_VISIBLE_DEVICES")
+
+    def test_own_gpus_that_are_not_there_are_refused(self):
+        env = self.environment(CUDA_VISIBLE_DEVICES="-1", HIP_VISIBLE_DEVICES="")
+        result = self.ranks(2, "true", sets=["job.gpu_visibility=own"], env=env)
+        self.assert_user_error(result, "job.gpu_visibility", "2 ranks", "0 are visible")
+
+    def test_a_list_is_handed_on_unchanged_unless_asked(self):
+        result = self.ranks(1, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES",
+                            env=self.environment(CUDA_VISIBLE_DEVICES="5,GPU-abc"))
+        self.assert_ok(result)
+        self.assertEqual(result.out, "5,GPU-abc\n")
+
+
+if __name__ == "__main__":
+    main()
