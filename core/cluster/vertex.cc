@@ -3,6 +3,7 @@
 // workerpool1 (workers), workerpool2 (parameter servers), workerpool3 (evaluators).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/cluster/platforms.h"
@@ -40,6 +41,10 @@ void AddPool(Reading& reading, const std::string& name, const Json& pool, Alloca
     if (Status valid = CheckHostName(address.host); !valid || !address.port) {
       reading.Fail(fmt::format("CLUSTER_SPEC: {} in {} is not \"host:port\"",
                                member.dump(-1, ' ', false, Json::error_handler_t::replace), name));
+      continue;
+    }
+    if (std::ranges::find(out->hosts, address.host, &HostSlots::name) != out->hosts.end()) {
+      reading.Fail(fmt::format("CLUSTER_SPEC names host '{}' twice", address.host));
       continue;
     }
     if (out->hosts.empty()) {

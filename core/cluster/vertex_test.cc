@@ -47,6 +47,9 @@ TEST(Vertex, MalformedSpecsAreRefused) {
       HasSubstr("its cluster has no task workerpool0 1"));
   EXPECT_THAT(ErrorOf(R"({"cluster": {"workerpool0": 3}, "task": {"type": "workerpool0", "index": 0}})"),
               HasSubstr("workerpool0 is no list"));
+  EXPECT_THAT(
+      ErrorOf(R"({"cluster": {"workerpool0": ["a:1", "a:2"]}, "task": {"type": "workerpool0", "index": 0}})"),
+      HasSubstr("CLUSTER_SPEC names host 'a' twice"));
   for (const char* member : {R"("a")", R"("a:")", R"("a:0")", R"("a:70000")", R"("a b:1")", "3"}) {
     EXPECT_THAT(ErrorOf(std::string(R"({"cluster": {"workerpool0": [)") + member +
                         R"(]}, "task": {"type": "workerpool0", "index": 0}})"),
