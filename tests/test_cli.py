@@ -6,7 +6,7 @@ import subprocess
 
 from support.job import DTRUN, JobTest, main
 
-VERBS = [[], ["run"], ["plan"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
+VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
          ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"]]
 
 

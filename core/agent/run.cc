@@ -136,12 +136,19 @@ class Runner {
     if (!recorder) return recorder.error();
     const std::filesystem::path socket = lifeline_.runtime_dir() / "store";
     const std::string key = store::NewJobKey();
-    const Tokens tokens{{plan::kTokenPort, std::to_string(port->number())},
-                        {plan::kTokenRunDir, run_dir},
-                        {plan::kTokenStore, socket.string()},
-                        {plan::kTokenJobKey, key},
-                        {plan::kTokenRecorder, recorder->Path()},
-                        {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
+    Tokens tokens{{plan::kTokenPort, std::to_string(port->number())},
+                  {plan::kTokenRunDir, run_dir},
+                  {plan::kTokenStore, socket.string()},
+                  {plan::kTokenJobKey, key},
+                  {plan::kTokenRecorder, recorder->Path()},
+                  {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
+    std::vector<HeldPort> task_ports;
+    for (const int rank : plan::TaskPortsUsed(plan)) {
+      Result<HeldPort> task_port = HeldPort::Hold(0);
+      if (!task_port) return task_port.error();
+      tokens.emplace(plan::TaskPortToken(rank), std::to_string(task_port->number()));
+      task_ports.push_back(*std::move(task_port));
+    }
     if (Status written = WriteRecord(dir, plan, tokens); !written) return written.error();
 
     Job job{plan::Resolve(plan, tokens),

@@ -14,6 +14,7 @@
 #include "core/agent/rank_process.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
+#include "core/dialect/outer.h"
 
 namespace dtrun::agent {
 namespace {
@@ -28,11 +29,21 @@ constexpr std::chrono::seconds kLeftoverGrace{2};
 constexpr std::chrono::seconds kKillPatience{10};
 constexpr std::size_t kTailLines = 10;
 
-std::vector<std::string> EnvironmentOf(const plan::Process& process) {
+// What this process has of them, in one pass for all ranks.
+std::vector<std::string> Inherited(const plan::Plan& plan) {
   std::vector<std::string> block;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    if (!process.env.contains(std::string(text.substr(0, text.find('='))))) block.emplace_back(text);
+    if (!dialect::MatchesAny(text.substr(0, text.find('=')), plan.withheld)) block.emplace_back(text);
+  }
+  return block;
+}
+
+std::vector<std::string> EnvironmentOf(const plan::Process& process,
+                                       const std::vector<std::string>& inherited) {
+  std::vector<std::string> block;
+  for (const std::string& text : inherited) {
+    if (!process.env.contains(text.substr(0, text.find('=')))) block.push_back(text);
   }
   for (const auto& [name, value] : process.env) block.push_back(name + "=" + value);
   return block;
@@ -90,9 +101,10 @@ class SupervisorImpl : public Supervisor {
   enum class Phase { kRunning, kStopping, kKilling, kLeftovers, kOver };
 
   Status Start() {
+    const std::vector<std::string> inherited = Inherited(job_.plan);
     for (std::size_t i = 0; i < job_.plan.processes.size(); ++i) {
       const plan::Process& planned = job_.plan.processes[i];
-      SpawnRequest request{planned.rank,   planned.argv,    EnvironmentOf(planned),
+      SpawnRequest request{planned.rank,   planned.argv,    EnvironmentOf(planned, inherited),
                            planned.cwd,    planned.binding, planned.rank == 0 ? job_.stdin_fd : -1,
                            job_.open_files};
       Result<Child> child = Spawn(request);

@@ -8,8 +8,11 @@
 #include <filesystem>
 
 #include "core/base/units.h"
+#include "core/dialect/outer.h"
+#include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
+#include "core/plan/dialects.h"
 #include "core/plan/launch.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
@@ -18,11 +21,6 @@ namespace dtrun::plan {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
-
-Error At(const config::Settings& settings, const std::string& key, const Error& error) {
-  const std::string& place = settings.Get(key).origin.place;
-  return Error{error.code, fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, error.text)};
-}
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -98,6 +96,9 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
   const Variables& user = UserVariables(settings);
   Variables contract = process->env;
   contract.merge(OwnDialect(inputs, plan, *process));
+  auto dialects = DialectVariables(plan, *process, contract);
+  if (!dialects) return At(settings, "job.dialects", dialects.error());
+  contract.merge(dialects->set);
   Variables placeholders = contract;
   placeholders.erase(dialect::kJobKey);
   placeholders.erase(dialect::kBackendOptions);
@@ -106,8 +107,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
     if (contract.contains(name)) {
       return At(settings, "job.env",
                 Error{DTRUN_INVALID_ARGUMENT,
-                      fmt::format("'{}' is set by the {} launcher for each rank; remove it from job.env",
-                                  name, plan.launcher)});
+                      fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env",
+                                  name, plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
     }
     auto expanded = Expand(value, placeholders);
     if (!expanded)
@@ -116,6 +117,9 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
   }
   process->env.merge(contract);
   process->env.insert(backend_env.begin(), backend_env.end());
+  for (const auto& [name, value] : dialects->fallback) {
+    if (!inputs.environment.contains(name)) process->env.emplace(name, value);
+  }
 
   for (std::string& argument : process->argv) {
     auto expanded = Expand(argument, placeholders);
@@ -148,9 +152,13 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.backend_facts = inputs.backend.info.facts;
   auto placement = Place(settings, inputs.hardware, *per_host, MovesDeviceMemory(plan));
   if (!placement) return placement.error();
-  plan.hosts = {Host{HostName(), 0, *per_host, placement->processors.cores}};
+  plan.hosts.emplace_back();
+  plan.hosts[0].name = HostName();
+  plan.hosts[0].local_size = *per_host;
+  plan.hosts[0].cores = placement->processors.cores;
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   plan.binding = placement->processors.text;
+  plan.notes = dialect::OuterNotes(inputs.environment);
   if (!placement->gpu_variable.empty()) {
     plan.notes.push_back(fmt::format("{} is each rank's own part; a program finds its first GPU as device 0",
                                      placement->gpu_variable));
@@ -159,6 +167,9 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
+
+  plan.withheld = dialect::Withheld();
+  if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);
   const Variables backend_env = BackendEnvironment(inputs, user, &plan);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/dialect/outer.h"
+
 namespace dtrun::plan {
 namespace {
 
@@ -43,13 +45,16 @@ struct JobView {
   std::vector<dtrun_job_host> hosts;
   std::vector<const char*> argv;
   const Inputs* inputs;
+  const Plan* plan;
 };
 
 // `job` is the first member of JobView.
 const char* Inherited(const dtrun_job* job, const char* name) noexcept {
-  const Inputs& inputs = *reinterpret_cast<const JobView*>(job)->inputs;
+  const JobView& view = *reinterpret_cast<const JobView*>(job);
+  const Inputs& inputs = *view.inputs;
   const auto& user = UserVariables(inputs.settings);
   if (const auto found = user.find(name); found != user.end()) return found->second.c_str();
+  if (dialect::MatchesAny(name, view.plan->withheld)) return nullptr;
   const auto found = inputs.environment.find(name);
   return found == inputs.environment.end() ? nullptr : found->second.c_str();
 }
@@ -85,6 +90,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   JobView view{};
   DTRUN_INIT(view.job);
   view.inputs = &inputs;
+  view.plan = &plan;
   for (const Host& host : plan.hosts) {
     dtrun_job_host out;
     DTRUN_INIT(out);
@@ -103,7 +109,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.hosts = view.hosts.data();
   view.job.host_count = view.hosts.size();
   view.job.world_size = plan.world_size();
-  view.job.master_addr = "127.0.0.1";
+  view.job.master_addr = plan.hosts.front().address.c_str();
   view.job.master_port = kTokenPort;
   view.job.inherited = &Inherited;
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 namespace dtrun::plan {
 namespace {
@@ -39,6 +42,26 @@ int Plan::world_size() const {
   int size = 0;
   for (const Host& host : hosts) size += host.local_size;
   return size;
+}
+
+std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
+
+std::vector<int> TaskPortsUsed(const Plan& plan) {
+  static constexpr std::string_view kStart = "⟦port_";
+  std::set<int> ranks;
+  const auto look = [&](const std::string& text) {
+    for (std::size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at)) {
+      at += kStart.size();
+      int rank = -1;
+      std::from_chars(text.data() + at, text.data() + text.size(), rank);
+      if (rank >= 0 && rank < plan.world_size()) ranks.insert(rank);
+    }
+  };
+  for (const Process& process : plan.processes) {
+    for (const std::string& argument : process.argv) look(argument);
+    for (const auto& [name, value] : process.env) look(value);
+  }
+  return {ranks.begin(), ranks.end()};
 }
 
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
@@ -85,6 +108,7 @@ std::string ToJson(const Plan& plan) {
   for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
   out["binding"] = plan.binding;
   out["notes"] = plan.notes;
+  out["withheld"] = plan.withheld;
   out["logs"] = plan.log_dir;
   out["grace_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(plan.grace).count();
   out["hosts"] = Json::array();

@@ -19,6 +19,7 @@ namespace dtrun::plan {
 
 struct Host {
   std::string name;
+  std::string address = "127.0.0.1";  // that every rank of the job reaches
   int first_rank = 0;
   int local_size = 0;
   int cores = 0;  // whole cores for its ranks
@@ -43,6 +44,9 @@ inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
 inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
 
+// The token of a port that is held for `rank` on its host: "⟦port_3⟧".
+std::string TaskPortToken(int rank);
+
 struct Plan {
   std::string job;
   std::vector<Host> hosts;
@@ -52,6 +56,9 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> backend_facts;
   std::string binding = "none";               // of all ranks, a line for the run header
   std::vector<std::string> notes;             // more lines for it
+  std::vector<std::string> dialects;          // that job.dialects adds
+  std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
+  std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
   int master_port = 0;                        // asked for by the user; 0: any free one
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   std::string log_prefix;                     // "auto", "rank", "none"
@@ -59,6 +66,9 @@ struct Plan {
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory
   int world_size() const;
 };
+
+// Ranks whose port stands in an argument or a variable, so that a run has to hold it.
+std::vector<int> TaskPortsUsed(const Plan& plan);
 
 // The plan with every token replaced; `tokens` maps kToken… to text.
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens);

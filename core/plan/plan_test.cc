@@ -13,7 +13,9 @@ using ::testing::HasSubstr;
 Plan TwoRanks() {
   Plan plan;
   plan.job = "demo";
-  plan.hosts = {Host{"here", 0, 2}};
+  plan.hosts.emplace_back();
+  plan.hosts[0].name = "here";
+  plan.hosts[0].local_size = 2;
   plan.launcher = "per-process";
   plan.backend = "gloo";
   for (int rank = 0; rank < 2; ++rank) {
@@ -35,6 +37,15 @@ TEST(Plan, ResolveReplacesTokensAndNothingElse) {
   EXPECT_EQ(resolved.processes[1].env.at("MASTER_PORT"), "4711");
   EXPECT_EQ(resolved.processes[1].env.at("RANK"), "1");
   EXPECT_EQ(resolved.processes[1].argv[1], "it's");
+}
+
+TEST(Plan, KnowsWhichPortsOfTasksARunHasToHold) {
+  Plan plan = TwoRanks();
+  EXPECT_TRUE(TaskPortsUsed(plan).empty());
+  plan.processes[0].env["TF_CONFIG"] = "[\"127.0.0.1:" + TaskPortToken(1) + "\"]";
+  EXPECT_EQ(TaskPortsUsed(plan), std::vector<int>{1});
+  plan.processes[1].argv.push_back(TaskPortToken(0) + "," + TaskPortToken(7) + ",⟦port_");
+  EXPECT_EQ(TaskPortsUsed(plan), (std::vector<int>{0, 1}));
 }
 
 TEST(Plan, TextQuotesArgumentsForTheShell) {

@@ -16,7 +16,7 @@ _dtrun() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       --) return ;;
-      run|plan|config|plugins|bench|completion) verb=$word ;;
+      run|plan|env|config|plugins|bench|completion) verb=$word ;;
     esac
   done
   case $previous in
@@ -31,6 +31,7 @@ _dtrun() {
     --peers) mapfile -t COMPREPLY < <(compgen -W "all none raw-gloo raw-mpi torch-gloo" -- "$current"); return ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
     --json|--plot) [[ $verb != bench ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$current"); return; } ;;
+    --as) mapfile -t COMPREPLY < <(compgen -W "$(dtrun env --list 2>/dev/null | cut -d' ' -f1)" -- "$current"); return ;;
     --kind) mapfile -t COMPREPLY < <(compgen -W "backend launcher" -- "$current"); return ;;
     explain) mapfile -t COMPREPLY < <(compgen -W "$(dtrun completion keys 2>/dev/null)" -- "$current"); return ;;
     check) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
@@ -41,8 +42,9 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan config plugins bench completion --version $words" ;;
+    '') words="run plan env config plugins bench completion --version $words" ;;
     plan) words="--json $words" ;;
+    env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --json
              --plot --set --plugin-dir --help" ;;
     plugins) words="--json --kind --plugin-dir --help" ;;

@@ -6,6 +6,7 @@
 
 #include "core/plugin/plugin.h"
 #include "tools/dtrun/bench.h"
+#include "tools/dtrun/env.h"
 #include "tools/dtrun/verbs.h"
 
 namespace {
@@ -77,6 +78,10 @@ int main(int argc, char** argv) {
   AddConfig(plan, &arguments);
   plan->add_flag("--json", json, "Machine-readable; equals plan.json of the run directory");
 
+  dtrun::cli::EnvArguments env_arguments;
+  CLI::App* env = dtrun::cli::AddEnv(app, &env_arguments);
+  AddConfig(env, &arguments);
+
   CLI::App* config = app.add_subcommand("config", "Check a config, or explain one option");
   config->require_subcommand(1);
   CLI::App* check = config->add_subcommand("check", "Report every problem of a config");
@@ -119,6 +124,10 @@ int main(int argc, char** argv) {
   }
 
   if (plan->parsed()) return dtrun::cli::ShowPlan(arguments, json);
+  if (env->parsed()) {
+    env_arguments.config = arguments;
+    return dtrun::cli::ShowEnv(std::move(env_arguments));
+  }
   if (check->parsed()) return dtrun::cli::CheckConfig(arguments);
   if (explain->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
   if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);

@@ -1,0 +1,85 @@
+#include "core/plan/dialects.h"
+
+#include <fmt/format.h>
+
+#include "core/dialect/roles.h"
+#include "core/plan/at.h"
+
+namespace dtrun::plan {
+namespace {
+
+// Adds `from` to `to`, or says who disagrees. `owners` maps each name to who set it.
+Status Merge(const std::string& owner, const dialect::Variables& from, dialect::Variables* to,
+             std::map<std::string, std::string>* owners) {
+  for (const auto& [name, value] : from) {
+    const auto [before, fresh] = to->emplace(name, value);
+    if (fresh) {
+      owners->emplace(name, owner);
+      continue;
+    }
+    if (before->second == value) continue;
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("the {} sets {}={}, the {} sets {}={}; leave one of them out", owners->at(name),
+                             name, before->second, owner, name, value)};
+  }
+  return {};
+}
+
+}  // namespace
+
+dialect::RankTable TableOf(const Plan& plan) {
+  dialect::RankTable table;
+  table.run_id = plan.job;
+  for (const Host& host : plan.hosts)
+    table.hosts.push_back({host.name, host.address, host.first_rank, host.local_size});
+  table.master_address = plan.hosts.front().address;
+  table.master_port = kTokenPort;
+  for (int rank = 0; rank < plan.world_size(); ++rank) table.task_ports.push_back(TaskPortToken(rank));
+  table.roles = plan.roles;
+  table.run_dir = kTokenRunDir;
+  return table;
+}
+
+Status ChooseDialects(const config::Settings& settings, Plan* plan) {
+  if (settings.Has("job.roles")) {
+    auto roles = dialect::AssignRoles(settings.Map("job.roles"), plan->world_size());
+    if (!roles) return At(settings, "job.roles", roles.error());
+    plan->roles = std::move(*roles);
+  }
+  if (!settings.Has("job.dialects")) return {};
+  for (const std::string& name : settings.List("job.dialects")) {
+    auto found = dialect::FindDialect(name);
+    if (!found) return At(settings, "job.dialects", found.error());
+    plan->dialects.push_back(name);
+    if ((*found)->built_in_port == nullptr || plan->master_port != 0) continue;
+    plan->master_port = (*found)->built_in_port(static_cast<int>(plan->hosts.size()));
+    plan->notes.push_back(
+        fmt::format("MASTER_PORT={}: programs of the {} dialect have it built in; job.master_port "
+                    "chooses another",
+                    plan->master_port, name));
+  }
+  return {};
+}
+
+Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& process,
+                                           const dialect::Variables& contract) {
+  dialect::Contract out;
+  if (plan.dialects.empty()) return out;
+  const dialect::RankTable table = TableOf(plan);
+  dialect::Variables all = contract;
+  std::map<std::string, std::string> owners;
+  for (const auto& [name, value] : contract) owners.emplace(name, plan.launcher + " launcher");
+  for (const std::string& name : plan.dialects) {
+    auto found = dialect::FindDialect(name);
+    if (!found) return found.error();
+    const dialect::Contract added = (*found)->write(table, process.rank);
+    if (Status merged = Merge(name + " dialect", added.set, &all, &owners); !merged) {
+      return Error{merged.error().code, fmt::format("for rank {} {}", process.rank, merged.error().text)};
+    }
+    out.set.insert(added.set.begin(), added.set.end());
+    out.fallback.insert(added.fallback.begin(), added.fallback.end());
+  }
+  return out;
+}
+
+}  // namespace dtrun::plan

@@ -1,0 +1,27 @@
+// The dialects of a plan: its rank table, and the variables that job.dialects adds to
+// each rank.
+//
+// Pure; any thread.
+#pragma once
+
+#include "core/config/settings.h"
+#include "core/dialect/dialect.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::plan {
+
+// Ports and paths as tokens of the plan.
+dialect::RankTable TableOf(const Plan& plan);
+
+// Checks job.dialects and job.roles, and fills Plan::dialects and Plan::roles; a port that
+// a dialect's programs have built in becomes the plan's, when the user has not chosen one.
+// REQUIRES: hosts and master_port of the plan are final.
+Status ChooseDialects(const config::Settings& settings, Plan* plan);
+
+// What the plan's dialects add for the first rank of `process`, on top of `contract`, which
+// holds what the launcher and dtrun set. A variable with two values is an error that names
+// both and who set them.
+Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& process,
+                                           const dialect::Variables& contract);
+
+}  // namespace dtrun::plan

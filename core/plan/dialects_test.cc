@@ -1,0 +1,113 @@
+#include "core/plan/dialects.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+config::Settings SettingsWith(const std::vector<std::string>& sets) {
+  config::Request request;
+  request.sets = sets;
+  request.command = {"true"};
+  config::Loaded loaded = config::Load(request, nullptr);
+  EXPECT_EQ(config::Render(loaded.problems), "");
+  return std::move(loaded.settings);
+}
+
+Plan TwoHosts() {
+  Plan plan;
+  plan.job = "demo";
+  plan.launcher = "per-process";
+  for (int i = 0; i < 2; ++i) {
+    Host host;
+    host.name = "node" + std::to_string(i);
+    host.address = "10.0.0." + std::to_string(i);
+    host.first_rank = 2 * i;
+    host.local_size = 2;
+    plan.hosts.push_back(host);
+  }
+  return plan;
+}
+
+Process RankThree() {
+  Process process;
+  process.host = 1;
+  process.rank = 3;
+  process.local_rank = 1;
+  return process;
+}
+
+TEST(TableOf, TakesHostsAndTokensFromThePlan) {
+  const dialect::RankTable table = TableOf(TwoHosts());
+  EXPECT_EQ(table.world_size(), 4);
+  EXPECT_EQ(table.hosts[1].address, "10.0.0.1");
+  EXPECT_EQ(table.master_address, "10.0.0.0");
+  EXPECT_EQ(table.master_port, kTokenPort);
+  EXPECT_EQ(table.task_ports[3], "⟦port_3⟧");
+}
+
+TEST(ChooseDialects, RefusesUnknownDialectsAndWrongRolesWithTheirPlace) {
+  Plan plan = TwoHosts();
+  const Status dialects = ChooseDialects(SettingsWith({"job.dialects=horovd"}), &plan);
+  ASSERT_FALSE(dialects.ok());
+  EXPECT_THAT(dialects.error().text, HasSubstr("--set job.dialects"));
+  EXPECT_THAT(dialects.error().text, HasSubstr("did you mean 'horovod'?"));
+  const Status roles = ChooseDialects(SettingsWith({"job.roles=worker=3"}), &plan);
+  ASSERT_FALSE(roles.ok());
+  EXPECT_THAT(roles.error().text, HasSubstr("roles for 3 ranks, and the job has 4"));
+}
+
+TEST(ChooseDialects, TakesThePortThatProgramsHaveBuiltInUnlessTheUserChose) {
+  Plan plan = TwoHosts();
+  ASSERT_TRUE(ChooseDialects(SettingsWith({"job.dialects=azureml"}), &plan).ok());
+  EXPECT_EQ(plan.master_port, 6105);
+  EXPECT_THAT(plan.notes.at(0), HasSubstr("MASTER_PORT=6105"));
+  plan = TwoHosts();
+  plan.master_port = 7000;
+  ASSERT_TRUE(ChooseDialects(SettingsWith({"job.dialects=azureml"}), &plan).ok());
+  EXPECT_EQ(plan.master_port, 7000);
+}
+
+TEST(DialectVariables, AddsThoseOfEveryDialect) {
+  Plan plan = TwoHosts();
+  plan.dialects = {"horovod", "openmpi"};
+  const auto contract = DialectVariables(plan, RankThree(), {{"RANK", "3"}});
+  ASSERT_TRUE(contract.ok());
+  EXPECT_EQ(contract->set.at("HOROVOD_RANK"), "3");
+  EXPECT_EQ(contract->set.at("OMPI_COMM_WORLD_LOCAL_RANK"), "1");
+  EXPECT_FALSE(contract->set.contains("RANK"));
+}
+
+TEST(DialectVariables, TwoThatAgreeAreNoContradiction) {
+  Plan plan = TwoHosts();
+  plan.dialects = {"torchrun", "accelerate", "lightning", "deepspeed",
+                   "azureml",  "slurm",      "horovod",   "mpich"};
+  EXPECT_TRUE(DialectVariables(plan, RankThree(), {{"RANK", "3"}, {"MASTER_PORT", kTokenPort}}).ok());
+}
+
+TEST(DialectVariables, AContradictionNamesBothValuesAndTheirOwners) {
+  Plan plan = TwoHosts();
+  plan.dialects = {"gcp"};
+  const auto launcher = DialectVariables(plan, RankThree(), {{"RANK", "3"}});
+  ASSERT_FALSE(launcher.ok());
+  EXPECT_THAT(launcher.error().text,
+              HasSubstr("the per-process launcher sets RANK=3, the gcp dialect sets RANK=1"));
+  plan.dialects = {"torchrun", "spark"};
+  const auto other = DialectVariables(plan, RankThree(), {});
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().text,
+              HasSubstr("the torchrun dialect sets LOCAL_RANK=1, the spark dialect sets LOCAL_RANK=0"));
+}
+
+TEST(DialectVariables, NoDialectsAddNothing) {
+  const auto contract = DialectVariables(TwoHosts(), RankThree(), {{"RANK", "3"}});
+  ASSERT_TRUE(contract.ok());
+  EXPECT_TRUE(contract->set.empty());
+  EXPECT_TRUE(contract->fallback.empty());
+}
+
+}  // namespace
+}  // namespace dtrun::plan

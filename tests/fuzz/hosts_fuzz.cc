@@ -1,0 +1,56 @@
+// Any bytes as a list of hosts: parsing returns, and what it returns can be resolved.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "core/cluster/allocation.h"
+#include "core/cluster/hostfile.h"
+#include "core/cluster/slurm_list.h"
+
+namespace {
+
+namespace cluster = dtrun::cluster;
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+void CheckHosts(const std::vector<cluster::HostSlots>& hosts) {
+  std::set<std::string> names;
+  for (const auto& host : hosts) {
+    Require(cluster::CheckHostName(host.name).ok(), "names can be resolved");
+    Require(names.insert(host.name).second, "hosts stand once");
+    Require(!host.slots || (*host.slots >= 1 && *host.slots <= cluster::kMaxSlots), "slots are in range");
+  }
+  Require(hosts.size() <= cluster::kMaxHosts, "lists are bounded");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto host = cluster::ParseHost(text); host.ok()) CheckHosts({*host});
+  if (const auto hosts = cluster::ParseHostfile(text, "f"); hosts.ok()) {
+    Require(!hosts->empty(), "a hostfile has a host");
+    CheckHosts(*hosts);
+  } else {
+    Require(hosts.error().text.starts_with("f:"), "errors have a place");
+  }
+  if (const auto names = cluster::ExpandNodelist(text); names.ok()) {
+    for (const std::string& name : *names)
+      Require(cluster::CheckHostName(name).ok(), "nodes can be resolved");
+  }
+  if (const auto counts = cluster::ExpandCounts(text); counts.ok()) {
+    const auto again = cluster::ExpandCounts(cluster::CompressCounts(*counts));
+    Require(again.ok() && *again == *counts, "counts survive compression");
+  }
+  for (const char* name : {"SLURM_JOB_NODELIST", "CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
+    const auto allocation = cluster::FromEnvironment({{name, text}}, "auto");
+    if (allocation.ok()) CheckHosts(allocation->hosts);
+  }
+  return 0;
+}

@@ -1,0 +1,104 @@
+// `dtrun env`.
+#include "tools/dtrun/env.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/plan/dialects.h"
+
+namespace dtrun::cli {
+namespace {
+
+constexpr int kUserError = 2;
+
+int Complain(const std::string& text) {
+  fmt::print(stderr, "dtrun: env: {}\n", text);
+  return kUserError;
+}
+
+void List(bool json) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const dialect::Dialect& dialect : dialect::Dialects()) {
+    if (!json) fmt::print("{:<12} {}\n", dialect.name, dialect.summary);
+    out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
+  }
+  if (json) fmt::print("{}\n", out.dump(2));
+}
+
+// In single quotes, as every shell of the Bourne kind reads it.
+std::string Quote(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+void Print(const EnvArguments& arguments, const dialect::Variables& variables) {
+  if (arguments.json) {
+    const nlohmann::ordered_json out = {
+        {"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  bool token = false;
+  for (const auto& [name, value] : variables) {
+    if (arguments.shell) {
+      fmt::print("export {}={}\n", name, Quote(value));
+    } else {
+      fmt::print("{}={}\n", name, value);
+    }
+    token = token || value.find("⟦") != std::string::npos;
+  }
+  if (token) fmt::print(stderr, "A name in ⟦brackets⟧ is known only when the job starts.\n");
+}
+
+}  // namespace
+
+CLI::App* AddEnv(CLI::App& app, EnvArguments* to) {
+  CLI::App* verb =
+      app.add_subcommand("env", "Print the environment of a rank as another launcher would set it");
+  verb->add_option("--rank", to->rank, "Which rank")->type_name("K")->capture_default_str();
+  verb->add_option("--as", to->dialect, "Which dialect; --list shows them")->type_name("DIALECT");
+  CLI::Option* list = verb->add_flag("--list", to->list, "The dialects, a line each");
+  CLI::Option* json = verb->add_flag("--json", to->json, "Machine-readable");
+  verb->add_flag("--shell", to->shell, "As export commands of a shell")->excludes(json)->excludes(list);
+  verb->footer(
+      "The ranks are those of the config; without one, those of --set job.processes_per_host=N.\n"
+      "Variables that are only a fallback are printed unless they are set already.");
+  return verb;
+}
+
+int ShowEnv(EnvArguments arguments) {
+  if (arguments.list) {
+    List(arguments.json);
+    return 0;
+  }
+  if (arguments.dialect.empty()) return Complain("which dialect? give --as DIALECT; --list shows them");
+  auto dialect = dialect::FindDialect(arguments.dialect);
+  if (!dialect) return Complain(dialect.error().text);
+  // Who the ranks are depends neither on the command nor on the backend.
+  ConfigArguments& config = arguments.config;
+  if (config.file.empty() && config.command.empty()) config.command = {"true"};
+  config.sets.emplace_back("backend.name=none");
+  Preparation preparation = Preparation::Load(config);
+  if (!preparation.problems().empty()) {
+    fmt::print(stderr, "{}", config::Render(preparation.problems()));
+    return kUserError;
+  }
+  auto plan = preparation.MakePlan();
+  if (!plan) return Complain(plan.error().text);
+  if (arguments.rank < 0 || arguments.rank >= plan->world_size()) {
+    return Complain(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
+                                plan->world_size(), plan->world_size() - 1));
+  }
+  dialect::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
+  const auto inherited = Environment();
+  for (const auto& [name, value] : contract.fallback) {
+    if (!inherited.contains(name)) contract.set.emplace(name, value);
+  }
+  Print(arguments, contract.set);
+  return 0;
+}
+
+}  // namespace dtrun::cli

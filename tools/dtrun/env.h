@@ -1,0 +1,25 @@
+// The verb `dtrun env`: what a rank's environment looks like in a dialect. Main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tools/dtrun/prepare.h"
+
+namespace dtrun::cli {
+
+struct EnvArguments {
+  ConfigArguments config;
+  int rank = 0;
+  std::string dialect;
+  bool list = false;
+  bool json = false;
+  bool shell = false;
+};
+
+// Adds the verb but for its config options; parsing fills `to`, which must outlive it.
+CLI::App* AddEnv(CLI::App& app, EnvArguments* to);
+// Returns the exit code.
+int ShowEnv(EnvArguments arguments);
+
+}  // namespace dtrun::cli
