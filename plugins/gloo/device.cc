@@ -184,4 +184,9 @@ Interface ChooseInterface(const std::vector<Interface>& all, const std::vector<s
                     Listing(all) + "; set backend.options.interface");
 }
 
+std::string ListenAddress(const Interface& interface, int rank) {
+  if (interface.address != "127.0.0.1" || rank >= 1 << 16) return interface.address;
+  return "127.1." + std::to_string(rank >> 8) + "." + std::to_string(rank & 0xff);
+}
+
 }  // namespace dtrun::gloo_plugin

@@ -34,4 +34,8 @@ std::vector<std::string> DefaultRouteInterfaces();
 Interface ChooseInterface(const std::vector<Interface>& all, const std::vector<std::string>& default_routes,
                           const std::optional<std::string>& wanted, int host_count);
 
+// The address on `interface` at which a rank listens. The loopback network has 2^24 of them, so
+// ranks of one host do not search for ports that others have left free.
+std::string ListenAddress(const Interface& interface, int rank);
+
 }  // namespace dtrun::gloo_plugin

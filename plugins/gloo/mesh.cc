@@ -1,7 +1,6 @@
 #include "mesh.h"
 
-#include <gloo/rendezvous/context.h>
-#include <gloo/transport/tcp/device.h>
+#include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <unistd.h>
 
@@ -14,9 +13,9 @@
 #include "collective.h"
 #include "monitor.h"
 #include "signals.h"
-#include "store.h"
 #include "timer.h"
 #include "transfer.h"
+#include "wiring.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -72,7 +71,6 @@ Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface
   timer_ = std::make_unique<Timer>(host);
   const NoSigpipe quiet;
   const Deadline deadline(params.timeout);
-  Gather(params, interface, deadline);
   Connect(params, interface, deadline);
   Meet(params, interface, deadline);
 }
@@ -86,9 +84,11 @@ std::string Mesh::PeerText(int peer) const {
   return "rank " + std::to_string(peer) + " (" + places_[static_cast<std::size_t>(peer)] + ")";
 }
 
-// Waits until every rank has announced itself, so that a missing one is named.
-void Mesh::Gather(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
-  params.kv.Set(AliveKey(rank_), interface.address + ", pid " + std::to_string(getpid()));
+// Announces this rank, waits until all others have done so, so that a missing one is named, and
+// returns what they said: place, newline, addresses.
+std::vector<std::string> Mesh::Gather(const sdk::CommParams& params, const std::string& announcement,
+                                      const Deadline& deadline) {
+  params.kv.Set(AliveKey(rank_), announcement);
   std::vector<std::string> keys;
   for (int rank = 0; rank < size_; ++rank) keys.push_back(AliveKey(rank));
   try {
@@ -106,30 +106,31 @@ void Mesh::Gather(const sdk::CommParams& params, const Interface& interface, con
                       ", or raise backend.timeout",
                   missing.front());
   }
-  for (const std::string& key : keys) places_.push_back(params.kv.Get(key, deadline.Left()));
+  std::vector<std::string> said;
+  for (const std::string& key : keys) said.push_back(params.kv.Get(key, deadline.Left()));
+  return said;
 }
 
 void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
-  KvStore store(params.kv, deadline);
+  int peer = -1;  // none in particular
   try {
-    ::gloo::transport::tcp::attr attributes;
-    attributes.hostname = interface.address;
-    std::shared_ptr<::gloo::transport::Device> device;
-    {
-      const BlockSignals block;  // the device starts a thread
-      device = ::gloo::transport::tcp::CreateDevice(attributes);
-    }
-    auto context = std::make_shared<::gloo::rendezvous::Context>(rank_, size_);
     // Gloo waits five times its timeout for a connection, and for ever with a timeout of 0.
     const auto limit =
         deadline.never() ? milliseconds(0) : std::max(deadline.LeftMilliseconds() / 5, milliseconds(1));
-    context->setTimeout(limit);
-    context->connectFullMesh(store, device);
-    context_ = std::move(context);
+    Wiring wiring(rank_, size_, interface, limit);
+    const std::vector<std::string> said =
+        Gather(params, interface.address + ", pid " + std::to_string(getpid()) + '\n' + wiring.Addresses(),
+               deadline);
+    for (const std::string& one : said) places_.push_back(one.substr(0, one.find('\n')));
+    for (peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      const std::string& theirs = said[static_cast<std::size_t>(peer)];
+      wiring.Connect(peer, theirs.substr(theirs.find('\n') + 1));
+    }
+    context_ = wiring.context();
   } catch (const Failure&) {
     throw;
   } catch (const std::exception& error) {
-    const int peer = store.last_rank();
     const bool late = !deadline.never() && deadline.Left().count() == 0;
     throw Failure(late ? DTRUN_TIMEOUT : DTRUN_REMOTE_FAILURE,
                   "could not connect " + interface.Text() + " to " + PeerText(peer) + " for '" + name_ +

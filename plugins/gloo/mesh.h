@@ -94,7 +94,8 @@ class Mesh {
 
   void Meet(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline);
   void Connect(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline);
-  void Gather(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline);
+  std::vector<std::string> Gather(const sdk::CommParams& params, const std::string& announcement,
+                                  const Deadline& deadline);
 
   const sdk::Host host_;
   const int rank_;

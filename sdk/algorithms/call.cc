@@ -1,6 +1,7 @@
 #include "call.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrun::algorithms {
 
@@ -38,6 +39,7 @@ Call::Call(Messenger& messenger) : messenger_(messenger), rank_(messenger.rank()
 
 Call::~Call() {
   if (!done_) messenger_.Cancel();
+  for (ScratchPool::Block& block : scratch_) messenger_.scratch().Give(std::move(block));
 }
 
 void Call::Exchange(int to, const void* out, std::size_t out_bytes, int from, void* in,
@@ -49,7 +51,7 @@ void Call::Exchange(int to, const void* out, std::size_t out_bytes, int from, vo
 }
 
 std::byte* Call::Scratch(std::size_t bytes) {
-  return scratch_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(bytes)).get();
+  return scratch_.emplace_back(messenger_.scratch().Take(bytes)).memory.get();
 }
 
 void Messages::Finish() {

@@ -59,7 +59,7 @@ class Call {
   const int rank_;
   const int size_;
   bool done_ = false;
-  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::vector<ScratchPool::Block> scratch_;
 };
 
 // Messages whose completion nobody needs before the end: sends, mostly.

@@ -10,8 +10,9 @@ namespace {
 
 // Above, a vector is worth cutting into segments that go round a ring.
 constexpr std::size_t kRingBytes = 512 << 10;
-// Between two ranks a whole vector costs no more bytes than two halves, and one step less.
-constexpr std::size_t kPairBytes = 1 << 20;
+// Between two ranks a whole vector costs no more bytes than two halves, and one step less; but each
+// rank then combines all of it.
+constexpr std::size_t kPairBytes = 128 << 10;
 // 16-bit elements are exchanged directly among so many ranks, or when parts are so large.
 constexpr int kDirectRanks = 16;
 constexpr std::size_t kDirectPartBytes = 16 << 10;

@@ -18,6 +18,18 @@ DTRUN = BUILD / "bin/dtrun"
 STAMP = BUILD / "bench/stamp"
 
 
+def urgent(folder):
+    """A program to put in front of a rank's command: its session, so its whole job, is scheduled before
+    others where Linux groups processes by session and root asks. (A nice value counts inside such a
+    group only; a real-time priority would keep a rank's threads for communication from a core on
+    which it computes.)"""
+    program = Path(folder) / "urgent"
+    if not program.exists():
+        program.write_text('#!/bin/sh\necho -20 2>/dev/null >/proc/self/autogroup\nexec "$@"\n')
+        program.chmod(0o755)
+    return str(program)
+
+
 def launchers(torchrun):
     """Name -> function from (ranks, command) to argv, for every launcher present."""
     found = {

@@ -3,7 +3,7 @@
 // A rank connects, says "hello", and then sleeps in a read until it is told something, so a layer
 // that is not being measured takes no processor time; the end of the stream is the end of the run.
 //
-//   rank: hello RANK RANKS DESCRIPTION
+//   rank: hello RANK RANKS SECONDS-TO-JOIN DESCRIPTION
 //   verb: prepare BUFFERS OPERATION TYPE BYTES      rank: ok | unsupported WHY
 //   verb: check BUFFERS                             rank: ok | wrong WHAT | unsupported WHY
 //   verb: run BUFFERS WARMUP SAMPLES ITERATIONS     rank: times NANOSECONDS-PER-CALL ...

@@ -24,6 +24,7 @@ std::string ToJson(const Report& report) {
   out["layers"] = Json::array();
   for (const Column& column : report.columns) {
     Json layer = {{"name", column.name}, {"description", column.description}, {"started", column.started}};
+    layer["joining_s"] = column.started ? Json(column.joining) : Json();
     layer["failure"] = column.failure.empty() ? Json() : Json(column.failure);
     out["layers"].push_back(std::move(layer));
   }

@@ -23,8 +23,7 @@ struct Layer {
 struct Programs {
   std::filesystem::path dtrun;  // this program
   std::filesystem::path rank;   // dtrun-bench, beside it
-  std::filesystem::path peers;  // raw_gloo, raw_mpi, torch_gloo.py
-  std::string mpirun;           // empty: none on PATH
+  std::filesystem::path peers;  // raw_gloo, raw_mpi, raw_ucx, torch_gloo.py
 
   static Programs Find();
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 
 #include "core/base/fd.h"
 #include "core/base/suggest.h"
@@ -84,6 +85,39 @@ std::vector<Shape> Shapes(const Request& request, const std::vector<std::uint64_
   return shapes;
 }
 
+std::vector<std::string> SplitAtSpaces(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+// "KEY=VALUE" or "BACKEND:KEY=VALUE".
+Result<Set> ParseSet(const std::string& text, const std::vector<std::string>& backends) {
+  const std::string key = text.substr(0, text.find('='));
+  const std::size_t colon = key.find(':');
+  if (colon == key.npos) return Set{"", text};
+  const std::string backend = key.substr(0, colon);
+  if (std::find(backends.begin(), backends.end(), backend) == backends.end()) {
+    return Wrong(fmt::format("--set '{}': backend '{}' is not measured; expected one of --backend {}", text,
+                             backend, fmt::join(backends, ",")));
+  }
+  return Set{backend, text.substr(colon + 1)};
+}
+
+// How ranks are started.
+Status CheckStart(const Arguments& given, Request& request) {
+  request.wrap = SplitAtSpaces(given.wrap);
+  request.mpirun = SplitAtSpaces(given.mpirun);
+  if (request.mpirun.empty()) return Wrong("--mpirun '': expected a command that starts ranks of MPI");
+  for (const std::string& text : given.sets) {
+    auto set = ParseSet(text, request.backends);
+    if (!set) return set.error();
+    request.sets.push_back(*std::move(set));
+  }
+  return {};
+}
+
 // The part that names things.
 Status CheckNames(const Arguments& given, Request& request) {
   auto backends = Words("--backend", given.backends, InstalledBackends(given.plugin_dirs));
@@ -92,7 +126,7 @@ Status CheckNames(const Arguments& given, Request& request) {
   auto locals = Words("--local", given.locals, {"shm", "none"});
   if (!locals) return locals.error();
   request.locals = *std::move(locals);
-  const std::vector<std::string> peers = {"raw-gloo", "raw-mpi", "torch-gloo"};
+  const std::vector<std::string> peers = {"raw-gloo", "raw-mpi", "raw-ucx", "torch-gloo"};
   if (given.peers == "all") {
     request.peers = peers;
   } else if (given.peers != "none") {
@@ -129,10 +163,10 @@ Result<Request> Check(const Arguments& given) {
   if (!sizes) return sizes.error();
   request.shapes = Shapes(request, *sizes);
   if (Status s = CheckNames(given, request); !s) return s.error();
+  if (Status s = CheckStart(given, request); !s) return s.error();
   if (Status s = CheckFiles(given); !s) return s.error();
   request.json = given.json;
   request.plot = given.plot;
-  request.sets = given.sets;
   request.plugin_dirs = given.plugin_dirs;
   return request;
 }

@@ -25,8 +25,16 @@ struct Arguments {
   std::string peers = "all";
   std::string buffers = "private";
   std::string json, plot;
+  std::string wrap;
+  std::string mpirun = "mpirun --oversubscribe";
   std::vector<std::string> sets;
   std::vector<std::string> plugin_dirs;
+};
+
+// An option of our jobs.
+struct Set {
+  std::string backend;     // of those with this backend only; empty: of all
+  std::string assignment;  // KEY=VALUE
 };
 
 // As meant.
@@ -39,9 +47,11 @@ struct Request {
   int warmup = 2;
   double seconds = 60;
   std::vector<std::string> backends, locals, peers;
-  std::vector<bool> registered;  // of the buffers of our own columns
-  std::string json, plot;        // files; empty: none
-  std::vector<std::string> sets;
+  std::vector<bool> registered;     // of the buffers of our own columns
+  std::string json, plot;           // files; empty: none
+  std::vector<std::string> wrap;    // in front of the command of every rank that dtrun starts
+  std::vector<std::string> mpirun;  // starts the ranks of MPI; the first word is a program
+  std::vector<Set> sets;
   std::vector<std::string> plugin_dirs;
 };
 

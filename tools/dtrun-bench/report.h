@@ -19,6 +19,7 @@ struct Column {
   std::string description;  // library and version; empty when it never started
   std::string failure;      // why it has no figures, or no more; empty when all went well
   bool started = false;
+  double joining = 0;  // seconds that the slowest rank took to join the others
 };
 
 struct Cell {

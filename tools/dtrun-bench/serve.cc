@@ -132,10 +132,13 @@ int ServeAsRank(int argc, char** argv, Peer* (*make)(int argc, char** argv)) {
     return 2;
   }
   try {
+    const Clock::time_point start = Clock::now();
     const std::unique_ptr<Peer> peer(make(argc - 2, argv + 2));
+    const std::chrono::duration<double> joining = Clock::now() - start;
     Result<Channel> channel = Channel::Connect(argv[1]);
     if (!channel) throw std::runtime_error(channel.error().text);
-    channel->Send(fmt::format("hello {} {} {}", peer->rank(), peer->ranks(), peer->description()));
+    channel->Send(fmt::format("hello {} {} {:.6f} {}", peer->rank(), peer->ranks(), joining.count(),
+                              peer->description()));
     Server server(*peer);
     while (const auto line = channel->Receive()) {
       if (!channel->Send(server.Answer(*line))) break;

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -111,13 +112,15 @@ Status Session::Admit(Running& layer) {
     std::istringstream words(*line);
     std::string hello, description;
     int rank = -1, ranks = 0;
-    words >> hello >> rank >> ranks >> std::ws;
+    double joining = 0;
+    words >> hello >> rank >> ranks >> joining >> std::ws;
     std::getline(words, description);
-    if (hello != "hello" || ranks != ranks_ || rank < 0 || rank >= ranks_ ||
+    if (hello != "hello" || !words || ranks != ranks_ || rank < 0 || rank >= ranks_ ||
         !layer.ranks.emplace(rank, std::move(*stranger)).second) {
       return Error{DTRUN_INTERNAL, fmt::format("a rank said '{}', expected one of {} ranks", *line, ranks_)};
     }
     if (rank == 0) layer.description = description;
+    layer.joining = std::max(layer.joining, joining);
     stranger = strangers_.erase(stranger);
   }
   return {};

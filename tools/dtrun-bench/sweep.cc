@@ -95,6 +95,7 @@ class Run {
       column.started = running.ok();
       if (running.ok()) {
         column.description = (*running)->description;
+        column.joining = (*running)->joining;
       } else {
         column.failure = running.error().text;
       }

@@ -27,7 +27,8 @@ std::string HeaderText(const Report& report) {
       report.rounds == 1 ? "" : "s", report.started, host.cores, host.cores == 1 ? "" : "s", host.processor,
       host.kernel, host.load);
   for (const Column& column : report.columns) {
-    out += column.started ? fmt::format("  {:<18} {}\n", column.name, column.description)
+    out += column.started ? fmt::format("  {:<18} {}; joined in {} ms\n", column.name, column.description,
+                                        Number(column.joining * 1e3))
                           : fmt::format("  {:<18} skipped, because {}\n", column.name, column.failure);
   }
   return out;

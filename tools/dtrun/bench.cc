@@ -28,7 +28,7 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   verb->add_option("--buffers", to->buffers, "private, registered (from dtrun_alloc) or both")
       ->capture_default_str();
   verb->add_option("--peers", to->peers,
-                   "Libraries called directly: raw-gloo, raw-mpi, torch-gloo; all, none")
+                   "Libraries called directly: raw-gloo, raw-mpi, raw-ucx, torch-gloo; all, none")
       ->capture_default_str();
   verb->add_option("--rounds", to->rounds, "Turns that every layer gets at every size")
       ->capture_default_str();
@@ -37,8 +37,15 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
       ->capture_default_str();
   verb->add_option("--json", to->json, "Write everything to this file")->type_name("FILE");
   verb->add_option("--plot", to->plot, "Draw the curves into this .svg or .html")->type_name("FILE");
-  verb->add_option("--set", to->sets, "Set an option of our jobs; may be repeated")
-      ->type_name("KEY=VALUE")
+  verb->add_option("--wrap", to->wrap,
+                   "Put this in front of every rank's command, for example 'ip netns exec lab${RANK}'")
+      ->type_name("COMMAND");
+  verb->add_option("--mpirun", to->mpirun, "What starts the ranks of MPI, ours and the peer's; -n is added")
+      ->type_name("COMMAND")
+      ->capture_default_str();
+  verb->add_option("--set", to->sets,
+                   "Set an option of our jobs, or of those with one backend; may be repeated")
+      ->type_name("[BACKEND:]KEY=VALUE")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

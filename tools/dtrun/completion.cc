@@ -28,7 +28,7 @@ _dtrun() {
              barrier" -- "$current"); return ;;
     --buffers) mapfile -t COMPREPLY < <(compgen -W "private registered both" -- "$current"); return ;;
     --local) mapfile -t COMPREPLY < <(compgen -W "shm none shm,none" -- "$current"); return ;;
-    --peers) mapfile -t COMPREPLY < <(compgen -W "all none raw-gloo raw-mpi torch-gloo" -- "$current"); return ;;
+    --peers) mapfile -t COMPREPLY < <(compgen -W "all none raw-gloo raw-mpi raw-ucx torch-gloo" -- "$current"); return ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
     --json|--plot) [[ $verb != bench ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$current"); return; } ;;
     --as) mapfile -t COMPREPLY < <(compgen -W "$(dtrun env --list 2>/dev/null | cut -d' ' -f1)" -- "$current"); return ;;
@@ -45,8 +45,8 @@ _dtrun() {
     '') words="run plan env config plugins bench completion --version $words" ;;
     plan) words="--json $words" ;;
     env) words="--rank --as --list --json --shell $words" ;;
-    bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --json
-             --plot --set --plugin-dir --help" ;;
+    bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap
+             --mpirun --json --plot --set --plugin-dir --help" ;;
     plugins) words="--json --kind --plugin-dir --help" ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")

@@ -12,10 +12,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::algorithms {
+
+// Memory that one call after another works in. What a call gives back is kept for the next ones, up
+// to a limit: the page faults of fresh memory take as long as the messages. One thread.
+class ScratchPool {
+ public:
+  struct Block {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes = 0;
+  };
+  // At least `bytes` of them, uninitialised.
+  Block Take(std::size_t bytes);
+  // REQUIRES a block that was taken here.
+  void Give(Block block);
+  // Of all blocks that are kept.
+  std::size_t bytes() const;
+
+ private:
+  std::vector<Block> kept_;  // the last one was given last
+  std::size_t given_out_ = 0;
+};
 
 // Point-to-point messages between the ranks of one communicator. Made and owned by the
 // plugin; used by the thread that runs the collective.
@@ -45,6 +67,12 @@ class Messenger {
   // Ends every message that was started and not waited for: afterwards their memory is touched
   // no more. Called when a collective fails in the middle; no Send or Recv follows.
   virtual void Cancel() noexcept = 0;
+
+  // For the collectives on this messenger.
+  ScratchPool& scratch() { return scratch_; }
+
+ private:
+  ScratchPool scratch_;
 };
 
 // "allreduce", "reduce-scatter", "send" ...; "unknown" for any other value.

@@ -1,4 +1,5 @@
-// A rank of `dtrun bench` that calls Gloo directly, over TCP on the loopback interface.
+// A rank of `dtrun bench` that calls Gloo directly, over TCP: on the loopback interface, or the one
+// that GLOO_SOCKET_IFNAME names, as for torch.distributed.
 //
 //   raw_gloo SOCKET FOLDER    ranks find each other through files in FOLDER; dtrun starts it
 #include <gloo/allgather.h>
@@ -30,6 +31,11 @@ int Number(const char* variable) {
   return std::atoi(text);
 }
 
+std::string Interface() {
+  const char* name = std::getenv("GLOO_SOCKET_IFNAME");
+  return name == nullptr ? "lo" : name;
+}
+
 using Reduction = void (*)(void*, const void*, const void*, std::size_t);
 
 template <class T>
@@ -54,7 +60,8 @@ Reduction SumFor(const Element& element) {
 class GlooPeer : public Peer {
  public:
   explicit GlooPeer(const char* folder) : rank_(Number(dialect::kRank)), ranks_(Number(dialect::kWorldSize)) {
-    gloo::transport::tcp::attr attributes("127.0.0.1");
+    gloo::transport::tcp::attr attributes;
+    attributes.iface = Interface();
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank_, ranks_);
     context->setTimeout(std::chrono::seconds(60));
@@ -65,7 +72,7 @@ class GlooPeer : public Peer {
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
-  std::string description() const override { return "Gloo (" GLOO_FILE "), tcp on 127.0.0.1"; }
+  std::string description() const override { return "Gloo (" GLOO_FILE "), tcp on " + Interface(); }
 
   void Run(const Call& call) override {
     switch (call.operation) {
