@@ -3,11 +3,14 @@
 namespace dtrun::bench {
 namespace {
 
-// A call of dtrun.h with an error of its own, which costs nothing until it is filled.
+// A call of dtrun.h. A call that succeeds leaves the error alone, so one, cleared once, serves all.
 template <class F>
 void Do(F&& call) {
-  dtrun_error error;
-  DTRUN_INIT(error);
+  static thread_local dtrun_error error = [] {
+    dtrun_error clear;
+    DTRUN_INIT(clear);
+    return clear;
+  }();
   const dtrun_status status = call(&error);
   if (status == DTRUN_OK) return;
   const std::string text = error.message[0] != '\0' ? error.message : dtrun_status_text(status);

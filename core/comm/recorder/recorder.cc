@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "core/base/thread.h"
@@ -18,6 +17,25 @@ namespace {
 
 using Words = std::array<std::uint64_t, 3>;
 static_assert(sizeof(Words) == sizeof(Call));
+
+// Put together in registers: a word loaded from memory that was written in parts waits until all
+// stores before it are done.
+Words WordsOf(const Call& call) {
+  const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
+  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
+  return {what | root << 32, call.count, call.shape};
+}
+
+Call CallFrom(const Words& words) {
+  Call call;
+  call.kind = static_cast<std::uint8_t>(words[0]);
+  call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
+  call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
+  call.root = static_cast<std::int32_t>(words[0] >> 32);
+  call.count = words[1];
+  call.shape = words[2];
+  return call;
+}
 
 // Mixes one word into a digest; from MurmurHash3's finaliser.
 std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
@@ -31,7 +49,7 @@ std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
 void Begin(Journal& journal, std::uint64_t number, const Call& call) {
   Entry& entry = journal.entries[number % kEntries];
   const std::uint64_t before = journal.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
-  const auto words = std::bit_cast<Words>(call);
+  const Words words = WordsOf(call);
   entry.number.store(0, std::memory_order_release);  // no reader mixes the old with the new
   std::atomic_thread_fence(std::memory_order_release);
   std::uint64_t chain = number == 1 ? 0 : before;
@@ -58,7 +76,7 @@ bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_
   *chain = entry.chain.load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.number.load(std::memory_order_relaxed) != number) return false;
-  *call = std::bit_cast<Call>(words);
+  *call = CallFrom(words);
   return true;
 }
 

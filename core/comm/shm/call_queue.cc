@@ -85,13 +85,22 @@ CallQueue::~CallQueue() {
 }
 
 std::unique_ptr<sdk::Request> CallQueue::Enqueue(const dtrun_op& op) {
-  auto request = std::make_unique<CallRequest>(*this, op, size_);
   const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
+  // In this order: who takes the waiting call says first that its caller runs.
   if (blocking && queued_.load(std::memory_order_acquire) == 0 &&
-      !caller_runs_.load(std::memory_order_relaxed) && waiting_.load(std::memory_order_relaxed) == nullptr) {
+      waiting_.load(std::memory_order_acquire) == nullptr && !caller_runs_.load(std::memory_order_acquire)) {
+    const bool entered = runner_.Begin(op);
+    auto request = std::make_unique<CallRequest>(*this, op, size_);
+    request->running_.entered = entered;
+    if (entered && runner_.Ready()) {
+      Execute(*request);
+      request->done_.store(true, std::memory_order_release);
+      return request;
+    }
     waiting_.store(request.get(), std::memory_order_release);
     return request;
   }
+  auto request = std::make_unique<CallRequest>(*this, op, size_);
   request->running_.deadline.Start();
   const std::lock_guard lock(mutex_);
   if (CallRequest* const before = waiting_.exchange(nullptr)) Queue(*before);

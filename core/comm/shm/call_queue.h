@@ -22,6 +22,14 @@ class CallRequest;
 // What a queue runs calls on.
 class Runner {
  public:
+  // Does what comes before the first wait for a peer, and returns whether there was any. Nothing
+  // stands before the call. Throws as Run does.
+  virtual bool Begin(const dtrun_op& op) {
+    static_cast<void>(op);
+    return false;
+  }
+  // Whether the call that has begun can run without waiting; looks for a moment only.
+  virtual bool Ready() { return false; }
   // Throws sdk::Failure; the communicator has failed then.
   virtual void Run(Running& running) = 0;
   // The time of a call was up before its turn came: fails the communicator. Any thread.

@@ -18,9 +18,23 @@ Collectives::Collectives(Group& group)
       size_(group.size()),
       sources_(static_cast<std::size_t>(group.size())) {}
 
+bool Collectives::Begin(const dtrun_op& op) {
+  switch (op.kind) {
+    case DTRUN_BARRIER: EnterBarrier(op); return true;
+    case DTRUN_ALLREDUCE:
+    case DTRUN_REDUCE:
+      if (!Small(op)) return false;
+      EnterSmall(op);
+      return true;
+    default: return false;
+  }
+}
+
 void Collectives::Run(Running& running) {
   switch (running.op->kind) {
-    case DTRUN_BARRIER: return Enter(CallOf(*running.op), nullptr, 0, 0, running);
+    case DTRUN_BARRIER:
+      if (!running.entered) EnterBarrier(*running.op);
+      return group_.AwaitEntries(running);
     case DTRUN_ALLREDUCE:
     case DTRUN_REDUCE: return Reduction(running);
     case DTRUN_BROADCAST:
@@ -46,12 +60,17 @@ void Collectives::Show(std::byte* to, const std::byte* from, std::size_t bytes, 
   }
 }
 
+void Collectives::EnterBarrier(const dtrun_op& op) {
+  (void)group_.Prepare(CallOf(op));
+  group_.Enter();
+}
+
 void Collectives::Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
                         Running& running) {
-  Post& post = group_.NextPost();
+  Post& post = group_.Prepare(call);
   if (bytes > 0) std::memcpy(post.payload, payload, bytes);
   post.flags = flags;
-  group_.Enter(call);
+  group_.Enter();
   group_.AwaitEntries(running);
 }
 

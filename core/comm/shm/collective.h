@@ -26,8 +26,11 @@ class Collectives {
  public:
   explicit Collectives(Group& group);
 
-  // Runs `running.op`, any kind but send and recv. Throws sdk::Failure; the group has failed
-  // then.
+  // Shows the operand of a small call and enters it, so that it crosses to the others while this
+  // rank gets ready to wait for theirs. Returns false, with nothing done, for any other call.
+  bool Begin(const dtrun_op& op);
+  // Runs `running.op`, any kind but send and recv, from where Begin left it. Throws sdk::Failure;
+  // the group has failed then.
   void Run(Running& running);
 
  private:
@@ -52,6 +55,7 @@ class Collectives {
   static void Show(std::byte* to, const std::byte* from, std::size_t bytes, const Combine& combine);
 
   comm::Call CallOf(const dtrun_op& op) const { return comm::CallOf(op, size_); }
+  void EnterBarrier(const dtrun_op& op);
   // Enters `call` with a payload and waits for all.
   void Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
              Running& running);
@@ -70,8 +74,9 @@ class Collectives {
     std::uint32_t turn = 0;
   };
   void Reduction(Running& running);
-  void TinyReduction(Running& running, const Combine& combine);
-  void SmallReduction(Running& running, const Combine& combine);
+  static bool Small(const dtrun_op& op);
+  void EnterSmall(const dtrun_op& op);
+  void SmallReduction(Running& running);
   void LargeReduction(Running& running, const Combine& combine);
   void StagedReduction(Running& running, const Combine& combine, Piece first);
   void PairReduction(Running& running, const Combine& combine, Piece piece);

@@ -39,7 +39,17 @@ void ShmCommunicator::Check(const dtrun_op& op, const dtrun_stream* stream) cons
 std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   if (checks_) Check(op, stream);
   group_.ThrowIfFailed();
-  return comm::IsCollective(op.kind) ? calls_.Enqueue(op) : messages_.Start(op);
+  if (!comm::IsCollective(op.kind)) return messages_.Start(op);
+  try {
+    return calls_.Enqueue(op);
+  } catch (const std::bad_alloc&) {
+    FailHalfDone();  // it may have begun
+  }
+}
+
+bool ShmCommunicator::Begin(const dtrun_op& op) {
+  last_started_.store(op.sequence, std::memory_order_relaxed);
+  return collectives_.Begin(op);
 }
 
 void ShmCommunicator::Run(Running& running) {
@@ -47,10 +57,14 @@ void ShmCommunicator::Run(Running& running) {
   try {
     collectives_.Run(running);
   } catch (const std::bad_alloc&) {
-    // Half done, so the others cannot finish either.
-    group_.Fail(Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of a call"));
+    FailHalfDone();
   }
   last_completed_.store(running.op->sequence, std::memory_order_relaxed);
+}
+
+// The others cannot finish either.
+void ShmCommunicator::FailHalfDone() {
+  group_.Fail(Failure(DTRUN_OUT_OF_MEMORY, "out of memory in the middle of a call"));
 }
 
 void ShmCommunicator::Abandon(const Running& running) { group_.Abandon(running); }

@@ -28,8 +28,11 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private Ru
 
  private:
   void Check(const dtrun_op& op, const dtrun_stream* stream) const;
+  bool Begin(const dtrun_op& op) override;
+  bool Ready() override { return group_.EntriesCame(); }
   void Run(Running& running) override;
   void Abandon(const Running& running) override;
+  [[noreturn]] void FailHalfDone();
 
   const bool checks_;
   Group group_;

@@ -62,7 +62,8 @@ void Group::Meet(const sdk::CommParams& params) {
   mine_ = &rank_of(rank_);
   mine_->pid.store(getpid());
   mine_->presence.store(Presence::kHere);
-  Publish(mine_->step.value, 1, mine_->step.sleepers);
+  mine_->orders_asleep.store(BestOrdering() == Ordering::kBySleeper);
+  Publish(mine_->step.value, 1, mine_->step.sleepers, ordering_);
   step_ = 1;
 
   const dtrun_op meeting = [] {
@@ -81,6 +82,9 @@ void Group::Meet(const sdk::CommParams& params) {
     process = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) FailGone(peer, running);
   }
+  bool all = true;
+  for (int rank = 0; rank < size_; ++rank) all = all && rank_of(rank).orders_asleep.load();
+  if (all) ordering_ = Ordering::kBySleeper;
   memory_.CloseFd();
   met_ = true;
 }
@@ -91,25 +95,39 @@ Group::~Group() {
   WakeEverybody();
 }
 
-void Group::Enter(const comm::Call& call) {
+void Group::Enter() {
   ThrowIfFailed();
   Post& post = NextPost();
-  post.call = call;
-  Publish(post.call_number, ++call_number_, mine_->post_sleepers);
+  Publish(post.call_number, ++call_number_, mine_->post_sleepers, ordering_);
+}
+
+bool Group::EntriesCame() const {
+  constexpr int kLooks = 40;
+  int left = patience_.spins > 0 ? kLooks : 1;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const Post& post = PostOf(peer);
+    while (!Reached(post.call_number.load(std::memory_order_acquire), call_number_)) {
+      if (--left <= 0) return false;
+      Pause();
+    }
+  }
+  return true;
 }
 
 void Group::AwaitEntries(Running& running) {
-  const comm::Call& mine = mine_->posts[call_number_ % 2].call;
   bool same = true;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     Rank& other = rank_of(peer);
     Post& post = other.posts[call_number_ % 2];
     Await(post.call_number, call_number_, other.post_sleepers, peer, running);
-    same = same && post.call == mine;
+    same = same && post.call == call_;
   }
   if (!same) [[unlikely]]
     ThrowMismatch();
+  // All have read what this rank posted before; while the call ends, its line comes back.
+  PrefetchToWrite(&NextPost());
 }
 
 void Group::ThrowMismatch() {
@@ -144,7 +162,7 @@ void Group::Await(const std::atomic<std::uint32_t>& word, std::uint32_t target,
     if (Reached(word.load(std::memory_order_acquire), target)) return;
   }
   for (;;) {
-    sleepers.store(1);
+    Announce(sleepers, ordering_);
     const std::uint32_t seen = word.load();
     if (Reached(seen, target)) return;
     ThrowIfFailed();

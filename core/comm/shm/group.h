@@ -54,6 +54,7 @@ class Deadline {
 struct Running {
   const dtrun_op* op;
   Deadline deadline;
+  bool entered = false;  // the others have been told of it already
 };
 
 class Group {
@@ -73,22 +74,31 @@ class Group {
 
   // ---- calls; every rank makes the same in the same order ----
 
-  // This rank's post of the call that comes next; fill payload and flags, then Enter.
-  Post& NextPost() { return mine_->posts[(call_number_ + 1) % 2]; }
-  void Enter(const comm::Call& call);
+  // This rank's post of the call that comes next, for flags and payload; then Enter.
+  Post& Prepare(const comm::Call& call) {
+    call_ = call;
+    Post& post = NextPost();
+    post.call = call;
+    return post;
+  }
+  void Enter();
+  // Whether all have entered; looks for less than a microsecond.
+  bool EntriesCame() const;
   // Waits for all; throws the mismatch when somebody calls something else.
   void AwaitEntries(Running& running);
-  // The post of `rank` for the current call. Valid until the next call is entered.
+  // The post of `rank` for the current call. Valid until the next call is entered. A look at one's
+  // own is as slow as one at another's: reading takes the line away from the rank that wrote it.
   const Post& PostOf(int rank) const { return rank_of(rank).posts[call_number_ % 2]; }
   std::uint32_t call_number() const { return call_number_; }
 
   // Says that this rank has made one more step, and waits until all others have.
-  void Step() { Publish(mine_->step.value, ++step_, mine_->step.sleepers); }
+  void Step() { Publish(mine_->step.value, ++step_, mine_->step.sleepers, ordering_); }
   std::uint32_t step() const { return step_; }
   void AwaitStep(std::uint32_t step, Running& running);
   // Takes the next turn of the stages; all ranks count alike. What a rank writes into its
   // stage of a turn has been read by all when every rank has entered or stepped twice since.
   std::uint32_t NextTurn() { return ++turn_; }
+  std::uint32_t turn() const { return turn_; }
 
   // ---- waiting and failing; any thread ----
 
@@ -113,6 +123,7 @@ class Group {
   std::optional<std::string> FailureText() const;
 
  private:
+  Post& NextPost() const { return mine_->posts[(call_number_ + 1) % 2]; }
   void Meet(const sdk::CommParams& params);
   void CheckEntries() const;
   void ThrowMismatch();
@@ -128,11 +139,13 @@ class Group {
   const int size_;
   const Layout layout_;
   const Patience patience_;
+  Ordering ordering_ = Ordering::kByPublisher;  // until all have met
   Memory memory_;
   FailureRecord* failure_ = nullptr;
   Rank* mine_ = nullptr;
   std::vector<UniqueFd> processes_;  // pidfds; none for ranks of this process
   std::uint32_t call_number_ = 0;
+  comm::Call call_;  // this rank's current one
   std::uint32_t step_ = 0;
   std::uint32_t turn_ = 0;
   mutable std::atomic<bool> reported_{false};

@@ -16,12 +16,14 @@ inline constexpr std::size_t kLine = 64;  // bytes of a cache line
 
 inline constexpr std::size_t kPayloadBytes = 32;
 
-// A rank's entry into a call, small operands included: one cache line, two used in turn.
+// A rank's entry into a call, small operands included: one cache line, two used in turn. The
+// payload stands first, because a kernel's vector may be as wide as a line: it must not reach into
+// the next one, which the same rank is about to write.
 struct alignas(kLine) Post {
+  std::byte payload[kPayloadBytes];
   std::atomic<std::uint32_t> call_number{0};
   std::uint32_t flags = 0;
   comm::Call call;
-  alignas(16) std::byte payload[kPayloadBytes];
 };
 static_assert(sizeof(Post) == kLine);
 
@@ -36,8 +38,9 @@ enum class Presence : std::uint32_t { kAbsent, kHere, kLeft };
 struct alignas(kLine) Rank {
   std::atomic<std::int32_t> pid{0};
   std::atomic<Presence> presence{Presence::kAbsent};
-  Counter step;  // progress inside calls
-  Counter bell;  // rung by others when this rank's messages moved
+  std::atomic<bool> orders_asleep{false};  // can do its part of Ordering::kBySleeper
+  Counter step;                            // progress inside calls
+  Counter bell;                            // rung by others when this rank's messages moved
   alignas(kLine) std::atomic<std::uint32_t> post_sleepers{0};
   Post posts[2];
 };

@@ -44,34 +44,32 @@ std::byte* Recv(const dtrun_op& op) { return static_cast<std::byte*>(op.recv); }
 
 }  // namespace
 
+bool Collectives::Small(const dtrun_op& op) { return op.count * Width(op) <= kSmallBytes; }
+
 void Collectives::Reduction(Running& running) {
-  const dtrun_op& op = *running.op;
-  const Combine combine = CombineOf(op);
-  const std::size_t bytes = op.count * Width(op);
-  if (bytes <= kPayloadBytes) return TinyReduction(running, combine);
-  if (bytes <= kSmallBytes) return SmallReduction(running, combine);
-  LargeReduction(running, combine);
+  if (Small(*running.op)) return SmallReduction(running);
+  LargeReduction(running, CombineOf(*running.op));
 }
 
-void Collectives::TinyReduction(Running& running, const Combine& combine) {
+void Collectives::EnterSmall(const dtrun_op& op) {
+  const std::size_t bytes = op.count * Width(op);
+  Post& post = group_.Prepare(CallOf(op));
+  std::byte* const place = bytes <= kPayloadBytes ? post.payload : Stage(rank_, group_.NextTurn());
+  Show(place, Send(op), bytes, CombineOf(op));
+  group_.Enter();
+}
+
+void Collectives::SmallReduction(Running& running) {
   const dtrun_op& op = *running.op;
-  Post& post = group_.NextPost();
-  Show(post.payload, Send(op), op.count * Width(op), combine);
-  group_.Enter(CallOf(op));
+  if (!running.entered) EnterSmall(op);
   group_.AwaitEntries(running);
   if (op.kind == DTRUN_REDUCE && !Root(op)) return;
-  for (int rank = 0; rank < size_; ++rank)
-    sources_[static_cast<std::size_t>(rank)] = group_.PostOf(rank).payload;
-  combine.kernel(op.recv, sources_.data(), size_, op.count);
-}
-
-void Collectives::SmallReduction(Running& running, const Combine& combine) {
-  const dtrun_op& op = *running.op;
-  const std::uint32_t turn = group_.NextTurn();
-  Show(Stage(rank_, turn), Send(op), op.count * Width(op), combine);
-  Enter(CallOf(op), nullptr, 0, 0, running);
-  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
-  for (int rank = 0; rank < size_; ++rank) sources_[static_cast<std::size_t>(rank)] = Stage(rank, turn);
+  const Combine combine = CombineOf(op);
+  const bool tiny = op.count * Width(op) <= kPayloadBytes;
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::byte* const shown = tiny ? group_.PostOf(rank).payload : Stage(rank, group_.turn());
+    sources_[static_cast<std::size_t>(rank)] = rank == rank_ && !combine.scaled ? Send(op) : shown;
+  }
   combine.kernel(op.recv, sources_.data(), size_, op.count);
 }
 
