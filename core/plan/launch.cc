@@ -106,6 +106,8 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.master_addr = "127.0.0.1";
   view.job.master_port = kTokenPort;
   view.job.inherited = &Inherited;
+  view.job.run_dir = kTokenRunDir;
+  view.job.generation = kGeneration;
 
   Collector collector{{}, &command, cwd};
   dtrun_plan_sink sink;

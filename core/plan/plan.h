@@ -42,6 +42,9 @@ inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
 inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
 
+// Starts of the world before this one: every world is started once.
+inline constexpr char kGeneration[] = "0";
+
 struct Plan {
   std::string job;
   std::vector<Host> hosts;
