@@ -103,9 +103,11 @@ void Loader::ReadDocument() {
 }
 
 void Loader::RunPass(const Pass& pass) {
+  TakeGiven(pass, request_.base);
   if (pass.table != nullptr) WalkTable(pass, *pass.table, pass.prefix);
   ReadEnvironment(pass);
   ReadSets(pass);
+  TakeGiven(pass, request_.given);
 }
 
 void Loader::AskPlugin(const std::string& kind) {

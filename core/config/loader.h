@@ -1,7 +1,8 @@
 // One reading of a config, from defaults to --set. Made and used by Load; one thread.
 //
 // Core's options come first, because they name the plugins whose options come second;
-// each time the order is file, environment, --set, and a later value replaces an earlier.
+// each time the order is base, file, environment, --set, given, and a later value replaces an
+// earlier.
 #pragma once
 
 #include <map>
@@ -51,6 +52,7 @@ class Loader {
   void ReadEnvironment(const Pass& pass);
   void ReadSets(const Pass& pass);
   void TakeSet(const Pass& pass, const std::string& text, int number);
+  void TakeGiven(const Pass& pass, const std::vector<Given>& values);
   void TakeEntry(const option::Spec& map, const std::string& name, std::string_view text, const Place& place);
   void AssignText(const option::Spec& spec, std::string_view text, const Place& place);
 

@@ -1,4 +1,4 @@
-// The loader's part for environment variables and --set.
+// The loader's part for environment variables, --set, and values in another spelling.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -104,6 +104,34 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
     return;
   }
   FailUnknown(pass, key, place, false, true);
+}
+
+void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
+  int number = 0;
+  for (const Given& given : values) {
+    Place place{given.origin.kind, {++number, 0}, given.origin.place};
+    const bool mine = pass.prefix.empty() ? !Deferred(given.key) : given.key.starts_with(pass.prefix);
+    if (!mine) continue;
+    const option::Spec* spec = settings_.Find(given.key);
+    if (spec == nullptr) {
+      FailUnknown(pass, given.key, place, false, true);
+      continue;
+    }
+    Result<option::Data> data = option::Data();
+    if (const auto* list = std::get_if<std::vector<std::string>>(&given.value)) {
+      data = option::Data(*list);
+      if (const Status checked = CheckBounds(*spec, *data); !checked) data = checked.error();
+    } else {
+      const std::string& text = std::get<std::string>(given.value);
+      if (place.origin == DTRUN_ORIGIN_COMMAND_LINE && !spec->secret) place.text += "=" + Shortened(text);
+      data = ParseText(*spec, text, start_folder_);
+    }
+    if (data) {
+      Store(*spec, *std::move(data), place);
+    } else {
+      Fail(*spec, place, "", data.error().text);
+    }
+  }
 }
 
 void Loader::TakeEntry(const option::Spec& map, const std::string& name, std::string_view text,

@@ -46,6 +46,29 @@ TEST_F(OverrideTest, RisesFromFileOverEnvironmentToTheCommandLine) {
   EXPECT_EQ(with_set.Get("job.grace").origin.place, "--set job.grace");
 }
 
+TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveSet) {
+  const option::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
+  request_.base = {{"job.grace", "5s", torchrun}, {"logs.prefix", "none", {}}};
+  Settings settings = Good();
+  EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(1)) << "the file is above the base";
+  EXPECT_EQ(settings.Text("logs.prefix"), "none");
+  request_.given = {{"job.grace", "6s", torchrun}, {"job.command", Texts{"a", "[b]"}, torchrun}};
+  settings = Set({"job.grace=3s"});
+  EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(6));
+  EXPECT_EQ(settings.Get("job.grace").origin.place, "--shutdown-timeout");
+  EXPECT_EQ(settings.List("job.command"), (Texts{"a", "[b]"}));
+}
+
+TEST_F(OverrideTest, NamesWhatWasTypedInAnotherSpelling) {
+  request_.given = {
+      {"job.processes_per_host", "0", {DTRUN_ORIGIN_COMMAND_LINE, "--nproc-per-node"}},
+      {"job.grace", "soon", {DTRUN_ORIGIN_ENVIRONMENT, "PET_SHUTDOWN_TIMEOUT"}},
+  };
+  const std::string problems = folder_.ProblemsOf(kFile, request_);
+  EXPECT_THAT(problems, HasSubstr("--nproc-per-node=0: job.processes_per_host: expected a number from 1"));
+  EXPECT_THAT(problems, HasSubstr("PET_SHUTDOWN_TIMEOUT: job.grace: expected a duration"));
+}
+
 TEST_F(OverrideTest, TakesTomlWhereItFitsAndPlainTextElsewhere) {
   const Settings settings =
       Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/option/snapshot.h"
@@ -61,6 +62,15 @@ class Settings {
   std::filesystem::path folder_;
 };
 
+// A value that was given in another spelling than ours, such as "--nproc-per-node 2" of
+// `dtrun torchrun`. Problems and `config explain` name the origin, which is what was typed.
+struct Given {
+  std::string key;
+  // In the spelling of the option's type, taken as it is; or the items of a list.
+  std::variant<std::string, std::vector<std::string>> value;
+  option::Origin origin;
+};
+
 struct Request {
   std::filesystem::path file;  // empty: no file, defaults and overrides only
   // In overrides, as in all that a shell completes, relative paths start at the current folder;
@@ -68,6 +78,8 @@ struct Request {
   std::vector<std::string> sets;                   // "key=value" of --set, in order
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
   std::vector<std::string> command;                // after "--": replaces job.command when not empty
+  std::vector<Given> base;                         // above the defaults, below the file
+  std::vector<Given> given;                        // above --set
 };
 
 // Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called

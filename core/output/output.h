@@ -7,7 +7,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,12 +42,34 @@ class Console {
   virtual bool terminal() const = 0;
 };
 
+// What becomes of one stream of a rank: which bytes are kept where, and what the user sees.
+struct Route {
+  std::filesystem::path file;         // keeps every byte; empty: nothing is kept
+  bool shown = true;                  // on the console
+  std::optional<std::string> prefix;  // before each line shown; unset: as Prefix says
+  std::vector<std::string> wanted;    // lines that hold one of these ...
+  std::filesystem::path wanted_file;  // ... are appended to this file too, with their prefix
+};
+
+struct Routes {
+  Route out;
+  Route err;
+};
+
+// Where the output of a rank goes, given the folder of the run. May create folders.
+using Router = std::function<Result<Routes>(const std::filesystem::path& folder, int rank)>;
+
+// From now on every RankOutput of this process asks `router`; an empty one restores the
+// default, folder/rank-R.out and rank-R.err, all shown. Loop thread, before the first Open.
+void SetRouter(Router router);
+
 // Prefix before each line: "auto" is the rank when the world has more than one.
 enum class Prefix { kAuto, kRank, kNone };
 
 class RankOutput {
  public:
-  // Opens folder/rank-R.out and rank-R.err for writing. Errors name the file.
+  // Opens the rank's files, folder/rank-R.out and rank-R.err unless a router says otherwise.
+  // Errors name the file.
   static Result<std::unique_ptr<RankOutput>> Open(const std::filesystem::path& folder, int rank,
                                                   int world_size, Prefix prefix, Console& console);
   virtual ~RankOutput() = default;

@@ -22,9 +22,12 @@ struct LogFile {
   UniqueFd fd;
 };
 
-Result<LogFile> OpenLog(const std::filesystem::path& folder, int rank, const char* ending) {
-  LogFile log{folder / ("rank-" + std::to_string(rank) + ending), {}};
-  log.fd = UniqueFd(open(log.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+// Without a path there is nothing to open. Several ranks may append to one file.
+Result<LogFile> OpenLog(const std::filesystem::path& path, bool append = false) {
+  LogFile log{path, {}};
+  if (path.empty()) return log;
+  const int fresh = append ? 0 : O_TRUNC;
+  log.fd = UniqueFd(open(log.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | fresh | O_CLOEXEC, 0644));
   if (log.fd) return log;
   Error error = Error::System("cannot create log file '" + log.path + "'", errno);
   error.text += "; choose a folder that can be written with [logs] dir";
@@ -40,19 +43,49 @@ std::string PrefixOf(int rank, int world_size, Prefix prefix) {
   return text.append(width - number.size(), ' ').append(number).append("] ");
 }
 
+Router& TheRouter() {
+  static Router router;
+  return router;
+}
+
+Routes DefaultRoutes(const std::filesystem::path& folder, int rank) {
+  const std::string name = "rank-" + std::to_string(rank);
+  Routes routes;
+  routes.out.file = folder / (name + ".out");
+  routes.err.file = folder / (name + ".err");
+  return routes;
+}
+
+// A route with its files open.
+struct Way {
+  LogFile log;
+  bool shown;
+  std::string prefix;
+  std::vector<std::string> wanted;
+  LogFile wanted_log;
+};
+
+Result<Way> OpenWay(Route route, const std::string& prefix) {
+  Result<LogFile> log = OpenLog(route.file);
+  if (!log) return std::move(log).error();
+  Result<LogFile> wanted_log = OpenLog(route.wanted_file, true);
+  if (!wanted_log) return std::move(wanted_log).error();
+  return Way{*std::move(log), route.shown, std::move(route.prefix).value_or(prefix), std::move(route.wanted),
+             *std::move(wanted_log)};
+}
+
 class RankFiles final : public RankOutput {
  public:
-  RankFiles(int rank, std::string prefix, LogFile out, LogFile err, Console& console)
+  RankFiles(int rank, Way out, Way err, Console& console)
       : rank_(rank),
-        prefix_(std::move(prefix)),
         console_(console),
         terminal_(console.terminal()),
-        sides_{Side{std::move(out), Assembler(), false, false},
-               Side{std::move(err), Assembler(), false, false}} {}
+        sides_{Side{std::move(out), Assembler(0), false, false},
+               Side{std::move(err), Assembler(1), false, false}} {}
 
   void Feed(Stream stream, std::string_view bytes) override {
     Side& side = SideOf(stream);
-    WriteLog(side, bytes);
+    WriteLog(side.way.log, bytes);
     side.lines.Feed(bytes);
     Print(stream, side);
   }
@@ -75,21 +108,28 @@ class RankFiles final : public RankOutput {
 
  private:
   struct Side {
-    LogFile log;
+    Way way;
     LineAssembler lines;
     bool fresh;  // a line ended since the last Idle
     bool stale;  // the unfinished line is to be shown
   };
 
-  LineAssembler Assembler() {
-    return LineAssembler([this](std::string_view text, bool continues) { Take(text, continues); });
+  LineAssembler Assembler(std::size_t side) {
+    return LineAssembler(
+        [this, side](std::string_view text, bool continues) { Take(sides_[side].way, text, continues); });
   }
 
   Side& SideOf(Stream stream) { return sides_[stream == Stream::kErr]; }
 
-  void Take(std::string_view text, bool continues) {
+  void Take(const Way& way, std::string_view text, bool continues) {
     tail_.Append(text);
-    batch_ += prefix_;
+    for (const std::string& wanted : way.wanted) {
+      if (text.find(wanted) == text.npos) continue;
+      WriteLog(way.wanted_log, std::string(way.prefix).append(text).append("\n"));
+      break;
+    }
+    if (!way.shown) return;
+    batch_ += way.prefix;
     if (continues) batch_ += kContinuation;
     if (terminal_) {
       AppendWithoutMoves(text, &batch_);
@@ -113,35 +153,35 @@ class RankFiles final : public RankOutput {
   }
 
   std::string_view StateOf(const Side& side) const {
-    const bool worth_showing = side.stale || side.lines.redrawn();
+    const bool worth_showing = side.way.shown && (side.stale || side.lines.redrawn());
     return worth_showing ? WholeCharacters(side.lines.State()) : std::string_view();
   }
 
   // `newest` is the side that changed last.
   void ShowState(const Side& newest) {
     if (!terminal_) return;
-    std::string_view state = StateOf(newest);
-    if (Blank(state)) state = StateOf(sides_[&newest == sides_.data()]);
+    const Side* side = &newest;
+    if (Blank(StateOf(*side))) side = &sides_[&newest == sides_.data()];
+    const std::string_view state = StateOf(*side);
     std::string text;
-    if (!Blank(state)) text.append(prefix_).append(state);
+    if (!Blank(state)) text.append(side->way.prefix).append(state);
     if (text == shown_) return;
     shown_ = std::move(text);
     console_.Transient(rank_, shown_);
   }
 
-  // After a failure both files are given up, so that they end at the same moment.
-  void WriteLog(const Side& side, std::string_view bytes) {
-    if (log_given_up_) return;
-    const int number = WriteAll(side.log.fd.get(), bytes);
+  // After a failure all files are given up, so that they end at the same moment.
+  void WriteLog(const LogFile& log, std::string_view bytes) {
+    if (!log.fd || log_given_up_) return;
+    const int number = WriteAll(log.fd.get(), bytes);
     if (number == 0) return;
     log_given_up_ = true;
-    const Error error = Error::System("dtrun: cannot write '" + side.log.path + "'", number);
+    const Error error = Error::System("dtrun: cannot write '" + log.path + "'", number);
     console_.Line(Stream::kErr,
                   error.text + "; rank " + std::to_string(rank_) + "'s output continues here only");
   }
 
   const int rank_;
-  const std::string prefix_;
   Console& console_;
   const bool terminal_;
   std::array<Side, 2> sides_;
@@ -153,14 +193,20 @@ class RankFiles final : public RankOutput {
 
 }  // namespace
 
+void SetRouter(Router router) { TheRouter() = std::move(router); }
+
 Result<std::unique_ptr<RankOutput>> RankOutput::Open(const std::filesystem::path& folder, int rank,
                                                      int world_size, Prefix prefix, Console& console) {
-  Result<LogFile> out = OpenLog(folder, rank, ".out");
+  const Router& router = TheRouter();
+  Result<Routes> routes = router ? router(folder, rank) : DefaultRoutes(folder, rank);
+  if (!routes) return std::move(routes).error();
+  const std::string text = PrefixOf(rank, world_size, prefix);
+  Result<Way> out = OpenWay(std::move(routes->out), text);
   if (!out) return std::move(out).error();
-  Result<LogFile> err = OpenLog(folder, rank, ".err");
+  Result<Way> err = OpenWay(std::move(routes->err), text);
   if (!err) return std::move(err).error();
-  return std::unique_ptr<RankOutput>(std::make_unique<RankFiles>(rank, PrefixOf(rank, world_size, prefix),
-                                                                 std::move(*out), std::move(*err), console));
+  return std::unique_ptr<RankOutput>(
+      std::make_unique<RankFiles>(rank, *std::move(out), *std::move(err), console));
 }
 
 }  // namespace dtrun::output

@@ -112,6 +112,8 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.master_addr = plan.hosts.front().address.c_str();
   view.job.master_port = kTokenPort;
   view.job.inherited = &Inherited;
+  view.job.run_dir = kTokenRunDir;
+  view.job.generation = kGeneration;
 
   Collector collector{{}, &command, cwd};
   dtrun_plan_sink sink;

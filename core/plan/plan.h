@@ -47,6 +47,9 @@ inline constexpr char kTokenConsole[] = "⟦console⟧";
 // The token of a port that is held for `rank` on its host: "⟦port_3⟧".
 std::string TaskPortToken(int rank);
 
+// Starts of the world before this one: every world is started once.
+inline constexpr char kGeneration[] = "0";
+
 struct Plan {
   std::string job;
   std::vector<Host> hosts;

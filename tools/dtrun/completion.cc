@@ -17,6 +17,7 @@ _dtrun() {
     case $word in
       --) return ;;
       run|plan|env|config|plugins|bench|completion) verb=$word ;;
+      torchrun) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     esac
   done
   case $previous in
@@ -42,7 +43,7 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan env config plugins bench completion --version $words" ;;
+    '') words="run plan env config plugins bench torchrun completion --version $words" ;;
     plan) words="--json $words" ;;
     env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap

@@ -1,12 +1,15 @@
 // dtrun: starts one training program as many processes. The command line.
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plugin/plugin.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/env.h"
+#include "tools/dtrun/torchrun/verb.h"
 #include "tools/dtrun/verbs.h"
 
 namespace {
@@ -50,10 +53,43 @@ std::vector<std::string> TakeCommand(int* argc, char** argv) {
   return {};
 }
 
+// The verbs whose command line is another program's, by the names that one has: what follows
+// them is not for CLI11.
+std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
+  if (word == "torchrun" || word == "torch.distributed.run") return dtrun::torchrun::Program::kTorchrun;
+  if (word == "torch.distributed.launch") return dtrun::torchrun::Program::kLaunch;
+  return std::nullopt;
+}
+
+// The exit code, when the command line is such a one: as dtrun-torchrun, or
+// dtrun [plan [--json]] torchrun.
+std::optional<int> ForeignMain(int argc, char** argv) {
+  using dtrun::cli::Purpose;
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const std::string_view self = argc > 0 ? argv[0] : "";
+  if (self.substr(self.rfind('/') + 1) == "dtrun-torchrun") {
+    return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
+  }
+  std::size_t at = 0;
+  Purpose purpose = Purpose::kRun;
+  if (at < words.size() && words[at] == "plan") {
+    purpose = Purpose::kPlanText;
+    if (++at < words.size() && words[at] == "--json") {
+      purpose = Purpose::kPlanJson;
+      ++at;
+    }
+  }
+  const auto program = at < words.size() ? ForeignVerb(words[at]) : std::nullopt;
+  if (!program) return std::nullopt;
+  return dtrun::cli::Torchrun(*program, {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()},
+                              purpose);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (const int code = dtrun::plugin::ProbeMain(argc, argv); code >= 0) return code;
+  if (const std::optional<int> code = ForeignMain(argc, argv)) return *code;
 
   ConfigArguments arguments;
   arguments.command = TakeCommand(&argc, argv);
@@ -107,6 +143,10 @@ int main(int argc, char** argv) {
 
   dtrun::bench::Arguments bench_arguments;
   const CLI::App* bench = dtrun::cli::AddBench(app, &bench_arguments);
+
+  app.add_subcommand("torchrun",
+                     "Take torchrun's command line: dtrun torchrun --help; likewise dtrun "
+                     "torch.distributed.launch, and dtrun plan torchrun ...");
 
   CLI::App* completion =
       app.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");

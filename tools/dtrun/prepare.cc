@@ -40,6 +40,8 @@ Preparation Preparation::Load(const ConfigArguments& arguments) {
   request.sets = arguments.sets;
   request.environment = Environment();
   request.command = arguments.command;
+  request.base = arguments.base;
+  request.given = arguments.given;
   self.loaded_ = config::Load(
       request, [&self](std::string_view kind, const std::string& name, const config::Settings& so_far) {
         return self.SchemaOf(kind, name, so_far);

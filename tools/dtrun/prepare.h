@@ -20,6 +20,8 @@ struct ConfigArguments {
   std::vector<std::string> sets;
   std::vector<std::string> plugin_dirs;
   std::vector<std::string> command;  // after "--"
+  std::vector<config::Given> base;   // of verbs with a spelling of their own
+  std::vector<config::Given> given;
 };
 
 // The config with the plugins that it names: found, and asked for their options. The

@@ -43,6 +43,10 @@ typedef struct dtrun_job {
   const char* master_port;
   /* The variable's value in the environment that the ranks inherit, or NULL. [control] */
   const char* (*inherited)(const struct dtrun_job* job, const char* name);
+  /* Texts that core replaces when the job starts: the folder of the run, absolute, and the
+   * number of times the world was started before, from 0. */
+  const char* run_dir;
+  const char* generation;
 } dtrun_job;
 
 /* One process of the plan. Strings are copied by the sink. */

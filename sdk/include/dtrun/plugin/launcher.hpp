@@ -25,6 +25,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     int world_size() const { return job_.world_size; }
     std::string master_addr() const { return job_.master_addr; }
     std::string master_port() const { return job_.master_port; }
+    // Texts that core replaces when the job starts; empty from a core that does not know them.
+    std::string run_dir() const { return job_.run_dir == nullptr ? "" : job_.run_dir; }
+    std::string generation() const { return job_.generation == nullptr ? "" : job_.generation; }
     std::uint64_t host_count() const { return job_.host_count; }
     // REQUIRES: index < host_count()
     dtrun_job_host host(std::uint64_t index) const {

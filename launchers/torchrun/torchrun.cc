@@ -1,0 +1,256 @@
+// torchrun: every rank is a process of its own, with the environment and the command line
+// that PyTorch's torchrun would have given it (torch/distributed/run.py and
+// torch/distributed/elastic/agent/server/local_elastic_agent.py of torch 2.13).
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+
+namespace {
+
+using dtrun::sdk::Failure;
+using dtrun::sdk::Job;
+using dtrun::sdk::Options;
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kEntries[] = {"command", "script", "module", "path"};
+enum class Entry { kCommand, kScript, kModule, kPath };
+
+constexpr const char* kPlaceholders[] = {"dtrun", "torchrun"};
+enum class Placeholders { kDtrun, kTorchrun };
+
+constexpr const char* kErrorFiles[] = {"rank", "attempt", "none"};
+enum class ErrorFiles { kRank, kAttempt, kNone };
+
+constexpr char kOmpThreads[] = "OMP_NUM_THREADS";
+constexpr char kDevices[] = "CUDA_VISIBLE_DEVICES";
+constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+// torchrun --run-path: the script becomes __main__ of an interpreter that is already up.
+constexpr char kRunPath[] =
+    "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')";
+
+bool IsNameStart(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool IsNamePart(char c) { return IsNameStart(c) || (c >= '0' && c <= '9'); }
+
+// Python's string.Template(text).safe_substitute(local_rank=...): "$local_rank" and
+// "${local_rank}" are replaced, "$$" is "$", and everything else stays.
+std::string Substitute(std::string_view text, std::string_view local_rank) {
+  constexpr std::string_view kName = "local_rank";
+  std::string out;
+  while (!text.empty()) {
+    if (text[0] != '$') {
+      out += text[0];
+      text.remove_prefix(1);
+      continue;
+    }
+    text.remove_prefix(1);
+    if (text.substr(0, 1) == "$") {
+      out += '$';
+      text.remove_prefix(1);
+      continue;
+    }
+    const bool braced = text.substr(0, 1) == "{";
+    std::size_t end = braced ? 1 : 0;
+    const std::size_t begin = end;
+    if (end < text.size() && IsNameStart(text[end])) {
+      while (end < text.size() && IsNamePart(text[end])) ++end;
+    }
+    const bool closed = !braced || text.substr(end, 1) == "}";
+    if (text.substr(begin, end - begin) == kName && closed) {
+      out += local_rank;
+      text.remove_prefix(end + (braced ? 1 : 0));
+    } else {
+      out += '$';
+    }
+  }
+  return out;
+}
+
+// Core expands "${NAME}" in what a launcher answers; this text is to stay as it is.
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (std::size_t at; (at = text.find("${")) != text.npos; text.remove_prefix(at + 2)) {
+    out.append(text.substr(0, at)).append("$${");
+  }
+  return out.append(text);
+}
+
+class Torchrun final : public dtrun::sdk::Launcher {
+ public:
+  Torchrun(const dtrun::sdk::Host&, const Options& options)
+      : run_id_(options.String("run_id")),
+        role_(options.String("role")),
+        max_restarts_(options.Int("max_restarts")),
+        entry_(static_cast<Entry>(options.EnumIndex("entry"))),
+        placeholders_(static_cast<Placeholders>(options.EnumIndex("placeholders"))),
+        error_files_(static_cast<ErrorFiles>(options.EnumIndex("error_files"))),
+        local_rank_argument_(options.FindString("local_rank_argument").value_or("")),
+        master_addr_(options.FindString("master_addr").value_or("")),
+        signals_(options.String("signals")),
+        virtual_local_rank_(options.Bool("virtual_local_rank")) {}
+
+  void Plan(const Job& job, const dtrun::sdk::PlanSink& sink) override {
+    const bool own_threads = job.Inherited(kOmpThreads).has_value();
+    bool limited = false;
+    for (std::uint64_t index = 0; index < job.host_count(); ++index) {
+      const dtrun_job_host host = job.host(index);
+      const bool one_thread = !own_threads && host.local_size > 1;
+      for (int local = 0; local < host.local_size; ++local) {
+        dtrun::sdk::Process process;
+        process.host_index = static_cast<int>(index);
+        process.rank = host.first_rank + local;
+        process.local_rank = local;
+        process.argv = Command(job, local);
+        process.env = Contract(job, process, host);
+        if (one_thread) process.env.emplace_back(kOmpThreads, "1");
+        sink.Add(process);
+      }
+      limited = limited || one_thread;
+    }
+    if (limited) sink.Note("OMP_NUM_THREADS=1 for each rank, as torchrun does; set it to choose another");
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> Contract(const Job& job,
+                                                            const dtrun::sdk::Process& process,
+                                                            const dtrun_job_host& host) const {
+    const std::string rank = std::to_string(process.rank);
+    const std::string world = std::to_string(job.world_size());
+    std::vector<std::pair<std::string, std::string>> env = {
+        {"RANK", rank},
+        {"WORLD_SIZE", world},
+        {"LOCAL_RANK", virtual_local_rank_ ? "0" : std::to_string(process.local_rank)},
+        {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
+        {"GROUP_RANK", std::to_string(process.host_index)},
+        {"GROUP_WORLD_SIZE", std::to_string(job.host_count())},
+        {"ROLE_RANK", rank},  // all ranks have one role
+        {"ROLE_WORLD_SIZE", world},
+        {"ROLE_NAME", role_},
+        {"MASTER_ADDR", master_addr_.empty() ? job.master_addr() : master_addr_},
+        {"MASTER_PORT", job.master_port()},
+        {"TORCHELASTIC_RESTART_COUNT", job.generation()},
+        {"TORCHELASTIC_MAX_RESTARTS", std::to_string(max_restarts_)},
+        {"TORCHELASTIC_RUN_ID", run_id_},
+        // Nobody but rank 0 serves a TCPStore at MASTER_PORT.
+        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+        {"TORCHELASTIC_ERROR_FILE", ErrorFile(job, process)},
+        {"TORCHELASTIC_SIGNALS_TO_HANDLE", signals_},
+        {kAsyncErrors, job.Inherited(kAsyncErrors).value_or("1")},
+    };
+    if (virtual_local_rank_) env.emplace_back(kDevices, DeviceOf(job, process.local_rank));
+    return env;
+  }
+
+  std::string ErrorFile(const Job& job, const dtrun::sdk::Process& process) const {
+    switch (error_files_) {
+      case ErrorFiles::kNone: return "";
+      case ErrorFiles::kAttempt:
+        return job.run_dir() + "/attempt_" + job.generation() + "/" + std::to_string(process.local_rank) +
+               "/error.json";
+      case ErrorFiles::kRank: break;
+    }
+    return job.run_dir() + "/rank-" + std::to_string(process.rank) + ".error.json";
+  }
+
+  // The local_rank-th of the devices that are visible here.
+  static std::string DeviceOf(const Job& job, int local_rank) {
+    const auto visible = job.Inherited(kDevices);
+    if (!visible) return std::to_string(local_rank);
+    std::size_t begin = 0;
+    for (int skipped = 0; skipped < local_rank; ++skipped) {
+      begin = visible->find(',', begin);
+      if (begin == std::string::npos) {
+        throw Failure(DTRUN_INVALID_ARGUMENT,
+                      std::string(kDevices) + " is '" + *visible + "', which has no device for local rank " +
+                          std::to_string(local_rank) + "; list more devices or start fewer ranks");
+      }
+      ++begin;
+    }
+    const std::string device = visible->substr(begin, visible->find(',', begin) - begin);
+    const std::size_t first = device.find_first_not_of(' ');
+    return first == std::string::npos ? "" : device.substr(first, device.find_last_not_of(' ') + 1 - first);
+  }
+
+  Arguments Command(const Job& job, int local_rank) const {
+    Arguments user = job.argv();
+    Arguments command;
+    if (entry_ != Entry::kCommand) {
+      command = {job.Inherited("PYTHON_EXEC").value_or("python3"), "-u"};
+      if (entry_ == Entry::kModule) command.push_back("-m");
+      if (entry_ == Entry::kPath) command.insert(command.end(), {"-c", kRunPath});
+    }
+    const std::string number = std::to_string(local_rank);
+    for (std::size_t i = 0; i < user.size(); ++i) {
+      const bool torch = placeholders_ == Placeholders::kTorchrun;
+      command.push_back(torch ? Escaped(Substitute(user[i], number)) : std::move(user[i]));
+      if (i == 0 && !local_rank_argument_.empty()) command.push_back(local_rank_argument_ + "=" + number);
+    }
+    return command;
+  }
+
+  const std::string run_id_;
+  const std::string role_;
+  const std::int64_t max_restarts_;
+  const Entry entry_;
+  const Placeholders placeholders_;
+  const ErrorFiles error_files_;
+  const std::string local_rank_argument_;
+  const std::string master_addr_;
+  const std::string signals_;
+  const bool virtual_local_rank_;
+};
+
+constexpr dtrun_option EnumOption(const char* key, const char* default_text, const char* doc,
+                                  const char* long_doc, const char* const* choices, std::uint64_t count) {
+  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_ENUM, default_text, doc);
+  option.long_doc = long_doc;
+  option.choices = choices;
+  option.choice_count = count;
+  return option;
+}
+
+constexpr dtrun_option kOptions[] = {
+    dtrun::sdk::Option("run_id", DTRUN_TYPE_STRING, "none", "name of the job: TORCHELASTIC_RUN_ID"),
+    dtrun::sdk::Option("role", DTRUN_TYPE_STRING, "default", "role of all ranks: ROLE_NAME"),
+    dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, "0", "what TORCHELASTIC_MAX_RESTARTS says"),
+    EnumOption("entry", "command", "what the first word of job.command is",
+               "\"command\" is a program; \"script\" and \"module\" are run by Python with -u, \"path\" by "
+               "runpy.run_path inside it. The interpreter is PYTHON_EXEC, else python3 in PATH.",
+               kEntries, std::size(kEntries)),
+    EnumOption("placeholders", "dtrun", "which placeholders the command may have",
+               "\"dtrun\" expands ${RANK} and the like; \"torchrun\" $local_rank and ${local_rank} only, and "
+               "$$ stands for $.",
+               kPlaceholders, std::size(kPlaceholders)),
+    EnumOption("error_files", "rank", "where torch's `record` writes why a rank failed",
+               "\"rank\" is rank-R.error.json in the folder of the run, \"attempt\" torchrun's "
+               "attempt_N/LOCAL_RANK/error.json there, whose folder must be made before the ranks start, and "
+               "\"none\" is nowhere.",
+               kErrorFiles, std::size(kErrorFiles)),
+    dtrun::sdk::Option("local_rank_argument", DTRUN_TYPE_STRING, nullptr,
+                       "adds this and =LOCAL_RANK behind the script, such as --local-rank"),
+    dtrun::sdk::Option("master_addr", DTRUN_TYPE_STRING, nullptr,
+                       "MASTER_ADDR, where the address that dtrun knows is not the one wanted"),
+    dtrun::sdk::Option("signals", DTRUN_TYPE_STRING, "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                       "what TORCHELASTIC_SIGNALS_TO_HANDLE says"),
+    dtrun::sdk::Option("virtual_local_rank", DTRUN_TYPE_BOOL, "false",
+                       "LOCAL_RANK is 0 everywhere and each rank sees its own GPU only"),
+};
+
+constexpr dtrun::sdk::PluginInfo kInfo = {
+    .name = "torchrun",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "every rank is a process of its own, with torchrun's environment",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Torchrun>(kInfo);
+
+}  // namespace
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(kPlugin, host, out, err);
+}

@@ -1,0 +1,145 @@
+#include "tools/dtrun/torchrun/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrun::torchrun {
+namespace {
+
+constexpr int kStaticPort = 29500;
+constexpr int kC10dPort = 29400;
+
+Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+std::string Place(const Arguments& arguments, std::string_view name, const std::string& otherwise) {
+  const auto found = arguments.origins.find(name);
+  return found == arguments.origins.end() ? otherwise : found->second.place;
+}
+
+std::optional<std::string> Configured(const Arguments& arguments, std::string_view key) {
+  for (const auto& [name, value] : arguments.rdzv_conf) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+// Alone: on its own port, under a name of its own.
+bool Standalone(const Arguments& arguments) {
+  if (arguments.standalone) return true;
+  return arguments.rdzv_backend == "static" && arguments.rdzv_endpoint.empty() && !arguments.master_port &&
+         arguments.max_nodes == 1;
+}
+
+Result<Endpoint> EndpointOf(const Arguments& arguments) {
+  if (arguments.rdzv_backend == "static" && arguments.rdzv_endpoint.empty()) {
+    auto address = ParseEndpoint(arguments.master_addr);
+    if (!address) return Bad(Place(arguments, "master_addr", "--master-addr") + ": " + address.error().text);
+    address->port = arguments.master_port.value_or(kStaticPort);
+    return address;
+  }
+  auto endpoint = ParseEndpoint(arguments.rdzv_endpoint);
+  if (!endpoint) {
+    return Bad(Place(arguments, "rdzv_endpoint", "--rdzv-endpoint") + ": " + endpoint.error().text);
+  }
+  return endpoint;
+}
+
+bool IsTrue(const std::string& text) {
+  return text == "1" || text == "true" || text == "True" || text == "t" || text == "yes" || text == "y";
+}
+
+}  // namespace
+
+Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
+                          const std::function<bool(const std::string& host)>& is_this_host) {
+  Meeting meeting;
+  if (Standalone(arguments)) {
+    if (arguments.min_nodes > 1) {
+      return Bad(fmt::format("{}={}: --standalone is for one node; leave one of them out",
+                             Place(arguments, "nnodes", "--nnodes"), arguments.min_nodes));
+    }
+    meeting.run_id = uuid;
+    return meeting;
+  }
+  const std::string& backend = arguments.rdzv_backend;
+  if (backend != "static" && backend != "c10d") {
+    return Bad(
+        fmt::format("{}={}: dtrun meets at an address and needs no other service; write c10d or static",
+                    Place(arguments, "rdzv_backend", "--rdzv-backend"), backend));
+  }
+  const auto endpoint = EndpointOf(arguments);
+  if (!endpoint) return endpoint.error();
+  meeting.run_id = arguments.rdzv_id;
+  meeting.join_timeout = Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
+
+  if (backend == "static") {
+    if (!endpoint->port) {
+      return Bad(fmt::format("{}={}: static needs a port; write {}:{}",
+                             Place(arguments, "rdzv_endpoint", "--rdzv-endpoint"), arguments.rdzv_endpoint,
+                             endpoint->host, kStaticPort));
+    }
+    if (arguments.node_rank >= arguments.max_nodes) {
+      return Bad(fmt::format("{}={}: there are {} nodes; expected 0 to {}",
+                             Place(arguments, "node_rank", "--node-rank"), arguments.node_rank,
+                             arguments.max_nodes, arguments.max_nodes - 1));
+    }
+    meeting.nodes = meeting.most_nodes = arguments.max_nodes;
+    meeting.host = endpoint->host;
+    meeting.port = endpoint->port;
+    meeting.node = arguments.node_rank;
+    return meeting;
+  }
+  if (arguments.max_nodes == 1) return meeting;  // alone, whatever the endpoint says
+  if (const auto type = Configured(arguments, "store_type"); type && *type != "tcp") {
+    return Bad(fmt::format("{}: store_type={} is not served; nodes meet at a host and port",
+                           Place(arguments, "rdzv_conf", "--rdzv-conf"), *type));
+  }
+  meeting.nodes = arguments.min_nodes;
+  meeting.most_nodes = arguments.max_nodes;
+  meeting.host = endpoint->host;
+  meeting.port = endpoint->port.value_or(kC10dPort);
+  const auto is_host = Configured(arguments, "is_host");
+  if (is_host ? IsTrue(*is_host) : is_this_host(endpoint->host)) meeting.node = 0;
+  return meeting;
+}
+
+Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, const Meeting& meeting,
+                                                   const option::Schema& schema) {
+  std::vector<config::Given> settings;
+  const auto has = [&](std::string_view key) {
+    return std::ranges::any_of(schema, [&](const option::Spec& spec) { return spec.key == key; });
+  };
+  const auto add = [&](const char* key, std::string value, std::string_view name) {
+    const auto origin = arguments.origins.find(name);
+    settings.push_back({key, std::move(value),
+                        origin == arguments.origins.end()
+                            ? option::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"}
+                            : origin->second});
+  };
+  if (arguments.max_restarts > 0) {
+    if (!has("restart.max")) {
+      return Bad(fmt::format("{}={}: this dtrun does not start a world again; write 0, or use torchrun",
+                             Place(arguments, "max_restarts", "--max-restarts"), arguments.max_restarts));
+    }
+    add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
+  }
+  if (meeting.most_nodes == 1) return settings;
+  if (!has("cluster.root") || !has("cluster.host_index")) {
+    return Bad(fmt::format("{}={}: this dtrun starts jobs on one node; write 1, or use torchrun",
+                           Place(arguments, "nnodes", "--nnodes"),
+                           arguments.min_nodes == arguments.max_nodes
+                               ? std::to_string(arguments.max_nodes)
+                               : fmt::format("{}:{}", arguments.min_nodes, arguments.max_nodes)));
+  }
+  const bool v6 = meeting.host.find(':') != std::string::npos;
+  add("cluster.connect", "manual", "nnodes");
+  add("cluster.root",
+      fmt::format("{}:{}", v6 ? "[" + meeting.host + "]" : meeting.host, meeting.port.value_or(kC10dPort)),
+      arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
+  if (meeting.node) add("cluster.host_index", std::to_string(*meeting.node), "node_rank");
+  if (!meeting.join_timeout.empty()) add("cluster.join_timeout", meeting.join_timeout + "s", "rdzv_conf");
+  return settings;
+}
+
+}  // namespace dtrun::torchrun

@@ -1,0 +1,39 @@
+// Where the nodes of a torchrun job meet, and what that means in dtrun's settings.
+//
+// The one place that knows which settings a job on several nodes, and restarts, become:
+// what core's schema does not have is refused by the name of the option that asked for it.
+// Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/settings.h"
+#include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/torchrun/grammar.h"
+
+namespace dtrun::torchrun {
+
+struct Meeting {
+  std::string run_id;
+  int nodes = 1;            // that the job begins with
+  int most_nodes = 1;       // above `nodes`: more may join
+  std::string host;         // of the endpoint; empty: this node is alone
+  std::optional<int> port;  // where the nodes meet; alone: MASTER_PORT, unset for any free one
+  // Number of this node. Unset: the root deals them out.
+  std::optional<int> node;
+  std::string join_timeout;  // as in rdzv_conf, in seconds; empty: not given
+};
+
+// `uuid` names a job that has no other name. `is_this_host` says whether a host of an
+// endpoint is this machine.
+Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
+                          const std::function<bool(const std::string& host)>& is_this_host);
+
+// The settings for several nodes and for restarts, as far as `schema` has them.
+Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, const Meeting& meeting,
+                                                   const option::Schema& schema);
+
+}  // namespace dtrun::torchrun

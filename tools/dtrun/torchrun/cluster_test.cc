@@ -1,0 +1,139 @@
+#include "tools/dtrun/torchrun/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/dtrun/torchrun/parse.h"
+
+namespace dtrun::torchrun {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Arguments Given(Words words) {
+  words.push_back("train.py");
+  const auto parsed = Parse(Program::kTorchrun, words, {});
+  EXPECT_TRUE(parsed.ok()) << parsed.error().text;
+  return parsed.ok() ? parsed->arguments : Arguments{};
+}
+
+Result<Meeting> Meet(const Words& words, bool is_this_host = false) {
+  return MeetingOf(Given(words), "uuid", [=](const std::string&) { return is_this_host; });
+}
+
+std::string Refusal(const Words& words) {
+  const auto meeting = Meet(words);
+  EXPECT_FALSE(meeting.ok());
+  return meeting.ok() ? "" : meeting.error().text;
+}
+
+TEST(MeetingOf, OneNodeNeedsNoPlace) {
+  for (const Words& words : {Words{}, Words{"--standalone"}, Words{"--standalone", "--rdzv-backend", "etcd"},
+                             Words{"--nnodes", "1:3", "--standalone", "--rdzv-endpoint", "h:1"}}) {
+    const auto meeting = Meet(words);
+    ASSERT_TRUE(meeting.ok()) << meeting.error().text;
+    EXPECT_EQ(meeting->run_id, "uuid");
+    EXPECT_EQ(meeting->host, "");
+    EXPECT_EQ(meeting->port, std::nullopt);
+    EXPECT_EQ(meeting->most_nodes, 1);
+  }
+  const auto c10d = Meet({"--rdzv-backend", "c10d", "--rdzv-endpoint", "elsewhere:1", "--rdzv-id", "j"});
+  EXPECT_EQ(c10d->run_id, "j");
+  EXPECT_EQ(c10d->host, "");
+}
+
+TEST(MeetingOf, StaticMeetsAtTheMasterOrTheEndpoint) {
+  const auto port = Meet({"--master-port", "1234"});
+  EXPECT_EQ(port->run_id, "none");
+  EXPECT_EQ(port->host, "127.0.0.1");
+  EXPECT_EQ(port->port, 1234);
+
+  const auto nodes = Meet({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]"});
+  EXPECT_EQ(nodes->host, "::1");
+  EXPECT_EQ(nodes->port, 29500);
+  EXPECT_EQ(nodes->node, 1);
+  EXPECT_EQ(nodes->nodes, 2);
+
+  const auto endpoint = Meet({"--nnodes=1:2", "--rdzv-endpoint", "h:7", "--master-port", "8"});
+  EXPECT_EQ(endpoint->host, "h");
+  EXPECT_EQ(endpoint->port, 7);
+  EXPECT_EQ(endpoint->nodes, 2) << "static is MAX nodes";
+}
+
+TEST(MeetingOf, C10dMakesTheEndpointsHostTheRoot) {
+  const Words words = {"--nnodes",        "1:3", "--rdzv-backend", "c10d",
+                       "--rdzv-endpoint", "h",   "--rdzv-conf",    "join_timeout=60"};
+  const auto other = Meet(words, false);
+  EXPECT_EQ(other->node, std::nullopt);
+  EXPECT_EQ(other->port, 29400);
+  EXPECT_EQ(other->nodes, 1);
+  EXPECT_EQ(other->most_nodes, 3);
+  EXPECT_EQ(other->join_timeout, "60");
+  EXPECT_EQ(Meet(words, true)->node, 0);
+  Words told = words;
+  told.back() = "is_host=0";
+  EXPECT_EQ(Meet(told, true)->node, std::nullopt) << "is_host is above what the name says";
+  told.back() = "is_host=true";
+  EXPECT_EQ(Meet(told, false)->node, 0);
+}
+
+TEST(MeetingOf, RefusesByName) {
+  EXPECT_THAT(Refusal({"--standalone", "--nnodes", "2"}),
+              HasSubstr("--nnodes=2: --standalone is for one node"));
+  EXPECT_THAT(Refusal({"--rdzv-backend", "etcd-v2"}), HasSubstr("--rdzv-backend=etcd-v2"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-endpoint", "h"}),
+              HasSubstr("static needs a port; write h:29500"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--node-rank", "2"}), HasSubstr("--node-rank=2: there are 2 nodes"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--master-addr", "a b"}),
+              HasSubstr("--master-addr: expected a host name"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "h:x"}),
+              HasSubstr("--rdzv-endpoint: expected a port"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"}),
+              HasSubstr("--rdzv-conf: store_type=file"));
+}
+
+option::Schema SchemaWith(const std::vector<const char*>& keys) {
+  option::Schema schema;
+  for (const char* key : keys) {
+    schema.emplace_back();
+    schema.back().key = key;
+  }
+  return schema;
+}
+
+TEST(ClusterSettings, RefusesByNameWhatTheSchemaDoesNotHave) {
+  const Arguments restarts = Given({"--max-restarts", "3"});
+  auto settings = ClusterSettings(restarts, {}, {});
+  ASSERT_FALSE(settings.ok());
+  EXPECT_THAT(settings.error().text, HasSubstr("--max-restarts=3: "));
+
+  const Arguments nodes = Given({"--nnodes", "1:2", "--rdzv-backend", "c10d"});
+  settings = ClusterSettings(nodes, *MeetingOf(nodes, "", [](const std::string&) { return true; }), {});
+  ASSERT_FALSE(settings.ok());
+  EXPECT_THAT(settings.error().text, HasSubstr("--nnodes=1:2: "));
+}
+
+TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
+  const Arguments arguments = Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]",
+                                     "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
+  const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
+  const auto settings =
+      ClusterSettings(arguments, *meeting, SchemaWith({"restart.max", "cluster.root", "cluster.host_index"}));
+  ASSERT_TRUE(settings.ok()) << settings.error().text;
+  std::map<std::string, std::string> values, places;
+  for (const config::Given& given : *settings) {
+    values[given.key] = std::get<std::string>(given.value);
+    places[given.key] = given.origin.place;
+  }
+  EXPECT_EQ(values, (std::map<std::string, std::string>{{"restart.max", "3"},
+                                                        {"cluster.connect", "manual"},
+                                                        {"cluster.root", "[::1]:29500"},
+                                                        {"cluster.host_index", "1"},
+                                                        {"cluster.join_timeout", "60s"}}));
+  EXPECT_EQ(places["cluster.root"], "--master-addr");
+  EXPECT_EQ(places["restart.max"], "--max-restarts");
+}
+
+}  // namespace
+}  // namespace dtrun::torchrun

@@ -1,0 +1,103 @@
+#include "tools/dtrun/torchrun/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace dtrun::torchrun {
+namespace {
+
+std::vector<Option> CommonOptions() {
+  return {
+      {"help", 'h', "", false, "show this text"},
+      {"nnodes", 0, "N|MIN:MAX", true, "number of nodes (1)"},
+      {"nproc_per_node", 0, "N|cpu|gpu|auto", true, "ranks on each node (1)"},
+      {"rdzv_backend", 0, "NAME", true, "static or c10d (static)"},
+      {"rdzv_endpoint", 0, "HOST[:PORT]", true, "where the nodes meet"},
+      {"rdzv_id", 0, "ID", true, "name of the job, the same on all nodes (none)"},
+      {"rdzv_conf", 0, "KEY=VALUE,...", true, "more of the rendezvous, such as join_timeout=600"},
+      {"standalone", 0, "", true, "this node alone, on a free port"},
+      {"max_restarts", 0, "N", true, "how often a failed world is started again (0)"},
+      {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once"},
+      {"start_method", 0, "spawn|fork|forkserver", true, "accepted; ranks are programs of their own"},
+      {"event_log_handler", 0, "null", true, "only null; the run directory has the record"},
+      {"role", 0, "NAME", true, "role of the ranks (default)"},
+      {"module", 'm', "", true, "the script is a Python module"},
+      {"no_python", 0, "", true, "the script is a program"},
+      {"run_path", 0, "", true, "run the script with runpy.run_path"},
+      {"log_dir", 0, "DIR", true, "folder for logs and error files (a new one in TMPDIR)"},
+      {"redirects", 'r', "STREAMS", true, "to files instead of the console: 0-3, or RANK:0-3,..."},
+      {"tee", 't', "STREAMS", true, "to files and the console"},
+      {"local_ranks_filter", 0, "RANK,...", true, "local ranks that are shown on the console"},
+      {"duplicate_stdout_filters", 0, "TEXT,...", true, "lines of tee'd stdout to copy to a file"},
+      {"duplicate_stderr_filters", 0, "TEXT,...", true, "lines of tee'd stderr to copy to a file"},
+      {"log_line_prefix_template", 0, "TEXT", false,
+       "before tee'd lines ([${role_name}${local_rank}]:); also ${rank}, ${hostname}"},
+      {"node_rank", 0, "N", true, "number of this node, for static (0)"},
+      {"master_addr", 0, "HOST", true, "address of node 0, for static (127.0.0.1)"},
+      {"master_port", 0, "PORT", true, "port on node 0, for static (any free one, or 29500)"},
+      {"local_addr", 0, "HOST", true, "address that this node publishes"},
+      {"logs_specs", 0, "NAME", false, "refused: a Python plug-in"},
+      {"numa_binding", 0, "MODE", false, "refused: binding near a GPU"},
+      {"signals_to_handle", 0, "NAME,...", true, "signals that end the job"},
+      {"shutdown_timeout", 0, "SECONDS", true, "between the first signal and SIGKILL (30)"},
+      {"virtual_local_rank", 0, "", true, "LOCAL_RANK is 0, each rank sees its own GPU only"},
+  };
+}
+
+std::string Forms(const Option& option) {
+  std::string forms = option.letter == '\0' ? "    " : fmt::format("-{}, ", option.letter);
+  forms += option.Spelling();
+  return option.flag() ? forms : fmt::format("{} {}", forms, option.metavar);
+}
+
+}  // namespace
+
+std::string Option::Spelling() const {
+  std::string spelling = "--" + std::string(name);
+  std::ranges::replace(spelling, '_', '-');
+  return spelling;
+}
+
+std::string Option::Environment() const {
+  std::string variable = "PET_";
+  for (const char c : name) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return variable;
+}
+
+const std::vector<Option>& Options(Program program) {
+  static const std::vector<Option> kTorchrun = CommonOptions();
+  static const std::vector<Option> kLaunch = [] {
+    std::vector<Option> options = CommonOptions();
+    options.push_back({"use_env", 0, "", false, "do not add --local-rank=N behind the script"});
+    return options;
+  }();
+  return program == Program::kTorchrun ? kTorchrun : kLaunch;
+}
+
+std::string_view ProgramName(Program program) {
+  return program == Program::kTorchrun ? "dtrun torchrun" : "dtrun torch.distributed.launch";
+}
+
+std::string Usage(Program program) {
+  return fmt::format("usage: {} [OPTION ...] training_script [ARGUMENT ...]\n", ProgramName(program));
+}
+
+std::string Help(Program program) {
+  std::string text = Usage(program);
+  text += fmt::format(
+      "\nThe command line of {}, served by dtrun.\n\n",
+      program == Program::kTorchrun ? "torchrun (torch.distributed.run)" : "torch.distributed.launch");
+  for (const Option& option : Options(program)) {
+    text += fmt::format("  {:<42} {}\n", Forms(option), option.help);
+  }
+  return text +
+         "\nLong options may be written with _ for -, and cut short where only one is meant. Variables give\n"
+         "defaults: PET_NPROC_PER_NODE and so on. What follows the script belongs to it.\n"
+         "dtrun's own options are set by DTRUN_CONFIG_<KEY>; `dtrun plan torchrun ...` starts nothing.\n"
+         "Exit code: 0 when all ranks succeed; 1 when one fails or a signal ends the job; 2 when the\n"
+         "command line is wrong, or what it asks for cannot be had here.\n";
+}
+
+}  // namespace dtrun::torchrun

@@ -1,0 +1,213 @@
+#include "tools/dtrun/torchrun/parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/base/suggest.h"
+#include "tools/dtrun/torchrun/assign.h"
+#include "tools/dtrun/torchrun/grammar.h"
+#include "tools/dtrun/torchrun/options.h"
+
+namespace dtrun::torchrun {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+constexpr char kPrefixTemplate[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+
+Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+Error At(const std::string& place, const Error& error) {
+  return Bad(fmt::format("{}: {}", place, error.text));
+}
+
+bool IsNegativeNumber(std::string_view word) {
+  word.remove_prefix(1);
+  std::size_t digits = 0, points = 0;
+  for (const char c : word) {
+    if (c == '.') {
+      ++points;
+    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      ++digits;
+    } else {
+      return false;
+    }
+  }
+  return digits > 0 && points <= 1 && !word.ends_with('.');
+}
+
+// As argparse tells an option from a value.
+bool LooksLikeOption(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && !IsNegativeNumber(word) && word.find(' ') == word.npos;
+}
+
+class Parser {
+ public:
+  Parser(Program program, const std::vector<std::string>& words, const Environment& environment)
+      : program_(program), words_(words), environment_(environment) {
+    arguments_.use_env = program == Program::kTorchrun;
+  }
+
+  Result<Parsed> Run() {
+    while (at_ < words_.size()) {
+      const std::string& word = words_[at_++];
+      if (word == "--") break;
+      if (word.size() < 2 || word[0] != '-') {
+        --at_;
+        break;
+      }
+      const Status taken = word.starts_with("--") ? TakeLong(word) : TakeShort(word);
+      if (!taken) return taken.error();
+      if (help_) return Parsed{true, {}};
+    }
+    if (Status read = ReadEnvironment(); !read) return read.error();
+    if (at_ == words_.size()) return Bad("the following arguments are required: training_script");
+    arguments_.training_script = words_[at_++];
+    arguments_.training_script_args.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+    if (Status sound = Check(); !sound) return sound.error();
+    return Parsed{false, std::move(arguments_)};
+  }
+
+ private:
+  Status TakeLong(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const auto option = FindLong(word.substr(0, equals));
+    if (!option) return option.error();
+    if (equals == word.npos) return Take(**option, (*option)->Spelling(), nullptr);
+    const std::string value = word.substr(equals + 1);
+    return Take(**option, (*option)->Spelling(), &value);
+  }
+
+  // Flags may be run together, and a value may follow its letter: -m, -r3, -r=3, -mr3.
+  Status TakeShort(const std::string& word) {
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const Option* option = FindShort(word[i]);
+      if (option == nullptr) return Bad(fmt::format("unrecognized arguments: {}", word));
+      const std::string name = fmt::format("-{}", word[i]);
+      if (option->flag()) {
+        if (word.substr(i + 1, 1) == "=") {
+          return Bad(fmt::format("argument {}: expected no value; found '{}'", name, word.substr(i + 2)));
+        }
+        if (Status taken = Take(*option, name, nullptr); !taken) return taken;
+        continue;
+      }
+      if (i + 1 == word.size()) return Take(*option, name, nullptr);
+      const std::string value = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
+      return Take(*option, name, &value);
+    }
+    return {};
+  }
+
+  // `value` is what was written into the same word, or null.
+  Status Take(const Option& option, const std::string& name, const std::string* value) {
+    const std::string key(option.name);
+    const option::Origin origin{DTRUN_ORIGIN_COMMAND_LINE, option.Spelling()};
+    if (option.flag()) {
+      if (value != nullptr) {
+        return Bad(fmt::format("argument {}: expected no value; found '{}'", name, *value));
+      }
+      if (option.name == "help") {
+        help_ = true;
+        return {};
+      }
+      SetFlag(option.name, true, &arguments_);
+      arguments_.origins[key] = origin;
+      return {};
+    }
+    if (value == nullptr) {
+      if (at_ == words_.size() || LooksLikeOption(words_[at_])) {
+        return Bad(fmt::format("argument {}: expected one argument", name));
+      }
+      value = &words_[at_++];
+    }
+    const Status assigned = Assign(option.name, *value, true, &arguments_);
+    if (!assigned) return At("argument " + name, assigned.error());
+    arguments_.origins[key] = origin;
+    return {};
+  }
+
+  Result<const Option*> FindLong(const std::string& word) const {
+    std::string wanted = word.substr(2);
+    std::ranges::replace(wanted, '-', '_');
+    std::vector<const Option*> found;
+    std::vector<std::string> spellings;
+    for (const Option& option : Options(program_)) {
+      if (option.name == wanted) return &option;
+      if (!wanted.empty() && option.name.starts_with(wanted)) found.push_back(&option);
+      spellings.push_back(option.Spelling());
+    }
+    if (found.size() == 1) return found[0];
+    if (found.empty()) {
+      const auto nearest = Nearest(word, spellings);
+      return Bad(fmt::format("unrecognized arguments: {}{}", word,
+                             nearest ? fmt::format("; did you mean {}?", *nearest) : ""));
+    }
+    std::string names;
+    for (const Option* option : found) names += (names.empty() ? "" : ", ") + option->Spelling();
+    return Bad(fmt::format("ambiguous option: {} could match {}", word, names));
+  }
+
+  const Option* FindShort(char letter) const {
+    for (const Option& option : Options(program_)) {
+      if (option.letter == letter) return &option;
+    }
+    return nullptr;
+  }
+
+  // Defaults from PET_ variables, for what the command line leaves open.
+  Status ReadEnvironment() {
+    for (const Option& option : Options(program_)) {
+      const std::string variable = option.Environment();
+      const auto found = environment_.find(variable);
+      const std::string key(option.name);
+      if (!option.environment || found == environment_.end() || arguments_.Given(key)) continue;
+      if (option.flag()) {
+        const auto number = ParseInt(found->second);
+        if (!number) {
+          return Bad(fmt::format("{}: expected an integer, 0 for off; found '{}'", variable, found->second));
+        }
+        SetFlag(option.name, *number != 0, &arguments_);
+      } else if (Status set = Assign(option.name, found->second, false, &arguments_); !set) {
+        return At(variable, set.error());
+      }
+      arguments_.origins[key] = {DTRUN_ORIGIN_ENVIRONMENT, variable};
+    }
+    const auto prefix = environment_.find(kPrefixTemplate);
+    if (prefix != environment_.end() && !arguments_.log_line_prefix_template && !prefix->second.empty()) {
+      arguments_.log_line_prefix_template = prefix->second;
+      arguments_.origins["log_line_prefix_template"] = {DTRUN_ORIGIN_ENVIRONMENT, kPrefixTemplate};
+    }
+    return {};
+  }
+
+  // What holds between options.
+  Status Check() const {
+    if (arguments_.training_script.empty())
+      return Bad("argument training_script: expected a script; found ''");
+    if (arguments_.no_python && arguments_.module && !arguments_.run_path) {
+      return Bad("argument --module: not together with --no-python; leave one of them out");
+    }
+    if (arguments_.no_python && !arguments_.use_env) {
+      return Bad("argument --no-python: needs --use-env too; the program would get a --local-rank argument");
+    }
+    return {};
+  }
+
+  const Program program_;
+  const std::vector<std::string>& words_;
+  const Environment& environment_;
+  std::size_t at_ = 0;
+  bool help_ = false;
+  Arguments arguments_;
+};
+
+}  // namespace
+
+Result<Parsed> Parse(Program program, const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& environment) {
+  return Parser(program, words, environment).Run();
+}
+
+}  // namespace dtrun::torchrun

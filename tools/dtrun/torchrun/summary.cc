@@ -1,0 +1,183 @@
+#include "tools/dtrun/torchrun/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace dtrun::torchrun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kWidest = 60;
+constexpr char kNoTraceback[] =
+    "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
+
+std::string SignalName(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? "" : std::string("SIG") + name;
+}
+
+// Of "SIGTERM", or of "signal 40"; 0 when it is neither.
+int SignalNumber(const std::string& text) {
+  for (int number = 1; number < NSIG; ++number) {
+    if (SignalName(number) == text) return number;
+  }
+  constexpr std::string_view kNameless = "signal ";
+  int number = 0;
+  if (text.starts_with(kNameless)) {
+    std::from_chars(text.data() + kNameless.size(), text.data() + text.size(), number);
+  }
+  return number;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string TextOf(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// What the rank itself has written: {"message": {"message": ..., "extraInfo": {"py_callstack": ...,
+// "timestamp": "..."}}}, or {"message": "...", "timestamp": ...}.
+void AddErrorFile(const std::string& path, Failure* failure) {
+  const Json data = Json::parse(ReadFile(path), nullptr, false);
+  if (!data.is_object() || !data.contains("message")) return;
+  failure->error_file = path;
+  const Json& message = data["message"];
+  const Json& details = message.is_object() && message.contains("extraInfo") ? message["extraInfo"] : data;
+  if (!message.is_object()) {
+    failure->message = TextOf(message);
+  } else if (details.is_object() && details.contains("py_callstack")) {
+    failure->message = TextOf(details["py_callstack"]);
+  } else {
+    failure->message = TextOf(message.contains("message") ? message["message"] : message);
+  }
+  if (details.is_object() && details.contains("timestamp")) {
+    const std::string text = TextOf(details["timestamp"]);
+    long long seconds = 0;
+    if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec == std::errc()) {
+      failure->time = static_cast<std::time_t>(seconds);
+    }
+  }
+}
+
+std::string TimeText(std::time_t time) {
+  std::tm local{};
+  ::localtime_r(&time, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d_%H:%M:%S", &local)};
+}
+
+std::string Indented(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
+  return out;
+}
+
+std::string FailureText(std::size_t index, const Failure& failure) {
+  const std::string signal = failure.exit_code < 0 ? SignalName(-failure.exit_code) : "";
+  return fmt::format(
+      "[{}]:\n"
+      "  time      : {}\n"
+      "  host      : {}\n"
+      "  rank      : {} (local_rank: {})\n"
+      "  exitcode  : {} (pid: {}) {}\n"
+      "  error_file: {}\n"
+      "  traceback : {}",
+      index, TimeText(failure.time), failure.host, failure.rank, failure.local_rank, failure.exit_code,
+      failure.pid, signal.empty() ? "" : fmt::format(" ({})", signal),
+      failure.error_file.empty() ? "<N/A>" : failure.error_file, Indented(failure.message));
+}
+
+std::size_t WidthOf(const std::string& text) {
+  std::size_t widest = 0, begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, end - begin);
+    begin = end + 1;
+  }
+  return widest;
+}
+
+}  // namespace
+
+Result<std::optional<Failures>> ReadFailures(const std::string& verdict, std::time_t started,
+                                             const std::map<int, int>& local_ranks,
+                                             const std::map<int, std::string>& error_files) {
+  try {
+    const Json json = Json::parse(verdict);
+    if (json.at("first_failed_rank").is_null()) return std::optional<Failures>();
+    const int root = json.at("first_failed_rank").get<int>();
+    Failures failures;
+    for (const Json& rank : json.at("ranks")) {
+      const Json& ending = rank.at("ending");
+      if (ending.is_null() || (ending.at("code").is_number() && ending.at("code") == 0)) continue;
+      Failure failure;
+      failure.rank = rank.at("rank").get<int>();
+      if (const auto local = local_ranks.find(failure.rank); local != local_ranks.end()) {
+        failure.local_rank = local->second;
+      }
+      failure.host = rank.at("host").get<std::string>();
+      failure.pid = rank.at("pid").get<int>();
+      const bool signalled = ending.at("signal").is_string();
+      failure.exit_code =
+          signalled ? -SignalNumber(ending.at("signal").get<std::string>()) : ending.at("code").get<int>();
+      failure.time = started + static_cast<std::time_t>(ending.at("at_seconds").get<double>());
+      failure.message = signalled ? fmt::format("Signal {} ({}) received by PID {}", -failure.exit_code,
+                                                ending.at("signal").get<std::string>(), failure.pid)
+                                  : kNoTraceback;
+      const auto file = error_files.find(failure.rank);
+      if (file != error_files.end() && !file->second.empty()) AddErrorFile(file->second, &failure);
+      if (failure.rank == root) failures.root = failures.all.size();
+      failures.all.push_back(std::move(failure));
+    }
+    if (failures.all.empty()) return std::optional<Failures>();
+    return std::optional<Failures>(std::move(failures));
+  } catch (const nlohmann::json::exception& exception) {
+    return Error{DTRUN_INTERNAL, fmt::format("cannot read the verdict: {}", exception.what())};
+  }
+}
+
+std::string Summary(const std::string& entry, const Failures& failures) {
+  const std::string title = entry + " FAILED";
+  std::size_t width = title.size();
+  std::string root, others;
+  for (std::size_t i = 0; i < failures.all.size(); ++i) {
+    const std::string text = FailureText(i, failures.all[i]);
+    width = std::max(width, WidthOf(text));
+    if (i == failures.root) {
+      root = text;
+    } else {
+      others += (others.empty() ? "" : "\n") + text;
+    }
+  }
+  width = std::min(width, kWidest);
+  const std::string border(width, '='), section(width, '-');
+  return fmt::format("{}\n{}\n{}\nFailures:\n{}\n{}\nRoot Cause (first observed failure):\n{}\n{}\n", border,
+                     title, section, others.empty() ? "  <NO_OTHER_FAILURES>" : others, section, root,
+                     border);
+}
+
+std::string RootErrorFile(const Failures& failures) {
+  const Failure& root = failures.all[failures.root];
+  if (root.error_file.empty()) return {};
+  Json data = Json::parse(ReadFile(root.error_file), nullptr, false);
+  if (!data.is_object()) return {};
+  if (data.contains("message") && data["message"].is_object()) data["message"]["errorCode"] = root.exit_code;
+  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace dtrun::torchrun

@@ -1,0 +1,220 @@
+#include "tools/dtrun/torchrun/translate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "tools/dtrun/torchrun/cluster.h"
+#include "tools/dtrun/torchrun/grammar.h"
+
+namespace dtrun::torchrun {
+namespace {
+
+constexpr char kNullDevice[] = "/dev/null";
+constexpr char kSelf[] = "dtrun torchrun";
+
+Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+// A legal name of a job that resembles the script's.
+std::string JobName(const Arguments& arguments) {
+  const std::filesystem::path script(arguments.training_script);
+  std::string name = arguments.module ? arguments.training_script : script.stem().string();
+  name.resize(std::min<std::size_t>(name.size(), 64));
+  std::ranges::replace_if(
+      name,
+      [](char c) {
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        return !letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-';
+      },
+      '-');
+  return name.empty() || name == "." || name == ".." ? "job" : name;
+}
+
+// The spelling of --local-rank that the script knows: with '_' before torch 2.0.
+std::string LocalRankArgument(const Surroundings& surroundings) {
+  const auto has = [&](const char* spelling) {
+    return surroundings.script_text && surroundings.script_text->find(spelling) != std::string::npos;
+  };
+  return has("--local_rank") && !has("--local-rank") ? "--local_rank" : "--local-rank";
+}
+
+// Signals that dtrun ends a job with.
+bool EndsTheJob(std::string_view name) {
+  return name == "SIGTERM" || name == "SIGINT" || name == "SIGHUP" || name == "SIGQUIT";
+}
+
+class Translator {
+ public:
+  Translator(const Arguments& arguments, const Surroundings& surroundings, const option::Schema& schema)
+      : arguments_(arguments), surroundings_(surroundings), schema_(schema) {}
+
+  Result<Translation> Run() {
+    if (Status refused = RefuseUnserved(); !refused) return refused.error();
+    const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.is_this_host);
+    if (!meeting) return meeting.error();
+    auto cluster = ClusterSettings(arguments_, *meeting, schema_);
+    if (!cluster) return cluster.error();
+
+    Base("backend.name", "none");
+    Base("logs.prefix", "none");
+    Base("job.grace", "30s");
+    Base("job.name", JobName(arguments_));
+    Give("launcher.name", "torchrun", "");
+    AddCommand();
+    AddRanks(*meeting);
+    AddEnding();
+    AddLogs(*meeting);
+    out_.given.insert(out_.given.end(), cluster->begin(), cluster->end());
+    AddNotes();
+    return std::move(out_);
+  }
+
+ private:
+  Status RefuseUnserved() const {
+    if (arguments_.logs_specs) {
+      return Bad(
+          fmt::format("{}={}: a Python plug-in of torchrun cannot be loaded; use --log-dir, --redirects "
+                      "and --tee",
+                      PlaceOf("logs_specs"), *arguments_.logs_specs));
+    }
+    if (arguments_.numa_binding) {
+      return Bad(
+          fmt::format("{}={}: binding ranks near their GPU is not served; leave it out, or start the "
+                      "script through numactl",
+                      PlaceOf("numa_binding"), *arguments_.numa_binding));
+    }
+    if (arguments_.event_log_handler != "null") {
+      return Bad(
+          fmt::format("{}={}: handlers of torch's events cannot be loaded; leave it out, verdict.json in "
+                      "the run directory says how it ended",
+                      PlaceOf("event_log_handler"), arguments_.event_log_handler));
+    }
+    return {};
+  }
+
+  // The user's own words, which the launcher makes a command of.
+  void AddCommand() {
+    std::vector<std::string> command = {arguments_.training_script};
+    command.insert(command.end(), arguments_.training_script_args.begin(),
+                   arguments_.training_script_args.end());
+    out_.given.push_back({"job.command", std::move(command), {DTRUN_ORIGIN_COMMAND_LINE, "training_script"}});
+    if (arguments_.run_path) {
+      Give("launcher.options.entry", "path", "run_path");
+    } else if (arguments_.no_python) {
+      Give("launcher.options.entry", "command", "no_python");
+    } else {
+      Give("launcher.options.entry", arguments_.module ? "module" : "script", "module");
+    }
+    Give("launcher.options.placeholders", "torchrun", "");
+    if (!arguments_.use_env) {
+      out_.base.push_back({"launcher.options.local_rank_argument",
+                           LocalRankArgument(surroundings_),
+                           {DTRUN_ORIGIN_DEFAULT, "dtrun torch.distributed.launch"}});
+    }
+  }
+
+  void AddRanks(const Meeting& meeting) {
+    const auto number = ParseInt(arguments_.nproc_per_node);
+    Give("job.processes_per_host", number ? std::to_string(*number) : arguments_.nproc_per_node,
+         "nproc_per_node");
+    Give("launcher.options.run_id", meeting.run_id, "rdzv_id");
+    Give("launcher.options.role", arguments_.role, "role");
+    Give("launcher.options.max_restarts", std::to_string(arguments_.max_restarts), "max_restarts");
+    Give("launcher.options.signals", arguments_.signals_to_handle, "signals_to_handle");
+    if (arguments_.virtual_local_rank) {
+      Give("launcher.options.virtual_local_rank", "true", "virtual_local_rank");
+    }
+    if (meeting.most_nodes > 1) return;
+    const char* endpoint = arguments_.rdzv_endpoint.empty() ? "master_port" : "rdzv_endpoint";
+    if (meeting.port) Give("job.master_port", std::to_string(*meeting.port), endpoint);
+    if (arguments_.local_addr) {
+      Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
+    } else if (!meeting.host.empty()) {
+      Give("launcher.options.master_addr", meeting.host,
+           arguments_.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
+    }
+  }
+
+  void AddEnding() {
+    constexpr char kVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+    const auto variable = surroundings_.environment.find(kVariable);
+    if (arguments_.shutdown_timeout) {
+      Give("job.grace", fmt::format("{}s", *arguments_.shutdown_timeout), "shutdown_timeout");
+    } else if (variable != surroundings_.environment.end()) {
+      out_.given.push_back({"job.grace", variable->second + "s", {DTRUN_ORIGIN_ENVIRONMENT, kVariable}});
+    }
+  }
+
+  void AddLogs(const Meeting& meeting) {
+    out_.keeps_logs = arguments_.log_dir != kNullDevice;
+    const bool chosen = out_.keeps_logs && arguments_.log_dir && !arguments_.log_dir->empty();
+    const std::string& base = chosen ? *arguments_.log_dir : surroundings_.log_base;
+    Give("logs.dir", fmt::format("{}/{}_{}", base, meeting.run_id, surroundings_.random), "log_dir");
+    Give("launcher.options.error_files", out_.keeps_logs ? "attempt" : "none", "log_dir");
+  }
+
+  void AddNotes() {
+    if (arguments_.rdzv_backend != "static" && arguments_.node_rank != 0) {
+      Note(fmt::format("{}={} is for --rdzv-backend=static only, and not looked at", PlaceOf("node_rank"),
+                       arguments_.node_rank));
+    }
+    AddSignalNotes();
+    const auto set = [&](const char* name) { return surroundings_.environment.contains(name); };
+    const auto timer = surroundings_.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
+    if (timer != surroundings_.environment.end() && timer->second == "1") {
+      Note("TORCHELASTIC_ENABLE_FILE_TIMER=1: nobody serves torch's file timer");
+    }
+    if (set("TORCHELASTIC_HEALTH_CHECK_PORT")) {
+      Note("TORCHELASTIC_HEALTH_CHECK_PORT: nobody listens there");
+    }
+  }
+
+  void AddSignalNotes() {
+    std::string_view names = arguments_.signals_to_handle;
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      names.remove_prefix(std::min(names.size(), name.size() + 1));
+      if (name == "SIGUSR1" || name == "SIGUSR2") {
+        Note(fmt::format("{}: {} is forwarded to every rank, and the job goes on until they end",
+                         PlaceOf("signals_to_handle"), name));
+      } else if (!EndsTheJob(name)) {
+        Note(fmt::format("{}: {} is not forwarded", PlaceOf("signals_to_handle"), name));
+      }
+    }
+  }
+
+  void Base(const char* key, std::string value) {
+    out_.base.push_back({key, std::move(value), {DTRUN_ORIGIN_DEFAULT, kSelf}});
+  }
+
+  // `name`: the option that asked for it. A default of torchrun's has the program as origin.
+  void Give(const char* key, std::string value, std::string_view name) {
+    const auto origin = arguments_.origins.find(name);
+    out_.given.push_back({key, std::move(value),
+                          origin == arguments_.origins.end()
+                              ? option::Origin{DTRUN_ORIGIN_COMMAND_LINE, kSelf}
+                              : origin->second});
+  }
+
+  void Note(std::string text) { out_.notes.push_back(std::move(text)); }
+  std::string PlaceOf(std::string_view name) const {
+    const auto found = arguments_.origins.find(name);
+    return found == arguments_.origins.end() ? std::string(name) : found->second.place;
+  }
+
+  const Arguments& arguments_;
+  const Surroundings& surroundings_;
+  const option::Schema& schema_;
+  Translation out_;
+};
+
+}  // namespace
+
+Result<Translation> Translate(const Arguments& arguments, const Surroundings& surroundings,
+                              const option::Schema& schema) {
+  return Translator(arguments, surroundings, schema).Run();
+}
+
+}  // namespace dtrun::torchrun

@@ -1,0 +1,211 @@
+#include "tools/dtrun/torchrun/verb.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/agent/agent.h"
+#include "core/output/output.h"
+#include "tools/dtrun/prepare.h"
+#include "tools/dtrun/torchrun/options.h"
+#include "tools/dtrun/torchrun/parse.h"
+#include "tools/dtrun/torchrun/routes.h"
+#include "tools/dtrun/torchrun/summary.h"
+#include "tools/dtrun/torchrun/this_host.h"
+#include "tools/dtrun/torchrun/translate.h"
+
+namespace dtrun::cli {
+namespace {
+
+using torchrun::Program;
+
+constexpr int kFailed = 1;
+constexpr int kUserError = 2;
+constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
+
+template <std::size_t N>
+std::array<std::uint8_t, N> RandomBytes() {
+  static_assert(N <= 256, "getrandom may be interrupted above that");
+  std::array<std::uint8_t, N> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(N)) std::abort();
+  return bytes;
+}
+
+// As Python's tempfile makes names unique.
+std::string RandomName() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string name;
+  for (const std::uint8_t byte : RandomBytes<8>()) name += kLetters[byte % kLetters.size()];
+  return name;
+}
+
+// RFC 9562, version 4.
+std::string RandomUuid() {
+  std::array<std::uint8_t, 16> bytes = RandomBytes<16>();
+  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+torchrun::Surroundings Look(const torchrun::Arguments& arguments,
+                            std::map<std::string, std::string> environment) {
+  torchrun::Surroundings here;
+  here.environment = std::move(environment);
+  here.random = RandomName();
+  here.uuid = RandomUuid();
+  const auto temp = here.environment.find("TMPDIR");
+  const bool named = temp != here.environment.end() && !temp->second.empty();
+  here.log_base = fmt::format("{}/torchelastic_{}", named ? temp->second : "/tmp", here.random);
+  if (!arguments.use_env && !arguments.module) here.script_text = ReadFile(arguments.training_script);
+  here.is_this_host = &torchrun::IsThisHost;
+  return here;
+}
+
+// One run of a plan: what it needs to know of the run once it has begun, and its end.
+class TorchrunJob {
+ public:
+  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, plan::Plan plan)
+      : arguments_(arguments), keeps_logs_(keeps_logs), plan_(std::move(plan)) {
+    for (const plan::Process& process : plan_.processes) local_ranks_[process.rank] = process.local_rank;
+  }
+
+  int Run(agent::Lifeline& lifeline) {
+    output::SetRouter(torchrun::MakeRouter(arguments_, keeps_logs_, local_ranks_, plan_.hosts[0].name));
+    const auto header = [this](const plan::Plan& resolved, const std::string& run_dir) {
+      return Begin(resolved, run_dir);
+    };
+    const int code = agent::Run({plan_, header}, lifeline);
+    if (code == 0) return 0;
+    const std::string verdict = ReadFile(std::filesystem::path(run_dir_) / "verdict.json");
+    if (run_dir_.empty() || !Started(verdict)) return kUserError;
+    Summarise(verdict);
+    return kFailed;
+  }
+
+ private:
+  std::string Begin(const plan::Plan& resolved, const std::string& run_dir) {
+    run_dir_ = run_dir;
+    started_ = std::time(nullptr);
+    for (const plan::Process& process : resolved.processes) {
+      if (const auto file = process.env.find(kErrorFile); file != process.env.end()) {
+        error_files_[process.rank] = file->second;
+      }
+    }
+    std::string text = fmt::format("dtrun {}  {}: {} rank{} on {}, logs {}\n", DTRUN_VERSION, resolved.job,
+                                   resolved.world_size(), resolved.world_size() == 1 ? "" : "s",
+                                   resolved.hosts[0].name, run_dir);
+    for (const std::string& note : resolved.notes) text += fmt::format("  note       {}\n", note);
+    return text;
+  }
+
+  static bool Started(const std::string& verdict) {
+    const auto json = nlohmann::json::parse(verdict, nullptr, false);
+    return !json.is_object() || json.value("result", "") != "not started";
+  }
+
+  void Summarise(const std::string& verdict) {
+    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks_, error_files_);
+    if (!failures) {
+      fmt::print(stderr, "dtrun: {}\n", failures.error().text);
+      return;
+    }
+    if (!*failures) return;
+    fmt::print(stderr, "{}", torchrun::Summary(arguments_.training_script, **failures));
+    HandOn(torchrun::RootErrorFile(**failures));
+  }
+
+  // Whoever started torchrun may have asked for the cause too.
+  static void HandOn(const std::string& error) {
+    const char* path = std::getenv(kErrorFile);
+    if (path == nullptr || *path == '\0' || error.empty()) return;
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    if (!(file << error << std::flush)) {
+      fmt::print(stderr, "dtrun: {}: cannot write '{}'\n", kErrorFile, path);
+    }
+  }
+
+  const torchrun::Arguments& arguments_;
+  const bool keeps_logs_;
+  const plan::Plan plan_;
+  std::map<int, int> local_ranks_;
+  std::map<int, std::string> error_files_;
+  std::string run_dir_;
+  std::time_t started_ = 0;
+};
+
+int Complain(Program program, const std::string& text) {
+  fmt::print(stderr, "{}{}: error: {}\n", torchrun::Usage(program), torchrun::ProgramName(program), text);
+  return kUserError;
+}
+
+}  // namespace
+
+int Torchrun(Program program, const std::vector<std::string>& words, Purpose purpose) {
+  std::map<std::string, std::string> environment = Environment();
+  const auto parsed = torchrun::Parse(program, words, environment);
+  if (!parsed) return Complain(program, parsed.error().text);
+  if (parsed->help) {
+    fmt::print("{}", torchrun::Help(program));
+    return 0;
+  }
+  const torchrun::Arguments& asked = parsed->arguments;
+  std::error_code failure;
+  if (asked.log_dir && std::filesystem::is_regular_file(*asked.log_dir, failure)) {
+    return Complain(program, fmt::format("{}={}: it is a file; name a folder",
+                                         asked.origins.find("log_dir")->second.place, *asked.log_dir));
+  }
+  const torchrun::Surroundings here = Look(asked, std::move(environment));
+  auto translated = torchrun::Translate(asked, here, config::CoreSchema());
+  if (!translated) return Complain(program, translated.error().text);
+
+  ConfigArguments arguments;
+  arguments.base = std::move(translated->base);
+  arguments.given = std::move(translated->given);
+  Preparation preparation = Preparation::Load(arguments);
+  if (!preparation.problems().empty()) {
+    fmt::print(stderr, "{}", config::Render(preparation.problems()));
+    return kUserError;
+  }
+  auto plan = preparation.MakePlan();
+  if (!plan) {
+    fmt::print(stderr, "dtrun: {}\n", plan.error().text);
+    return kUserError;
+  }
+  plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
+  if (purpose != Purpose::kRun) {
+    fmt::print("{}", purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
+    return 0;
+  }
+  // In a folder that all may write to, logs are for the user alone.
+  if (plan->log_dir.starts_with(here.log_base + "/") && ::mkdir(here.log_base.c_str(), 0700) != 0) {
+    const Error error = Error::System(fmt::format("cannot create '{}'", here.log_base), errno);
+    fmt::print(stderr, "dtrun: {}; choose another folder with --log-dir or TMPDIR\n", error.text);
+    return kUserError;
+  }
+  TorchrunJob job(asked, translated->keeps_logs, std::move(*plan));
+  const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
+  return code == 0 || code == kUserError ? code : kFailed;
+}
+
+}  // namespace dtrun::cli
