@@ -76,9 +76,36 @@ class Results(Bench):
         result = self.bench("allreduce", "--sizes", "8,64K", *QUICK)
         self.assert_ok(result)
         measured = {layer for _, layer in self.rows(result)}
-        for peer in ("raw-gloo", "raw-mpi", "torch-gloo"):
+        for peer in ("raw-gloo", "raw-mpi", "raw-ucx", "torch-gloo"):
             if f"  {peer:<18} skipped, because " not in result.out:
                 self.assertIn(peer, measured, str(result))
+
+
+    def test_ranks_of_mpi_are_a_column_beside_mpi_itself(self):
+        result = self.bench("allreduce", "--sizes", "8,64K", *QUICK, "--backend", "mpi", "--local", "none",
+                            "--peers", "raw-mpi", "--set", "mpi:backend.options.coll_sm=off")
+        if "'mpi'" in result.err or "  mpi                skipped" in result.out:
+            self.skipTest(result.out + result.err)  # no plugin, or no MPI that works here
+        self.assert_ok(result)
+        self.assertEqual({layer for _, layer in self.rows(result)}, {"memcpy", "mpi", "raw-mpi"})
+
+    def test_every_layer_says_how_long_its_ranks_took_to_join(self):
+        result = self.bench("barrier", *ALONE, "--json", "out.json")
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("; joined in "), 2)
+        for layer in json.loads((self.folder / "out.json").read_text())["layers"]:
+            self.assertGreater(layer["joining_s"], 0)
+
+    def test_every_rank_is_wrapped_with_its_number(self):
+        wrapper = self.folder / "wrapper"
+        wrapper.write_text('#!/bin/sh\ntouch "$1.$DTRUN_BACKEND"; shift; exec "$@"\n')
+        wrapper.chmod(0o755)
+        self.assert_ok(self.bench("barrier", "--local", "none", *ALONE, "--wrap", f"{wrapper} seen-${{RANK}}"))
+        self.assertEqual(sorted(path.name for path in self.folder.glob("seen-*")), ["seen-0.gloo", "seen-1.gloo"])
+
+    def test_an_option_may_be_for_one_backend(self):
+        result = self.bench("barrier", "--local", "shm,none", *ALONE, "--set", "gloo:backend.timeout=7s")
+        self.assert_ok(result)
 
 
 # Stands in for raw_gloo: rank 1 answers "check" and "run" as it is told.
@@ -92,7 +119,7 @@ lines = connection.makefile("rw")
 def say(text):
     lines.write(text + chr(10))
     lines.flush()
-say("hello " + rank + " 2 a stand-in")
+say("hello " + rank + " 2 0.25 a stand-in")
 for line in lines:
     verb, _, *numbers = line.split()
     if rank == "1" and verb in answers:
@@ -158,6 +185,8 @@ class Errors(Bench):
             (["allreduce", "--local", "both"], "'both'", "shm,none"),
             (["allreduce", "--peers", "raw-gluu"], "'raw-gluu'", "raw-gloo"),
             (["allreduce", "--buffers", "some"], "'some'", "registered"),
+            (["allreduce", "--set", "golo:comm.local=shm"], "'golo'", "--backend gloo"),
+            (["allreduce", "--mpirun", " "], "--mpirun", "a command"),
             (["allreduce", "--sizes", "64M:8"], "'64M:8'", "smaller one first"),
             (["allreduce", "--sizes", "8:x"], "'8:x'"),
             (["allreduce", "--factor", "1"], "factor 1"),

@@ -5,7 +5,7 @@
 
 From the start of a rank's dtrun_init (or of connectFullMesh) to its end, on the slowest rank, as
 `dtrun bench` says it; so it holds how far apart the ranks are started. Candidates take turns, each
-in a run of its own. Not at real-time priority: hundreds of ranks would starve the kernel's threads.
+in a run of its own. Never at real-time priority: hundreds of such ranks starve the kernel's threads.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from measure import DTRUN, environment, interleave, print_header, table
+from measure import DTRUN, environment, interleave, print_header, table, urgent
 
 
 def joining(layer, arguments, ranks):
@@ -22,7 +22,7 @@ def joining(layer, arguments, ranks):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "out.json"
         command = [DTRUN, "bench", "barrier", "--np", ranks, "--rounds", "1", "--seconds", "0.1", "--warmup", "0",
-                   "--json", file, *arguments]
+                   "--wrap", urgent(folder), "--json", file, *arguments]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment())
         layers = json.loads(file.read_text())["layers"] if file.exists() else []
         times = [one["joining_s"] for one in layers if one["name"] == layer]
