@@ -70,7 +70,7 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
   }
   const auto endpoint = EndpointOf(arguments);
   if (!endpoint) return endpoint.error();
-  meeting.run_id = arguments.rdzv_id;
+  meeting.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
   meeting.join_timeout = Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
 
   if (backend == "static") {

@@ -41,6 +41,7 @@ TEST(MeetingOf, OneNodeNeedsNoPlace) {
   const auto c10d = Meet({"--rdzv-backend", "c10d", "--rdzv-endpoint", "elsewhere:1", "--rdzv-id", "j"});
   EXPECT_EQ(c10d->run_id, "j");
   EXPECT_EQ(c10d->host, "");
+  EXPECT_EQ(Meet({"--rdzv-backend", "c10d", "--rdzv-id", ""})->run_id, "uuid");
 }
 
 TEST(MeetingOf, StaticMeetsAtTheMasterOrTheEndpoint) {

@@ -129,11 +129,11 @@ class Translator {
     if (meeting.most_nodes > 1) return;
     const char* endpoint = arguments_.rdzv_endpoint.empty() ? "master_port" : "rdzv_endpoint";
     if (meeting.port) Give("job.master_port", std::to_string(*meeting.port), endpoint);
-    if (arguments_.local_addr) {
-      Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
-    } else if (!meeting.host.empty()) {
+    if (!meeting.host.empty()) {
       Give("launcher.options.master_addr", meeting.host,
            arguments_.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
+    } else if (arguments_.local_addr) {
+      Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
     }
   }
 

@@ -101,6 +101,9 @@ TEST_F(TranslateTest, MeetsAtTheAddressThatWasGiven) {
   EXPECT_EQ(Value(words, "launcher.options.master_addr"), "10.0.0.1");
   EXPECT_EQ(Value(words, "launcher.options.run_id"), "none");
   EXPECT_EQ(Value({"--standalone", "--local-addr", "lo", "x"}, "launcher.options.master_addr"), "lo");
+  EXPECT_EQ(Value({"--master-port", "1", "--local-addr", "lo", "x"}, "launcher.options.master_addr"),
+            "127.0.0.1")
+      << "static has its address from the endpoint";
 }
 
 TEST_F(TranslateTest, KeepsLogsWhereTorchrunDoes) {

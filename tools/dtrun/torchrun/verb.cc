@@ -76,8 +76,11 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   here.uuid = RandomUuid();
   const auto temp = here.environment.find("TMPDIR");
   const bool named = temp != here.environment.end() && !temp->second.empty();
-  here.log_base = fmt::format("{}/torchelastic_{}", named ? temp->second : "/tmp", here.random);
-  if (!arguments.use_env && !arguments.module) here.script_text = ReadFile(arguments.training_script);
+  const std::filesystem::path folder = named ? temp->second : "/tmp";
+  here.log_base = std::filesystem::absolute(folder / ("torchelastic_" + here.random)).lexically_normal();
+  std::error_code failure;
+  const bool readable = std::filesystem::is_regular_file(arguments.training_script, failure);
+  if (!arguments.use_env && readable) here.script_text = ReadFile(arguments.training_script);
   here.is_this_host = &torchrun::IsThisHost;
   return here;
 }
