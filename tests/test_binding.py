@@ -34,7 +34,7 @@ class Binding(JobTest):
         sets, line, env = self.bound(2, "none")
         self.assertEqual(sets, [set(ALLOWED)] * 2)
         self.assertEqual(line, "none")
-        self.assertNotIn("DTRUN_LOCAL_PROCESSORS", env)
+        self.assertEqual(env["DTRUN_LOCAL_PROCESSORS"], "0")
 
     def test_compact_shares_out_every_processor_once(self):
         if len(ALLOWED) < 2:

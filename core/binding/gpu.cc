@@ -189,9 +189,10 @@ Result<std::vector<std::string>> OwnLists(const std::vector<Gpu>& visible, int r
     for (const Gpu& gpu : visible) names += (names.empty() ? " (" : ",") + gpu.name;
     if (!names.empty()) names += ")";
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} ranks on this host want a GPU each and {} {} visible{}; lower "
+                 fmt::format("{} a GPU each on this host and {} {} visible{}; lower "
                              "job.processes_per_host or let ranks share with \"all\"",
-                             ranks, visible.size(), visible.size() == 1 ? "is" : "are", names)};
+                             ranks == 1 ? "1 rank wants" : fmt::format("{} ranks want", ranks),
+                             visible.size(), visible.size() == 1 ? "is" : "are", names)};
   }
   std::vector<std::string> out;
   for (std::size_t rank = 0; rank < count; ++rank) {

@@ -190,7 +190,7 @@ TEST(OwnLists, GiveEachRankItsPart) {
 
 TEST(OwnLists, RefuseMoreRanksThanDevices) {
   EXPECT_THAT(OwnLists(Select(Four(), "3,1"), 3).error().text,
-              HasSubstr("3 ranks on this host want a GPU each and 2 are visible (3,1); lower"));
+              HasSubstr("3 ranks want a GPU each on this host and 2 are visible (3,1); lower"));
   EXPECT_THAT(OwnLists({}, 1).error().text, HasSubstr("0 are visible;"));
 }
 

@@ -27,8 +27,8 @@ inline constexpr char kRecorder[] = "DTRUN_RECORDER";             // path of the
 inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local: "shm" or "none"
 inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulate_hosts
 
-// Set when ranks are bound: processors that the ranks of this host have together. A rank's
-// own affinity mask then says nothing of how crowded the host is.
+// Processors that the ranks of this host have together, where each is bound to some of them: a
+// rank's own affinity mask then does not tell how crowded the host is. "0": they are not bound.
 inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
 
 }  // namespace dtrun::dialect

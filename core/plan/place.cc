@@ -117,8 +117,7 @@ void PutInPlace(const Placement& placement, Process* process) {
     if (!placement.gpu_variable.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
   }
   process->binding = binding::CpuList({processors.begin(), processors.end()});
-  if (placement.processor_count > 0)
-    process->env[dialect::kLocalProcessors] = std::to_string(placement.processor_count);
+  process->env[dialect::kLocalProcessors] = std::to_string(placement.processor_count);
   if (!placement.gpu_variable.empty()) process->env[placement.gpu_variable] = gpus;
 }
 

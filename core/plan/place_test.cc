@@ -12,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 config::Settings With(std::vector<std::string> sets) {
   config::Request request;
@@ -137,13 +138,13 @@ TEST_F(Bound, ProcessesOfSeveralRanksGetAllThatIsTheirs) {
   EXPECT_EQ(process.env.at("CUDA_VISIBLE_DEVICES"), "0,1");
 }
 
-TEST(PutInPlace, LeavesAnUnboundProcessAsTheLauncherPlannedIt) {
+TEST(PutInPlace, TellsAnUnboundProcessThatItsMaskTellsAll) {
   const auto placement = Place(With({"job.bind=none"}), Server(), 2, false);
   ASSERT_TRUE(placement);
   Process process = LocalRanks(1, 1);
   PutInPlace(*placement, &process);
   EXPECT_EQ(process.binding, "");
-  EXPECT_TRUE(process.env.empty());
+  EXPECT_THAT(process.env, ElementsAre(Pair(dialect::kLocalProcessors, "0")));
 }
 
 TEST(ReadHardware, TakesTheListOfVisibleGpusFromJobEnvFirst) {

@@ -27,7 +27,8 @@ constexpr std::chrono::seconds kClosePatience{2};
 // Processors that the ranks of this host have together: where dtrun binds each rank to fewer,
 // it says so.
 int Processors() {
-  if (const char* together = std::getenv("DTRUN_LOCAL_PROCESSORS")) return std::atoi(together);
+  const char* const together = std::getenv("DTRUN_LOCAL_PROCESSORS");
+  if (together != nullptr && std::atoi(together) > 0) return std::atoi(together);
   cpu_set_t own;
   return sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own) : 0;
 }

@@ -103,7 +103,8 @@ struct Patience {
 
   // That the ranks of this host have together.
   static int Processors() {
-    if (const char* together = std::getenv(dialect::kLocalProcessors)) return std::atoi(together);
+    const char* const together = std::getenv(dialect::kLocalProcessors);
+    if (together != nullptr && std::atoi(together) > 0) return std::atoi(together);
     cpu_set_t set;
     CPU_ZERO(&set);
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
