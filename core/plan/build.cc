@@ -149,9 +149,7 @@ Result<Plan> Build(const Inputs& inputs) {
 
   Plan plan;
   plan.job = settings.Text("job.name");
-  plan.hosts.emplace_back();
-  plan.hosts[0].name = HostName();
-  plan.hosts[0].local_size = *per_host;
+  plan.hosts = {Host{HostName(), 0, *per_host}};
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;

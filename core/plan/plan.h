@@ -19,9 +19,9 @@ namespace dtrun::plan {
 
 struct Host {
   std::string name;
-  std::string address = "127.0.0.1";  // that every rank of the job reaches
   int first_rank = 0;
   int local_size = 0;
+  std::string address = "127.0.0.1";  // that every rank of the job reaches
 };
 
 struct Process {
