@@ -92,14 +92,12 @@ void AddJob(Schema& schema) {
            "taken as their text; placeholders expand as in job.command."));
   schema.push_back(Long(
       Option("job.dialects", Type::kList, kPlan, "environments of other launchers that every rank also gets"),
-      "Such as [\"horovod\", \"azureml\"], on top of the launcher's own; dtrun env --list shows them. Two "
-      "that "
-      "disagree about a variable are an error."));
+      "Such as [\"horovod\", \"azureml\"], on top of the launcher's own; dtrun env --list shows them. "
+      "Two that disagree about a variable are an error."));
   schema.push_back(
       Long(Option("job.roles", Type::kMap, kPlan, "how many ranks are chief, worker, ps and evaluator"),
-           "Such as { chief = 1, worker = 2, ps = 1 }, in this order from rank 0; they add up to all ranks. "
-           "Read by "
-           "the dialects tf-config and torchrun."));
+           "Such as { chief = 1, worker = 2, ps = 1 }, in this order from rank 0; they add up to all "
+           "ranks. Read by the dialects tf-config and torchrun."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
                         "Unset, it is the folder where dtrun was started."));
   schema.back().must_exist = true;

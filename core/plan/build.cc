@@ -152,10 +152,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.backend_facts = inputs.backend.info.facts;
   auto placement = Place(settings, inputs.hardware, *per_host, MovesDeviceMemory(plan));
   if (!placement) return placement.error();
-  plan.hosts.emplace_back();
-  plan.hosts[0].name = HostName();
-  plan.hosts[0].local_size = *per_host;
-  plan.hosts[0].cores = placement->processors.cores;
+  plan.hosts = {Host{HostName(), 0, *per_host, placement->processors.cores}};
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   plan.binding = placement->processors.text;
   plan.notes = dialect::OuterNotes(inputs.environment);

@@ -22,12 +22,8 @@ Plan TwoHosts() {
   plan.job = "demo";
   plan.launcher = "per-process";
   for (int i = 0; i < 2; ++i) {
-    Host host;
-    host.name = "node" + std::to_string(i);
-    host.address = "10.0.0." + std::to_string(i);
-    host.first_rank = 2 * i;
-    host.local_size = 2;
-    plan.hosts.push_back(host);
+    const std::string number = std::to_string(i);
+    plan.hosts.push_back({"node" + number, 2 * i, 2, "10.0.0." + number});
   }
   return plan;
 }

@@ -19,10 +19,10 @@ namespace dtrun::plan {
 
 struct Host {
   std::string name;
-  std::string address = "127.0.0.1";  // that every rank of the job reaches
   int first_rank = 0;
   int local_size = 0;
   int cores = 0;  // whole cores for its ranks
+  std::string address = "127.0.0.1";  // that every rank of the job reaches
 };
 
 struct Process {

@@ -13,9 +13,7 @@ using ::testing::HasSubstr;
 Plan TwoRanks() {
   Plan plan;
   plan.job = "demo";
-  plan.hosts.emplace_back();
-  plan.hosts[0].name = "here";
-  plan.hosts[0].local_size = 2;
+  plan.hosts = {Host{"here", 0, 2}};
   plan.launcher = "per-process";
   plan.backend = "gloo";
   for (int rank = 0; rank < 2; ++rank) {
