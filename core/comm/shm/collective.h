@@ -90,6 +90,14 @@ class Collectives {
   void Personal(Running& running);  // scatter(v), alltoall(v), reduce_scatter(v): a part for each
   void ShareStaged(const Give& own, const std::vector<Take>& takes, std::size_t longest, std::uint32_t turn,
                    Running& running);
+  // What the ranks of the current call offer.
+  struct Offers {
+    std::size_t longest = 0;  // bytes that one rank gives to another
+    bool hoped = false;       // somebody's first piece is not shown: it hoped that nobody needs it
+  };
+  Offers Offered() const;
+  void PersonalDirect(const dtrun_op& op, const std::vector<Take>& takes, std::size_t begin,
+                      Running& running);
   void ShareDirect(const std::vector<Take>& takes, Running& running);
   void CombineParts(const dtrun_op& op, const Give& own, const Take& take, std::size_t offset,
                     std::uint32_t turn, const Combine& combine);

@@ -96,20 +96,24 @@ void Collectives::Shared(Running& running) {
   Enter(CallOf(op), &offer, sizeof offer, direct ? kDirect : 0, running);
   if (op.kind == DTRUN_GATHERV) CheckCounts(op);
   if (AllHave(kDirect)) return ShareDirect(takes, running);
-  // Somebody's first piece is not shown yet, as it hoped that nobody needs it.
-  bool hoped = false;
-  std::size_t longest = 0;
-  for (int rank = 0; rank < size_; ++rank) {
-    Offer theirs;
-    std::memcpy(&theirs, group_.PostOf(rank).payload, sizeof theirs);
-    hoped = hoped || (theirs.longest > 0 && (group_.PostOf(rank).flags & kDirect) != 0);
-    longest = std::max<std::size_t>(longest, theirs.longest);
-  }
+  const auto [longest, hoped] = Offered();
   if (hoped) {
     if (direct && own.bytes > 0) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
     StepTogether(running);
   }
   ShareStaged(own, takes, longest, turn, running);
+}
+
+Collectives::Offers Collectives::Offered() const {
+  Offers all;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Post& post = group_.PostOf(rank);
+    Offer offer;
+    std::memcpy(&offer, post.payload, sizeof offer);
+    all.hoped = all.hoped || (offer.longest > 0 && (post.flags & kDirect) != 0);
+    all.longest = std::max<std::size_t>(all.longest, offer.longest);
+  }
+  return all;
 }
 
 // The first piece is shown already.
@@ -138,6 +142,33 @@ void Collectives::ShareDirect(const std::vector<Take>& takes, Running& running) 
     std::memcpy(&offer, group_.PostOf(peer).payload, sizeof offer);
     const std::byte* const from = peers_.Resolve(peer, group_.rank_of(peer).pid.load(), offer.place);
     kernels::StreamingCopy(takes[rank].data, from, takes[rank].bytes);
+  }
+  kernels::Fence();
+  StepTogether(running);
+}
+
+// The part for this rank lies at the same place in every send buffer that has one.
+void Collectives::PersonalDirect(const dtrun_op& op, const std::vector<Take>& takes, std::size_t begin,
+                                 Running& running) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  const auto part_of = [&](int rank) -> const std::byte* {
+    if (rank == rank_) return static_cast<const std::byte*>(op.send) + begin;
+    Offer offer;
+    std::memcpy(&offer, group_.PostOf(rank).payload, sizeof offer);
+    return peers_.Resolve(rank, group_.rank_of(rank).pid.load(), offer.place) + begin;
+  };
+  if (ReduceScatters(op.kind)) {
+    const Take& take = takes[static_cast<std::size_t>(rank_)];
+    for (int rank = 0; rank < size_ && take.bytes > 0; ++rank) {
+      sources_[static_cast<std::size_t>(rank)] = part_of(rank);
+    }
+    const kernels::Reduce reduce = kernels::ReduceFor(op.dtype, op.reduce, kernels::Stores::kStreaming);
+    reduce(take.data, sources_.data(), size_, take.bytes / width);
+  } else {
+    for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+      if (takes[rank].bytes == 0) continue;
+      kernels::StreamingCopy(takes[rank].data, part_of(static_cast<int>(rank)), takes[rank].bytes);
+    }
   }
   kernels::Fence();
   StepTogether(running);
@@ -190,15 +221,31 @@ void Collectives::Personal(Running& running) {
   };
   Offer offer;
   for (const Give& give : gives) offer.longest = std::max<std::uint64_t>(offer.longest, give.bytes);
+  // Where only the giver knows the places of its parts, they go through the stages; and a part that
+  // is replaced while others read it has to.
+  const bool known = op.kind != DTRUN_ALLTOALLV && op.kind != DTRUN_SCATTERV;
+  bool direct = known && offer.longest == 0;
+  if (known && offer.longest >= kDirectBytes && !combine.scaled &&
+      (op.kind != DTRUN_ALLTOALL || op.send != op.recv)) {
+    const Give& last = gives.back();
+    if (const auto place = FindRegion(send, static_cast<std::size_t>(last.data + last.bytes - send))) {
+      offer.place = *place;
+      direct = true;
+    }
+  }
   std::uint32_t turn = group_.NextTurn();
-  show(0, turn);
-  Enter(CallOf(op), &offer, sizeof offer, 0, running);
+  if (!direct) show(0, turn);
+  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirect : 0, running);
   if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) CheckCounts(op);
-  std::size_t longest = 0;
-  for (int rank = 0; rank < size_; ++rank) {
-    Offer theirs;
-    std::memcpy(&theirs, group_.PostOf(rank).payload, sizeof theirs);
-    longest = std::max<std::size_t>(longest, theirs.longest);
+  if (AllHave(kDirect)) {
+    const bool gave = !scatter || Root(op);
+    const std::size_t begin = gave ? static_cast<std::size_t>(gives[me].data - send) : op.count * width * me;
+    return PersonalDirect(op, takes, begin, running);
+  }
+  const auto [longest, hoped] = Offered();
+  if (hoped) {
+    if (direct) show(0, turn);
+    StepTogether(running);
   }
   for (std::size_t at = 0; at < longest; at += share) {
     if (at > 0) {

@@ -41,6 +41,8 @@ Part EvenPart(std::size_t count, int ranks, int rank) {
 std::size_t Width(const dtrun_op& op) { return kernels::ElementBytes(op.dtype); }
 const std::byte* Send(const dtrun_op& op) { return static_cast<const std::byte*>(op.send); }
 std::byte* Recv(const dtrun_op& op) { return static_cast<std::byte*>(op.recv); }
+// Whether `rank` gets the result.
+bool Wanted(const dtrun_op& op, int rank) { return op.kind != DTRUN_REDUCE || rank == op.root; }
 
 }  // namespace
 
@@ -63,7 +65,7 @@ void Collectives::SmallReduction(Running& running) {
   const dtrun_op& op = *running.op;
   if (!running.entered) EnterSmall(op);
   group_.AwaitEntries(running);
-  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
+  if (!Wanted(op, rank_)) return;
   const Combine combine = CombineOf(op);
   const bool tiny = op.count * Width(op) <= kPayloadBytes;
   for (int rank = 0; rank < size_; ++rank) {
@@ -78,11 +80,12 @@ void Collectives::LargeReduction(Running& running, const Combine& combine) {
   const std::size_t bytes = op.count * Width(op);
   Operands operands;
   bool direct = false;
-  if (op.kind == DTRUN_ALLREDUCE && !combine.scaled) {
+  const bool wanted = Wanted(op, rank_);
+  if (!combine.scaled) {
     const auto send = FindRegion(op.send, bytes);
-    const auto recv = send ? FindRegion(op.recv, bytes) : std::nullopt;
-    direct = recv.has_value();
-    if (direct) operands = {*send, *recv};
+    const auto recv = send && wanted ? FindRegion(op.recv, bytes) : std::nullopt;
+    direct = send && (recv || !wanted);
+    if (direct) operands = {*send, recv.value_or(RegionRef{})};
   }
   Piece first{0, std::min<std::size_t>(op.count, group_.layout().stage_bytes / Width(op)), group_.NextTurn()};
   if (!direct) ShowPiece(op, first, combine);
@@ -129,7 +132,7 @@ void Collectives::CombinePiece(const dtrun_op& op, const Piece& piece, const Com
 }
 
 void Collectives::TakeResults(const dtrun_op& op, const Piece& piece) const {
-  if (op.kind == DTRUN_REDUCE && !Root(op)) return;
+  if (!Wanted(op, rank_)) return;
   const std::size_t width = Width(op);
   const bool streaming = op.count * width >= kStreamingBytes;
   for (int rank = 0; rank < size_; ++rank) {
@@ -175,7 +178,7 @@ void Collectives::PairReduction(Running& running, const Combine& combine, Piece 
   const dtrun_op& op = *running.op;
   const std::size_t width = Width(op);
   const std::size_t most = piece.count;
-  const bool wanted = op.kind != DTRUN_REDUCE || Root(op);
+  const bool wanted = Wanted(op, rank_);
   const auto stores =
       op.count * width >= kStreamingBytes ? kernels::Stores::kStreaming : kernels::Stores::kCached;
   const kernels::Reduce reduce = kernels::ReduceFor(op.dtype, op.reduce, stores);
@@ -227,6 +230,7 @@ void Collectives::DirectReduction(Running& running, const Combine& combine) {
     std::memcpy(&operands, group_.PostOf(rank).payload, sizeof operands);
     const pid_t pid = group_.rank_of(rank).pid.load();
     sends.push_back(rank == rank_ ? Send(op) : peers_.Resolve(rank, pid, operands.send));
+    if (!Wanted(op, rank)) continue;
     recvs.push_back(rank == rank_ ? Recv(op) : peers_.Resolve(rank, pid, operands.recv));
   }
   const Part own = EvenPart(op.count, size_, rank_);

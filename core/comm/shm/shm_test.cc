@@ -111,6 +111,56 @@ TEST(ShmRegions, MixWithPrivateBuffers) {
   }
 }
 
+// What rank `from` gives to rank `to`.
+float Gift(int from, int to) { return static_cast<float>(1 + from + 10 * to); }
+
+// The operations whose operand has a part for every rank, and reduce, in every combination.
+TEST(ShmRegions, MixWithPrivateBuffersWhereEveryRankGetsAPart) {
+  constexpr std::size_t kPart = 50'001, kAll = 3 * kPart;
+  for (int registered = 0; registered < 8; ++registered) {
+    Engine().Play(3, [&](Rank& rank) {
+      std::vector<float> own(2 * kAll);
+      const bool region = (registered >> rank.rank() & 1) != 0;
+      void* const memory = region ? rank.Alloc(2 * kAll * sizeof(float)) : own.data();
+      auto* const send = static_cast<float*>(memory);
+      float* const recv = send + kAll;
+      const int me = rank.rank();
+      const auto part = [](float* base, int r) { return base + static_cast<std::size_t>(r) * kPart; };
+      const auto expect = [&](const float* data, float value, const char* what) {
+        EXPECT_EQ(std::count(data, data + kPart, value), static_cast<std::ptrdiff_t>(kPart))
+            << what << " on rank " << me << ", registered " << registered;
+      };
+      const auto run = [&](std::int32_t kind, float* to, std::size_t count, std::int32_t root,
+                           std::int32_t reduce) {
+        for (int r = 0; r < 3; ++r) std::fill_n(part(send, r), kPart, Gift(me, r));
+        dtrun_op op = AllreduceOp(send, to, count, DTRUN_FLOAT32, reduce);
+        op.kind = kind;
+        op.root = root;
+        if (kind == DTRUN_SCATTER && me != root) op.send = nullptr;
+        if (kind == DTRUN_REDUCE && me != root) op.recv = nullptr;
+        const Outcome outcome = rank.Do(op);
+        EXPECT_TRUE(outcome.ok()) << outcome;
+      };
+      const float sum = Gift(0, me) + Gift(1, me) + Gift(2, me);
+      run(DTRUN_REDUCE_SCATTER, recv, kPart, -1, DTRUN_SUM);
+      expect(recv, sum, "reduce_scatter");
+      run(DTRUN_REDUCE_SCATTER, part(send, me), kPart, -1, DTRUN_SUM);
+      expect(part(send, me), sum, "reduce_scatter in place");
+      for (float* const to : {recv, send}) {
+        run(DTRUN_ALLTOALL, to, kPart, -1, 0);
+        for (int r = 0; r < 3; ++r) expect(part(to, r), Gift(r, me), to == send ? "in place" : "alltoall");
+      }
+      run(DTRUN_SCATTER, recv, kPart, 1, 0);
+      expect(recv, Gift(1, me), "scatter");
+      run(DTRUN_REDUCE, recv, kAll, 2, DTRUN_SUM);
+      for (int r = 0; r < 3 && me == 2; ++r) {
+        expect(part(recv, r), Gift(0, r) + Gift(1, r) + Gift(2, r), "reduce");
+      }
+      if (region) rank.Free(memory);
+    });
+  }
+}
+
 std::set<std::string> SharedFiles() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.insert(entry.path());
