@@ -23,7 +23,7 @@ Plan TwoHosts() {
   plan.launcher = "per-process";
   for (int i = 0; i < 2; ++i) {
     const std::string number = std::to_string(i);
-    plan.hosts.push_back({"node" + number, 2 * i, 2, "10.0.0." + number});
+    plan.hosts.push_back({"node" + number, 2 * i, 2, 2, "10.0.0." + number});
   }
   return plan;
 }
