@@ -1,5 +1,4 @@
-// Runs a plan on this host: starts the ranks, pumps their output, watches them, ends them,
-// and says how it went.
+// Runs a plan and says how it went: the root of a job.
 //
 // One event loop, one thread (plus a console writer). The caller is the agent process of
 // core/agent/guard.h, so that whatever process dies, nothing of the job survives.
@@ -9,14 +8,16 @@
 #include <string>
 
 #include "core/agent/guard.h"
+#include "core/agent/restart.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::agent {
 
 struct RunRequest {
   plan::Plan plan;
-  // Lines of the header, given the resolved plan and the run directory; printed on stderr.
-  std::function<std::string(const plan::Plan& resolved, const std::string& run_dir)> header;
+  RestartPolicy restart;
+  // Lines of the header, given the plan and the run directory; printed on stderr.
+  std::function<std::string(const plan::Plan& plan, const std::string& run_dir)> header;
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

@@ -124,6 +124,27 @@ void AddComm(Schema& schema) {
             "1", "4096"));
 }
 
+void AddRestart(Schema& schema) {
+  schema.push_back(Range(
+      Default(Long(Option("restart.max", Type::kUint, kAgent, "how often a failed job is started again"),
+                   "All ranks start again, with a new generation (DTRUN_GENERATION), a new port and an "
+                   "empty store. A program that fails within a second of its first start, before any "
+                   "rank has joined, is not."),
+              "0"),
+      "0", "1000000"));
+  schema.push_back(
+      Range(Default(Long(Option("restart.backoff", Type::kDuration, kAgent, "wait before the second restart"),
+                         "The first restart comes at once; the wait doubles each time, up to a minute."),
+                    "1s"),
+            "0s", "1h"));
+  schema.push_back(
+      Default(Long(Option("restart.on", Type::kList, kAgent, "classes of failures that are worth a restart"),
+                   "\"user-error\": the program failed by itself. \"signal\": it was killed. "
+                   "\"out-of-memory\": by the "
+                   "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost."),
+              "user-error,signal,out-of-memory,rendezvous,network"));
+}
+
 void AddLogs(Schema& schema) {
   schema.push_back(
       Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
@@ -147,6 +168,7 @@ const option::Schema& CoreSchema() {
     AddJob(schema);
     AddPlugins(schema);
     AddComm(schema);
+    AddRestart(schema);
     AddLogs(schema);
     return schema;
   }();

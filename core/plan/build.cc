@@ -40,7 +40,7 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kNodeRank, std::to_string(process.host)},
       {dialect::kHostCount, std::to_string(plan.hosts.size())},
       {dialect::kJob, plan.job},
-      {dialect::kGeneration, "0"},
+      {dialect::kGeneration, kTokenGeneration},
       {dialect::kStore, kTokenStore},
       {dialect::kJobKey, kTokenJobKey},
       {dialect::kRecorder, kTokenRecorder},

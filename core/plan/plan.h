@@ -41,6 +41,7 @@ inline constexpr char kTokenStore[] = "⟦store⟧";
 inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
 inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
+inline constexpr char kTokenGeneration[] = "⟦generation⟧";
 
 struct Plan {
   std::string job;

@@ -34,11 +34,34 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   return out;
 }
 
-// The plan, or nothing after saying why.
-std::optional<plan::Plan> PlanOrComplain(const ConfigArguments& arguments) {
+Result<agent::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
+  agent::RestartPolicy policy;
+  policy.max = static_cast<int>(settings.Int("restart.max"));
+  policy.backoff = settings.Duration("restart.backoff");
+  for (const std::string& word : settings.List("restart.on")) {
+    const auto exit_class = agent::ClassNamed(word);
+    if (!exit_class) {
+      const std::string& place = settings.Get("restart.on").origin.place;
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("{}{}restart.on lists '{}'; expected some of user-error, signal, "
+                               "out-of-memory, rendezvous, network",
+                               place, place.empty() ? "" : ": ", word)};
+    }
+    policy.on.insert(*exit_class);
+  }
+  return policy;
+}
+
+// The job, or nothing after saying why.
+std::optional<agent::RunRequest> RequestOrComplain(const ConfigArguments& arguments) {
   Preparation preparation = Preparation::Load(arguments);
   if (!preparation.problems().empty()) {
     fmt::print(stderr, "{}", config::Render(preparation.problems()));
+    return std::nullopt;
+  }
+  auto restart = RestartPolicyOf(preparation.settings());
+  if (!restart) {
+    Complain(restart.error().text);
     return std::nullopt;
   }
   auto plan = preparation.MakePlan();
@@ -46,23 +69,21 @@ std::optional<plan::Plan> PlanOrComplain(const ConfigArguments& arguments) {
     Complain(plan.error().text);
     return std::nullopt;
   }
-  return std::move(*plan);
+  return agent::RunRequest{std::move(*plan), std::move(*restart), &Header};
 }
 
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
-  auto plan = PlanOrComplain(arguments);
-  if (!plan) return kUserError;
-  return agent::Guarded([&](agent::Lifeline& lifeline) {
-    return agent::Run({std::move(*plan), &Header}, lifeline);
-  });
+  const auto request = RequestOrComplain(arguments);
+  if (!request) return kUserError;
+  return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Run(*request, lifeline); });
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {
-  const auto plan = PlanOrComplain(arguments);
-  if (!plan) return kUserError;
-  fmt::print("{}", json ? plan::ToJson(*plan) : plan::ToText(*plan));
+  const auto request = RequestOrComplain(arguments);
+  if (!request) return kUserError;
+  fmt::print("{}", json ? plan::ToJson(request->plan) : plan::ToText(request->plan));
   return 0;
 }
 
