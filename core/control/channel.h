@@ -46,7 +46,7 @@ class Channel {
   // Queues a message; never blocks, never calls a handler from within. After the end of the
   // channel it does nothing. REQUIRES: message.size() <= kMaxMessageBytes; a larger one ends
   // the channel as lost.
-  virtual void Send(std::string message) = 0;
+  virtual void Send(std::string_view message) = 0;
 
   // What Send took and the system did not, for back-pressure.
   virtual std::size_t queued_bytes() const = 0;

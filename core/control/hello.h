@@ -1,8 +1,8 @@
 // What root and agent say first: who they are, and whether they belong together.
 //
-// Inside TLS the agent sends one Hello; the root answers with one Welcome or Refusal. Magic,
-// protocol and version stand first in a Hello and a Welcome and never move, so that every
-// version can name its disagreement with every other. Values and pure functions; any thread.
+// Inside TLS the agent sends one Hello; the root answers with one Welcome or Refusal. The
+// first three fields of a Hello, and a Refusal, never change, so that every version can
+// explain its disagreement with every other. Values and pure functions; any thread.
 #pragma once
 
 #include <chrono>
@@ -43,13 +43,13 @@ struct Refusal {
   std::string text;
 };
 
-// Payloads, without the size of the frame.
+// Whole frames, size included.
 std::string Encode(const Hello& hello);
 std::string Encode(const Welcome& welcome);
 std::string Encode(const Refusal& refusal);
 
-// A Hello of another protocol has its protocol and version only. Anything else than one
-// well-formed greeting is DTRUN_INVALID_ARGUMENT.
+// These decode the bytes behind the size. A Hello of another protocol has its protocol and version only.
+// Anything else than one well-formed greeting is DTRUN_INVALID_ARGUMENT.
 Result<Hello> DecodeHello(std::string_view payload);
 
 // The root's answer: the Welcome, or a Refusal as an Error with the root's text, DTRUN_BUSY
