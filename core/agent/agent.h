@@ -5,11 +5,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "core/agent/cluster.h"
 #include "core/agent/guard.h"
 #include "core/agent/restart.h"
-#include "core/plan/plan.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 
@@ -18,6 +21,10 @@ struct RunRequest {
   RestartPolicy restart;
   // Lines of the header, given the plan and the run directory; printed on stderr.
   std::function<std::string(const plan::Plan& plan, const std::string& run_dir)> header;
+  // Jobs on several hosts: how they come together, and the plan once they have said what they
+  // offer, by host.
+  std::optional<Cluster> cluster = {};
+  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers)> replan = {};
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

@@ -130,7 +130,10 @@ void Conductor::On(std::size_t host, const Prepared& prepared) {
 
 void Conductor::On(std::size_t host, const Refused& refused) {
   members_[host].state = State::kIdle;
-  if (!refusal_) refusal_ = refused.error;
+  if (!refusal_) {
+    refusal_ = refused.error;
+    if (members_.size() > 1) refusal_->text = fmt::format("host {}: {}", members_[host].name, refusal_->text);
+  }
   if (phase_ != Phase::kPreparing) KillAll();
 }
 
@@ -166,6 +169,8 @@ void Conductor::On(std::size_t host, const Gone& gone) {
   members_[host].state = State::kIdle;
   calls_ += gone.calls;
 }
+
+void Conductor::On(std::size_t, const Asked& asked) { OnSignal(asked.signal); }
 
 void Conductor::On(std::size_t host, const Lost& lost) {
   Member& member = members_[host];

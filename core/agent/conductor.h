@@ -81,6 +81,7 @@ class Conductor {
   void On(std::size_t host, const Ended& ended);
   void On(std::size_t host, const Said& said);
   void On(std::size_t host, const Gone& gone);
+  void On(std::size_t host, const Asked& asked);
   void On(std::size_t host, const Lost& lost);
 
   void OnSignal(int signal);

@@ -34,6 +34,7 @@ struct Prepare {
   std::string job_key;
   int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 lives elsewhere
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
+  std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
   std::chrono::nanoseconds grace{};      // of what ranks leave behind
 };
 struct Start {
@@ -84,13 +85,17 @@ struct Said {
 struct Gone {
   std::string calls;  // what the ranks called last, when any of them failed
 };
+// A signal that the user sent to dtrun on this host.
+struct Asked {
+  int signal = 0;
+};
 // The host cannot be reached any more; its agent ends what runs there by itself.
 struct Lost {
   std::string why;
   bool agent_died = false;  // else the network or the whole host is gone
 };
 
-using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Lost>;
+using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Lost>;
 
 class Host {
  public:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 
 #include "core/agent/audit.h"
@@ -13,6 +14,7 @@
 #include "core/agent/port.h"
 #include "core/agent/process.h"
 #include "core/agent/rank_process.h"
+#include "core/plan/dialect.h"
 
 namespace dtrun::agent {
 namespace {
@@ -71,7 +73,31 @@ class LocalHost final : public Host {
     Post(std::move(prepared));
   }
 
+  // What the root has seen on its own host may be missing on this one.
+  Status CheckFiles() const {
+    const std::string* last = nullptr;
+    for (const plan::Process& process : prepare_.processes) {
+      if (last != nullptr && process.cwd == *last) continue;
+      last = &process.cwd;
+      if (::access(process.cwd.c_str(), X_OK) == 0) continue;
+      const int number = errno;
+      return Error{
+          DTRUN_NOT_FOUND,
+          Error::System(fmt::format("cannot enter the working directory '{}'", process.cwd), number).text +
+              "; create it or change job.cwd"};
+    }
+    if (prepare_.processes.empty()) return {};
+    const auto plugin = prepare_.processes[0].env.find(dialect::kBackendPath);
+    if (plugin == prepare_.processes[0].env.end() || ::access(plugin->second.c_str(), R_OK) == 0) return {};
+    const int number = errno;
+    return Error{
+        DTRUN_NOT_FOUND,
+        Error::System(fmt::format("cannot read the backend plugin '{}'", plugin->second), number).text +
+            "; install the same dtrun on every host"};
+  }
+
   Status TakeResources(Prepared* prepared) {
+    if (Status files = CheckFiles(); !files) return files;
     if (prepare_.master_port >= 0) {
       Result<HeldPort> port = HeldPort::Hold(prepare_.master_port);
       if (!port) return port.error();
@@ -96,10 +122,12 @@ class LocalHost final : public Host {
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
     memory_.emplace();
+    const std::vector<std::string>& base =
+        prepare_.environment.empty() ? options_.environment : prepare_.environment;
     Started started;
     for (const plan::Process& process : part.processes) {
       const SpawnRequest request{
-          process.rank,       process.argv,    EnvironmentOf(process, options_.environment),
+          process.rank,       process.argv,    EnvironmentOf(process, base),
           process.cwd,        process.binding, process.rank == 0 ? options_.stdin_fd : -1,
           options_.open_files};
       Result<Child> child = Spawn(request);

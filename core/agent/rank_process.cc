@@ -94,6 +94,20 @@ void RankProcess::FinishOutput() {
   }
 }
 
+void RankProcess::Abandon() {
+  if (!reaped_) {
+    ::kill(-pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ended_ = reaped_ = true;
+  handle_.close();
+  out_.descriptor.close();
+  err_.descriptor.close();
+  printed_ = [](output::Stream, std::string_view) {};
+  ended_callback_ = [](const Ending&) {};
+}
+
 void RankProcess::Reap() {
   if (!ended_ || reaped_) return;
   ::waitpid(pid_, nullptr, WNOHANG);

@@ -36,6 +36,8 @@ class RankProcess : public std::enable_shared_from_this<RankProcess> {
   // outside the job may hold them for ever.
   void FinishOutput();
   void Reap();
+  // Kills it, if it lives, and waits for its end; calls nothing any more.
+  void Abandon();
 
  private:
   struct Pipe {

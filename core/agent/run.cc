@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <set>
 
 #include "core/agent/agent.h"
 #include "core/agent/conductor.h"
 #include "core/agent/local_host.h"
+#include "core/agent/muster.h"
 #include "core/agent/process.h"
 #include "core/agent/record.h"
+#include "core/agent/remote_host.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
 #include "core/store/server.h"
@@ -20,6 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kUserError = 2;
+// What agents and their remote shells may take to leave.
+constexpr std::chrono::seconds kDismissal{2};
 
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
@@ -87,17 +93,91 @@ class Runner {
   // The facts of the last generation.
   Result<Facts> RunGenerations(const Record& record) {
     UserSignals signals(loop_, lifeline_);
+    open_files_ = RaiseOpenFiles();
+    Result<std::vector<std::unique_ptr<Host>>> hosts = GatherHosts(signals);
+    if (!hosts && interrupted_ != 0) return Interrupted(interrupted_, Facts());
+    if (!hosts) return hosts.error();
+    if (Status written = record.WritePlan(plan_, environment_); !written) return written.error();
+    Conductor conductor(loop_, signals, plan_, *std::move(hosts),
+                        [this](const std::string& line) { Say(line); });
+    Result<Facts> facts = Conduct(record, conductor);
+    Dismiss(facts ? ExitCode(*facts) : kUserError);
+    return facts;
+  }
+
+  // This host alone, or all that the cluster has, in the order of the plan.
+  Result<std::vector<std::unique_ptr<Host>>> GatherHosts(UserSignals& signals) {
+    std::vector<std::unique_ptr<Host>> hosts;
+    if (!request_.cluster) {
+      hosts.push_back(HostHere());
+      return hosts;
+    }
+    const Cluster& cluster = *request_.cluster;
+    Muster muster(loop_, signals, cluster, plan_.job, shells_, [this](const std::string& line) { Say(line); },
+                  {[this](std::size_t host, std::string_view message) { remote_[host]->OnMessage(message); },
+                   [this](std::size_t host, const control::Loss& loss) { remote_[host]->OnLost(loss); }});
+    Result<std::vector<JoinedHost>> joined = muster.Run();
+    interrupted_ = muster.interrupted();
+    if (!joined) return joined.error();
+    std::vector<plan::HostOffer> offers;
+    for (std::size_t i = 0; i < joined->size(); ++i) {
+      const Introduction& host = (*joined)[i].introduction;
+      offers.push_back(static_cast<int>(i) == cluster.here ? plan::OfferHere()
+                                                           : plan::HostOffer{host.cores, host.gpus});
+    }
+    Result<plan::Plan> plan = request_.replan(offers);
+    if (!plan) return plan.error();
+    plan_ = *std::move(plan);
+    remote_.resize(joined->size());
+    for (std::size_t i = 0; i < joined->size(); ++i) {
+      if (static_cast<int>(i) == cluster.here) {
+        hosts.push_back(HostHere());
+        continue;
+      }
+      JoinedHost& host = (*joined)[i];
+      auto remote = std::make_unique<RemoteHost>(
+          loop_, cluster.hosts[i], std::move(host.channel), std::move(host.shell), environment_,
+          [this](store::Socket client) { store_->Serve(std::move(client)); },
+          [this](const std::string& line) { Say(line); });
+      remote_[i] = remote.get();
+      hosts.push_back(std::move(remote));
+    }
+    return hosts;
+  }
+
+  std::unique_ptr<Host> HostHere() {
     LocalOptions options;
     options.socket_dir = lifeline_.runtime_dir();
     options.serve = [this](store::Socket client) { store_->Serve(std::move(client)); };
-    options.environment = OwnEnvironment();
+    options.environment = environment_;
     options.stdin_fd = STDIN_FILENO;
-    options.open_files = RaiseOpenFiles();
-    if (Status written = record.WritePlan(plan_, options.environment); !written) return written.error();
-    std::vector<std::unique_ptr<Host>> hosts;
-    hosts.push_back(MakeLocalHost(loop_, std::move(options)));
-    Conductor conductor(loop_, signals, plan_, std::move(hosts),
-                        [this](const std::string& line) { Say(line); });
+    options.open_files = open_files_;
+    options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
+    return MakeLocalHost(loop_, std::move(options));
+  }
+
+  // Lets the agents go, and waits a moment for their shells.
+  void Dismiss(int exit_code) {
+    std::size_t left = 0;
+    for (RemoteHost* host : remote_) {
+      if (host == nullptr || host->lost()) continue;
+      ++left;
+      host->Leave(exit_code, [&left] { --left; });
+    }
+    bool over = false;
+    boost::asio::steady_timer timer(loop_, kDismissal);
+    timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+    const auto away = [&] {
+      return left == 0 &&
+             std::ranges::none_of(remote_, [](RemoteHost* host) { return host && !host->lost() && host->attached(); });
+    };
+    while (!over && !away() && loop_.run_one() > 0) {
+    }
+    timer.cancel();
+    loop_.poll();  // handlers that refer to what ends here
+  }
+
+  Result<Facts> Conduct(const Record& record, Conductor& conductor) {
     for (std::uint64_t generation = 0;; ++generation) {
       Result<Facts> facts = RunGeneration(generation, record, conductor);
       if (!facts) return facts;
@@ -113,7 +193,7 @@ class Runner {
       Say(WithoutNewline(VerdictText(*facts)));
       Say(fmt::format("dtrun: {}{}", decision.why,
                       decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
-      if (!conductor.Wait(decision.wait)) return Interrupted(conductor, *facts);
+      if (!conductor.Wait(decision.wait)) return Interrupted(conductor.interrupted(), *facts);
     }
   }
 
@@ -125,7 +205,11 @@ class Runner {
             [&](int rank) { conductor.Joined(rank); }, [&](int rank) { conductor.Left(rank); },
             [&](int rank, int peer, const std::string& what) { conductor.Reported(rank, peer, what); }});
     Result<std::vector<Prepared>> prepared = conductor.Prepare(generation, key);
-    if (!prepared && conductor.interrupted() != 0) return Interrupted(conductor, Facts());
+    if (!prepared && conductor.interrupted() != 0) {
+      Facts nothing;
+      nothing.generation = generation;
+      return Interrupted(conductor.interrupted(), std::move(nothing));
+    }
     if (!prepared) return prepared.error();
     const std::vector<Tokens> tokens = TokensOf(generation, key, *prepared);
     Result<std::filesystem::path> logs = record.LogsOf(generation);
@@ -152,8 +236,10 @@ class Runner {
                   {plan::kTokenJobKey, key},
                   {plan::kTokenGeneration, std::to_string(generation)},
                   {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
-    for (const Prepared& host : prepared) {
-      if (host.master_port >= 0) shared[plan::kTokenPort] = std::to_string(host.master_port);
+    for (std::size_t i = 0; i < prepared.size(); ++i) {
+      if (prepared[i].master_port < 0) continue;
+      shared[plan::kTokenPort] = std::to_string(prepared[i].master_port);
+      if (prepared.size() > 1) shared[plan::kTokenAddress] = MasterAddress(i);
     }
     std::vector<Tokens> tokens;
     for (const Prepared& host : prepared) {
@@ -164,13 +250,27 @@ class Runner {
     return tokens;
   }
 
+  // Of the host where rank 0 lives, as the other hosts reach it.
+  std::string MasterAddress(std::size_t host) const {
+    if (remote_[host] != nullptr) return remote_[host]->Address();
+    for (const RemoteHost* other : remote_) {
+      if (other == nullptr) continue;
+      const std::string own = AddressTowards(other->Address());
+      if (!own.empty()) return own;
+    }
+    return "127.0.0.1";
+  }
+
   // The job was ended while no rank ran.
-  Facts Interrupted(const Conductor& conductor, Facts facts) const {
+  Facts Interrupted(int signal, Facts facts) {
     facts.job = plan_.job;
     facts.logs = run_dir_;
     facts.first_failed = -1;
-    facts.guard_died = conductor.interrupted() == Lifeline::kGuardGone;
-    facts.interrupt = facts.guard_died ? 0 : conductor.interrupted();
+    facts.guard_died = signal == Lifeline::kGuardGone;
+    facts.interrupt = facts.guard_died ? 0 : signal;
+    const bool known = !generations_.empty() && generations_.back().generation == facts.generation;
+    if (known) generations_.pop_back();  // it ended differently now
+    generations_.push_back(facts);
     return facts;
   }
 
@@ -181,12 +281,17 @@ class Runner {
   }
 
   const RunRequest& request_;
-  const plan::Plan& plan_;
+  plan::Plan plan_;
+  const std::vector<std::string> environment_ = OwnEnvironment();
   Lifeline& lifeline_;
   output::Console& console_;
   boost::asio::io_context loop_;
   std::string run_dir_;
+  std::optional<rlim_t> open_files_;
+  std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
+  std::vector<RemoteHost*> remote_;  // by host; null: this one
+  int interrupted_ = 0;              // while the hosts were joining
   std::vector<Facts> generations_;
 };
 

@@ -1,10 +1,8 @@
 #include "core/plan/build.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "core/base/units.h"
@@ -21,12 +19,6 @@ using Variables = std::map<std::string, std::string>;
 Error At(const config::Settings& settings, const std::string& key, const Error& error) {
   const std::string& place = settings.Get(key).origin.place;
   return Error{error.code, fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, error.text)};
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 // dtrun's own dialect for one process.
@@ -67,6 +59,12 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
                  : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
+}
+
+// Whether the number of ranks hangs on what other hosts report.
+bool NeedsReports(const config::Settings& settings) {
+  return settings.Has("cluster.hosts") &&
+         !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data);
 }
 
 // Variables that the backend wants for programs which use its vendor library directly.
@@ -140,12 +138,12 @@ const Variables& UserVariables(const config::Settings& settings) {
 
 Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
-  auto per_host = ProcessesPerHost(settings);
-  if (!per_host) return per_host.error();
+  auto hosts = PlaceRanks(settings, inputs.offers);
+  if (!hosts) return hosts.error();
 
   Plan plan;
   plan.job = settings.Text("job.name");
-  plan.hosts = {Host{HostName(), 0, *per_host}};
+  plan.hosts = *std::move(hosts);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;
@@ -154,6 +152,9 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
+  if (NeedsReports(settings) && inputs.offers.empty()) {
+    plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
+  }
 
   const Variables& user = UserVariables(settings);
   const Variables backend_env = BackendEnvironment(inputs, user, &plan);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/plan/hosts.h"
 #include "core/plan/plan.h"
 #include "core/plugin/plugin.h"
 
@@ -28,18 +29,13 @@ struct Inputs {
   Backend backend;
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
   std::string cwd;                                 // where dtrun was started
+  std::vector<HostOffer> offers = {};              // of hosts that have reported theirs (PlaceRanks)
 };
 
 // Errors carry the place of the value that caused them.
 Result<Plan> Build(const Inputs& inputs);
 
-// Ranks per host that job.processes_per_host asks for on this machine.
-Result<int> ProcessesPerHost(const config::Settings& settings);
-
 // job.env; empty when unset.
 const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
-
-// Processors that this process may run on.
-int UsableCores();
 
 }  // namespace dtrun::plan

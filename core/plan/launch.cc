@@ -91,7 +91,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
     out.name = host.name.c_str();
     out.first_rank = host.first_rank;
     out.local_size = host.local_size;
-    out.cores = UsableCores();
+    out.cores = host.cores;
     view.hosts.push_back(out);
   }
   const std::vector<std::string>& command = settings.List("job.command");
@@ -103,7 +103,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.hosts = view.hosts.data();
   view.job.host_count = view.hosts.size();
   view.job.world_size = plan.world_size();
-  view.job.master_addr = "127.0.0.1";
+  view.job.master_addr = plan.hosts.size() > 1 ? kTokenAddress : "127.0.0.1";
   view.job.master_port = kTokenPort;
   view.job.inherited = &Inherited;
 

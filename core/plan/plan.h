@@ -21,6 +21,7 @@ struct Host {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
+  int cores = 1;
 };
 
 struct Process {
@@ -41,6 +42,7 @@ inline constexpr char kTokenStore[] = "⟦store⟧";
 inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
 inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
+inline constexpr char kTokenAddress[] = "⟦master_addr⟧";  // of jobs on several hosts
 inline constexpr char kTokenGeneration[] = "⟦generation⟧";
 
 struct Plan {
