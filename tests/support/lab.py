@@ -110,10 +110,10 @@ class Lab:
             f"ListenAddress {self.address(i)}\nHostKey {self.folder}/host-{self.names[i]}\nPidFile none\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\nUseDNS no\n"
             "PasswordAuthentication no\nPermitRootLogin yes\nPrintMotd no\nMaxStartups 100\n")
-        log = open(self.folder / f"sshd-{i}.log", "w")
+        log = self.folder / f"sshd-{i}.log"
         self.processes.append(subprocess.Popen([*self.enter(i), find("sshd"), "-D", "-e", "-f", str(config)],
-                                               stderr=log, preexec_fn=die_with_parent))
-        until(lambda: "listening" in Path(log.name).read_text().lower(), f"sshd of {self.names[i]}")
+                                               stderr=log.open("w"), preexec_fn=die_with_parent))
+        until(lambda: "listening" in log.read_text().lower(), f"sshd of {self.names[i]}")
 
     def enter(self, i, folder="/"):
         """The words before a command that make it run on host i, in `folder`."""
