@@ -205,7 +205,7 @@ struct ForkedAgent {
 };
 
 TEST(Channel, GivesAStoppedPeerUpWithinTheLimitThoughTcpStands) {
-  constexpr milliseconds kLimit{1000};
+  static constexpr milliseconds kLimit{1000};
   asio::io_context loop;
   Root root(loop, [](Listener::Options& options) { options.welcome.loss_limit = kLimit; });
   ForkedAgent agent(root.Way());

@@ -232,6 +232,8 @@ Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
       socket && ::bind(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
   number = bound ? 0 : errno;
   if (!bound) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
+  // Connections inherit it, and let the next listener in while they fade away.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return socket;
 }
 

@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kShownJobBytes = 64;
 constexpr const char kSuite[] = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kSuiteId[] = {0x13, 0x01};
+// Whoever verifies its peer must name what its keys are for, the same at both ends.
+constexpr unsigned char kUse[] = {'d', 't', 'r', 'u', 'n'};
 
 // Where OpenSSL's objects keep ours.
 int ContextIndex() {
@@ -41,6 +43,7 @@ SSL_SESSION* SessionOf(SSL* connection, const Key& key) {
   if (session != nullptr && cipher != nullptr &&
       SSL_SESSION_set1_master_key(session, key.data(), Key::kBytes) == 1 &&
       SSL_SESSION_set_cipher(session, cipher) == 1 &&
+      SSL_SESSION_set1_id_context(session, kUse, sizeof kUse) == 1 &&
       SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
     return session;
   }
@@ -86,6 +89,7 @@ Tls::Tls(const Key& key, std::string job)
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // No certificate is trusted, so a server that answers with one instead of the key fails.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  Must(SSL_CTX_set_session_id_context(context, kUse, sizeof kUse) == 1, "name the use of its keys");
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   Must(SSL_CTX_set_ex_data(context, ContextIndex(), this) == 1, "keep the key");
   SSL_CTX_set_psk_use_session_callback(context, OfferKey);
