@@ -157,6 +157,18 @@ TEST(Dialer, StopsAtOnceAtTheRootOfAnotherJob) {
   EXPECT_THAT(root.lines[1], HasSubstr("it belongs to job 'b', this is job 'a'"));
 }
 
+TEST(Dialer, JoinsAJobOfAnyName) {
+  asio::io_context loop;
+  for (const std::string& job : {std::string(), std::string(1000, 'j'), std::string("\xc3\xa4\n")}) {
+    Root root(loop, [&](Listener::Options& options) { options.job = job; });
+    Dialer::Options way = root.Way();
+    way.hello.job = job;
+    Agent agent(loop, way);
+    ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
+    EXPECT_TRUE(agent.channel) << agent.error.text;
+  }
+}
+
 TEST(Dialer, StopsAtOnceWhenVersionsDiffer) {
   asio::io_context loop;
   Root root(loop);

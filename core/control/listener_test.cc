@@ -211,6 +211,34 @@ TEST(Listener, RefusesAnAddressThatIsNone) {
   EXPECT_THAT(foreign.error().text, HasSubstr("no interface of this host has that address"));
 }
 
+TEST(Listener, RefusesALossLimitThatNobodyCanKeep) {
+  asio::io_context loop;
+  auto listener = Listener::Listen(loop,
+                                   {.address = {},
+                                    .job = "a",
+                                    .key = AKey(),
+                                    .welcome = {.host_name = "root", .loss_limit = milliseconds(1)}},
+                                   {});
+  ASSERT_FALSE(listener);
+  EXPECT_THAT(listener.error().text, HasSubstr("a loss limit of 1ms cannot be kept; give one from 10ms"));
+}
+
+TEST(Listener, MayBeEndedByItsOwnHandlers) {
+  asio::io_context loop;
+  std::unique_ptr<Listener> listener;
+  bool refused = false;
+  auto result = Listener::Listen(loop, {.address = "127.0.0.1", .job = "a", .key = AKey(), .welcome = {}},
+                                 {.admit = {}, .on_joined = {}, .on_refused = [&](const std::string&) {
+                                    refused = true;
+                                    listener.reset();
+                                  }});
+  ASSERT_TRUE(result) << result.error().text;
+  listener = *std::move(result);
+  Stranger loud(loop, listener->port(), "GET / HTTP/1.1\r\n\r\n");
+  Stranger mute(loop, listener->port());
+  ASSERT_TRUE(RunUntil(loop, [&] { return refused && loud.dropped && mute.dropped; }));
+}
+
 TEST(Listener, LeavesChannelsAloneWhenItEnds) {
   Pair pair;
   pair.root.listener.reset();

@@ -12,6 +12,8 @@
 namespace dtrun::control {
 namespace {
 
+// An identity is never empty, and has at most 128 bytes in every version of OpenSSL.
+constexpr std::string_view kPrefix = "dtrun job ";
 constexpr std::size_t kShownJobBytes = 64;
 constexpr const char kSuite[] = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kSuiteId[] = {0x13, 0x01};
@@ -58,8 +60,8 @@ int OfferKey(SSL* connection, const EVP_MD* hash, const unsigned char** identity
   if (hash != nullptr && EVP_MD_size(hash) != static_cast<int>(Key::kBytes)) return 1;
   const Tls& tls = TlsOf(connection);
   *session = SessionOf(connection, tls.key());
-  *identity = reinterpret_cast<const unsigned char*>(tls.job().data());
-  *size = tls.job().size();
+  *identity = reinterpret_cast<const unsigned char*>(tls.identity().data());
+  *size = tls.identity().size();
   return *session != nullptr ? 1 : 0;
 }
 
@@ -80,8 +82,8 @@ void Must(bool done, const char* what) {
 
 }  // namespace
 
-Tls::Tls(const Key& key, std::string job)
-    : key_(key), job_(std::move(job)), context_(asio::ssl::context::tlsv13) {
+Tls::Tls(const Key& key, const std::string& job)
+    : key_(key), identity_(std::string(kPrefix) + ShownJob(job)), context_(asio::ssl::context::tlsv13) {
   SSL_CTX* context = context_.native_handle();
   Must(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, "require TLS 1.3");
   Must(SSL_CTX_set_ciphersuites(context, kSuite) == 1, "use TLS_AES_128_GCM_SHA256");
@@ -103,7 +105,11 @@ bool ProvedKey(SSL* connection) {
 std::string ClaimedJob(SSL* connection) {
   const auto* claim = static_cast<const std::string*>(SSL_get_ex_data(connection, ClaimIndex()));
   if (claim == nullptr) return {};
-  std::string shown = claim->substr(0, kShownJobBytes);
+  return ShownJob(claim->starts_with(kPrefix) ? claim->substr(kPrefix.size()) : *claim);
+}
+
+std::string ShownJob(std::string_view job) {
+  std::string shown(job.substr(0, kShownJobBytes));
   for (char& c : shown) {
     if (c < ' ' || c > '~') c = '?';
   }
