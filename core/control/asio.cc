@@ -1,5 +1,6 @@
 #include "core/control/asio.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace dtrun::control {
@@ -12,5 +13,7 @@ std::string TextOf(const Tcp::endpoint& endpoint) {
   const auto v4 = asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
   return fmt::format("{}:{}", v4.to_string(), endpoint.port());
 }
+
+void CloseOnExec(Tcp::socket& socket) { ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC); }
 
 }  // namespace dtrun::control

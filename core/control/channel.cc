@@ -18,6 +18,8 @@ constexpr int kBeatsPerLimit = 5;
 // Silence is counted in looks rather than by the clock, so that a process that was itself
 // stopped, or starved, does not blame its peer for the time it missed.
 constexpr int kLooksPerLimit = 10;
+// RFC 8446, section 5.5, bounds what one key may protect; a new one costs next to nothing.
+constexpr std::size_t kBytesPerKey = std::size_t{64} << 20;
 constexpr std::size_t kKeptBytes = 1 << 20;  // of the capacity of an empty queue
 
 class Link : public std::enable_shared_from_this<Link> {
@@ -89,7 +91,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (!reading_) Read();
   }
 
-  // From the loop or the owner's destructor; calls nobody but `done`.
+  // The owner is gone.
   void Drop() {
     if (state_ == State::kClosing) return;
     handlers_.reset();
@@ -199,6 +201,13 @@ class Link : public std::enable_shared_from_this<Link> {
   void Write() {
     if (!writing_.empty() || queue_.empty()) return;
     writing_.swap(queue_);
+    sent_with_key_ += writing_.size();
+    if (sent_with_key_ > kBytesPerKey) {
+      sent_with_key_ = 0;
+      if (SSL_key_update(wire_->stream.native_handle(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
+        return Later([](Link& link) { link.Lose(DTRUN_VENDOR, "OpenSSL did not change the key"); });
+      }
+    }
     asio::async_write(
         wire_->stream, asio::buffer(writing_),
         [self = shared_from_this()](const error_code& error, std::size_t) { self->HandleWritten(error); });
@@ -261,6 +270,7 @@ class Link : public std::enable_shared_from_this<Link> {
   std::optional<Loss> loss_;
   std::string queue_;    // frames not yet given to TLS
   std::string writing_;  // those of the write under way
+  std::size_t sent_with_key_ = 0;
   State state_ = State::kOpen;
   bool reading_ = false;
   bool delivering_ = false;

@@ -1,12 +1,10 @@
 #include "core/control/channel.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/fd.h"
 #include "core/control/testing.h"
 
 namespace dtrun::control {
@@ -40,6 +38,20 @@ TEST(Channel, CarriesEmptyAndLargeMessages) {
   EXPECT_EQ(pair.far.messages[0], "");
   EXPECT_TRUE(pair.far.messages[1] == large);
   EXPECT_EQ(pair.near.channel->queued_bytes(), 0u);
+}
+
+TEST(Channel, ChangesKeysOnTheWayWithoutLosingAByte) {
+  Pair pair(seconds(60), seconds(60), false);
+  const std::string message(1 << 20, 'x');
+  for (int i = 0; i < 200; ++i) {  // three keys each way
+    pair.near.channel->Send(message);
+    pair.far.channel->Send(message);
+    const auto expected = static_cast<std::size_t>(i);
+    ASSERT_TRUE(pair.Until([&] { return pair.near.count + 8 > expected && pair.far.count + 8 > expected; }));
+  }
+  ASSERT_TRUE(pair.Until([&] { return pair.near.count == 200 && pair.far.count == 200; }));
+  EXPECT_EQ(pair.near.bytes, 200 * message.size());
+  EXPECT_EQ(pair.far.bytes, 200 * message.size());
 }
 
 TEST(Channel, EndsWhenAMessageIsLargerThanAllowed) {
@@ -164,17 +176,22 @@ TEST(Channel, DoesNotBlameThePeerForTheTimeThatItsOwnLoopStood) {
   EXPECT_TRUE(pair.near.losses.empty());
 }
 
-TEST(Channel, IsLostBeforeItIsStartedButToldAfterwards) {
+TEST(Channel, TellsOfALossFromBeforeItsStart) {
   asio::io_context loop;
   Root root(loop);
   Agent agent(loop, root.Way());
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended && !root.joined.empty(); }));
-  agent.channel->Send("hello");
-  agent.channel.reset();
-  End end;
-  end.Take(std::move(root.joined.front()));
-  ASSERT_TRUE(RunUntil(loop, [&] { return !end.losses.empty(); }));
-  EXPECT_FALSE(end.losses[0].closed);
+  agent.channel->Send(std::string(kMaxMessageBytes + 1, 'x'));
+  loop.restart();
+  while (loop.poll_one() > 0) {
+  }
+  End near, far;
+  near.Take(std::move(root.joined.front()));
+  far.Take(std::move(agent.channel));
+  EXPECT_TRUE(far.losses.empty());  // never from within
+  ASSERT_TRUE(RunUntil(loop, [&] { return !near.losses.empty() && !far.losses.empty(); }));
+  EXPECT_EQ(far.losses[0].error.code, DTRUN_INTERNAL);
+  EXPECT_FALSE(near.losses[0].closed);
 }
 
 // A root and an agent in a process of its own, which can be stopped.
@@ -205,7 +222,7 @@ struct ForkedAgent {
 };
 
 TEST(Channel, GivesAStoppedPeerUpWithinTheLimitThoughTcpStands) {
-  constexpr milliseconds kLimit{1000};
+  static constexpr milliseconds kLimit{1000};
   asio::io_context loop;
   Root root(loop, [](Listener::Options& options) { options.welcome.loss_limit = kLimit; });
   ForkedAgent agent(root.Way());

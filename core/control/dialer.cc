@@ -56,7 +56,6 @@ class Search : public std::enable_shared_from_this<Search> {
 
   // Starts a step: what it says it is doing, and how long it may.
   void Begin(std::string doing) {
-    ++tries_;
     doing_ = std::move(doing);
     step_limit_.expires_after(options_.try_limit);
     step_limit_.async_wait([self = shared_from_this(), step = step_](const error_code& error) {
@@ -77,13 +76,9 @@ class Search : public std::enable_shared_from_this<Search> {
     const std::string name = std::move(names_.front());
     names_.pop_front();
     Begin(fmt::format("looking '{}' up", name));
-    --tries_;  // counts when it fails, or with the addresses that it gives
     lookup_ = options_.resolver(loop_, name, [self = shared_from_this(), step = step_](Addresses found) {
       if (self->ended_ || self->step_ != step) return;
-      if (!found) {
-        ++self->tries_;
-        return self->Missed(found.error().text);
-      }
+      if (!found) return self->Missed(found.error().text);
       self->Settle();
       self->addresses_.assign(found->begin(), found->end());
       self->NextAddress();
@@ -95,8 +90,13 @@ class Search : public std::enable_shared_from_this<Search> {
     const Tcp::endpoint endpoint(addresses_.front(), static_cast<std::uint16_t>(options_.port));
     addresses_.pop_front();
     target_ = TextOf(endpoint);
+    ++tries_;
     Begin(fmt::format("connecting to {}", target_));
     wire_ = std::make_shared<Wire>(Tcp::socket(loop_), tls_);
+    error_code unusable;  // a family that this host lacks
+    wire_->socket().open(endpoint.protocol(), unusable);
+    if (unusable) return Missed(fmt::format("{}: {}", target_, unusable.message()));
+    CloseOnExec(wire_->socket());
     wire_->socket().async_connect(
         endpoint, Guarded([](Search& search, const error_code& error) {
           if (error) return search.Missed(fmt::format("{}: {}", search.target_, error.message()));
@@ -156,6 +156,7 @@ class Search : public std::enable_shared_from_this<Search> {
   // This try failed; the next address, name or round may not.
   void Missed(std::string why) {
     last_error_ = std::move(why);
+    if (!wire_) ++tries_;  // a lookup; one that works counts with its addresses
     Settle();
     NextAddress();
   }

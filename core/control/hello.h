@@ -29,7 +29,7 @@ struct Hello {
   std::string job;
   std::int32_t host_index = -1;  // which host of the plan it claims to be; -1: the root decides
   std::string host_name;         // as the host calls itself
-  // When the sender gives a silent peer up; at least kMinLossLimit.
+  // When the sender gives a silent peer up; from kMinLossLimit to kMaxLossLimit.
   Nanoseconds loss_limit = std::chrono::seconds(10);
 };
 

@@ -68,6 +68,7 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
       : door_(std::move(door)),
         wire_(std::make_shared<Wire>(std::move(socket), door_->tls)),
         timer_(door_->acceptor.get_executor()) {
+    CloseOnExec(wire_->socket());
     wire_->Name();
   }
 
@@ -106,7 +107,7 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
       case HandshakeFailure::kNotTls: return Refuse("not TLS (does another job use this address?)");
       case HandshakeFailure::kNoKey: return Refuse("TLS without the key of a job");
       case HandshakeFailure::kWrongKey:
-        if (claim != door_->options.job) {
+        if (claim != ShownJob(door_->options.job)) {
           return Refuse(fmt::format("it belongs to job '{}', this is job '{}'", claim, door_->options.job));
         }
         return Refuse(fmt::format("it claims job '{}' with another key than ours", claim));
@@ -193,6 +194,7 @@ void Accept(const std::shared_ptr<Door>& door) {
     if (door->visitors.size() >= door->options.max_strangers) {
       const std::shared_ptr<Visitor> oldest = door->visitors.front();
       oldest->Refuse("it said nothing while too many others knocked");
+      if (!door->open) return;  // on_refused ended the listener
     }
     std::make_shared<Visitor>(std::move(socket), door)->Start();
     if (door->open) Accept(door);
@@ -232,6 +234,8 @@ Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
       socket && ::bind(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
   number = bound ? 0 : errno;
   if (!bound) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
+  // Connections inherit it, and let the next listener in while they fade away.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return socket;
 }
 
@@ -276,6 +280,12 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Optio
   if (options.port < 0 || options.port > 65535) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("there is no port {}; ports go from 1 to 65535", options.port)};
+  }
+  if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("a loss limit of {} cannot be kept; give one from {} to {}", FormatDuration(limit),
+                    FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit))};
   }
   Tcp::endpoint endpoint;
   Result<UniqueFd> socket = Bind(options, endpoint);

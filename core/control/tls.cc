@@ -12,9 +12,13 @@
 namespace dtrun::control {
 namespace {
 
+// An identity is never empty, and has at most 128 bytes in every version of OpenSSL.
+constexpr std::string_view kPrefix = "dtrun job ";
 constexpr std::size_t kShownJobBytes = 64;
 constexpr const char kSuite[] = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kSuiteId[] = {0x13, 0x01};
+// Whoever verifies its peer must name what its keys are for, the same at both ends.
+constexpr unsigned char kUse[] = {'d', 't', 'r', 'u', 'n'};
 
 // Where OpenSSL's objects keep ours.
 int ContextIndex() {
@@ -41,6 +45,7 @@ SSL_SESSION* SessionOf(SSL* connection, const Key& key) {
   if (session != nullptr && cipher != nullptr &&
       SSL_SESSION_set1_master_key(session, key.data(), Key::kBytes) == 1 &&
       SSL_SESSION_set_cipher(session, cipher) == 1 &&
+      SSL_SESSION_set1_id_context(session, kUse, sizeof kUse) == 1 &&
       SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1) {
     return session;
   }
@@ -55,8 +60,8 @@ int OfferKey(SSL* connection, const EVP_MD* hash, const unsigned char** identity
   if (hash != nullptr && EVP_MD_size(hash) != static_cast<int>(Key::kBytes)) return 1;
   const Tls& tls = TlsOf(connection);
   *session = SessionOf(connection, tls.key());
-  *identity = reinterpret_cast<const unsigned char*>(tls.job().data());
-  *size = tls.job().size();
+  *identity = reinterpret_cast<const unsigned char*>(tls.identity().data());
+  *size = tls.identity().size();
   return *session != nullptr ? 1 : 0;
 }
 
@@ -77,8 +82,8 @@ void Must(bool done, const char* what) {
 
 }  // namespace
 
-Tls::Tls(const Key& key, std::string job)
-    : key_(key), job_(std::move(job)), context_(asio::ssl::context::tlsv13) {
+Tls::Tls(const Key& key, const std::string& job)
+    : key_(key), identity_(std::string(kPrefix) + ShownJob(job)), context_(asio::ssl::context::tlsv13) {
   SSL_CTX* context = context_.native_handle();
   Must(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, "require TLS 1.3");
   Must(SSL_CTX_set_ciphersuites(context, kSuite) == 1, "use TLS_AES_128_GCM_SHA256");
@@ -86,6 +91,7 @@ Tls::Tls(const Key& key, std::string job)
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // No certificate is trusted, so a server that answers with one instead of the key fails.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  Must(SSL_CTX_set_session_id_context(context, kUse, sizeof kUse) == 1, "name the use of its keys");
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   Must(SSL_CTX_set_ex_data(context, ContextIndex(), this) == 1, "keep the key");
   SSL_CTX_set_psk_use_session_callback(context, OfferKey);
@@ -99,7 +105,11 @@ bool ProvedKey(SSL* connection) {
 std::string ClaimedJob(SSL* connection) {
   const auto* claim = static_cast<const std::string*>(SSL_get_ex_data(connection, ClaimIndex()));
   if (claim == nullptr) return {};
-  std::string shown = claim->substr(0, kShownJobBytes);
+  return ShownJob(claim->starts_with(kPrefix) ? claim->substr(kPrefix.size()) : *claim);
+}
+
+std::string ShownJob(std::string_view job) {
+  std::string shown(job.substr(0, kShownJobBytes));
   for (char& c : shown) {
     if (c < ' ' || c > '~') c = '?';
   }

@@ -8,6 +8,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/control/asio.h"
 #include "core/control/key.h"
@@ -18,25 +19,27 @@ class Tls {
  public:
   // `job` goes over the wire in clear as the identity of the key. It helps a root to say whose
   // agent it refuses; only the key counts.
-  Tls(const Key& key, std::string job);
+  Tls(const Key& key, const std::string& job);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
   asio::ssl::context& context() { return context_; }
   const Key& key() const { return key_; }
-  const std::string& job() const { return job_; }
+  const std::string& identity() const { return identity_; }
 
  private:
   Key key_;
-  std::string job_;
+  std::string identity_;
   asio::ssl::context context_;
 };
 
 // True when the handshake was made with the key. Always to be asked before trusting a peer.
 bool ProvedKey(SSL* connection);
 
-// The job that a client claimed in its handshake, printable; empty when it claimed none.
+// The job that a client claimed in its handshake, as ShownJob; empty when it claimed none.
 std::string ClaimedJob(SSL* connection);
+// Cut to the length that goes over the wire, and printable.
+std::string ShownJob(std::string_view job);
 
 // What a failed handshake tells. `kOther` and `kGone` may pass, the rest will not.
 enum class HandshakeFailure {

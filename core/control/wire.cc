@@ -1,7 +1,5 @@
 #include "core/control/wire.h"
 
-#include <fcntl.h>
-
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
@@ -14,7 +12,6 @@ void Wire::Name() {
   error_code unknown;  // it left already; the next operation says so
   peer = TextOf(socket().remote_endpoint(unknown));
   socket().set_option(Tcp::no_delay(true), unknown);
-  ::fcntl(socket().native_handle(), F_SETFD, FD_CLOEXEC);
 }
 
 void Wire::Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done) {

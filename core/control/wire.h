@@ -28,7 +28,7 @@ struct Wire : std::enable_shared_from_this<Wire> {
   // Ends what we send; the peer reads the rest and then an end.
   void EndSending();
   void Close();
-  // After the socket is connected, whose peer this names.
+  // Once the socket is connected: keeps the peer's address, and sends small frames at once.
   void Name();
 
   Tcp::socket& socket() { return stream.next_layer(); }
