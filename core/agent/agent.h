@@ -1,22 +1,30 @@
-// Runs a plan on this host: starts the ranks, pumps their output, watches them, ends them,
-// and says how it went.
+// Runs a plan and says how it went: the root of a job.
 //
 // One event loop, one thread (plus a console writer). The caller is the agent process of
 // core/agent/guard.h, so that whatever process dies, nothing of the job survives.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "core/agent/cluster.h"
 #include "core/agent/guard.h"
-#include "core/plan/plan.h"
+#include "core/agent/restart.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 
 struct RunRequest {
   plan::Plan plan;
-  // Lines of the header, given the resolved plan and the run directory; printed on stderr.
-  std::function<std::string(const plan::Plan& resolved, const std::string& run_dir)> header;
+  RestartPolicy restart;
+  // Lines of the header, given the plan and the run directory; printed on stderr.
+  std::function<std::string(const plan::Plan& plan, const std::string& run_dir)> header;
+  // Jobs on several hosts: how they come together, and the plan once they have said what they
+  // offer, by host.
+  std::optional<Cluster> cluster = {};
+  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers)> replan = {};
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

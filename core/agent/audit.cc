@@ -12,8 +12,8 @@ Audit::Audit(boost::asio::io_context& loop, comm::BookHead* book, std::function<
 
 void Audit::Wait() {
   timer_.expires_after(std::chrono::milliseconds(100));
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;  // the run is over
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;  // the run is over
     if (const auto finding = auditor_.Audit()) say_("dtrun: " + *finding);
     Wait();
   });

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/agent/asio.h"
@@ -14,8 +15,12 @@ namespace dtrun::agent {
 
 class Audit {
  public:
-  // `book` and `loop` outlive it. Does not keep the loop from ending.
+  // `book` and `loop` outlive it.
   Audit(boost::asio::io_context& loop, comm::BookHead* book, std::function<void(const std::string&)> say);
+
+  ~Audit() { *ended_ = true; }
+  Audit(const Audit&) = delete;
+  Audit& operator=(const Audit&) = delete;
 
   std::string History() const { return auditor_.History(); }
 
@@ -25,6 +30,7 @@ class Audit {
   comm::Auditor auditor_;
   boost::asio::steady_timer timer_;
   std::function<void(const std::string&)> say_;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a tick that is due already
 };
 
 }  // namespace dtrun::agent

@@ -1,11 +1,12 @@
-// What the agent saw of a run, without judgement: input of the verdict.
+// What the root saw of one generation, without judgement: input of the verdict.
 //
-// Values, filled by the supervisor, read by verdict.h. Any thread.
+// Values, filled by the conductor, read by cause.h and verdict.h. Any thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Ending {
   int code = 0;    // when signal is 0
   int signal = 0;  // not 0: killed by it
   bool core_dumped = false;
+  bool out_of_memory = false;  // killed when the kernel's counter of such kills rose
   bool failed() const { return code != 0 || signal != 0; }
 };
 
@@ -38,11 +40,21 @@ struct RankFacts {
   std::vector<PeerReport> reports;      // what it said of others
 };
 
+// A host that could not be reached any more.
+struct HostLoss {
+  std::string host;
+  std::string why;
+  bool agent_died = false;  // else the network or the whole host is gone
+  std::chrono::nanoseconds at{};
+};
+
 struct Facts {
   std::string job;
-  std::string run_dir;
+  std::string logs;  // folder of this generation's logs
+  std::uint64_t generation = 0;
   std::chrono::nanoseconds duration{};
   std::vector<RankFacts> ranks;  // by rank
+  std::vector<HostLoss> losses;  // in the order they were noticed
   int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
   int interrupt = 0;             // signal that ended the run before any rank failed
   bool guard_died = false;       // dtrun's first process was killed

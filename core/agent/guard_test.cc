@@ -8,9 +8,8 @@
 
 #include <csignal>
 
-#include "core/agent/supervisor.h"
 #include "core/agent/testing.h"
-#include "core/agent/verdict.h"
+#include "core/agent/testing_run.h"
 
 namespace dtrun::agent {
 namespace {
@@ -53,16 +52,8 @@ class GuardTest : public ::testing::Test {
   // Ranks as a real job has them.
   std::function<int(Lifeline&)> Job(std::vector<std::string> scripts) {
     return [this, scripts](Lifeline& lifeline) {
-      boost::asio::io_context loop;
-      agent::Job job;
-      job.plan = testing::ShellPlan(scripts, mark_, scratch_.path());
-      job.say = [](const std::string&) {};
-      for (std::size_t i = 0; i < scripts.size(); ++i) {
-        job.outputs.push_back(std::make_unique<testing::MemoryOutput>());
-      }
       lifeline.LastWords("  logs: somewhere\n");
-      Result<Facts> facts = Supervisor::Create(loop, lifeline, std::move(job))->Run();
-      return facts ? ExitCode(*facts) : 99;
+      return testing::RunHere(testing::ShellPlan(scripts, mark_, scratch_.path()), lifeline);
     };
   }
 

@@ -25,7 +25,7 @@ std::string Leftovers::OwnerOf(const Process& process) const {
 std::vector<std::string> Leftovers::Stop(std::chrono::nanoseconds grace, std::function<void()> done) {
   done_ = std::move(done);
   std::map<std::string, std::vector<Process>> left;
-  for (Process& process : Descendants(::getpid())) {
+  for (Process& process : Descendants(::getpid(), spared_)) {
     if (process.state == 'Z') continue;
     auto handle = std::make_unique<Descriptor>(loop_);
     const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));

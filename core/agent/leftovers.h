@@ -19,9 +19,10 @@ class Leftovers {
  public:
   using Descriptor = boost::asio::posix::stream_descriptor;
 
-  // `rank_of_group`: process group -> rank, for those that ran.
-  Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group)
-      : loop_(loop), timer_(loop), rank_of_group_(std::move(rank_of_group)) {}
+  // `rank_of_group`: process group -> rank, for those that ran. `spared`: children of this
+  // process that are not the job's.
+  Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, std::vector<pid_t> spared = {})
+      : loop_(loop), timer_(loop), rank_of_group_(std::move(rank_of_group)), spared_(std::move(spared)) {}
 
   // Asks every living process below this one to end. `done` runs once on the loop: when
   // they have ended or `grace` is over; at once when there are none. What is left then is
@@ -39,6 +40,7 @@ class Leftovers {
   boost::asio::io_context& loop_;
   boost::asio::steady_timer timer_;
   std::map<pid_t, int> rank_of_group_;
+  std::vector<pid_t> spared_;
   std::vector<std::unique_ptr<Descriptor>> handles_;
   std::size_t living_ = 0;
   std::function<void()> done_;

@@ -1,7 +1,7 @@
 // One running process of the job: its handle, its two pipes, its output.
 //
-// Owned by the supervisor; loop thread. It is not reaped before Reap, so that its pid, and
-// with it the name of its process group, cannot be taken by a stranger.
+// Owned by the host, and kept by its own pending reads; loop thread. It is not reaped before Reap, so that
+// its pid, and with it the name of its process group, cannot be taken by a stranger.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,15 @@
 
 namespace dtrun::agent {
 
-class RankProcess {
+class RankProcess : public std::enable_shared_from_this<RankProcess> {
  public:
   using Descriptor = boost::asio::posix::stream_descriptor;
 
+  // What was read; empty at the end of the stream.
+  using Printed = std::function<void(output::Stream stream, std::string_view bytes)>;
+
   // `buffer` is shared by all, for reads; `ended` is called once.
-  RankProcess(boost::asio::io_context& loop, Child child, output::RankOutput& output, std::span<char> buffer,
+  RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
               std::function<void(const Ending&)> ended);
 
   void Watch();
@@ -33,6 +36,8 @@ class RankProcess {
   // outside the job may hold them for ever.
   void FinishOutput();
   void Reap();
+  // Kills it, if it lives, and waits for its end; calls nothing any more.
+  void Abandon();
 
  private:
   struct Pipe {
@@ -48,8 +53,8 @@ class RankProcess {
   pid_t pid_;
   Descriptor handle_;
   Pipe out_, err_;
-  output::RankOutput& output_;
   std::span<char> buffer_;
+  Printed printed_;
   std::function<void(const Ending&)> ended_callback_;
   bool ended_ = false;
   bool reaped_ = false;

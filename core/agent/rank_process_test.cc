@@ -15,15 +15,19 @@ class RankProcessTest : public ::testing::Test {
  protected:
   void TearDown() override { KillDescendants(std::chrono::seconds(30)); }
 
-  std::unique_ptr<RankProcess> Start(const std::string& script) {
+  std::shared_ptr<RankProcess> Start(const std::string& script) {
     SpawnRequest request;
     request.argv = {"/bin/sh", "-c", script};
     request.env = {"PATH=/usr/bin:/bin"};
     request.cwd = std::string("/");
     Child child = std::move(Spawn(request)).value();
     pid_ = child.pid;
-    auto process = std::make_unique<RankProcess>(loop_, std::move(child), output_, buffer_,
-                                                 [this](const Ending& ending) { ending_ = ending; });
+    auto process = std::make_shared<RankProcess>(
+        loop_, std::move(child), buffer_,
+        [this](output::Stream stream, std::string_view bytes) {
+          bytes.empty() ? output_.Close(stream) : output_.Feed(stream, bytes);
+        },
+        [this](const Ending& ending) { ending_ = ending; });
     process->Watch();
     return process;
   }

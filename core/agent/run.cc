@@ -1,43 +1,32 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <exception>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 
 #include "core/agent/agent.h"
-#include "core/agent/audit.h"
-#include "core/agent/port.h"
+#include "core/agent/conductor.h"
+#include "core/agent/local_host.h"
+#include "core/agent/muster.h"
 #include "core/agent/process.h"
-#include "core/agent/run_dir.h"
-#include "core/agent/supervisor.h"
+#include "core/agent/record.h"
+#include "core/agent/remote_host.h"
 #include "core/agent/verdict.h"
-#include "core/output/output.h"
-#include "core/plan/dialect.h"
+#include "core/base/units.h"
+#include "core/dialect/outer.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Tokens = std::map<std::string, std::string>;
 
 constexpr int kUserError = 2;
-
-// Three descriptors per rank and its connections to the store: raised as far as allowed.
-// Returns the soft limit there was, for the ranks.
-std::optional<rlim_t> RaiseOpenFiles() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  return before;
-}
+// What agents and their remote shells may take to leave.
+constexpr std::chrono::seconds kDismissal{2};
 
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
@@ -47,32 +36,6 @@ output::Prefix PrefixOf(const std::string& name) {
 std::string_view WithoutNewline(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   return text;
-}
-
-// What was settled at run time, without the secret.
-std::string RuntimeJson(const Tokens& tokens) {
-  nlohmann::ordered_json json;
-  for (const auto& [token, value] : tokens) {
-    if (token == plan::kTokenJobKey) continue;
-    std::string name = token;
-    for (const std::string_view bracket : {"⟦", "⟧"}) {
-      if (const auto at = name.find(bracket); at != std::string::npos) name.erase(at, bracket.size());
-    }
-    json[name] = value;
-  }
-  return json.dump(2) + "\n";
-}
-
-Status WriteRecord(const RunDir& dir, const plan::Plan& plan, const Tokens& tokens) {
-  std::map<std::string, std::string> files = plan.record;
-  files["plan.json"] = plan::ToJson(plan);
-  files["runtime.json"] = RuntimeJson(tokens);
-  for (const auto& [name, content] : files) {
-    if (Status written = dir.Write(name, content); !written) {
-      return Error{DTRUN_SYSTEM, written.error().text + "; set logs.dir to a folder with room to write"};
-    }
-  }
-  return {};
 }
 
 // Everything is written, unless the user stops waiting for a reader that takes nothing.
@@ -94,10 +57,19 @@ void DrainConsole(output::Console& console, Lifeline& lifeline) {
   }
 }
 
+// This process's environment, without what the plan keeps from the ranks.
+std::vector<std::string> InheritedBy(const plan::Plan& plan) {
+  std::vector<std::string> out = OwnEnvironment();
+  std::erase_if(out, [&](const std::string& entry) {
+    return dialect::MatchesAny(entry.substr(0, entry.find('=')), plan.withheld);
+  });
+  return out;
+}
+
 class Runner {
  public:
   Runner(const RunRequest& request, Lifeline& lifeline, output::Console& console)
-      : request_(request), lifeline_(lifeline), console_(console) {}
+      : request_(request), plan_(request.plan), lifeline_(lifeline), console_(console) {}
 
   // Asio throws when the system is out of descriptors or memory.
   Result<int> Run() {
@@ -112,88 +84,235 @@ class Runner {
 
  private:
   Result<int> RunAndRecord() {
-    const plan::Plan& plan = request_.plan;
-    Result<RunDir> dir = RunDir::Create(plan.log_dir, plan.job, std::chrono::system_clock::now());
+    Result<RunDir> dir = RunDir::Create(plan_.log_dir, plan_.job, std::chrono::system_clock::now());
     if (!dir) return dir.error();
-    const std::string run_dir = dir->path().string();
-    lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", plan.job, run_dir));
+    run_dir_ = dir->path().string();
+    lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", plan_.job, run_dir_));
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
-    Result<Facts> facts = Supervise(*dir, run_dir);
+    const Record record(*dir);
+    Result<Facts> facts = RunGenerations(record);
     if (!facts) {
-      Record(*dir, NotStartedJson(plan.job, facts.error().text));
+      Note(record.WriteNotStarted(plan_.job, facts.error().text));
       return facts.error();
     }
-    Record(*dir, VerdictJson(*facts));
+    Note(record.WriteVerdict(generations_));
     Say(WithoutNewline(VerdictText(*facts)));
     return ExitCode(*facts);
   }
 
-  Result<Facts> Supervise(const RunDir& dir, const std::string& run_dir) {
-    const plan::Plan& plan = request_.plan;
-    Result<HeldPort> port = HeldPort::Hold(plan.master_port);
-    if (!port) return port.error();
-    Result<comm::BookMapping> recorder = comm::BookMapping::Create(plan.world_size());
-    if (!recorder) return recorder.error();
-    const std::filesystem::path socket = lifeline_.runtime_dir() / "store";
+  // The facts of the last generation.
+  Result<Facts> RunGenerations(const Record& record) {
+    UserSignals signals(loop_, lifeline_);
+    open_files_ = RaiseOpenFiles();
+    Result<std::vector<std::unique_ptr<Host>>> hosts = GatherHosts(signals);
+    if (!hosts && interrupted_ != 0) return Interrupted(interrupted_, Facts());
+    if (!hosts) return hosts.error();
+    if (Status written = record.WritePlan(plan_, environment_); !written) return written.error();
+    Conductor conductor(loop_, signals, plan_, *std::move(hosts),
+                        [this](const std::string& line) { Say(line); });
+    Result<Facts> facts = Conduct(record, conductor);
+    Dismiss(facts ? ExitCode(*facts) : kUserError);
+    return facts;
+  }
+
+  // This host alone, or all that the cluster has, in the order of the plan.
+  Result<std::vector<std::unique_ptr<Host>>> GatherHosts(UserSignals& signals) {
+    std::vector<std::unique_ptr<Host>> hosts;
+    if (!request_.cluster) {
+      hosts.push_back(HostHere());
+      return hosts;
+    }
+    const Cluster& cluster = *request_.cluster;
+    Muster muster(loop_, signals, cluster, plan_.job, shells_, [this](const std::string& line) { Say(line); },
+                  {[this](std::size_t host, std::string_view message) { remote_[host]->OnMessage(message); },
+                   [this](std::size_t host, const control::Loss& loss) { remote_[host]->OnLost(loss); }});
+    Result<std::vector<JoinedHost>> joined = muster.Run();
+    interrupted_ = muster.interrupted();
+    if (!joined) return joined.error();
+    std::vector<plan::HostOffer> offers;
+    for (std::size_t i = 0; i < joined->size(); ++i) {
+      if (static_cast<int>(i) == cluster.here) {
+        Result<plan::HostOffer> here = plan::OfferHere();
+        if (!here) return here.error();
+        offers.push_back(*here);
+        continue;
+      }
+      const Introduction& host = (*joined)[i].introduction;
+      offers.push_back({host.cores, host.gpus});
+    }
+    Result<plan::Plan> plan = request_.replan(offers);
+    if (!plan) return plan.error();
+    plan_ = *std::move(plan);
+    remote_.resize(joined->size());
+    for (std::size_t i = 0; i < joined->size(); ++i) {
+      if (static_cast<int>(i) == cluster.here) {
+        hosts.push_back(HostHere());
+        continue;
+      }
+      JoinedHost& host = (*joined)[i];
+      auto remote = std::make_unique<RemoteHost>(
+          loop_, cluster.hosts[i], std::move(host.channel), std::move(host.shell), environment_,
+          [this](store::Socket client) { store_->Serve(std::move(client)); },
+          [this](const std::string& line) { Say(line); });
+      remote_[i] = remote.get();
+      hosts.push_back(std::move(remote));
+    }
+    return hosts;
+  }
+
+  std::unique_ptr<Host> HostHere() {
+    LocalOptions options;
+    options.socket_dir = lifeline_.runtime_dir();
+    options.serve = [this](store::Socket client) { store_->Serve(std::move(client)); };
+    options.environment = environment_;
+    options.stdin_fd = STDIN_FILENO;
+    options.open_files = open_files_;
+    options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
+    return MakeLocalHost(loop_, std::move(options));
+  }
+
+  // Lets the agents go, and waits a moment for their shells.
+  void Dismiss(int exit_code) {
+    std::size_t left = 0;
+    for (RemoteHost* host : remote_) {
+      if (host == nullptr || host->lost()) continue;
+      ++left;
+      host->Leave(exit_code, [&left] { --left; });
+    }
+    bool over = false;
+    boost::asio::steady_timer timer(loop_, kDismissal);
+    timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+    const auto away = [&] {
+      return left == 0 && std::ranges::none_of(remote_, [](RemoteHost* host) {
+               return host && !host->lost() && host->attached();
+             });
+    };
+    while (!over && !away() && loop_.run_one() > 0) {
+    }
+    timer.cancel();
+    loop_.poll();  // handlers that refer to what ends here
+  }
+
+  Result<Facts> Conduct(const Record& record, Conductor& conductor) {
+    for (std::uint64_t generation = 0;; ++generation) {
+      Result<Facts> facts = RunGeneration(generation, record, conductor);
+      if (!facts) return facts;
+      facts->logs = record.LogsOf(generation)->string();
+      generations_.push_back(*facts);
+      if (ExitCode(*facts) == 0) return facts;
+      const RestartDecision decision = DecideRestart(request_.restart, *facts);
+      if (!decision.restart) {
+        if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
+        return facts;
+      }
+      Note(record.WriteVerdict(generations_));
+      Say(WithoutNewline(VerdictText(*facts)));
+      Say(fmt::format("dtrun: {}{}", decision.why,
+                      decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
+      if (!conductor.Wait(decision.wait)) return Interrupted(conductor.interrupted(), *facts);
+    }
+  }
+
+  Result<Facts> RunGeneration(std::uint64_t generation, const Record& record, Conductor& conductor) {
     const std::string key = store::NewJobKey();
-    Tokens tokens{{plan::kTokenPort, std::to_string(port->number())},
-                  {plan::kTokenRunDir, run_dir},
-                  {plan::kTokenStore, socket.string()},
-                  {plan::kTokenJobKey, key},
-                  {plan::kTokenRecorder, recorder->Path()},
-                  {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
-    std::vector<HeldPort> task_ports;
-    for (const int rank : plan::TaskPortsUsed(plan)) {
-      Result<HeldPort> task_port = HeldPort::Hold(0);
-      if (!task_port) return task_port.error();
-      tokens.emplace(plan::TaskPortToken(rank), std::to_string(task_port->number()));
-      task_ports.push_back(*std::move(task_port));
+    store_.emplace(
+        key, generation,
+        store::Events{
+            [&](int rank) { conductor.Joined(rank); }, [&](int rank) { conductor.Left(rank); },
+            [&](int rank, int peer, const std::string& what) { conductor.Reported(rank, peer, what); }});
+    Result<std::vector<Prepared>> prepared = conductor.Prepare(generation, key);
+    if (!prepared && conductor.interrupted() != 0) {
+      Facts nothing;
+      nothing.generation = generation;
+      return Interrupted(conductor.interrupted(), std::move(nothing));
     }
-    if (Status written = WriteRecord(dir, plan, tokens); !written) return written.error();
+    if (!prepared) return prepared.error();
+    const std::vector<Tokens> tokens = TokensOf(generation, key, *prepared);
+    Result<std::filesystem::path> logs = record.LogsOf(generation);
+    if (!logs) return logs.error();
+    if (Status written = record.WriteRuntime(generation, plan_, tokens); !written) return written.error();
 
-    Job job{plan::Resolve(plan, tokens),
-            run_dir,
-            {},
-            STDIN_FILENO,
-            RaiseOpenFiles(),
-            [this](const std::string& line) { Say(line); }};
-    for (const plan::Process& process : plan.processes) {
-      auto output = output::RankOutput::Open(dir.path(), process.rank, plan.world_size(),
-                                             PrefixOf(plan.log_prefix), console_);
+    World world;
+    world.tokens = tokens;
+    for (const plan::Process& process : plan_.processes) {
+      auto output = output::RankOutput::Open(*logs, process.rank, plan_.world_size(),
+                                             PrefixOf(plan_.log_prefix), console_);
       if (!output) return output.error();
-      job.outputs.push_back(*std::move(output));
+      world.outputs.push_back(*std::move(output));
     }
-    if (request_.header) Say(WithoutNewline(request_.header(job.plan, run_dir)));
+    if (generation == 0 && request_.header) Say(WithoutNewline(request_.header(plan_, run_dir_)));
+    Result<Facts> facts = conductor.Run(std::move(world));
+    if (!conductor.calls().empty()) Note(record.WriteCalls(generation, conductor.calls()));
+    return facts;
+  }
 
-    boost::asio::io_context loop;
-    auto supervisor = Supervisor::Create(loop, lifeline_, std::move(job));
-    Supervisor& events = *supervisor;
-    auto store = store::Server::Listen(
-        loop, socket, key, 0,
-        {[&](int rank) { events.Joined(rank); }, [&](int rank) { events.Left(rank); },
-         [&](int rank, int peer, const std::string& what) { events.Reported(rank, peer, what); }});
-    if (!store) return store.error();
-    Audit audit(loop, recorder->book(), [this](const std::string& line) { Say(line); });
-    Result<Facts> ended = supervisor->Run();
-    if (ended && ExitCode(*ended) != 0) WriteCalls(dir, audit.History());
-    return ended;
+  std::vector<Tokens> TokensOf(std::uint64_t generation, const std::string& key,
+                               const std::vector<Prepared>& prepared) const {
+    Tokens shared{{plan::kTokenRunDir, run_dir_},
+                  {plan::kTokenJobKey, key},
+                  {plan::kTokenGeneration, std::to_string(generation)},
+                  {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
+    for (std::size_t i = 0; i < prepared.size(); ++i) {
+      for (const auto& [rank, port] : prepared[i].task_ports) {
+        shared[plan::TaskPortToken(rank)] = std::to_string(port);
+      }
+      if (prepared.size() > 1 && i > 0) shared[plan::HostAddressToken(i)] = MasterAddress(i);
+      if (prepared[i].master_port < 0) continue;
+      shared[plan::kTokenPort] = std::to_string(prepared[i].master_port);
+      if (prepared.size() > 1) shared[plan::kTokenAddress] = MasterAddress(i);
+    }
+    std::vector<Tokens> tokens;
+    for (const Prepared& host : prepared) {
+      tokens.push_back(shared);
+      tokens.back()[plan::kTokenStore] = host.store;
+      tokens.back()[plan::kTokenRecorder] = host.recorder;
+    }
+    return tokens;
+  }
+
+  // Of the host where rank 0 lives, as the other hosts reach it.
+  std::string MasterAddress(std::size_t host) const {
+    if (remote_[host] != nullptr) return remote_[host]->Address();
+    for (const RemoteHost* other : remote_) {
+      if (other == nullptr) continue;
+      const std::string own = AddressTowards(other->Address());
+      if (!own.empty()) return own;
+    }
+    return "127.0.0.1";
+  }
+
+  // The job was ended while no rank ran.
+  Facts Interrupted(int signal, Facts facts) {
+    facts.job = plan_.job;
+    facts.logs = run_dir_;
+    facts.first_failed = -1;
+    facts.guard_died = signal == Lifeline::kGuardGone;
+    facts.interrupt = facts.guard_died ? 0 : signal;
+    const bool known = !generations_.empty() && generations_.back().generation == facts.generation;
+    if (known) generations_.pop_back();  // it ended differently now
+    generations_.push_back(facts);
+    return facts;
   }
 
   void Say(std::string_view text) { console_.Line(output::Stream::kErr, text); }
 
-  // What the ranks called last, when they called anything.
-  void WriteCalls(const RunDir& dir, const std::string& history) {
-    if (history.empty()) return;
-    if (Status written = dir.Write("calls.txt", history); !written) Say("dtrun: " + written.error().text);
-  }
-
-  void Record(const RunDir& dir, const std::string& verdict) {
-    if (Status written = dir.Write("verdict.json", verdict); !written) Say("dtrun: " + written.error().text);
+  void Note(const Status& written) {
+    if (!written) Say("dtrun: " + written.error().text);
   }
 
   const RunRequest& request_;
+  plan::Plan plan_;
+  const std::vector<std::string> environment_ = InheritedBy(plan_);  // what every rank starts from
   Lifeline& lifeline_;
   output::Console& console_;
+  boost::asio::io_context loop_;
+  std::string run_dir_;
+  std::optional<rlim_t> open_files_;
+  std::set<pid_t> shells_;  // that live
+  std::optional<store::Server> store_;
+  std::vector<RemoteHost*> remote_;  // by host; null: this one
+  int interrupted_ = 0;              // while the hosts were joining
+  std::vector<Facts> generations_;
 };
 
 }  // namespace

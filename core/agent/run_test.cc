@@ -35,6 +35,7 @@ class RunTest : public ::testing::Test {
       process.env["DTRUN_JOB_KEY"] = plan::kTokenJobKey;
       process.env["DTRUN_STORE"] = plan::kTokenStore;
       process.env["DTRUN_RUN_DIR"] = plan::kTokenRunDir;
+      process.env["DTRUN_GENERATION"] = plan::kTokenGeneration;
     }
     plan_.record = {{"config.json", "{}"}};
   }
@@ -47,7 +48,7 @@ class RunTest : public ::testing::Test {
       ::dup2(::open((scratch_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), fd);
     }
     const RunRequest request{
-        plan_, [](const plan::Plan&, const std::string& dir) { return "header " + dir + "\n"; }};
+        plan_, restart_, [](const plan::Plan&, const std::string& dir) { return "header " + dir + "\n"; }};
     ::_exit(Guarded([&](Lifeline& lifeline) { return agent::Run(request, lifeline); }));
   }
 
@@ -71,6 +72,7 @@ class RunTest : public ::testing::Test {
   testing::ScratchDir scratch_;
   const std::string mark_ = testing::NewMark();
   plan::Plan plan_;
+  RestartPolicy restart_;
   pid_t dtrun_ = -1;
   std::string out_, err_;
 };
@@ -142,6 +144,54 @@ TEST_F(RunTest, RefusesAPortInUse) {
   plan_.master_port = held->number();
   EXPECT_EQ(RunToEnd(), 2);
   EXPECT_THAT(err_, StartsWith("dtrun: port " + std::to_string(held->number()) + " is in use"));
+}
+
+TEST_F(RunTest, RestartsTheWholeWorldWithFreshThingsAndKeepsTheLogsApart) {
+  restart_ = {2, {}, {ExitClass::kSignal}};
+  Plan({"echo $DTRUN_GENERATION $DTRUN_JOB_KEY; [ $DTRUN_GENERATION = 2 ] || exec sleep 1000",
+        "[ $DTRUN_GENERATION = 2 ] || kill -9 $$"});
+  EXPECT_EQ(RunToEnd(), 0) << err_;
+  EXPECT_THAT(err_, AllOf(HasSubstr("dtrun: restart 1 of 2\n"), HasSubstr("dtrun: restart 2 of 2\n"),
+                          HasSubstr("succeeded: 2 ranks, "), HasSubstr(", after 2 restarts, logs in ")));
+  const std::string run = scratch_ / "runs/test/latest";
+  const std::string first = testing::ReadFile(run + "/rank-0.out");
+  const std::string second = testing::ReadFile(run + "/generation-1/rank-0.out");
+  EXPECT_THAT(first, StartsWith("0 "));
+  EXPECT_THAT(second, StartsWith("1 "));
+  EXPECT_NE(first.substr(2), second.substr(2));
+  EXPECT_EQ(Recorded("generation-2/runtime.json")["generation"], "2");
+  const auto verdict = Recorded("verdict.json");
+  ASSERT_EQ(verdict["generations"].size(), 3u);
+  EXPECT_EQ(verdict["generations"][1]["exit_class"], "signal");
+  EXPECT_EQ(verdict["generations"][1]["first_failed_rank"], 1);
+}
+
+TEST_F(RunTest, SaysWhyItDoesNotRestart) {
+  restart_ = {2, {}, {ExitClass::kUserError}};
+  Plan({"exit 3"});
+  EXPECT_EQ(RunToEnd(), 3);
+  EXPECT_THAT(err_, HasSubstr("dtrun: not restarted: it failed within a second of its first start"));
+}
+
+TEST_F(RunTest, CanBeInterruptedBetweenTwoGenerations) {
+  restart_ = {9, std::chrono::hours(1), {ExitClass::kSignal}};
+  Plan({"kill -9 $$"});
+  Begin();
+  ASSERT_TRUE(testing::Eventually([this] {
+    return testing::ReadFile(scratch_ / "stderr").find("restart 2 of 9 in 1h") != std::string::npos;
+  }));
+  ::kill(dtrun_, SIGTERM);
+  EXPECT_EQ(Await(), 143);
+}
+
+TEST_F(RunTest, RecordsTheEnvironmentWithoutSecrets) {
+  Plan({"exit 0"});
+  ::setenv("MY_API_TOKEN", "hush", 1);
+  ::setenv("MY_COLOUR", "red", 1);
+  EXPECT_EQ(RunToEnd(), 0) << err_;
+  ::unsetenv("MY_API_TOKEN");
+  EXPECT_EQ(Recorded("environment.json")["MY_API_TOKEN"], "(secret)");
+  EXPECT_EQ(Recorded("environment.json")["MY_COLOUR"], "red");
 }
 
 TEST_F(RunTest, RestoresTheLimitOfOpenFilesForTheRanks) {

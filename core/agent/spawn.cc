@@ -200,7 +200,7 @@ std::string Explain(const SpawnRequest& request, const std::string& file, const 
 
 Result<Child> Spawn(const SpawnRequest& request) {
   auto refuse = [&](Error error) {
-    error.text = fmt::format("rank {}: {}", request.rank, error.text);
+    if (request.rank >= 0) error.text = fmt::format("rank {}: {}", request.rank, error.text);
     return error;
   };
   Result<std::string> file =

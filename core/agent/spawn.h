@@ -19,7 +19,7 @@
 namespace dtrun::agent {
 
 struct SpawnRequest {
-  int rank = 0;                      // for error texts
+  int rank = 0;                      // for error texts; -1: it is no rank
   std::vector<std::string> argv;     // argv[0] without a slash is looked up in env's PATH
   std::vector<std::string> env;      // the whole block, "NAME=value"
   std::string cwd;                   // absolute

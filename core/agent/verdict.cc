@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
+#include "core/agent/cause.h"
 #include "core/agent/process.h"
 
 namespace dtrun::agent {
 namespace {
 
+constexpr int kHostLost = 1;
+
 std::string EndingText(const Ending& ending) {
   if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
+  if (ending.out_of_memory) return "was killed by the kernel, which was out of memory (SIGKILL)";
   const std::string core = ending.core_dumped ? ", core dumped" : "";
   return fmt::format("was killed by signal {} ({}{})", ending.signal, SignalName(ending.signal), core);
 }
@@ -34,6 +39,7 @@ std::string PhaseText(const Facts& facts, const RankFacts& rank) {
 // What usually stands behind this way to end, and where to look.
 std::string Hint(const RankFacts& rank) {
   const Ending& ending = *rank.ending;
+  if (ending.out_of_memory) return "use less memory per rank or fewer ranks per host, or raise the limit";
   switch (ending.signal) {
     case 0: break;
     case SIGKILL:
@@ -102,25 +108,37 @@ std::string ManyEndingText(const Ending& ending) {
   return text.starts_with("was ") ? "were" + text.substr(3) : text;
 }
 
-bool EndedWellBefore(const RankFacts& rank, const RankFacts& cause) {
-  return rank.ending && !rank.ending->failed() && rank.ended_at < cause.ended_at;
+bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
+  return rank.ending && !rank.ending->failed() && rank.ended_at < at;
 }
 
-std::string Before(const Facts& facts, const RankFacts& cause) {
+std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank != &cause && EndedWellBefore(rank, cause)) ranks.push_back(rank.rank);
+    if (EndedWellBefore(rank, at)) ranks.push_back(rank.rank);
   }
   return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
 }
 
-std::string Consequences(const Facts& facts, const RankFacts& cause) {
+bool OnLostHost(const Facts& facts, const RankFacts& rank) {
+  return std::ranges::any_of(facts.losses, [&](const HostLoss& loss) { return loss.host == rank.host; });
+}
+
+// How a rank ended that dtrun did not hear the end of.
+std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
+  if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
+  if (rank.pid == 0) return {"had not been started", "had not been started"};
+  return {"could not be ended, even by SIGKILL", "could not be ended, even by SIGKILL"};
+}
+
+// `cause` is null when it is not a rank; then everything that ended after `at` counts.
+std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank == &cause || EndedWellBefore(rank, cause)) continue;
+    if (&rank == cause || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
-      const char* text = "could not be ended, even by SIGKILL";
-      groups.Of(text, text).ranks.push_back(rank.rank);
+      const auto [one, many] = Unheard(facts, rank);
+      groups.Of(one, many).ranks.push_back(rank.rank);
     } else if (rank.signal_sent == SIGKILL && rank.ending->signal == SIGKILL) {
       groups
           .Of("did not stop in time and was killed by dtrun", "did not stop in time and were killed by dtrun")
@@ -130,7 +148,7 @@ std::string Consequences(const Facts& facts, const RankFacts& cause) {
     } else {
       Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
       group.ranks.push_back(rank.rank);
-      group.latest = std::max(group.latest, rank.ended_at - cause.ended_at);
+      group.latest = std::max(group.latest, rank.ended_at - at);
     }
   }
   return groups.Text();
@@ -144,12 +162,24 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
   return text;
 }
 
-std::string FailureText(const Facts& facts) {
-  const RankFacts& cause = facts.ranks[static_cast<std::size_t>(facts.first_failed)];
+// What happened before and after, and where to read on.
+std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                   const std::string& hint, ExitClass exit_class) {
+  std::string text;
+  const std::string before = Before(facts, at);
+  if (!before.empty()) text += "  before it: " + before + "\n";
+  const std::string consequences = Consequences(facts, cause, at);
+  if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
+  if (!hint.empty()) text += "  next: " + hint + "\n";
+  return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
+}
+
+std::string RankText(const Facts& facts, const Cause& why) {
+  const RankFacts& cause = facts.ranks[why.index];
   std::string text = fmt::format("dtrun: job '{}' failed after {}: rank {} {}\n", facts.job,
                                  FormatElapsed(cause.ended_at), cause.rank, EndingText(*cause.ending));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.pid, PhaseText(facts, cause));
-  text += Tail(cause, facts.run_dir);
+  text += Tail(cause, facts.logs);
   for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
   for (const RankFacts& rank : facts.ranks) {
     if (&rank == &cause) continue;
@@ -158,24 +188,26 @@ std::string FailureText(const Facts& facts) {
         text += fmt::format("  rank {} reported of it: {}\n", rank.rank, report.what);
     }
   }
-  const std::string before = Before(facts, cause);
-  if (!before.empty()) text += "  before it: " + before + "\n";
-  const std::string consequences = Consequences(facts, cause);
-  if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
-  const std::string hint = Hint(cause);
-  if (!hint.empty()) text += "  next: " + hint + "\n";
-  return text + fmt::format("  logs: {}\n", facts.run_dir);
+  return text + Around(facts, &cause, cause.ended_at, Hint(cause), why.exit_class);
+}
+
+std::string LossText(const Facts& facts, const Cause& why) {
+  const HostLoss& loss = facts.losses[why.index];
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: host {} was lost: {}\n", facts.job,
+                                 FormatElapsed(loss.at), loss.host, loss.why);
+  const std::string hint = loss.agent_died
+                               ? fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host)
+                               : fmt::format("look whether {} is up and can be reached", loss.host);
+  return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }
 
 // How the ranks ended in a run that was ended from outside.
 std::string Endings(const Facts& facts) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    const std::string stuck = "could not be ended, even by SIGKILL";
-    groups
-        .Of(rank.ending ? EndingText(*rank.ending) : stuck,
-            rank.ending ? ManyEndingText(*rank.ending) : stuck)
-        .ranks.push_back(rank.rank);
+    const auto [one, many] = rank.ending ? std::pair(EndingText(*rank.ending), ManyEndingText(*rank.ending))
+                                         : Unheard(facts, rank);
+    groups.Of(one, many).ranks.push_back(rank.rank);
   }
   return groups.Text();
 }
@@ -183,30 +215,46 @@ std::string Endings(const Facts& facts) {
 }  // namespace
 
 int ExitCode(const Facts& facts) {
-  if (facts.first_failed >= 0) {
-    const Ending& ending = *facts.ranks[static_cast<std::size_t>(facts.first_failed)].ending;
-    return ending.signal != 0 ? 128 + ending.signal : ending.code;
+  const Cause cause = FindCause(facts);
+  switch (cause.kind) {
+    case Cause::Kind::kRank: {
+      const Ending& ending = *facts.ranks[cause.index].ending;
+      return ending.signal != 0 ? 128 + ending.signal : ending.code;
+    }
+    case Cause::Kind::kHost: return kHostLost;
+    case Cause::Kind::kGuard: return 128 + SIGKILL;
+    case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
+    case Cause::Kind::kNone: break;
   }
-  if (facts.guard_died) return 128 + SIGKILL;
-  return facts.interrupt != 0 ? 128 + facts.interrupt : 0;
+  return 0;
 }
 
 std::string VerdictText(const Facts& facts) {
-  if (facts.first_failed >= 0) return FailureText(facts);
+  const Cause cause = FindCause(facts);
   const std::string elapsed = FormatElapsed(facts.duration);
-  if (facts.guard_died) {
-    return fmt::format(
-        "dtrun: job '{}': dtrun's first process was killed after {}; every process of the job has been "
-        "ended\n"
-        "  logs: {}\n",
-        facts.job, elapsed, facts.run_dir);
+  switch (cause.kind) {
+    case Cause::Kind::kRank: return RankText(facts, cause);
+    case Cause::Kind::kHost: return LossText(facts, cause);
+    case Cause::Kind::kGuard:
+      return fmt::format(
+          "dtrun: job '{}': dtrun's first process was killed after {}; every process of the job has been "
+          "ended\n"
+          "  logs: {}\n",
+          facts.job, elapsed, facts.logs);
+    case Cause::Kind::kInterrupt: {
+      const std::string endings = Endings(facts);
+      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}  logs: {}\n", facts.job,
+                         SignalName(facts.interrupt), elapsed, endings.empty() ? "" : "  " + endings + "\n",
+                         facts.logs);
+    }
+    case Cause::Kind::kNone: break;
   }
-  if (facts.interrupt != 0) {
-    return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n  {}\n  logs: {}\n", facts.job,
-                       SignalName(facts.interrupt), elapsed, Endings(facts), facts.run_dir);
+  std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, facts.ranks.size(),
+                                 facts.ranks.size() == 1 ? "" : "s", elapsed);
+  if (facts.generation > 0) {
+    text += fmt::format(", after {} restart{}", facts.generation, facts.generation == 1 ? "" : "s");
   }
-  return fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}, logs in {}\n", facts.job, facts.ranks.size(),
-                     facts.ranks.size() == 1 ? "" : "s", elapsed, facts.run_dir);
+  return text + fmt::format(", logs in {}\n", facts.logs);
 }
 
 std::string FoldRanks(const std::vector<int>& ranks) {

@@ -11,15 +11,16 @@
 
 namespace dtrun::agent {
 
-// 0 when all ranks succeeded; the code of the rank that failed first, 128 + signal for a
-// signal; 128 + signal after an interrupt.
+// 0 when all ranks succeeded; the code of the rank that failed first (core/agent/cause.h),
+// 128 + signal for a signal; 128 + signal after an interrupt; 1 when a host was lost.
 int ExitCode(const Facts& facts);
 
 // Ends in a newline. One line for success; a block that names the first cause otherwise.
 std::string VerdictText(const Facts& facts);
 
-// The content of verdict.json.
-std::string VerdictJson(const Facts& facts);
+// The content of verdict.json: the last generation in full, all of them in short.
+// REQUIRES: not empty.
+std::string VerdictJson(const std::vector<Facts>& generations);
 
 // The same file when nothing ran.
 std::string NotStartedJson(const std::string& job, const std::string& error);

@@ -1,23 +1,46 @@
 #include <nlohmann/json.hpp>
 
+#include "core/agent/cause.h"
 #include "core/agent/process.h"
 #include "core/agent/verdict.h"
 
 namespace dtrun::agent {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
 const char* ResultName(const Facts& facts) {
   if (facts.guard_died) return "guard killed";
-  if (facts.first_failed >= 0) return "failed";
-  if (facts.interrupt != 0) return "interrupted";
-  return "succeeded";
+  switch (FindCause(facts).kind) {
+    case Cause::Kind::kRank:
+    case Cause::Kind::kHost: return "failed";
+    case Cause::Kind::kInterrupt: return "interrupted";
+    default: return "succeeded";
+  }
+}
+
+// How a generation ended, without its ranks.
+Json Summary(const Facts& facts) {
+  const Cause cause = FindCause(facts);
+  const bool rank = cause.kind == Cause::Kind::kRank;
+  const bool host = cause.kind == Cause::Kind::kHost;
+  return {
+      {"generation", facts.generation},
+      {"result", ResultName(facts)},
+      {"exit_class", cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(ClassName(cause.exit_class))},
+      {"exit_code", ExitCode(facts)},
+      {"duration_seconds", Seconds(facts.duration)},
+      {"first_failed_rank", rank ? Json(facts.ranks[cause.index].rank) : Json(nullptr)},
+      {"lost_host", host ? Json(facts.losses[cause.index].host) : Json(nullptr)},
+      {"interrupt", facts.interrupt == 0 ? Json(nullptr) : Json(SignalName(facts.interrupt))}};
 }
 
 }  // namespace
 
-std::string VerdictJson(const Facts& facts) {
-  using Json = nlohmann::ordered_json;
-  auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+std::string VerdictJson(const std::vector<Facts>& generations) {
+  const Facts& facts = generations.back();
   Json ranks = Json::array();
   for (const RankFacts& rank : facts.ranks) {
     Json reports = Json::array();
@@ -28,7 +51,8 @@ std::string VerdictJson(const Facts& facts) {
       ending = {{"code", rank.ending->signal == 0 ? Json(rank.ending->code) : Json(nullptr)},
                 {"signal", rank.ending->signal == 0 ? Json(nullptr) : Json(SignalName(rank.ending->signal))},
                 {"core_dumped", rank.ending->core_dumped},
-                {"at_seconds", seconds(rank.ended_at)}};
+                {"out_of_memory", rank.ending->out_of_memory},
+                {"at_seconds", Seconds(rank.ended_at)}};
     }
     ranks.push_back(
         {{"rank", rank.rank},
@@ -41,23 +65,27 @@ std::string VerdictJson(const Facts& facts) {
          {"last_output", rank.tail},
          {"reports", reports}});
   }
-  const Json verdict = {
-      {"job", facts.job},
-      {"result", ResultName(facts)},
-      {"exit_code", ExitCode(facts)},
-      {"duration_seconds", seconds(facts.duration)},
-      {"first_failed_rank", facts.first_failed < 0
-                                ? Json(nullptr)
-                                : Json(facts.ranks[static_cast<std::size_t>(facts.first_failed)].rank)},
-      {"interrupt", facts.interrupt == 0 ? Json(nullptr) : Json(SignalName(facts.interrupt))},
-      {"ranks", ranks}};
+  Json losses = Json::array();
+  for (const HostLoss& loss : facts.losses) {
+    losses.push_back({{"host", loss.host}, {"why", loss.why}, {"at_seconds", Seconds(loss.at)}});
+  }
+  Json all = Json::array();
+  for (const Facts& generation : generations) all.push_back(Summary(generation));
+  Json verdict = {{"job", facts.job}};
+  verdict.update(Summary(facts));
+  verdict["lost_hosts"] = losses;
+  verdict["ranks"] = ranks;
+  verdict["generations"] = all;
   // Output of ranks need not be UTF-8.
   return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string NotStartedJson(const std::string& job, const std::string& error) {
-  using Json = nlohmann::ordered_json;
-  const Json verdict = {{"job", job}, {"result", "not started"}, {"exit_code", 2}, {"error", error}};
+  const Json verdict = {{"job", job},
+                        {"result", "not started"},
+                        {"exit_class", ClassName(ExitClass::kUserError)},
+                        {"exit_code", 2},
+                        {"error", error}};
   return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -29,7 +29,7 @@ RankFacts Rank(int rank, Ending ending, milliseconds at, int signal_sent = 0) {
 Facts RunOf(std::vector<RankFacts> ranks, int first_failed) {
   Facts facts;
   facts.job = "quickstart";
-  facts.run_dir = "/runs/1";
+  facts.logs = "/runs/1";
   facts.duration = milliseconds(3300);
   facts.ranks = std::move(ranks);
   facts.first_failed = first_failed;
@@ -61,6 +61,7 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
       "    | epoch 2\n"
       "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
       "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did\n"
+      "  class: signal\n"
       "  logs: /runs/1\n");
 }
 
@@ -166,7 +167,7 @@ TEST(Verdict, WritesTheSameForPrograms) {
   Facts facts =
       RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   facts.ranks[1].tail = {"not \xff utf-8"};
-  const auto json = nlohmann::json::parse(VerdictJson(facts));
+  const auto json = nlohmann::json::parse(VerdictJson({facts}));
   EXPECT_EQ(json["result"], "failed");
   EXPECT_EQ(json["exit_code"], 3);
   EXPECT_EQ(json["first_failed_rank"], 1);
@@ -175,6 +176,41 @@ TEST(Verdict, WritesTheSameForPrograms) {
   EXPECT_EQ(json["ranks"][0]["stopped_with"], "SIGTERM");
   EXPECT_EQ(json["ranks"][1]["ending"]["code"], 3);
   EXPECT_EQ(json["ranks"][1]["pid"], 4243);
+}
+
+TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, milliseconds(0))}, -1);
+  facts.ranks[1].host = "node1";
+  facts.ranks[1].ending.reset();
+  facts.losses = {{"node1", "nothing was heard for 10s", false, milliseconds(2000)}};
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_EQ(VerdictText(facts),
+            "dtrun: job 'quickstart' failed after 2.0 s: host node1 was lost: nothing was heard for 10s\n"
+            "  because of it: rank 0 was stopped by dtrun; rank 1 was lost with its host\n"
+            "  next: look whether node1 is up and can be reached\n"
+            "  class: network\n"
+            "  logs: /runs/1\n");
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["lost_host"], "node1");
+}
+
+TEST(Verdict, SaysWhenTheKernelWasOutOfMemory) {
+  Facts facts = RunOf({Rank(0, {0, SIGKILL, false, true}, milliseconds(10))}, 0);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("rank 0 was killed by the kernel, which was out of memory"),
+                    HasSubstr("class: out-of-memory"), HasSubstr("fewer ranks per host")));
+}
+
+TEST(Verdict, ListsEveryGeneration) {
+  const Facts failed = RunOf({Rank(0, {3, 0, false}, milliseconds(10))}, 0);
+  Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
+  good.generation = 1;
+  EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
+  const auto json = nlohmann::json::parse(VerdictJson({failed, good}));
+  EXPECT_EQ(json["result"], "succeeded");
+  EXPECT_EQ(json["exit_class"], nullptr);
+  ASSERT_EQ(json["generations"].size(), 2u);
+  EXPECT_EQ(json["generations"][0]["exit_class"], "user-error");
+  EXPECT_EQ(json["generations"][1]["generation"], 1);
 }
 
 TEST(Verdict, WritesWhyNothingRan) {

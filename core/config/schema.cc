@@ -113,6 +113,52 @@ void AddJob(Schema& schema) {
       "0", "65535"));
 }
 
+void AddCluster(Schema& schema) {
+  schema.push_back(
+      Long(Option("cluster.hosts", Type::kList, kPlan, "hosts of the job, each NAME or NAME:SLOTS"),
+           "Ranks are numbered along the list. A host runs as many ranks as it has slots, or "
+           "job.processes_per_host of them. Unset, the job runs on this machine alone."));
+  schema.push_back(Choices(
+      Default(
+          Long(Option("cluster.connect", Type::kEnum, kRoot, "how agents come to be on the other hosts"),
+               "\"ssh\" starts them by cluster.remote_shell; with \"manual\" somebody else starts the same "
+               "dtrun command on every host, each with its own --host-index, and they meet at cluster.root."),
+          "ssh"),
+      {"ssh", "manual"}));
+  schema.push_back(Long(
+      Option("cluster.root", Type::kString, kRoot, "where agents reach host 0, ADDRESS or ADDRESS:PORT"),
+      "Needed for \"manual\", with a port. Unset, agents of \"ssh\" are told the address that leads to the "
+      "first other host, and all others of this machine."));
+  schema.push_back(
+      Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of cluster.hosts this host is"),
+                 "For \"manual\"; as --host-index. Host 0 is the root."),
+            "0", "65535"));
+  schema.back().scope = DTRUN_SCOPE_HOST;
+  schema.push_back(Long(
+      Option("cluster.key_file", Type::kPath, kRoot, "file with the key that all hosts share"),
+      "For \"manual\": 64 hex digits, as `openssl rand -hex 32` prints them, readable by its owner only. "
+      "Or set DTRUN_CLUSTER_KEY. \"ssh\" makes a key for each job."));
+  schema.back().must_exist = true;
+  schema.push_back(Range(
+      Default(Option("cluster.join_timeout", Type::kDuration, kRoot, "longest wait for all hosts to join"),
+              "5m"),
+      "100ms", "24h"));
+  schema.push_back(Range(Default(Option("cluster.lost_after", Type::kDuration, kRoot,
+                                        "silence after which root and agent give each other up"),
+                                 "10s"),
+                         "500ms", "1h"));
+  schema.push_back(Default(
+      Long(Option("cluster.remote_shell", Type::kList, kRoot, "command that runs another on a host"),
+           "The host's name and the command are appended. It has no terminal: ssh must not need to ask."),
+      "ssh,-o,BatchMode=yes,-o,ConnectTimeout=10"));
+  schema.push_back(Option("cluster.dtrun", Type::kString, kRoot,
+                          "path of dtrun on the other hosts; unset: that of the dtrun you started"));
+  schema.push_back(Default(Long(Option("cluster.oversubscribe", Type::kBool, kPlan,
+                                       "allow more ranks on a host than it has slots"),
+                                "Also allows one machine to be several hosts."),
+                           "false"));
+}
+
 void AddPlugins(Schema& schema) {
   schema.push_back(Default(Option("launcher.name", Type::kString, kPlugins,
                                   "how processes come to be; dtrun plugins list shows what there is"),
@@ -151,6 +197,27 @@ void AddComm(Schema& schema) {
             "1", "4096"));
 }
 
+void AddRestart(Schema& schema) {
+  schema.push_back(Range(
+      Default(Long(Option("restart.max", Type::kUint, kAgent, "how often a failed job is started again"),
+                   "All ranks start again, with a new generation (DTRUN_GENERATION), a new port and an "
+                   "empty store. A program that fails within a second of its first start, before any "
+                   "rank has joined, is not."),
+              "0"),
+      "0", "1000000"));
+  schema.push_back(
+      Range(Default(Long(Option("restart.backoff", Type::kDuration, kAgent, "wait before the second restart"),
+                         "The first restart comes at once; the wait doubles each time, up to a minute."),
+                    "1s"),
+            "0s", "1h"));
+  schema.push_back(
+      Default(Long(Option("restart.on", Type::kList, kAgent, "classes of failures that are worth a restart"),
+                   "\"user-error\": the program failed by itself. \"signal\": it was killed. "
+                   "\"out-of-memory\": by the "
+                   "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost."),
+              "user-error,signal,out-of-memory,rendezvous,network"));
+}
+
 void AddLogs(Schema& schema) {
   schema.push_back(
       Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
@@ -172,8 +239,10 @@ const option::Schema& CoreSchema() {
   static const Schema kSchema = [] {
     Schema schema;
     AddJob(schema);
+    AddCluster(schema);
     AddPlugins(schema);
     AddComm(schema);
+    AddRestart(schema);
     AddLogs(schema);
     return schema;
   }();

@@ -1,11 +1,10 @@
 #include "core/plan/build.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <optional>
 
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
@@ -22,12 +21,6 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
 // dtrun's own dialect for one process.
 Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
   const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
@@ -39,7 +32,7 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kNodeRank, std::to_string(process.host)},
       {dialect::kHostCount, std::to_string(plan.hosts.size())},
       {dialect::kJob, plan.job},
-      {dialect::kGeneration, kGeneration},
+      {dialect::kGeneration, kTokenGeneration},
       {dialect::kStore, kTokenStore},
       {dialect::kJobKey, kTokenJobKey},
       {dialect::kRecorder, kTokenRecorder},
@@ -68,6 +61,12 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
                  : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
+}
+
+// Whether the number of ranks hangs on what other hosts report.
+bool NeedsReports(const config::Settings& settings) {
+  return settings.Has("cluster.hosts") &&
+         !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data);
 }
 
 // Variables that the backend wants for programs which use its vendor library directly.
@@ -138,32 +137,56 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
   return {};
 }
 
+// Where the ranks of a job on this host alone run; nothing for several hosts, of which only the
+// counts are known.
+Result<std::optional<Placement>> PlaceHere(const Inputs& inputs, Plan* plan) {
+  const config::Settings& settings = inputs.settings;
+  if (plan->hosts.size() > 1) {
+    const bool bound = settings.Text("job.bind") != "auto" && settings.Text("job.bind") != "none";
+    if (bound || settings.Text("job.gpu_visibility") != "all") {
+      return At(
+          settings, bound ? "job.bind" : "job.gpu_visibility",
+          Error{DTRUN_UNSUPPORTED, fmt::format("'{}' works for jobs on one host only; leave it out",
+                                               settings.Text(bound ? "job.bind" : "job.gpu_visibility"))});
+    }
+    plan->binding = "none (on several hosts)";
+    return std::optional<Placement>();
+  }
+  auto placed = Place(settings, inputs.hardware, plan->hosts[0].local_size, MovesDeviceMemory(*plan));
+  if (!placed) return placed.error();
+  plan->hosts[0].cores = placed->processors.cores;
+  plan->binding = placed->processors.text;
+  if (!placed->gpu_variable.empty()) {
+    plan->notes.push_back(fmt::format("{} is each rank's own part; a program finds its first GPU as device 0",
+                                      placed->gpu_variable));
+  }
+  return std::optional(*std::move(placed));
+}
+
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
-  auto per_host = ProcessesPerHost(settings, inputs.hardware);
-  if (!per_host) return per_host.error();
+  auto hosts = PlaceRanks(settings, inputs.hardware, inputs.offers);
+  if (!hosts) return hosts.error();
 
   Plan plan;
   plan.job = settings.Text("job.name");
+  plan.hosts = *std::move(hosts);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;
-  auto placement = Place(settings, inputs.hardware, *per_host, MovesDeviceMemory(plan));
-  if (!placement) return placement.error();
-  plan.hosts = {Host{HostName(), 0, *per_host, placement->processors.cores}};
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
-  plan.binding = placement->processors.text;
   plan.notes = dialect::OuterNotes(inputs.environment);
-  if (!placement->gpu_variable.empty()) {
-    plan.notes.push_back(fmt::format("{} is each rank's own part; a program finds its first GPU as device 0",
-                                     placement->gpu_variable));
-  }
+  auto placement = PlaceHere(inputs, &plan);
+  if (!placement) return placement.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
+  if (NeedsReports(settings) && inputs.offers.empty()) {
+    plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
+  }
 
   plan.withheld = dialect::Withheld();
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
@@ -177,7 +200,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
   for (Process& process : plan.processes) {
     if (Status status = Complete(inputs, plan, backend_env, &process); !status) return status.error();
-    PutInPlace(*placement, &process);
+    if (*placement) PutInPlace(**placement, &process);
   }
   return plan;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/plan/hosts.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
 #include "core/plugin/plugin.h"
@@ -29,6 +30,7 @@ struct Inputs {
   Hardware hardware;                               // of this host
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
   std::string cwd;                                 // where dtrun was started
+  std::vector<HostOffer> offers = {};              // of hosts that have reported theirs (PlaceRanks)
 };
 
 // Errors carry the place of the value that caused them.

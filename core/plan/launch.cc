@@ -113,7 +113,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.master_port = kTokenPort;
   view.job.inherited = &Inherited;
   view.job.run_dir = kTokenRunDir;
-  view.job.generation = kGeneration;
+  view.job.generation = kTokenGeneration;
 
   Collector collector{{}, &command, cwd};
   dtrun_plan_sink sink;

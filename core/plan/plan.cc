@@ -46,6 +46,8 @@ int Plan::world_size() const {
 
 std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank); }
 
+std::string HostAddressToken(std::size_t host) { return fmt::format("⟦address_{}⟧", host); }
+
 std::vector<int> TaskPortsUsed(const Plan& plan) {
   static constexpr std::string_view kStart = "⟦port_";
   std::set<int> ranks;

@@ -21,7 +21,7 @@ struct Host {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
-  int cores = 0;  // whole cores for its ranks
+  int cores = 1;                      // whole cores for its ranks
   std::string address = "127.0.0.1";  // that every rank of the job reaches
 };
 
@@ -43,12 +43,13 @@ inline constexpr char kTokenStore[] = "⟦store⟧";
 inline constexpr char kTokenJobKey[] = "⟦job_key⟧";
 inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
+inline constexpr char kTokenAddress[] = "⟦master_addr⟧";  // of jobs on several hosts
+inline constexpr char kTokenGeneration[] = "⟦generation⟧";
 
 // The token of a port that is held for `rank` on its host: "⟦port_3⟧".
 std::string TaskPortToken(int rank);
-
-// Starts of the world before this one: every world is started once.
-inline constexpr char kGeneration[] = "0";
+// The token of the address of a host other than the first: "⟦address_2⟧".
+std::string HostAddressToken(std::size_t host);
 
 struct Plan {
   std::string job;

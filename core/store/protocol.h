@@ -1,18 +1,18 @@
 // The wire format between a rank and the store of its agent.
 //
-// A frame is a u32 size and that many bytes: u8 op, u32 request id, the fields of the op
-// in the order of its struct. Numbers are little endian, strings a u32 size and bytes.
+// A frame (core/base/encoding.h) holds u8 op, u32 request id, the fields of the op in the
+// order of its struct.
 // Every request gets one reply with its id; replies may come in another order. The first
 // request is Hello. Pure functions and values; nothing here does I/O. Any thread.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "core/base/encoding.h"
 #include "core/base/result.h"
 #include "dtrun/abi/host.h"
 
@@ -91,23 +91,5 @@ std::string Encode(const Reply& reply);
 // the limits above is DTRUN_INVALID_ARGUMENT.
 Result<Request> DecodeRequest(std::string_view payload);
 Result<Reply> DecodeReply(std::string_view payload);
-
-// Cuts a stream of bytes into frames. Not shared between threads.
-class FrameReader {
- public:
-  explicit FrameReader(std::size_t limit) : limit_(limit) {}
-  void SetLimit(std::size_t limit) { limit_ = limit; }
-
-  void Append(std::string_view bytes);
-  // The payload of the next whole frame, valid until the next Append; nullopt when more
-  // bytes are needed; an error, and from then on only errors, when a frame is empty or
-  // larger than the limit.
-  Result<std::optional<std::string_view>> Next();
-
- private:
-  std::size_t limit_;
-  std::string buffer_;
-  std::size_t begin_ = 0;  // first byte not yet given out
-};
 
 }  // namespace dtrun::store

@@ -87,41 +87,5 @@ TEST(Protocol, RefusesARequestWhereAReplyIsDue) {
   EXPECT_FALSE(DecodeReply(Payload(Encode(Request{1, Goodbye{}}))).ok());
 }
 
-TEST(FrameReader, FindsFramesInBytesThatArriveOneByOne) {
-  const std::string stream = Encode(Request{1, TryGet{"a"}}) + Encode(Request{2, Goodbye{}});
-  FrameReader frames(1024);
-  std::vector<std::string> found;
-  for (const char byte : stream) {
-    frames.Append({&byte, 1});
-    Result<std::optional<std::string_view>> next = frames.Next();
-    ASSERT_TRUE(next.ok());
-    if (next->has_value()) found.emplace_back(**next);
-  }
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0], Payload(Encode(Request{1, TryGet{"a"}})));
-  EXPECT_EQ(found[1], Payload(Encode(Request{2, Goodbye{}})));
-}
-
-TEST(FrameReader, FindsSeveralFramesInOneAppend) {
-  FrameReader frames(1024);
-  frames.Append(Encode(Request{1, Goodbye{}}) + Encode(Request{2, Goodbye{}}));
-  EXPECT_TRUE(frames.Next()->has_value());
-  EXPECT_TRUE(frames.Next()->has_value());
-  EXPECT_FALSE(frames.Next()->has_value());
-}
-
-TEST(FrameReader, RefusesAFrameBeyondTheLimitBeforeItsBytesArrive) {
-  FrameReader frames(16);
-  frames.Append(std::string("\x11\0\0\0", 4));
-  EXPECT_FALSE(frames.Next().ok());
-  EXPECT_FALSE(frames.Next().ok());
-}
-
-TEST(FrameReader, RefusesAnEmptyFrame) {
-  FrameReader frames(16);
-  frames.Append(std::string(4, '\0'));
-  EXPECT_FALSE(frames.Next().ok());
-}
-
 }  // namespace
 }  // namespace dtrun::store

@@ -1,23 +1,16 @@
-// The key-value store that an agent serves to its ranks over a Unix socket.
+// The key-value store of one generation of a job, kept at the root.
 //
-// Lives on the agent's event loop; every member runs on the loop's thread. Refuses
-// clients without the job key. Keys live under the current generation, so a restarted
-// world never sees what an earlier one wrote.
+// Clients come through a Door of this host, or through a relay from another one. Lives on
+// the root's event loop; every member runs on the loop's thread. Refuses clients without
+// the job key, and those of another generation.
 #pragma once
 
-// Before Asio, because Boost 1.74 uses std::exchange without including it.
-// clang-format off
-#include <utility>
-#include <boost/asio/io_context.hpp>
-// clang-format on
-
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "core/base/result.h"
+#include "core/store/door.h"
 
 namespace dtrun::store {
 
@@ -28,14 +21,20 @@ struct Events {
   std::function<void(int rank, int peer, const std::string& what)> report;  // a rank blames a peer
 };
 
+struct Shared;
+
 class Server {
  public:
-  // Listens on `socket` (mode 0600, in a folder of mode 0700 that exists; another mode of
-  // the folder is an error). `events` are called until the server ends.
-  static Result<std::unique_ptr<Server>> Listen(boost::asio::io_context& loop,
-                                                const std::filesystem::path& socket, std::string job_key,
-                                                std::uint64_t generation, Events events);
-  virtual ~Server() = default;  // closes every connection and removes the socket
+  // `events` are called until the server ends.
+  Server(std::string job_key, std::uint64_t generation, Events events);
+  ~Server();  // closes every connection
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  void Serve(Socket client);
+
+ private:
+  std::shared_ptr<Shared> shared_;
 };
 
 // 64 hex digits from getrandom(2).

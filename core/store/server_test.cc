@@ -166,43 +166,6 @@ TEST(Server, DropsAClientThatAsksForMoreThanItReads) {
   EXPECT_EQ(store.Connect()->Space("")->TryGet("big")->size(), std::size_t{DTRUN_KV_MAX_VALUE_BYTES});
 }
 
-TEST(Server, LetsOnlyTheOwnerReachTheSocketAndRemovesIt) {
-  LocalStore store;
-  struct stat info {};
-  ASSERT_EQ(::stat(store.AddressOf(0).socket.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 07777, 0600u);
-  store.Stop();
-  EXPECT_FALSE(std::filesystem::exists(store.AddressOf(0).socket));
-}
-
-TEST(Server, RefusesAFolderThatOthersCanEnter) {
-  LocalStore store;
-  const auto open = store.folder() / "open";
-  std::filesystem::create_directory(open);
-  ASSERT_EQ(::chmod(open.c_str(), 0755), 0);
-  boost::asio::io_context loop;
-  const auto server = Server::Listen(loop, open / "s", NewJobKey(), 0, {});
-  ASSERT_FALSE(server.ok());
-  EXPECT_THAT(server.error().text, HasSubstr("0755"));
-}
-
-TEST(Server, RefusesAPathThatIsTooLongForASocket) {
-  LocalStore store;
-  boost::asio::io_context loop;
-  const auto server = Server::Listen(loop, store.folder() / std::string(120, 's'), NewJobKey(), 0, {});
-  ASSERT_FALSE(server.ok());
-  EXPECT_THAT(server.error().text, HasSubstr("107"));
-}
-
-TEST(Server, RefusesASocketThatIsTakenAndLeavesItAlone) {
-  LocalStore store;
-  boost::asio::io_context loop;
-  const auto server = Server::Listen(loop, store.AddressOf(0).socket, NewJobKey(), 0, {});
-  ASSERT_FALSE(server.ok());
-  EXPECT_EQ(server.error().code, DTRUN_SYSTEM);
-  EXPECT_NE(store.Connect(), nullptr);
-}
-
 TEST(JobKey, IsSixtyFourHexDigitsAndNeverTheSame) {
   const std::string key = NewJobKey();
   EXPECT_EQ(key.size(), 64u);

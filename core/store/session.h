@@ -37,8 +37,6 @@ struct Shared {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  using Socket = boost::asio::local::stream_protocol::socket;
-
   Session(Socket socket, std::shared_ptr<Shared> shared);
   void Start();
   // Drops the connection, its waits and what was not sent yet. Idempotent.

@@ -8,6 +8,7 @@
 #include "core/store/protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace dtrun;
   using namespace dtrun::store;
   FrameReader frames(kMaxFrameBytes);
   frames.Append({reinterpret_cast<const char*>(data), size});

@@ -42,6 +42,12 @@ void AddConfig(CLI::App* app, ConfigArguments* arguments) {
   AddOverrides(app, arguments);
 }
 
+void AddHostIndex(CLI::App* app, ConfigArguments* arguments) {
+  app->add_option("--host-index", arguments->host_index,
+                  "Which of cluster.hosts this host is, with cluster.connect = \"manual\"")
+      ->type_name("N");
+}
+
 // Splits at the first "--": what follows is the job's command and none of our business.
 std::vector<std::string> TakeCommand(int* argc, char** argv) {
   for (int i = 1; i < *argc; ++i) {
@@ -106,8 +112,11 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   AddConfig(&app, &arguments);
 
+  AddHostIndex(&app, &arguments);
+
   CLI::App* run = app.add_subcommand("run", "Run a job (the same as no verb)");
   AddConfig(run, &arguments);
+  AddHostIndex(run, &arguments);
 
   CLI::App* plan =
       app.add_subcommand("plan", "Print every process that a run would start, and start nothing");
@@ -154,6 +163,9 @@ int main(int argc, char** argv) {
   CLI::App* bash = completion->add_subcommand("bash", "Script for bash");
   CLI::App* keys = completion->add_subcommand("keys", "Option keys, a line each");
 
+  // Started by the root on another host; for nobody else.
+  const CLI::App* agent = app.add_subcommand("agent", "")->group("");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -163,6 +175,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
+  if (agent->parsed()) return dtrun::cli::RunAgent();
   if (plan->parsed()) return dtrun::cli::ShowPlan(arguments, json);
   if (env->parsed()) {
     env_arguments.config = arguments;

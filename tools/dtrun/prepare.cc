@@ -38,6 +38,7 @@ Preparation Preparation::Load(const ConfigArguments& arguments) {
   config::Request request;
   request.file = arguments.file;
   request.sets = arguments.sets;
+  if (!arguments.host_index.empty()) request.sets.push_back("cluster.host_index=" + arguments.host_index);
   request.environment = Environment();
   request.command = arguments.command;
   request.base = arguments.base;
@@ -71,30 +72,39 @@ Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::s
   return launcher_->schema();
 }
 
-Result<plan::Plan> Preparation::MakePlan() {
+Status Preparation::AskBackend(const std::vector<plan::HostOffer>& offers) {
   const config::Settings& settings = loaded_.settings;
-  const auto environment = Environment();
-  auto hardware = plan::ReadHardware(settings, environment);
-  if (!hardware) return hardware.error();
-  plan::Backend backend;
-  backend.name = settings.Text("backend.name");
-  if (backend_ != nullptr) {
-    const dtrun_options options = settings.SnapshotOf("backend.options.");
-    auto ranks = plan::ProcessesPerHost(settings, *hardware);
-    if (!ranks) return ranks.error();
-    auto info = backend_->Launch(options, 1, *ranks);
-    if (!info) return info.error();
-    backend.path = backend_->description().file.path.string();
-    backend.options_json = option::ToJson(options);
-    backend.info = std::move(*info);
-    backend_.reset();
+  answer_.name = settings.Text("backend.name");
+  if (backend_ == nullptr) return {};
+  const dtrun_options options = settings.SnapshotOf("backend.options.");
+  auto hosts = plan::PlaceRanks(settings, *hardware_, offers);
+  if (!hosts) return hosts.error();
+  auto info = backend_->Launch(options, static_cast<int>(hosts->size()), hosts->front().local_size);
+  if (!info) return info.error();
+  answer_.path = backend_->description().file.path.string();
+  answer_.options_json = option::ToJson(options);
+  answer_.info = std::move(*info);
+  backend_.reset();
+  return {};
+}
+
+Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers) {
+  auto environment = Environment();
+  environment.erase(kClusterKey);
+  if (!hardware_) {
+    auto hardware = plan::ReadHardware(loaded_.settings, environment);
+    if (!hardware) return hardware.error();
+    hardware_ = std::move(*hardware);
+  }
+  if (answer_.name.empty()) {
+    if (Status asked = AskBackend(offers); !asked) return asked.error();
   }
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
   auto plan = plan::Build(
-      {settings, *launcher_, std::move(backend), std::move(*hardware), environment, cwd.string()});
-  if (plan.ok()) plan->record["config.json"] = RecordOf(settings);
+      {loaded_.settings, *launcher_, answer_, *hardware_, std::move(environment), cwd.string(), offers});
+  if (plan.ok()) plan->record["config.json"] = RecordOf(loaded_.settings);
   return plan;
 }
 

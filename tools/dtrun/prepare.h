@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +16,13 @@
 
 namespace dtrun::cli {
 
+// The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
+inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
+
 // Options that every verb with a config has.
 struct ConfigArguments {
   std::string file;
+  std::string host_index;  // as cluster.host_index; empty: not given
   std::vector<std::string> sets;
   std::vector<std::string> plugin_dirs;
   std::vector<std::string> command;  // after "--"
@@ -34,15 +40,20 @@ class Preparation {
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
-  // Asks the backend what it would use here, and builds the plan. REQUIRES: no problems.
-  Result<plan::Plan> MakePlan();
+  // Asks the backend what it would use here, the first time, and builds the plan. `offers`: of
+  // hosts that have reported theirs. REQUIRES: no problems.
+  Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {});
 
  private:
   Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                   const config::Settings& so_far);
+  Status AskBackend(const std::vector<plan::HostOffer>& offers);
+
   ConfigArguments arguments_;
   config::Loaded loaded_;
   std::unique_ptr<plugin::Probe> backend_;
+  std::optional<plan::Hardware> hardware_;  // of this host, once read
+  plan::Backend answer_;                    // of the backend, once asked
   const plugin::Plugin* launcher_ = nullptr;
 };
 

@@ -5,6 +5,9 @@
 #include <iterator>
 
 #include "core/agent/agent.h"
+#include "core/agent/serve.h"
+#include "tools/dtrun/cluster.h"
+#include "tools/dtrun/restart.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -14,11 +17,22 @@ constexpr int kUserError = 2;
 
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
 
+// "node0", "node0 2, node1 4": names, and ranks where there are several hosts.
+std::string HostList(const plan::Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  if (plan.hosts.size() == 1) return plan.hosts[0].name;
+  std::string out;
+  for (std::size_t i = 0; i < plan.hosts.size() && i < kMost; ++i) {
+    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", plan.hosts[i].name, plan.hosts[i].local_size);
+  }
+  return out + (plan.hosts.size() > kMost ? ", …" : "");
+}
+
 std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   std::string out =
       fmt::format("dtrun {}  job {}: {} rank{} on {} host{} ({}), launcher {}\n", DTRUN_VERSION, plan.job,
                   plan.world_size(), plan.world_size() == 1 ? "" : "s", plan.hosts.size(),
-                  plan.hosts.size() == 1 ? "" : "s", plan.hosts[0].name, plan.launcher);
+                  plan.hosts.size() == 1 ? "" : "s", HostList(plan), plan.launcher);
   auto append = std::back_inserter(out);
   std::string library;
   for (const auto& [key, value] : plan.backend_facts) {
@@ -35,34 +49,59 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   return out;
 }
 
-// The plan, or nothing after saying why.
-std::optional<plan::Plan> PlanOrComplain(const ConfigArguments& arguments) {
-  Preparation preparation = Preparation::Load(arguments);
-  if (!preparation.problems().empty()) {
-    fmt::print(stderr, "{}", config::Render(preparation.problems()));
+// The job, or nothing after saying why.
+std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
+  auto complain = [](const Error& error) {
+    Complain(error.text);
     return std::nullopt;
-  }
+  };
+  auto restart = RestartPolicyOf(preparation.settings());
+  if (!restart) return complain(restart.error());
   auto plan = preparation.MakePlan();
-  if (!plan) {
-    Complain(plan.error().text);
-    return std::nullopt;
-  }
-  return std::move(*plan);
+  if (!plan) return complain(plan.error());
+  auto cluster = ClusterOf(preparation.settings(), *plan);
+  if (!cluster) return complain(cluster.error());
+  return agent::RunRequest{
+      std::move(*plan), std::move(*restart), &Header, std::move(*cluster),
+      [&](const std::vector<plan::HostOffer>& offers) { return preparation.MakePlan(offers); }};
+}
+
+bool LoadedOrComplain(const Preparation& preparation) {
+  if (preparation.problems().empty()) return true;
+  fmt::print(stderr, "{}", config::Render(preparation.problems()));
+  return false;
 }
 
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
-  auto plan = PlanOrComplain(arguments);
-  if (!plan) return kUserError;
-  return agent::Guarded([&](agent::Lifeline& lifeline) {
-    return agent::Run({std::move(*plan), &Header}, lifeline);
-  });
+  Preparation preparation = Preparation::Load(arguments);
+  if (!LoadedOrComplain(preparation)) return kUserError;
+  const auto summons = SummonsOf(preparation.settings());
+  if (!summons) {
+    Complain(summons.error().text);
+    return kUserError;
+  }
+  if (summons->has_value()) {
+    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+  }
+  const auto request = RequestOrComplain(preparation);
+  if (!request) return kUserError;
+  return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Run(*request, lifeline); });
+}
+
+int RunAgent() {
+  return agent::Guarded([](agent::Lifeline& lifeline) { return agent::ServeFromStdin(lifeline); });
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {
-  const auto plan = PlanOrComplain(arguments);
-  if (!plan) return kUserError;
+  Preparation preparation = Preparation::Load(arguments);
+  if (!LoadedOrComplain(preparation)) return kUserError;
+  const auto plan = preparation.MakePlan();
+  if (!plan) {
+    Complain(plan.error().text);
+    return kUserError;
+  }
   fmt::print("{}", json ? plan::ToJson(*plan) : plan::ToText(*plan));
   return 0;
 }

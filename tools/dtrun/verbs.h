@@ -9,6 +9,7 @@
 namespace dtrun::cli {
 
 int Run(const ConfigArguments& arguments);
+int RunAgent();  // on another host, started by its root
 int ShowPlan(const ConfigArguments& arguments, bool json);
 int CheckConfig(const ConfigArguments& arguments);
 int ExplainConfig(const ConfigArguments& arguments, const std::string& key);

@@ -47,10 +47,11 @@ class LocalStore {
     char name[] = "/tmp/dtrun-store-XXXXXX";
     folder_ = ::mkdtemp(name);
     address_ = {folder_ / "store", NewJobKey(), generation, 0};
-    Result<std::unique_ptr<Server>> server =
-        Server::Listen(loop_, address_.socket, address_.job_key, generation, events_.Hooks());
-    if (!server) std::abort();
-    server_ = *std::move(server);
+    server_ = std::make_unique<Server>(address_.job_key, generation, events_.Hooks());
+    Result<std::unique_ptr<Door>> door =
+        Door::Listen(loop_, address_.socket, [this](Socket client) { server_->Serve(std::move(client)); });
+    if (!door) std::abort();
+    door_ = *std::move(door);
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~LocalStore() {
@@ -63,6 +64,7 @@ class LocalStore {
     if (!thread_.joinable()) return;
     loop_.stop();
     thread_.join();
+    door_.reset();
     server_.reset();
   }
 
@@ -85,6 +87,7 @@ class LocalStore {
   std::filesystem::path folder_;
   Address address_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Door> door_;
   std::thread thread_;
 };
 

@@ -125,7 +125,7 @@ Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, c
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
   }
   if (meeting.most_nodes == 1) return settings;
-  if (!has("cluster.root") || !has("cluster.host_index")) {
+  if (!has("cluster.root") || !has("cluster.host_index") || !has("cluster.host_count")) {
     return Bad(fmt::format("{}={}: this dtrun starts jobs on one node; write 1, or use torchrun",
                            Place(arguments, "nnodes", "--nnodes"),
                            arguments.min_nodes == arguments.max_nodes
@@ -137,6 +137,7 @@ Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, c
   add("cluster.root",
       fmt::format("{}:{}", v6 ? "[" + meeting.host + "]" : meeting.host, meeting.port.value_or(kC10dPort)),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
+  add("cluster.host_count", std::to_string(meeting.nodes), "nnodes");
   if (meeting.node) add("cluster.host_index", std::to_string(*meeting.node), "node_rank");
   if (!meeting.join_timeout.empty()) add("cluster.join_timeout", meeting.join_timeout + "s", "rdzv_conf");
   return settings;

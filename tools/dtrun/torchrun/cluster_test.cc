@@ -119,8 +119,9 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
   const Arguments arguments = Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]",
                                      "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
   const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
-  const auto settings =
-      ClusterSettings(arguments, *meeting, SchemaWith({"restart.max", "cluster.root", "cluster.host_index"}));
+  const auto settings = ClusterSettings(
+      arguments, *meeting,
+      SchemaWith({"restart.max", "cluster.root", "cluster.host_index", "cluster.host_count"}));
   ASSERT_TRUE(settings.ok()) << settings.error().text;
   std::map<std::string, std::string> values, places;
   for (const config::Given& given : *settings) {
@@ -131,6 +132,7 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
                                                         {"cluster.connect", "manual"},
                                                         {"cluster.root", "[::1]:29500"},
                                                         {"cluster.host_index", "1"},
+                                                        {"cluster.host_count", "2"},
                                                         {"cluster.join_timeout", "60s"}}));
   EXPECT_EQ(places["cluster.root"], "--master-addr");
   EXPECT_EQ(places["restart.max"], "--max-restarts");

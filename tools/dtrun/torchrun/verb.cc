@@ -18,6 +18,7 @@
 #include "core/agent/agent.h"
 #include "core/output/output.h"
 #include "tools/dtrun/prepare.h"
+#include "tools/dtrun/restart.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/routes.h"
@@ -88,8 +89,9 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
 // One run of a plan: what it needs to know of the run once it has begun, and its end.
 class TorchrunJob {
  public:
-  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, plan::Plan plan)
-      : arguments_(arguments), keeps_logs_(keeps_logs), plan_(std::move(plan)) {
+  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, plan::Plan plan,
+              agent::RestartPolicy restart)
+      : arguments_(arguments), keeps_logs_(keeps_logs), plan_(std::move(plan)), restart_(std::move(restart)) {
     for (const plan::Process& process : plan_.processes) local_ranks_[process.rank] = process.local_rank;
   }
 
@@ -98,7 +100,7 @@ class TorchrunJob {
     const auto header = [this](const plan::Plan& resolved, const std::string& run_dir) {
       return Begin(resolved, run_dir);
     };
-    const int code = agent::Run({plan_, header}, lifeline);
+    const int code = agent::Run({plan_, restart_, header}, lifeline);
     if (code == 0) return 0;
     const std::string verdict = ReadFile(std::filesystem::path(run_dir_) / "verdict.json");
     if (run_dir_.empty() || !Started(verdict)) return kUserError;
@@ -151,6 +153,7 @@ class TorchrunJob {
   const torchrun::Arguments& arguments_;
   const bool keeps_logs_;
   const plan::Plan plan_;
+  const agent::RestartPolicy restart_;
   std::map<int, int> local_ranks_;
   std::map<int, std::string> error_files_;
   std::string run_dir_;
@@ -206,7 +209,12 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     fmt::print(stderr, "dtrun: {}; choose another folder with --log-dir or TMPDIR\n", error.text);
     return kUserError;
   }
-  TorchrunJob job(asked, translated->keeps_logs, std::move(*plan));
+  auto restart = RestartPolicyOf(preparation.settings());
+  if (!restart) {
+    fmt::print(stderr, "dtrun: {}\n", restart.error().text);
+    return kUserError;
+  }
+  TorchrunJob job(asked, translated->keeps_logs, std::move(*plan), std::move(*restart));
   const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;
 }

@@ -1,4 +1,4 @@
-#include "core/agent/supervisor.h"
+#include "core/agent/conductor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "core/agent/local_host.h"
 #include "core/agent/testing.h"
 
 namespace dtrun::agent {
@@ -18,7 +19,20 @@ using ::testing::MatchesRegex;
 
 constexpr char kSleep[] = "exec sleep 1000";
 
-class SupervisorTest : public ::testing::Test {
+// An output that outlives the run.
+class Keeper : public output::RankOutput {
+ public:
+  explicit Keeper(output::RankOutput& to) : to_(to) {}
+  void Feed(output::Stream stream, std::string_view bytes) override { to_.Feed(stream, bytes); }
+  void Close(output::Stream stream) override { to_.Close(stream); }
+  void Idle() override { to_.Idle(); }
+  std::vector<std::string> Tail(std::size_t count) const override { return to_.Tail(count); }
+
+ private:
+  output::RankOutput& to_;
+};
+
+class ConductorTest : public ::testing::Test {
  protected:
   void SetUp() override { BecomeSubreaper(); }
   void TearDown() override { EXPECT_THAT(testing::Marked(mark_), IsEmpty()); }
@@ -27,24 +41,29 @@ class SupervisorTest : public ::testing::Test {
     plan_ = testing::ShellPlan(scripts, mark_, scratch_.path());
     for (std::size_t i = 0; i < scripts.size(); ++i) {
       owned_.push_back(std::make_unique<testing::MemoryOutput>());
-      outputs_.push_back(owned_.back().get());
     }
   }
 
   Result<Facts> Run(int stdin_fd = -1) {
-    Job job;
-    job.plan = plan_;
-    job.run_dir = scratch_.path().string();
-    for (auto& output : owned_) job.outputs.push_back(std::move(output));
-    job.stdin_fd = stdin_fd;
-    job.say = [this](const std::string& line) {
+    LocalOptions options;
+    options.socket_dir = scratch_.path();
+    options.serve = [](store::Socket) {};
+    options.environment = OwnEnvironment();
+    options.stdin_fd = stdin_fd;
+    std::vector<std::unique_ptr<Host>> hosts;
+    hosts.push_back(MakeLocalHost(loop_, std::move(options)));
+    conductor_.emplace(loop_, signals_, plan_, std::move(hosts), [this](const std::string& line) {
       said_.push_back(line);
       if (on_say_) on_say_();
-    };
-    supervisor_ = Supervisor::Create(loop_, lifeline_, std::move(job));
-    Result<Facts> facts = supervisor_->Run();
-    // Outputs live in the supervisor; what a test looks at is kept.
-    for (auto* output : outputs_) {
+    });
+    Result<std::vector<Prepared>> prepared = conductor_->Prepare(0, std::string(64, '0'));
+    if (!prepared) return prepared.error();
+    World world;
+    world.tokens.resize(1);
+    // Outputs end with the run; what a test looks at is kept.
+    for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
+    Result<Facts> facts = conductor_->Run(std::move(world));
+    for (auto& output : owned_) {
       printed_.push_back(output->out);
       complained_.push_back(output->err);
       closed_.push_back(output->closed);
@@ -66,8 +85,8 @@ class SupervisorTest : public ::testing::Test {
 
   // Once, when rank 0 has printed "ready".
   void WhenReady(std::function<void()> act) {
-    outputs_[0]->on_feed = [this, act = std::move(act), done = false]() mutable {
-      if (done || outputs_[0]->out.find("ready\n") == std::string::npos) return;
+    owned_[0]->on_feed = [this, act = std::move(act), done = false]() mutable {
+      if (done || owned_[0]->out.find("ready\n") == std::string::npos) return;
       done = true;
       act();
     };
@@ -79,16 +98,16 @@ class SupervisorTest : public ::testing::Test {
   testing::SocketPair control_;
   Lifeline lifeline_{scratch_.path(), std::move(control_.theirs)};
   boost::asio::io_context loop_;
+  UserSignals signals_{loop_, lifeline_};
   std::vector<std::unique_ptr<testing::MemoryOutput>> owned_;
-  std::vector<testing::MemoryOutput*> outputs_;
-  std::unique_ptr<Supervisor> supervisor_;
+  std::optional<Conductor> conductor_;
   std::vector<std::string> printed_, complained_;
   std::vector<int> closed_;
   std::vector<std::string> said_;
   std::function<void()> on_say_;
 };
 
-TEST_F(SupervisorTest, RunsAllRanksToTheirEndAndKeepsTheirStreamsApart) {
+TEST_F(ConductorTest, RunsAllRanksToTheirEndAndKeepsTheirStreamsApart) {
   Plan({"echo out; echo err >&2", "printf unfinished"});
   const Facts facts = MustRun();
   EXPECT_EQ(facts.first_failed, -1);
@@ -101,7 +120,7 @@ TEST_F(SupervisorTest, RunsAllRanksToTheirEndAndKeepsTheirStreamsApart) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
-TEST_F(SupervisorTest, StopsTheOthersWhenARankFails) {
+TEST_F(ConductorTest, StopsTheOthersWhenARankFails) {
   Plan({kSleep, "exit 3", kSleep});
   const Facts facts = MustRun();
   EXPECT_EQ(facts.first_failed, 1);
@@ -114,7 +133,7 @@ TEST_F(SupervisorTest, StopsTheOthersWhenARankFails) {
   }
 }
 
-TEST_F(SupervisorTest, KeepsTheFirstFailureWhenOthersFollow) {
+TEST_F(ConductorTest, KeepsTheFirstFailureWhenOthersFollow) {
   Plan({"trap 'exit 9' TERM; : > $DIR/armed; while :; do sleep 0.01; done",
         "while [ ! -e $DIR/armed ]; do sleep 0.01; done; kill -9 $$"});
   const Facts facts = MustRun();
@@ -123,13 +142,13 @@ TEST_F(SupervisorTest, KeepsTheFirstFailureWhenOthersFollow) {
   EXPECT_EQ(facts.ranks[0].ending->code, 9);
 }
 
-TEST_F(SupervisorTest, LetsOthersRunOnWhenARankSucceeds) {
+TEST_F(ConductorTest, LetsOthersRunOnWhenARankSucceeds) {
   Plan({"while [ ! -e $DIR/go ]; do sleep 0.01; done; echo done", ": > $DIR/go"});
   EXPECT_EQ(MustRun().first_failed, -1);
   EXPECT_EQ(printed_[0], "done\n");
 }
 
-TEST_F(SupervisorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
+TEST_F(ConductorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
   Plan({"trap '' TERM; : > $DIR/armed; while :; do sleep 1000; done",
         "while [ ! -e $DIR/armed ]; do sleep 0.01; done; exit 5"});
   plan_.grace = std::chrono::milliseconds(50);
@@ -141,7 +160,7 @@ TEST_F(SupervisorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
   EXPECT_THAT(said_, ElementsAre("dtrun: rank 0 did not stop within 50ms: killing"));
 }
 
-TEST_F(SupervisorTest, KillsTheGroupOfTheFailedRankAtOnce) {
+TEST_F(ConductorTest, KillsTheGroupOfTheFailedRankAtOnce) {
   Plan(
       {"(trap '' TERM; : > $DIR/armed; exec sleep 1000) & while [ ! -e $DIR/armed ]; do sleep 0.01; done; "
        "exit 4"});
@@ -150,12 +169,12 @@ TEST_F(SupervisorTest, KillsTheGroupOfTheFailedRankAtOnce) {
   EXPECT_LT(facts.duration, std::chrono::minutes(1));
 }
 
-TEST_F(SupervisorTest, StopsAStoppedRank) {
+TEST_F(ConductorTest, StopsAStoppedRank) {
   Plan({"kill -STOP $$; exit 1", "exit 3"});
   EXPECT_EQ(MustRun().first_failed, 1);
 }
 
-TEST_F(SupervisorTest, ForwardsAnInterruptAndReportsItAsTheCause) {
+TEST_F(ConductorTest, ForwardsAnInterruptAndReportsItAsTheCause) {
   Plan({"echo ready; exec sleep 1000", kSleep});
   WhenReady([this] { Send(SIGINT); });
   const Facts facts = MustRun();
@@ -166,7 +185,7 @@ TEST_F(SupervisorTest, ForwardsAnInterruptAndReportsItAsTheCause) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("Ctrl-C again")));
 }
 
-TEST_F(SupervisorTest, KillsAtOnceOnTheSecondInterrupt) {
+TEST_F(ConductorTest, KillsAtOnceOnTheSecondInterrupt) {
   Plan({"trap '' INT; echo ready; while :; do sleep 1000; done"});
   WhenReady([this] { Send(SIGINT); });
   on_say_ = [this] { Send(SIGINT); };
@@ -175,7 +194,7 @@ TEST_F(SupervisorTest, KillsAtOnceOnTheSecondInterrupt) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
 }
 
-TEST_F(SupervisorTest, TakesADirectSigtermAsARelayedOne) {
+TEST_F(ConductorTest, TakesADirectSigtermAsARelayedOne) {
   Plan({"echo ready; exec sleep 1000"});
   WhenReady([] { ::kill(::getpid(), SIGTERM); });
   const Facts facts = MustRun();
@@ -183,7 +202,7 @@ TEST_F(SupervisorTest, TakesADirectSigtermAsARelayedOne) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
 }
 
-TEST_F(SupervisorTest, OnlyForwardsUserSignals) {
+TEST_F(ConductorTest, OnlyForwardsUserSignals) {
   Plan({"trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done"});
   WhenReady([this] { Send(SIGUSR1); });
   const Facts facts = MustRun();
@@ -192,7 +211,7 @@ TEST_F(SupervisorTest, OnlyForwardsUserSignals) {
   EXPECT_EQ(printed_[0], "ready\ngot\n");
 }
 
-TEST_F(SupervisorTest, StopsTheRanksOnCtrlZAndWakesThem) {
+TEST_F(ConductorTest, StopsTheRanksOnCtrlZAndWakesThem) {
   Plan({"echo ready; exec sleep 1000"});
   WhenReady([this] { Send(SIGTSTP); });
   boost::asio::posix::stream_descriptor guard(loop_, ::dup(control_.ours.get()));
@@ -211,7 +230,7 @@ TEST_F(SupervisorTest, StopsTheRanksOnCtrlZAndWakesThem) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
 }
 
-TEST_F(SupervisorTest, KillsEverythingWhenTheGuardIsGone) {
+TEST_F(ConductorTest, KillsEverythingWhenTheGuardIsGone) {
   Plan(
       {"setsid sh -c 'trap \"\" TERM; : > $DIR/up; while :; do sleep 1000; done' &"
        " while [ ! -e $DIR/up ]; do sleep 0.01; done; echo ready; exec sleep 1000",
@@ -221,7 +240,7 @@ TEST_F(SupervisorTest, KillsEverythingWhenTheGuardIsGone) {
   EXPECT_TRUE(facts.guard_died);
 }
 
-TEST_F(SupervisorTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
+TEST_F(ConductorTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
   // It also holds the rank's stdout open, which must not keep the job from ending.
   Plan({"true", "setsid sh -c ': > $DIR/up; kill -STOP $$' & while [ ! -e $DIR/up ]; do sleep 0.01; done"});
   const Facts facts = MustRun();
@@ -229,7 +248,7 @@ TEST_F(SupervisorTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
   EXPECT_THAT(said_, ElementsAre(MatchesRegex("dtrun: rank 1 left 1 process behind .[0-9]+ sh.: stopped")));
 }
 
-TEST_F(SupervisorTest, KillsALeftoverThatIgnoresSigterm) {
+TEST_F(ConductorTest, KillsALeftoverThatIgnoresSigterm) {
   Plan(
       {"(trap '' TERM; : > $DIR/up; while :; do sleep 1000; done) & while [ ! -e $DIR/up ]; do sleep 0.01; "
        "done"});
@@ -238,7 +257,7 @@ TEST_F(SupervisorTest, KillsALeftoverThatIgnoresSigterm) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 0 left 2 processes behind")));
 }
 
-TEST_F(SupervisorTest, GivesStdinToRankZeroOnly) {
+TEST_F(ConductorTest, GivesStdinToRankZeroOnly) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   UniqueFd reader(ends[0]), writer(ends[1]);
@@ -249,14 +268,14 @@ TEST_F(SupervisorTest, GivesStdinToRankZeroOnly) {
   EXPECT_THAT(printed_, ElementsAre("hello", ""));
 }
 
-TEST_F(SupervisorTest, LosesNothingOfFastOutput) {
+TEST_F(ConductorTest, LosesNothingOfFastOutput) {
   Plan({"head -c 20000000 /dev/zero | tr '\\0' x", "head -c 20000000 /dev/zero | tr '\\0' y >&2"});
   EXPECT_EQ(MustRun().first_failed, -1);
   EXPECT_EQ(printed_[0], std::string(20000000, 'x'));
   EXPECT_EQ(complained_[1], std::string(20000000, 'y'));
 }
 
-TEST_F(SupervisorTest, UndoesTheStartWhenARankCannotBeStarted) {
+TEST_F(ConductorTest, UndoesTheStartWhenARankCannotBeStarted) {
   Plan({kSleep, kSleep, kSleep});
   plan_.processes[2].argv = {"/nowhere/train"};
   const Result<Facts> facts = Run();
@@ -265,13 +284,13 @@ TEST_F(SupervisorTest, UndoesTheStartWhenARankCannotBeStarted) {
   EXPECT_THAT(testing::Marked(mark_), IsEmpty());
 }
 
-TEST_F(SupervisorTest, NotesWhatTheStoreTells) {
+TEST_F(ConductorTest, NotesWhatTheStoreTells) {
   Plan({"echo ready; exit 0", "exit 0"});
   WhenReady([this] {
-    supervisor_->Joined(0);
-    supervisor_->Left(0);
-    supervisor_->Reported(1, 0, "connection reset by rank 0");
-    supervisor_->Joined(99);
+    conductor_->Joined(0);
+    conductor_->Left(0);
+    conductor_->Reported(1, 0, "connection reset by rank 0");
+    conductor_->Joined(99);
   });
   const Facts facts = MustRun();
   EXPECT_TRUE(facts.ranks[0].joined);
@@ -281,7 +300,29 @@ TEST_F(SupervisorTest, NotesWhatTheStoreTells) {
   EXPECT_EQ(facts.ranks[1].reports[0].peer, 0);
 }
 
-TEST_F(SupervisorTest, ReplacesVariablesOfItsOwnEnvironment) {
+TEST_F(ConductorTest, RunsAsManyGenerationsAsItIsAsked) {
+  Plan({"exit 3"});
+  EXPECT_EQ(MustRun().first_failed, 0);
+  ASSERT_TRUE(conductor_->Prepare(1, std::string(64, '1')));
+  World world;
+  world.tokens.resize(1);
+  world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
+  const Result<Facts> facts = conductor_->Run(std::move(world));
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->generation, 1u);
+  EXPECT_EQ(facts->ranks[0].ending->code, 3);
+}
+
+TEST_F(ConductorTest, EndsAWaitWhenTheUserDoes) {
+  Plan({"exit 3"});
+  MustRun();
+  EXPECT_TRUE(conductor_->Wait(std::chrono::milliseconds(1)));
+  Send(SIGINT);
+  EXPECT_FALSE(conductor_->Wait(std::chrono::hours(1)));
+  EXPECT_EQ(conductor_->interrupted(), SIGINT);
+}
+
+TEST_F(ConductorTest, ReplacesVariablesOfItsOwnEnvironment) {
   ::setenv("DTRUN_TEST_COLOUR", "red", 1);
   Plan({"env | grep -c ^DTRUN_TEST_COLOUR; echo $DTRUN_TEST_COLOUR", "echo $DTRUN_TEST_COLOUR"});
   plan_.processes[0].env["DTRUN_TEST_COLOUR"] = "blue";

@@ -1,0 +1,123 @@
+#include "core/agent/cause.h"
+
+#include <csignal>
+#include <set>
+
+namespace dtrun::agent {
+namespace {
+
+constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+// Not because dtrun asked it to end.
+bool FailedByItself(const RankFacts& rank) {
+  return rank.ending && rank.ending->failed() && rank.signal_sent == 0;
+}
+
+bool BlamesPeer(const RankFacts& rank) {
+  for (const PeerReport& report : rank.reports) {
+    if (report.peer >= 0) return true;
+  }
+  return false;
+}
+
+std::size_t IndexOf(const Facts& facts, int rank) {
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const bool last = i + 1 == facts.ranks.size();
+    if (rank >= facts.ranks[i].rank && (last || rank < facts.ranks[i + 1].rank)) return i;
+  }
+  return kNobody;
+}
+
+std::optional<std::size_t> LossOf(const Facts& facts, const std::string& host) {
+  for (std::size_t i = 0; i < facts.losses.size(); ++i) {
+    if (facts.losses[i].host == host) return i;
+  }
+  return std::nullopt;
+}
+
+// The rank that failed by itself and that `from` leads to by blame; `from` when it blames
+// nobody of that kind.
+std::size_t FollowBlame(const Facts& facts, std::size_t from) {
+  std::set<std::size_t> seen{from};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const PeerReport& report : facts.ranks[from].reports) {
+      const std::size_t peer = IndexOf(facts, report.peer);
+      if (peer == kNobody || seen.contains(peer)) continue;
+      const bool lost = LossOf(facts, facts.ranks[peer].host).has_value();
+      if (!lost && !FailedByItself(facts.ranks[peer])) continue;
+      seen.insert(peer);
+      from = peer;
+      moved = true;
+      break;
+    }
+  }
+  if (!BlamesPeer(facts.ranks[from])) return from;
+  // Everybody on the way blames others: a rank that failed and blames nobody came first.
+  std::size_t first = from;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (!FailedByItself(rank) || BlamesPeer(rank)) continue;
+    if (first == from || rank.ended_at < facts.ranks[first].ended_at) first = i;
+  }
+  return first;
+}
+
+ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
+  const Ending& ending = *rank.ending;
+  if (ending.out_of_memory) return ExitClass::kOutOfMemory;
+  // An exception that nobody caught ends a program by SIGABRT.
+  if (ending.signal == 0 || ending.signal == SIGABRT) {
+    for (const PeerReport& report : rank.reports) {
+      if (report.peer < 0) continue;
+      const std::size_t peer = IndexOf(facts, report.peer);
+      const bool came = peer == kNobody || facts.ranks[peer].joined;
+      return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
+    }
+  }
+  return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
+}
+
+Cause LossCause(const Facts& facts, std::size_t index) {
+  return {Cause::Kind::kHost, index,
+          facts.losses[index].agent_died ? ExitClass::kLauncher : ExitClass::kNetwork};
+}
+
+}  // namespace
+
+std::string_view ClassName(ExitClass exit_class) {
+  switch (exit_class) {
+    case ExitClass::kNone: return "none";
+    case ExitClass::kUserError: return "user-error";
+    case ExitClass::kSignal: return "signal";
+    case ExitClass::kOutOfMemory: return "out-of-memory";
+    case ExitClass::kRendezvous: return "rendezvous";
+    case ExitClass::kNetwork: return "network";
+    case ExitClass::kPreemption: return "preemption";
+    case ExitClass::kLauncher: break;
+  }
+  return "launcher";
+}
+
+std::optional<ExitClass> ClassNamed(std::string_view name) {
+  for (const ExitClass exit_class : {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory,
+                                     ExitClass::kRendezvous, ExitClass::kNetwork}) {
+    if (ClassName(exit_class) == name) return exit_class;
+  }
+  return std::nullopt;
+}
+
+Cause FindCause(const Facts& facts) {
+  if (facts.first_failed >= 0) {
+    const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
+    if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
+    return {Cause::Kind::kRank, index, ClassOf(facts, facts.ranks[index])};
+  }
+  if (!facts.losses.empty()) return LossCause(facts, 0);
+  if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
+  if (facts.interrupt == 0) return {};
+  return {Cause::Kind::kInterrupt, 0,
+          facts.interrupt == SIGTERM ? ExitClass::kPreemption : ExitClass::kSignal};
+}
+
+}  // namespace dtrun::agent

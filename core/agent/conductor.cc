@@ -1,0 +1,283 @@
+#include "core/agent/conductor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/agent/process.h"
+#include "core/agent/verdict.h"
+#include "core/base/units.h"
+
+namespace dtrun::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kIdleEvery{200};
+constexpr std::chrono::seconds kLeftoverGrace{2};
+constexpr std::size_t kTailLines = 10;
+
+}  // namespace
+
+Conductor::Conductor(boost::asio::io_context& loop, UserSignals& signals, const plan::Plan& plan,
+                     std::vector<std::unique_ptr<Host>> hosts, Say say)
+    : loop_(loop), signals_(signals), plan_(plan), say_(std::move(say)), deadline_(loop), idle_(loop) {
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    hosts[i]->Attach([this, i](const Event& event) { On(i, event); });
+    members_.push_back({std::move(hosts[i]), plan.hosts[i].name, State::kIdle, {}});
+  }
+  signals_.Handle([this](int signal) { OnSignal(signal); });
+}
+
+Conductor::~Conductor() {
+  *ended_ = true;
+  signals_.Handle({});
+}
+
+Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const std::string& job_key) {
+  phase_ = Phase::kPreparing;
+  generation_ = generation;
+  refusal_.reset();
+  calls_.clear();
+  const std::vector<int> tasks = plan::TaskPortsUsed(plan_);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    agent::Prepare prepare;
+    prepare.generation = generation;
+    prepare.world_size = plan_.world_size();
+    prepare.job_key = job_key;
+    prepare.grace = std::min<std::chrono::nanoseconds>(plan_.grace, kLeftoverGrace);
+    for (const plan::Process& process : plan_.processes) {
+      if (process.host != static_cast<int>(i)) continue;
+      prepare.processes.push_back(process);
+      if (process.rank == 0) prepare.master_port = plan_.master_port;
+      for (const int rank : tasks) {
+        if (rank >= process.rank && rank < process.rank + process.rank_count)
+          prepare.task_ranks.push_back(rank);
+      }
+    }
+    members_[i].state = State::kBusy;
+    members_[i].host->Do(prepare);
+  }
+  while (Busy() && loop_.run_one() > 0) {
+  }
+  if (!refusal_ && interrupted_ == 0) {
+    phase_ = Phase::kIdle;
+    std::vector<Prepared> prepared;
+    for (const Member& member : members_) prepared.push_back(member.prepared);
+    return prepared;
+  }
+  KillAll();
+  while (Busy() && loop_.run_one() > 0) {
+  }
+  phase_ = Phase::kIdle;
+  return refusal_ ? *refusal_ : Error{DTRUN_ABORTED, "the job was ended while it was being prepared"};
+}
+
+Result<Facts> Conductor::Run(World world) {
+  world_ = std::move(world);
+  facts_ = Facts();
+  for (const plan::Process& process : plan_.processes) {
+    RankFacts rank;
+    rank.rank = process.rank;
+    rank.host = plan_.hosts[static_cast<std::size_t>(process.host)].name;
+    facts_.ranks.push_back(std::move(rank));
+  }
+  begin_ = Clock::now();
+  phase_ = Phase::kRunning;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    members_[i].state = State::kRunning;
+    members_[i].host->Do(Start{std::move(world_.tokens[i])});
+  }
+  AwaitIdle();
+  while (Busy() && loop_.run_one() > 0) {
+  }
+  deadline_.cancel();
+  idle_.cancel();
+  phase_ = Phase::kIdle;
+  if (refusal_) return *refusal_;
+  return Finish();
+}
+
+bool Conductor::Wait(std::chrono::nanoseconds time) {
+  bool over = false;
+  boost::asio::steady_timer timer(loop_, time);
+  timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+  while (!over && interrupted_ == 0 && loop_.run_one() > 0) {
+  }
+  if (over) return true;
+  timer.cancel();
+  loop_.poll();  // the handler, which refers to `over`
+  return false;
+}
+
+void Conductor::Joined(int rank) {
+  if (const int index = IndexOf(rank); index >= 0)
+    facts_.ranks[static_cast<std::size_t>(index)].joined = true;
+}
+
+void Conductor::Left(int rank) {
+  if (const int index = IndexOf(rank); index >= 0) facts_.ranks[static_cast<std::size_t>(index)].left = true;
+}
+
+void Conductor::Reported(int rank, int peer, const std::string& what) {
+  if (const int index = IndexOf(rank); index >= 0) {
+    facts_.ranks[static_cast<std::size_t>(index)].reports.push_back({peer, what});
+  }
+}
+
+void Conductor::On(std::size_t host, const Event& event) {
+  std::visit([&](const auto& seen) { On(host, seen); }, event);
+}
+
+void Conductor::On(std::size_t host, const Prepared& prepared) {
+  members_[host].prepared = prepared;
+  members_[host].state = State::kPrepared;
+}
+
+void Conductor::On(std::size_t host, const Refused& refused) {
+  members_[host].state = State::kIdle;
+  if (!refusal_) {
+    refusal_ = refused.error;
+    if (members_.size() > 1) refusal_->text = fmt::format("host {}: {}", members_[host].name, refusal_->text);
+  }
+  if (phase_ != Phase::kPreparing) KillAll();
+}
+
+void Conductor::On(std::size_t host, const Started& started) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan_.processes.size() && next < started.pids.size(); ++i) {
+    if (plan_.processes[i].host == static_cast<int>(host)) facts_.ranks[i].pid = started.pids[next++];
+  }
+}
+
+void Conductor::On(std::size_t, const Output& output) {
+  const int index = IndexOf(output.rank);
+  if (index < 0) return;
+  output::RankOutput& to = *world_.outputs[static_cast<std::size_t>(index)];
+  output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
+}
+
+void Conductor::On(std::size_t, const Ended& ended) {
+  const int index = IndexOf(ended.rank);
+  if (index < 0) return;
+  RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
+  rank.ending = ended.ending;
+  rank.ended_at = Clock::now() - begin_;
+  rank.signal_sent = ended.signal_sent;
+  if (!ended.ending.failed() || phase_ != Phase::kRunning) return;
+  facts_.first_failed = index;
+  StopAll(SIGTERM);
+}
+
+void Conductor::On(std::size_t, const Said& said) { say_(said.line); }
+
+void Conductor::On(std::size_t host, const Gone& gone) {
+  members_[host].state = State::kIdle;
+  calls_ += gone.calls;
+}
+
+void Conductor::On(std::size_t, const Asked& asked) { OnSignal(asked.signal); }
+
+void Conductor::On(std::size_t host, const Lost& lost) {
+  Member& member = members_[host];
+  member.state = State::kLost;
+  facts_.losses.push_back({member.name, lost.why, lost.agent_died, Clock::now() - begin_});
+  if (phase_ == Phase::kPreparing && !refusal_) {
+    refusal_ = Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost.why)};
+  }
+  if (phase_ == Phase::kRunning) StopAll(SIGTERM);
+}
+
+void Conductor::Tell(const Command& command) {
+  for (Member& member : members_) {
+    if (member.state == State::kPrepared || member.state == State::kRunning) member.host->Do(command);
+  }
+}
+
+void Conductor::StopAll(int signal) {
+  phase_ = Phase::kStopping;
+  Tell(Stop{signal});
+  deadline_.expires_after(plan_.grace);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ != Phase::kStopping) return;
+    std::vector<int> late;
+    for (const RankFacts& rank : facts_.ranks) {
+      if (!rank.ending) late.push_back(rank.rank);
+    }
+    if (!late.empty()) {
+      say_(fmt::format("dtrun: {} did not stop within {}: killing", FoldRanks(late),
+                       FormatDuration(plan_.grace)));
+    }
+    KillAll();
+  });
+}
+
+void Conductor::KillAll() {
+  phase_ = Phase::kKilling;
+  for (Member& member : members_) {
+    if (member.state == State::kPrepared) member.state = State::kBusy;  // it answers with Gone
+    if (member.state == State::kBusy || member.state == State::kRunning) member.host->Do(agent::Kill{});
+  }
+}
+
+void Conductor::OnSignal(int signal) {
+  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kStopping || phase_ == Phase::kKilling;
+  if (signal == Lifeline::kGuardGone) {
+    facts_.guard_died = true;
+    if (interrupted_ == 0) interrupted_ = signal;
+    if (active) KillAll();
+    return;
+  }
+  if (signal == SIGTSTP) {
+    Tell(agent::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
+    return signals_.Stopped();
+  }
+  if (!UserSignals::EndsJob(signal)) return Tell(agent::Signal{signal});
+  const bool again = std::exchange(user_wants_end_, true);
+  if (interrupted_ == 0) interrupted_ = signal;
+  const bool all_ended = active && std::ranges::all_of(facts_.ranks, [](const RankFacts& rank) {
+                           return rank.ending.has_value();
+                         });
+  if (active && (all_ended || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
+  if (phase_ == Phase::kRunning) {
+    facts_.interrupt = signal;
+    say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", SignalName(signal),
+                     FormatDuration(plan_.grace),
+                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
+    return StopAll(signal);
+  }
+  if (phase_ == Phase::kStopping) Tell(Stop{signal});
+}
+
+void Conductor::AwaitIdle() {
+  idle_.expires_after(kIdleEvery);
+  idle_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ == Phase::kIdle) return;
+    for (auto& output : world_.outputs) output->Idle();
+    AwaitIdle();
+  });
+}
+
+bool Conductor::Any(State state) const {
+  return std::ranges::any_of(members_, [state](const Member& member) { return member.state == state; });
+}
+
+int Conductor::IndexOf(int rank) const {
+  const auto after = std::ranges::upper_bound(plan_.processes, rank, {}, &plan::Process::rank);
+  if (after == plan_.processes.begin()) return -1;
+  const plan::Process& process = *std::prev(after);
+  if (rank >= process.rank + process.rank_count || facts_.ranks.empty()) return -1;
+  return static_cast<int>(std::prev(after) - plan_.processes.begin());
+}
+
+Facts Conductor::Finish() {
+  for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
+    facts_.ranks[i].tail = world_.outputs[i]->Tail(kTailLines);
+  }
+  world_.outputs.clear();
+  facts_.job = plan_.job;
+  facts_.generation = generation_;
+  facts_.duration = Clock::now() - begin_;
+  return facts_;
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,115 @@
+// Conducts a job over its hosts, one generation after another: prepares all, starts all, ends
+// all at the first failure, and hands over what it saw.
+//
+// Lives on the root's loop thread. Knows hosts only as commands and events, so a host may be
+// this process or an agent elsewhere. Why it is built so: docs/decisions/010-root-and-agents.md.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent/asio.h"
+#include "core/agent/host.h"
+#include "core/agent/user_signals.h"
+#include "core/output/output.h"
+
+namespace dtrun::agent {
+
+// One generation, ready to start.
+struct World {
+  std::vector<std::map<std::string, std::string>> tokens;    // by host
+  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by process of the plan
+};
+
+class Conductor {
+ public:
+  using Say = std::function<void(const std::string& line)>;
+
+  // `loop` and `signals` outlive it; it handles the signals while it lives. `plan` is the job's,
+  // tokens unresolved, one host of it per element of `hosts`.
+  Conductor(boost::asio::io_context& loop, UserSignals& signals, const plan::Plan& plan,
+            std::vector<std::unique_ptr<Host>> hosts, Say say);
+  ~Conductor();
+  Conductor(const Conductor&) = delete;
+  Conductor& operator=(const Conductor&) = delete;
+
+  // Each of these runs the loop until it is over.
+
+  // What every host took for this generation. An error when one of them could not, or when
+  // the job was ended meanwhile (see interrupted); the others have let go again.
+  Result<std::vector<Prepared>> Prepare(std::uint64_t generation, const std::string& job_key);
+  // Starts every process and returns when none is left. An error means that one could not be
+  // started; those started before it are gone again. REQUIRES: all hosts are prepared.
+  Result<Facts> Run(World world);
+  // False when the job was ended meanwhile.
+  bool Wait(std::chrono::nanoseconds time);
+
+  // The signal that ended the job, Lifeline::kGuardGone, or 0.
+  int interrupted() const { return interrupted_; }
+  // What the ranks of the last generation called last; empty when none failed.
+  const std::string& calls() const { return calls_; }
+
+  // From the store, while Run runs. Unknown ranks are ignored.
+  void Joined(int rank);
+  void Left(int rank);
+  void Reported(int rank, int peer, const std::string& what);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // kStopping: asked to stop, grace running. kKilling: told to kill.
+  enum class Phase { kIdle, kPreparing, kRunning, kStopping, kKilling };
+  // kBusy: a command is under way. kLost is for ever.
+  enum class State { kIdle, kBusy, kPrepared, kRunning, kLost };
+  struct Member {
+    std::unique_ptr<Host> host;
+    std::string name;
+    State state = State::kIdle;
+    Prepared prepared;
+  };
+
+  void On(std::size_t host, const Event& event);
+  void On(std::size_t host, const Prepared& prepared);
+  void On(std::size_t host, const Refused& refused);
+  void On(std::size_t host, const Started& started);
+  void On(std::size_t host, const Output& output);
+  void On(std::size_t host, const Ended& ended);
+  void On(std::size_t host, const Said& said);
+  void On(std::size_t host, const Gone& gone);
+  void On(std::size_t host, const Asked& asked);
+  void On(std::size_t host, const Lost& lost);
+
+  void OnSignal(int signal);
+  void Tell(const Command& command);  // to every host that can be told
+  void StopAll(int signal);
+  void KillAll();
+  void AwaitIdle();
+  bool Any(State state) const;
+  bool Busy() const { return Any(State::kBusy) || Any(State::kRunning); }
+  int IndexOf(int rank) const;  // of its process; -1: none
+  Facts Finish();
+
+  boost::asio::io_context& loop_;
+  UserSignals& signals_;
+  const plan::Plan& plan_;
+  Say say_;
+  boost::asio::steady_timer deadline_, idle_;
+  std::vector<Member> members_;
+  Phase phase_ = Phase::kIdle;
+  std::uint64_t generation_ = 0;
+  World world_;
+  Facts facts_;
+  std::optional<Error> refusal_;
+  std::string calls_;
+  int interrupted_ = 0;
+  bool user_wants_end_ = false;
+  Clock::time_point begin_;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for timers that are due already
+};
+
+}  // namespace dtrun::agent

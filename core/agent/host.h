@@ -1,0 +1,119 @@
+// One host of the running job, as the root sees it: commands in, events out.
+//
+// Both are plain structs. LocalHost carries them out in this process; a host elsewhere gets
+// the same structs as messages (core/agent/remote_host.h) and its agent gives them to a
+// LocalHost there. Policy is not here: which failure ends the job, how long ranks may take
+// and what is said of it is the conductor's. Loop thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/agent/facts.h"
+#include "core/base/error.h"
+#include "core/output/output.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::agent {
+
+// The commands. A host is prepared, started, and asked to end; Stop and Kill may come at
+// any time, also before Start, and twice.
+
+// Takes what the processes will need: the port, the store's socket, the flight recorder.
+struct Prepare {
+  std::uint64_t generation = 0;
+  int world_size = 0;
+  std::string job_key;
+  int master_port = -1;                  // to hold for rank 0; 0: any free one; -1: rank 0 lives elsewhere
+  std::vector<int> task_ranks;           // that need a port of their own here
+  std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
+  std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
+  std::chrono::nanoseconds grace{};      // of what ranks leave behind
+};
+struct Start {
+  std::map<std::string, std::string> tokens;  // for plan::Resolve
+};
+// SIGSTOP and SIGCONT go to the ranks' process groups, others to the ranks alone: their
+// children may not expect a message such as USR1 and die of it.
+struct Signal {
+  int number = 0;
+};
+// Asks all process groups to end.
+struct Stop {
+  int signal = 0;
+};
+struct Kill {};
+
+using Command = std::variant<Prepare, Start, Signal, Stop, Kill>;
+
+// The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
+// Gone or Lost is the last of a generation.
+struct Prepared {
+  int master_port = -1;
+  std::vector<std::pair<int, int>> task_ports;  // rank and port
+  std::string store;                            // path of the socket
+  std::string recorder;                         // path
+};
+// Nothing runs on this host, and nothing will before the next Prepare.
+struct Refused {
+  Error error;
+};
+struct Started {
+  std::vector<pid_t> pids;  // by process
+};
+struct Output {
+  int rank = 0;
+  output::Stream stream = output::Stream::kOut;
+  std::string_view bytes;  // empty: the stream has ended
+};
+struct Ended {
+  int rank = 0;
+  Ending ending;
+  int signal_sent = 0;  // last one dtrun sent before, to end it
+};
+// For the user: one line.
+struct Said {
+  std::string line;
+};
+// Every process of this generation on this host has ended, with what it left behind.
+struct Gone {
+  std::string calls;  // what the ranks called last, when any of them failed
+};
+// A signal that the user sent to dtrun on this host.
+struct Asked {
+  int signal = 0;
+};
+// The host cannot be reached any more; its agent ends what runs there by itself.
+struct Lost {
+  std::string why;
+  bool agent_died = false;  // else the network or the whole host is gone
+};
+
+using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Lost>;
+
+class Host {
+ public:
+  using Sink = std::function<void(const Event&)>;
+
+  virtual ~Host() = default;
+  // Never calls the sink before it returns.
+  virtual void Do(const Command& command) = 0;
+  // Once, before the first command.
+  void Attach(Sink sink) { sink_ = std::move(sink); }
+
+ protected:
+  void Emit(const Event& event) const { sink_(event); }
+
+ private:
+  Sink sink_;
+};
+
+}  // namespace dtrun::agent

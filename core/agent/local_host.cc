@@ -1,0 +1,292 @@
+#include "core/agent/local_host.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "core/agent/audit.h"
+#include "core/agent/leftovers.h"
+#include "core/agent/memory_evidence.h"
+#include "core/agent/port.h"
+#include "core/agent/process.h"
+#include "core/agent/rank_process.h"
+#include "core/plan/dialect.h"
+
+namespace dtrun::agent {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 * 1024;
+// How long SIGKILL may take, for example while a driver frees a device's memory.
+constexpr std::chrono::seconds kKillPatience{10};
+
+std::vector<std::string> EnvironmentOf(const plan::Process& process, const std::vector<std::string>& base) {
+  std::vector<std::string> block;
+  block.reserve(base.size() + process.env.size());
+  for (const std::string& entry : base) {
+    if (!process.env.contains(entry.substr(0, entry.find('=')))) block.push_back(entry);
+  }
+  for (const auto& [name, value] : process.env) block.push_back(name + "=" + value);
+  return block;
+}
+
+class LocalHost final : public Host {
+ public:
+  LocalHost(boost::asio::io_context& loop, LocalOptions options)
+      : loop_(loop), options_(std::move(options)), patience_(loop), buffer_(kReadBytes) {}
+
+  void Do(const Command& command) override {
+    std::visit([this](const auto& given) { On(given); }, command);
+  }
+
+ private:
+  // kStopping: asked to stop. kKilling: SIGKILL sent. kLeftovers: all ranks ended. kOver: nothing
+  // is left.
+  enum class Phase { kOver, kPrepared, kRunning, kStopping, kKilling, kLeftovers };
+
+  struct Running {
+    int rank = 0;
+    pid_t pid = 0;
+    int signal_sent = 0;
+    bool failed = false;
+    std::shared_ptr<RankProcess> process;
+  };
+
+  // Never from inside Do.
+  void Post(Event event) {
+    boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
+  }
+
+  void On(const Prepare& prepare) {
+    prepare_ = prepare;
+    running_.clear();
+    port_.reset();
+    task_ports_.clear();
+    door_.reset();
+    audit_.reset();
+    recorder_.reset();
+    Prepared prepared;
+    if (Status taken = TakeResources(&prepared); !taken) return Post(Refused{taken.error()});
+    phase_ = Phase::kPrepared;
+    Post(std::move(prepared));
+  }
+
+  // What the root has seen on its own host may be missing on this one.
+  Status CheckFiles() const {
+    const std::string* last = nullptr;
+    for (const plan::Process& process : prepare_.processes) {
+      if (last != nullptr && process.cwd == *last) continue;
+      last = &process.cwd;
+      if (::access(process.cwd.c_str(), X_OK) == 0) continue;
+      const int number = errno;
+      return Error{
+          DTRUN_NOT_FOUND,
+          Error::System(fmt::format("cannot enter the working directory '{}'", process.cwd), number).text +
+              "; create it or change job.cwd"};
+    }
+    if (prepare_.processes.empty()) return {};
+    const auto plugin = prepare_.processes[0].env.find(dialect::kBackendPath);
+    if (plugin == prepare_.processes[0].env.end() || ::access(plugin->second.c_str(), R_OK) == 0) return {};
+    const int number = errno;
+    return Error{
+        DTRUN_NOT_FOUND,
+        Error::System(fmt::format("cannot read the backend plugin '{}'", plugin->second), number).text +
+            "; install the same dtrun on every host"};
+  }
+
+  Status TakeResources(Prepared* prepared) {
+    if (Status files = CheckFiles(); !files) return files;
+    if (prepare_.master_port >= 0) {
+      Result<HeldPort> port = HeldPort::Hold(prepare_.master_port);
+      if (!port) return port.error();
+      port_.emplace(*std::move(port));
+      prepared->master_port = port_->number();
+    }
+    for (const int rank : prepare_.task_ranks) {
+      Result<HeldPort> port = HeldPort::Hold(0);
+      if (!port) return port.error();
+      task_ports_.push_back(*std::move(port));
+      prepared->task_ports.emplace_back(rank, task_ports_.back().number());
+    }
+    Result<comm::BookMapping> recorder = comm::BookMapping::Create(prepare_.world_size);
+    if (!recorder) return recorder.error();
+    recorder_.emplace(*std::move(recorder));
+    prepared->recorder = recorder_->Path();
+    const std::filesystem::path socket = options_.socket_dir / "store";
+    auto door = store::Door::Listen(loop_, socket, options_.serve);
+    if (!door) return door.error();
+    door_ = *std::move(door);
+    prepared->store = socket.string();
+    return {};
+  }
+
+  void On(const agent::Start& start) {
+    if (phase_ != Phase::kPrepared) return;  // killed meanwhile
+    plan::Plan part;
+    part.processes = std::move(prepare_.processes);
+    part = plan::Resolve(part, start.tokens);
+    memory_.emplace();
+    const std::vector<std::string>& base =
+        prepare_.environment.empty() ? options_.environment : prepare_.environment;
+    Started started;
+    for (const plan::Process& process : part.processes) {
+      const SpawnRequest request{
+          process.rank,       process.argv,    EnvironmentOf(process, base),
+          process.cwd,        process.binding, process.rank == 0 ? options_.stdin_fd : -1,
+          options_.open_files};
+      Result<Child> child = Spawn(request);
+      if (!child) {
+        KillDescendants(kKillPatience, Spared());
+        running_.clear();
+        phase_ = Phase::kOver;
+        return Post(Refused{child.error()});
+      }
+      started.pids.push_back(child->pid);
+      Add(process.rank, *std::move(child));
+    }
+    phase_ = Phase::kRunning;
+    for (Running& one : running_) one.process->Watch();
+    audit_.emplace(loop_, recorder_->book(), [this](const std::string& line) { Emit(Said{line}); });
+    Post(std::move(started));
+  }
+
+  void Add(int rank, Child child) {
+    const std::size_t index = running_.size();
+    Running one;
+    one.rank = rank;
+    one.pid = child.pid;
+    one.process = std::make_shared<RankProcess>(
+        loop_, std::move(child), buffer_,
+        [this, rank](output::Stream stream, std::string_view bytes) {
+          Emit(Output{rank, stream, bytes});
+        },
+        [this, index](const Ending& ending) { OnEnd(index, ending); });
+    running_.push_back(std::move(one));
+  }
+
+  void OnEnd(std::size_t index, Ending ending) {
+    Running& one = running_[index];
+    one.failed = ending.failed();
+    if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
+    if (one.failed && phase_ == Phase::kRunning) one.process->Signal(SIGKILL);  // what is left of its group
+    Emit(Ended{one.rank, ending, one.signal_sent});
+    const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
+    if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
+  }
+
+  void On(const Signal& signal) {
+    const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
+    for (Running& one : running_) {
+      if (!one.process->living()) continue;
+      whole ? one.process->Signal(signal.number) : one.process->Tell(signal.number);
+    }
+  }
+
+  void On(const Stop& stop) {
+    if (phase_ == Phase::kPrepared) return EndUnstarted();
+    if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+    phase_ = Phase::kStopping;
+    SignalToEnd(stop.signal);
+  }
+
+  void On(const Kill&) {
+    if (phase_ == Phase::kPrepared) return EndUnstarted();
+    if (phase_ == Phase::kLeftovers) return leftovers_->Hurry();
+    if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+    phase_ = Phase::kKilling;
+    SignalToEnd(SIGKILL);
+    SignalDescendants(SIGKILL, Spared());
+    patience_.expires_after(kKillPatience);
+    patience_.async_wait([this](const boost::system::error_code& error) {
+      if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
+    });
+  }
+
+  // To all groups, also of ranks that have ended: what they left should end as well.
+  void SignalToEnd(int signal) {
+    for (Running& one : running_) {
+      if (one.process->living()) one.signal_sent = signal;
+      one.process->Signal(signal);
+      if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
+    }
+  }
+
+  void EndUnstarted() {
+    phase_ = Phase::kOver;
+    Post(Gone{});
+  }
+
+  void EndLeftovers() {
+    const bool at_once = phase_ == Phase::kKilling;
+    phase_ = Phase::kLeftovers;
+    patience_.cancel();
+    if (at_once) return Finish();
+    std::map<pid_t, int> rank_of_group;
+    for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
+    leftovers_.emplace(loop_, std::move(rank_of_group), Spared());
+    for (const std::string& line : leftovers_->Stop(prepare_.grace, [this] { Finish(); })) {
+      Emit(Said{"dtrun: " + line});
+    }
+  }
+
+  void Finish() {
+    phase_ = Phase::kOver;
+    for (const Process& process : KillDescendants(kKillPatience, Spared())) {
+      Emit(Said{fmt::format("dtrun: process {} ({}) does not end, even by SIGKILL (state {})", process.pid,
+                            process.name, process.state)});
+    }
+    Gone gone;
+    for (Running& one : running_) {
+      one.process->FinishOutput();
+      one.process->Reap();
+      if (one.failed && gone.calls.empty()) gone.calls = audit_->History();
+    }
+    audit_.reset();
+    door_.reset();
+    port_.reset();
+    Emit(gone);
+  }
+
+  std::vector<pid_t> Spared() const { return options_.spared ? options_.spared() : std::vector<pid_t>{}; }
+
+  boost::asio::io_context& loop_;
+  const LocalOptions options_;
+  boost::asio::steady_timer patience_;
+  std::vector<char> buffer_;
+  Prepare prepare_;
+  std::optional<HeldPort> port_;
+  std::vector<HeldPort> task_ports_;
+  std::optional<comm::BookMapping> recorder_;
+  std::unique_ptr<store::Door> door_;
+  std::optional<Audit> audit_;
+  std::optional<MemoryEvidence> memory_;
+  std::vector<Running> running_;
+  std::optional<Leftovers> leftovers_;
+  Phase phase_ = Phase::kOver;
+};
+
+}  // namespace
+
+std::unique_ptr<Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options) {
+  return std::make_unique<LocalHost>(loop, std::move(options));
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> block;
+  for (char** entry = environ; *entry != nullptr; ++entry) block.emplace_back(*entry);
+  return block;
+}
+
+std::optional<rlim_t> RaiseOpenFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  return before;
+}
+
+}  // namespace dtrun::agent

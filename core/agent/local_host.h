@@ -1,0 +1,39 @@
+// This host: its processes, and what they need from dtrun.
+//
+// Holds the port, listens for clients of the store, makes the flight recorder and audits it,
+// starts the ranks, reads what they print, and leaves nothing behind. REQUIRES: this process
+// is a child subreaper, and all its children but the spared ones are the job's. Loop thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/agent/asio.h"
+#include "core/agent/host.h"
+#include "core/agent/spawn.h"
+#include "core/store/door.h"
+
+namespace dtrun::agent {
+
+struct LocalOptions {
+  std::filesystem::path socket_dir;            // private; where the store's socket is made
+  std::function<void(store::Socket)> serve;    // a client of the store has come
+  std::vector<std::string> environment;        // of the ranks, under what the plan sets
+  int stdin_fd = -1;                           // for rank 0; stays the caller's
+  std::optional<rlim_t> open_files;            // soft limit of the processes
+  std::function<std::vector<pid_t>()> spared;  // children that are not the job's; empty: none
+};
+
+std::unique_ptr<Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options);
+
+// The environment of this process, "NAME=value".
+std::vector<std::string> OwnEnvironment();
+
+// Raises the soft limit of open files as far as allowed: three descriptors per rank and its
+// connections to the store. Returns the limit there was, for the ranks.
+std::optional<rlim_t> RaiseOpenFiles();
+
+}  // namespace dtrun::agent

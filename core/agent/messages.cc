@@ -1,0 +1,199 @@
+#include "core/agent/messages.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/encoding.h"
+
+namespace dtrun::agent {
+namespace {
+
+// The channel bounds whole messages.
+constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
+
+// The fields of every message, once for both directions. A message with raw bytes has them
+// behind its fields.
+template <class C>
+void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
+  std::int64_t count = value.count();
+  c.Number(count);
+  if constexpr (!C::kWrites) value = std::chrono::nanoseconds(count);
+}
+
+template <class C, class T, class Each>
+void List(C& c, T& values, Each each) {
+  auto count = static_cast<std::uint32_t>(values.size());
+  c.Number(count);
+  if constexpr (C::kWrites) {
+    for (const auto& value : values) each(value);
+  } else {
+    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
+  }
+}
+
+template <class C>
+void Fields(C& c, Of<C, plan::Process>& m) {
+  c.Number(m.host);
+  c.Number(m.rank);
+  c.Number(m.local_rank);
+  c.Number(m.rank_count);
+  c.Texts(m.argv, kAny, kAny);
+  c.Pairs(m.env, kAny, kAny);
+  c.Text(m.cwd, kAny);
+  c.Text(m.binding, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Prepare>& m) {
+  c.Number(m.generation);
+  c.Number(m.world_size);
+  c.Text(m.job_key, kAny);
+  c.Number(m.master_port);
+  List(c, m.task_ranks, [&](auto& rank) { c.Number(rank); });
+  List(c, m.processes, [&](auto& process) { Fields<C>(c, process); });
+  c.Texts(m.environment, kAny, kAny);
+  Duration<C>(c, m.grace);
+}
+template <class C>
+void Fields(C& c, Of<C, Start>& m) {
+  c.Pairs(m.tokens, kAny, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Signal>& m) {
+  c.Number(m.number);
+}
+template <class C>
+void Fields(C& c, Of<C, Stop>& m) {
+  c.Number(m.signal);
+}
+template <class C>
+void Fields(C&, Of<C, Kill>&) {}
+template <class C>
+void Fields(C& c, Of<C, Over>& m) {
+  c.Number(m.exit_code);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientOpened>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientData>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientClosed>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, Introduction>& m) {
+  c.Text(m.host_name, kAny);
+  c.Text(m.machine, kAny);
+  c.Number(m.cores);
+  c.Number(m.gpus);
+}
+template <class C>
+void Fields(C& c, Of<C, Prepared>& m) {
+  c.Number(m.master_port);
+  List(c, m.task_ports, [&](auto& task) {
+    c.Number(task.first);
+    c.Number(task.second);
+  });
+  c.Text(m.store, kAny);
+  c.Text(m.recorder, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Refused>& m) {
+  c.Number(m.error.code);
+  c.Text(m.error.text, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Started>& m) {
+  List(c, m.pids, [&](auto& pid) { c.Number(pid); });
+}
+template <class C>
+void Fields(C& c, Of<C, Output>& m) {
+  c.Number(m.rank);
+  c.Number(m.stream);
+}
+template <class C>
+void Fields(C& c, Of<C, Ended>& m) {
+  c.Number(m.rank);
+  c.Number(m.ending.code);
+  c.Number(m.ending.signal);
+  c.Flag(m.ending.core_dumped);
+  c.Flag(m.ending.out_of_memory);
+  c.Number(m.signal_sent);
+}
+template <class C>
+void Fields(C& c, Of<C, Said>& m) {
+  c.Text(m.line, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Gone>& m) {
+  c.Text(m.calls, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Asked>& m) {
+  c.Number(m.signal);
+}
+
+// Size of the fields in front of raw bytes.
+template <class T>
+constexpr std::size_t kBytesAt = 0;
+template <>
+constexpr std::size_t kBytesAt<Output> = sizeof(Output::rank) + sizeof(Output::stream);
+template <>
+constexpr std::size_t kBytesAt<ClientData> = sizeof(ClientData::client);
+
+template <class Message>
+std::string EncodeAny(const Message& message) {
+  return std::visit(
+      [&]<class T>(const T& given) {
+        Encoder encoder;
+        encoder.Number(static_cast<std::uint8_t>(message.index()));
+        Fields<Encoder>(encoder, given);
+        std::string bytes = std::move(encoder).Payload();
+        if constexpr (kBytesAt<T> != 0) bytes += given.bytes;
+        return bytes;
+      },
+      message);
+}
+
+template <class Message, class T>
+Result<Message> DecodeOne(std::string_view bytes) {
+  T out{};
+  if constexpr (kBytesAt<T> != 0) {
+    const std::size_t at = std::min(bytes.size(), kBytesAt<T>);
+    out.bytes = bytes.substr(at);
+    bytes = bytes.substr(0, at);
+  }
+  Decoder decoder(bytes);
+  Fields<Decoder>(decoder, out);
+  if (Status whole = decoder.Finish("message between root and agent"); !whole) return whole.error();
+  return Message(std::move(out));
+}
+
+template <class Message, std::size_t... I>
+Result<Message> DecodeAny(std::string_view bytes, std::index_sequence<I...>) {
+  using Decode = Result<Message> (*)(std::string_view);
+  constexpr Decode kDecoders[] = {&DecodeOne<Message, std::variant_alternative_t<I, Message>>...};
+  const std::size_t kind = bytes.empty() ? sizeof...(I) : static_cast<unsigned char>(bytes.front());
+  if (kind >= sizeof...(I)) {
+    return Error{DTRUN_INTERNAL, fmt::format("unknown message {} between root and agent", kind)};
+  }
+  return kDecoders[kind](bytes.substr(1));
+}
+
+}  // namespace
+
+std::string Encode(const ToAgent& message) { return EncodeAny(message); }
+std::string Encode(const ToRoot& message) { return EncodeAny(message); }
+
+Result<ToAgent> DecodeToAgent(std::string_view bytes) {
+  return DecodeAny<ToAgent>(bytes, std::make_index_sequence<std::variant_size_v<ToAgent>>());
+}
+Result<ToRoot> DecodeToRoot(std::string_view bytes) {
+  return DecodeAny<ToRoot>(bytes, std::make_index_sequence<std::variant_size_v<ToRoot>>());
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,53 @@
+// What root and agent say to each other over their channel: the commands and events of
+// core/agent/host.h, the agent's introduction, and the bytes of store clients.
+//
+// The peer has proved that it knows the key and has the same version, so a message that does
+// not decode is a defect, not an attack; it ends the channel all the same. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/agent/host.h"
+#include "core/base/result.h"
+
+namespace dtrun::agent {
+
+// The agent's first message: what its host is.
+struct Introduction {
+  std::string host_name;  // as the host calls itself
+  std::string machine;    // boot id and network namespace: equal on the same machine only
+  int cores = 0;
+  int gpus = 0;
+};
+// Bytes of a client of the store (core/store/relay.h).
+struct ClientOpened {
+  std::uint32_t client = 0;
+};
+struct ClientData {
+  std::uint32_t client = 0;
+  std::string_view bytes;
+};
+struct ClientClosed {
+  std::uint32_t client = 0;
+};
+// The job is over: leave with this exit code.
+struct Over {
+  int exit_code = 0;
+};
+
+using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, ClientData, ClientClosed, Over>;
+using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
+                            ClientOpened, ClientData, ClientClosed>;
+
+std::string Encode(const ToAgent& message);
+std::string Encode(const ToRoot& message);
+
+// Views in the result point into `bytes`.
+Result<ToAgent> DecodeToAgent(std::string_view bytes);
+Result<ToRoot> DecodeToRoot(std::string_view bytes);
+
+}  // namespace dtrun::agent

@@ -1,0 +1,89 @@
+#include "core/agent/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace dtrun::agent {
+namespace {
+
+template <class T>
+T ThroughAgent(const T& message) {
+  static std::string bytes;  // views point into it
+  bytes = Encode(ToAgent(message));
+  return std::get<T>(std::move(DecodeToAgent(bytes)).value());
+}
+
+template <class T>
+T ThroughRoot(const T& message) {
+  static std::string bytes;
+  bytes = Encode(ToRoot(message));
+  return std::get<T>(std::move(DecodeToRoot(bytes)).value());
+}
+
+TEST(Messages, CarryAWholePartOfAPlan) {
+  Prepare prepare;
+  prepare.generation = 7;
+  prepare.world_size = 5;
+  prepare.job_key = "secret";
+  prepare.master_port = 0;
+  prepare.grace = std::chrono::milliseconds(1500);
+  prepare.environment = {"A=1", "B="};
+  plan::Process process;
+  process.host = 1;
+  process.rank = 3;
+  process.local_rank = 1;
+  process.rank_count = 2;
+  process.argv = {"/bin/x", "", "ü"};
+  process.env = {{"RANK", "3"}, {"Z", "⟦store⟧"}};
+  process.cwd = "/";
+  process.binding = "0-1";
+  prepare.processes = {process, process};
+  const Prepare got = ThroughAgent(prepare);
+  EXPECT_EQ(got.generation, 7u);
+  EXPECT_EQ(got.world_size, 5);
+  EXPECT_EQ(got.job_key, "secret");
+  EXPECT_EQ(got.master_port, 0);
+  EXPECT_EQ(got.grace, prepare.grace);
+  EXPECT_EQ(got.environment, prepare.environment);
+  ASSERT_EQ(got.processes.size(), 2u);
+  EXPECT_EQ(got.processes[1].rank, 3);
+  EXPECT_EQ(got.processes[1].rank_count, 2);
+  EXPECT_EQ(got.processes[1].argv, process.argv);
+  EXPECT_EQ(got.processes[1].env, process.env);
+  EXPECT_EQ(got.processes[1].binding, "0-1");
+}
+
+TEST(Messages, CarryBytesAsTheyAre) {
+  const std::string bytes("a\0\xff", 3);
+  const Output output = ThroughRoot(Output{4, output::Stream::kErr, bytes});
+  EXPECT_EQ(output.rank, 4);
+  EXPECT_EQ(output.stream, output::Stream::kErr);
+  EXPECT_EQ(output.bytes, bytes);
+  EXPECT_TRUE(ThroughRoot(Output{4, output::Stream::kOut, {}}).bytes.empty());
+  EXPECT_EQ(ThroughAgent(ClientData{9, bytes}).bytes, bytes);
+}
+
+TEST(Messages, CarryEventsAndCommands) {
+  const Ended ended = ThroughRoot(Ended{2, {0, SIGKILL, true, true}, SIGTERM});
+  EXPECT_EQ(ended.ending.signal, SIGKILL);
+  EXPECT_TRUE(ended.ending.core_dumped && ended.ending.out_of_memory);
+  EXPECT_EQ(ended.signal_sent, SIGTERM);
+  EXPECT_EQ(ThroughRoot(Refused{{DTRUN_NOT_FOUND, "no such file"}}).error.text, "no such file");
+  EXPECT_EQ(ThroughRoot(Started{{1, 2}}).pids, (std::vector<pid_t>{1, 2}));
+  EXPECT_EQ(ThroughRoot(Introduction{"node1", "boot", 8, 2}).cores, 8);
+  EXPECT_EQ(ThroughAgent(Start{{{"⟦store⟧", "/x"}}}).tokens.at("⟦store⟧"), "/x");
+  EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
+  EXPECT_EQ(ThroughAgent(Over{3}).exit_code, 3);
+  ThroughAgent(Kill{});
+}
+
+TEST(Messages, RefuseWhatTheyDoNotKnow) {
+  EXPECT_FALSE(DecodeToAgent(""));
+  EXPECT_FALSE(DecodeToAgent("\x7f"));
+  EXPECT_FALSE(DecodeToRoot(std::string("\x05\x01", 2)));
+  EXPECT_FALSE(DecodeToAgent(Encode(ToAgent(Stop{SIGTERM})) + "x"));
+}
+
+}  // namespace
+}  // namespace dtrun::agent

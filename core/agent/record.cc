@@ -1,0 +1,104 @@
+#include "core/agent/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "core/agent/verdict.h"
+
+namespace dtrun::agent {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string Prefix(std::uint64_t generation) {
+  return generation == 0 ? "" : fmt::format("generation-{}/", generation);
+}
+
+// "⟦store⟧" -> "store"
+std::string NameOf(std::string token) {
+  for (const std::string_view bracket : {"⟦", "⟧"}) {
+    if (const auto at = token.find(bracket); at != std::string::npos) token.erase(at, bracket.size());
+  }
+  return token;
+}
+
+bool LooksSecret(std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  constexpr std::string_view kWords[] = {"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"};
+  return std::ranges::any_of(kWords,
+                             [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+Json EnvironmentJson(const std::vector<std::string>& environment) {
+  std::map<std::string, std::string> sorted;
+  for (const std::string& entry : environment) {
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = entry.substr(0, equals);
+    sorted[name] = LooksSecret(name) ? "(secret)" : entry.substr(equals + 1);
+  }
+  return sorted;
+}
+
+}  // namespace
+
+Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const {
+  std::map<std::string, std::string> files = plan.record;
+  files["plan.json"] = plan::ToJson(plan);
+  files["environment.json"] = Dump(EnvironmentJson(environment));
+  for (const auto& [name, content] : files) {
+    if (Status written = dir_.Write(name, content); !written) {
+      return Error{DTRUN_SYSTEM, written.error().text + "; set logs.dir to a folder with room to write"};
+    }
+  }
+  return {};
+}
+
+Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
+                            const std::vector<Tokens>& tokens) const {
+  // A value that all hosts share stands once.
+  Json json = Json::object();
+  Json hosts = Json::object();
+  for (const auto& [token, value] : tokens.front()) {
+    if (token == plan::kTokenJobKey) continue;
+    const bool shared =
+        std::ranges::all_of(tokens, [&](const Tokens& other) { return other.at(token) == value; });
+    if (shared) {
+      json[NameOf(token)] = value;
+      continue;
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      hosts[plan.hosts[i].name][NameOf(token)] = tokens[i].at(token);
+  }
+  if (!hosts.empty()) json["hosts"] = hosts;
+  return dir_.Write(Prefix(generation) + "runtime.json", Dump(json));
+}
+
+Status Record::WriteVerdict(const std::vector<Facts>& generations) const {
+  return dir_.Write("verdict.json", VerdictJson(generations));
+}
+
+Status Record::WriteNotStarted(const std::string& job, const std::string& error) const {
+  return dir_.Write("verdict.json", NotStartedJson(job, error));
+}
+
+Status Record::WriteCalls(std::uint64_t generation, const std::string& calls) const {
+  return dir_.Write(Prefix(generation) + "calls.txt", calls);
+}
+
+Result<std::filesystem::path> Record::LogsOf(std::uint64_t generation) const {
+  if (generation == 0) return dir_.path();
+  const std::filesystem::path folder = dir_.path() / fmt::format("generation-{}", generation);
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (error) return Error::System(fmt::format("make the folder '{}'", folder.string()), error.value());
+  return folder;
+}
+
+}  // namespace dtrun::agent

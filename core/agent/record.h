@@ -1,0 +1,42 @@
+// What a run leaves in its directory besides the logs of the ranks.
+//
+// Written by the root; its loop thread. Secrets are in none of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/agent/facts.h"
+#include "core/agent/run_dir.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::agent {
+
+using Tokens = std::map<std::string, std::string>;
+
+class Record {
+ public:
+  // `dir` outlives it.
+  explicit Record(const RunDir& dir) : dir_(dir) {}
+
+  // What was asked for: the plan's own record, the plan, and the environment that ranks
+  // inherit, with the values of variables that look like secrets masked.
+  Status WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const;
+  // What a generation settled, by host.
+  Status WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
+                      const std::vector<Tokens>& tokens) const;
+  // How every generation so far ended; the last one in full.
+  Status WriteVerdict(const std::vector<Facts>& generations) const;
+  Status WriteNotStarted(const std::string& job, const std::string& error) const;
+  Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
+
+  // The folder of a generation's logs, made when it is not there. That of generation 0 is the
+  // run directory itself.
+  Result<std::filesystem::path> LogsOf(std::uint64_t generation) const;
+
+ private:
+  const RunDir& dir_;
+};
+
+}  // namespace dtrun::agent

@@ -1,0 +1,78 @@
+#include "core/agent/restart.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace dtrun::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const RestartPolicy kPolicy{3, seconds(5), {ExitClass::kUserError, ExitClass::kSignal}};
+
+Facts Failed(std::uint64_t generation, Ending ending, milliseconds at, bool joined = false) {
+  Facts facts;
+  facts.generation = generation;
+  RankFacts rank;
+  rank.ending = ending;
+  rank.ended_at = at;
+  rank.joined = joined;
+  facts.ranks = {rank};
+  facts.first_failed = 0;
+  return facts;
+}
+
+constexpr Ending kOne{1, 0, false};
+constexpr Ending kKilled{0, SIGKILL, false};
+
+TEST(Restart, SaysNothingWhenNobodyAskedForIt) {
+  const auto decision = DecideRestart({}, Failed(0, kKilled, seconds(5)));
+  EXPECT_FALSE(decision.restart);
+  EXPECT_THAT(decision.why, IsEmpty());
+}
+
+TEST(Restart, ComesAtOnceFirstAndThenEverLater) {
+  EXPECT_EQ(DecideRestart(kPolicy, Failed(0, kKilled, seconds(5))).wait, seconds(0));
+  EXPECT_EQ(DecideRestart(kPolicy, Failed(1, kKilled, seconds(5))).wait, seconds(5));
+  EXPECT_EQ(DecideRestart(kPolicy, Failed(2, kKilled, seconds(5))).wait, seconds(10));
+  EXPECT_THAT(DecideRestart(kPolicy, Failed(2, kKilled, seconds(5))).why, HasSubstr("restart 3 of 3"));
+  RestartPolicy many = kPolicy;
+  many.max = 1000;
+  EXPECT_EQ(DecideRestart(many, Failed(900, kKilled, seconds(5))).wait, seconds(60));
+}
+
+TEST(Restart, EndsWhenTheRestartsAreUsedUp) {
+  const auto decision = DecideRestart(kPolicy, Failed(3, kKilled, seconds(5)));
+  EXPECT_FALSE(decision.restart);
+  EXPECT_THAT(decision.why, HasSubstr("restart.max = 3"));
+}
+
+TEST(Restart, IsForListedCausesOnly) {
+  Facts facts = Failed(0, {0, SIGKILL, false, true}, seconds(5));
+  EXPECT_THAT(DecideRestart(kPolicy, facts).why, HasSubstr("'out-of-memory'"));
+}
+
+TEST(Restart, IsNotForAProgramThatFailsAtOnce) {
+  EXPECT_FALSE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(20))).restart);
+  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(20), true)).restart);
+  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kKilled, milliseconds(20))).restart);
+  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(1200))).restart);
+  EXPECT_TRUE(DecideRestart(kPolicy, Failed(1, kOne, milliseconds(20))).restart);
+}
+
+TEST(Restart, NeedsEveryHostAndNoInterrupt) {
+  Facts facts = Failed(0, kKilled, seconds(5));
+  facts.losses = {{"node1", "gone", false, {}}};
+  EXPECT_THAT(DecideRestart(kPolicy, facts).why, HasSubstr("host node1 is lost"));
+  facts.losses.clear();
+  facts.interrupt = SIGINT;
+  EXPECT_FALSE(DecideRestart(kPolicy, facts).restart);
+}
+
+}  // namespace
+}  // namespace dtrun::agent

@@ -1,0 +1,245 @@
+#include "core/agent/serve.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <exception>
+#include <set>
+
+#include "core/agent/local_host.h"
+#include "core/agent/messages.h"
+#include "core/agent/process.h"
+#include "core/agent/user_signals.h"
+#include "core/control/dialer.h"
+#include "core/plan/hosts.h"
+#include "core/store/relay.h"
+
+namespace dtrun::agent {
+namespace {
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+constexpr int kUserError = 2;
+constexpr int kLost = 1;
+// A line of a summons is far shorter.
+constexpr std::size_t kLongestLine = 1024 * 1024;
+
+void Complain(const std::string& text) {
+  fmt::print(stderr, "dtrun: {}: {}\n", HostName(), text);
+  std::fflush(stderr);
+}
+
+// Variables that describe a host or a session, not a job: each host keeps its own.
+bool BelongsToHost(std::string_view name) {
+  constexpr std::string_view kNames[] = {"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "DISPLAY",
+                                         "DBUS_SESSION_BUS_ADDRESS"};
+  for (const std::string_view known : kNames) {
+    if (name == known) return true;
+  }
+  return name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
+}
+
+// The root's environment with this host's own variables in the places of the root's.
+std::vector<std::string> Localised(const std::vector<std::string>& image) {
+  std::vector<std::string> out;
+  auto name = [](const std::string& entry) { return std::string_view(entry).substr(0, entry.find('=')); };
+  for (const std::string& entry : image) {
+    if (!BelongsToHost(name(entry))) out.push_back(entry);
+  }
+  for (const std::string& entry : OwnEnvironment()) {
+    if (BelongsToHost(name(entry))) out.push_back(entry);
+  }
+  return out;
+}
+
+class Agent {
+ public:
+  explicit Agent(Lifeline& lifeline)
+      : signals_(loop_, lifeline),
+        stdin_(loop_),
+        relay_(loop_, {[this](std::uint32_t client) { Send(ClientOpened{client}); },
+                       [this](std::uint32_t client, std::string_view bytes) {
+                         Send(ClientData{client, bytes});
+                       },
+                       [this](std::uint32_t client) { Send(ClientClosed{client}); }}) {
+    LocalOptions options;
+    options.socket_dir = lifeline.runtime_dir();
+    options.serve = [this](store::Socket client) { relay_.Enter(std::move(client)); };
+    options.open_files = RaiseOpenFiles();
+    host_ = MakeLocalHost(loop_, std::move(options));
+    host_->Attach([this](const Event& event) { OnEvent(event); });
+    signals_.Handle([this](int signal) { OnSignal(signal); });
+  }
+
+  int RunFromStdin() {
+    stdin_.assign(::dup(STDIN_FILENO));
+    ReadStdin();
+    return RunLoop();
+  }
+
+  int Run(const Summons& summons) {
+    Dial(summons);
+    return RunLoop();
+  }
+
+ private:
+  int RunLoop() {
+    while (!code_ && loop_.run_one() > 0) {
+    }
+    channel_.reset();
+    return code_.value_or(kLost);
+  }
+
+  // The job is over here, whatever still runs: it is killed first.
+  void End(int code) {
+    if (!ending_) ending_ = code;
+    if (!prepared_) {
+      code_ = *ending_;
+      return;
+    }
+    host_->Do(Kill{});
+  }
+
+  void ReadStdin() {
+    stdin_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
+      if (error) return;
+      char bytes[4096];
+      const ssize_t size = ::read(stdin_.native_handle(), bytes, sizeof bytes);
+      if (size < 0 && (errno == EINTR || errno == EAGAIN)) return ReadStdin();
+      if (size <= 0) return End(kLost);  // the remote shell, or the root behind it, is gone
+      if (dialer_ == nullptr && channel_ == nullptr) {
+        line_.append(bytes, static_cast<std::size_t>(size));
+        if (const auto end = line_.find('\n'); end != std::string::npos) {
+          Result<Summons> summons = ParseSummons(line_.substr(0, end));
+          line_.clear();
+          if (!summons) return Refuse(summons.error());
+          Dial(*summons);
+        } else if (line_.size() > kLongestLine) {
+          return Refuse(ParseSummons(line_).error());
+        }
+      }
+      ReadStdin();
+    });
+  }
+
+  void Refuse(const Error& error) {
+    Complain(error.text);
+    End(kUserError);
+  }
+
+  void Dial(const Summons& summons) {
+    control::Dialer::Options options{.names = summons.names,
+                                     .port = summons.port,
+                                     .hello = {},
+                                     .key = summons.key,
+                                     .deadline = summons.join_timeout};
+    options.hello.job = summons.job;
+    options.hello.host_index = summons.host;
+    options.hello.host_name = HostName();
+    options.hello.loss_limit = summons.lost_after;
+    dialer_ = control::Dialer::Start(
+        loop_, std::move(options),
+        {[this](control::Welcome, std::unique_ptr<control::Channel> channel) { Join(std::move(channel)); },
+         [this](const Error& error) { Refuse(error); }});
+  }
+
+  void Join(std::unique_ptr<control::Channel> channel) {
+    channel_ = std::move(channel);
+    channel_->Start({[this](std::string_view message) { OnMessage(message); },
+                     [this](const control::Loss& loss) { OnLost(loss); },
+                     {}});
+    const Result<plan::HostOffer> offer = plan::OfferHere();
+    if (!offer) return Refuse(offer.error());
+    Send(Introduction{HostName(), MachineIdentity(), offer->cores, offer->gpus});
+  }
+
+  void OnMessage(std::string_view message) {
+    Result<ToAgent> decoded = DecodeToAgent(message);
+    if (!decoded) return Refuse(decoded.error());
+    std::visit(
+        [this]<class T>(T& given) {
+          if constexpr (std::is_same_v<T, ClientData>) {
+            relay_.Data(given.client, given.bytes);
+          } else if constexpr (std::is_same_v<T, ClientClosed>) {
+            relay_.Close(given.client);
+          } else if constexpr (std::is_same_v<T, Over>) {
+            over_ = true;
+            End(given.exit_code);
+          } else {
+            if constexpr (std::is_same_v<T, Prepare>) {
+              prepared_ = true;
+              given.environment = Localised(given.environment);
+            }
+            host_->Do(std::move(given));
+          }
+        },
+        *decoded);
+  }
+
+  void OnLost(const control::Loss& loss) {
+    if (over_) return;
+    Complain(fmt::format("lost the root: {}; ending the ranks of this host", loss.error.text));
+    End(kLost);
+  }
+
+  void OnEvent(const Event& event) {
+    const bool last = std::holds_alternative<Gone>(event) || std::holds_alternative<Refused>(event);
+    if (last) prepared_ = false;
+    std::visit(
+        [this]<class T>(const T& seen) {
+          if constexpr (!std::is_same_v<T, Lost>) Send(seen);
+        },
+        event);
+    if (last && ending_) code_ = *ending_;
+  }
+
+  void OnSignal(int signal) {
+    if (signal == Lifeline::kGuardGone) return End(kLost);
+    if (signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH) return;  // of this terminal only
+    if (channel_ == nullptr && UserSignals::EndsJob(signal)) return End(128 + signal);
+    Send(Asked{signal});
+  }
+
+  void Send(const ToRoot& message) {
+    if (channel_ != nullptr) channel_->Send(Encode(message));
+  }
+
+  boost::asio::io_context loop_;
+  UserSignals signals_;
+  Descriptor stdin_;
+  std::string line_;
+  std::unique_ptr<control::Dialer> dialer_;
+  std::unique_ptr<control::Channel> channel_;
+  store::Relay relay_;
+  std::unique_ptr<Host> host_;
+  bool prepared_ = false;  // something may run here
+  bool over_ = false;
+  std::optional<int> ending_;  // the exit code once nothing runs here
+  std::optional<int> code_;
+};
+
+// Asio throws when the system is out of descriptors or memory.
+int Guard(const std::function<int()>& work) {
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    KillDescendants(std::chrono::seconds(10));
+    Complain(fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what()));
+    return kUserError;
+  }
+}
+
+}  // namespace
+
+int ServeFromStdin(Lifeline& lifeline) {
+  return Guard([&] { return Agent(lifeline).RunFromStdin(); });
+}
+
+int Serve(const Summons& summons, Lifeline& lifeline) {
+  return Guard([&] { return Agent(lifeline).Run(summons); });
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,100 @@
+// Messages as bytes: the two halves that write and read their fields, and the cutter that
+// finds messages in a stream.
+//
+// Numbers are little endian, a flag is a byte 0 or 1, a text is a u32 size and its bytes, a
+// list or map a u32 count and its entries. Encoder and Decoder have the same members, so a
+// message lists its fields once, in a template over either. Limits are the reader's
+// business: whatever a stranger sends, no more than a limit is ever kept. Values; each is
+// used by one thread at a time.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun {
+
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie in memory");
+
+class Encoder {
+ public:
+  static constexpr bool kWrites = true;
+
+  template <class T>
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+  void Number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void Flag(bool value) { Number(static_cast<std::uint8_t>(value)); }
+  void Text(std::string_view value, std::size_t limit);
+  void Texts(const std::vector<std::string>& values, std::size_t count_limit, std::size_t limit);
+  void Pairs(const std::map<std::string, std::string>& values, std::size_t count_limit, std::size_t limit);
+
+  // The bytes alone, and with their size in front.
+  std::string Payload() &&;
+  std::string Frame() &&;
+
+ private:
+  std::string out_ = std::string(sizeof(std::uint32_t), '\0');  // room for the size
+};
+
+// After the first problem every member leaves its argument alone or empty; Finish tells.
+class Decoder {
+ public:
+  static constexpr bool kWrites = false;
+  explicit Decoder(std::string_view in) : in_(in) {}
+
+  template <class T>
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+  void Number(T& value) {
+    if (in_.size() < sizeof value) return Fail("it ends inside a number");
+    std::memcpy(&value, in_.data(), sizeof value);
+    in_.remove_prefix(sizeof value);
+  }
+  void Flag(bool& value);
+  void Text(std::string& value, std::size_t limit);
+  void Texts(std::vector<std::string>& values, std::size_t count_limit, std::size_t limit);
+  // Keys ascend and differ, so that a map has one encoding.
+  void Pairs(std::map<std::string, std::string>& values, std::size_t count_limit, std::size_t limit);
+
+  // For a field whose value makes no sense. `problem` is a literal.
+  void Fail(const char* problem);
+
+  bool ok() const { return problem_ == nullptr; }
+  // "malformed WHAT: ..." unless all of exactly these bytes was read.
+  Status Finish(std::string_view what) const;
+
+ private:
+  std::string_view in_;
+  const char* problem_ = nullptr;
+};
+
+// The type of a message in a template over Encoder or Decoder.
+template <class Coder, class Message>
+using Of = std::conditional_t<Coder::kWrites, const Message, Message>;
+
+// Cuts a stream of bytes into frames, each a u32 size and that many bytes.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t limit) : limit_(limit) {}
+  void SetLimit(std::size_t limit) { limit_ = limit; }
+
+  void Append(std::string_view bytes);
+  // The payload of the next whole frame, valid until the next Append; nullopt when more
+  // bytes are needed; an error, and from then on only errors, when a frame is empty or
+  // larger than the limit.
+  Result<std::optional<std::string_view>> Next();
+
+ private:
+  std::size_t limit_;
+  std::string buffer_;
+  std::size_t begin_ = 0;  // first byte not yet given out
+};
+
+}  // namespace dtrun

@@ -1,0 +1,16 @@
+// Who uses a TCP port of this host, from /proc. Any thread.
+#pragma once
+
+#include "core/base/error.h"
+
+namespace dtrun {
+
+// "port 1234 is in use by process 4242 (python3); ...": DTRUN_BUSY. Another user's process,
+// or one in another container, is described where it cannot be named.
+Error PortInUse(int port);
+
+// True when nothing but connections of an earlier process, closed and fading away, keeps
+// the port from being bound: SO_REUSEADDR may then be set without stealing it.
+bool OnlyFading(int port);
+
+}  // namespace dtrun

@@ -1,0 +1,39 @@
+#include "core/control/key.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+namespace dtrun::control {
+namespace {
+
+int Digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+Result<Key> Key::FromHex(std::string_view digits) {
+  const auto refuse = [](const std::string& problem) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("the key of the job {}; it is {} hexadecimal digits, the same on every host",
+                             problem, 2 * kBytes)};
+  };
+  if (digits.size() != 2 * kBytes) return refuse(fmt::format("has {} characters", digits.size()));
+  Key key;
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    const int high = Digit(digits[2 * i]), low = Digit(digits[2 * i + 1]);
+    if (high < 0 || low < 0) {
+      return refuse(fmt::format("has something else than a hexadecimal digit at character {} or {}",
+                                2 * i + 1, 2 * i + 2));
+    }
+    key.bytes_[i] = static_cast<unsigned char>(high * 16 + low);
+  }
+  return key;
+}
+
+Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+
+}  // namespace dtrun::control

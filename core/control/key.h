@@ -1,0 +1,32 @@
+// The secret of a job: 32 bytes that root and agents share, and nobody else knows.
+//
+// It has no text form here, so that it gets into no log by accident; it is wiped when
+// destroyed. A value; any thread.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace dtrun::control {
+
+class Key {
+ public:
+  static constexpr std::size_t kBytes = 32;
+
+  // 64 hex digits, as store::NewJobKey gives them. The error never quotes them.
+  static Result<Key> FromHex(std::string_view digits);
+
+  Key(const Key&) = default;
+  Key& operator=(const Key&) = default;
+  ~Key();
+
+  const unsigned char* data() const { return bytes_.data(); }
+
+ private:
+  Key() = default;
+  std::array<unsigned char, kBytes> bytes_{};
+};
+
+}  // namespace dtrun::control

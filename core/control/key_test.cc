@@ -1,0 +1,36 @@
+#include "core/control/key.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dtrun::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Key, IsTheBytesThatTheDigitsSay) {
+  Result<Key> key = Key::FromHex("00fF" + std::string(60, '1'));
+  ASSERT_TRUE(key) << key.error().text;
+  EXPECT_EQ(key->data()[0], 0x00);
+  EXPECT_EQ(key->data()[1], 0xff);
+  EXPECT_EQ(key->data()[31], 0x11);
+}
+
+TEST(Key, RefusesAnotherLengthWithoutQuotingIt) {
+  Result<Key> key = Key::FromHex("abcdef");
+  ASSERT_FALSE(key);
+  EXPECT_THAT(key.error().text, HasSubstr("has 6 characters; it is 64 hexadecimal digits"));
+  EXPECT_THAT(key.error().text, Not(HasSubstr("abcdef")));
+}
+
+TEST(Key, SaysWhereADigitIsNone) {
+  Result<Key> key = Key::FromHex(std::string(62, '0') + "0x");
+  ASSERT_FALSE(key);
+  EXPECT_THAT(key.error().text, HasSubstr("character 63 or 64"));
+}
+
+}  // namespace
+}  // namespace dtrun::control

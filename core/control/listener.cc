@@ -1,0 +1,304 @@
+#include "core/control/listener.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <boost/asio/ssl/stream_base.hpp>
+#include <cerrno>
+#include <chrono>
+#include <list>
+#include <optional>
+
+#include "core/base/fd.h"
+#include "core/base/port_user.h"
+#include "core/control/wire.h"
+
+namespace dtrun::control {
+namespace {
+
+constexpr std::chrono::seconds kLinePause{1};
+constexpr std::chrono::milliseconds kAcceptPause{50};
+
+// What the parts of one listener share; outlives it while their last operations end.
+struct Door {
+  Door(asio::io_context& loop, Listener::Options asked, Listener::Handlers hooks)
+      : options(std::move(asked)),
+        handlers(std::move(hooks)),
+        tls(std::make_shared<Tls>(options.key, options.job)),
+        acceptor(loop),
+        accept_pause(loop),
+        line_pause(loop) {}
+
+  Listener::Options options;
+  Listener::Handlers handlers;
+  std::shared_ptr<Tls> tls;
+  Tcp::acceptor acceptor;
+  asio::steady_timer accept_pause;
+  asio::steady_timer line_pause;
+  std::list<std::shared_ptr<class Visitor>> visitors;  // the oldest first
+  int port = 0;
+  bool open = true;
+  std::size_t refused = 0;
+  std::size_t unsaid = 0;  // refusals since the last line
+  std::string latest;
+  bool pausing = false;
+};
+
+// Says it now, or with the others of this second.
+void Report(const std::shared_ptr<Door>& door) {
+  if (door->pausing || door->unsaid == 0 || !door->open) return;
+  std::string line = fmt::format("control port {}: refused {}", door->port, door->latest);
+  if (door->unsaid > 1) line += fmt::format("; and {} more within a second", door->unsaid - 1);
+  door->unsaid = 0;
+  door->pausing = true;
+  door->line_pause.expires_after(kLinePause);
+  door->line_pause.async_wait([door](const error_code& error) {
+    door->pausing = false;
+    if (!error) Report(door);
+  });
+  if (door->handlers.on_refused) door->handlers.on_refused(line);
+}
+
+// One client up to its Hello. Kept by its pending operations; in the door's list until it
+// is settled.
+class Visitor : public std::enable_shared_from_this<Visitor> {
+ public:
+  Visitor(Tcp::socket socket, std::shared_ptr<Door> door)
+      : door_(std::move(door)),
+        wire_(std::make_shared<Wire>(std::move(socket), door_->tls)),
+        timer_(door_->acceptor.get_executor()) {
+    CloseOnExec(wire_->socket());
+    wire_->Name();
+  }
+
+  void Start() {
+    door_->visitors.push_back(shared_from_this());
+    place_ = std::prev(door_->visitors.end());
+    timer_.expires_after(door_->options.greeting_limit);
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->Refuse("it did not say who it is in time");
+    });
+    wire_->Handshake(asio::ssl::stream_base::server, [self = shared_from_this()](const error_code& error) {
+      if (!self->settled_) self->HandleHandshake(error);
+    });
+  }
+
+  void Refuse(const std::string& why) {
+    if (settled_) return;
+    if (!said_) Count(why);
+    Leave();
+    wire_->Close();
+  }
+
+  // Without a word, when the listener ends.
+  void Drop() {
+    Leave();
+    wire_->Close();
+  }
+
+ private:
+  void HandleHandshake(const error_code& error) {
+    SSL* connection = wire_->stream.native_handle();
+    if (!error && ProvedKey(connection)) return ReadHello();
+    const std::string claim = ClaimedJob(connection);
+    switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
+      case HandshakeFailure::kGone: return Refuse("it left without a word");
+      case HandshakeFailure::kNotTls: return Refuse("not TLS (does another job use this address?)");
+      case HandshakeFailure::kNoKey: return Refuse("TLS without the key of a job");
+      case HandshakeFailure::kWrongKey:
+        if (claim != ShownJob(door_->options.job)) {
+          return Refuse(fmt::format("it belongs to job '{}', this is job '{}'", claim, door_->options.job));
+        }
+        return Refuse(fmt::format("it claims job '{}' with another key than ours", claim));
+      case HandshakeFailure::kOther: break;
+    }
+    Refuse(fmt::format("no handshake came about ({})", error.message()));
+  }
+
+  void ReadHello() {
+    wire_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
+      if (self->settled_) return;
+      if (!frame) return self->Refuse(fmt::format("it sent no hello ({})", frame.error().text));
+      Result<Hello> hello = DecodeHello(*frame);
+      if (!hello) return self->Answer(std::move(hello).error());
+      self->Judge(*std::move(hello));
+    });
+  }
+
+  void Judge(Hello hello) {
+    const std::shared_ptr<Door> door = door_;
+    if (Status fits = Compare(hello, door->options.job); !fits) return Answer(fits.error());
+    if (door->handlers.admit) {
+      Status admitted = door->handlers.admit(hello, wire_->peer);
+      if (settled_) return;  // the listener ended meanwhile
+      if (!admitted) return Answer(admitted.error());
+    }
+    Leave();
+    auto channel =
+        MakeChannel(wire_, door->options.welcome.loss_limit, hello.loss_limit, Encode(door->options.welcome));
+    door->handlers.on_joined(std::move(hello), std::move(channel));
+  }
+
+  // Tells the client why, gives it the rest of its time to read that, and parts.
+  void Answer(const Error& error) {
+    Count(error.text);
+    said_ = true;
+    wire_->Write(Encode(Refusal{error.code != DTRUN_BUSY, error.text}),
+                 [self = shared_from_this()](const error_code& failed) {
+                   if (self->settled_) return;
+                   if (failed) return self->Drop();
+                   self->wire_->EndSending();
+                   self->wire_->ReadFrame([self](const Result<std::string_view>&) { self->Drop(); });
+                 });
+  }
+
+  void Count(const std::string& why) {
+    ++door_->refused;
+    ++door_->unsaid;
+    door_->latest = fmt::format("{}: {}", wire_->peer, why);
+    for (char& c : door_->latest) {
+      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+    }
+    Report(door_);
+  }
+
+  void Leave() {
+    if (std::exchange(settled_, true)) return;
+    timer_.cancel();
+    door_->visitors.erase(place_);
+  }
+
+  std::shared_ptr<Door> door_;
+  std::shared_ptr<Wire> wire_;
+  asio::steady_timer timer_;
+  std::list<std::shared_ptr<Visitor>>::iterator place_;
+  bool said_ = false;     // it was told why, and counted
+  bool settled_ = false;  // not in the list any more
+};
+
+void Accept(const std::shared_ptr<Door>& door);
+
+// Out of descriptors, most likely: give clients time to leave instead of spinning.
+void AcceptLater(const std::shared_ptr<Door>& door) {
+  door->accept_pause.expires_after(kAcceptPause);
+  door->accept_pause.async_wait([door](const error_code& error) {
+    if (!error && door->open) Accept(door);
+  });
+}
+
+void Accept(const std::shared_ptr<Door>& door) {
+  door->acceptor.async_accept([door](const error_code& error, Tcp::socket socket) {
+    if (!door->open) return;
+    if (error) return AcceptLater(door);
+    if (door->visitors.size() >= door->options.max_strangers) {
+      const std::shared_ptr<Visitor> oldest = door->visitors.front();
+      oldest->Refuse("it said nothing while too many others knocked");
+      if (!door->open) return;  // on_refused ended the listener
+    }
+    std::make_shared<Visitor>(std::move(socket), door)->Start();
+    if (door->open) Accept(door);
+  });
+}
+
+class TcpListener final : public Listener {
+ public:
+  explicit TcpListener(std::shared_ptr<Door> door) : door_(std::move(door)) {}
+  ~TcpListener() override {
+    door_->open = false;
+    error_code ignored;  // a close that fails still closes
+    door_->acceptor.close(ignored);
+    door_->accept_pause.cancel();
+    door_->line_pause.cancel();
+    while (!door_->visitors.empty()) {
+      const std::shared_ptr<Visitor> visitor = door_->visitors.front();
+      visitor->Drop();
+    }
+  }
+  int port() const override { return door_->port; }
+  std::size_t refused() const override { return door_->refused; }
+
+ private:
+  std::shared_ptr<Door> door_;
+};
+
+// Bound to `endpoint`, or the errno.
+Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
+  UniqueFd socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1, off = 0;
+  if (socket && reuse) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (socket && endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  const bool bound =
+      socket && ::bind(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+  number = bound ? 0 : errno;
+  if (!bound) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
+  // Connections inherit it, and let the next listener in while they fade away.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return socket;
+}
+
+// As the agent holds the ports of ranks: SO_REUSEADDR only where it steals from nobody.
+Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, int& number) {
+  Result<UniqueFd> socket = Bind(endpoint, false, number);
+  if (number != EADDRINUSE || endpoint.port() == 0) return socket;
+  if (!OnlyFading(endpoint.port())) return PortInUse(endpoint.port());
+  return Bind(endpoint, true, number);
+}
+
+Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint) {
+  const auto port = static_cast<std::uint16_t>(options.port);
+  int number = 0;
+  if (!options.address.empty()) {
+    error_code malformed;
+    endpoint = {asio::ip::make_address(options.address, malformed), port};
+    if (malformed) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("the address '{}' to listen on is not numeric; give one of this host's, such as "
+                      "10.0.0.1, or none for all",
+                      options.address)};
+    }
+    Result<UniqueFd> socket = Bind(endpoint, number);
+    if (number == EADDRNOTAVAIL) {
+      return Error{DTRUN_SYSTEM, socket.error().text + "; no interface of this host has that address"};
+    }
+    return socket;
+  }
+  endpoint = {asio::ip::address_v6::any(), port};
+  Result<UniqueFd> socket = Bind(endpoint, number);
+  if (number != EAFNOSUPPORT && number != EADDRNOTAVAIL) return socket;
+  endpoint = {asio::ip::address_v4::any(), port};  // no IPv6 here
+  return Bind(endpoint, number);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Options options,
+                                                   Handlers handlers) {
+  if (options.port < 0 || options.port > 65535) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("there is no port {}; ports go from 1 to 65535", options.port)};
+  }
+  if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("a loss limit of {} cannot be kept; give one from {} to {}", FormatDuration(limit),
+                    FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit))};
+  }
+  Tcp::endpoint endpoint;
+  Result<UniqueFd> socket = Bind(options, endpoint);
+  if (!socket) return std::move(socket).error();
+  auto door = std::make_shared<Door>(loop, std::move(options), std::move(handlers));
+  error_code error;
+  door->acceptor.assign(endpoint.protocol(), socket->Release(), error);
+  if (!error) door->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) door->port = door->acceptor.local_endpoint(error).port();
+  if (error) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), error.value());
+  auto listener = std::make_unique<TcpListener>(door);
+  Accept(door);
+  return std::unique_ptr<Listener>(std::move(listener));
+}
+
+}  // namespace dtrun::control

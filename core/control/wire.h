@@ -1,0 +1,47 @@
+// A TCP connection with TLS over it and frames in that: what channels and greetings are made
+// of. Shared by its pending operations; on the loop's thread.
+#pragma once
+
+#include <array>
+#include <boost/asio/ssl/stream.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/encoding.h"
+#include "core/control/asio.h"
+#include "core/control/channel.h"
+#include "core/control/hello.h"
+#include "core/control/tls.h"
+
+namespace dtrun::control {
+
+struct Wire : std::enable_shared_from_this<Wire> {
+  Wire(Tcp::socket socket, std::shared_ptr<Tls> keys);
+
+  // Every handler may be called after Close, with an error.
+  void Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done);
+  // The next frame, however many reads it takes; the bytes are valid during the call.
+  void ReadFrame(std::function<void(Result<std::string_view>)> done);
+  void Write(std::string bytes, std::function<void(error_code)> done);
+  // Ends what we send; the peer reads the rest and then an end.
+  void EndSending();
+  void Close();
+  // Once the socket is connected: keeps the peer's address, and sends small frames at once.
+  void Name();
+
+  Tcp::socket& socket() { return stream.next_layer(); }
+
+  std::shared_ptr<Tls> tls;
+  asio::ssl::stream<Tcp::socket> stream;
+  std::array<char, 16384> chunk;  // one record of TLS
+  FrameReader frames{kMaxGreetingBytes};
+  std::string peer;
+};
+
+// The channel over a wire whose greeting is done. `first` goes out before everything else.
+std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Wire> wire, Nanoseconds our_limit,
+                                     Nanoseconds peer_limit, std::string first);
+
+}  // namespace dtrun::control

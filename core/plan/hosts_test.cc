@@ -1,0 +1,75 @@
+#include "core/plan/hosts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+config::Settings SettingsOf(std::vector<std::string> sets) {
+  config::Request request;
+  request.command = {"true"};
+  request.sets = std::move(sets);
+  return config::Load(request, {}).settings;
+}
+
+Result<std::vector<Host>> Place(std::vector<std::string> sets, const std::vector<HostOffer>& offers = {}) {
+  Hardware here;
+  here.topology.cores.assign(5, binding::Core{0, 0, {0}});
+  return PlaceRanks(SettingsOf(std::move(sets)), here, offers);
+}
+
+TEST(PlaceRanks, IsThisMachineAloneWithoutAList) {
+  const auto hosts = Place({"job.processes_per_host=3"});
+  ASSERT_TRUE(hosts);
+  ASSERT_EQ(hosts->size(), 1u);
+  EXPECT_EQ(hosts->front().local_size, 3);
+  EXPECT_EQ(hosts->front().cores, 5);
+}
+
+TEST(PlaceRanks, NumbersRanksAlongTheList) {
+  const auto hosts = Place({"cluster.hosts=node0,node1:4,[fe80::1]:2,fe80::2"});
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  ASSERT_EQ(hosts->size(), 4u);
+  EXPECT_EQ((*hosts)[0].local_size, 1);
+  EXPECT_EQ((*hosts)[1].name, "node1");
+  EXPECT_EQ((*hosts)[1].first_rank, 1);
+  EXPECT_EQ((*hosts)[1].local_size, 4);
+  EXPECT_EQ((*hosts)[2].name, "fe80::1");
+  EXPECT_EQ((*hosts)[2].local_size, 2);
+  EXPECT_EQ((*hosts)[3].name, "fe80::2");
+  EXPECT_EQ((*hosts)[3].first_rank, 7);
+}
+
+TEST(PlaceRanks, CountsEachHostByWhatItOffers) {
+  const auto hosts =
+      Place({"cluster.hosts=a,b,c:1", "job.processes_per_host=auto", "cluster.oversubscribe=true"},
+            {{4, 0}, {64, 8}, {2, 0}});
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  EXPECT_EQ((*hosts)[0].local_size, 4);
+  EXPECT_EQ((*hosts)[1].local_size, 8);
+  EXPECT_EQ((*hosts)[2].local_size, 2);
+  const auto gpus = Place({"cluster.hosts=a,b", "job.processes_per_host=gpu"}, {{4, 2}, {4, 0}});
+  ASSERT_FALSE(gpus);
+  EXPECT_THAT(gpus.error().text, HasSubstr("host b shows no /dev/nvidia"));
+}
+
+TEST(PlaceRanks, RefusesMoreRanksThanSlots) {
+  const auto hosts = Place({"cluster.hosts=a,b:2", "job.processes_per_host=3"});
+  ASSERT_FALSE(hosts);
+  EXPECT_THAT(hosts.error().text, HasSubstr("3 ranks on host b, which has 2 slots"));
+  EXPECT_THAT(hosts.error().text, HasSubstr("cluster.oversubscribe"));
+}
+
+TEST(PlaceRanks, RefusesAListThatMakesNoSense) {
+  EXPECT_THAT(Place({"cluster.hosts=a,a"}).error().text, HasSubstr("'a' is listed twice"));
+  EXPECT_THAT(Place({"cluster.hosts=a:x"}).error().text, HasSubstr("NAME:SLOTS"));
+  EXPECT_THAT(Place({"cluster.hosts=a:0"}).error().text, HasSubstr("NAME:SLOTS"));
+  EXPECT_THAT(Place({"cluster.hosts=-oProxyCommand=x"}).error().text,
+              HasSubstr("option of the remote shell"));
+}
+
+}  // namespace
+}  // namespace dtrun::plan

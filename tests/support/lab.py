@@ -1,0 +1,168 @@
+"""A laboratory of hosts on this machine: network namespaces with a name, an address and an sshd each.
+
+Every host has its own network, host name and /etc/hosts; processes and files are shared. The bridge that
+joins them lives in a namespace of its own, so nothing of the machine's own network is touched, and all of it
+goes with the processes of the laboratory: those die with this one, whatever happens to it.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from support.job import until
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEEDED = ["ip", "nsenter", "unshare", "ssh", "ssh-keygen", "sshd"]
+
+
+def why_not():
+    """Why there can be no laboratory here; empty when there can."""
+    if os.geteuid() != 0:
+        return "only root can make network namespaces"
+    missing = [name for name in NEEDED if find(name) is None]
+    if missing:
+        return f"{', '.join(missing)} are not installed (tools/setup test)"
+    if subprocess.run(["unshare", "-n", "-m", "-u", "true"], capture_output=True).returncode != 0:
+        return "namespaces are not allowed here"
+    return ""
+
+
+def find(name):
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Lab:
+    def __init__(self, folder, count=3):
+        self.folder = Path(folder)
+        self.names = [f"node{i}" for i in range(count)]
+        self.processes = []
+        self.holders = []
+        try:
+            self.build()
+        except BaseException:
+            self.close()
+            raise
+
+    def build(self):
+        hosts = self.folder / "hosts"
+        hosts.write_text("127.0.0.1 localhost\n" + "".join(
+            f"{self.address(i)} {name}\n" for i, name in enumerate(self.names)))
+        switch = self.hold("switch", hosts)
+        self.ip(switch, "link", "add", "br0", "type", "bridge")
+        self.ip(switch, "link", "set", "br0", "up")
+        self.make_keys()
+        Path("/run/sshd").mkdir(exist_ok=True)
+        for i, name in enumerate(self.names):
+            holder = self.hold(name, hosts)
+            self.holders.append(holder)
+            port = f"port{i}"
+            run("ip", "link", "add", "eth0", "netns", str(holder), "type", "veth", "peer", "name", port, "netns",
+                str(switch))
+            self.ip(switch, "link", "set", port, "master", "br0", "up")
+            self.ip(holder, "address", "add", f"{self.address(i)}/24", "dev", "eth0")
+            self.ip(holder, "link", "set", "eth0", "up")
+            self.ip(holder, "route", "add", "default", "via", self.address(250))
+            self.start_sshd(i)
+
+    @staticmethod
+    def address(i):
+        return f"10.77.0.{i + 1}"
+
+    def hold(self, name, hosts):
+        """A process that keeps a host's namespaces; its pid."""
+        ready, told = os.pipe()
+        script = (f"hostname {name} && mount --make-rprivate / && mount --bind {hosts} /etc/hosts && "
+                  f"ip link set lo up && echo ready >&{told} && exec sleep infinity")
+        process = subprocess.Popen(["unshare", "-n", "-u", "-m", "sh", "-c", script], pass_fds=[told],
+                                   preexec_fn=die_with_parent)
+        os.close(told)
+        self.processes.append(process)
+        with os.fdopen(ready) as pipe:
+            if pipe.readline() != "ready\n":
+                raise AssertionError(f"the namespaces of {name} could not be made")
+        return process.pid
+
+    def ip(self, holder, *words):
+        run("nsenter", "-t", str(holder), "-n", "ip", *words)
+
+    def make_keys(self):
+        for name in ["id", "stranger", *(f"host-{n}" for n in self.names)]:
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(self.folder / name))
+        shutil.copy(self.folder / "id.pub", self.folder / "authorized_keys")
+        known = "".join(f"{n} {(self.folder / f'host-{n}.pub').read_text()}" for n in self.names)
+        (self.folder / "known_hosts").write_text(known)
+        (self.folder / "ssh_config").write_text(
+            f"Host *\n  IdentityFile {self.folder}/id\n  IdentitiesOnly yes\n  StrictHostKeyChecking yes\n"
+            f"  UserKnownHostsFile {self.folder}/known_hosts\n  GlobalKnownHostsFile /dev/null\n"
+            "  LogLevel ERROR\n")
+
+    def start_sshd(self, i):
+        config = self.folder / f"sshd-{i}"
+        config.write_text(
+            f"ListenAddress {self.address(i)}\nHostKey {self.folder}/host-{self.names[i]}\nPidFile none\n"
+            f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\nUseDNS no\n"
+            "PasswordAuthentication no\nPermitRootLogin yes\nPrintMotd no\nMaxStartups 100\n")
+        log = self.folder / f"sshd-{i}.log"
+        self.processes.append(subprocess.Popen([*self.enter(i), find("sshd"), "-D", "-e", "-f", str(config)],
+                                               stderr=log.open("w"), preexec_fn=die_with_parent))
+        until(lambda: "listening" in log.read_text().lower(), f"sshd of {self.names[i]}")
+
+    def enter(self, i, folder="/"):
+        """The words before a command that make it run on host i, in `folder`."""
+        return ["nsenter", "-t", str(self.holders[i]), "-n", "-u", "-m", f"--wd={folder}"]
+
+    def shell(self):
+        """cluster.remote_shell"""
+        return ["ssh", "-F", str(self.folder / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
+
+    def processes_on(self, i):
+        """Pids on host i but for the laboratory's own."""
+        space = os.readlink(f"/proc/{self.holders[i]}/ns/net")
+        own = {process.pid for process in self.processes}
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) in own:
+                continue
+            try:
+                if os.readlink(f"/proc/{entry}/ns/net") == space and state(entry) != "Z":
+                    found.append(int(entry))
+            except OSError:
+                continue  # gone
+        return found
+
+    def close(self):
+        for i in range(len(self.holders)):
+            for pid in self.processes_on(i):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def state(pid):
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return text[text.rindex(")") + 2]
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(words)}: {done.stderr}")

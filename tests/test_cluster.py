@@ -1,0 +1,370 @@
+"""Jobs on several hosts, which are network namespaces with a name and an sshd each."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until, until_gone
+from support.lab import Lab, command_of, why_not
+
+LAB = None
+WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+
+
+def setUpModule():
+    global LAB
+    reason = why_not()
+    if reason:
+        skip(reason)
+    folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
+    unittest.addModuleCleanup(folder.cleanup)
+    LAB = Lab(folder.name)
+    unittest.addModuleCleanup(LAB.close)
+
+
+class ClusterTest(JobTest):
+    hosts = ["node0", "node1", "node2"]
+
+    def tearDown(self):
+        deadline = time.monotonic() + 10
+        while any(map(LAB.processes_on, range(3))) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        left = [command_of(pid) for i in range(3) for pid in LAB.processes_on(i)]
+        for i in range(3):
+            for pid in LAB.processes_on(i):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        super().tearDown()
+        self.assertEqual(left, [], "processes survived on the hosts")
+
+    def start_on(self, host, *arguments, env=None, stdin=subprocess.DEVNULL):
+        process = subprocess.Popen(
+            [*LAB.enter(host, self.folder), str(DTRUN), *map(str, arguments)], cwd=self.folder,
+            env=env or self.environment(), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace")
+        self.addCleanup(end, process)
+        return Job(process, self.folder)
+
+    def config(self, command, ranks=2, hosts=None, more=""):
+        listed = json.dumps(hosts or self.hosts)
+        shell = json.dumps(LAB.shell())
+        return self.write(
+            f"[job]\ncommand = {json.dumps(list(map(str, command)))}\nprocesses_per_host = {ranks}\ngrace = \"3s\"\n"
+            f"[cluster]\nhosts = {listed}\nremote_shell = {shell}\n{more}")
+
+    def start_cluster(self, *command, **more):
+        return self.start_on(0, "--config", self.config(command, **more))
+
+    def run_cluster(self, *command, **more):
+        return self.start_cluster(*command, **more).finish()
+
+
+class Runs(ClusterTest):
+    def test_ranks_of_three_hosts_see_their_places(self):
+        show = "echo $RANK $LOCAL_RANK $NODE_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $DTRUN_HOST_COUNT $(hostname) $MASTER_ADDR"
+        job = self.start_cluster("sh", "-c", show)
+        result = job.finish()
+        self.assert_ok(result)
+        for rank in range(6):
+            host = rank // 2
+            self.assertEqual(job.log(rank), f"{rank} {rank % 2} {host} 6 2 3 node{host} {LAB.address(0)}\n")
+        self.assertIn("6 ranks on 3 hosts (node0 2, node1 2, node2 2)", result.err)
+
+    def test_an_allreduce_runs_in_shared_memory_inside_and_over_the_backend_between(self):
+        result = self.run_cluster(RANK)
+        self.assert_ok(result)
+        for rank in range(6):
+            self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
+
+    def test_slots_count_where_the_number_of_ranks_is_not_set(self):
+        file = self.config(["sh", "-c", "echo $RANK on $(hostname)"], hosts=["node0", "node1:3"])
+        file.write_text(file.read_text().replace("processes_per_host = 2\n", ""))
+        result = self.start_on(0, "--config", file).finish()
+        self.assert_ok(result)
+        for rank, host in enumerate(["node0", "node1", "node1", "node1"]):
+            self.assertIn(f"[{rank}] {rank} on {host}\n", result.out)
+
+    def test_the_root_need_not_be_a_host(self):
+        result = self.run_cluster("sh", "-c", "echo $RANK on $(hostname), $MASTER_ADDR", hosts=["node1", "node2"])
+        self.assert_ok(result)
+        self.assertIn(f"[0] 0 on node1, {LAB.address(1)}\n", result.out)
+        self.assertIn(f"[3] 3 on node2, {LAB.address(1)}\n", result.out)
+
+    def test_the_job_restarts_on_all_hosts(self):
+        script = "echo generation $DTRUN_GENERATION; if [ $DTRUN_GENERATION = 0 ]; then [ $RANK = 5 ] && kill -9 $$; exec sleep 1000; fi"
+        job = self.start_cluster("sh", "-c", script, more="[restart]\nmax = 1\n")
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertIn("after 1 restart", result.err)
+        for rank in range(6):
+            self.assertEqual((job.run_dir() / f"generation-1/rank-{rank}.out").read_text(), "generation 1\n")
+
+    def test_a_lot_of_output_of_other_hosts_is_complete(self):
+        job = self.start_cluster("seq", "1", "100000", ranks=1)
+        self.assert_ok(job.finish())
+        expected = "".join(f"{i}\n" for i in range(1, 100001))
+        for rank in range(3):
+            self.assertEqual(job.log(rank), expected)
+
+    def test_no_secret_is_in_a_command_line_or_an_environment_there(self):
+        job = self.start_cluster("sh", "-c", WAIT, ranks=1)
+        for rank in range(3):
+            job.wait_for_line(rank, "ready")
+        keys = []
+        for pid in LAB.processes_on(1):
+            command = command_of(pid)
+            environment = open(f"/proc/{pid}/environ", "rb").read().decode(errors="replace")
+            self.assertNotIn('"key"', command)
+            if command.endswith("agent"):
+                self.assertNotIn("DTRUN_", environment)
+            keys += [part for part in environment.split("\0") if part.startswith("DTRUN_JOB_KEY")]
+        self.assertGreaterEqual(len(keys), 1)  # the rank's, for the store
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
+
+    def test_plan_shows_all_hosts_and_connects_to_none(self):
+        result = self.start_on(0, "plan", "--config", self.config(["true"], hosts=["node0", "no-such-host:3"])).finish()
+        self.assert_ok(result)
+        self.assertIn("rank 2 on no-such-host (local rank 0)", result.out)
+        self.assertIn("⟦master_addr⟧", result.out)
+
+
+class Failures(ClusterTest):
+    def test_a_rank_that_fails_ends_all_hosts_and_is_named(self):
+        for rank in (0, 5):
+            with self.subTest(rank=rank):
+                result = self.run_cluster(
+                    "sh", "-c", f"echo ready; [ $RANK = {rank} ] && exit 7; exec sleep 1000")
+                self.assertEqual(result.code, 7, str(result))
+                self.assertIn(f"failed after", result.err)
+                self.assertIn(f"rank {rank} exited with code 7\n  host node{rank // 2}", result.err)
+
+    def test_the_first_cause_is_named_though_a_victim_was_heard_of_first(self):
+        result = self.run_cluster(RANK, "die", "in-allreduce", "5", str(int(signal.SIGKILL)))
+        self.assertEqual(result.code, 137, str(result))
+        verdict = result.err[result.err.rindex("dtrun: job"):]
+        self.assertIn("rank 5 was killed by signal 9", verdict.splitlines()[0])
+        self.assertIn("class: signal", verdict)
+
+    def test_ctrl_c_and_usr1_reach_every_host(self):
+        script = "trap 'echo usr1' USR1; trap 'echo int; exit 0' INT; echo ready; while :; do sleep 0.05; done"
+        job = self.start_cluster("sh", "-c", script)
+        for rank in range(6):
+            job.wait_for_line(rank, "ready")
+        job.signal(signal.SIGUSR1)
+        for rank in range(6):
+            job.wait_for_line(rank, "usr1")
+        job.signal(signal.SIGINT)
+        result = job.finish()
+        self.assertEqual(result.code, 130, str(result))
+        for rank in range(6):
+            self.assertIn("int", job.log(rank))
+
+    def test_one_grace_period_for_all_hosts(self):
+        script = "trap '' TERM; echo ready; if [ $RANK = 5 ]; then read x < $GO; exit 7; fi; while :; do sleep 1000; done"
+        os.mkfifo(self.folder / "go")
+        file = self.config(["sh", "-c", script], more="")
+        file.write_text(file.read_text().replace('grace = "3s"', f'grace = "300ms"\nenv = {{ GO = "{self.folder}/go" }}'))
+        job = self.start_on(0, "--config", file)
+        for rank in range(6):
+            job.wait_for_line(rank, "ready")
+        (self.folder / "go").write_text("x\n")
+        result = job.finish()
+        self.assertEqual(result.code, 7, str(result))
+        self.assertEqual(result.err.count("did not stop within 300ms"), 1, result.err)
+        self.assertIn("ranks 0-4 did not stop within 300ms: killing", result.err)
+
+    def kinds(self, job):
+        """Pids of a running job by kind, on node1 but for root and guard."""
+        def those(host, text):
+            return sorted(pid for pid in LAB.processes_on(host) if text in command_of(pid))
+        root = those(0, "--config")
+        agent = [pid for pid in those(1, " agent") if command_of(pid).startswith(str(DTRUN))]
+        return {
+            "rank": those(1, "trap")[:1],
+            "its child": those(1, "setsid-child")[:1],
+            "agent": agent[-1:],
+            "guard of the agent": agent[:1],
+            "root": root[-1:],
+            "guard of the root": root[:1],
+            "ssh client": those(0, "ssh -F")[:1],
+            "sshd of the connection": [p for p in those(1, "sshd: root")][:1],
+        }
+
+    def test_nothing_survives_whatever_is_killed(self):
+        script = "setsid sh -c 'sleep 1000; : setsid-child' & trap '' TERM; echo ready; while :; do sleep 0.2; done"
+        for kind in ("rank", "agent", "guard of the agent", "root", "guard of the root", "ssh client",
+                     "sshd of the connection", "its child"):
+            with self.subTest(kind=kind):
+                job = self.start_cluster("sh", "-c", script, ranks=1, more="")
+                for rank in range(3):
+                    until(lambda: "ready" in job.log(rank), f"rank {rank}")
+                victims = self.kinds(job)[kind]
+                self.assertTrue(victims, f"no {kind} found")
+                if kind == "its child":  # ends with the job, not the job with it
+                    os.kill(victims[0], signal.SIGKILL)
+                    job.signal(signal.SIGTERM)
+                    time.sleep(0)
+                    job.signal(signal.SIGINT)
+                    job.signal(signal.SIGINT)
+                    job.finish()
+                    continue
+                os.kill(victims[0], signal.SIGKILL)
+                begin = time.monotonic()
+                limit = 5 if kind == "rank" else 2  # the rank's peers have their grace period of 3 s
+                until(lambda: not any(map(LAB.processes_on, range(3))), f"all to end after the {kind} was killed")
+                self.assertLess(time.monotonic() - begin, limit, kind)
+                result = job.finish()
+                self.assertNotEqual(result.code, 0)
+                if kind in ("agent", "guard of the agent", "ssh client", "sshd of the connection"):
+                    self.assertIn("host node1 was lost", result.err, kind)
+
+
+class Joining(ClusterTest):
+    def refused(self, *texts, **more):
+        result = self.run_cluster("true", **more)
+        self.assertEqual(result.code, 2, str(result))
+        for text in texts:
+            self.assertIn(text, result.err)
+        return result
+
+    def test_a_host_that_cannot_be_resolved(self):
+        self.refused("not all hosts have joined within", "2 of 3 hosts joined; missing: nowhere", "nowhere: ssh: Could not resolve",
+                     hosts=["node0", "node1", "nowhere"], more='join_timeout = "2s"\n')
+
+    def test_a_wrong_ssh_key(self):
+        shell = LAB.shell()
+        wrong = [*shell[:1], "-o", f"IdentityFile={LAB.folder}/stranger", "-F", shell[2].replace("ssh_config", "strange_config"), *shell[3:]]
+        (LAB.folder / "strange_config").write_text(
+            (LAB.folder / "ssh_config").read_text().replace(f"IdentityFile {LAB.folder}/id", "AddressFamily any"))
+        file = self.config(["true"])
+        file.write_text(file.read_text().replace(json.dumps(shell), json.dumps(wrong)))
+        result = self.start_on(0, "--config", file).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("Permission denied", result.err)
+        self.assertRegex(result.err, "host node[12]: ")
+
+    def test_a_host_without_dtrun(self):
+        result = self.refused("No such file or directory", "set cluster.dtrun to its path",
+                              more='dtrun = "/nowhere/dtrun"\n')
+        self.assertRegex(result.err, "host node[12]: ")
+
+    def test_hosts_that_are_one_machine(self):
+        self.refused("hosts node1 and", "are one machine", "cluster.oversubscribe", hosts=["node0", "node1", LAB.address(1)],
+                     more="")
+
+    def test_a_folder_that_is_missing_there(self):
+        # Present on node0 only: a mount that the others do not see.
+        place = self.folder / "only-here"
+        place.mkdir()
+        subprocess.run([*LAB.enter(0), "mount", "-t", "tmpfs", "none", place], check=True)
+        self.addCleanup(subprocess.run, [*LAB.enter(0), "umount", place])
+        subprocess.run([*LAB.enter(0), "mkdir", f"{place}/work"], check=True)
+        file = self.config(["/bin/true"])
+        file.write_text(file.read_text().replace("[cluster]", f'cwd = "{place}/work"\n[cluster]'))
+        result = self.start_on(0, "--config", file).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertRegex(result.err, "host node[12]: cannot enter the working directory")
+
+    def test_one_machine_can_be_several_hosts_when_asked(self):
+        result = self.run_cluster("sh", "-c", "echo $NODE_RANK", ranks=1, hosts=["node1", LAB.address(1)],
+                                  more="oversubscribe = true\n")
+        # Known under its name only.
+        if "Host key verification failed" in result.err:
+            self.assertIn(f"host {LAB.address(1)}: ", result.err)
+        else:
+            self.assert_ok(result)
+
+
+class Manual(ClusterTest):
+    def manual(self, *command, port=None, more=""):
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        return self.config(command, more=f'connect = "manual"\nroot = "{LAB.address(0)}:{port or 29400}"\n'
+                           f'key_file = "{key}"\n{more}')
+
+    def test_hosts_that_somebody_else_starts(self):
+        file = self.manual(RANK)
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2, 0)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assert_ok(result)
+        self.assertIn("rank 5 of 6 over shm+gloo: sum 21", results[2].out)
+
+    def test_every_host_returns_the_code_of_the_job(self):
+        file = self.manual("sh", "-c", "[ $RANK = 3 ] && exit 9; exec sleep 1000")
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]
+        self.assertEqual([job.finish().code for job in jobs], [9, 9, 9])
+
+    def test_an_interrupt_anywhere_ends_the_job_everywhere(self):
+        file = self.manual("sh", "-c", WAIT)
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]
+        for rank in range(6):
+            until(lambda: "ready" in jobs[0].log(rank), f"rank {rank}")
+        jobs[2].signal(signal.SIGTERM)
+        self.assertEqual([job.finish().code for job in jobs], [143, 143, 143])
+
+    def test_a_wrong_key_gets_nobody_in_and_disturbs_nobody(self):
+        file = self.manual("true", more='join_timeout = "60s"\n')
+        strange = self.write(secrets.token_hex(32), "strange-key")
+        strange.chmod(0o600)
+        root = self.start_on(0, "--config", file, "--host-index", 0)
+        result = self.start_on(1, "--config", file, "--host-index", 1, "--set", f"cluster.key_file={strange}").finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("key", result.err)
+        others = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2)]
+        for job in [root, *others]:
+            self.assert_ok(job.finish())
+
+    def test_garbage_to_the_control_port_changes_nothing(self):
+        file = self.manual("true")
+        root = self.start_on(0, "--config", file, "--host-index", 0)
+        script = ("import socket,sys,time\n"
+                  "for i in range(600):\n"
+                  "    try: s = socket.create_connection((sys.argv[1], 29400), 5); break\n"
+                  "    except OSError: time.sleep(0.1)\n"
+                  "s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n' + bytes(range(256)) * 100)\n"
+                  "print(len(s.recv(100)) >= 0)\n")
+        done = subprocess.run([*LAB.enter(1), "python3", "-c", script, LAB.address(0)], capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # a reset is as good an answer
+        others = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2)]
+        result = root.finish()
+        self.assert_ok(result)
+        self.assertIn("refused", result.err)
+        for job in others:
+            self.assert_ok(job.finish())
+
+    def test_two_hosts_with_one_index(self):
+        file = self.manual("true")
+        root = self.start_on(0, "--config", file, "--host-index", 0)
+        first = self.start_on(1, "--config", file, "--host-index", 1)
+        second = self.start_on(2, "--config", file, "--host-index", 1)
+        until(lambda: first.process.poll() is not None or second.process.poll() is not None, "one to be refused")
+        twice, once = (first, second) if first.process.poll() is not None else (second, first)
+        result = twice.finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("has joined already", result.err)
+        last = self.start_on(2, "--config", file, "--host-index", 2)
+        for job in (root, once, last):
+            self.assert_ok(job.finish())
+
+    def test_what_is_missing_is_asked_for(self):
+        file = self.manual("true")
+        result = self.start_on(1, "--config", file).finish()
+        self.assert_user_error(result, "--host-index")
+        result = self.start_on(1, "--config", file, "--host-index", 7).finish()
+        self.assert_user_error(result, "7 is none of the 3 hosts")
+        os.chmod(self.folder / "key", 0o644)
+        result = self.start_on(1, "--config", file, "--host-index", 1).finish()
+        self.assert_user_error(result, "chmod 600")
+
+
+if __name__ == "__main__":
+    main()
