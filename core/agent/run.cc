@@ -168,8 +168,9 @@ class Runner {
     boost::asio::steady_timer timer(loop_, kDismissal);
     timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
     const auto away = [&] {
-      return left == 0 &&
-             std::ranges::none_of(remote_, [](RemoteHost* host) { return host && !host->lost() && host->attached(); });
+      return left == 0 && std::ranges::none_of(remote_, [](RemoteHost* host) {
+               return host && !host->lost() && host->attached();
+             });
     };
     while (!over && !away() && loop_.run_one() > 0) {
     }
