@@ -391,7 +391,7 @@ class Manual(ClusterTest):
         result = twice.finish()
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("has joined already", result.err)
-        last = self.start_on(2, "--config", file, "--host-index", 2)
+        last = self.start_on(1 if twice is first else 2, "--config", file, "--host-index", 2)
         for job in (root, once, last):
             self.assert_ok(job.finish())
 

@@ -1,10 +1,14 @@
 // dtrun: starts one training program as many processes. The command line.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/plugin/plugin.h"
+#include "core/plugin/search_path.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/verbs.h"
 
@@ -55,10 +59,19 @@ std::vector<std::string> TakeCommand(int* argc, char** argv) {
   return {};
 }
 
+// Where it is installed; without it this program probes with a copy of itself.
+void UseSmallProbe() {
+  for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
+    const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
+    if (::access(probe.c_str(), X_OK) == 0) dtrun::plugin::SetProbeProgram(probe);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (const int code = dtrun::plugin::ProbeMain(argc, argv); code >= 0) return code;
+  UseSmallProbe();
 
   ConfigArguments arguments;
   arguments.command = TakeCommand(&argc, argv);
