@@ -55,6 +55,7 @@ class Lab:
         hosts = self.folder / "hosts"
         hosts.write_text("127.0.0.1 localhost\n" + "".join(
             f"{self.address(i)} {name}\n" for i, name in enumerate(self.names)))
+        (self.folder / "nsswitch").write_text("passwd: files\ngroup: files\nhosts: files\n")  # no name server
         switch = self.hold("switch", hosts)
         self.ip(switch, "link", "add", "br0", "type", "bridge")
         self.ip(switch, "link", "set", "br0", "up")
@@ -80,6 +81,7 @@ class Lab:
         """A process that keeps a host's namespaces; its pid."""
         ready, told = os.pipe()
         script = (f"hostname {name} && mount --make-rprivate / && mount --bind {hosts} /etc/hosts && "
+                  f"mount --bind {self.folder}/nsswitch /etc/nsswitch.conf && "
                   f"ip link set lo up && echo ready >&{told} && exec sleep infinity")
         process = subprocess.Popen(["unshare", "-n", "-u", "-m", "sh", "-c", script], pass_fds=[told],
                                    preexec_fn=die_with_parent)
@@ -97,7 +99,9 @@ class Lab:
         for name in ["id", "stranger", *(f"host-{n}" for n in self.names)]:
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(self.folder / name))
         shutil.copy(self.folder / "id.pub", self.folder / "authorized_keys")
-        known = "".join(f"{n} {(self.folder / f'host-{n}.pub').read_text()}" for n in self.names)
+        known = "".join(
+            f"{name},{self.address(i)} {(self.folder / f'host-{name}.pub').read_text()}"
+            for i, name in enumerate(self.names))
         (self.folder / "known_hosts").write_text(known)
         (self.folder / "ssh_config").write_text(
             f"Host *\n  IdentityFile {self.folder}/id\n  IdentitiesOnly yes\n  StrictHostKeyChecking yes\n"

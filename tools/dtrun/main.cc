@@ -1,12 +1,16 @@
 // dtrun: starts one training program as many processes. The command line.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/plugin/plugin.h"
+#include "core/plugin/search_path.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/env.h"
 #include "tools/dtrun/torchrun/verb.h"
@@ -91,10 +95,19 @@ std::optional<int> ForeignMain(int argc, char** argv) {
                               purpose);
 }
 
+// Where it is installed; without it this program probes with a copy of itself.
+void UseSmallProbe() {
+  for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
+    const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
+    if (::access(probe.c_str(), X_OK) == 0) dtrun::plugin::SetProbeProgram(probe);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (const int code = dtrun::plugin::ProbeMain(argc, argv); code >= 0) return code;
+  UseSmallProbe();
   if (const std::optional<int> code = ForeignMain(argc, argv)) return *code;
 
   ConfigArguments arguments;
