@@ -260,11 +260,22 @@ class Failures(TorchrunTest):
         self.assertEqual(json.loads(mine.read_text())["message"]["errorCode"], 3)
 
 
+class Restarts(TorchrunTest):
+    def test_the_world_is_started_again_and_counts(self):
+        # A failure at once would not be worth a second start.
+        result = self.torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=2", "--no-python", "sh", "-c",
+                               "echo start $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; sleep 1.5; "
+                               "test $TORCHELASTIC_RESTART_COUNT = 1")
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("start 0 of 2"), 2, str(result))
+        self.assertEqual(result.out.count("start 1 of 2"), 2, str(result))
+        self.assertNotIn("start 2", result.out)
+
+
 class Refusals(TorchrunTest):
     def test_each_names_its_option_and_ends_with_2(self):
         cases = [
             (["--nnodes=2", "x.py"], "--nnodes=2: "),
-            (["--max-restarts=3", "x.py"], "--max-restarts=3: "),
             (["--rdzv-backend=etcd", "x.py"], "--rdzv-backend=etcd: "),
             (["--numa-binding=node", "x.py"], "--numa-binding=node: "),
             (["--nproc-per-node=0", "x.py"], "--nproc-per-node=0: job.processes_per_host"),
