@@ -15,6 +15,8 @@ constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
 constexpr std::size_t kMostNamed = 8;
 constexpr int kSshFailed = 255;
+constexpr int kUserError = 2;
+constexpr std::chrono::milliseconds kFarewell{300};
 
 // For a shell that reads the words again on the other side, as ssh makes it do.
 std::string ShellQuote(const std::string& word) {
@@ -114,6 +116,19 @@ Result<std::vector<JoinedHost>> Muster::Run() {
   progress_.cancel();
   for (Member& member : members_) member.retry->cancel();
   signals_.Handle({});
+  if (failure_ || interrupted_ != 0) {
+    for (Member& member : members_) {
+      if (member.host.channel == nullptr) continue;
+      const std::string why = failure_ ? failure_->text : "it was ended while its hosts were joining";
+      const int code = failure_ ? kUserError : 128 + std::max(interrupted_, 0);
+      member.host.channel->Send(Encode(ToAgent(Over{code, why})));
+      member.host.channel->Close();
+    }
+    // What was queued leaves with the loop's next turns.
+    const auto limit = std::chrono::steady_clock::now() + kFarewell;
+    while (loop_.run_one_until(limit) > 0) {
+    }
+  }
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
   std::vector<JoinedHost> hosts;

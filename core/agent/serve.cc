@@ -164,6 +164,7 @@ class Agent {
             relay_.Close(given.client);
           } else if constexpr (std::is_same_v<T, Over>) {
             over_ = true;
+            if (!given.why.empty()) Complain("the job was not started: " + given.why);
             End(given.exit_code);
           } else {
             if constexpr (std::is_same_v<T, Prepare>) {

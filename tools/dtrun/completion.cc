@@ -41,7 +41,7 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan config plugins bench completion --version $words" ;;
+    '') words="run plan config plugins bench completion --version --host-index $words" ;;
     plan) words="--json $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --json
              --plot --set --plugin-dir --help" ;;
