@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/agent/process.h"
+#include "core/plan/hosts.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -142,7 +143,7 @@ Status Muster::Listen() {
                                      .port = cluster_.port,
                                      .job = job_,
                                      .key = cluster_.key ? *cluster_.key : *made,
-                                     .welcome = {HostName(), cluster_.lost_after}};
+                                     .welcome = {plan::HostName(), cluster_.lost_after}};
   auto listener = control::Listener::Listen(
       loop_, std::move(options),
       {[this](const control::Hello& hello, const std::string& from) { return Admit(hello, from); },

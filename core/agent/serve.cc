@@ -27,7 +27,7 @@ constexpr int kLost = 1;
 constexpr std::size_t kLongestLine = 1024 * 1024;
 
 void Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}: {}\n", HostName(), text);
+  fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), text);
   std::fflush(stderr);
 }
 
@@ -137,7 +137,7 @@ class Agent {
                                      .deadline = summons.join_timeout};
     options.hello.job = summons.job;
     options.hello.host_index = summons.host;
-    options.hello.host_name = HostName();
+    options.hello.host_name = plan::HostName();
     options.hello.loss_limit = summons.lost_after;
     dialer_ = control::Dialer::Start(
         loop_, std::move(options),
@@ -150,7 +150,7 @@ class Agent {
     channel_->Start({[this](std::string_view message) { OnMessage(message); },
                      [this](const control::Loss& loss) { OnLost(loss); },
                      {}});
-    Send(Introduction{HostName(), MachineIdentity(), plan::UsableCores(), plan::CountGpus()});
+    Send(Introduction{plan::HostName(), MachineIdentity(), plan::UsableCores(), plan::CountGpus()});
   }
 
   void OnMessage(std::string_view message) {

@@ -18,6 +18,8 @@ struct HostOffer {
 };
 HostOffer OfferHere();
 
+// This machine as it calls itself.
+std::string HostName();
 // Processors that this process may run on.
 int UsableCores();
 // NVIDIA devices that the driver shows.
