@@ -395,6 +395,24 @@ class Manual(ClusterTest):
         for job in (root, once, last):
             self.assert_ok(job.finish())
 
+    def test_a_key_in_the_environment_reaches_no_rank(self):
+        file = self.manual("sh", "-c", "echo key $${DTRUN_CLUSTER_KEY-unset}")
+        file.write_text("".join(line for line in file.read_text().splitlines(True) if "key_file" not in line))
+        env = self.environment(DTRUN_CLUSTER_KEY=secrets.token_hex(32))
+        jobs = [self.start_on(i, "--config", file, "--host-index", i, env=env) for i in range(3)]
+        for job in jobs:
+            self.assert_ok(job.finish())
+        for rank in range(6):
+            self.assertEqual(jobs[0].log(rank), "key unset\n")
+
+    def test_hosts_that_wait_in_vain_are_told_why(self):
+        file = self.manual("true", more='join_timeout = "1500ms"\n')
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in (0, 1)]
+        for job in jobs:
+            result = job.finish()
+            self.assertEqual(result.code, 2, str(result))
+            self.assertIn("missing: node2", result.err)
+
     def test_what_is_missing_is_asked_for(self):
         file = self.manual("true")
         result = self.start_on(1, "--config", file).finish()

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 namespace {
@@ -101,15 +102,9 @@ std::string MachineIdentity() {
   return fmt::format("{} {}", boot, known ? std::to_string(info.st_ino) : "");
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
 bool IsThisMachine(const std::string& host) {
   const std::string name = host.substr(host.find('@') + 1);
-  const std::string own = HostName();
+  const std::string own = plan::HostName();
   const bool numeric =
       name.find_first_not_of("0123456789.") == std::string::npos || name.find(':') != std::string::npos;
   if (name == "localhost" || name == own) return true;

@@ -49,7 +49,6 @@ Result<Summons> ParseSummons(const std::string& line);
 
 // Boot id and network namespace: equal on the same machine only.
 std::string MachineIdentity();
-std::string HostName();
 // Whether `host`, as a user writes it, means this machine without asking any name service:
 // localhost, its own name in full or up to the first dot, or an address of its own.
 bool IsThisMachine(const std::string& host);

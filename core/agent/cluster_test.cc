@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/agent/remote_host.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 namespace {
@@ -44,8 +45,8 @@ TEST(Summons, RefusesWhatNoRootHasWrittenAndSaysWhatToDo) {
 TEST(Machine, KnowsItselfUnderItsNamesAndAddresses) {
   EXPECT_TRUE(IsThisMachine("localhost"));
   EXPECT_TRUE(IsThisMachine("127.0.0.1"));
-  EXPECT_TRUE(IsThisMachine(HostName()));
-  EXPECT_TRUE(IsThisMachine("somebody@" + HostName()));
+  EXPECT_TRUE(IsThisMachine(plan::HostName()));
+  EXPECT_TRUE(IsThisMachine("somebody@" + plan::HostName()));
   EXPECT_FALSE(IsThisMachine("surely-another-host"));
   EXPECT_FALSE(IsThisMachine("192.0.2.1"));
   EXPECT_EQ(MachineIdentity(), MachineIdentity());

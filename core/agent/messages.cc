@@ -71,6 +71,7 @@ void Fields(C&, Of<C, Kill>&) {}
 template <class C>
 void Fields(C& c, Of<C, Over>& m) {
   c.Number(m.exit_code);
+  c.Text(m.why, kAny);
 }
 template <class C>
 void Fields(C& c, Of<C, ClientOpened>& m) {

@@ -34,9 +34,10 @@ struct ClientData {
 struct ClientClosed {
   std::uint32_t client = 0;
 };
-// The job is over: leave with this exit code.
+// The job is over: leave with this exit code. `why` is set when it never began.
 struct Over {
   int exit_code = 0;
+  std::string why;
 };
 
 using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, ClientData, ClientClosed, Over>;

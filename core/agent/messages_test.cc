@@ -74,7 +74,8 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(ThroughRoot(Introduction{"node1", "boot", 8, 2}).cores, 8);
   EXPECT_EQ(ThroughAgent(Start{{{"⟦store⟧", "/x"}}}).tokens.at("⟦store⟧"), "/x");
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
-  EXPECT_EQ(ThroughAgent(Over{3}).exit_code, 3);
+  EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
+  EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");
   ThroughAgent(Kill{});
 }
 

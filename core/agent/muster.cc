@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/agent/process.h"
+#include "core/plan/hosts.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -15,6 +16,8 @@ constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
 constexpr std::size_t kMostNamed = 8;
 constexpr int kSshFailed = 255;
+constexpr int kUserError = 2;
+constexpr std::chrono::milliseconds kFarewell{300};
 
 // For a shell that reads the words again on the other side, as ssh makes it do.
 std::string ShellQuote(const std::string& word) {
@@ -114,6 +117,19 @@ Result<std::vector<JoinedHost>> Muster::Run() {
   progress_.cancel();
   for (Member& member : members_) member.retry->cancel();
   signals_.Handle({});
+  if (failure_ || interrupted_ != 0) {
+    for (Member& member : members_) {
+      if (member.host.channel == nullptr) continue;
+      const std::string why = failure_ ? failure_->text : "it was ended while its hosts were joining";
+      const int code = failure_ ? kUserError : 128 + std::max(interrupted_, 0);
+      member.host.channel->Send(Encode(ToAgent(Over{code, why})));
+      member.host.channel->Close();
+    }
+    // What was queued leaves with the loop's next turns.
+    const auto limit = std::chrono::steady_clock::now() + kFarewell;
+    while (loop_.run_one_until(limit) > 0) {
+    }
+  }
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
   std::vector<JoinedHost> hosts;
@@ -127,7 +143,7 @@ Status Muster::Listen() {
                                      .port = cluster_.port,
                                      .job = job_,
                                      .key = cluster_.key ? *cluster_.key : *made,
-                                     .welcome = {HostName(), cluster_.lost_after}};
+                                     .welcome = {plan::HostName(), cluster_.lost_after}};
   auto listener = control::Listener::Listen(
       loop_, std::move(options),
       {[this](const control::Hello& hello, const std::string& from) { return Admit(hello, from); },

@@ -84,9 +84,10 @@ void RemoteHost::Lose(const std::string& why, bool agent_died) {
   Emit(Lost{why, agent_died});
 }
 
-void RemoteHost::Leave(int exit_code, std::function<void()> done) {
+void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {
   leaving_ = true;
-  channel_->Send(Encode(ToAgent(Over{exit_code})));
+  // One that a remote shell has started has no user to tell.
+  channel_->Send(Encode(ToAgent(Over{exit_code, shell_ == nullptr ? why : ""})));
   channel_->Close(std::move(done));
 }
 

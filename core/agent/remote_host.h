@@ -31,8 +31,8 @@ class RemoteHost final : public Host {
   void OnMessage(std::string_view message);
   void OnLost(const control::Loss& loss);
 
-  // Tells the agent to leave; `done` once it has heard.
-  void Leave(int exit_code, std::function<void()> done);
+  // Tells the agent to leave, and why when the job never began; `done` once it has heard.
+  void Leave(int exit_code, const std::string& why, std::function<void()> done);
   bool lost() const { return lost_; }
   // Whether its remote shell still lives.
   bool attached() const { return shell_ != nullptr && shell_->living(); }

@@ -111,7 +111,7 @@ class Runner {
     Conductor conductor(loop_, signals, plan_, *std::move(hosts),
                         [this](const std::string& line) { Say(line); });
     Result<Facts> facts = Conduct(record, conductor);
-    Dismiss(facts ? ExitCode(*facts) : kUserError);
+    Dismiss(facts ? ExitCode(*facts) : kUserError, facts ? "" : facts.error().text);
     return facts;
   }
 
@@ -172,12 +172,12 @@ class Runner {
   }
 
   // Lets the agents go, and waits a moment for their shells.
-  void Dismiss(int exit_code) {
+  void Dismiss(int exit_code, const std::string& why) {
     std::size_t left = 0;
     for (RemoteHost* host : remote_) {
       if (host == nullptr || host->lost()) continue;
       ++left;
-      host->Leave(exit_code, [&left] { --left; });
+      host->Leave(exit_code, why, [&left] { --left; });
     }
     bool over = false;
     boost::asio::steady_timer timer(loop_, kDismissal);

@@ -148,8 +148,11 @@ TEST_F(RunTest, RefusesAPortInUse) {
 
 TEST_F(RunTest, RestartsTheWholeWorldWithFreshThingsAndKeepsTheLogsApart) {
   restart_ = {2, {}, {ExitClass::kSignal}};
-  Plan({"echo $DTRUN_GENERATION $DTRUN_JOB_KEY; [ $DTRUN_GENERATION = 2 ] || exec sleep 1000",
-        "[ $DTRUN_GENERATION = 2 ] || kill -9 $$"});
+  Plan(
+      {"echo $DTRUN_GENERATION $DTRUN_JOB_KEY; : > $DIR/up.$DTRUN_GENERATION; "
+       "[ $DTRUN_GENERATION = 2 ] || exec sleep 1000",
+       "while [ ! -e $DIR/up.$DTRUN_GENERATION ]; do sleep 0.01; done; "
+       "[ $DTRUN_GENERATION = 2 ] || kill -9 $$"});
   EXPECT_EQ(RunToEnd(), 0) << err_;
   EXPECT_THAT(err_, AllOf(HasSubstr("dtrun: restart 1 of 2\n"), HasSubstr("dtrun: restart 2 of 2\n"),
                           HasSubstr("succeeded: 2 ranks, "), HasSubstr(", after 2 restarts, logs in ")));

@@ -27,7 +27,7 @@ constexpr int kLost = 1;
 constexpr std::size_t kLongestLine = 1024 * 1024;
 
 void Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}: {}\n", HostName(), text);
+  fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), text);
   std::fflush(stderr);
 }
 
@@ -137,7 +137,7 @@ class Agent {
                                      .deadline = summons.join_timeout};
     options.hello.job = summons.job;
     options.hello.host_index = summons.host;
-    options.hello.host_name = HostName();
+    options.hello.host_name = plan::HostName();
     options.hello.loss_limit = summons.lost_after;
     dialer_ = control::Dialer::Start(
         loop_, std::move(options),
@@ -152,7 +152,7 @@ class Agent {
                      {}});
     const Result<plan::HostOffer> offer = plan::OfferHere();
     if (!offer) return Refuse(offer.error());
-    Send(Introduction{HostName(), MachineIdentity(), offer->cores, offer->gpus});
+    Send(Introduction{plan::HostName(), MachineIdentity(), offer->cores, offer->gpus});
   }
 
   void OnMessage(std::string_view message) {
@@ -166,6 +166,7 @@ class Agent {
             relay_.Close(given.client);
           } else if constexpr (std::is_same_v<T, Over>) {
             over_ = true;
+            if (!given.why.empty()) Complain("the job was not started: " + given.why);
             End(given.exit_code);
           } else {
             if constexpr (std::is_same_v<T, Prepare>) {

@@ -24,12 +24,6 @@ struct Listed {
   int slots = 0;  // 0: not said
 };
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
 Error At(const config::Settings& settings, const char* key, const std::string& text) {
   const std::string& place = settings.Get(key).origin.place;
   return Error{DTRUN_INVALID_ARGUMENT,
@@ -96,6 +90,12 @@ Result<int> CountOn(const config::Settings& settings, const HostOffer& offer, co
 
 HostOffer OfferOf(const Hardware& hardware) {
   return {static_cast<int>(hardware.topology.cores.size()), static_cast<int>(hardware.gpus.size())};
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
 }
 
 Result<HostOffer> OfferHere() {

@@ -21,6 +21,9 @@ HostOffer OfferOf(const Hardware& hardware);
 // This host's, by the environment of this process. Main thread.
 Result<HostOffer> OfferHere();
 
+// This machine as it calls itself.
+std::string HostName();
+
 // The hosts of cluster.hosts with their ranks, numbered in order; this machine alone when the
 // list is unset. `offers` is by host; where there are fewer, a host is taken to be like this
 // machine. Errors carry the place of the value that caused them.

@@ -43,7 +43,7 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan env config plugins bench torchrun completion --version $words" ;;
+    '') words="run plan env config plugins bench torchrun completion --version --host-index $words" ;;
     plan) words="--json $words" ;;
     env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap

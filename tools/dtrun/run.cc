@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 #include "core/agent/agent.h"
@@ -83,10 +84,13 @@ int Run(const ConfigArguments& arguments) {
     return kUserError;
   }
   if (summons->has_value()) {
+    { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+    ::unsetenv(kClusterKey);
     return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
   }
   const auto request = RequestOrComplain(preparation);
   if (!request) return kUserError;
+  ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
   return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Run(*request, lifeline); });
 }
 
