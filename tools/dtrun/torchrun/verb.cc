@@ -97,8 +97,8 @@ class TorchrunJob {
 
   int Run(agent::Lifeline& lifeline) {
     output::SetRouter(torchrun::MakeRouter(arguments_, keeps_logs_, local_ranks_, plan_.hosts[0].name));
-    const auto header = [this](const plan::Plan& resolved, const std::string& run_dir) {
-      return Begin(resolved, run_dir);
+    const auto header = [this](const plan::Plan& plan, const std::string& run_dir) {
+      return Begin(plan, run_dir);
     };
     const int code = agent::Run({plan_, restart_, header}, lifeline);
     if (code == 0) return 0;
@@ -109,18 +109,13 @@ class TorchrunJob {
   }
 
  private:
-  std::string Begin(const plan::Plan& resolved, const std::string& run_dir) {
+  std::string Begin(const plan::Plan& plan, const std::string& run_dir) {
     run_dir_ = run_dir;
     started_ = std::time(nullptr);
-    for (const plan::Process& process : resolved.processes) {
-      if (const auto file = process.env.find(kErrorFile); file != process.env.end()) {
-        error_files_[process.rank] = file->second;
-      }
-    }
-    std::string text = fmt::format("dtrun {}  {}: {} rank{} on {}, logs {}\n", DTRUN_VERSION, resolved.job,
-                                   resolved.world_size(), resolved.world_size() == 1 ? "" : "s",
-                                   resolved.hosts[0].name, run_dir);
-    for (const std::string& note : resolved.notes) text += fmt::format("  note       {}\n", note);
+    std::string text =
+        fmt::format("dtrun {}  {}: {} rank{} on {}, logs {}\n", DTRUN_VERSION, plan.job, plan.world_size(),
+                    plan.world_size() == 1 ? "" : "s", plan.hosts[0].name, run_dir);
+    for (const std::string& note : plan.notes) text += fmt::format("  note       {}\n", note);
     return text;
   }
 
@@ -129,8 +124,23 @@ class TorchrunJob {
     return !json.is_object() || json.value("result", "") != "not started";
   }
 
+  // Where each rank of the last generation would have written its own, by rank.
+  std::map<int, std::string> ErrorFiles(const std::string& verdict) const {
+    const auto json = nlohmann::json::parse(verdict, nullptr, false);
+    const std::uint64_t generation = json.is_object() ? json.value("generation", std::uint64_t{0}) : 0;
+    const plan::Plan last = plan::Resolve(
+        plan_, {{plan::kTokenRunDir, run_dir_}, {plan::kTokenGeneration, std::to_string(generation)}});
+    std::map<int, std::string> files;
+    for (const plan::Process& process : last.processes) {
+      if (const auto file = process.env.find(kErrorFile); file != process.env.end()) {
+        files[process.rank] = file->second;
+      }
+    }
+    return files;
+  }
+
   void Summarise(const std::string& verdict) {
-    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks_, error_files_);
+    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks_, ErrorFiles(verdict));
     if (!failures) {
       fmt::print(stderr, "dtrun: {}\n", failures.error().text);
       return;
@@ -155,7 +165,6 @@ class TorchrunJob {
   const plan::Plan plan_;
   const agent::RestartPolicy restart_;
   std::map<int, int> local_ranks_;
-  std::map<int, std::string> error_files_;
   std::string run_dir_;
   std::time_t started_ = 0;
 };
