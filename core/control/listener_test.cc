@@ -24,7 +24,9 @@ struct Stranger {
   Stranger(asio::io_context& loop, int port, std::string said = {}) : socket(loop), bytes(std::move(said)) {
     socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)});
     if (!bytes.empty()) asio::write(socket, asio::buffer(bytes));
-    asio::async_read(socket, asio::buffer(sink), [this](const error_code&, std::size_t) { dropped = true; });
+    asio::async_read(socket, asio::buffer(sink), [this](const error_code& error, std::size_t) {
+      if (error != asio::error::operation_aborted) dropped = true;  // otherwise we are gone ourselves
+    });
   }
   Tcp::socket socket;
   std::string bytes;
