@@ -90,6 +90,21 @@ class Runs(ClusterTest):
         for rank, host in enumerate(["node0", "node1", "node1", "node1"]):
             self.assertIn(f"[{rank}] {rank} on {host}\n", result.out)
 
+    def test_a_hostfile_names_the_hosts(self):
+        hostfile = self.write("node0 slots=1\nnode1 slots=2  # the fast one\n", "hosts")
+        file = self.config(["sh", "-c", "echo $RANK on $(hostname)"])
+        file.write_text("".join(line for line in file.read_text().splitlines(True)
+                                if not line.startswith(("processes_per_host", "hosts"))))
+        result = self.start_on(0, "--config", file, "--set", f"cluster.hostfile={hostfile}").finish()
+        self.assert_ok(result)
+        for rank, host in enumerate(["node0", "node1", "node1"]):
+            self.assertIn(f"[{rank}] {rank} on {host}\n", result.out)
+
+    def test_more_ranks_than_slots_need_to_be_asked_for(self):
+        result = self.run_cluster("true", hosts=["node0", "node1:1"])
+        self.assert_user_error(result, "2 ranks on host node1, which has 1 slot by", "cluster.oversubscribe")
+        self.assert_ok(self.run_cluster("true", hosts=["node0", "node1:1"], more="oversubscribe = true\n"))
+
     def test_the_root_need_not_be_a_host(self):
         result = self.run_cluster("sh", "-c", "echo $RANK on $(hostname), $MASTER_ADDR", hosts=["node1", "node2"])
         self.assert_ok(result)
@@ -395,6 +410,35 @@ class Manual(ClusterTest):
         for job in (root, once, last):
             self.assert_ok(job.finish())
 
+    def test_an_agent_of_another_job_is_refused(self):
+        file = self.manual("true")
+        root = self.start_on(0, "--config", file, "--host-index", 0)
+        result = self.start_on(1, "--config", file, "--host-index", 1, "--set", "job.name=other").finish()
+        self.assert_user_error(result, "other")
+        others = [self.start_on(i, "--config", file, "--host-index", i) for i in (1, 2)]
+        for job in [root, *others]:
+            self.assert_ok(job.finish())
+
+    def test_a_platform_says_who_is_who(self):
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        file = self.write(f'[job]\ncommand = ["sh", "-c", "echo $RANK on $(hostname), $WORLD_SIZE of $MASTER_ADDR"]\n'
+                          f'[cluster]\nfrom = "pai"\nkey_file = "{key}"\n')
+        jobs = [self.start_on(i, "--config", file, env=self.environment(
+            RANK=str(i), WORLD_SIZE="3", NPROC_PER_NODE="2", MASTER_ADDR="node0", MASTER_PORT="23456"))
+            for i in (2, 0, 1)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assert_ok(result)
+        self.assertIn("6 ranks on 3 hosts (node0 2, node1 2, node2 2)", results[1].err)
+        for rank in range(6):
+            self.assertIn(f"[{rank}] {rank} on node{rank // 2}, 6 of {LAB.address(0)}\n", results[1].out)
+
+    def test_a_platform_that_says_nothing(self):
+        file = self.write('[job]\ncommand = ["true"]\n[cluster]\nfrom = "kubeflow"\n')
+        result = self.start_on(1, "--config", file).finish()
+        self.assert_user_error(result, "PET_NNODES is unset", "PET_MASTER_ADDR is unset")
+
     def test_a_key_in_the_environment_reaches_no_rank(self):
         file = self.manual("sh", "-c", "echo key $${DTRUN_CLUSTER_KEY-unset}")
         file.write_text("".join(line for line in file.read_text().splitlines(True) if "key_file" not in line))
@@ -418,7 +462,7 @@ class Manual(ClusterTest):
         result = self.start_on(1, "--config", file).finish()
         self.assert_user_error(result, "--host-index")
         result = self.start_on(1, "--config", file, "--host-index", 7).finish()
-        self.assert_user_error(result, "7 is none of the 3 hosts")
+        self.assert_user_error(result, "7 is none of the 3 hosts, which count from 0")
         os.chmod(self.folder / "key", 0o644)
         result = self.start_on(1, "--config", file, "--host-index", 1).finish()
         self.assert_user_error(result, "chmod 600")

@@ -138,7 +138,7 @@ class Runner {
         continue;
       }
       const Introduction& host = (*joined)[i].introduction;
-      offers.push_back({host.cores, host.gpus});
+      offers.push_back({host.cores, host.gpus, host.host_name});
     }
     Result<plan::Plan> plan = request_.replan(offers);
     if (!plan) return plan.error();
@@ -151,7 +151,7 @@ class Runner {
       }
       JoinedHost& host = (*joined)[i];
       auto remote = std::make_unique<RemoteHost>(
-          loop_, cluster.hosts[i], std::move(host.channel), std::move(host.shell), environment_,
+          loop_, plan_.hosts[i].name, std::move(host.channel), std::move(host.shell), environment_,
           [this](store::Socket client) { store_->Serve(std::move(client)); },
           [this](const std::string& line) { Say(line); });
       remote_[i] = remote.get();

@@ -45,18 +45,7 @@ Result<HostSlots> ParseBracketed(std::string_view text) {
   return host;
 }
 
-}  // namespace
-
-Result<int> ParseSlots(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMaxSlots) {
-    return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}", text, kMaxSlots));
-  }
-  return number;
-}
-
-Status CheckHostName(std::string_view name) {
+Status CheckPlainName(std::string_view name) {
   if (name.empty()) return Bad("the host's name is empty");
   if (name.find(':') != std::string_view::npos && IsIpv6(name)) return {};
   const auto wrong = std::ranges::find_if_not(name, NameCharacter);
@@ -76,6 +65,24 @@ Status CheckHostName(std::string_view name) {
   return {};
 }
 
+}  // namespace
+
+Result<int> ParseSlots(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMaxSlots) {
+    return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}", text, kMaxSlots));
+  }
+  return number;
+}
+
+Status CheckHostName(std::string_view name) {
+  const auto at = name.find('@');
+  if (at == std::string_view::npos) return CheckPlainName(name);
+  Status user = CheckPlainName(name.substr(0, at));
+  return user ? CheckPlainName(name.substr(at + 1)) : user;
+}
+
 Result<HostSlots> ParseHost(std::string_view text) {
   if (text.starts_with('[')) return ParseBracketed(text);
   const std::size_t colon = text.find(':');
@@ -90,6 +97,12 @@ Result<HostSlots> ParseHost(std::string_view text) {
   if (!slots) return slots.error();
   host.slots = *slots;
   return host;
+}
+
+std::string ToText(const HostSlots& host) {
+  std::string text = host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);
+  if (host.slots) text += fmt::format(":{}", *host.slots);
+  return text;
 }
 
 Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items) {

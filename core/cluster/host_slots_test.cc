@@ -19,6 +19,13 @@ TEST(ParseHost, ReadsNamesAndAddressesWithAndWithoutSlots) {
   EXPECT_EQ(*ParseHost("10.0.0.1:2"), (HostSlots{"10.0.0.1", 2}));
   EXPECT_EQ(*ParseHost("[fe80::1]"), (HostSlots{"fe80::1", {}}));
   EXPECT_EQ(*ParseHost("[fe80::1%eth0]:2"), (HostSlots{"fe80::1%eth0", 2}));
+  EXPECT_EQ(*ParseHost("me@node0:2"), (HostSlots{"me@node0", 2}));
+}
+
+TEST(ParseHost, ReadsWhatToTextWrites) {
+  for (const char* text : {"node0", "node1:4", "[fe80::1%eth0]:2", "[::1]", "me@10.0.0.1:3"}) {
+    EXPECT_EQ(ToText(*ParseHost(text)), text);
+  }
 }
 
 TEST(ParseHost, RefusesSlotsOutOfRange) {
@@ -47,6 +54,9 @@ TEST(ParseHost, RefusesNamesThatNoResolverTakes) {
   EXPECT_THAT(ErrorOf("a;b"), HasSubstr("no ';'"));
   EXPECT_THAT(ErrorOf("-oProxyCommand=x"), HasSubstr("no '='"));
   EXPECT_THAT(ErrorOf("-v"), HasSubstr("starts with '-'"));
+  EXPECT_THAT(ErrorOf("-v@node0"), HasSubstr("starts with '-'"));
+  EXPECT_THAT(ErrorOf("me@"), HasSubstr("name is empty"));
+  EXPECT_THAT(ErrorOf("a@b@c"), HasSubstr("no '@'"));
   EXPECT_THAT(ErrorOf(std::string(254, 'a')), HasSubstr("254 bytes"));
 }
 

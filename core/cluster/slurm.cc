@@ -67,13 +67,24 @@ void ReadStep(Reading& reading, Allocation* to) {
     reading.Fail(fmt::format("SLURM_NODEID says {}, SLURM_STEP_NODELIST has {} hosts", index, to->count.min));
   }
   to->own_index = index;
+  // Slurm has no rule for a port that all tasks know; Lightning's is this one.
+  if (const auto job = reading.MaybeNumber("SLURM_JOB_ID", 1)) to->root_port = 15000 + *job % 10000;
+}
+
+// Whether this is one of the tasks of a step. The shell that salloc or srun --pty gives to a user stands in a
+// step of its own, of one host, and speaks for the whole allocation (SLURM_INTERACTIVE_STEP in slurm.h).
+bool InStep(const Reading& reading) {
+  constexpr char kInteractive[] = "4294967290";
+  if (reading.Find("SLURM_STEP_NODELIST") == nullptr) return false;
+  const std::string* id = reading.Find("SLURM_STEP_ID");
+  return id == nullptr || *id != kInteractive;
 }
 
 }  // namespace
 
 Result<Allocation> ReadSlurm(const Environment& environment) {
   Reading reading(environment, "slurm");
-  const bool step = reading.Find("SLURM_STEP_NODELIST") != nullptr;
+  const bool step = InStep(reading);
   const std::string list =
       step ? "SLURM_STEP_NODELIST" : FirstSet(reading, {"SLURM_JOB_NODELIST", "SLURM_NODELIST"});
   const std::string count =

@@ -42,11 +42,27 @@ TEST(Slurm, AStepKnowsItsOwnHost) {
   environment.insert({{"SLURM_STEP_NODELIST", "node[2-3]"},
                       {"SLURM_STEP_NUM_NODES", "2"},
                       {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
-                      {"SLURM_NODEID", "1"}});
+                      {"SLURM_NODEID", "1"},
+                      {"SLURM_JOB_ID", "123456"}});
   const auto allocation = ReadSlurm(environment);
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->hosts, (Hosts{{"node2", {}}, {"node3", {}}}));
   EXPECT_EQ(allocation->own_index, 1);
+  EXPECT_EQ(allocation->root_address, "node2");
+  EXPECT_EQ(allocation->root_port, 18456);
+}
+
+TEST(Slurm, AnInteractiveShellSpeaksForTheAllocation) {
+  Environment environment = kBatch;
+  environment.insert({{"SLURM_STEP_NODELIST", "node1"},
+                      {"SLURM_STEP_NUM_NODES", "1"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                      {"SLURM_STEP_ID", "4294967290"},
+                      {"SLURM_NODEID", "0"}});
+  const auto allocation = ReadSlurm(environment);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->count, (HostCount{3, 3}));
+  EXPECT_FALSE(allocation->own_index.has_value());
 }
 
 TEST(Slurm, AStepWithSeveralTasksOnAHostIsRefused) {

@@ -77,6 +77,7 @@ Loaded Loader::Run() {
   RunPass({"", "", &root_});
   TakeCommand();
   NameJob();
+  TakeHosts();
   Finish(0);
   if (readable_) {
     AskPlugin("launcher");

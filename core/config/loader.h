@@ -48,6 +48,14 @@ class Loader {
   bool Deferred(std::string_view key) const;
   Place InFile(Position at) const;
 
+  // hosts.cc
+  void TakeHosts();
+  const option::Spec* HostSource();
+  void TakeHostfile(const option::Spec& source, const std::string& path);
+  void TakePlatform(const option::Spec& source);
+  void LimitHosts();
+  void StandIn(const char* key, option::Data data, const Place& place);
+
   // overrides.cc
   void ReadEnvironment(const Pass& pass);
   void ReadSets(const Pass& pass);

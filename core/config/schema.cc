@@ -114,10 +114,24 @@ void AddJob(Schema& schema) {
 }
 
 void AddCluster(Schema& schema) {
-  schema.push_back(
-      Long(Option("cluster.hosts", Type::kList, kPlan, "hosts of the job, each NAME or NAME:SLOTS"),
-           "Ranks are numbered along the list. A host runs as many ranks as it has slots, or "
-           "job.processes_per_host of them. Unset, the job runs on this machine alone."));
+  schema.push_back(Long(
+      Option("cluster.hosts", Type::kList, kPlan, "hosts of the job, each NAME or NAME:SLOTS"),
+      "Ranks are numbered along the list. A host runs as many ranks as it has slots, or "
+      "job.processes_per_host of them. Unset, and without a hostfile or a platform, the job runs on this "
+      "machine alone."));
+  schema.push_back(Long(Option("cluster.hostfile", Type::kPath, kRoot, "file with the hosts, one a line"),
+                        "NAME, NAME slots=N (Open MPI, DeepSpeed, Horovod) or NAME:N; # starts a comment."));
+  schema.back().must_exist = true;
+  schema.push_back(Long(
+      Option("cluster.from", Type::kString, kRoot, "platform whose variables say which hosts there are"),
+      "\"slurm\", \"openmpi\", \"pmi\", \"mpijob\", \"azureml\", \"gcp\", \"vertex\", \"pai\", \"spark\", "
+      "\"kubeflow\" or \"torchrun\"; \"auto\" takes the one whose own variables are set. It also says, where "
+      "you do not, which host this is, where host 0 is, and how many ranks each has."));
+  schema.push_back(Range(
+      Long(Option("cluster.host_count", Type::kUint, kRoot, "number of hosts"),
+           "Of a list, a hostfile or an allocation the first ones; fewer there are an error. With \"manual\" "
+           "hosts need no names, only their number."),
+      "1", "65536"));
   schema.push_back(Choices(
       Default(
           Long(Option("cluster.connect", Type::kEnum, kRoot, "how agents come to be on the other hosts"),
@@ -130,7 +144,7 @@ void AddCluster(Schema& schema) {
       "Needed for \"manual\", with a port. Unset, agents of \"ssh\" are told the address that leads to the "
       "first other host, and all others of this machine."));
   schema.push_back(
-      Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of cluster.hosts this host is"),
+      Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of the hosts this one is"),
                  "For \"manual\"; as --host-index. Host 0 is the root."),
             "0", "65535"));
   schema.back().scope = DTRUN_SCOPE_HOST;

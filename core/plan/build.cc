@@ -65,7 +65,7 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
 
 // Whether the number of ranks hangs on what other hosts report.
 bool NeedsReports(const config::Settings& settings) {
-  return settings.Has("cluster.hosts") &&
+  return HasCluster(settings) &&
          !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data);
 }
 

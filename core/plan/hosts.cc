@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <set>
@@ -17,62 +16,12 @@ namespace {
 
 constexpr char kHosts[] = "cluster.hosts";
 constexpr char kPerHost[] = "job.processes_per_host";
-constexpr int kMostSlots = 4096;
-
-struct Listed {
-  std::string name;
-  int slots = 0;  // 0: not said
-};
+constexpr char kCount[] = "cluster.host_count";
 
 Error At(const config::Settings& settings, const char* key, const std::string& text) {
   const std::string& place = settings.Get(key).origin.place;
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, text)};
-}
-
-// "node0", "node1:4", "[fe80::1]:4", "fe80::1".
-Result<Listed> ParseHost(const config::Settings& settings, const std::string& text) {
-  Listed out{text, 0};
-  std::size_t colon = text.rfind(':');
-  const bool bracketed = text.starts_with('[');
-  if (bracketed) {
-    const auto end = text.find(']');
-    if (end == std::string::npos) return At(settings, kHosts, fmt::format("'{}' has no closing ']'", text));
-    out.name = text.substr(1, end - 1);
-    if (colon < end) colon = std::string::npos;
-  } else if (colon != std::string::npos && text.find(':') != colon) {
-    colon = std::string::npos;  // an IPv6 address
-  } else {
-    out.name = text.substr(0, colon);
-  }
-  if (out.name.empty()) return At(settings, kHosts, fmt::format("'{}' names no host", text));
-  if (out.name.starts_with('-')) {
-    return At(settings, kHosts, fmt::format("'{}' would be taken for an option of the remote shell", text));
-  }
-  if (colon == std::string::npos) return out;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data() + colon + 1, end, out.slots);
-  if (error == std::errc{} && next == end && out.slots >= 1 && out.slots <= kMostSlots) return out;
-  return At(settings, kHosts,
-            fmt::format("'{}': expected NAME or NAME:SLOTS with 1 to {} slots", text, kMostSlots));
-}
-
-Result<std::vector<Listed>> ReadList(const config::Settings& settings) {
-  std::vector<Listed> hosts;
-  std::set<std::string> seen;
-  for (const std::string& text : settings.List(kHosts)) {
-    Result<Listed> host = ParseHost(settings, text);
-    if (!host) return host.error();
-    if (!seen.insert(host->name).second) {
-      return At(settings, kHosts,
-                fmt::format("'{}' is listed twice; give it more slots instead: \"{}:{}\"", host->name,
-                            host->name, std::max(2, 2 * host->slots)));
-    }
-    hosts.push_back(*std::move(host));
-  }
-  if (hosts.empty())
-    return At(settings, kHosts, "the list is empty; leave it out to run on this machine alone");
-  return hosts;
 }
 
 // job.processes_per_host on a host that offers this.
@@ -89,7 +38,7 @@ Result<int> CountOn(const config::Settings& settings, const HostOffer& offer, co
 }  // namespace
 
 HostOffer OfferOf(const Hardware& hardware) {
-  return {static_cast<int>(hardware.topology.cores.size()), static_cast<int>(hardware.gpus.size())};
+  return {static_cast<int>(hardware.topology.cores.size()), static_cast<int>(hardware.gpus.size()), {}};
 }
 
 std::string HostName() {
@@ -106,39 +55,56 @@ Result<HostOffer> OfferHere() {
     const char* const value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  return OfferOf({std::move(*topology), binding::VisibleGpus(gpus, variable), gpus.vendor});
+  HostOffer offer = OfferOf({std::move(*topology), binding::VisibleGpus(gpus, variable), gpus.vendor});
+  offer.name = HostName();
+  return offer;
+}
+
+bool HasCluster(const config::Settings& settings) {
+  return settings.Has(kHosts) || (settings.Has(kCount) && settings.Text("cluster.connect") == "manual");
+}
+
+Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings) {
+  if (!HasCluster(settings)) return std::vector<cluster::HostSlots>{{HostName(), {}}};
+  if (!settings.Has(kHosts)) {
+    return std::vector<cluster::HostSlots>(static_cast<std::size_t>(settings.Int(kCount)));
+  }
+  auto hosts = cluster::ParseHosts(settings.List(kHosts));
+  if (!hosts) return At(settings, kHosts, hosts.error().text);
+  return hosts;
 }
 
 Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Hardware& here,
                                      const std::vector<HostOffer>& offers) {
-  std::vector<Listed> listed{{HostName(), 0}};
-  if (settings.Has(kHosts)) {
-    Result<std::vector<Listed>> read = ReadList(settings);
-    if (!read) return read.error();
-    listed = *std::move(read);
-  }
+  const auto listed = ListedHosts(settings);
+  if (!listed) return listed.error();
   const bool counted = settings.Get(kPerHost).origin.kind != DTRUN_ORIGIN_DEFAULT;
   std::vector<Host> hosts;
+  std::set<std::string> seen;
   int next = 0;
-  for (std::size_t i = 0; i < listed.size(); ++i) {
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    const auto& [given_name, slots] = (*listed)[i];
     const bool reported = i < offers.size();
     const HostOffer offer = reported ? offers[i] : OfferOf(here);
-    int ranks = listed[i].slots;
-    if (ranks == 0 || counted) {
-      Result<int> count =
-          reported ? CountOn(settings, offer, listed[i].name) : ProcessesPerHost(settings, here);
+    std::string name = given_name;
+    if (name.empty()) {
+      name = offer.name.empty() ? fmt::format("host{}", i) : offer.name;
+      if (!seen.insert(name).second) name += fmt::format("#{}", i);  // containers may all have one name
+    }
+    int ranks = slots.value_or(0);
+    if (!slots || counted) {
+      Result<int> count = reported ? CountOn(settings, offer, name) : ProcessesPerHost(settings, here);
       if (!count) return count.error();
       ranks = *count;
     }
-    if (listed[i].slots != 0 && ranks > listed[i].slots && !settings.Bool("cluster.oversubscribe")) {
-      return At(
-          settings, kPerHost,
-          fmt::format("{} ranks on host {}, which has {} slot{} in cluster.hosts; ask for fewer, or set "
-                      "cluster.oversubscribe = true",
-                      ranks, listed[i].name, listed[i].slots, listed[i].slots == 1 ? "" : "s"));
+    if (slots && ranks > *slots && !settings.Bool("cluster.oversubscribe")) {
+      return At(settings, kPerHost,
+                fmt::format("{} ranks on host {}, which has {} slot{} by {}; ask for fewer, or set "
+                            "cluster.oversubscribe = true",
+                            ranks, name, *slots, *slots == 1 ? "" : "s", settings.Get(kHosts).origin.place));
     }
-    hosts.push_back({listed[i].name, next, ranks, offer.cores});
-    if (listed.size() > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
+    hosts.push_back({std::move(name), next, ranks, offer.cores});
+    if (listed->size() > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
     next += ranks;
   }
   return hosts;

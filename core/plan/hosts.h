@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cluster/host_slots.h"
 #include "core/config/settings.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
@@ -16,6 +17,7 @@ namespace dtrun::plan {
 struct HostOffer {
   int cores = 1;
   int gpus = 0;
+  std::string name = {};  // as it calls itself
 };
 HostOffer OfferOf(const Hardware& hardware);
 // This host's, by the environment of this process. Main thread.
@@ -24,9 +26,15 @@ Result<HostOffer> OfferHere();
 // This machine as it calls itself.
 std::string HostName();
 
-// The hosts of cluster.hosts with their ranks, numbered in order; this machine alone when the
-// list is unset. `offers` is by host; where there are fewer, a host is taken to be like this
-// machine. Errors carry the place of the value that caused them.
+// Whether the job has other hosts than this one, or may have.
+bool HasCluster(const config::Settings& settings);
+// The hosts as the config has them: of cluster.hosts, else cluster.host_count of them without a name,
+// else this machine.
+Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings);
+
+// Those hosts with their ranks, numbered in order. `offers` is by host; where there are fewer, a host is
+// taken to be like this machine, and one without a name is called by its number. Errors carry the place of
+// the value that caused them.
 Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Hardware& here,
                                      const std::vector<HostOffer>& offers);
 

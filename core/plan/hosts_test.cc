@@ -30,7 +30,7 @@ TEST(PlaceRanks, IsThisMachineAloneWithoutAList) {
 }
 
 TEST(PlaceRanks, NumbersRanksAlongTheList) {
-  const auto hosts = Place({"cluster.hosts=node0,node1:4,[fe80::1]:2,fe80::2"});
+  const auto hosts = Place({"cluster.hosts=node0,node1:4,[fe80::1]:2,[fe80::2]"});
   ASSERT_TRUE(hosts) << hosts.error().text;
   ASSERT_EQ(hosts->size(), 4u);
   EXPECT_EQ((*hosts)[0].local_size, 1);
@@ -59,16 +59,20 @@ TEST(PlaceRanks, CountsEachHostByWhatItOffers) {
 TEST(PlaceRanks, RefusesMoreRanksThanSlots) {
   const auto hosts = Place({"cluster.hosts=a,b:2", "job.processes_per_host=3"});
   ASSERT_FALSE(hosts);
-  EXPECT_THAT(hosts.error().text, HasSubstr("3 ranks on host b, which has 2 slots"));
+  EXPECT_THAT(hosts.error().text, HasSubstr("3 ranks on host b, which has 2 slots by --set cluster.hosts"));
   EXPECT_THAT(hosts.error().text, HasSubstr("cluster.oversubscribe"));
 }
 
-TEST(PlaceRanks, RefusesAListThatMakesNoSense) {
-  EXPECT_THAT(Place({"cluster.hosts=a,a"}).error().text, HasSubstr("'a' is listed twice"));
-  EXPECT_THAT(Place({"cluster.hosts=a:x"}).error().text, HasSubstr("NAME:SLOTS"));
-  EXPECT_THAT(Place({"cluster.hosts=a:0"}).error().text, HasSubstr("NAME:SLOTS"));
-  EXPECT_THAT(Place({"cluster.hosts=-oProxyCommand=x"}).error().text,
-              HasSubstr("option of the remote shell"));
+TEST(PlaceRanks, CallsHostsWithoutANameByTheirNumberUntilTheyHaveJoined) {
+  const std::vector<std::string> sets = {"cluster.host_count=3", "cluster.connect=manual"};
+  const auto awaited = Place(sets);
+  ASSERT_TRUE(awaited) << awaited.error().text;
+  EXPECT_EQ((*awaited)[2].name, "host2");
+  const auto joined = Place(sets, {{1, 0, "pod"}, {1, 0, "node7"}, {1, 0, "pod"}});
+  ASSERT_TRUE(joined) << joined.error().text;
+  EXPECT_EQ((*joined)[0].name, "pod");
+  EXPECT_EQ((*joined)[1].name, "node7");
+  EXPECT_EQ((*joined)[2].name, "pod#2");
 }
 
 }  // namespace

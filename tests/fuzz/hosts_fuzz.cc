@@ -33,7 +33,11 @@ void CheckHosts(const std::vector<cluster::HostSlots>& hosts) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto host = cluster::ParseHost(text); host.ok()) CheckHosts({*host});
+  if (const auto host = cluster::ParseHost(text); host.ok()) {
+    CheckHosts({*host});
+    const auto again = cluster::ParseHost(cluster::ToText(*host));
+    Require(again.ok() && *again == *host, "hosts survive being written");
+  }
   if (const auto hosts = cluster::ParseHostfile(text, "f"); hosts.ok()) {
     Require(!hosts->empty(), "a hostfile has a host");
     CheckHosts(*hosts);

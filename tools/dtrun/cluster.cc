@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/base/fd.h"
+#include "core/plan/hosts.h"
 #include "tools/dtrun/prepare.h"
 
 namespace dtrun::cli {
@@ -89,11 +90,11 @@ Result<control::Key> SharedKey(const config::Settings& settings) {
 }
 
 bool IsManual(const config::Settings& settings) {
-  return settings.Has("cluster.hosts") && settings.Text("cluster.connect") == "manual";
+  return plan::HasCluster(settings) && settings.Text("cluster.connect") == "manual";
 }
 
-// The number of this host, and that everything a manual start needs is there.
-Result<int> ManualIndex(const config::Settings& settings, const Root& root) {
+// The number of this host among `count`, and that everything a manual start needs is there.
+Result<int> ManualIndex(const config::Settings& settings, const Root& root, std::size_t count) {
   if (root.port == 0) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
@@ -104,16 +105,15 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root) {
                  "cluster.connect = \"manual\" needs the number of this host; give --host-index, from 0"};
   }
   const auto index = static_cast<int>(settings.Int("cluster.host_index"));
-  const auto count = static_cast<int>(settings.List("cluster.hosts").size());
-  if (index < count) return index;
+  if (index < static_cast<int>(count)) return index;
   return At(settings, "cluster.host_index",
-            fmt::format("{} is none of the {} hosts of cluster.hosts, which count from 0", index, count));
+            fmt::format("{} is none of the {} hosts, which count from 0", index, count));
 }
 
 }  // namespace
 
 Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const plan::Plan& plan) {
-  if (!settings.Has("cluster.hosts")) return std::optional<agent::Cluster>();
+  if (!plan::HasCluster(settings)) return std::optional<agent::Cluster>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
   agent::Cluster cluster;
@@ -125,7 +125,7 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   cluster.share_machines = settings.Bool("cluster.oversubscribe");
   if (IsManual(settings)) {
     cluster.connect = agent::Cluster::Connect::kManual;
-    Result<int> index = ManualIndex(settings, *root);
+    Result<int> index = ManualIndex(settings, *root, cluster.hosts.size());
     if (!index) return index.error();
     cluster.here = *index;
     Result<control::Key> key = SharedKey(settings);
@@ -151,15 +151,17 @@ Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings
   if (!IsManual(settings)) return std::optional<agent::Summons>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
-  Result<int> index = ManualIndex(settings, *root);
+  const auto hosts = plan::ListedHosts(settings);
+  if (!hosts) return hosts.error();
+  Result<int> index = ManualIndex(settings, *root, hosts->size());
   if (!index) return index.error();
   if (*index == 0) return std::optional<agent::Summons>();
   Result<control::Key> key = SharedKey(settings);
   if (!key) return key.error();
-  return std::optional(
-      agent::Summons{settings.Text("job.name"), root->names, root->port, *std::move(key), *index,
-                     settings.List("cluster.hosts")[static_cast<std::size_t>(*index)],
-                     settings.Duration("cluster.join_timeout"), settings.Duration("cluster.lost_after")});
+  return std::optional(agent::Summons{settings.Text("job.name"), root->names, root->port, *std::move(key),
+                                      *index, (*hosts)[static_cast<std::size_t>(*index)].name,
+                                      settings.Duration("cluster.join_timeout"),
+                                      settings.Duration("cluster.lost_after")});
 }
 
 }  // namespace dtrun::cli

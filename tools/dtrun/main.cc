@@ -48,7 +48,7 @@ void AddConfig(CLI::App* app, ConfigArguments* arguments) {
 
 void AddHostIndex(CLI::App* app, ConfigArguments* arguments) {
   app->add_option("--host-index", arguments->host_index,
-                  "Which of cluster.hosts this host is, with cluster.connect = \"manual\"")
+                  "Which of the hosts this one is, from 0, with cluster.connect = \"manual\"")
       ->type_name("N");
 }
 

@@ -1,0 +1,147 @@
+// The loader's part for the hosts of the job. A hostfile and the variables of a platform stand in for the
+// options that they say something about: each of those gets its value here, with that file or platform as
+// its origin, unless it was given. Behind the loader there is one list of hosts, wherever it came from.
+#include <fmt/format.h>
+
+#include "core/cluster/allocation.h"
+#include "core/cluster/hostfile.h"
+#include "core/config/file.h"
+#include "core/config/loader.h"
+#include "core/option/text.h"
+
+namespace dtrun::config {
+namespace {
+
+constexpr char kHosts[] = "cluster.hosts";
+constexpr char kHostfile[] = "cluster.hostfile";
+constexpr char kFrom[] = "cluster.from";
+constexpr char kCount[] = "cluster.host_count";
+constexpr char kConnect[] = "cluster.connect";
+
+std::vector<std::string> ToTexts(const std::vector<cluster::HostSlots>& hosts) {
+  std::vector<std::string> texts;
+  for (const cluster::HostSlots& host : hosts) texts.push_back(cluster::ToText(host));
+  return texts;
+}
+
+// "ADDRESS:PORT", or the address alone.
+std::string RootText(const cluster::Allocation& allocation) {
+  std::string text = cluster::ToText({allocation.root_address, {}});
+  if (allocation.root_port) text += fmt::format(":{}", *allocation.root_port);
+  return text;
+}
+
+}  // namespace
+
+// Of the options that name hosts the one that counts: as for every option, the one given last. Two in one
+// place are a mistake.
+const option::Spec* Loader::HostSource() {
+  const char* winner = nullptr;
+  for (const char* key : {kHosts, kHostfile, kFrom}) {
+    if (!settings_.Has(key) || failed_.contains(key)) continue;
+    if (winner == nullptr) {
+      winner = key;
+      continue;
+    }
+    const int before = settings_.Get(winner).origin.kind, now = settings_.Get(key).origin.kind;
+    if (before == now) {
+      Fail(*settings_.Find(key), places_[key], "",
+           fmt::format("{} ({}) names the hosts already; leave one of them out", winner,
+                       settings_.Get(winner).origin.place));
+      return nullptr;
+    }
+    settings_.values_[now > before ? winner : key] = {};
+    if (now > before) winner = key;
+  }
+  return winner == nullptr ? nullptr : settings_.Find(winner);
+}
+
+void Loader::TakeHosts() {
+  if (const option::Spec* source = HostSource()) {
+    if (source->key == kHosts) {
+      auto hosts = cluster::ParseHosts(settings_.List(kHosts));
+      if (!hosts) return Fail(*source, places_[kHosts], "", hosts.error().text);
+    } else if (source->key == kHostfile) {
+      TakeHostfile(*source, settings_.Text(kHostfile));
+    } else {
+      TakePlatform(*source);
+    }
+    if (failed_.contains(source->key)) return;
+  }
+  LimitHosts();
+}
+
+void Loader::TakeHostfile(const option::Spec& source, const std::string& path) {
+  const Result<std::string> text = ReadFile(path);
+  if (!text) {
+    return Fail(source, places_[source.key], "",
+                fmt::format("{}: {}", option::QuoteShort(path), text.error().text));
+  }
+  auto hosts = cluster::ParseHostfile(*text, path);
+  if (!hosts) return Fail(source, places_[source.key], "", hosts.error().text);
+  StandIn(kHosts, ToTexts(*hosts), {DTRUN_ORIGIN_FILE, {}, path});
+}
+
+void Loader::TakePlatform(const option::Spec& source) {
+  std::string platform = settings_.Text(kFrom);
+  if (platform == "auto") {
+    auto detected = cluster::DetectPlatform(request_.environment);
+    if (!detected) return Fail(source, places_[kFrom], "", detected.error().text);
+    platform = *std::move(detected);
+  }
+  auto allocation = cluster::FromEnvironment(request_.environment, platform);
+  if (!allocation) return Fail(source, places_[kFrom], "", allocation.error().text);
+  const Place place{DTRUN_ORIGIN_ENVIRONMENT, {}, fmt::format("variables of {}", platform)};
+  if (!allocation->hosts.empty()) StandIn(kHosts, ToTexts(allocation->hosts), place);
+  if (!allocation->hostfile.empty()) return TakeHostfile(source, allocation->hostfile);
+  if (allocation->hosts.empty()) StandIn(kCount, std::int64_t{allocation->count.max}, place);
+  const bool everywhere = allocation->own_index.has_value() || allocation->hosts.empty();
+  if (everywhere) {
+    StandIn(kConnect, std::string("manual"), place);
+    if (!allocation->root_address.empty()) StandIn("cluster.root", RootText(*allocation), place);
+  }
+  if (allocation->own_index) StandIn("cluster.host_index", std::int64_t{*allocation->own_index}, place);
+  if (!allocation->processes_per_host.empty()) {
+    const option::Spec& processes = *settings_.Find("job.processes_per_host");
+    auto data = ParseText(processes, allocation->processes_per_host, start_folder_);
+    if (!data) return Fail(processes, place, "", data.error().text);
+    StandIn(processes.key.c_str(), *std::move(data), place);
+  }
+}
+
+// cluster.host_count takes the first hosts of a list, and stands alone where nobody knows their names.
+void Loader::LimitHosts() {
+  if (!settings_.Has(kCount) || failed_.contains(kCount)) return;
+  const option::Spec& spec = *settings_.Find(kCount);
+  const auto count = static_cast<std::size_t>(settings_.Int(kCount));
+  if (!settings_.Has(kHosts)) {
+    if (count == 1 || settings_.Text(kConnect) == "manual") return;
+    return Fail(
+        spec, places_[kCount], "",
+        fmt::format("{} hosts, and nothing names them; set cluster.hosts, cluster.hostfile or "
+                    "cluster.from, or cluster.connect = \"manual\" where somebody else starts dtrun on each",
+                    count));
+  }
+  const option::Value& hosts = settings_.Get(kHosts);
+  std::vector<std::string> list = settings_.List(kHosts);
+  if (count > list.size()) {
+    return Fail(
+        spec, places_[kCount], "",
+        fmt::format("{} hosts are asked for, and there are {} by {}: {}; ask for fewer, or get more hosts",
+                    count, list.size(), hosts.origin.place, fmt::join(list, ", ")));
+  }
+  list.resize(count);
+  settings_.values_[kHosts] = {std::move(list), hosts.origin};
+}
+
+void Loader::StandIn(const char* key, option::Data data, const Place& place) {
+  const option::Spec& spec = *settings_.Find(key);
+  const bool given = settings_.Get(key).origin.kind != DTRUN_ORIGIN_DEFAULT;
+  if (given || failed_.contains(key)) return;
+  if (const Status checked = CheckBounds(spec, data); !checked) {
+    return Fail(spec, place, "", checked.error().text);
+  }
+  Store(spec, std::move(data), place);
+}
+
+}  // namespace dtrun::config

@@ -1,0 +1,116 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/settings.h"
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Texts = std::vector<std::string>;
+
+class HostsTest : public testing::Test {
+ protected:
+  Loaded LoadWith(const std::string& cluster) {
+    request_.file = folder_.Write("train.toml", "[job]\ncommand = [\"x\"]\n[cluster]\n" + cluster);
+    return Load(request_, {});
+  }
+  Settings Good(const std::string& cluster) {
+    Loaded loaded = LoadWith(cluster);
+    EXPECT_EQ(folder_.Short(loaded.problems), "");
+    return std::move(loaded.settings);
+  }
+  std::string Problems(const std::string& cluster) { return folder_.Short(LoadWith(cluster).problems); }
+
+  TestFolder folder_;
+  Request request_;
+};
+
+TEST_F(HostsTest, AHostfileStandsInForTheList) {
+  folder_.Write("hosts", "node0 slots=4 # the first\n\nnode1:2\n");
+  const Settings settings = Good("hostfile = \"hosts\"\n");
+  EXPECT_EQ(settings.List("cluster.hosts"), (Texts{"node0:4", "node1:2"}));
+  EXPECT_EQ(settings.Get("cluster.hosts").origin.place, (folder_.path() / "hosts").string());
+}
+
+TEST_F(HostsTest, WhatIsWrongInAHostfileHasItsPlace) {
+  folder_.Write("hosts", "node0\nnode1 slts=4\n");
+  EXPECT_THAT(Problems("hostfile = \"hosts\"\n"),
+              AllOf(HasSubstr("train.toml:4:12: cluster.hostfile: hosts:2:7: unknown word 'slts'"),
+                    HasSubstr("did you mean 'slots'")));
+  EXPECT_THAT(Problems("hostfile = \"nowhere\"\n"), HasSubstr("nowhere"));
+}
+
+TEST_F(HostsTest, AnAllocationOfSlurmIsAListOfHosts) {
+  request_.environment = {{"SLURM_JOB_NODELIST", "gpu[01-03]"}, {"SLURM_TASKS_PER_NODE", "2(x3)"}};
+  const Settings settings = Good("from = \"auto\"\n");
+  EXPECT_EQ(settings.List("cluster.hosts"), (Texts{"gpu01:2", "gpu02:2", "gpu03:2"}));
+  EXPECT_EQ(settings.Get("cluster.hosts").origin.place, "variables of slurm");
+  EXPECT_EQ(settings.Text("cluster.connect"), "ssh");
+}
+
+TEST_F(HostsTest, APlatformThatStartsEveryHostSaysWhichThisIs) {
+  request_.environment = {{"RANK", "1"},
+                          {"WORLD_SIZE", "4"},
+                          {"MASTER_ADDR", "fd00::1"},
+                          {"MASTER_PORT", "6000"},
+                          {"NPROC_PER_NODE", "8"}};
+  const Settings settings = Good("from = \"pai\"\n");
+  EXPECT_FALSE(settings.Has("cluster.hosts"));
+  EXPECT_EQ(settings.Int("cluster.host_count"), 4);
+  EXPECT_EQ(settings.Int("cluster.host_index"), 1);
+  EXPECT_EQ(settings.Text("cluster.root"), "[fd00::1]:6000");
+  EXPECT_EQ(settings.Text("cluster.connect"), "manual");
+  EXPECT_EQ(settings.Int("job.processes_per_host"), 8);
+  EXPECT_THAT(*Explain(settings, "cluster.root"), HasSubstr("variables of pai in the environment"));
+}
+
+TEST_F(HostsTest, WhatIsGivenIsAboveWhatAPlatformSays) {
+  request_.environment = {
+      {"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "6000"}};
+  request_.sets = {"job.processes_per_host=2"};
+  const Settings settings = Good("from = \"gcp\"\nroot = \"other:7000\"\n");
+  EXPECT_EQ(settings.Text("cluster.root"), "other:7000");
+  EXPECT_EQ(settings.Int("job.processes_per_host"), 2);
+}
+
+TEST_F(HostsTest, TheSourceGivenLastNamesTheHosts) {
+  request_.sets = {"cluster.hosts=b"};
+  folder_.Write("hosts", "a\n");
+  const Settings settings = Good("hostfile = \"hosts\"\n");
+  EXPECT_EQ(settings.List("cluster.hosts"), Texts{"b"});
+  EXPECT_FALSE(settings.Has("cluster.hostfile"));
+}
+
+TEST_F(HostsTest, TwoSourcesInOneFileAreRefused) {
+  folder_.Write("hosts", "a\n");
+  EXPECT_THAT(Problems("hosts = [\"b\"]\nhostfile = \"hosts\"\n"),
+              HasSubstr("cluster.hostfile: cluster.hosts (train.toml:4:9) names the hosts already"));
+}
+
+TEST_F(HostsTest, UnsetAndUnknownPlatformsAreNamed) {
+  EXPECT_THAT(Problems("from = \"slurm\"\n"), HasSubstr("SLURM_JOB_NODELIST is unset"));
+  EXPECT_THAT(Problems("from = \"auto\"\n"), HasSubstr("no platform has set its variables"));
+  EXPECT_THAT(Problems("from = \"slurmm\"\n"), HasSubstr("did you mean \"slurm\"?"));
+}
+
+TEST_F(HostsTest, MoreHostsThanThereAreIsAnError) {
+  request_.environment = {{"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}};
+  EXPECT_THAT(Problems("from = \"slurm\"\nhost_count = 4\n"),
+              HasSubstr("4 hosts are asked for, and there are 2 by variables of slurm: n1:1, n2:1"));
+  EXPECT_EQ(Good("from = \"slurm\"\nhost_count = 1\n").List("cluster.hosts"), Texts{"n1:1"});
+  EXPECT_THAT(Problems("host_count = 2\n"), HasSubstr("nothing names them"));
+  EXPECT_EQ(Good("host_count = 2\nconnect = \"manual\"\n").Int("cluster.host_count"), 2);
+}
+
+TEST_F(HostsTest, AListThatMakesNoSenseIsRefused) {
+  EXPECT_THAT(Problems("hosts = [\"a\", \"a\"]\n"), HasSubstr("items 1 and 2 are the same host 'a'"));
+  EXPECT_THAT(Problems("hosts = [\"a:x\"]\n"), HasSubstr("'x' is not a number of slots"));
+  EXPECT_THAT(Problems("hosts = [\"-oProxyCommand=x\"]\n"), HasSubstr("cluster.hosts: item 1"));
+  EXPECT_THAT(Problems("hosts = []\n"), HasSubstr("the list of hosts is empty"));
+}
+
+}  // namespace
+}  // namespace dtrun::config
