@@ -15,6 +15,7 @@ namespace dtrun::conformance {
 namespace {
 
 constexpr std::uint64_t kElements = (std::uint64_t{1} << 31) + 4097;  // of one byte
+constexpr nanoseconds kLongPatience = 9 * kPatience;                  // 2 GiB on a loaded machine
 
 // Element i of `rank`: repeats with RepeatedMemory.
 unsigned char At(int rank, std::size_t i) {
@@ -57,6 +58,13 @@ bool IsPossible(Rank& rank) {
   return rank.Count("possible", 0) == 1;
 }
 
+Outcome DoPatiently(Rank& rank, dtrun_op op) {
+  op.timeout_ns = kLongPatience.count();
+  Outcome refusal;
+  const std::unique_ptr<Pending> pending = rank.Start(op, &refusal);
+  return pending ? pending->Wait(kLongPatience) : refusal;
+}
+
 void AllreduceCounts(const Subject& subject) {
   const dtrun_backend_caps caps = subject.Caps();
   if (!Has(caps.ops, DTRUN_ALLREDUCE) || !subject.Reduces(caps, DTRUN_UINT8, DTRUN_MAX)) {
@@ -70,7 +78,8 @@ void AllreduceCounts(const Subject& subject) {
     Fill(wanted, [](std::size_t i) { return std::max(At(0, i), At(1, i)); });
     // Left uninitialised. Repeated memory would let partial results overwrite one another.
     const std::unique_ptr<unsigned char[]> got(new unsigned char[kElements]);
-    const Outcome outcome = rank.Do(AllreduceOp(sent.data(), got.get(), kElements, DTRUN_UINT8, DTRUN_MAX));
+    const Outcome outcome =
+        DoPatiently(rank, AllreduceOp(sent.data(), got.get(), kElements, DTRUN_UINT8, DTRUN_MAX));
     ASSERT_TRUE(outcome.ok()) << outcome;
     EXPECT_EQ(std::memcmp(got.get(), wanted.data(), kElements), 0) << "on rank " << rank.rank();
   });
@@ -87,7 +96,7 @@ void BroadcastCounts(const Subject& subject) {
     op.count = kElements;
     op.dtype = DTRUN_UINT8;
     op.root = 1;
-    const Outcome outcome = rank.Do(op);
+    const Outcome outcome = DoPatiently(rank, op);
     ASSERT_TRUE(outcome.ok()) << outcome;
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < RepeatedMemory::kFileBytes; ++i) wrong += data.data()[i] == At(1, i) ? 0 : 1;
