@@ -65,7 +65,7 @@ std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op
   if (mesh_.size() == 1) {
     RunJob(*job);
   } else {
-    job->Guard(mesh_, mesh_.timer(), Deadline(timeout));
+    job->Guard(mesh_, mesh_.timer(), sdk::Deadline(timeout));
     const std::lock_guard lock(mutex_);
     Queue(std::exchange(kept_, nullptr));
     if ((op.flags & DTRUN_OP_BLOCKING) != 0 && !busy_ && jobs_.empty()) {

@@ -6,7 +6,7 @@
 
 namespace dtrun::gloo_plugin {
 
-void CollectiveJob::Guard(Mesh& mesh, Timer* timer, const Deadline& deadline) {
+void CollectiveJob::Guard(Mesh& mesh, Timer* timer, const sdk::Deadline& deadline) {
   if (timer == nullptr) return;
   deadline_ = deadline;
   timeout_.emplace(*timer, deadline, [this, &mesh] { mesh.FailTimeout(operation); });
@@ -22,7 +22,7 @@ void CollectiveJob::Finish(std::optional<sdk::Failure> failure) {
   finished_.notify_all();
 }
 
-bool CollectiveJob::Wait(const Deadline& deadline) {
+bool CollectiveJob::Wait(const sdk::Deadline& deadline) {
   std::unique_lock lock(mutex_);
   if (!finished_.wait_until(lock, deadline.at(), [this] { return done_; })) return false;
   if (failure_) throw *failure_;
@@ -40,12 +40,12 @@ CollectiveRequest::~CollectiveRequest() {
 
 bool CollectiveRequest::Test() {
   comm_.HandOver(job_);
-  return job_->Wait(Deadline(sdk::Nanoseconds(0)));
+  return job_->Wait(sdk::Deadline(sdk::Nanoseconds(0)));
 }
 
 // Whoever waits at least as long as the operation may take can do it meanwhile.
 bool CollectiveRequest::Wait(sdk::Nanoseconds timeout) {
-  const Deadline deadline(timeout);
+  const sdk::Deadline deadline(timeout);
   if (deadline.at() < job_->deadline().at() || !comm_.RunHere(job_)) comm_.HandOver(job_);
   return job_->Wait(deadline);
 }

@@ -25,18 +25,18 @@ class CollectiveJob {
 
   // Fails the mesh at `deadline` unless Finish comes first. `timer` is null in a world of
   // one, where nothing waits.
-  void Guard(Mesh& mesh, Timer* timer, const Deadline& deadline);
+  void Guard(Mesh& mesh, Timer* timer, const sdk::Deadline& deadline);
   // The outcome; nullopt: success.
   void Finish(std::optional<sdk::Failure> failure);
   // False when `deadline` came first. Throws the failure.
-  bool Wait(const Deadline& deadline);
+  bool Wait(const sdk::Deadline& deadline);
   // Waits without looking at the outcome.
   void WaitForEnd();
   // When Guard ends it; never without a timer.
-  const Deadline& deadline() const { return deadline_; }
+  const sdk::Deadline& deadline() const { return deadline_; }
 
  private:
-  Deadline deadline_;
+  sdk::Deadline deadline_;
   std::optional<TimerEntry> timeout_;
   std::mutex mutex_;
   std::condition_variable finished_;

@@ -70,7 +70,7 @@ Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface
   }
   timer_ = std::make_unique<Timer>(host);
   const NoSigpipe quiet;
-  const Deadline deadline(params.timeout);
+  const sdk::Deadline deadline(params.timeout);
   Connect(params, interface, deadline);
   Meet(params, interface, deadline);
 }
@@ -87,7 +87,7 @@ std::string Mesh::PeerText(int peer) const {
 // Announces this rank, waits until all others have done so, so that a missing one is named, and
 // returns what they said: place, newline, addresses.
 std::vector<std::string> Mesh::Gather(const sdk::CommParams& params, const std::string& announcement,
-                                      const Deadline& deadline) {
+                                      const sdk::Deadline& deadline) {
   params.kv.Set(AliveKey(rank_), announcement);
   std::vector<std::string> keys;
   for (int rank = 0; rank < size_; ++rank) keys.push_back(AliveKey(rank));
@@ -102,7 +102,7 @@ std::vector<std::string> Mesh::Gather(const sdk::CommParams& params, const std::
     if (missing.empty()) throw;
     throw Failure(DTRUN_TIMEOUT,
                   Joined(missing) + " of " + std::to_string(size_) + " did not join '" + name_ + "' within " +
-                      DurationText(params.timeout) + "; look at the output of " + Joined(missing) +
+                      sdk::DurationText(params.timeout) + "; look at the output of " + Joined(missing) +
                       ", or raise backend.timeout",
                   missing.front());
   }
@@ -111,7 +111,7 @@ std::vector<std::string> Mesh::Gather(const sdk::CommParams& params, const std::
   return said;
 }
 
-void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
+void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline) {
   int peer = -1;  // none in particular
   try {
     // Gloo waits five times its timeout for a connection, and for ever with a timeout of 0.
@@ -143,7 +143,7 @@ void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, co
 
 // From here on every rank hears when another leaves. Nobody returns before all have come
 // this far.
-void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline) {
+void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline) {
   goodbyes_.resize(static_cast<std::size_t>(size_));
   try {
     for (int peer = 0; peer < size_; ++peer) {
@@ -208,7 +208,7 @@ void Mesh::Fail(Cause cause) {
 void Mesh::FailTimeout(const Operation& operation) {
   const int waiting_for = operation.waiting_for.load(std::memory_order_relaxed);
   const int awaited = waiting_for == Operation::kAnyone ? -1 : waiting_for;
-  std::string text = operation.text + " timed out after " + DurationText(operation.timeout);
+  std::string text = operation.text + " timed out after " + sdk::DurationText(operation.timeout);
   if (awaited >= 0) {
     text += " waiting for " + PeerText(awaited) + "; look at what that rank is doing";
   } else if (waiting_for == Operation::kAnyone) {

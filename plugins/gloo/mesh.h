@@ -92,10 +92,10 @@ class Mesh {
   void Register(Transfer* transfer);  // throws when the mesh has failed
   void Unregister(Transfer* transfer);
 
-  void Meet(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline);
-  void Connect(const sdk::CommParams& params, const Interface& interface, const Deadline& deadline);
+  void Meet(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline);
+  void Connect(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline);
   std::vector<std::string> Gather(const sdk::CommParams& params, const std::string& announcement,
-                                  const Deadline& deadline);
+                                  const sdk::Deadline& deadline);
 
   const sdk::Host host_;
   const int rank_;

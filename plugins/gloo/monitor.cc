@@ -109,7 +109,7 @@ void Monitor::Run() {
 }
 
 void Monitor::SayGoodbye() {
-  const Deadline deadline{kGoodbyeLimit};
+  const sdk::Deadline deadline{kGoodbyeLimit};
   std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> buffers;
   for (int peer = 0; peer < mesh_.size(); ++peer) {
     if (peer == mesh_.rank() || gone_[static_cast<std::size_t>(peer)]) continue;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "deadline.h"
+#include "dtrun/plugin.hpp"
 
 namespace dtrun::gloo_plugin {
 

@@ -36,7 +36,7 @@ PointToPointRequest::PointToPointRequest(Mesh& mesh, const dtrun_op& op, std::si
   } else {
     transfer_.Recv(slot, 0, bytes);
   }
-  timeout_.emplace(*mesh.timer(), Deadline(timeout), [this] { Expire(); });
+  timeout_.emplace(*mesh.timer(), sdk::Deadline(timeout), [this] { Expire(); });
 }
 
 PointToPointRequest::~PointToPointRequest() {
@@ -49,7 +49,7 @@ PointToPointRequest::~PointToPointRequest() {
 }
 
 bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
-  const Deadline deadline(timeout);
+  const sdk::Deadline deadline(timeout);
   std::unique_lock lock(mutex_);
   for (bool looked = false;;) {
     if (done_) {
@@ -80,8 +80,8 @@ bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
   }
 }
 
-bool PointToPointRequest::WaitInGloo(const Deadline& deadline) {
-  const Deadline look = deadline.AtLeast(kShortestLook);
+bool PointToPointRequest::WaitInGloo(const sdk::Deadline& deadline) {
+  const sdk::Deadline look = deadline.AtLeast(kShortestLook);
   const TimerEntry entry(*mesh_.timer(), look, [this] { transfer_.Interrupt(); });
   return WaitForTransfer();
 }

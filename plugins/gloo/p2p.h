@@ -26,7 +26,7 @@ class PointToPointRequest final : public sdk::Request {
   bool Wait(sdk::Nanoseconds timeout) override;
 
  private:
-  bool WaitInGloo(const Deadline& deadline);
+  bool WaitInGloo(const sdk::Deadline& deadline);
   bool WaitForTransfer();
   void Expire();
   bool LookForCompletion();

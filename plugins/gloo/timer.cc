@@ -18,7 +18,7 @@ Timer::~Timer() {
   thread_.join();
 }
 
-Timer::Id Timer::Add(Deadline::Clock::time_point at, std::function<void()> callback) {
+Timer::Id Timer::Add(sdk::Deadline::Clock::time_point at, std::function<void()> callback) {
   const std::lock_guard lock(mutex_);
   const Id id{at, next_++};
   entries_.emplace(id, std::move(callback));
@@ -38,12 +38,12 @@ void Timer::Run(const sdk::Host& host) {
   const sdk::ThreadScope scope(host, "gloo-timer");
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    if (!entries_.empty() && entries_.begin()->first.first <= Deadline::Clock::now()) {
+    if (!entries_.empty() && entries_.begin()->first.first <= sdk::Deadline::Clock::now()) {
       const auto entry = entries_.extract(entries_.begin());
       entry.mapped()();  // under the lock: Cancel waits for it
       continue;
     }
-    wake_at_ = entries_.empty() ? Deadline::Clock::time_point::max() : entries_.begin()->first.first;
+    wake_at_ = entries_.empty() ? sdk::Deadline::Clock::time_point::max() : entries_.begin()->first.first;
     if (entries_.empty()) {
       changed_.wait(lock);
     } else {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "deadline.h"
+#include "dtrun/plugin.hpp"
 
 namespace dtrun::gloo_plugin {
 
@@ -25,10 +25,10 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  using Id = std::pair<Deadline::Clock::time_point, std::uint64_t>;
+  using Id = std::pair<sdk::Deadline::Clock::time_point, std::uint64_t>;
 
   // Calls `callback` once at `at`. Callbacks run one at a time and must be short.
-  Id Add(Deadline::Clock::time_point at, std::function<void()> callback);
+  Id Add(sdk::Deadline::Clock::time_point at, std::function<void()> callback);
   // After it returns the callback has run or never will.
   void Cancel(const Id& id);
 
@@ -40,7 +40,7 @@ class Timer {
   std::map<Id, std::function<void()>> entries_;
   std::uint64_t next_ = 0;
   // What the thread sleeps until. Entries that come and go behind it do not wake it.
-  Deadline::Clock::time_point wake_at_ = Deadline::Clock::time_point::max();
+  sdk::Deadline::Clock::time_point wake_at_ = sdk::Deadline::Clock::time_point::max();
   bool stop_ = false;
   std::thread thread_;
 };
@@ -48,7 +48,7 @@ class Timer {
 // An entry for as long as it lives; none when the deadline never comes.
 class TimerEntry {
  public:
-  TimerEntry(Timer& timer, const Deadline& deadline, std::function<void()> callback) : timer_(timer) {
+  TimerEntry(Timer& timer, const sdk::Deadline& deadline, std::function<void()> callback) : timer_(timer) {
     if (!deadline.never()) id_ = timer.Add(deadline.at(), std::move(callback));
   }
   ~TimerEntry() {

@@ -22,7 +22,7 @@ std::uint64_t End(const std::vector<Part>& parts) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
-                                   const Deadline& deadline)
+                                   const sdk::Deadline& deadline)
     : environment_(environment),
       log_(environment.host, "nccl"),
       health_(environment.host),
@@ -39,7 +39,8 @@ NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::Co
   handle_ = Connect(params, deadline);
 }
 
-std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params, const Deadline& deadline) {
+std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
+                                                  const sdk::Deadline& deadline) {
   nccl::UniqueId id{};
   if (params.rank == 0) {
     try {
@@ -150,7 +151,8 @@ std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const
   operation->stream = StreamOf(op, stream);
   CheckBuffers(*operation);
   ThrowIfFailed();
-  operation->deadline = Deadline(op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns));
+  operation->deadline =
+      sdk::Deadline(op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns));
   Count(*operation);
   auto request = std::make_unique<NcclRequest>(*this, operation);
   if (grouping_) {

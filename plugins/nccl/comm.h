@@ -36,7 +36,7 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
  public:
   // Joins the other ranks, who all are there, on `device`.
   NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
-                   const Deadline& deadline);
+                   const sdk::Deadline& deadline);
   ~NcclCommunicator() override;
 
   std::unique_ptr<NcclRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
@@ -56,7 +56,7 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   void Forget(Operation& operation);
 
  private:
-  std::unique_ptr<Handle> Connect(const sdk::CommParams& params, const Deadline& deadline);
+  std::unique_ptr<Handle> Connect(const sdk::CommParams& params, const sdk::Deadline& deadline);
   cuda::Stream StreamOf(const dtrun_op& op, const dtrun_stream* stream) const;
   void CheckBuffer(const Operation& operation, const void* buffer, const char* which) const;
   void CheckBuffers(const Operation& operation) const;

@@ -41,7 +41,7 @@ Progress Progress::Decode(const std::string& encoded) {
 Gathering::Gathering(const sdk::CommParams& params)
     : kv_(params.kv), rank_(params.rank), size_(params.size), name_(params.name) {}
 
-void Gathering::Meet(const std::optional<Failure>& obstacle, const Deadline& deadline) const {
+void Gathering::Meet(const std::optional<Failure>& obstacle, const sdk::Deadline& deadline) const {
   if (obstacle) AnnounceFailure(*obstacle);
   kv_.Set(HereKey(rank_), "");
   if (obstacle) throw *obstacle;
@@ -72,7 +72,7 @@ void Gathering::PublishNoId(const Failure& why) const {
   kv_.Set(kIdKey, kErrorMark + std::string(why.what()));
 }
 
-nccl::UniqueId Gathering::FetchId(const Deadline& deadline) const {
+nccl::UniqueId Gathering::FetchId(const sdk::Deadline& deadline) const {
   const std::string value = kv_.Get(kIdKey, deadline.Left());
   nccl::UniqueId id;
   if (value.size() != 1 + sizeof id.internal || value[0] != kIdMark) {

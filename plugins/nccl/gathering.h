@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "deadline.h"
 #include "dtrun/plugin.hpp"
 #include "nccl_abi.h"
 
@@ -37,12 +36,12 @@ class Gathering {
 
   // Says that this rank is there, with the reason why it cannot take part if there is one, and
   // waits for all others. Throws a failure that names who does not come or cannot.
-  void Meet(const std::optional<sdk::Failure>& obstacle, const Deadline& deadline) const;
+  void Meet(const std::optional<sdk::Failure>& obstacle, const sdk::Deadline& deadline) const;
 
   // Rank 0 tells the others the id, or why there is none.
   void PublishId(const nccl::UniqueId& id) const;
   void PublishNoId(const sdk::Failure& why) const;
-  nccl::UniqueId FetchId(const Deadline& deadline) const;
+  nccl::UniqueId FetchId(const sdk::Deadline& deadline) const;
 
   // Tells the others of this rank's failure; the first of the communicator is kept.
   void AnnounceFailure(const sdk::Failure& cause) const;

@@ -14,7 +14,7 @@ constexpr auto kFarewell = std::chrono::seconds(5);
 
 }  // namespace
 
-Handle::Handle(const NcclApi& api, const Place& place, const Deadline& deadline,
+Handle::Handle(const NcclApi& api, const Place& place, const sdk::Deadline& deadline,
                const std::function<void()>& look)
     : api_(api) {
   const std::string doing = "connect " + std::to_string(place.size) + " ranks";
@@ -43,7 +43,7 @@ Handle::Handle(const NcclApi& api, const Place& place, const Deadline& deadline,
 Handle::~Handle() {
   if (aborted_) return;
   nccl::Result state = api_.comm_finalize(comm_);
-  const Deadline deadline(kFarewell);
+  const sdk::Deadline deadline(kFarewell);
   Patience patience;
   while ((state == nccl::kSuccess || state == nccl::kInProgress) && !deadline.passed()) {
     state = Ask();
@@ -77,7 +77,7 @@ nccl::Result Handle::Ask() {
 void Handle::Abort() {
   if (aborted_.exchange(true)) return;
   std::unique_lock lock(mutex_, std::defer_lock);
-  const Deadline deadline{kComeOut};
+  const sdk::Deadline deadline{kComeOut};
   Patience patience;
   while (!lock.try_lock() && !deadline.passed()) patience.Wait(deadline);
   if (comm_ != nullptr) api_.comm_abort(comm_);

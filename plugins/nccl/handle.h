@@ -8,7 +8,7 @@
 #include <functional>
 #include <mutex>
 
-#include "deadline.h"
+#include "dtrun/plugin.hpp"
 #include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
@@ -23,7 +23,8 @@ class Handle {
   };
   // Joins `place`. `look` is called again and again while NCCL connects the ranks; what it throws
   // ends that. Throws sdk::Failure: DTRUN_TIMEOUT at `deadline`, else what NCCL said.
-  Handle(const NcclApi& api, const Place& place, const Deadline& deadline, const std::function<void()>& look);
+  Handle(const NcclApi& api, const Place& place, const sdk::Deadline& deadline,
+         const std::function<void()>& look);
   // Frees it; waits a moment for the other ranks.
   ~Handle();
   Handle(const Handle&) = delete;

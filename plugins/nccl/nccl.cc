@@ -41,7 +41,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   }
 
   std::unique_ptr<NcclCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    const Deadline deadline(params.timeout);
+    const sdk::Deadline deadline(params.timeout);
     std::optional<Failure> obstacle;
     int device = 0;
     try {

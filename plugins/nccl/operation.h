@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "deadline.h"
 #include "device_memory.h"
 #include "element.h"
 
 namespace dtrun::nccl_plugin {
+
+using Clock = sdk::Deadline::Clock;
 
 // A part of a buffer that goes to, or comes from, each rank; in elements.
 struct Part {
@@ -34,7 +35,7 @@ struct Operation {
   Wire wire{nccl::kInt8, 1};
   std::uint64_t width = 1;  // bytes of an element
   cuda::Stream stream = nullptr;
-  Deadline deadline;
+  sdk::Deadline deadline;
   std::string text;           // "allreduce 5", "recv from rank 2"
   std::uint64_t message = 0;  // send, recv: its number between the two ranks, from 1
   Clock::time_point begun = Clock::now();

@@ -6,14 +6,14 @@
 #include <chrono>
 #include <thread>
 
-#include "deadline.h"
+#include "dtrun/plugin.hpp"
 
 namespace dtrun::nccl_plugin {
 
 class Patience {
  public:
   // Sleeps, but not past `deadline`.
-  void Wait(const Deadline& deadline) {
+  void Wait(const sdk::Deadline& deadline) {
     if (looks_ < kYields) {
       ++looks_;
       std::this_thread::yield();

@@ -23,7 +23,7 @@ NcclRequest::~NcclRequest() {
 bool NcclRequest::Test() { return comm_.Poll(*operation_); }
 
 bool NcclRequest::Wait(sdk::Nanoseconds timeout) {
-  const Deadline limit(timeout);
+  const sdk::Deadline limit(timeout);
   Patience patience;
   while (!comm_.Poll(*operation_)) {
     if (limit.passed()) return false;

@@ -71,7 +71,7 @@ Failure NcclCommunicator::TimedOut(const Operation& operation) const {
   }
   const auto waited = Clock::now() - operation.begun;
   std::string text = operation.text + " of '" + gathering_.name() + "' did not finish within " +
-                     DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
+                     sdk::DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
   text += suspects.empty() ? "all ranks wait in it, so the devices or the network between them are stuck"
                            : "no sign of " + RanksText(suspects) + " in it";
   return Failure(DTRUN_TIMEOUT, text, suspects.size() == 1 ? suspects.front() : -1);

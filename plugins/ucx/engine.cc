@@ -115,9 +115,9 @@ void Engine::Submit(std::shared_ptr<Operation> operation) {
 
 bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
   if (!operation.done.load(std::memory_order_acquire)) {
-    const Clock::time_point until = After(timeout);
+    const sdk::Deadline until(timeout);
     // Whoever drives cannot stop in the middle of a collective.
-    const bool may_drive = operation.blocking && until >= operation.deadline;
+    const bool may_drive = operation.blocking && until.at() >= operation.deadline.at();
     std::unique_lock lock(mutex_);
     while (!operation.done) {
       if (may_drive && !driving_) {
@@ -139,16 +139,16 @@ bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
         Ring();
         owner_wakes_.notify_one();
       }
-      if (timeout.count() >= 0 && Clock::now() >= until) return false;
+      if (until.passed()) return false;
       ++waiters_;
       if (may_drive) {
         ++wanting_;
         Ring();
       }
-      if (until == kNever) {
+      if (until.never()) {
         changed_.wait(lock);
       } else {
-        changed_.wait_until(lock, until);
+        changed_.wait_until(lock, until.at());
       }
       if (may_drive) --wanting_;
       --waiters_;

@@ -18,6 +18,8 @@
 
 namespace dtrun::ucx_plugin {
 
+inline constexpr Clock::time_point kNever = Clock::time_point::max();
+
 class WorkerMessenger;
 
 // How often the store is asked for the others' health while something is pending.

@@ -111,7 +111,7 @@ void Engine::TakeSubmitted() {
       check_interval_ = kFirstCheck;
       next_check_ = Clock::now() + check_interval_;
     }
-    next_deadline_ = std::min(next_deadline_, operation->deadline);
+    next_deadline_ = std::min(next_deadline_, operation->deadline.at());
     if (operation->collective) {
       jobs_.push_back(std::move(operation));
     } else {

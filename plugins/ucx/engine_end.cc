@@ -110,11 +110,11 @@ void Engine::CheckTimes() {
     for (const auto& job : jobs_) all.push_back(job.get());
     for (const auto& message : messages_) all.push_back(message.get());
     for (const Operation* one : all) {
-      next_deadline_ = std::min(next_deadline_, one->deadline);
-      if (now < one->deadline) continue;
+      next_deadline_ = std::min(next_deadline_, one->deadline.at());
+      if (now < one->deadline.at()) continue;
       const bool queued = current_ && one != current_.get() && one->collective;
       const int peer = one->collective ? awaited_ : one->op.peer;
-      std::string text = one->text + " did not finish within " + DurationText(one->timeout);
+      std::string text = one->text + " did not finish within " + sdk::DurationText(one->timeout);
       if (queued) text += ", behind " + current_->text;
       if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
       return Fail({DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer});

@@ -23,7 +23,7 @@ Operation::Operation(const dtrun_op& given, int size, std::uint64_t count, sdk::
       collective(algorithms::IsCollective(given.kind)),
       blocking((given.flags & DTRUN_OP_BLOCKING) != 0),
       timeout(limit),
-      deadline(After(limit)) {
+      deadline(limit) {
   const auto ranks = static_cast<std::size_t>(size);
   const std::uint64_t** const members[] = {&op.send_counts, &op.send_offsets, &op.recv_counts,
                                            &op.recv_offsets};

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "deadline.h"
 #include "worker.h"
 
 namespace dtrun::ucx_plugin {
@@ -25,7 +24,7 @@ struct Operation {
   const bool collective;
   const bool blocking;  // the thread that enqueued it will wait for it at once
   const sdk::Nanoseconds timeout;
-  const Clock::time_point deadline;
+  const sdk::Deadline deadline;
   std::vector<std::uint64_t> arrays;
 
   Transfer transfer;  // engine; of a message

@@ -2,8 +2,6 @@
 
 #include <sstream>
 
-#include "deadline.h"
-
 namespace dtrun::ucx_plugin {
 namespace {
 
@@ -41,7 +39,7 @@ void Roster::Join(const Place& place) {
     throw Failure(DTRUN_TIMEOUT,
                   "'" + name_ + "': rank " + std::to_string(first) +
                       (missing > 1 ? " and " + std::to_string(missing - 1) + " more" : "") + " of " +
-                      std::to_string(size_) + " did not come within " + DurationText(timeout_) +
+                      std::to_string(size_) + " did not come within " + sdk::DurationText(timeout_) +
                       "; see what that rank is doing, or raise backend.timeout",
                   first);
   }

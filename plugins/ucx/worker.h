@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "context.h"
-#include "deadline.h"
 
 namespace dtrun::ucx_plugin {
+
+using Clock = sdk::Deadline::Clock;
 
 // One message. Stays where it is until it is done.
 struct Transfer {

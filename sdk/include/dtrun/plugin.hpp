@@ -23,6 +23,7 @@
 #pragma once
 
 #include "dtrun/plugin/backend.hpp"   // IWYU pragma: export
+#include "dtrun/plugin/deadline.hpp"  // IWYU pragma: export
 #include "dtrun/plugin/entry.hpp"     // IWYU pragma: export
 #include "dtrun/plugin/failure.hpp"   // IWYU pragma: export
 #include "dtrun/plugin/launcher.hpp"  // IWYU pragma: export

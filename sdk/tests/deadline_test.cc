@@ -1,0 +1,27 @@
+#include "dtrun/plugin/deadline.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dtrun::sdk {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+TEST(Deadline, TellsWhatIsLeft) {
+  EXPECT_EQ(Deadline().Left(), kNoLimit);
+  EXPECT_EQ(Deadline(kNoLimit).Left(), kNoLimit);
+  EXPECT_EQ(Deadline(Nanoseconds(0)).Left().count(), 0);
+  EXPECT_TRUE(Deadline(Nanoseconds(0)).passed());
+  EXPECT_FALSE(Deadline(hours(1)).passed());
+  EXPECT_EQ(Deadline(hours(24 * 365 * 200)).Left(), kNoLimit);
+}
+
+TEST(DurationText, SaysSecondsAndMilliseconds) {
+  EXPECT_EQ(DurationText(milliseconds(200)), "200 ms");
+  EXPECT_EQ(DurationText(milliseconds(1500)), "1.5 s");
+  EXPECT_EQ(DurationText(std::chrono::seconds(60)), "60 s");
+}
+
+}  // namespace
+}  // namespace dtrun::sdk
