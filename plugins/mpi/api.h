@@ -27,6 +27,10 @@ struct Api {
   decltype(&::MPI_Comm_group) comm_group;
   decltype(&::MPI_Comm_create_group) comm_create_group;
   decltype(&::MPI_Comm_dup) comm_dup;
+  decltype(&::MPI_Comm_dup_with_info) comm_dup_with_info;
+  decltype(&::MPI_Info_create) info_create;
+  decltype(&::MPI_Info_set) info_set;
+  decltype(&::MPI_Info_free) info_free;
   decltype(&::MPI_Comm_free) comm_free;
   decltype(&::MPI_Comm_set_errhandler) comm_set_errhandler;
   decltype(&::MPI_Comm_get_attr) comm_get_attr;

@@ -17,7 +17,7 @@ using sdk::Failure;
 
 // The values that every rank gave for `what`. Names the ranks that do not come.
 std::vector<std::string> Exchange(const sdk::CommParams& params, const char* what, const std::string& own,
-                                  const Deadline& deadline) {
+                                  const sdk::Deadline& deadline) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < params.size; ++rank) keys.push_back(what + ("/" + std::to_string(rank)));
   params.kv.Set(keys[static_cast<std::size_t>(params.rank)], own);
@@ -34,7 +34,7 @@ std::vector<std::string> Exchange(const sdk::CommParams& params, const char* wha
     }
     throw Failure(DTRUN_TIMEOUT,
                   "'" + params.name + "': " + missing + " did not come within " +
-                      DurationText(params.timeout) + "; look at its log, or raise backend.timeout",
+                      sdk::DurationText(params.timeout) + "; look at its log, or raise backend.timeout",
                   first);
   }
   std::vector<std::string> values;
@@ -59,7 +59,7 @@ int LocalRanks(const sdk::CommParams& params) {
 
 // Ranks of MPI_COMM_WORLD.
 std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& world,
-                                    const Deadline& deadline) {
+                                    const sdk::Deadline& deadline) {
   // Every process says its own before it complains, so that none waits in vain.
   const std::vector<std::string> texts =
       Exchange(params, "world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
@@ -84,7 +84,7 @@ std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& 
 
 // Null when some rank cannot open the page; then all do without.
 std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams& params,
-                                   const Deadline& deadline) {
+                                   const sdk::Deadline& deadline) {
   std::optional<Page> page;
   std::string trouble;
   try {
@@ -110,7 +110,7 @@ std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams&
   return std::make_unique<Meeting>(std::move(*page), params.rank, params.size);
 }
 
-std::vector<int> OpenProcesses(const sdk::CommParams& params, const Deadline& deadline) {
+std::vector<int> OpenProcesses(const sdk::CommParams& params, const sdk::Deadline& deadline) {
   std::vector<int> processes;
   const std::vector<std::string> ids = Exchange(params, "pid", std::to_string(getpid()), deadline);
   for (int rank = 0; rank < params.size; ++rank) {
@@ -127,7 +127,19 @@ int CreationTag(const sdk::CommParams& params, const World& world) {
   return static_cast<int>((hash ^ hash >> 32) % static_cast<std::uint64_t>(world.largest_tag()));
 }
 
-Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag) {
+// The same processes with Open MPI's coll/sm before its other collectives. Other MPIs ignore the key.
+MPI_Comm MakeBulk(const Api& api, MPI_Comm main) {
+  MPI_Info info;
+  MPI_Comm bulk;
+  api.Check(api.info_create(&info), "MPI_Info_create");
+  api.Check(api.info_set(info, "ompi_comm_coll_preference", "sm"), "MPI_Info_set");
+  api.Check(api.comm_dup_with_info(main, info, &bulk), "MPI_Comm_dup_with_info");
+  api.Check(api.info_free(&info), "MPI_Info_free");
+  api.Check(api.comm_set_errhandler(bulk, api.errors_return), "MPI_Comm_set_errhandler");
+  return bulk;
+}
+
+Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag, bool own_bulk) {
   const Api& api = world.api();
   std::unique_lock<std::timed_mutex> lock;
   if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
@@ -145,28 +157,30 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag) {
     api.Check(api.comm_dup(handles.main, copy), "MPI_Comm_dup");
     api.Check(api.comm_set_errhandler(*copy, api.errors_return), "MPI_Comm_set_errhandler");
   }
+  handles.bulk = own_bulk ? MakeBulk(api, handles.main) : handles.main;
   return handles;
 }
 
 }  // namespace
 
 Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
-  const Deadline deadline(params.timeout);
+  const sdk::Deadline deadline(params.timeout);
   Exchange(params, "come", "", deadline);  // MPI would only hang on a missing rank
-  world.Start(host, coll_sm, params.host_count == 1 ? LocalRanks(params) : 0, deadline);
+  const int local_ranks = params.host_count == 1 ? LocalRanks(params) : 0;
+  world.Start(host, coll_sm, local_ranks, deadline);
   const std::vector<int> ranks = ExchangeWorldRanks(params, world, deadline);
   Membership membership;
   if (params.host_count == 1) membership.meeting = SharePage(host, params, deadline);
   if (membership.meeting) membership.processes = OpenProcesses(params, deadline);
   // What the task uses must live as long as it does.
   const auto made = std::make_shared<Handles>();
-  const auto make = [&world, ranks, tag = CreationTag(params, world), made] {
-    *made = MakeHandles(world, ranks, tag);
-  };
+  const auto make = [&world, ranks, tag = CreationTag(params, world),
+                     own_bulk = coll_sm == CollSm::kAuto && EachHasAProcessor(local_ranks),
+                     made] { *made = MakeHandles(world, ranks, tag, own_bulk); };
   if (!world.owner().Run(host, make, deadline)) {
     world.SetStuck();
     throw Failure(DTRUN_TIMEOUT, "'" + params.name + "': MPI_Comm_create_group did not end within " +
-                                     DurationText(params.timeout) + "; some rank has left it");
+                                     sdk::DurationText(params.timeout) + "; some rank has left it");
   }
   membership.handles = *made;
   return membership;

@@ -5,19 +5,19 @@
 #include <memory>
 #include <vector>
 
-#include "deadline.h"
 #include "meeting.h"
 #include "world.h"
 
 namespace dtrun::mpi_plugin {
 
-// Three contexts, so that the plugin's own messages never meet the user's: MPI's collectives;
+// Several contexts, so that the plugin's own messages never meet the user's: MPI's collectives;
 // the pieces that collectives are made of here; messages whose tag has its uppermost bit set.
 // Other messages share a context with MPI's collectives, which MPI keeps apart.
 struct Handles {
   MPI_Comm main;
   MPI_Comm pieces;
   MPI_Comm high;
+  MPI_Comm bulk;  // for kBulk bytes and more: of Open MPI's shared-memory collectives, or main
 };
 
 struct Membership {

@@ -78,6 +78,10 @@ void FindFunctions(const Symbols& symbols, Api& api) {
   symbols.Find(api.comm_group, "MPI_Comm_group");
   symbols.Find(api.comm_create_group, "MPI_Comm_create_group");
   symbols.Find(api.comm_dup, "MPI_Comm_dup");
+  symbols.Find(api.comm_dup_with_info, "MPI_Comm_dup_with_info");
+  symbols.Find(api.info_create, "MPI_Info_create");
+  symbols.Find(api.info_set, "MPI_Info_set");
+  symbols.Find(api.info_free, "MPI_Info_free");
   symbols.Find(api.comm_free, "MPI_Comm_free");
   symbols.Find(api.comm_set_errhandler, "MPI_Comm_set_errhandler");
   symbols.Find(api.comm_get_attr, "MPI_Comm_get_attr");

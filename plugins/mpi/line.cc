@@ -73,7 +73,7 @@ std::shared_ptr<Job> Line::Add(Call call, sdk::Nanoseconds timeout, bool offer) 
 
 void Line::Queue(const std::shared_ptr<Job>& job) {
   job->state = Job::State::kQueued;
-  job->deadline = Deadline(job->timeout);
+  job->deadline = sdk::Deadline(job->timeout);
   queue_.push_back(job);
   EnsureWorker();
 }
@@ -162,8 +162,8 @@ bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
     if (meeting.Ready(job.number)) return true;
     Pause();
   }
-  const Deadline until(patience);
-  const Deadline deadline = DeadlineOf(job);
+  const sdk::Deadline until(patience);
+  const sdk::Deadline deadline = DeadlineOf(job);
   while (!meeting.Ready(job.number)) {
     if (MustEnter(job, deadline)) return true;
     if (until.passed()) return false;
@@ -172,14 +172,14 @@ bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
   return true;
 }
 
-Deadline Line::DeadlineOf(Job& job) {
+sdk::Deadline Line::DeadlineOf(Job& job) {
   const Lock lock(mutex_);
-  if (!job.deadline) job.deadline = Deadline(job.timeout);
+  if (!job.deadline) job.deadline = sdk::Deadline(job.timeout);
   return *job.deadline;
 }
 
 // Throws when the job cannot go on. True when it is too late for that.
-bool Line::MustEnter(Job& job, const Deadline& deadline) {
+bool Line::MustEnter(Job& job, const sdk::Deadline& deadline) {
   team_->CheckPeers(Team::kAll);
   if (!team_->failed() && deadline.passed()) team_->Fail(TimeoutOf(job));
   if (!team_->failed()) return false;
@@ -191,13 +191,13 @@ bool Line::MustEnter(Job& job, const Deadline& deadline) {
 // for a moment only, and a rank that does not hold it has not come.
 bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
   Meeting* const meeting = team_->meeting();
-  const Deadline until(patience);
-  const Deadline deadline = DeadlineOf(job);
+  const sdk::Deadline until(patience);
+  const sdk::Deadline deadline = DeadlineOf(job);
   for (;;) {
     if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
       if (meeting == nullptr || meeting->Come(MakeAgenda(job.call, job.number))) return true;
-      const auto end = Deadline::Clock::now() + kHold;
-      while (!meeting->Ready(job.number) && Deadline::Clock::now() < end) meeting->Sleep(job.number, end);
+      const auto end = sdk::Deadline::Clock::now() + kHold;
+      while (!meeting->Ready(job.number) && sdk::Deadline::Clock::now() < end) meeting->Sleep(job.number, end);
       if (!meeting->GoBack(job.number)) return true;
       gate.unlock();
     }
@@ -210,7 +210,7 @@ bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::
 Failure Line::TimeoutOf(const Job& job) {
   int first = -1;
   std::string text = OperationText(job.call.op) + " on '" + team_->name() + "' did not end within " +
-                     DurationText(job.timeout);
+                     sdk::DurationText(job.timeout);
   const std::string missing = job.in_mpi ? "" : team_->MissingRanks(job.number, &first);
   if (!missing.empty()) {
     text += ": still missing: " + missing;
@@ -231,7 +231,7 @@ void Line::Observe(Job& job, Lock& lock) {
   if (!team_->failed() || job.state == Job::State::kDone) return;
   if (job.state == Job::State::kQueued) {
     Finish(job, team_->Cause());
-  } else if (job.in_mpi && Deadline::Clock::now() >= team_->failed_at() + kGrace) {
+  } else if (job.in_mpi && sdk::Deadline::Clock::now() >= team_->failed_at() + kGrace) {
     team_->world().SetStuck();
     Finish(job, team_->Cause());
   }
@@ -249,12 +249,12 @@ bool Line::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
     }
   }
   if (job->state != Job::State::kDone) {
-    const Deadline until(timeout);
+    const sdk::Deadline until(timeout);
     for (;;) {
       Observe(*job, lock);
       if (job->state == Job::State::kDone) break;
       if (until.passed()) return false;
-      const Deadline deadline = job->deadline.value_or(Deadline());
+      const sdk::Deadline deadline = job->deadline.value_or(sdk::Deadline());
       changed_.wait_until(lock, std::min(until.at(), deadline.Soon(kLook)));
     }
   }

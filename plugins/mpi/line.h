@@ -25,7 +25,7 @@ struct Job {
   std::uint64_t number = 0;
   sdk::Nanoseconds timeout = sdk::kNoLimit;
   // Set when it does not end at once: reading the clock costs as much as a small collective.
-  std::optional<Deadline> deadline;
+  std::optional<sdk::Deadline> deadline;
 
   enum class State { kQueued, kOffered, kRunning, kDone };
   State state = State::kQueued;  // kOffered: for the thread that will wait
@@ -65,8 +65,8 @@ class Line : public std::enable_shared_from_this<Line> {
   bool Carry(Job& job, sdk::Nanoseconds patience);
   bool Meet(Job& job, sdk::Nanoseconds patience);
   bool MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience);
-  Deadline DeadlineOf(Job& job);
-  bool MustEnter(Job& job, const Deadline& deadline);
+  sdk::Deadline DeadlineOf(Job& job);
+  bool MustEnter(Job& job, const sdk::Deadline& deadline);
   sdk::Failure TimeoutOf(const Job& job);
 
   const sdk::Host host_;

@@ -32,7 +32,7 @@ int Low(std::uint32_t tag) { return static_cast<int>(tag & 0x7fffffffu); }
 
 MessageRequest::~MessageRequest() {
   try {
-    messages_->Wait(*message_, Deadline());
+    messages_->Wait(*message_, sdk::Deadline());
   } catch (const Failure&) {  // who drops a request does not ask how it ended
   }
 }
@@ -49,7 +49,7 @@ std::shared_ptr<Message> Messages::Add(const dtrun_op& op, sdk::Nanoseconds time
   auto message = std::make_shared<Message>();
   message->op = op;
   message->timeout = timeout;
-  message->deadline = Deadline(timeout);
+  message->deadline = sdk::Deadline(timeout);
   const Lock lock(mutex_);
   team_->ThrowIfFailed();
   const std::size_t width = kernels::ElementBytes(op.dtype);
@@ -144,7 +144,7 @@ void Messages::Drop(Message& message, bool may_call) {
   MPI_Status status{};
   if (api().test(&message.request, &ended, &status) != MPI_SUCCESS || ended != 0) return;
   if (message.op.kind != DTRUN_RECV || api().cancel(&message.request) != MPI_SUCCESS) return;
-  const Deadline end(kGrace);
+  const sdk::Deadline end(kGrace);
   while (ended == 0 && !end.passed()) {
     if (api().test(&message.request, &ended, &status) != MPI_SUCCESS) return;
   }
@@ -157,15 +157,15 @@ void Messages::Observe(Message& message, bool last_look) {
   const bool named = peer != DTRUN_ANY_SOURCE;
   team_->Fail(Failure(DTRUN_TIMEOUT,
                       OperationText(message.op) + " on '" + team_->name() + "' did not end within " +
-                          DurationText(message.timeout) + "; " +
+                          sdk::DurationText(message.timeout) + "; " +
                           (named ? "rank " + std::to_string(peer) + " has" : std::string("no rank has")) +
                           (message.op.kind == DTRUN_SEND ? " taken" : " sent") + " the message",
                       named ? peer : -1));
 }
 
-bool Messages::Wait(Message& message, const Deadline& until) {
+bool Messages::Wait(Message& message, const sdk::Deadline& until) {
   sdk::Nanoseconds nap = kShortNap;
-  auto next_look = Deadline::Clock::now();
+  auto next_look = sdk::Deadline::Clock::now();
   const auto since = next_look;
   for (int tries = 0;; ++tries) {
     {
@@ -176,7 +176,7 @@ bool Messages::Wait(Message& message, const Deadline& until) {
         return true;
       }
     }
-    const auto now = Deadline::Clock::now();
+    const auto now = sdk::Deadline::Clock::now();
     if (tries == 0 || now >= next_look) {
       Observe(message, now - since >= kLastLook);
       next_look = now + kLook;

@@ -20,7 +20,7 @@ namespace dtrun::mpi_plugin {
 // A send or receive between enqueue and its end. The mutex of Messages guards it.
 struct Message {
   dtrun_op op{};
-  Deadline deadline;
+  sdk::Deadline deadline;
   sdk::Nanoseconds timeout = sdk::kNoLimit;
   std::optional<BigType> block;
   MPI_Request request{};
@@ -37,7 +37,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
   // `attended`: the caller will wait at once.
   std::shared_ptr<Message> Add(const dtrun_op& op, sdk::Nanoseconds timeout, bool attended);
   // False when it is still under way at `until`. Throws its failure.
-  bool Wait(Message& message, const Deadline& until);
+  bool Wait(Message& message, const sdk::Deadline& until);
   // REQUIRES that no message is left. Ends the thread; false when it is left behind in MPI.
   bool Stop();
 
@@ -77,8 +77,8 @@ class MessageRequest final : public sdk::Request {
       : messages_(std::move(messages)), message_(std::move(message)) {}
   ~MessageRequest() override;
 
-  bool Test() override { return messages_->Wait(*message_, Deadline(sdk::Nanoseconds(0))); }
-  bool Wait(sdk::Nanoseconds timeout) override { return messages_->Wait(*message_, Deadline(timeout)); }
+  bool Test() override { return messages_->Wait(*message_, sdk::Deadline(sdk::Nanoseconds(0))); }
+  bool Wait(sdk::Nanoseconds timeout) override { return messages_->Wait(*message_, sdk::Deadline(timeout)); }
 
  private:
   const std::shared_ptr<Messages> messages_;

@@ -67,7 +67,8 @@ BigType Collectives::Elements(std::int32_t dtype, std::uint64_t count) const {
 void Collectives::Broadcast(const Call& call) {
   const dtrun_op& op = call.op;
   const BigType block = Elements(op.dtype, op.count);
-  api().Check(api().bcast(op.recv, block.count(), block.type(), op.root, comm()), "MPI_Bcast");
+  const MPI_Comm comm = CommFor(op.count * kernels::ElementBytes(op.dtype));
+  api().Check(api().bcast(op.recv, block.count(), block.type(), op.root, comm), "MPI_Bcast");
 }
 
 void Collectives::Allgather(const Call& call) {

@@ -20,8 +20,9 @@ constexpr dtrun_option MakeCollSm() {
                                     "Open MPI's shared-memory collectives", DTRUN_SCOPE_JOB);
   option.long_doc =
       "Open MPI ships them with priority 0, that is switched off.\n"
-      "auto: on when all ranks share a host and each has a processor. on: wherever Open MPI can use them. "
-      "off: as installed.\n"
+      "auto: for allreduce, reduce and broadcast of 32 MiB and more, when all ranks share a host and each "
+      "has "
+      "a processor. on: at every size, wherever Open MPI can use them. off: as installed.\n"
       "A value of OMPI_MCA_coll_sm_priority in the environment wins. Nothing can be changed when the program "
       "has called MPI_Init itself.";
   option.choices = kCollSmChoices;

@@ -7,7 +7,7 @@
 
 namespace dtrun::mpi_plugin {
 
-bool Owner::Run(const sdk::Host& host, std::function<void()> task, const Deadline& deadline) {
+bool Owner::Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline) {
   const auto mine = std::make_shared<Task>();
   mine->run = std::move(task);
   std::unique_lock lock(mutex_);

@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#include "deadline.h"
+#include "dtrun/plugin.hpp"
 
 namespace dtrun::mpi_plugin {
 
@@ -24,7 +24,7 @@ class Owner {
 
   // Runs `task` on the thread and waits, at most until `deadline`; false when that passed.
   // Throws what the task throws. What the task uses must live as long as the process.
-  bool Run(const sdk::Host& host, std::function<void()> task, const Deadline& deadline);
+  bool Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline);
 
  private:
   struct Task {

@@ -117,7 +117,7 @@ void Collectives::Allreduce(const Call& call) {
       send = out;
     }
     api().Check(api().allreduce(send == out ? MPI_IN_PLACE : send, out, static_cast<int>(count), how.type,
-                                how.op, comm()),
+                                how.op, CommFor(op.count * width)),
                 "MPI_Allreduce");
     passage.Finish(recv, out, count);
   }
@@ -142,7 +142,7 @@ void Collectives::Reduce(const Call& call) {
       out = prepared;
     }
     api().Check(api().reduce(root && send == out ? MPI_IN_PLACE : send, root ? out : nullptr,
-                             static_cast<int>(count), how.type, how.op, op.root, comm()),
+                             static_cast<int>(count), how.type, how.op, op.root, CommFor(op.count * width)),
                 "MPI_Reduce");
     if (root) passage.Finish(recv, out, count);
   }

@@ -38,9 +38,10 @@ void Team::Leave(bool alone) {
   const auto free_handles = [&world = world_, handles = members_.handles]() mutable {
     std::unique_lock<std::timed_mutex> lock;
     if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
+    if (handles.bulk != handles.main) world.api().comm_free(&handles.bulk);
     for (MPI_Comm* handle : {&handles.high, &handles.pieces, &handles.main}) world.api().comm_free(handle);
   };
-  if (!world_.owner().Run(host_, free_handles, Deadline(kFreeing))) world_.SetStuck();
+  if (!world_.owner().Run(host_, free_handles, sdk::Deadline(kFreeing))) world_.SetStuck();
 }
 
 void Team::Fail(const Failure& failure, Fate fate) {
@@ -48,7 +49,7 @@ void Team::Fail(const Failure& failure, Fate fate) {
     const std::lock_guard lock(mutex_);
     if (cause_) return;
     cause_ = failure;
-    failed_at_ = Deadline::Clock::now();
+    failed_at_ = sdk::Deadline::Clock::now();
     failed_.store(true, std::memory_order_release);
   }
   world_.SetShaken();
@@ -61,7 +62,7 @@ Failure Team::Cause() const {
   return *cause_;
 }
 
-Deadline::Clock::time_point Team::failed_at() const {
+sdk::Deadline::Clock::time_point Team::failed_at() const {
   const std::lock_guard lock(mutex_);
   return failed_at_;
 }

@@ -37,7 +37,7 @@ class Team {
   }
   sdk::Failure Cause() const;
   // REQUIRES failed(). What is in MPI then gets a little time to come out.
-  Deadline::Clock::time_point failed_at() const;
+  sdk::Deadline::Clock::time_point failed_at() const;
 
   // Fails the team when another rank has failed or died, or when those that are needed have
   // left: one rank, or any of all, or everybody else.
@@ -68,7 +68,7 @@ class Team {
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;
   std::optional<sdk::Failure> cause_;
-  Deadline::Clock::time_point failed_at_{};
+  sdk::Deadline::Clock::time_point failed_at_{};
 };
 
 }  // namespace dtrun::mpi_plugin

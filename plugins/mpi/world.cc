@@ -27,20 +27,23 @@ pid_t process_of_the_world = 0;
 
 }  // namespace
 
-// Its ranks spin without yielding: measured here with 4 ranks on 2 processors, 8 bytes took 100 µs
-// instead of 1 to 20.
+bool EachHasAProcessor(int local_ranks) {
+  return local_ranks >= 2 && local_ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks) {
   if (getenv("OMPI_MCA_coll_sm_priority") != nullptr || coll_sm == CollSm::kOff) return {};
-  if (coll_sm == CollSm::kAuto && (local_ranks < 2 || local_ranks > sysconf(_SC_NPROCESSORS_ONLN))) return {};
-  // Above `tuned`, which has 30. Fragments as shipped, 8 KiB, lose to `tuned` from 1 MiB on.
-  std::vector<Variable> variables = {{"OMPI_MCA_coll_sm_priority", "90"}};
+  if (coll_sm == CollSm::kAuto && !EachHasAProcessor(local_ranks)) return {};
+  // `tuned` has 30. Below it, only communicators that ask for coll/sm get it (join.cc). Fragments as
+  // shipped, 8 KiB, lose to `tuned` from 1 MiB on.
+  std::vector<Variable> variables = {{"OMPI_MCA_coll_sm_priority", coll_sm == CollSm::kOn ? "90" : "1"}};
   if (getenv("OMPI_MCA_coll_sm_fragment_size") == nullptr)
     variables.push_back({"OMPI_MCA_coll_sm_fragment_size", "131072"});
   return variables;
 }
 
 std::string CollSmText(const std::vector<Variable>& variables) {
-  if (!variables.empty()) return "on";
+  if (!variables.empty()) return variables.front().value == std::string("90") ? "on" : "from 32 MiB on";
   const char* const priority = getenv("OMPI_MCA_coll_sm_priority");
   return priority == nullptr ? "as installed" : std::string("at priority ") + priority;
 }
@@ -61,7 +64,7 @@ bool World::usable() const {
   return started() && api().finalized(&finalized) == MPI_SUCCESS && finalized == 0;
 }
 
-void World::Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const Deadline& deadline) {
+void World::Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const sdk::Deadline& deadline) {
   if (getpid() != process_of_the_world)
     throw Failure(
         DTRUN_FAILED_PRECONDITION,
@@ -142,7 +145,7 @@ void World::FinishAtExit() {
   if (api().finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
   const bool shaken = shaken_.load(std::memory_order_acquire);
   owner_.Run(
-      *host_, [this] { api().finalize(); }, shaken ? Deadline(kFarewell) : Deadline());
+      *host_, [this] { api().finalize(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
 }
 
 }  // namespace dtrun::mpi_plugin

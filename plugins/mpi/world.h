@@ -28,7 +28,7 @@ class World {
   const Api& api() const { return library_.api; }
 
   // Starts MPI unless somebody did. `local_ranks` as in CollSmVariables.
-  void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const Deadline& deadline);
+  void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const sdk::Deadline& deadline);
   bool started() const { return started_.load(std::memory_order_acquire); }
   bool started_here() const { return started_here_.load(std::memory_order_acquire); }
 
@@ -81,6 +81,9 @@ struct Variable {
   const char* value;
 };
 std::vector<Variable> CollSmVariables(CollSm coll_sm, int local_ranks);
+// Whether coll/sm may serve: its ranks spin without yielding. Measured with 4 ranks on 2
+// processors, 8 bytes took 100 µs instead of 1 to 20.
+bool EachHasAProcessor(int local_ranks);
 // What becomes of them, in words.
 std::string CollSmText(const std::vector<Variable>& variables);
 
