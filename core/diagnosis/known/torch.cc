@@ -1,0 +1,128 @@
+#include "core/diagnosis/known/tables.h"
+
+namespace dtrun::diagnosis {
+namespace {
+
+using known::Depth;
+using known::Kind;
+
+constexpr KnownFailure kTable[] = {
+    {"torch-no-backend",
+     {"Distributed package doesn't have {backend} built in"},
+     "this torch was built without {backend}",
+     "use another backend in init_process_group, gloo for example, or install a build that has it",
+     "torch distributed_c10d.py"},
+    {"torch-no-cuda",
+     {"Torch not compiled with CUDA enabled"},
+     "this torch was built without CUDA",
+     "install a CUDA build, or use the CPU and backend gloo",
+     "torch"},
+    {"torch-no-group",
+     {"Default process group has not been initialized"},
+     "the program used torch.distributed before init_process_group",
+     "call init_process_group first, on every rank",
+     "torch distributed_c10d.py"},
+    {"torch-group-twice",
+     {"trying to initialize the default process group twice"},
+     "the program called init_process_group twice",
+     "call it once, or look whether a framework did it before",
+     "torch distributed_c10d.py"},
+    {"torch-collectives-differ",
+     {"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {call...}"},
+     "ranks called different collectives: rank {rank} called {call}",
+     "make all ranks call the same in the same order; calls.txt of the run directory has dtrun's own calls",
+     "c10d ProcessGroupWrapper.cpp"},
+    {"torch-barrier-missed",
+     {"]: Rank {rank} failed to pass monitoredBarrier in {time} ms",
+      "]: Ranks {rank} failed to pass monitoredBarrier in {time} ms"},
+     "rank {rank} did not come to a barrier within {time} ms",
+     "look what that rank did instead",
+     "c10d ProcessGroupGloo.cpp",
+     Depth::kCause,
+     Kind::kRendezvous},
+    {"ddp-unused-parameters",
+     {"Expected to have finished reduction in the prior iteration before starting a new one"},
+     "parameters of the model got no gradient in an iteration, and DDP waits for them",
+     "DistributedDataParallel(find_unused_parameters=True), or use every parameter in the loss; "
+     "TORCH_DISTRIBUTED_DEBUG=DETAIL in job.env names them",
+     "torch reducer.cpp"},
+    {"ddp-ready-twice",
+     {"Expected to mark a variable ready only once"},
+     "a parameter got its gradient twice in one iteration",
+     "with checkpointing use use_reentrant=False or static_graph=True; do not share a parameter between "
+     "forward passes",
+     "torch reducer.cpp"},
+    {"ddp-models-differ",
+     {"DDP expects same model across all ranks, but Rank {rank} has {count} params",
+      "appears not to match sizes of the same param in process {rank}",
+      "appears not to match strides of the same param in process {rank}"},
+     "ranks have different models: they differ from rank {rank}",
+     "build the model from the same config and seed on every rank, before anything that depends on the rank",
+     "torch reducer.cpp"},
+    {"ddp-no-gradients",
+     {"DistributedDataParallel is not needed when a module doesn't have any parameters"},
+     "no parameter of the model needs a gradient",
+     "wrap it after parameters are made trainable, or not at all",
+     "torch nn/parallel/distributed.py"},
+    {"torch-loader-memory",
+     {"It is possible that dataloader's workers are out of shared memory",
+      "This might be caused by insufficient shared memory (shm)", "unable to write to file </torch_",
+      "unable to resize file </torch_", "unable to allocate shared memory(shm) for file </torch_"},
+     "/dev/shm is full: DataLoader workers pass batches through it",
+     "give the container more (--shm-size=8g, an emptyDir of medium Memory), or use fewer num_workers",
+     "torch DataLoader.cpp, MapAllocator.cpp, vllm issue 1710"},
+    {"torch-loader-files",
+     {"received 0 items of ancdata", "Communication with the workers is no longer possible"},
+     "DataLoader workers ran out of file descriptors",
+     "raise `ulimit -n` where dtrun starts, or call "
+     "torch.multiprocessing.set_sharing_strategy(\"file_system\")",
+     "torch dataloader.py"},
+    {"torch-loader-slow",
+     {"DataLoader timed out after {time} seconds"},
+     "a DataLoader worker gave no batch for {time} s",
+     "look at the storage behind the data set, and at locks taken before the workers were forked",
+     "torch "
+     "dataloader.py"},
+    {"torch-loader-killed",
+     {"DataLoader worker (pid {pid}) is killed by signal: {signal...}",
+      "DataLoader worker (pid(s) {pid}) exited unexpectedly"},
+     "a DataLoader worker (pid {pid}) died[: {signal}]",
+     "Bus error is a full /dev/shm, Killed is the out-of-memory killer; num_workers=0 shows its own "
+     "traceback",
+     "torch DataLoader.cpp",
+     Depth::kSymptom},
+    {"torch-local-rank-argument",
+     {"unrecognized arguments: --local-rank={rank}", "unrecognized arguments: --local_rank={rank}"},
+     "the program does not know the argument --local-rank that a launcher gave it",
+     "read os.environ[\"LOCAL_RANK\"], as dtrun and torchrun set it, or accept both spellings in argparse",
+     "torch.distributed.launch, BasicSR issue 626"},
+    {"torch-nccl-timeout",
+     {"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={call}, "
+      "OpType={operation},",
+      "Watchdog caught collective operation timeout"},
+     "a collective did not end in time[: rank {rank} waited in {operation}, its call {call}]: some other "
+     "rank "
+     "did not make it, or the network stands",
+     "compare the last calls of all ranks; when one is only late, give init_process_group(timeout=...) more",
+     "c10d ProcessGroupNCCL.cpp, pytorch 118369",
+     Depth::kSymptom,
+     Kind::kNetwork},
+    {"torch-nccl-watchdog-stuck",
+     {"ProcessGroupNCCL's watchdog got stuck for {time} seconds", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"},
+     "torch's NCCL watchdog could not run[ for {time} s]: the GPU, the GIL or NCCL is stuck",
+     "look at the first failure of another rank, and in `dmesg` for Xid lines",
+     "c10d ProcessGroupNCCL.cpp",
+     Depth::kSymptom},
+    {"torch-child-failed",
+     {"torch.distributed.elastic.multiprocessing.errors.ChildFailedError"},
+     "a rank under torchrun failed; torchrun only reports it",
+     "look at the first traceback above, or start with `dtrun torchrun ...`, whose verdict shows it",
+     "torchrun",
+     Depth::kSymptom},
+};
+
+}  // namespace
+
+std::span<const KnownFailure> TorchFailures() { return kTable; }
+
+}  // namespace dtrun::diagnosis

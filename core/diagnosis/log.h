@@ -1,0 +1,32 @@
+// Known failures in the logs of a rank.
+//
+// Reads files; any thread, blocks for as long as the disk takes.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/diagnosis/finding.h"
+
+namespace dtrun::diagnosis {
+
+// Of a longer log only so much of its end is read; line numbers are then not known.
+inline constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+// Errors name the file.
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,
+                                            std::size_t most_bytes = kMostBytes);
+
+struct LogFinding {
+  Finding finding;
+  std::filesystem::path file;  // empty: known from the last lines alone
+  bool recent = true;          // near the end of the log, where the rank died
+};
+
+// What to tell of a rank that failed: the foremost finding of its logs, a cause before a symptom,
+// a recent one before an old one, and else by the order of `files`.
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files);
+
+}  // namespace dtrun::diagnosis
