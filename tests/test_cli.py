@@ -7,7 +7,8 @@ import subprocess
 from support.job import DTRUN, JobTest, main
 
 VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
-         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"]]
+         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"],
+         ["explain"]]
 
 
 class Help(JobTest):

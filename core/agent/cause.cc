@@ -63,6 +63,11 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
   return first;
 }
 
+// What its own output says of the failure.
+known::Kind KindOf(const RankFacts& rank) {
+  return rank.known && rank.known->recent ? rank.known->finding.failure->kind : known::Kind::kUnsaid;
+}
+
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   const Ending& ending = *rank.ending;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
@@ -74,6 +79,12 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
       const bool came = peer == kNobody || facts.ranks[peer].joined;
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
     }
+  }
+  if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
+  switch (KindOf(rank)) {
+    case known::Kind::kNetwork: return ExitClass::kNetwork;
+    case known::Kind::kRendezvous: return ExitClass::kRendezvous;
+    case known::Kind::kUnsaid: break;
   }
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
 }

@@ -272,6 +272,7 @@ int Conductor::IndexOf(int rank) const {
 Facts Conductor::Finish() {
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
     facts_.ranks[i].tail = world_.outputs[i]->Tail(kTailLines);
+    facts_.ranks[i].log_files = world_.outputs[i]->Files();
   }
   world_.outputs.clear();
   facts_.job = plan_.job;

@@ -7,9 +7,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/diagnosis/log.h"
 
 namespace dtrun::agent {
 
@@ -31,13 +34,15 @@ struct RankFacts {
   int rank = 0;  // the first one that lives in the process
   std::string host;
   pid_t pid = 0;
-  bool joined = false;                  // reached dtrun_init
-  bool left = false;                    // reached dtrun_finalize
-  std::optional<Ending> ending;         // unset: it could not be ended
-  std::chrono::nanoseconds ended_at{};  // since the start of the run
-  int signal_sent = 0;                  // last one dtrun sent before it ended, to end it
-  std::vector<std::string> tail;        // its last lines of output
-  std::vector<PeerReport> reports;      // what it said of others
+  bool joined = false;                           // reached dtrun_init
+  bool left = false;                             // reached dtrun_finalize
+  std::optional<Ending> ending;                  // unset: it could not be ended
+  std::chrono::nanoseconds ended_at{};           // since the start of the run
+  int signal_sent = 0;                           // last one dtrun sent before it ended, to end it
+  std::vector<std::string> tail;                 // its last lines of output
+  std::vector<std::filesystem::path> log_files;  // that have all of it
+  std::optional<diagnosis::LogFinding> known;    // what its output says, looked for in the first cause
+  std::vector<PeerReport> reports;               // what it said of others
 };
 
 // A host that could not be reached any more.

@@ -12,6 +12,7 @@
 #include "core/agent/local_host.h"
 #include "core/agent/muster.h"
 #include "core/agent/process.h"
+#include "core/agent/recognise.h"
 #include "core/agent/record.h"
 #include "core/agent/remote_host.h"
 #include "core/agent/verdict.h"
@@ -198,6 +199,7 @@ class Runner {
       Result<Facts> facts = RunGeneration(generation, record, conductor);
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
+      Note(Recognise(&*facts));
       generations_.push_back(*facts);
       if (ExitCode(*facts) == 0) return facts;
       const RestartDecision decision = DecideRestart(request_.restart, *facts);

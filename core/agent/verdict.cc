@@ -8,6 +8,7 @@
 
 #include "core/agent/cause.h"
 #include "core/agent/process.h"
+#include "core/diagnosis/report.h"
 
 namespace dtrun::agent {
 namespace {
@@ -162,6 +163,14 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
   return text;
 }
 
+// What is known of what the rank printed; the raw text stays in sight.
+std::string KnownText(const diagnosis::LogFinding& known) {
+  const diagnosis::Finding& finding = known.finding;
+  const std::string place = diagnosis::PlaceText(known.file.filename().string(), finding);
+  return fmt::format("  {}: {} ({}{}{})\n    | {}\n", known.recent ? "known failure" : "seen long before",
+                     finding.what, finding.failure->id, place.empty() ? "" : "; ", place, finding.line);
+}
+
 // What happened before and after, and where to read on.
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                    const std::string& hint, ExitClass exit_class) {
@@ -188,7 +197,12 @@ std::string RankText(const Facts& facts, const Cause& why) {
         text += fmt::format("  rank {} reported of it: {}\n", rank.rank, report.what);
     }
   }
-  return text + Around(facts, &cause, cause.ended_at, Hint(cause), why.exit_class);
+  std::string hint = Hint(cause);
+  if (cause.known) {
+    text += KnownText(*cause.known);
+    if (cause.known->recent || hint.empty()) hint = cause.known->finding.cure;
+  }
+  return text + Around(facts, &cause, cause.ended_at, hint, why.exit_class);
 }
 
 std::string LossText(const Facts& facts, const Cause& why) {

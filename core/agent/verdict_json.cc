@@ -3,6 +3,7 @@
 #include "core/agent/cause.h"
 #include "core/agent/process.h"
 #include "core/agent/verdict.h"
+#include "core/diagnosis/report.h"
 
 namespace dtrun::agent {
 namespace {
@@ -19,6 +20,14 @@ const char* ResultName(const Facts& facts) {
     case Cause::Kind::kInterrupt: return "interrupted";
     default: return "succeeded";
   }
+}
+
+Json KnownJson(const RankFacts& rank) {
+  if (!rank.known) return nullptr;
+  Json known = diagnosis::ToJson(rank.known->finding);
+  known["file"] = rank.known->file.empty() ? Json(nullptr) : Json(rank.known->file.string());
+  known["recent"] = rank.known->recent;
+  return known;
 }
 
 // How a generation ended, without its ranks.
@@ -63,6 +72,7 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
          {"ending", ending},
          {"stopped_with", rank.signal_sent == 0 ? Json(nullptr) : Json(SignalName(rank.signal_sent))},
          {"last_output", rank.tail},
+         {"known_failure", KnownJson(rank)},
          {"reports", reports}});
   }
   Json losses = Json::array();

@@ -88,6 +88,8 @@ class RankOutput {
   // The last whole lines of both streams together, in the order of arrival and without
   // prefix, at most `count` and 8 KiB. Lines over 2 KiB are cut and end with " …".
   virtual std::vector<std::string> Tail(std::size_t count) const = 0;
+  // Where every byte is kept, stderr first; a stream without a file is left out.
+  virtual std::vector<std::filesystem::path> Files() const { return {}; }
 };
 
 }  // namespace dtrun::output

@@ -106,6 +106,15 @@ class RankFiles final : public RankOutput {
 
   std::vector<std::string> Tail(std::size_t count) const override { return tail_.Last(count); }
 
+  std::vector<std::filesystem::path> Files() const override {
+    std::vector<std::filesystem::path> files;
+    for (const Stream stream : {Stream::kErr, Stream::kOut}) {
+      const std::string& path = sides_[stream == Stream::kErr].way.log.path;
+      if (!path.empty()) files.emplace_back(path);
+    }
+    return files;
+  }
+
  private:
   struct Side {
     Way way;

@@ -16,7 +16,7 @@ _dtrun() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       --) return ;;
-      run|plan|env|config|plugins|bench|completion) verb=$word ;;
+      run|plan|env|config|plugins|bench|completion|explain) verb=${verb:-$word} ;;
       torchrun) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     esac
   done
@@ -34,7 +34,9 @@ _dtrun() {
     --json|--plot) [[ $verb != bench ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$current"); return; } ;;
     --as) mapfile -t COMPREPLY < <(compgen -W "$(dtrun env --list 2>/dev/null | cut -d' ' -f1)" -- "$current"); return ;;
     --kind) mapfile -t COMPREPLY < <(compgen -W "backend launcher" -- "$current"); return ;;
-    explain) mapfile -t COMPREPLY < <(compgen -W "$(dtrun completion keys 2>/dev/null)" -- "$current"); return ;;
+    explain) if [[ $verb == config ]]; then
+               mapfile -t COMPREPLY < <(compgen -W "$(dtrun completion keys 2>/dev/null)" -- "$current"); return
+             fi ;;
     check) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
     describe) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
     config) mapfile -t COMPREPLY < <(compgen -W "check explain" -- "$current"); return ;;
@@ -43,8 +45,10 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan env config plugins bench torchrun completion --version --host-index $words" ;;
+    '') words="run plan env explain config plugins bench torchrun completion --version --host-index $words" ;;
     plan) words="--json $words" ;;
+    explain) mapfile -t COMPREPLY < <(compgen -W "latest --json --help" -- "$current"; compgen -f -- "$current")
+             return ;;
     env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap
              --mpirun --json --plot --set --plugin-dir --help" ;;

@@ -13,6 +13,7 @@
 #include "core/plugin/search_path.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/env.h"
+#include "tools/dtrun/explain.h"
 #include "tools/dtrun/torchrun/verb.h"
 #include "tools/dtrun/verbs.h"
 
@@ -145,9 +146,12 @@ int main(int argc, char** argv) {
   CLI::App* check = config->add_subcommand("check", "Report every problem of a config");
   check->add_option("FILE", arguments.file, "TOML file of the job")->required();
   AddOverrides(check, &arguments);
-  CLI::App* explain = config->add_subcommand("explain", "Value, origin and meaning of an option");
-  explain->add_option("KEY", key, "Such as backend.name")->required();
-  AddConfig(explain, &arguments);
+  CLI::App* option = config->add_subcommand("explain", "Value, origin and meaning of an option");
+  option->add_option("KEY", key, "Such as backend.name")->required();
+  AddConfig(option, &arguments);
+
+  dtrun::cli::ExplainArguments explain_arguments;
+  const CLI::App* explain = dtrun::cli::AddExplain(app, &explain_arguments);
 
   CLI::App* plugins = app.add_subcommand("plugins", "List plugins, or describe one with its options");
   plugins->require_subcommand(1);
@@ -195,7 +199,8 @@ int main(int argc, char** argv) {
     return dtrun::cli::ShowEnv(std::move(env_arguments));
   }
   if (check->parsed()) return dtrun::cli::CheckConfig(arguments);
-  if (explain->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
+  if (option->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
+  if (explain->parsed()) return dtrun::cli::Explain(explain_arguments);
   if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);
   if (describe->parsed()) return dtrun::cli::DescribePlugin(arguments, name, kind, json);
   if (bench->parsed()) return dtrun::cli::Bench(bench_arguments);

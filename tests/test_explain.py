@@ -1,0 +1,131 @@
+"""Known failures: named by the verdict of a failed job, and by `dtrun explain`."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+from support.job import JobTest, main
+
+HAS_TORCH = subprocess.run([sys.executable, "-c", "import torch.distributed"], capture_output=True).returncode == 0
+WARNING = "NCCL WARN Bootstrap : no socket interface found"
+
+
+class Verdict(JobTest):
+    """Real failures of real libraries, each in a job of its own."""
+
+    def fail(self, *command, count=1, **more):
+        job = self.start_ranks(count, *command, **more)
+        result = job.finish()
+        self.assertNotEqual(result.code, 0, str(result))
+        verdict = json.loads((job.run_dir() / "verdict.json").read_text())
+        known = [rank["known_failure"] for rank in verdict["ranks"] if rank["known_failure"]]
+        self.assertEqual(len(known), 1, str(result))
+        self.assertIn(f"known failure: {known[0]['what']}", result.err)
+        self.assertIn(f"next: {known[0]['cure']}", result.err)
+        return known[0], verdict
+
+    def test_a_port_in_use(self):
+        script = ("import socket; a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen();"
+                  "socket.socket().bind(a.getsockname())")
+        known, verdict = self.fail(sys.executable, "-c", script)
+        self.assertEqual(known["id"], "port-in-use")
+        self.assertEqual(verdict["exit_class"], "user-error")
+
+    def test_a_cause_far_above_the_last_lines(self):
+        script = f"echo '{WARNING}'; i=0; while [ $i -lt 200 ]; do echo tidying up; i=$((i + 1)); done; exit 3"
+        known, _ = self.fail("sh", "-c", script)
+        self.assertEqual((known["id"], known["line"], known["recent"]), ("nccl-no-interface", 1, True))
+        self.assertTrue(known["file"].endswith("rank-0.out"))
+
+    def test_a_missing_module_on_one_of_two_ranks(self):
+        known, _ = self.fail("sh", "-c", f'[ $RANK = 1 ] && exec {sys.executable} -c "import no_such_module"; sleep 100',
+                             count=2)
+        self.assertEqual(known["id"], "module-missing")
+        self.assertIn("no_such_module", known["what"])
+
+    @unittest.skipUnless(HAS_TORCH, "this python has no torch.distributed")
+    def test_a_wrong_interface_of_gloo(self):
+        script = "import torch.distributed as d; d.init_process_group('gloo')"
+        known, _ = self.fail(sys.executable, "-c", script, count=2, sets=["job.env.GLOO_SOCKET_IFNAME=eth77"])
+        self.assertEqual(known["id"], "gloo-interface")
+        self.assertIn("'eth77'", known["what"])
+
+    @unittest.skipUnless(HAS_TORCH, "this python has no torch.distributed")
+    def test_a_rank_that_never_comes_is_a_rendezvous_failure(self):
+        script = ("import datetime, os, time, torch.distributed as d\n"
+                  "if os.environ['RANK'] == '1': time.sleep(1000)\n"
+                  "d.init_process_group('gloo', timeout=datetime.timedelta(seconds=1))")
+        known, verdict = self.fail(sys.executable, "-c", script, count=2)
+        self.assertTrue(known["id"].startswith("torch-store-"), known)
+        self.assertEqual(verdict["exit_class"], "rendezvous")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")
+    def test_a_program_that_mpirun_does_not_find(self):
+        known, _ = self.fail("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "1", "./no-such-program")
+        self.assertEqual(known["id"], "mpi-executable")
+        self.assertIn("no-such-program", known["what"])
+
+
+class Explain(JobTest):
+    def test_a_text_a_file_and_stdin_say_the_same(self):
+        expected = self.dtrun("explain", *WARNING.split())
+        self.assert_ok(expected)
+        self.assertIn("known failure: NCCL found no network interface", expected.out)
+        self.assertIn(f"| {WARNING}", expected.out)
+        file = self.write(f"one\n{WARNING}\n", "log.txt")
+        of_file = self.dtrun("explain", file)
+        self.assert_ok(of_file)
+        self.assertIn(f"{file}, line 2", of_file.out)
+        with open(file) as stream:
+            of_stdin = self.dtrun("explain", "-", stdin=stream)
+        self.assert_ok(of_stdin)
+        self.assertEqual(of_stdin.out.splitlines()[:2], expected.out.splitlines()[:2])
+
+    def test_json(self):
+        found = json.loads(self.dtrun("explain", "--json", WARNING).out)["findings"]
+        self.assertEqual([(one["id"], one["foremost"]) for one in found], [("nccl-no-interface", True)])
+        unknown = self.dtrun("explain", "--json", "all went well")
+        self.assertEqual((unknown.code, json.loads(unknown.out)), (1, {"findings": []}))
+
+    def test_nothing_known(self):
+        result = self.dtrun("explain", "epoch 3, error 0.2")
+        self.assertEqual((result.code, result.out), (1, "no known failure in this text\n"))
+
+    def test_what_cannot_be_read_is_a_user_error(self):
+        self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
+        self.assert_user_error(self.dtrun("explain", self.folder), "is no run directory of dtrun")
+        (self.folder / "plan.json").write_text("{")
+        self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not JSON")
+
+
+class ExplainRun(JobTest):
+    def test_a_failed_job(self):
+        config = self.write('[job]\ncommand = ["sh", "-c", "echo \'%s\'; exit 3"]\n' % WARNING)
+        self.assertEqual(self.dtrun("--config", config).code, 3)
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "transport ",
+                     "interface ", "algorithm ", "p2p        not used", "rank 0: NCCL found no network interface"):
+            self.assertIn(text, result.out)
+        story = json.loads(self.dtrun("explain", "latest", "--json").out)
+        self.assertEqual(story["findings"][0]["rank"], 0)
+        topics = [choice["topic"] for choice in story["choices"]]
+        for topic in ("backend", "transport", "interface", "algorithm", "p2p"):
+            self.assertIn(topic, topics)
+
+    def test_a_running_job(self):
+        job = self.start_ranks(2, "sh", "-c", "echo up; sleep 1000")
+        job.wait_for_line(0, "up")
+        result = self.dtrun("explain", job.run_dir())
+        self.assert_ok(result)
+        self.assertIn("running, or ended without a verdict", result.out)
+        self.assertIn("ranks      2 (", result.out)
+        job.signal(signal.SIGTERM)
+        job.finish()
+
+
+if __name__ == "__main__":
+    main()

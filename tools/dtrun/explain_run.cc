@@ -1,0 +1,258 @@
+#include "tools/dtrun/explain_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/agent/verdict.h"
+#include "core/diagnosis/report.h"
+
+namespace dtrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr char kNotRecorded[] = "not recorded";
+
+Result<Json> ReadJson(const fs::path& file) {
+  std::ifstream stream(file);
+  if (!stream) {
+    return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is no run directory of dtrun",
+                                              file.string(), file.parent_path().string())};
+  }
+  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded())
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not JSON", file.string())};
+  return json;
+}
+
+// The text at `path` ("/backend/name"); empty when there is none.
+std::string TextAt(const Json& json, const char* path) {
+  const Json::json_pointer pointer(path);
+  if (!json.contains(pointer)) return {};
+  const Json& found = json.at(pointer);
+  return found.is_string() ? found.get<std::string>() : found.is_null() ? "" : found.dump();
+}
+
+// What the run directory holds.
+struct Files {
+  Json plan, config;
+  std::optional<Json> verdict;
+};
+
+// "gloo (train.toml:4:1)": an option's value, and where it came from.
+std::string OptionText(const Json& config, const std::string& key) {
+  if (!config.contains(key)) return {};
+  const Json& option = config.at(key);
+  return fmt::format("{} = {} ({})", key, TextAt(option, "/value"), TextAt(option, "/origin"));
+}
+
+std::string StateText(const std::optional<Json>& verdict) {
+  if (!verdict) return "running, or ended without a verdict";
+  const std::string result = TextAt(*verdict, "/result");
+  if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
+  std::string text = result;
+  if (verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
+    const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
+    text += " after " + agent::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
+  }
+  const std::string exit_class = TextAt(*verdict, "/exit_class");
+  return exit_class.empty()
+             ? text
+             : fmt::format("{}, exit code {} ({})", text, TextAt(*verdict, "/exit_code"), exit_class);
+}
+
+// "node0 2, node1 2"
+std::string HostsText(const Json& plan) {
+  std::string text;
+  for (const Json& host : plan.value("hosts", Json::array())) {
+    fmt::format_to(std::back_inserter(text), "{}{} {}", text.empty() ? "" : ", ", TextAt(host, "/name"),
+                   TextAt(host, "/local_size"));
+  }
+  return text;
+}
+
+// The variables that choose interfaces and paths for vendor libraries, by host where they differ.
+std::string VariablesText(const Json& plan, const std::vector<std::string>& names) {
+  std::map<std::string, std::set<std::string>> hosts_of;  // "NAME=value" to hosts
+  std::set<std::string> hosts;
+  for (const Json& process : plan.value("processes", Json::array())) {
+    const std::string host = TextAt(process, "/host");
+    hosts.insert(host);
+    const Json variables = process.value("env", Json::object());
+    for (const std::string& name : names) {
+      if (variables.contains(name))
+        hosts_of[name + "=" + TextAt(variables, ("/" + name).c_str())].insert(host);
+    }
+  }
+  std::string text;
+  for (const auto& [setting, on] : hosts_of) {
+    text += (text.empty() ? "" : ", ") + setting;
+    if (on.size() < hosts.size()) {
+      std::string list;
+      for (const std::string& host : on) list += (list.empty() ? "" : " ") + host;
+      text += " on " + list;
+    }
+  }
+  return text;
+}
+
+Choice Interface(const Files& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/interface");
+  const std::string set =
+      VariablesText(files.plan, {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
+                                 "UCX_NET_DEVICES", "OMPI_MCA_btl_tcp_if_include", "HOROVOD_GLOO_IFACE"});
+  std::string reason = OptionText(files.config, "backend.options.interface");
+  for (const char* const key : {"backend.options.devices", "network.interface"}) {
+    if (reason.empty()) reason = OptionText(files.config, key);
+  }
+  if (reason.empty()) reason = "no option chooses one, so the backend does";
+  if (!set.empty()) reason += "; ranks see " + set;
+  return {"interface", fact.empty() ? TextAt(files.plan, "/backend/facts/devices") : fact, reason};
+}
+
+Choice Transport(const Files& files) {
+  const std::string local = TextAt(files.plan, "/backend/facts/local");
+  std::string reason = OptionText(files.config, "comm.local");
+  const std::string transports = OptionText(files.config, "backend.options.transports");
+  if (!transports.empty()) reason += (reason.empty() ? "" : "; ") + transports;
+  return {"transport", local, reason};
+}
+
+Choice Algorithm(const Files& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/algorithm");
+  const bool nccl = TextAt(files.plan, "/backend/name") == "nccl";
+  return {"algorithm", fact,
+          fact.empty()
+              ? (nccl ? "NCCL chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in "
+                        "job.env print it"
+                      : "chosen for each call by its size and the number of ranks")
+              : ""};
+}
+
+Choice PeerAccess(const Files& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
+  std::string reason = OptionText(files.config, "backend.options.p2p");
+  if (reason.empty()) return {"p2p", "not used", "this backend moves host memory"};
+  const std::string set =
+      VariablesText(files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"});
+  reason += set.empty() ? "; the library asks the driver for each pair of GPUs" : "; ranks see " + set;
+  return {"p2p", fact, reason};
+}
+
+std::vector<Choice> ChoicesOf(const Files& files) {
+  std::vector<Choice> choices;
+  choices.push_back({"ranks",
+                     fmt::format("{} ({})", TextAt(files.plan, "/world_size"), HostsText(files.plan)),
+                     OptionText(files.config, "job.processes_per_host")});
+  choices.push_back(
+      {"backend", TextAt(files.plan, "/backend/name"), OptionText(files.config, "backend.name")});
+  choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
+                     TextAt(files.plan, "/backend/facts/library_path")});
+  choices.push_back(Transport(files));
+  choices.push_back(Interface(files));
+  choices.push_back(Algorithm(files));
+  choices.push_back(PeerAccess(files));
+  for (const Json& note : files.plan.value("notes", Json::array())) {
+    if (note.is_string()) choices.push_back({"note", note.get<std::string>(), ""});
+  }
+  return choices;
+}
+
+// The logs of the last generation.
+fs::path LogFolder(const fs::path& run) {
+  for (int generation = 1;; ++generation) {
+    if (!fs::exists(run / fmt::format("generation-{}", generation))) {
+      return generation == 1 ? run : run / fmt::format("generation-{}", generation - 1);
+    }
+  }
+}
+
+Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& plan) {
+  const fs::path folder = LogFolder(run);
+  std::vector<RankFinding> findings;
+  for (const Json& process : plan.value("processes", Json::array())) {
+    const int rank = process.value("rank", 0);
+    std::vector<fs::path> logs;
+    for (const char* const stream : {"err", "out"}) {
+      fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
+      if (fs::exists(log)) logs.push_back(std::move(log));
+    }
+    auto known = diagnosis::FindInLogs(logs);
+    if (!known) return known.error();
+    if (*known) findings.push_back({rank, **std::move(known)});
+  }
+  return findings;
+}
+
+}  // namespace
+
+Result<RunStory> ReadRun(const fs::path& folder) {
+  Files files;
+  RunStory story;
+  if (fs::exists(folder / "verdict.json")) {
+    auto verdict = ReadJson(folder / "verdict.json");
+    if (!verdict) return verdict.error();
+    files.verdict = *std::move(verdict);
+    story.job = TextAt(*files.verdict, "/job");
+  }
+  story.state = StateText(files.verdict);
+  // A job that could not start may have left a verdict alone.
+  if (files.verdict && !fs::exists(folder / "plan.json")) return story;
+  auto plan = ReadJson(folder / "plan.json");
+  if (!plan) return plan.error();
+  auto config = ReadJson(folder / "config.json");
+  if (!config) return config.error();
+  files.plan = *std::move(plan);
+  files.config = *std::move(config);
+  story.job = TextAt(files.plan, "/job");
+  story.choices = ChoicesOf(files);
+  auto findings = FindingsOf(folder, files.plan);
+  if (!findings) return findings.error();
+  story.findings = *std::move(findings);
+  return story;
+}
+
+std::string ToText(const RunStory& story) {
+  std::string out = fmt::format("job '{}': {}\n", story.job, story.state);
+  const auto append = std::back_inserter(out);
+  for (const Choice& choice : story.choices) {
+    fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
+                   choice.value.empty() ? kNotRecorded : choice.value,
+                   choice.reason.empty() ? "" : "\n             because: " + choice.reason);
+  }
+  for (const auto& [rank, known] : story.findings) {
+    fmt::format_to(append, "rank {}: {} ({}; {})\n    | {}\n  next: {}\n", rank, known.finding.what,
+                   known.finding.failure->id,
+                   diagnosis::PlaceText(known.file.filename().string(), known.finding), known.finding.line,
+                   known.finding.cure);
+  }
+  return out;
+}
+
+Json ToJson(const RunStory& story) {
+  Json choices = Json::array();
+  for (const Choice& choice : story.choices) {
+    choices.push_back({{"topic", choice.topic},
+                       {"value", choice.value.empty() ? Json(nullptr) : Json(choice.value)},
+                       {"reason", choice.reason}});
+  }
+  Json findings = Json::array();
+  for (const auto& [rank, known] : story.findings) {
+    Json one = diagnosis::ToJson(known.finding);
+    one["rank"] = rank;
+    one["file"] = known.file.string();
+    findings.push_back(std::move(one));
+  }
+  return {{"job", story.job}, {"state", story.state}, {"choices", choices}, {"findings", findings}};
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,42 @@
+// A run directory, read back: what the job used, and why, as far as it was recorded.
+//
+// Works on a job that has ended and on one that runs. Reads files; any thread.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/diagnosis/log.h"
+
+namespace dtrun::cli {
+
+// One thing that was chosen.
+struct Choice {
+  std::string topic;  // "interface"
+  std::string value;  // empty: not recorded
+  std::string reason;
+};
+
+// What a rank's logs say that is known.
+struct RankFinding {
+  int rank = 0;
+  diagnosis::LogFinding known;
+};
+
+struct RunStory {
+  std::string job;
+  std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
+  std::vector<Choice> choices;
+  std::vector<RankFinding> findings;  // by rank
+};
+
+// Errors name the file that is missing or unreadable.
+Result<RunStory> ReadRun(const std::filesystem::path& folder);
+
+std::string ToText(const RunStory& story);
+nlohmann::ordered_json ToJson(const RunStory& story);
+
+}  // namespace dtrun::cli
