@@ -11,9 +11,9 @@
 
 namespace dtrun::nccl_plugin {
 
-// The advice for what `last_error` (ncclGetLastError: the text of NCCL's last warning) tells of;
-// empty when it tells nothing known.
-std::string_view AdviceFor(std::string_view last_error);
+// What `last_error` (ncclGetLastError: the text of NCCL's last warning) means, and what to do, by
+// the tables of dtrun/known; empty when it tells nothing known.
+std::string MeaningOf(std::string_view last_error);
 
 // `doing` is a phrase such as "make communicator 'world'".
 sdk::Failure NcclFailure(const std::string& doing, nccl::Result result, std::string_view error_string,

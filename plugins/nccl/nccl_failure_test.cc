@@ -39,14 +39,27 @@ TEST(NcclFailure, CarriesNcclsNumber) {
   EXPECT_EQ(NcclFailure("run", nccl::kRemoteError, "remote process exited", "").code(), DTRUN_REMOTE_FAILURE);
 }
 
+TEST(NcclFailure, TellsTheSevenCausesOfAnInternalErrorApart) {
+  EXPECT_THAT(MeaningOf("Bootstrap : no socket interface found"), HasSubstr("backend.options.interface"));
+  EXPECT_THAT(MeaningOf("ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2)"),
+              HasSubstr("no usable address"));
+  EXPECT_THAT(MeaningOf("Message truncated : received 256 bytes instead of 4"),
+              HasSubstr("one sent 256 bytes where 4 were expected"));
+  EXPECT_THAT(MeaningOf("ncclSocketConnect: wrong socket state 7"), HasSubstr("other end was gone"));
+  EXPECT_THAT(MeaningOf("Proxy Call to rank 3 failed (Setup)"), HasSubstr("for rank 3 lost its peer"));
+  EXPECT_THAT(MeaningOf("Comm 0x7f91b4000d60 is in abort state"), HasSubstr("aborted already"));
+  EXPECT_THAT(MeaningOf("NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and "
+                        "[2]mlx5_2:1/RoCE. Try selecting NICs of only one link type using NCCL_IB_HCA"),
+              HasSubstr("[0]mlx5_0:1/IB and [2]mlx5_2:1/RoCE"));
+}
+
 TEST(NcclFailure, HasAdviceForTheErrorsThatUsersMeet) {
-  EXPECT_THAT(AdviceFor("Bootstrap : no socket interface found"), HasSubstr("backend.options.interface"));
-  EXPECT_THAT(AdviceFor("Cuda failure 'peer access is not supported between these two devices'"),
+  EXPECT_THAT(MeaningOf("Cuda failure 'peer access is not supported between these two devices'"),
               HasSubstr("p2p = \"off\""));
-  EXPECT_THAT(AdviceFor("Error: failed to extend /dev/shm/nccl-abc to 33030532 bytes"),
+  EXPECT_THAT(MeaningOf("Error: failed to extend /dev/shm/nccl-abc to 33030532 bytes"),
               HasSubstr("shm = \"off\""));
-  EXPECT_THAT(AdviceFor("Call to connect returned Connection refused"), HasSubstr("firewall"));
-  EXPECT_EQ(AdviceFor("something new"), "");
+  EXPECT_THAT(MeaningOf("Call to connect returned Connection refused"), HasSubstr("firewall"));
+  EXPECT_EQ(MeaningOf("something new"), "");
 }
 
 }  // namespace
