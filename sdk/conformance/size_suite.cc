@@ -17,6 +17,12 @@ namespace {
 constexpr std::uint64_t kElements = (std::uint64_t{1} << 31) + 4097;  // of one byte
 constexpr nanoseconds kLongPatience = 9 * kPatience;                  // 2 GiB on a loaded machine
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // Element i of `rank`: repeats with RepeatedMemory.
 unsigned char At(int rank, std::size_t i) {
   return static_cast<unsigned char>(i * 7 + i / 251 + 100u * static_cast<unsigned>(rank));
@@ -39,12 +45,9 @@ std::uint64_t AvailableMemory() {
 
 // Why the case would make no sense here; "" when it does.
 std::string Obstacle() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return "a sanitizer looks at every byte, which takes minutes";
-#else
   constexpr std::uint64_t kNeeded = 4 * kElements;  // results of two ranks, and as much for others
+  if (kSanitized) return "a sanitizer looks at every byte, which takes minutes";
   return AvailableMemory() >= kNeeded ? "" : "needs 8 GiB of free memory (when rank 0 looked)";
-#endif
 }
 
 // Rank 0 decides for both: what one of them has allocated, the other would not find available.
