@@ -67,6 +67,11 @@ Status Runtime::JoinJob() {
   Result<int> level = LogLevel(std::getenv("DTRUN_LOG"));
   if (!level) return std::move(level).error();
   plugin::SetLog(*level, fmt::format("[rank {}] ", e.rank));
+  // A process that made its ranks itself has left them the number of the first one.
+  const std::string rank = std::to_string(e.rank);
+  if (const char* served = std::getenv("PMIX_RANK"); served != nullptr && served != rank) {
+    ::setenv("PMIX_RANK", rank.c_str(), 1);
+  }
 
   Result<std::shared_ptr<store::Client>> client =
       store::Client::Connect({e.store, e.job_key, e.generation, e.rank});

@@ -56,11 +56,12 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   const bool leads = topology_.Leads();
   local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
-  if (leads) {
-    wire(wire_, {name_ + " (between hosts)", topology_.Leaders(), hosts, wire_kv_.raw(), false, kGrace});
-  }
+  // Before the leaders' own, for wires that start with all ranks or not at all.
   if (params.size <= kMessageRanks) {
     wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
+  }
+  if (leads) {
+    wire(wire_, {name_ + " (between hosts)", topology_.Leaders(), hosts, wire_kv_.raw(), false, kGrace});
   }
   steps_.emplace(topology_, *local_, leads ? &*wire_ : nullptr);
   ending_.OnEnd([this](const std::string& reason) {
