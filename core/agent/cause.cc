@@ -69,6 +69,7 @@ known::Kind KindOf(const RankFacts& rank) {
 }
 
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
+  if (rank.abort) return ExitClass::kUserError;
   const Ending& ending = *rank.ending;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
   // An exception that nobody caught ends a program by SIGABRT.

@@ -8,6 +8,7 @@
 #include "core/agent/process.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
+#include "core/store/server.h"
 
 namespace dtrun::agent {
 namespace {
@@ -20,7 +21,18 @@ constexpr std::size_t kTailLines = 10;
 
 Conductor::Conductor(boost::asio::io_context& loop, UserSignals& signals, const plan::Plan& plan,
                      std::vector<std::unique_ptr<Host>> hosts, Say say)
-    : loop_(loop), signals_(signals), plan_(plan), say_(std::move(say)), deadline_(loop), idle_(loop) {
+    : loop_(loop),
+      signals_(signals),
+      plan_(plan),
+      say_(std::move(say)),
+      deadline_(loop),
+      idle_(loop),
+      run_id_(store::NewJobKey().substr(0, 8)),
+      exchange_([this](int host, const std::string& exchange, const Result<std::string>& all) {
+        Member& member = members_[static_cast<std::size_t>(host)];
+        if (member.state != State::kRunning) return;
+        member.host->Do(all ? Exchanged{exchange, "", *all} : Exchanged{exchange, all.error().text, ""});
+      }) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     hosts[i]->Attach([this, i](const Event& event) { On(i, event); });
     members_.push_back({std::move(hosts[i]), plan.hosts[i].name, State::kIdle, {}});
@@ -38,6 +50,8 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
   generation_ = generation;
   refusal_.reset();
   calls_.clear();
+  exchange_.Reset();
+  mpi_job_ = fmt::format("{}-{}.{}", plan_.job, run_id_, generation);
   const std::vector<int> tasks = plan::TaskPortsUsed(plan_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     agent::Prepare prepare;
@@ -52,6 +66,12 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
       for (const int rank : tasks) {
         if (rank >= process.rank && rank < process.rank + process.rank_count)
           prepare.task_ranks.push_back(rank);
+      }
+    }
+    if (plan_.pmi != pmi::Kind::kNone) {
+      prepare.mpi = {plan_.pmi, mpi_job_, {}, static_cast<int>(i)};
+      for (const plan::Host& host : plan_.hosts) {
+        prepare.mpi.hosts.push_back({host.name, host.first_rank, host.local_size});
       }
     }
     members_[i].state = State::kBusy;
@@ -161,11 +181,55 @@ void Conductor::On(std::size_t, const Ended& ended) {
   if (index < 0) return;
   RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
   rank.ending = ended.ending;
-  rank.ended_at = Clock::now() - begin_;
+  if (!rank.abort) rank.ended_at = Clock::now() - begin_;
   rank.signal_sent = ended.signal_sent;
-  if (!ended.ending.failed() || phase_ != Phase::kRunning) return;
-  facts_.first_failed = index;
+  if (phase_ != Phase::kRunning) return;
+  if (!rank.ending->failed()) rank.ending->desertion = DesertionOf(rank);
+  if (rank.ending->failed()) FailedFirst(static_cast<std::size_t>(index));
+}
+
+void Conductor::FailedFirst(std::size_t index) {
+  facts_.first_failed = static_cast<int>(index);
   StopAll(SIGTERM);
+}
+
+void Conductor::On(std::size_t host, const Offered& offered) {
+  exchange_.Offer(static_cast<int>(host), offered.part);
+}
+
+void Conductor::On(std::size_t, const MpiStarted& started) {
+  const int index = IndexOf(started.rank);
+  if (index < 0) return;
+  facts_.ranks[static_cast<std::size_t>(index)].mpi = RankFacts::Mpi::kStarted;
+  if (phase_ != Phase::kRunning) return;
+  for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
+    RankFacts& rank = facts_.ranks[i];
+    if (!rank.ending) continue;  // those that failed have ended the job already
+    rank.ending->desertion = DesertionOf(rank);
+    if (rank.ending->failed()) return FailedFirst(i);
+  }
+}
+
+void Conductor::On(std::size_t, const MpiFinished& finished) {
+  const int index = IndexOf(finished.rank);
+  if (index >= 0) facts_.ranks[static_cast<std::size_t>(index)].mpi = RankFacts::Mpi::kFinished;
+}
+
+// The rank need not end by itself: MPICH's wait to be killed.
+void Conductor::On(std::size_t, const MpiAborted& aborted) {
+  const int index = IndexOf(aborted.rank);
+  if (index < 0 || phase_ != Phase::kRunning) return;
+  RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
+  rank.abort = MpiAbort{aborted.code, aborted.message};
+  rank.ended_at = Clock::now() - begin_;
+  FailedFirst(static_cast<std::size_t>(index));
+}
+
+Desertion Conductor::DesertionOf(const RankFacts& rank) const {
+  if (rank.mpi == RankFacts::Mpi::kStarted) return Desertion::kBeforeFinalize;
+  const bool needed = std::ranges::any_of(
+      facts_.ranks, [](const RankFacts& other) { return other.mpi != RankFacts::Mpi::kNone; });
+  return needed && rank.mpi == RankFacts::Mpi::kNone ? Desertion::kBeforeInit : Desertion::kNone;
 }
 
 void Conductor::On(std::size_t, const Said& said) { say_(said.line); }
@@ -195,6 +259,7 @@ void Conductor::Tell(const Command& command) {
 
 void Conductor::StopAll(int signal) {
   phase_ = Phase::kStopping;
+  exchange_.Fail(Error{DTRUN_ABORTED, "the job is ending"});
   Tell(Stop{signal});
   deadline_.expires_after(plan_.grace);
   deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {

@@ -17,6 +17,7 @@
 #include "core/agent/host.h"
 #include "core/agent/user_signals.h"
 #include "core/output/output.h"
+#include "core/pmi/exchange.h"
 
 namespace dtrun::agent {
 
@@ -53,6 +54,8 @@ class Conductor {
   int interrupted() const { return interrupted_; }
   // What the ranks of the last generation called last; empty when none failed.
   const std::string& calls() const { return calls_; }
+  // What MPI libraries call the generation that was prepared last.
+  const std::string& mpi_job() const { return mpi_job_; }
 
   // From the store, while Run runs. Unknown ranks are ignored.
   void Joined(int rank);
@@ -82,6 +85,10 @@ class Conductor {
   void On(std::size_t host, const Said& said);
   void On(std::size_t host, const Gone& gone);
   void On(std::size_t host, const Asked& asked);
+  void On(std::size_t host, const Offered& offered);
+  void On(std::size_t host, const MpiStarted& started);
+  void On(std::size_t host, const MpiFinished& finished);
+  void On(std::size_t host, const MpiAborted& aborted);
   void On(std::size_t host, const Lost& lost);
 
   void OnSignal(int signal);
@@ -92,6 +99,9 @@ class Conductor {
   bool Any(State state) const;
   bool Busy() const { return Any(State::kBusy) || Any(State::kRunning); }
   int IndexOf(int rank) const;  // of its process; -1: none
+  // A rank that has exited with 0, though MPI libraries of others wait for it, or will.
+  Desertion DesertionOf(const RankFacts& rank) const;
+  void FailedFirst(std::size_t index);
   Facts Finish();
 
   boost::asio::io_context& loop_;
@@ -106,6 +116,9 @@ class Conductor {
   Facts facts_;
   std::optional<Error> refusal_;
   std::string calls_;
+  const std::string run_id_;  // unlike that of any other run
+  std::string mpi_job_;
+  pmi::Exchange exchange_;
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;

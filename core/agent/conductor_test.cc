@@ -300,6 +300,55 @@ TEST_F(ConductorTest, NotesWhatTheStoreTells) {
   EXPECT_EQ(facts.ranks[1].reports[0].peer, 0);
 }
 
+// Ranks that speak PMI-1 themselves: `say REQUEST` waits for its answer.
+constexpr char kSay[] = "say() { printf '%s\\n' \"$1\" >&3; read -r answer <&3; }; ";
+constexpr char kInit[] = "say 'cmd=init pmi_version=1 pmi_subversion=1'; ";
+
+TEST_F(ConductorTest, ServesMpiLibrariesFromInitToFinalize) {
+  const std::string whole =
+      std::string(kSay) + kInit +
+      "say \"cmd=put kvsname=x key=k$DTRUN_RANK value=v$DTRUN_RANK\"; say cmd=barrier_in; "
+      "say \"cmd=get kvsname=x key=k$((1 - DTRUN_RANK))\"; echo $answer; say cmd=finalize";
+  Plan({whole, whole});
+  plan_.pmi = pmi::Kind::kPmi1;
+  EXPECT_EQ(MustRun().first_failed, -1);
+  EXPECT_THAT(printed_, ElementsAre("cmd=get_result rc=0 msg=success value=v1\n",
+                                    "cmd=get_result rc=0 msg=success value=v0\n"));
+}
+
+TEST_F(ConductorTest, FailsARankThatLeavesMpiWithoutTheOthers) {
+  // The others come to MPI_Init before it has left, and after.
+  for (const std::string wait : {"while [ ! -e $DIR/came ]; do sleep 0.01; done", ":"}) {
+    Plan(
+        {kSay + (wait == ":" ? std::string("sleep 0.1; ") : "") + kInit + ": > $DIR/came; say cmd=barrier_in",
+         wait});
+    plan_.pmi = pmi::Kind::kPmi1;
+    const Facts facts = MustRun();
+    EXPECT_EQ(facts.first_failed, 1);
+    EXPECT_EQ(facts.ranks[1].ending->desertion, Desertion::kBeforeInit);
+    EXPECT_FALSE(facts.ranks[0].ending->desertion == Desertion::kBeforeFinalize);
+    owned_.clear();
+  }
+}
+
+TEST_F(ConductorTest, FailsARankThatDoesNotFinalizeMpi) {
+  Plan({std::string(kSay) + kInit, kSleep});
+  plan_.pmi = pmi::Kind::kPmi1;
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 0);
+  EXPECT_EQ(facts.ranks[0].ending->desertion, Desertion::kBeforeFinalize);
+}
+
+TEST_F(ConductorTest, EndsARankThatWaitsAfterMpiAbort) {
+  Plan({kSay + std::string(kInit) + "say 'cmd=abort exitcode=7'; exit 3", kSleep});
+  plan_.pmi = pmi::Kind::kPmi1;
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 0);
+  ASSERT_TRUE(facts.ranks[0].abort);
+  EXPECT_EQ(facts.ranks[0].abort->code, 7);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
+}
+
 TEST_F(ConductorTest, RunsAsManyGenerationsAsItIsAsked) {
   Plan({"exit 3"});
   EXPECT_EQ(MustRun().first_failed, 0);

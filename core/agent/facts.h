@@ -16,12 +16,26 @@
 
 namespace dtrun::agent {
 
+// How a rank that exited with 0 left others without it.
+enum class Desertion : std::uint8_t {
+  kNone,
+  kBeforeInit,      // without MPI_Init, which others have called
+  kBeforeFinalize,  // between MPI_Init and MPI_Finalize
+};
+
 struct Ending {
   int code = 0;    // when signal is 0
   int signal = 0;  // not 0: killed by it
   bool core_dumped = false;
   bool out_of_memory = false;  // killed when the kernel's counter of such kills rose
-  bool failed() const { return code != 0 || signal != 0; }
+  Desertion desertion = Desertion::kNone;
+  bool failed() const { return code != 0 || signal != 0 || desertion != Desertion::kNone; }
+};
+
+// A rank has called MPI_Abort.
+struct MpiAbort {
+  int code = 0;
+  std::string message;  // may be empty
 };
 
 // A rank blames another one, through the store.
@@ -34,8 +48,11 @@ struct RankFacts {
   int rank = 0;  // the first one that lives in the process
   std::string host;
   pid_t pid = 0;
-  bool joined = false;                           // reached dtrun_init
-  bool left = false;                             // reached dtrun_finalize
+  bool joined = false;  // reached dtrun_init
+  bool left = false;    // reached dtrun_finalize
+  // Where MPI is served.
+  enum class Mpi : std::uint8_t { kNone, kStarted, kFinished } mpi = Mpi::kNone;
+  std::optional<MpiAbort> abort;                 // which fails the rank, however it ends
   std::optional<Ending> ending;                  // unset: it could not be ended
   std::chrono::nanoseconds ended_at{};           // since the start of the run
   int signal_sent = 0;                           // last one dtrun sent before it ended, to end it

@@ -106,10 +106,12 @@ fs::path NameRuntimeDir() {
   return place / fmt::format("dtrun-{:012x}", number >> 16);
 }
 
-void Remove(const fs::path& dir) {
-  std::error_code error;
-  fs::remove_all(dir, error);
-  if (error) SayOnStderr(fmt::format("dtrun: cannot remove '{}': {}\n", dir.string(), error.message()));
+void Remove(const fs::path& runtime_dir) {
+  for (const fs::path& dir : {runtime_dir, Lifeline::MemoryDir(runtime_dir)}) {
+    std::error_code error;
+    fs::remove_all(dir, error);
+    if (error) SayOnStderr(fmt::format("dtrun: cannot remove '{}': {}\n", dir.string(), error.message()));
+  }
 }
 
 [[noreturn]] void BeAgent(const std::function<int(Lifeline&)>& work, const fs::path& dir, UniqueFd control,
@@ -138,6 +140,7 @@ void Remove(const fs::path& dir) {
     // The guard removes it too. Done here in case it is already dead.
     std::error_code ignored_here;  // the guard reports it
     fs::remove_all(dir, ignored_here);
+    fs::remove_all(Lifeline::MemoryDir(dir), ignored_here);
   }
   ::_exit(code);
 }

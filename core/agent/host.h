@@ -21,6 +21,7 @@
 #include "core/base/error.h"
 #include "core/output/output.h"
 #include "core/plan/plan.h"
+#include "core/pmi/server.h"
 
 namespace dtrun::agent {
 
@@ -37,6 +38,7 @@ struct Prepare {
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
   std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
   std::chrono::nanoseconds grace{};      // of what ranks leave behind
+  pmi::Job mpi;                          // what to serve to their MPI libraries
 };
 struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
@@ -51,8 +53,14 @@ struct Stop {
   int signal = 0;
 };
 struct Kill {};
+// The answer to Offered: the parts of all hosts, or why there are none.
+struct Exchanged {
+  std::string exchange;
+  std::string error;  // empty: none
+  std::string bytes;
+};
 
-using Command = std::variant<Prepare, Start, Signal, Stop, Kill>;
+using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged>;
 
 // The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
 // Gone or Lost is the last of a generation.
@@ -91,13 +99,30 @@ struct Gone {
 struct Asked {
   int signal = 0;
 };
+// What ranks of this host have for the MPI libraries of others (core/pmi/exchange.h).
+struct Offered {
+  pmi::Part part;
+};
+// A rank has come to MPI_Init, to MPI_Finalize, to MPI_Abort.
+struct MpiStarted {
+  int rank = 0;
+};
+struct MpiFinished {
+  int rank = 0;
+};
+struct MpiAborted {
+  int rank = 0;
+  int code = 0;
+  std::string message;  // may be empty
+};
 // The host cannot be reached any more; its agent ends what runs there by itself.
 struct Lost {
   std::string why;
   bool agent_died = false;  // else the network or the whole host is gone
 };
 
-using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Lost>;
+using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
+                           MpiFinished, MpiAborted, Lost>;
 
 class Host {
  public:

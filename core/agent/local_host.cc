@@ -23,13 +23,21 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 // How long SIGKILL may take, for example while a driver frees a device's memory.
 constexpr std::chrono::seconds kKillPatience{10};
 
-std::vector<std::string> EnvironmentOf(const plan::Process& process, const std::vector<std::string>& base) {
+static_assert(pmi::kRankDescriptor == kExtraDescriptor);
+
+std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
+                                       const std::vector<std::string>& base) {
+  std::map<std::string, std::string>& set = mpi.variables;
+  set.insert(process.env.begin(), process.env.end());
   std::vector<std::string> block;
-  block.reserve(base.size() + process.env.size());
+  block.reserve(base.size() + set.size());
   for (const std::string& entry : base) {
-    if (!process.env.contains(entry.substr(0, entry.find('=')))) block.push_back(entry);
+    const std::string name = entry.substr(0, entry.find('='));
+    mpi.defaults.erase(name);
+    if (!set.contains(name)) block.push_back(entry);
   }
-  for (const auto& [name, value] : process.env) block.push_back(name + "=" + value);
+  set.merge(mpi.defaults);
+  for (const auto& [name, value] : set) block.push_back(name + "=" + value);
   return block;
 }
 
@@ -120,7 +128,38 @@ class LocalHost final : public Host {
     if (!door) return door.error();
     door_ = *std::move(door);
     prepared->store = socket.string();
-    return {};
+    return ServeMpi();
+  }
+
+  Status ServeMpi() {
+    if (prepare_.mpi.kind == pmi::Kind::kNone) return {};
+    if (mpi_ == nullptr) {
+      pmi::Events events;
+      events.offered = [this](pmi::Part part) { Emit(Offered{std::move(part)}); };
+      events.started = [this](int rank) { Emit(MpiStarted{rank}); };
+      events.finished = [this](int rank) { Emit(MpiFinished{rank}); };
+      events.aborted = [this](int rank, int code, const std::string& message) {
+        Emit(MpiAborted{rank, code, message});
+      };
+      events.said = [this](int rank, const std::string& text) {
+        Emit(Output{rank, output::Stream::kErr, text});
+      };
+      const pmi::Folders folders{options_.socket_dir / "mpi", options_.memory_dir};
+      Result<std::unique_ptr<pmi::Server>> made =
+          pmi::MakeServer(prepare_.mpi, loop_, folders, std::move(events));
+      if (!made) return made.error();
+      mpi_ = *std::move(made);
+    }
+    return mpi_->Begin(prepare_.mpi);
+  }
+
+  // Of the first rank that lives in the process.
+  Result<pmi::Admission> Admit(const plan::Process& process) {
+    if (prepare_.mpi.kind == pmi::Kind::kNone) return pmi::Admission();
+    for (int rank = process.rank + process.rank_count - 1; rank > process.rank; --rank) {
+      if (Result<pmi::Admission> other = mpi_->Admit(rank); !other) return other;
+    }
+    return mpi_->Admit(process.rank);
   }
 
   void On(const agent::Start& start) {
@@ -133,17 +172,14 @@ class LocalHost final : public Host {
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     Started started;
     for (const plan::Process& process : part.processes) {
+      Result<pmi::Admission> mpi = Admit(process);
+      if (!mpi) return RefuseStart(mpi.error());
       const SpawnRequest request{
-          process.rank,       process.argv,    EnvironmentOf(process, base),
-          process.cwd,        process.binding, process.rank == 0 ? options_.stdin_fd : -1,
-          options_.open_files};
+          process.rank,        process.argv,         EnvironmentOf(process, *mpi, base),
+          process.cwd,         process.binding,      process.rank == 0 ? options_.stdin_fd : -1,
+          options_.open_files, mpi->descriptor.get()};
       Result<Child> child = Spawn(request);
-      if (!child) {
-        KillDescendants(kKillPatience, Spared());
-        running_.clear();
-        phase_ = Phase::kOver;
-        return Post(Refused{child.error()});
-      }
+      if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
       Add(process.rank, *std::move(child));
     }
@@ -151,6 +187,18 @@ class LocalHost final : public Host {
     for (Running& one : running_) one.process->Watch();
     audit_.emplace(loop_, recorder_->book(), [this](const std::string& line) { Emit(Said{line}); });
     Post(std::move(started));
+  }
+
+  void RefuseStart(const Error& error) {
+    KillDescendants(kKillPatience, Spared());
+    running_.clear();
+    EndMpi();
+    phase_ = Phase::kOver;
+    Post(Refused{error});
+  }
+
+  void EndMpi() {
+    if (mpi_ != nullptr) mpi_->End();
   }
 
   void Add(int rank, Child child) {
@@ -185,6 +233,12 @@ class LocalHost final : public Host {
     }
   }
 
+  void On(const Exchanged& exchanged) {
+    if (mpi_ == nullptr) return;
+    if (exchanged.error.empty()) return mpi_->Complete(exchanged.exchange, exchanged.bytes);
+    mpi_->Complete(exchanged.exchange, Error{DTRUN_ABORTED, exchanged.error});
+  }
+
   void On(const Stop& stop) {
     if (phase_ == Phase::kPrepared) return EndUnstarted();
     if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
@@ -216,6 +270,7 @@ class LocalHost final : public Host {
 
   void EndUnstarted() {
     phase_ = Phase::kOver;
+    EndMpi();
     Post(Gone{});
   }
 
@@ -247,6 +302,7 @@ class LocalHost final : public Host {
     audit_.reset();
     door_.reset();
     port_.reset();
+    EndMpi();
     Emit(gone);
   }
 
@@ -261,6 +317,7 @@ class LocalHost final : public Host {
   std::vector<HeldPort> task_ports_;
   std::optional<comm::BookMapping> recorder_;
   std::unique_ptr<store::Door> door_;
+  std::unique_ptr<pmi::Server> mpi_;  // from the first generation that needs it
   std::optional<Audit> audit_;
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;

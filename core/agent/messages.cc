@@ -44,6 +44,17 @@ void Fields(C& c, Of<C, plan::Process>& m) {
   c.Text(m.binding, kAny);
 }
 template <class C>
+void Fields(C& c, Of<C, pmi::Job>& m) {
+  c.Number(m.kind);
+  c.Text(m.name, kAny);
+  List(c, m.hosts, [&](auto& host) {
+    c.Text(host.name, kAny);
+    c.Number(host.first_rank);
+    c.Number(host.local_size);
+  });
+  c.Number(m.here);
+}
+template <class C>
 void Fields(C& c, Of<C, Prepare>& m) {
   c.Number(m.generation);
   c.Number(m.world_size);
@@ -53,6 +64,7 @@ void Fields(C& c, Of<C, Prepare>& m) {
   List(c, m.processes, [&](auto& process) { Fields<C>(c, process); });
   c.Texts(m.environment, kAny, kAny);
   Duration<C>(c, m.grace);
+  Fields<C>(c, m.mpi);
 }
 template <class C>
 void Fields(C& c, Of<C, Start>& m) {
@@ -68,6 +80,12 @@ void Fields(C& c, Of<C, Stop>& m) {
 }
 template <class C>
 void Fields(C&, Of<C, Kill>&) {}
+template <class C>
+void Fields(C& c, Of<C, Exchanged>& m) {
+  c.Text(m.exchange, kAny);
+  c.Text(m.error, kAny);
+  c.Text(m.bytes, kAny);
+}
 template <class C>
 void Fields(C& c, Of<C, Over>& m) {
   c.Number(m.exit_code);
@@ -136,6 +154,26 @@ void Fields(C& c, Of<C, Gone>& m) {
 template <class C>
 void Fields(C& c, Of<C, Asked>& m) {
   c.Number(m.signal);
+}
+template <class C>
+void Fields(C& c, Of<C, Offered>& m) {
+  c.Text(m.part.exchange, kAny);
+  List(c, m.part.hosts, [&](auto& host) { c.Number(host); });
+  c.Text(m.part.bytes, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiStarted>& m) {
+  c.Number(m.rank);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiFinished>& m) {
+  c.Number(m.rank);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiAborted>& m) {
+  c.Number(m.rank);
+  c.Number(m.code);
+  c.Text(m.message, kAny);
 }
 
 // Size of the fields in front of raw bytes.

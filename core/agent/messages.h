@@ -40,9 +40,10 @@ struct Over {
   std::string why;
 };
 
-using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, ClientData, ClientClosed, Over>;
-using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
-                            ClientOpened, ClientData, ClientClosed>;
+using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over>;
+using ToRoot =
+    std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered,
+                 MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData, ClientClosed>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

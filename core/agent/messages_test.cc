@@ -79,6 +79,29 @@ TEST(Messages, CarryEventsAndCommands) {
   ThroughAgent(Kill{});
 }
 
+TEST(Messages, CarryWhatMpiLibrariesNeed) {
+  Prepare prepare;
+  prepare.mpi = {pmi::Kind::kPmix, "job-1.0", {{"node0", 0, 2}, {"node1", 2, 1}}, 1};
+  const pmi::Job job = ThroughAgent(prepare).mpi;
+  EXPECT_EQ(job.kind, pmi::Kind::kPmix);
+  EXPECT_EQ(job.name, "job-1.0");
+  ASSERT_EQ(job.hosts.size(), 2u);
+  EXPECT_EQ(job.hosts[1].name, "node1");
+  EXPECT_EQ(job.hosts[1].first_rank, 2);
+  EXPECT_EQ(job.here, 1);
+
+  const std::string bytes("a\0\xff", 3);
+  const pmi::Part part = ThroughRoot(Offered{{"fence/1", {0, 2}, bytes}}).part;
+  EXPECT_EQ(part.exchange, "fence/1");
+  EXPECT_EQ(part.hosts, (std::vector<int>{0, 2}));
+  EXPECT_EQ(part.bytes, bytes);
+  EXPECT_EQ(ThroughAgent(Exchanged{"fence/1", "", bytes}).bytes, bytes);
+  EXPECT_EQ(ThroughAgent(Exchanged{"fence/1", "the job is ending", ""}).error, "the job is ending");
+  EXPECT_EQ(ThroughRoot(MpiStarted{3}).rank, 3);
+  EXPECT_EQ(ThroughRoot(MpiFinished{3}).rank, 3);
+  EXPECT_EQ(ThroughRoot(MpiAborted{3, 7, "enough"}).message, "enough");
+}
+
 TEST(Messages, RefuseWhatTheyDoNotKnow) {
   EXPECT_FALSE(DecodeToAgent(""));
   EXPECT_FALSE(DecodeToAgent("\x7f"));

@@ -41,7 +41,7 @@ Status Recognise(Facts* facts) {
   const Cause cause = FindCause(*facts);
   if (cause.kind != Cause::Kind::kRank) return {};
   RankFacts& rank = facts->ranks[cause.index];
-  if (!EndedByItself(*rank.ending)) return {};
+  if (!rank.abort && !EndedByItself(*rank.ending)) return {};
   if (rank.log_files.empty()) {
     rank.known = FindInTail(rank.tail);
     return {};

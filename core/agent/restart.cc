@@ -15,7 +15,8 @@ bool FailedAtStartUp(const Facts& facts, const Cause& cause) {
   if (facts.generation > 0 || cause.kind != Cause::Kind::kRank) return false;
   if (cause.exit_class != ExitClass::kUserError || facts.ranks[cause.index].ended_at >= kInstant)
     return false;
-  return std::ranges::none_of(facts.ranks, &RankFacts::joined);
+  return std::ranges::none_of(
+      facts.ranks, [](const RankFacts& rank) { return rank.joined || rank.mpi != RankFacts::Mpi::kNone; });
 }
 
 }  // namespace

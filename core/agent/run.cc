@@ -164,6 +164,7 @@ class Runner {
   std::unique_ptr<Host> HostHere() {
     LocalOptions options;
     options.socket_dir = lifeline_.runtime_dir();
+    options.memory_dir = lifeline_.memory_dir();
     options.serve = [this](store::Socket client) { store_->Serve(std::move(client)); };
     options.environment = environment_;
     options.stdin_fd = STDIN_FILENO;
@@ -229,7 +230,7 @@ class Runner {
       return Interrupted(conductor.interrupted(), std::move(nothing));
     }
     if (!prepared) return prepared.error();
-    const std::vector<Tokens> tokens = TokensOf(generation, key, *prepared);
+    const std::vector<Tokens> tokens = TokensOf(generation, key, conductor.mpi_job(), *prepared);
     Result<std::filesystem::path> logs = record.LogsOf(generation);
     if (!logs) return logs.error();
     if (Status written = record.WriteRuntime(generation, plan_, tokens); !written) return written.error();
@@ -248,12 +249,13 @@ class Runner {
     return facts;
   }
 
-  std::vector<Tokens> TokensOf(std::uint64_t generation, const std::string& key,
+  std::vector<Tokens> TokensOf(std::uint64_t generation, const std::string& key, const std::string& mpi_job,
                                const std::vector<Prepared>& prepared) const {
     Tokens shared{{plan::kTokenRunDir, run_dir_},
                   {plan::kTokenJobKey, key},
                   {plan::kTokenGeneration, std::to_string(generation)},
                   {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
+    if (plan_.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = mpi_job;
     for (std::size_t i = 0; i < prepared.size(); ++i) {
       for (const auto& [rank, port] : prepared[i].task_ports) {
         shared[plan::TaskPortToken(rank)] = std::to_string(port);

@@ -66,6 +66,7 @@ class Agent {
                        [this](std::uint32_t client) { Send(ClientClosed{client}); }}) {
     LocalOptions options;
     options.socket_dir = lifeline.runtime_dir();
+    options.memory_dir = lifeline.memory_dir();
     options.serve = [this](store::Socket client) { relay_.Enter(std::move(client)); };
     options.open_files = RaiseOpenFiles();
     host_ = MakeLocalHost(loop_, std::move(options));

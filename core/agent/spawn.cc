@@ -50,6 +50,7 @@ struct Start {
   pid_t parent;
   const cpu_set_t* cpus;
   const rlim_t* open_files;
+  int extra;  // -1: none
 };
 
 [[noreturn]] void Fail(const Start& start, Step step) {
@@ -68,7 +69,7 @@ void CloseOthersOnExec() {
 
 // Runs in the child, possibly in the parent's memory: async-signal-safe calls only.
 int RunChild(void* argument) {
-  const Start& start = *static_cast<const Start*>(argument);
+  Start& start = *static_cast<Start*>(argument);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   errno = ESRCH;
@@ -84,7 +85,15 @@ int RunChild(void* argument) {
   if ((start.in != 0 && ::dup2(start.in, 0) < 0) || ::dup2(start.out, 1) < 0 || ::dup2(start.err, 2) < 0) {
     Fail(start, Step::kDescriptors);
   }
+  if (start.extra >= 0) {
+    // Whatever has its number here moves out of the way; only what is still needed is moved.
+    if (start.report == kExtraDescriptor) {
+      start.report = ::fcntl(start.report, F_DUPFD_CLOEXEC, kExtraDescriptor + 1);
+    }
+    if (::dup2(start.extra, kExtraDescriptor) < 0) Fail(start, Step::kDescriptors);
+  }
   CloseOthersOnExec();
+  if (start.extra >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
   if (start.open_files != nullptr) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -233,7 +242,8 @@ Result<Child> Spawn(const SpawnRequest& request) {
               report->write.get(),
               ::getpid(),
               request.binding.empty() ? nullptr : &cpus,
-              request.open_files ? &*request.open_files : nullptr};
+              request.open_files ? &*request.open_files : nullptr,
+              request.extra_fd};
   const Started started = Clone(start);
   if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
   Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};

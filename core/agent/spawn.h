@@ -1,8 +1,8 @@
 // Starts one process of the job: as fast as vfork, in its own process group, tied to the
 // life of the agent.
 //
-// The child gets default signal dispositions and an empty mask, descriptors 0-2 and no
-// other, and SIGKILL when the thread that called Spawn ends. REQUIRES: descriptors 0-2 of
+// The child gets default signal dispositions and an empty mask, descriptors 0-2 and no other but
+// the one that it is given, and SIGKILL when the thread that called Spawn ends. REQUIRES: descriptors 0-2 of
 // this process are open. Call from the agent's loop thread.
 #pragma once
 
@@ -26,7 +26,10 @@ struct SpawnRequest {
   std::string binding;               // CPUs, "0-3,8"; empty: inherited
   int stdin_fd = -1;                 // stays the caller's; -1: /dev/null
   std::optional<rlim_t> open_files;  // soft RLIMIT_NOFILE of the child; unset: inherited
+  int extra_fd = -1;                 // the child's kExtraDescriptor; stays the caller's; -1: none
 };
+
+inline constexpr int kExtraDescriptor = 3;
 
 struct Child {
   pid_t pid = 0;

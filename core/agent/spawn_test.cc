@@ -240,6 +240,19 @@ TEST(Spawn, NamesAMissingWorkingDirectory) {
   EXPECT_THAT(ErrorOf(request), AllOf(HasSubstr("rank 3"), HasSubstr("working directory '/nowhere/at/all'")));
 }
 
+TEST(Spawn, HandsOnOneMoreDescriptor) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read(ends[0]), write(ends[1]);
+  ASSERT_EQ(::write(write.get(), "given\n", 6), 6);
+  SpawnRequest request = Shell("ls /proc/self/fd | tr '\\n' ' '; head -c 6 <&3");
+  request.extra_fd = read.get();
+  Result<Child> child = Spawn(request);
+  ASSERT_TRUE(child) << child.error().text;
+  // Of `ls` too: it has opened the folder it lists.
+  EXPECT_EQ(Finish(*child).out, "0 1 2 3 4 given\n");
+}
+
 TEST(Spawn, LeavesNoChildBehindWhenItFails) {
   SpawnRequest request = Shell("");
   request.argv = {"/nowhere/train"};

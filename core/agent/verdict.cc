@@ -14,12 +14,25 @@ namespace dtrun::agent {
 namespace {
 
 constexpr int kHostLost = 1;
+constexpr int kDeserted = 1;
 
 std::string EndingText(const Ending& ending) {
+  switch (ending.desertion) {
+    case Desertion::kNone: break;
+    case Desertion::kBeforeInit: return "exited with code 0 without MPI_Init, which others have called";
+    case Desertion::kBeforeFinalize: return "exited with code 0 after MPI_Init and without MPI_Finalize";
+  }
   if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
   if (ending.out_of_memory) return "was killed by the kernel, which was out of memory (SIGKILL)";
   const std::string core = ending.core_dumped ? ", core dumped" : "";
   return fmt::format("was killed by signal {} ({}{})", ending.signal, SignalName(ending.signal), core);
+}
+
+// How the rank failed that the job failed with.
+std::string FailureText(const RankFacts& rank) {
+  if (!rank.abort) return EndingText(*rank.ending);
+  return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
+                     rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }
 
 bool AnyJoined(const Facts& facts) {
@@ -39,6 +52,7 @@ std::string PhaseText(const Facts& facts, const RankFacts& rank) {
 
 // What usually stands behind this way to end, and where to look.
 std::string Hint(const RankFacts& rank) {
+  if (rank.abort) return {};
   const Ending& ending = *rank.ending;
   if (ending.out_of_memory) return "use less memory per rank or fewer ranks per host, or raise the limit";
   switch (ending.signal) {
@@ -186,7 +200,7 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   std::string text = fmt::format("dtrun: job '{}' failed after {}: rank {} {}\n", facts.job,
-                                 FormatElapsed(cause.ended_at), cause.rank, EndingText(*cause.ending));
+                                 FormatElapsed(cause.ended_at), cause.rank, FailureText(cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.pid, PhaseText(facts, cause));
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
@@ -232,7 +246,11 @@ int ExitCode(const Facts& facts) {
   const Cause cause = FindCause(facts);
   switch (cause.kind) {
     case Cause::Kind::kRank: {
-      const Ending& ending = *facts.ranks[cause.index].ending;
+      const RankFacts& rank = facts.ranks[cause.index];
+      // The lowest byte is what an exit code holds.
+      if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
+      const Ending& ending = *rank.ending;
+      if (ending.desertion != Desertion::kNone) return kDeserted;
       return ending.signal != 0 ? 128 + ending.signal : ending.code;
     }
     case Cause::Kind::kHost: return kHostLost;

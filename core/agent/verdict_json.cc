@@ -69,6 +69,7 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
          {"pid", rank.pid},
          {"joined", rank.joined},
          {"left", rank.left},
+         {"mpi_abort", rank.abort ? Json(rank.abort->code) : Json(nullptr)},
          {"ending", ending},
          {"stopped_with", rank.signal_sent == 0 ? Json(nullptr) : Json(SignalName(rank.signal_sent))},
          {"last_output", rank.tail},

@@ -65,6 +65,30 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
       "  logs: /runs/1\n");
 }
 
+TEST(Verdict, NamesARankThatLeftMpiWithoutTheOthers) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kOk, milliseconds(10))}, 1);
+  facts.ranks[1].ending->desertion = Desertion::kBeforeInit;
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 exited with code 0 without MPI_Init, which others have called\n"));
+  facts.ranks[1].ending->desertion = Desertion::kBeforeFinalize;
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 exited with code 0 after MPI_Init and without MPI_Finalize\n"));
+}
+
+TEST(Verdict, NamesAnMpiAbortHoweverTheRankEnded) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 1);
+  facts.ranks[1].abort = MpiAbort{7, "enough"};
+  EXPECT_EQ(ExitCode(facts), 7);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 7: enough\n"));
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["ranks"][1]["mpi_abort"], 7);
+  facts.ranks[1].abort = MpiAbort{256, ""};
+  facts.ranks[1].ending.reset();
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 256\n"));
+}
+
 TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
   Facts facts =
       RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);

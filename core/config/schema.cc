@@ -111,6 +111,16 @@ void AddJob(Schema& schema) {
                "0 takes any free one. dtrun holds it until rank 0 listens, so nobody else gets it."),
           "0"),
       "0", "65535"));
+  schema.push_back(Choices(
+      Default(
+          Long(
+              Option("job.pmi", Type::kEnum, kPlan,
+                     "what an MPI library finds so that it starts without mpirun"),
+              "\"pmix\" is for Open MPI, \"pmi1\" for MPICH, Intel MPI and MVAPICH. \"auto\" serves what the "
+              "mpi backend needs or the program is linked with; a program that an interpreter starts has to "
+              "be named. Under the mpirun launcher it is \"none\"."),
+          "auto"),
+      {"auto", "pmix", "pmi1", "none"}));
 }
 
 void AddCluster(Schema& schema) {

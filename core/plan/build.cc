@@ -15,6 +15,7 @@
 #include "core/plan/launch.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
+#include "core/plan/pmi.h"
 
 namespace dtrun::plan {
 namespace {
@@ -202,6 +203,7 @@ Result<Plan> Build(const Inputs& inputs) {
     if (Status status = Complete(inputs, plan, backend_env, &process); !status) return status.error();
     if (*placement) PutInPlace(**placement, &process);
   }
+  if (Status served = ServePmi(inputs, &plan); !served) return served.error();
   return plan;
 }
 

@@ -83,6 +83,7 @@ std::string ToText(const Plan& plan) {
   auto append = std::back_inserter(out);
   for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
   fmt::format_to(append, "  binding: {}\n", plan.binding);
+  if (plan.pmi != pmi::Kind::kNone) fmt::format_to(append, "  pmi: {}\n", pmi::KindName(plan.pmi));
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note: {}\n", note);
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   for (const Process& process : plan.processes) {
@@ -109,6 +110,7 @@ std::string ToJson(const Plan& plan) {
   out["backend"] = {{"name", plan.backend}, {"facts", Json::object()}};
   for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
   out["binding"] = plan.binding;
+  out["pmi"] = pmi::KindName(plan.pmi);
   out["notes"] = plan.notes;
   out["withheld"] = plan.withheld;
   out["logs"] = plan.log_dir;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/pmi/kind.h"
 
 namespace dtrun::plan {
 
@@ -45,6 +46,7 @@ inline constexpr char kTokenRecorder[] = "⟦recorder⟧";
 inline constexpr char kTokenConsole[] = "⟦console⟧";
 inline constexpr char kTokenAddress[] = "⟦master_addr⟧";  // of jobs on several hosts
 inline constexpr char kTokenGeneration[] = "⟦generation⟧";
+inline constexpr char kTokenPmixNamespace[] = "⟦pmix_namespace⟧";
 
 // The token of a port that is held for `rank` on its host: "⟦port_3⟧".
 std::string TaskPortToken(int rank);
@@ -63,6 +65,7 @@ struct Plan {
   std::vector<std::string> dialects;          // that job.dialects adds
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
+  pmi::Kind pmi = pmi::Kind::kNone;           // what MPI libraries find
   int master_port = 0;                        // asked for by the user; 0: any free one
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   std::string log_prefix;                     // "auto", "rank", "none"

@@ -46,8 +46,8 @@ std::vector<std::string> Exchange(const sdk::CommParams& params, const char* wha
   throw Failure(
       DTRUN_FAILED_PRECONDITION,
       "'" + params.name + "' has " + std::to_string(params.size) +
-          " ranks, but MPI_COMM_WORLD has this process only, which no MPI launcher has started; start "
-          "the job under mpirun, for example 'mpirun -n " +
+          " ranks, but MPI_COMM_WORLD has this process only, to which nobody serves PMIx; leave job.pmi "
+          "at \"auto\" or set it to \"pmix\", or start the job under mpirun, for example 'mpirun -n " +
           std::to_string(params.size) + " ...'");
 }
 

@@ -1,0 +1,99 @@
+#include "core/plan/pmi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/plan/at.h"
+#include "core/plan/place.h"
+#include "core/pmi/program.h"
+#include "core/pmi/server.h"
+
+namespace dtrun::plan {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+// Whether ranks reach each other through the backend at all (see comm.local).
+bool BackendCarries(const Inputs& inputs, const Plan& plan) {
+  return plan.hosts.size() > 1 || inputs.settings.Text("comm.local") == "none" ||
+         inputs.settings.Int("comm.emulate_hosts") > 1;
+}
+
+Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
+  const std::string& wish = inputs.settings.Text("job.pmi");
+  for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
+    if (wish != pmi::KindName(kind)) continue;
+    if (Status servable = pmi::Servable(kind); !servable) return servable.error();
+    return kind;
+  }
+  // "auto". mpirun serves its own ranks.
+  if (plan->launcher == "mpirun" || plan->world_size() == 1) return pmi::Kind::kNone;
+  if (plan->backend == "mpi" && BackendCarries(inputs, *plan)) {
+    if (Status servable = pmi::Servable(pmi::Kind::kPmix); !servable) return servable.error();
+    return pmi::Kind::kPmix;
+  }
+  const pmi::Kind kind = pmi::KindOfProgram(plan->processes.front().argv.front());
+  if (Status servable = pmi::Servable(kind); !servable) {
+    plan->notes.push_back("the program is linked with Open MPI: " + servable.error().text);
+    return pmi::Kind::kNone;
+  }
+  return kind;
+}
+
+Variables PmixVariables(const Process& process) {
+  return {{"PMIX_RANK", std::to_string(process.rank)},
+          {"PMIX_NAMESPACE", kTokenPmixNamespace},
+          // Without it Open MPI 4.1 takes itself to be alone. It contacts nobody there.
+          {"OMPI_MCA_orte_local_daemon_uri", "1.0;tcp://127.0.0.1:1"}};
+}
+
+Variables Pmi1Variables(const Plan& plan, const Process& process) {
+  const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
+  return {{"PMI_FD", std::to_string(pmi::kRankDescriptor)},
+          {"PMI_RANK", std::to_string(process.rank)},
+          {"PMI_SIZE", std::to_string(plan.world_size())},
+          {"PMI_SPAWNED", "0"},
+          {"MPI_LOCALRANKID", std::to_string(process.local_rank)},
+          {"MPI_LOCALNRANKS", std::to_string(host.local_size)}};
+}
+
+}  // namespace
+
+Status ServePmi(const Inputs& inputs, Plan* plan) {
+  const config::Settings& settings = inputs.settings;
+  const Variables& user = UserVariables(settings);
+  Result<pmi::Kind> kind = Choose(inputs, plan);
+  if (!kind) return At(settings, "job.pmi", kind.error());
+  plan->pmi = *kind;
+  if (*kind == pmi::Kind::kNone) return {};
+  for (Process& process : plan->processes) {
+    if (*kind == pmi::Kind::kPmi1 && process.rank_count > 1) {
+      return At(
+          settings, "job.pmi",
+          Error{DTRUN_UNSUPPORTED,
+                fmt::format("PMI-1 serves processes of one rank each, and launcher '{}' starts {} ranks in "
+                            "one; choose another launcher",
+                            plan->launcher, process.rank_count)});
+    }
+    for (auto& [name, value] :
+         *kind == pmi::Kind::kPmix ? PmixVariables(process) : Pmi1Variables(*plan, process)) {
+      if (user.contains(name)) {
+        return At(
+            settings, "job.env",
+            Error{DTRUN_INVALID_ARGUMENT,
+                  fmt::format("'{}' is set for each rank because of job.pmi; remove it from job.env", name)});
+      }
+      process.env[name] = value;
+    }
+    // Ranks of Open MPI spin while they wait: with too few processors they must let others run.
+    const Host& host = plan->hosts[static_cast<std::size_t>(process.host)];
+    constexpr char kYield[] = "OMPI_MCA_mpi_yield_when_idle";
+    if (*kind == pmi::Kind::kPmix && host.local_size > host.cores && !inputs.environment.contains(kYield)) {
+      process.env.emplace(kYield, "1");
+    }
+  }
+  return {};
+}
+
+}  // namespace dtrun::plan

@@ -1,0 +1,216 @@
+#include "core/pmi/pmi1_server.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "core/pmi/pmi1_wire.h"
+
+namespace dtrun::pmi {
+namespace {
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+constexpr std::size_t kReadBytes = 4096;
+
+class Pmi1Server;
+
+// The connection of one rank. Kept by its own pending read.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Pmi1Server& server, boost::asio::io_context& loop, int rank, UniqueFd socket)
+      : server_(&server), socket_(loop, socket.Release()), rank_(rank) {}
+
+  void Read();
+  // A client that has not read its last answer yet breaks the protocol: it is dropped.
+  void Send(const std::string& line);
+  void Close();
+
+  int rank() const { return rank_; }
+  bool open() const { return socket_.is_open(); }
+
+ private:
+  Pmi1Server* server_;
+  Descriptor socket_;
+  const int rank_;
+  std::array<char, kReadBytes> chunk_;
+  Pmi1Reader reader_;
+};
+
+class Pmi1Server final : public Server {
+ public:
+  Pmi1Server(boost::asio::io_context& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+  ~Pmi1Server() override { End(); }
+
+  Status Begin(const Job& job) override {
+    End();
+    job_ = job;
+    keys_ = {{"PMI_process_mapping", ProcessMapping(job.hosts)}};
+    return {};
+  }
+
+  Result<Admission> Admit(int rank) override {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      return Error::System("make a socket pair for PMI", errno);
+    }
+    sessions_.push_back(std::make_shared<Session>(*this, loop_, rank, UniqueFd(ends[0])));
+    sessions_.back()->Read();
+    return Admission{{}, {}, UniqueFd(ends[1])};
+  }
+
+  void Complete(const std::string& exchange, const Result<std::string>& all) override {
+    if (exchange != BarrierName() || !offered_) return;
+    offered_ = false;
+    ++barriers_;
+    Result<std::map<std::string, std::string>> pairs = all ? DecodePairs(*all) : all.error();
+    if (!pairs) {  // PMI-1 has no barrier that fails; a closed connection is one that a client notices
+      for (const auto& session : sessions_) session->Close();
+      return;
+    }
+    for (auto& [key, value] : *pairs) keys_[key] = std::move(value);
+    waiting_ = 0;
+    for (const auto& session : sessions_) session->Send("cmd=barrier_out rc=0\n");
+  }
+
+  void End() override {
+    for (const auto& session : sessions_) session->Close();
+    sessions_.clear();
+    keys_.clear();
+    fresh_.clear();
+    waiting_ = 0;
+    barriers_ = 0;
+    offered_ = false;
+  }
+
+  // One request of a rank; its answer, empty for none.
+  std::string Answer(int rank, const Pmi1Request& request) {
+    const std::string& command = request.command;
+    if (command == "init") {
+      events_.started(rank);
+      return "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
+    }
+    if (command == "get_maxes") {
+      return fmt::format("cmd=maxes rc=0 kvsname_max={} keylen_max={} vallen_max={}\n", kMaxNameBytes,
+                         kMaxKeyBytes, kMaxValueBytes);
+    }
+    if (command == "get_appnum") return "cmd=appnum rc=0 appnum=0\n";
+    if (command == "get_universe_size") {
+      return fmt::format("cmd=universe_size rc=0 size={}\n", job_.size());
+    }
+    if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname rc=0 kvsname={}\n", job_.name);
+    if (command == "put") return Put(request);
+    if (command == "get") return Get(request);
+    if (command == "barrier_in") return EnterBarrier();
+    if (command == "finalize") {
+      events_.finished(rank);
+      return "cmd=finalize_ack rc=0\n";
+    }
+    if (command == "abort") {
+      int code = 1;
+      const std::string_view text = request.Field("exitcode");
+      std::from_chars(text.data(), text.data() + text.size(), code);
+      events_.aborted(rank, code, "");
+      return {};  // the rank waits for its end
+    }
+    if (command == "spawn") {
+      // One answer after the last of its parts.
+      const bool last = request.Field("totspawns") == request.Field("spawnssofar");
+      return last ? "cmd=spawn_result rc=-1 status=unsupported\n" : "";
+    }
+    for (const char* const name : {"publish", "unpublish", "lookup"}) {
+      if (command == std::string(name) + "_name") {
+        return fmt::format("cmd={}_result rc=-1 msg=unsupported\n", name);
+      }
+    }
+    return fmt::format("cmd={}_result rc=-1 msg=unknown_command\n", command);
+  }
+
+ private:
+  std::string BarrierName() const { return fmt::format("pmi1/{}", barriers_); }
+
+  std::string Put(const Pmi1Request& request) {
+    const std::string key(request.Field("key"));
+    const std::string_view value = request.Field("value");
+    if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
+      return "cmd=put_result rc=-1 msg=key_or_value_too_long\n";
+    }
+    keys_[key] = fresh_[key] = value;
+    return "cmd=put_result rc=0 msg=success\n";
+  }
+
+  std::string Get(const Pmi1Request& request) {
+    const auto found = keys_.find(std::string(request.Field("key")));
+    if (found == keys_.end()) return "cmd=get_result rc=-1 msg=key_not_found value=unknown\n";
+    return fmt::format("cmd=get_result rc=0 msg=success value={}\n", found->second);
+  }
+
+  std::string EnterBarrier() {
+    if (++waiting_ < job_.host().local_size) return {};
+    Part part{BarrierName(), {}, EncodePairs(fresh_)};
+    for (std::size_t host = 0; host < job_.hosts.size(); ++host) part.hosts.push_back(static_cast<int>(host));
+    fresh_.clear();
+    offered_ = true;
+    events_.offered(std::move(part));
+    return {};
+  }
+
+  boost::asio::io_context& loop_;
+  const Events events_;
+  Job job_;
+  std::vector<std::shared_ptr<Session>> sessions_;
+  std::map<std::string, std::string> keys_;   // of all ranks, up to the last barrier, and of this host
+  std::map<std::string, std::string> fresh_;  // of this host, since the last barrier
+  int waiting_ = 0;                           // ranks of this host in the barrier
+  std::uint64_t barriers_ = 0;                // that are over
+  bool offered_ = false;                      // this host's part of the current one
+};
+
+void Session::Read() {
+  socket_.async_read_some(
+      boost::asio::buffer(chunk_),
+      [this, self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
+        if (error || !open()) return Close();
+        reader_.Append({chunk_.data(), size});
+        for (;;) {
+          Result<std::optional<Pmi1Request>> request = reader_.Next();
+          if (!request || !open()) return Close();
+          if (!*request) return Read();
+          const std::string answer = server_->Answer(rank_, **request);
+          if (!answer.empty()) Send(answer);
+        }
+      });
+}
+
+void Session::Send(const std::string& line) {
+  if (!open()) return;
+  const ssize_t size = ::send(socket_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (size != static_cast<ssize_t>(line.size())) Close();
+}
+
+void Session::Close() {
+  boost::system::error_code ignored;  // nothing to do about a descriptor that does not close
+  socket_.close(ignored);
+}
+
+}  // namespace
+
+std::unique_ptr<Server> MakePmi1Server(boost::asio::io_context& loop, Events events) {
+  return std::make_unique<Pmi1Server>(loop, std::move(events));
+}
+
+std::string ProcessMapping(const std::vector<JobHost>& hosts) {
+  std::string text = "(vector";
+  for (std::size_t first = 0; first < hosts.size();) {
+    std::size_t end = first;
+    while (end < hosts.size() && hosts[end].local_size == hosts[first].local_size) ++end;
+    text += fmt::format(",({},{},{})", first, end - first, hosts[first].local_size);
+    first = end;
+  }
+  return text + ")";
+}
+
+}  // namespace dtrun::pmi

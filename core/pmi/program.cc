@@ -1,0 +1,86 @@
+#include "core/pmi/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/fd.h"
+
+namespace dtrun::pmi {
+namespace {
+
+// No program has more than this of what is looked at.
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+// The parts of a file that say what it needs. Whatever is missing or makes no sense is nothing.
+class Elf {
+ public:
+  explicit Elf(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    const auto header = Read<Elf64_Ehdr>(0, 1);
+    if (header.empty() || std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) != 0 ||
+        header[0].e_ident[EI_CLASS] != ELFCLASS64) {
+      return;
+    }
+    segments_ = Read<Elf64_Phdr>(header[0].e_phoff, header[0].e_phnum);
+  }
+
+  std::vector<std::string> Needed() const {
+    std::vector<std::string> names;
+    for (const Elf64_Phdr& segment : segments_) {
+      if (segment.p_type != PT_DYNAMIC) continue;
+      const auto entries = Read<Elf64_Dyn>(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn));
+      std::uint64_t address = 0, size = 0;
+      for (const Elf64_Dyn& entry : entries) {
+        if (entry.d_tag == DT_STRTAB) address = entry.d_un.d_ptr;
+        if (entry.d_tag == DT_STRSZ) size = entry.d_un.d_val;
+      }
+      std::vector<char> texts = Read<char>(OffsetOf(address), size);
+      texts.push_back('\0');
+      for (const Elf64_Dyn& entry : entries) {
+        if (entry.d_tag == DT_NEEDED && entry.d_un.d_val < texts.size())
+          names.emplace_back(&texts[entry.d_un.d_val]);
+      }
+    }
+    return names;
+  }
+
+ private:
+  template <class T>
+  std::vector<T> Read(std::uint64_t offset, std::uint64_t count) const {
+    if (!fd_ || count > kMostBytes / sizeof(T)) return {};
+    std::vector<T> out(count);
+    const auto bytes = static_cast<ssize_t>(count * sizeof(T));
+    if (::pread(fd_.get(), out.data(), count * sizeof(T), static_cast<off_t>(offset)) != bytes) return {};
+    return out;
+  }
+
+  std::uint64_t OffsetOf(std::uint64_t address) const {
+    for (const Elf64_Phdr& segment : segments_) {
+      const bool holds = address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz;
+      if (segment.p_type == PT_LOAD && holds) return segment.p_offset + (address - segment.p_vaddr);
+    }
+    return 0;
+  }
+
+  UniqueFd fd_;
+  std::vector<Elf64_Phdr> segments_;
+};
+
+}  // namespace
+
+Kind KindOfProgram(const std::filesystem::path& program) {
+  for (const std::string& name : Elf(program).Needed()) {
+    // MPICH itself, and the name that it and its kin have agreed on.
+    if (name.starts_with("libmpich.so") || name == "libmpi.so.12") return Kind::kPmi1;
+    if (name.starts_with("libmpi.so.")) return Kind::kPmix;
+  }
+  return Kind::kNone;
+}
+
+}  // namespace dtrun::pmi

@@ -1,0 +1,43 @@
+// An MPI program that knows nothing of dtrun, and what can go wrong with one.
+//
+//   mpi_program                      adds rank + 1 over all ranks
+//   mpi_program abort RANK           RANK calls MPI_Abort with code 7
+//   mpi_program die-before RANK      RANK is killed before MPI_Init
+//   mpi_program leave-before RANK    RANK exits with 0 before MPI_Init
+//   mpi_program leave-after RANK     RANK exits with 0 before MPI_Finalize
+//   mpi_program wait                 prints "ready" and waits for its end between MPI_Init and MPI_Finalize
+//
+// The rank of one that has no MPI yet is DTRUN_RANK.
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  const char* name = getenv("DTRUN_RANK");
+  const int me = argc > 2 && name != NULL && atoi(argv[2]) == atoi(name);
+  if (me && strcmp(what, "die-before") == 0) raise(SIGKILL);
+  if (me && strcmp(what, "leave-before") == 0) return 0;
+
+  MPI_Init(&argc, &argv);
+  int rank = 0, size = 0, length = 0, sum = 0;
+  char host[MPI_MAX_PROCESSOR_NAME];
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Get_processor_name(host, &length);
+  if (me && strcmp(what, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+  if (me && strcmp(what, "leave-after") == 0) _exit(0);
+  if (strcmp(what, "wait") == 0) {
+    printf("ready\n");
+    fflush(stdout);
+    for (;;) pause();
+  }
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  printf("rank %d of %d on %s: sum %d\n", rank, size, host, sum);
+  MPI_Finalize();
+  return 0;
+}

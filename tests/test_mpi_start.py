@@ -1,0 +1,282 @@
+"""MPI programs that dtrun starts itself, without mpirun: on this host and on three.
+
+Open MPI finds a PMIx server in dtrun, MPICH a PMI-1 one.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until
+from support.lab import Lab, command_of, why_not
+
+OPEN_MPI = BUILD / "tests" / "open_mpi_program"
+MPICH = BUILD / "tests" / "mpich_program"
+TRAIN = BUILD / "bin" / "dtrun-train"
+DATA = Path("/usr/share/datasets/fashion-mnist")
+LAUNCHERS = ["per-process", "torchrun"]
+
+
+PMIX_REFUSAL = subprocess.run([DTRUN, "plan", "--set", "job.pmi=pmix", "--", "true"], capture_output=True, text=True).stderr
+
+
+def needs(file):
+    if file == OPEN_MPI and PMIX_REFUSAL:
+        return unittest.skip("dtrun was built without PMIx")
+    return unittest.skipUnless(file.exists(), f"{file.name} was not built: its library was not found")
+
+
+def losses(text):
+    return re.findall(r"loss (\d+\.\d+)", text)
+
+
+class MpiTest(JobTest):
+    def environment(self, **more):
+        more.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        return super().environment(**more)
+
+    def setUp(self):
+        super().setUp()
+        self.segments = set(os.listdir("/dev/shm"))
+
+    def tearDown(self):
+        super().tearDown()
+        def left():
+            names = set(os.listdir("/dev/shm")) - self.segments
+            return [name for name in names if name.startswith(("dtrun-", "vader", "mpich"))]
+        until(lambda: not left(), "the files in /dev/shm to go", 30)  # other jobs of this machine have some too
+
+    def assert_sums(self, result, size):
+        self.assert_ok(result)
+        total = size * (size + 1) // 2
+        found = sorted(re.findall(r"rank (\d+) of (\d+) on \S+: sum (\d+)", result.out))
+        self.assertEqual(found, sorted((str(r), str(size), str(total)) for r in range(size)), str(result))
+
+
+class OneHost(MpiTest):
+    @needs(OPEN_MPI)
+    def test_an_open_mpi_program_starts_under_every_launcher(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.assert_sums(self.ranks(3, OPEN_MPI, sets=[f"launcher.name={launcher}"]), 3)
+
+    @needs(MPICH)
+    def test_an_mpich_program_starts_under_every_launcher(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.assert_sums(self.ranks(3, MPICH, sets=[f"launcher.name={launcher}"]), 3)
+
+    @needs(OPEN_MPI)
+    def test_a_program_behind_an_interpreter_is_served_what_the_config_names(self):
+        self.assert_sums(self.ranks(2, "sh", "-c", f"{OPEN_MPI}; true", sets=["job.pmi=pmix"]), 2)
+
+    @needs(OPEN_MPI)
+    def test_without_it_every_process_is_alone(self):
+        result = self.ranks(2, OPEN_MPI, sets=["job.pmi=none"])
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("rank 0 of 1 "), 2, str(result))
+
+    @needs(OPEN_MPI)
+    def test_the_mpi_backend_starts_without_mpirun(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                result = self.ranks(2, RANK, sets=["backend.name=mpi", "comm.local=none", f"launcher.name={launcher}"])
+                self.assert_ok(result)
+                for rank in range(2):
+                    self.assertIn(f"rank {rank} of 2 over mpi: sum 3\n", result.out)
+
+    @needs(OPEN_MPI)
+    def test_leaders_of_pretended_hosts_start_mpi_with_all_others(self):
+        result = self.ranks(4, RANK, sets=["backend.name=mpi", "comm.emulate_hosts=2"])
+        self.assert_ok(result)
+        for rank in range(4):
+            self.assertIn(f"rank {rank} of 4 over shm+mpi: sum 10\n", result.out)
+
+    @needs(OPEN_MPI)
+    def test_the_plan_says_what_is_served(self):
+        def plan(*sets, command=OPEN_MPI):
+            words = [word for item in ("job.processes_per_host=2", *sets) for word in ("--set", item)]
+            result = self.dtrun("plan", "--json", *words, "--", command)
+            self.assert_ok(result)
+            return json.loads(result.out)
+        served = plan()
+        self.assertEqual(served["pmi"], "pmix")
+        env = served["processes"][1]["env"]
+        self.assertEqual((env["PMIX_RANK"], env["PMIX_NAMESPACE"]), ("1", "⟦pmix_namespace⟧"))
+        self.assertEqual(plan("job.pmi=none")["pmi"], "none")
+        self.assertEqual(plan(command="true")["pmi"], "none")
+        self.assertEqual(plan("backend.name=mpi", command="true")["pmi"], "none")  # shared memory carries everything
+        self.assertEqual(plan("backend.name=mpi", "comm.local=none", command="true")["pmi"], "pmix")
+        pmi1 = plan("job.pmi=pmi1", command="true")["processes"][1]["env"]
+        self.assertEqual((pmi1["PMI_FD"], pmi1["PMI_RANK"], pmi1["PMI_SIZE"]), ("3", "1", "2"))
+
+    def test_bad_values_are_refused(self):
+        self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi2"]), "job.pmi", "pmi2", "pmi1")
+        self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi1", "job.env.PMI_RANK=5"]),
+                               "job.env", "'PMI_RANK' is set for each rank because of job.pmi")
+
+    @unittest.skipUnless(PMIX_REFUSAL, "dtrun was built with PMIx")
+    def test_a_build_without_pmix_says_so(self):
+        for sets in (["job.pmi=pmix"], ["backend.name=mpi", "comm.local=none"]):
+            self.assert_user_error(self.ranks(2, "true", sets=sets), "job.pmi: this dtrun was built without PMIx",
+                                   "libpmix-dev", "mpirun")
+
+    @needs(OPEN_MPI)
+    def test_a_restart_has_an_mpi_job_of_its_own(self):
+        script = f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 1 ] && kill -9 $$; echo $PMIX_NAMESPACE; exec {OPEN_MPI}"
+        job = self.start_ranks(2, "sh", "-c", script, sets=["job.pmi=pmix", "restart.max=1"])
+        result = job.finish()
+        self.assert_sums(result, 2)
+        names = [(job.run_dir() / folder / "rank-0.out").read_text().splitlines()[0] for folder in (".", "generation-1")]
+        self.assertNotEqual(*names)
+
+
+class Failures:
+    def test_mpi_abort_ends_the_job_with_its_code(self):
+        result = self.ranks(3, self.program, "abort", "1")
+        self.assertEqual(result.code, 7, str(result))
+        self.assertIn("rank 1 called MPI_Abort with code 7", result.err)
+
+    def test_a_rank_killed_before_mpi_init_ends_those_that_wait_for_it(self):
+        result = self.ranks(3, self.program, "die-before", "2")
+        self.assertEqual(result.code, 137, str(result))
+        self.assertIn("rank 2 was killed by signal 9", result.err)
+
+    def test_a_rank_that_leaves_before_mpi_init_does_not_make_others_wait_for_ever(self):
+        result = self.ranks(3, self.program, "leave-before", "1")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("rank 1 exited with code 0 without MPI_Init, which others have called", result.err)
+
+    def test_a_rank_that_leaves_without_mpi_finalize_fails(self):
+        result = self.ranks(3, self.program, "leave-after", "1")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("rank 1 exited with code 0 after MPI_Init and without MPI_Finalize", result.err)
+
+    def test_nothing_survives_a_killed_agent(self):
+        job = self.start_ranks(2, self.program, "wait")
+        for rank in range(2):
+            job.wait_for_line(rank, "ready")
+        agents = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == job.pid]
+        self.assertEqual(len(agents), 1)
+        os.kill(agents[0], signal.SIGKILL)
+        self.assertEqual(job.finish().code, 137)
+
+    def test_a_waiting_job_can_be_interrupted(self):
+        job = self.start_ranks(2, self.program, "wait")
+        for rank in range(2):
+            job.wait_for_line(rank, "ready")
+        job.signal(signal.SIGINT)
+        self.assertEqual(job.finish().code, 130)
+
+
+@needs(OPEN_MPI)
+class OpenMpiFailures(Failures, MpiTest):
+    program = OPEN_MPI
+
+
+@needs(MPICH)
+class MpichFailures(Failures, MpiTest):
+    program = MPICH
+
+
+class ThreeHosts(MpiTest):
+    @classmethod
+    def setUpClass(cls):
+        reason = why_not()
+        if reason:
+            raise unittest.SkipTest(reason)
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.lab = Lab(folder.name)
+        cls.addClassCleanup(cls.lab.close)
+
+    def tearDown(self):
+        lab = self.lab
+        with contextlib.suppress(AssertionError):
+            until(lambda: not any(map(lab.processes_on, range(3))), "the hosts to be empty", 10)
+        self.assertEqual([command_of(pid) for i in range(3) for pid in lab.processes_on(i)], [])
+        super().tearDown()
+
+    def run_cluster(self, *command, sets=(), ranks=2):
+        shell = json.dumps(self.lab.shell())
+        hosts = json.dumps(self.lab.names)
+        file = self.write(f"[job]\ncommand = {json.dumps(list(map(str, command)))}\nprocesses_per_host = {ranks}\n"
+                          f"grace = \"3s\"\n[cluster]\nhosts = {hosts}\nremote_shell = {shell}\n")
+        words = [word for item in sets for word in ("--set", item)]
+        process = subprocess.Popen(
+            [*self.lab.enter(0, self.folder), str(DTRUN), "--config", str(file), *words], cwd=self.folder,
+            env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace")
+        self.addCleanup(end, process)
+        return Job(process, self.folder).finish()
+
+    @needs(OPEN_MPI)
+    def test_an_open_mpi_program_starts_under_every_launcher(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                result = self.run_cluster(OPEN_MPI, sets=[f"launcher.name={launcher}"])
+                self.assert_sums(result, 6)
+                for i, name in enumerate(self.lab.names):
+                    self.assertIn(f"rank {2 * i} of 6 on {name}: sum 21\n", result.out)
+
+    @needs(MPICH)
+    def test_an_mpich_program_starts_under_every_launcher(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.assert_sums(self.run_cluster(MPICH, sets=[f"launcher.name={launcher}"]), 6)
+
+    @needs(OPEN_MPI)
+    def test_the_mpi_backend_joins_hosts_alone_and_under_shared_memory(self):
+        for local, name in (("none", "mpi"), ("shm", "shm+mpi")):
+            with self.subTest(local=local):
+                result = self.run_cluster(RANK, sets=["backend.name=mpi", f"comm.local={local}"])
+                self.assert_ok(result)
+                for rank in range(6):
+                    self.assertIn(f"rank {rank} of 6 over {name}: sum 21\n", result.out)
+
+    @needs(OPEN_MPI)
+    def test_failures_on_another_host_end_those_that_wait(self):
+        for program in filter(Path.exists, (OPEN_MPI, MPICH)):
+            for how, code, text in (("die-before", 137, "rank 5 was killed by signal 9"),
+                                    ("leave-before", 1, "rank 5 exited with code 0 without MPI_Init"),
+                                    ("abort", 7, "rank 5 called MPI_Abort with code 7")):
+                with self.subTest(program=program.name, how=how):
+                    result = self.run_cluster(program, how, "5")
+                    self.assertEqual(result.code, code, str(result))
+                    self.assertIn(text, result.err)
+
+    @needs(OPEN_MPI)
+    @needs(TRAIN)
+    def test_training_reaches_the_same_loss_over_mpi_and_gloo(self):
+        if not DATA.exists():
+            self.skipTest("the package dataset-fashion-mnist is not installed")
+        seen = {}
+        for backend in ("gloo", "mpi"):
+            result = self.run_cluster(TRAIN, "--model", "mlp", "--epochs", "1", "--batch", "120", ranks=1,
+                                      sets=[f"backend.name={backend}", 'job.env.OMP_NUM_THREADS=1'])
+            self.assert_ok(result)
+            seen[backend] = [float(loss) for loss in losses(result.out)]
+        self.assertTrue(seen["gloo"], result.out)
+        self.assertEqual(len(seen["gloo"]), len(seen["mpi"]))
+        for a, b in zip(seen["gloo"], seen["mpi"]):
+            self.assertAlmostEqual(a, b, delta=1e-3)
+
+
+def parent_of(pid):
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(text[text.rindex(")") + 2 :].split()[1])
+
+
+if __name__ == "__main__":
+    if not (OPEN_MPI.exists() or MPICH.exists()):
+        skip("no MPI library was found when this build was configured")
+    main()
