@@ -16,6 +16,7 @@ inline constexpr Error kInsufficientDriver = 35;
 inline constexpr Error kNoDevice = 100;
 inline constexpr Error kPeerAccessUnsupported = 217;
 inline constexpr Error kNotReady = 600;
+inline constexpr Error kPeerAccessAlreadyEnabled = 704;
 
 inline constexpr unsigned kStreamNonBlocking = 1;   // cudaStreamNonBlocking
 inline constexpr unsigned kEventDisableTiming = 2;  // cudaEventDisableTiming
@@ -23,7 +24,9 @@ inline constexpr int kMemoryUnregistered = 0;       // cudaMemoryType
 inline constexpr int kMemoryHost = 1;
 inline constexpr int kMemoryDevice = 2;
 inline constexpr int kMemoryManaged = 3;
-inline constexpr int kCopyDeviceToDevice = 3;  // cudaMemcpyKind
+inline constexpr int kCopyHostToDevice = 1;  // cudaMemcpyKind
+inline constexpr int kCopyDeviceToHost = 2;
+inline constexpr int kCopyDeviceToDevice = 3;
 
 // cudaPointerAttributes. CUDA 13 appended eight longs; older runtimes write less.
 struct PointerAttributes {

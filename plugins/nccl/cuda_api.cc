@@ -41,6 +41,10 @@ CudaApi CudaApi::Open(const std::string& wanted) {
   library.Resolve("cudaFree", api.release);
   library.Resolve("cudaMemcpyAsync", api.memcpy_async);
   library.Resolve("cudaMemsetAsync", api.memset_async);
+  library.Resolve("cudaStreamSynchronize", api.stream_synchronize);
+  library.Resolve("cudaDeviceCanAccessPeer", api.can_access_peer);
+  library.Resolve("cudaDeviceEnablePeerAccess", api.enable_peer_access);
+  library.Resolve("cudaMemcpyPeerAsync", api.memcpy_peer_async);
   return api;
 }
 

@@ -50,6 +50,10 @@ struct CudaApi {
   cuda::Error (*release)(void*) = nullptr;                 // cudaFree
   cuda::Error (*memcpy_async)(void*, const void*, std::size_t, int, cuda::Stream) = nullptr;
   cuda::Error (*memset_async)(void*, int, std::size_t, cuda::Stream) = nullptr;
+  cuda::Error (*stream_synchronize)(cuda::Stream) = nullptr;
+  cuda::Error (*can_access_peer)(int*, int device, int peer) = nullptr;
+  cuda::Error (*enable_peer_access)(int peer, unsigned) = nullptr;
+  cuda::Error (*memcpy_peer_async)(void*, int to, const void*, int from, std::size_t, cuda::Stream) = nullptr;
 };
 
 // Makes `device` the calling thread's device for as long as it lives.

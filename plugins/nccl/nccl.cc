@@ -1,4 +1,6 @@
 // The entry point and the backend: which library, which device, what it can do.
+#include <sys/statvfs.h>
+
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -14,6 +16,8 @@
 #include "interface.h"
 #include "nccl_failure.h"
 #include "nccl_options.h"
+#include "peer_access.h"
+#include "ways.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -55,16 +59,35 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
                                               device, deadline);
   }
 
-  void LaunchInfo(const dtrun_launch_query&, const sdk::LaunchSink& sink) override {
+  void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
+    const Ways ways = WaysBetweenGpus(query.local_ranks);  // first: it must not find CUDA in use
     sink.Fact("library",
               "NCCL " + nccl_.VersionText() + (nccl_.library.was_loaded() ? " (the program's own)" : ""));
     sink.Fact("library_path", nccl_.library.path());
+    sink.Fact("memory", "device");
     sink.Fact("device", DeviceText());
     sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
+    for (const auto& [key, text] : ways.facts) sink.Fact(key, text);
+    for (const auto& [name, value] : ways.variables) sink.Env(name, value);
     for (const auto& [name, value] : Variables()) sink.Env(name, value);
   }
 
  private:
+  Ways WaysBetweenGpus(int local_ranks) const {
+    WaysInputs inputs;
+    inputs.p2p = options_.p2p;
+    inputs.shm = options_.shm;
+    inputs.local_ranks = local_ranks;
+    inputs.inherited = [](const char* variable) -> std::optional<std::string> {
+      const char* const value = std::getenv(variable);
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    };
+    inputs.ask = [this] { return AskPeers({.cuda_library = options_.cuda_library, .cache = CacheFolder()}); };
+    struct statvfs shm {};
+    if (statvfs("/dev/shm", &shm) == 0) inputs.shm_free_bytes = std::uint64_t{shm.f_bavail} * shm.f_frsize;
+    return ChooseWays(inputs);
+  }
+
   // The CUDA runtime is looked for when it is needed: a login node has none.
   const CudaApi& Cuda() {
     const std::lock_guard lock(mutex_);
@@ -109,12 +132,13 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   std::vector<std::pair<std::string, std::string>> Variables() const {
     std::vector<std::pair<std::string, std::string>> variables;
     if (interface_) variables.emplace_back("NCCL_SOCKET_IFNAME", ExactName(*interface_));
-    const auto add = [&](const char* name, Switch value) {
-      if (value != Switch::kAuto) variables.emplace_back(name, value == Switch::kOff ? "1" : "0");
+    const auto add = [&](const char* name, Switch value, const char* off, const char* on) {
+      if (value != Switch::kAuto) variables.emplace_back(name, value == Switch::kOff ? off : on);
     };
-    add("NCCL_P2P_DISABLE", options_.p2p);
-    add("NCCL_SHM_DISABLE", options_.shm);
-    add("NCCL_IB_DISABLE", options_.rdma);
+    add("NCCL_P2P_DISABLE", options_.p2p, "1", "0");
+    add("NCCL_SHM_DISABLE", options_.shm, "1", "0");
+    add("NCCL_IB_DISABLE", options_.rdma, "1", "0");
+    add("NCCL_NET_GDR_LEVEL", options_.gdr, "LOC", "SYS");
     return variables;
   }
 

@@ -20,7 +20,7 @@ TEST(NcclFailure, JoinsWhatNcclSaysAndWhatToDo) {
   EXPECT_THAT(TextOf("invalid usage (run with NCCL_DEBUG=WARN for details)",
                      "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000\n"),
               AllOf(StartsWith("nccl cannot connect 2 ranks: 'invalid usage', 'Duplicate GPU detected"),
-                    Not(HasSubstr("NCCL_DEBUG")), Not(HasSubstr("\n")), HasSubstr("give each its own")));
+                    Not(HasSubstr("NCCL_DEBUG")), Not(HasSubstr("\n")), HasSubstr("give each rank its own")));
 }
 
 TEST(NcclFailure, WithoutAKnownTextShowsTheWayToNcclsOwnLog) {

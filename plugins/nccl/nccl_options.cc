@@ -56,19 +56,29 @@ constexpr dtrun_option kTable[] = {
     MakeInterface(),
     MakeSwitch(
         "p2p", "whether GPUs of one host read each other's memory",
-        "off: ranks see NCCL_P2P_DISABLE=1. on: NCCL_P2P_DISABLE=0, whatever the environment says. auto: the "
-        "variable is left as it is, and NCCL asks the driver.",
+        "auto: before the ranks start, each pair of GPUs makes a verified and timed copy in a child process, "
+        "5 s "
+        "at most; where the driver claims access that fails, hangs, corrupts or crawls, or grants it one way "
+        "only, ranks see NCCL_P2P_DISABLE=1. What was found is kept until the next boot. on: a pair that "
+        "cannot "
+        "ends the job before it starts. off: ranks see NCCL_P2P_DISABLE=1.\n"
+        "DTRUN_P2P tells programs with peer copies of their own: on or off, unset when nobody knows.",
         "NCCL_P2P_DISABLE"),
-    MakeSwitch("shm", "whether GPUs of one host may meet in host memory",
-               "off: ranks see NCCL_SHM_DISABLE=1, for containers with a tiny /dev/shm. on: "
-               "NCCL_SHM_DISABLE=0. auto: "
-               "the variable is left as it is.",
-               "NCCL_SHM_DISABLE"),
+    MakeSwitch(
+        "shm", "whether GPUs of one host may meet in host memory",
+        "off: ranks see NCCL_SHM_DISABLE=1. on: NCCL_SHM_DISABLE=0. auto: off where peer access is off "
+        "and /dev/shm has less than 32 MiB left for each rank, else the variable is left as it is.",
+        "NCCL_SHM_DISABLE"),
     MakeSwitch("rdma", "whether InfiniBand and RoCE are used between hosts",
                "off: ranks see NCCL_IB_DISABLE=1 and use sockets. on: NCCL_IB_DISABLE=0. auto: the variable "
                "is left as "
                "it is.",
                "NCCL_IB_DISABLE"),
+    MakeSwitch(
+        "gdr", "whether network cards read and write GPU memory themselves",
+        "off: ranks see NCCL_NET_GDR_LEVEL=LOC. on: NCCL_NET_GDR_LEVEL=SYS, at any distance. auto: the "
+        "variable is left as it is.",
+        "NCCL_NET_GDR_LEVEL"),
     MakeMaxCtas()};
 
 Switch ReadSwitch(const sdk::Options& options, const char* key) {
@@ -83,7 +93,8 @@ NcclOptions::NcclOptions(const sdk::Options& options)
       interface(options.FindString("interface")),
       p2p(ReadSwitch(options, "p2p")),
       shm(ReadSwitch(options, "shm")),
-      rdma(ReadSwitch(options, "rdma")) {
+      rdma(ReadSwitch(options, "rdma")),
+      gdr(ReadSwitch(options, "gdr")) {
   if (const auto value = options.FindInt("max_ctas")) max_ctas = static_cast<int>(*value);
 }
 

@@ -24,6 +24,7 @@ struct NcclOptions {
   Switch p2p;
   Switch shm;
   Switch rdma;
+  Switch gdr;
   std::optional<int> max_ctas;
 };
 

@@ -6,26 +6,46 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace dtrun::nccl_fake {
 
-// libcudart: dtrun_fake_cuda().
+// What is wrong with peer access in one direction.
+enum class PeerFault {
+  kNone,
+  kRefused,      // cudaDeviceCanAccessPeer says no
+  kUnsupported,  // it says yes, and enabling it gives error 217
+  kCorrupt,      // a byte of every copy is wrong
+  kSlow,         // a copy takes 100 ms
+  kHang,         // a copy never ends
+  kCrash,        // a copy kills the process
+};
+
+// libcudart: dtrun_fake_cuda(). A test of whole programs says the same with the variables
+// DTRUN_FAKE_DEVICES=2 and DTRUN_FAKE_PEERS="0>1=hang,1>0=refused".
 struct CudaControl {
   std::atomic<int> device_count{1};
   std::atomic<int> device_error{0};  // what cudaGetDeviceCount returns
   std::atomic<int> event_error{0};   // what cudaEventQuery returns instead of success
 
   std::mutex mutex;
-  std::set<const void*> host_memory;  // pointers that are host memory for once
+  std::set<const void*> host_memory;               // pointers that are host memory for once
+  std::map<std::pair<int, int>, PeerFault> peers;  // by owner and reader
 
+  void SetPeer(int from, int to, PeerFault fault) {
+    const std::lock_guard lock(mutex);
+    peers[{from, to}] = fault;
+  }
   void Reset() {
     device_count = 1;
     device_error = event_error = 0;
     const std::lock_guard lock(mutex);
     host_memory.clear();
+    peers.clear();
   }
 };
 

@@ -1,11 +1,16 @@
 // A CUDA runtime over host memory: one device (or as many as a test asks for) whose memory is
 // the process's own, streams that are threads, events that they signal.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include "fake_control.h"
 #include "fake_stream.h"
@@ -15,6 +20,7 @@ namespace {
 
 using dtrun::nccl_fake::CudaControl;
 using dtrun::nccl_fake::FakeStream;
+using dtrun::nccl_fake::PeerFault;
 namespace cuda = dtrun::nccl_plugin::cuda;
 
 // What is recorded and what has come; shared with the streams that will signal it.
@@ -28,9 +34,41 @@ using EventHandle = std::shared_ptr<EventState>;
 
 thread_local int current_device = 0;
 
+PeerFault FaultNamed(const std::string& name) {
+  constexpr const char* kNames[] = {"none", "refused", "unsupported", "corrupt", "slow", "hang", "crash"};
+  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i) {
+    if (name == kNames[i]) return static_cast<PeerFault>(i);
+  }
+  std::fprintf(stderr, "DTRUN_FAKE_PEERS: no fault '%s'\n", name.c_str());
+  std::abort();
+}
+
+// "0>1=hang,1>0=refused".
+void ReadEnvironment(CudaControl& control) {
+  if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
+  const char* const peers = std::getenv("DTRUN_FAKE_PEERS");
+  std::istringstream in(peers == nullptr ? "" : peers);
+  for (std::string one; std::getline(in, one, ',');) {
+    int from = 0;
+    int to = 0;
+    char name[16] = {};
+    if (std::sscanf(one.c_str(), "%d>%d=%15s", &from, &to, name) == 3)
+      control.SetPeer(from, to, FaultNamed(name));
+  }
+}
+
 CudaControl& Control() {
   static CudaControl control;
+  static const bool read = [] { return ReadEnvironment(control), true; }();
+  static_cast<void>(read);
   return control;
+}
+
+PeerFault FaultOf(int from, int to) {
+  CudaControl& control = Control();
+  const std::lock_guard lock(control.mutex);
+  const auto found = control.peers.find({from, to});
+  return found == control.peers.end() ? PeerFault::kNone : found->second;
 }
 
 // All streams, the default one among them.
@@ -41,8 +79,16 @@ struct Streams {
   Streams() { all.insert(&default_stream); }
 };
 Streams& Device() {
-  static Streams streams;
-  return streams;
+  // A process that was forked has none of its parent's threads.
+  static Streams* streams = nullptr;
+  static pid_t owner = 0;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (owner != getpid()) {
+    streams = new Streams;
+    owner = getpid();
+  }
+  return *streams;
 }
 
 FakeStream& Of(void* stream) {
@@ -198,6 +244,35 @@ int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int, void* st
 
 int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
   Of(stream).Post([=] { std::memset(to, value, bytes); });
+  return cuda::kSuccess;
+}
+
+int cudaStreamSynchronize(void* stream) {
+  std::promise<void> done;
+  Of(stream).Post([&done] { done.set_value(); });
+  done.get_future().wait();
+  return cuda::kSuccess;
+}
+
+int cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = FaultOf(peer, device) == PeerFault::kRefused ? 0 : 1;
+  return cuda::kSuccess;
+}
+
+int cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  return FaultOf(peer, current_device) == PeerFault::kUnsupported ? cuda::kPeerAccessUnsupported
+                                                                  : cuda::kSuccess;
+}
+
+int cudaMemcpyPeerAsync(void* to, int reader, const void* from, int owner, std::size_t bytes, void* stream) {
+  const PeerFault fault = FaultOf(owner, reader);
+  Of(stream).Post([=] {
+    if (fault == PeerFault::kHang) pause();
+    if (fault == PeerFault::kCrash) std::abort();
+    if (fault == PeerFault::kSlow) usleep(100'000);
+    std::memcpy(to, from, bytes);
+    if (fault == PeerFault::kCorrupt) static_cast<unsigned char*>(to)[bytes / 2] ^= 1u;
+  });
   return cuda::kSuccess;
 }
 

@@ -79,9 +79,9 @@ TEST(NcclLaunch, TurnsOptionsIntoNcclsVariables) {
   const Subject subject(
       fake.Backend({{"interface", "127.0.0.1"}, {"p2p", "off"}, {"shm", "on"}, {"rdma", "off"}}));
   const Subject::Launch launch = subject.LaunchInfo(2);
-  EXPECT_THAT(launch.env,
-              UnorderedElementsAre(Pair("NCCL_SOCKET_IFNAME", "=lo"), Pair("NCCL_P2P_DISABLE", "1"),
-                                   Pair("NCCL_SHM_DISABLE", "0"), Pair("NCCL_IB_DISABLE", "1")));
+  EXPECT_THAT(launch.env, UnorderedElementsAre(Pair("NCCL_SOCKET_IFNAME", "=lo"),
+                                               Pair("NCCL_P2P_DISABLE", "1"), Pair("NCCL_SHM_DISABLE", "0"),
+                                               Pair("NCCL_IB_DISABLE", "1"), Pair("DTRUN_P2P", "off")));
   EXPECT_EQ(launch.facts.at("interface"), "lo 127.0.0.1");
 }
 

@@ -1,0 +1,257 @@
+#include "peer_access.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "peer_trial.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+// FNV-1a.
+std::string Digest(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  std::ostringstream out;
+  out << std::hex << hash;
+  return out.str();
+}
+
+std::filesystem::path FileFor(const std::filesystem::path& cache, const std::string& key) {
+  return cache / ("nccl-p2p-" + Digest(key));
+}
+
+std::string Recall(const std::filesystem::path& cache, const std::string& key) {
+  if (cache.empty()) return {};
+  std::ifstream file(FileFor(cache, key));
+  std::string first;
+  if (!std::getline(file, first) || first != key) return {};
+  std::ostringstream rest;
+  rest << file.rdbuf();
+  return rest.str();
+}
+
+// A folder that cannot be written costs the next start a trial, no more.
+void Keep(const std::filesystem::path& cache, const std::string& key, const PeerReport& report) {
+  std::error_code ignored;
+  std::filesystem::create_directories(cache, ignored);
+  const std::filesystem::path file = FileFor(cache, key);
+  const std::filesystem::path fresh = file.string() + "." + std::to_string(getpid());
+  std::ofstream out(fresh);
+  out << key << '\n';
+  for (const PeerPair& pair : report.pairs) {
+    const std::string ends = std::to_string(pair.from) + " " + std::to_string(pair.to) + " ";
+    switch (pair.state) {
+      case PeerPair::State::kProven:
+        out << "proven " << ends << static_cast<long long>(pair.bytes_per_second) << '\n';
+        break;
+      case PeerPair::State::kRefused: out << "refused " << ends << pair.reason << '\n'; break;
+      case PeerPair::State::kBroken: out << "broken " << ends << pair.reason << '\n'; break;
+    }
+  }
+  out.close();
+  if (out) std::filesystem::rename(fresh, file, ignored);
+  std::filesystem::remove(fresh, ignored);
+}
+
+// In the child, which shares nothing but the pipe.
+[[noreturn]] void RunTrial(const PeerTrialOptions& options, int pipe) {
+  const auto say = [pipe](const std::string& line) {
+    const std::string text = line + "\n";
+    if (write(pipe, text.data(), text.size()) != static_cast<ssize_t>(text.size())) _exit(1);
+  };
+  try {
+    const CudaApi cuda = CudaApi::Open(options.cuda_library);
+    TryPeers(
+        cuda, [&](const std::string& key) { return Recall(options.cache, key); }, say);
+  } catch (const std::exception& error) {
+    say(std::string("trouble ") + error.what());
+  }
+  _exit(0);
+}
+
+std::string LineWith(const std::string& lines, const std::string& word) {
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(word + " ", 0) == 0) return line.substr(word.size() + 1);
+  }
+  return {};
+}
+
+std::string DeviceText(const PeerReport& report, int device) {
+  const auto index = static_cast<std::size_t>(device);
+  return "GPU " + std::to_string(device) +
+         (index < report.devices.size() ? " (" + report.devices[index] + ")" : "");
+}
+
+std::string Rate(double bytes_per_second) {
+  std::ostringstream out;
+  out.precision(3);
+  out << bytes_per_second / 1e9 << " GB/s";
+  return out.str();
+}
+
+// How the child ended. One that is stuck in the driver is left to init; it has been killed.
+int Reap(pid_t child) {
+  int status = 0;
+  const sdk::Deadline deadline(std::chrono::seconds(1));
+  while (waitpid(child, &status, WNOHANG) == 0 && !deadline.passed()) usleep(1000);
+  return status;
+}
+
+}  // namespace
+
+std::filesystem::path CacheFolder() {
+  if (const char* const cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
+    return std::filesystem::path(cache) / "dtrun";
+  if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::filesystem::path(home) / ".cache" / "dtrun";
+  return {};
+}
+
+PeerReport AskPeers(const PeerTrialOptions& options) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {.trouble = std::string("no pipe: ") + std::strerror(errno)};
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    close(ends[0]);
+    RunTrial(options, ends[1]);
+  }
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return {.trouble = std::string("no child process: ") + std::strerror(errno)};
+  }
+  const sdk::Deadline deadline(options.limit);
+  std::string lines;
+  std::string ended;
+  for (;;) {
+    pollfd ready{ends[0], POLLIN, 0};
+    const int found = poll(&ready, 1, static_cast<int>(deadline.LeftMilliseconds().count()));
+    if (found < 0 && errno == EINTR) continue;
+    char bytes[4096];
+    const ssize_t got = found > 0 ? read(ends[0], bytes, sizeof bytes) : -1;
+    if (got > 0) {
+      lines.append(bytes, static_cast<std::size_t>(got));
+      continue;
+    }
+    if (found == 0) ended = "did not end within " + sdk::DurationText(options.limit);
+    break;
+  }
+  close(ends[0]);
+  if (!ended.empty()) kill(child, SIGKILL);
+  const int status = Reap(child);
+  if (ended.empty() && WIFSIGNALED(status)) ended = std::string("was killed: ") + strsignal(WTERMSIG(status));
+  PeerReport report = ReadReport(lines, ended);
+  const std::string key = LineWith(lines, "key");
+  if (!options.cache.empty() && !key.empty() && !report.cached && report.trouble.empty() &&
+      !report.pairs.empty())
+    Keep(options.cache, key, report);
+  return report;
+}
+
+PeerReport ReadReport(const std::string& lines, const std::string& ended) {
+  PeerReport report;
+  std::string under_way;
+  PeerPair tried;
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word == "device") {
+      int index = 0;
+      std::string bus;
+      words >> index >> bus;
+      report.devices.push_back(bus);
+    } else if (word == "cached") {
+      report.cached = true;
+    } else if (word == "opening") {
+      under_way = "opening";
+    } else if (word == "trying") {
+      words >> tried.from >> tried.to;
+      under_way = "copy";
+    } else if (word == "proven" || word == "refused" || word == "broken") {
+      PeerPair pair;
+      words >> pair.from >> pair.to;
+      if (word == "proven") {
+        words >> pair.bytes_per_second;
+      } else {
+        pair.state = word == "refused" ? PeerPair::State::kRefused : PeerPair::State::kBroken;
+        std::getline(words >> std::ws, pair.reason);
+      }
+      report.pairs.push_back(std::move(pair));
+      under_way.clear();
+    } else if (word == "trouble") {
+      std::getline(words >> std::ws, report.trouble);
+    }
+  }
+  if (ended.empty()) return report;
+  if (under_way == "copy") {  // the ones after it were not tried
+    tried.state = PeerPair::State::kBroken;
+    tried.reason = "the copy " + ended;
+    report.pairs.push_back(tried);
+  } else {
+    report.trouble = "the trial " + ended + (under_way.empty() ? "" : " while it opened the GPUs");
+  }
+  return report;
+}
+
+PeerVerdict Judge(const PeerReport& report) {
+  if (!report.trouble.empty())
+    return {.usable = true, .reason = "not tried: " + report.trouble, .obstacle = {}};
+  if (report.devices.size() < 2 || report.pairs.empty())
+    return {.usable = true, .reason = "no peers", .obstacle = {}};
+  const PeerPair* refused = nullptr;
+  const PeerPair* broken = nullptr;
+  std::size_t proven = 0;
+  double slowest = 0;
+  for (const PeerPair& pair : report.pairs) {
+    if (pair.state == PeerPair::State::kRefused && refused == nullptr) refused = &pair;
+    if (pair.state == PeerPair::State::kBroken && broken == nullptr) broken = &pair;
+    if (pair.state != PeerPair::State::kProven) continue;
+    slowest = proven == 0 ? pair.bytes_per_second : std::min(slowest, pair.bytes_per_second);
+    ++proven;
+  }
+  // One way only: NCCL asks for one direction and uses both.
+  const auto one_way = [&](const PeerPair& pair) {
+    return std::any_of(report.pairs.begin(), report.pairs.end(), [&](const PeerPair& other) {
+      return other.from == pair.to && other.to == pair.from && other.state == PeerPair::State::kProven;
+    });
+  };
+  const PeerPair* lopsided = nullptr;
+  for (const PeerPair& pair : report.pairs) {
+    if (lopsided == nullptr && pair.state == PeerPair::State::kRefused && one_way(pair)) lopsided = &pair;
+  }
+  const std::string origin = report.cached ? " (found earlier, with this driver since this boot)" : "";
+  PeerVerdict verdict;
+  const PeerPair* const against = broken != nullptr ? broken : lopsided != nullptr ? lopsided : refused;
+  if (against != nullptr) {
+    verdict.obstacle = DeviceText(report, against->to) + " cannot read " + DeviceText(report, against->from) +
+                       ": " + against->reason + (against == lopsided ? ", though the other way it can" : "");
+  }
+  verdict.usable = broken == nullptr && lopsided == nullptr && proven > 0;
+  if (verdict.usable) {
+    verdict.reason = std::to_string(proven) + " of " + std::to_string(report.pairs.size()) +
+                     " directions proven, the slowest at " + Rate(slowest) + origin;
+    if (refused != nullptr) verdict.reason += "; " + *verdict.obstacle;
+  } else {
+    verdict.reason = *verdict.obstacle + origin;
+  }
+  return verdict;
+}
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,60 @@
+// Whether the GPUs of this host can really read each other's memory: tried in a child process
+// that a deadline ends, because where the driver is wrong the copy hangs, corrupts or crawls.
+//
+// Call it before anything touches CUDA in this process: a context does not survive the fork.
+// What was found is kept in the user's cache folder, by driver, devices and boot. One thread.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::nccl_plugin {
+
+// One direction between two devices: `to` reads the memory of `from`.
+struct PeerPair {
+  enum class State {
+    kProven,
+    kRefused,  // the driver says no, which NCCL hears too
+    kBroken,   // the driver says yes, and it is not so
+  };
+  int from = 0;
+  int to = 0;
+  State state = State::kProven;
+  double bytes_per_second = 0;  // of a proven one
+  std::string reason = {};      // of the others
+};
+
+struct PeerReport {
+  std::vector<std::string> devices = {};  // PCI bus ids, by index
+  std::vector<PeerPair> pairs = {};
+  bool cached = false;
+  std::string trouble = {};  // why the trial told nothing; empty: it ended
+};
+
+struct PeerTrialOptions {
+  std::string cuda_library;     // as the option; empty: find it
+  std::filesystem::path cache;  // folder; empty: none
+  std::chrono::nanoseconds limit = std::chrono::seconds(5);
+};
+PeerReport AskPeers(const PeerTrialOptions& options);
+
+// $XDG_CACHE_HOME/dtrun or ~/.cache/dtrun; empty when the environment names neither.
+std::filesystem::path CacheFolder();
+
+// Reads what a trial wrote (peer_trial.h). `ended`: how its process ended, "" when as it should.
+PeerReport ReadReport(const std::string& lines, const std::string& ended);
+
+struct PeerVerdict {
+  bool usable = true;  // peer access may stay on
+  std::string reason;  // one line
+  // The pair that speaks against it, "GPU 0 (0000:01:00.0) cannot read GPU 1 (...): REASON".
+  std::optional<std::string> obstacle;
+};
+PeerVerdict Judge(const PeerReport& report);
+
+}  // namespace dtrun::nccl_plugin

@@ -1,0 +1,174 @@
+#include "peer_trial.h"
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+#include "nvml.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBytes = std::size_t{1} << 20;
+// Peers that take so many times as long as a copy through the host are broken in fact: NCCL would
+// choose them all the same (ray-project/ray#39471, 49 ms a hop).
+constexpr int kTooSlow = 20;
+
+// Device memory of kBytes.
+class Buffer {
+ public:
+  Buffer(const CudaApi& cuda, int device) : cuda_(cuda), device_(device) {
+    const OnDevice here(cuda_, device_);
+    cuda_.Check(cuda_.allocate(&data_, kBytes), "allocate 1 MiB on device " + std::to_string(device));
+  }
+  ~Buffer() {
+    const OnDevice here(cuda_, device_);
+    cuda_.release(data_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  const CudaApi& cuda_;
+  const int device_;
+  void* data_ = nullptr;
+};
+
+struct Pair {
+  int from;
+  int to;
+  std::string Text() const { return std::to_string(from) + " " + std::to_string(to); }
+};
+
+class Trial {
+ public:
+  Trial(const CudaApi& cuda, const TrialSink& sink) : cuda_(cuda), sink_(sink), pattern_(kBytes) {
+    std::uint32_t state = 1;
+    for (unsigned char& byte : pattern_)
+      byte = static_cast<unsigned char>((state = state * 1664525u + 1013904223u) >> 24);
+  }
+
+  void Open(int device) {
+    sink_("opening " + std::to_string(device));
+    buffers_.push_back(std::make_unique<Buffer>(cuda_, device));
+  }
+
+  // REQUIRES: both are open, in the order of their numbers. The device `to` reads that of `from`.
+  void Try(const Pair& pair) {
+    sink_("trying " + pair.Text());
+    int claimed = 0;
+    cuda_.Check(cuda_.can_access_peer(&claimed, pair.to, pair.from), "ask for peer access");
+    if (claimed == 0) return sink_("refused " + pair.Text() + " the driver says that it cannot");
+    const std::string denial = nvml_.Denial(cuda_.BusId(pair.to), cuda_.BusId(pair.from));
+    if (!denial.empty()) return sink_("refused " + pair.Text() + " NVML says " + denial);
+    try {
+      sink_(Measure(pair));
+    } catch (const sdk::Failure& failure) {
+      sink_("broken " + pair.Text() + " " + failure.what());
+    }
+  }
+
+ private:
+  const Buffer& Of(int device) const { return *buffers_[static_cast<std::size_t>(device)]; }
+
+  void Synchronize() const { cuda_.Check(cuda_.stream_synchronize(nullptr), "finish the copy"); }
+  void Copy(void* to, const void* from, int kind, int device) const {
+    const OnDevice here(cuda_, device);
+    cuda_.Check(cuda_.memcpy_async(to, from, kBytes, kind, nullptr), "copy 1 MiB");
+    Synchronize();
+  }
+  void CopyBetween(const Pair& pair) const {
+    const OnDevice here(cuda_, pair.to);
+    cuda_.Check(cuda_.memcpy_peer_async(Of(pair.to).data(), pair.to, Of(pair.from).data(), pair.from, kBytes,
+                                        nullptr),
+                "copy 1 MiB");
+    Synchronize();
+  }
+
+  std::string Measure(const Pair& pair) {
+    {
+      const OnDevice here(cuda_, pair.to);
+      const cuda::Error error = cuda_.enable_peer_access(pair.from, 0);
+      if (error != cuda::kPeerAccessAlreadyEnabled) cuda_.Check(error, "enable peer access");
+      cuda_.get_last_error();
+    }
+    std::vector<unsigned char> got(kBytes);
+    Copy(Of(pair.from).data(), pattern_.data(), cuda::kCopyHostToDevice, pair.from);
+    Copy(Of(pair.to).data(), got.data(), cuda::kCopyHostToDevice, pair.to);  // zeros
+    CopyBetween(pair);
+    const auto began = Clock::now();
+    CopyBetween(pair);
+    const auto direct = Clock::now() - began;
+    Copy(got.data(), Of(pair.to).data(), cuda::kCopyDeviceToHost, pair.to);
+    if (std::memcmp(got.data(), pattern_.data(), kBytes) != 0)
+      return "broken " + pair.Text() + " the copy arrives corrupt";
+
+    const auto staged_began = Clock::now();
+    Copy(got.data(), Of(pair.from).data(), cuda::kCopyDeviceToHost, pair.from);
+    Copy(Of(pair.to).data(), got.data(), cuda::kCopyHostToDevice, pair.to);
+    const auto staged = Clock::now() - staged_began;
+    const double seconds = std::chrono::duration<double>(direct).count();
+    if (direct > kTooSlow * staged) {
+      std::ostringstream text;
+      text.precision(3);
+      text << "broken " << pair.Text() << " 1 MiB takes " << seconds * 1e3 << " ms, through the host "
+           << std::chrono::duration<double, std::milli>(staged).count() << " ms";
+      return text.str();
+    }
+    return "proven " + pair.Text() + " " +
+           std::to_string(static_cast<long long>(static_cast<double>(kBytes) / seconds));
+  }
+
+  const CudaApi& cuda_;
+  const TrialSink& sink_;
+  const Nvml nvml_;
+  std::vector<unsigned char> pattern_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+std::string BootId() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id.empty() ? "unknown" : id;
+}
+
+}  // namespace
+
+void TryPeers(const CudaApi& cuda, const TrialMemory& memory, const TrialSink& sink) {
+  int count = 0;
+  if (cuda.get_device_count(&count) != cuda::kSuccess || count == 0) return sink("none");
+  int driver = 0;
+  cuda.Check(cuda.driver_get_version(&driver), "tell the driver's version");
+  std::string key = std::to_string(driver) + " " + BootId();
+  std::vector<std::string> devices;
+  for (int device = 0; device < count; ++device) {
+    devices.push_back(cuda.BusId(device));
+    key += " " + devices.back();
+  }
+  sink("key " + key);
+  for (int device = 0; device < count; ++device)
+    sink("device " + std::to_string(device) + " " + devices[static_cast<std::size_t>(device)]);
+  if (const std::string known = memory(key); !known.empty()) {
+    sink("cached");
+    std::istringstream lines(known);
+    for (std::string line; std::getline(lines, line);) sink(line);
+  } else if (count > 1) {
+    Trial trial(cuda, sink);
+    for (int device = 0; device < count; ++device) trial.Open(device);
+    for (int from = 0; from < count; ++from) {
+      for (int to = 0; to < count; ++to) {
+        if (to != from) trial.Try({from, to});
+      }
+    }
+  }
+  sink("done");
+}
+
+}  // namespace dtrun::nccl_plugin

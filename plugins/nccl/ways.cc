@@ -1,0 +1,62 @@
+#include "ways.h"
+
+namespace dtrun::nccl_plugin {
+namespace {
+
+// For programs with peer copies of their own, which NCCL_P2P_DISABLE does not reach: custom
+// all-reduce kernels, single-process DataParallel (OpenRLHF/OpenRLHF#1064).
+constexpr const char* kForPrograms = "DTRUN_P2P";
+constexpr const char* kP2pDisable = "NCCL_P2P_DISABLE";
+constexpr const char* kShmDisable = "NCCL_SHM_DISABLE";
+
+// What NCCL takes of /dev/shm for a rank, by experience: 64 MiB, which containers get, do for two
+// ranks and not for eight (NVIDIA/nccl#290).
+constexpr std::uint64_t kShmPerRank = std::uint64_t{32} << 20;
+
+// Whether peers meet directly; unset: nobody knows.
+std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
+  const auto fact = [&](const std::string& text) { ways.facts.emplace_back("p2p", text); };
+  if (inputs.p2p == Switch::kOff) {
+    fact("off, as backend.options.p2p says");
+    return false;
+  }
+  if (const auto own = inputs.inherited(kP2pDisable); own && inputs.p2p == Switch::kAuto) {
+    fact("as NCCL_P2P_DISABLE=" + *own + " of your environment says; not tried");
+    return *own != "1";
+  }
+  if (inputs.local_ranks < 2 && inputs.p2p == Switch::kAuto) return std::nullopt;
+  const PeerReport report = inputs.ask();
+  if (report.devices.empty() && report.trouble.empty())
+    return std::nullopt;  // no GPU, which is said elsewhere
+  const PeerVerdict verdict = Judge(report);
+  if (inputs.p2p == Switch::kOn) {
+    if (verdict.obstacle) {
+      throw sdk::Failure(DTRUN_FAILED_PRECONDITION, "backend.options.p2p is \"on\", but " +
+                                                        *verdict.obstacle +
+                                                        "; \"auto\" goes round it, \"off\" does without");
+    }
+  } else if (!verdict.usable) {
+    ways.variables.emplace_back(kP2pDisable, "1");
+  }
+  fact((verdict.usable ? "on: " : "off: ") + verdict.reason);
+  if (!report.trouble.empty()) return std::nullopt;
+  return verdict.usable;
+}
+
+}  // namespace
+
+Ways ChooseWays(const WaysInputs& inputs) {
+  Ways ways;
+  const std::optional<bool> peers = ChoosePeers(inputs, ways);
+  if (peers) ways.variables.emplace_back(kForPrograms, *peers ? "on" : "off");
+  if (peers == false && inputs.shm == Switch::kAuto && !inputs.inherited(kShmDisable) &&
+      inputs.shm_free_bytes < kShmPerRank * static_cast<std::uint64_t>(inputs.local_ranks)) {
+    ways.variables.emplace_back(kShmDisable, "1");
+    ways.facts.emplace_back("shm", "off: /dev/shm has " + std::to_string(inputs.shm_free_bytes >> 20) +
+                                       " MiB left for " + std::to_string(inputs.local_ranks) +
+                                       " ranks; give the container more (docker run --shm-size)");
+  }
+  return ways;
+}
+
+}  // namespace dtrun::nccl_plugin
