@@ -5,6 +5,7 @@ import shutil
 from support.job import JobTest, BUILD, main
 
 FAKES = BUILD / "tests" / "nccl-fake"
+UNSUPPORTED = "CUDA error: peer access is not supported between these two devices"
 SHOW = ["sh", "-c", 'echo "p2p=$DTRUN_P2P nccl=$NCCL_P2P_DISABLE"']
 
 
@@ -15,10 +16,10 @@ class PeerAccess(JobTest):
             self.skipTest("the nccl plugin's tests are not built")
         self.cache = self.folder / "cache"
 
-    def run_with(self, peers, *sets, **environment):
+    def run_with(self, peers, *sets, command=SHOW, **environment):
         environment = self.environment(DTRUN_FAKE_DEVICES="2", DTRUN_FAKE_PEERS=peers, XDG_CACHE_HOME=str(self.cache),
                                        **environment)
-        return self.ranks(2, *SHOW, env=environment,
+        return self.ranks(2, *command, env=environment,
                           sets=["backend.name=nccl", f"backend.options.library={FAKES}/libnccl.so.2",
                                 f"backend.options.cuda_library={FAKES}/libcudart.so.13", *sets])
 
@@ -61,6 +62,20 @@ class PeerAccess(JobTest):
         result = self.run_with("0>1=hang", NCCL_P2P_DISABLE="1")
         self.assert_ranks_see(result, "p2p=off nccl=1")
         self.assertIn("as NCCL_P2P_DISABLE=1 of your environment says", self.line(result))
+
+    def test_a_failure_that_the_trial_missed_takes_one_way_less(self):
+        fails_unless = lambda variable, text: f'test "${variable}" = 1 || {{ echo "{text}" >&2; exit 1; }}; '
+        script = fails_unless("NCCL_P2P_DISABLE", UNSUPPORTED) + fails_unless(
+            "NCCL_SHM_DISABLE", "NCCL WARN Error: failed to extend /dev/shm/nccl-7 to 9637892 bytes") + 'echo "fine"'
+        result = self.run_with("", command=["sh", "-c", script])
+        self.assert_ranks_see(result, "fine")
+        self.assertRegex(result.err, r"dtrun: rank \d: CUDA error 217.*; starting again without peer access between GPUs")
+        self.assertRegex(result.err, r"dtrun: rank \d: /dev/shm has no room .*; starting again over the network alone")
+
+    def test_a_way_that_the_user_chose_is_not_left(self):
+        result = self.run_with("", "backend.options.p2p=on", command=["sh", "-c", f'echo "{UNSUPPORTED}" >&2; exit 3'])
+        self.assertEqual(result.code, 3)
+        self.assertNotIn("starting again", result.err)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include "core/agent/recognise.h"
 #include "core/agent/record.h"
 #include "core/agent/remote_host.h"
+#include "core/agent/rung.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
@@ -203,7 +204,11 @@ class Runner {
       Note(Recognise(&*facts));
       generations_.push_back(*facts);
       if (ExitCode(*facts) == 0) return facts;
-      const RestartDecision decision = DecideRestart(request_.restart, *facts);
+      if (TakeRung(*facts)) {
+        Note(record.WriteVerdict(generations_));
+        continue;
+      }
+      const RestartDecision decision = DecideRestart(Allowed(), *facts);
       if (!decision.restart) {
         if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
         return facts;
@@ -214,6 +219,30 @@ class Runner {
                       decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
       if (!conductor.Wait(decision.wait)) return Interrupted(conductor.interrupted(), *facts);
     }
+  }
+
+  // Gives up one way between GPUs when that may be what failed.
+  bool TakeRung(const Facts& facts) {
+    const auto inherited = [this](std::string_view variable) {
+      return std::ranges::any_of(environment_, [&](const std::string& entry) {
+        return entry.substr(0, entry.find('=')) == variable;
+      });
+    };
+    const auto rung = NextRung(facts, plan_, inherited);
+    if (!rung) return false;
+    for (plan::Process& process : plan_.processes) {
+      for (const auto& [name, value] : rung->variables) process.env[name] = value;
+    }
+    ++rungs_;
+    Say("dtrun: " + rung->line);
+    return true;
+  }
+
+  // What the user has allowed, and the starts that are ours.
+  RestartPolicy Allowed() const {
+    RestartPolicy policy = request_.restart;
+    if (policy.max > 0) policy.max += rungs_;
+    return policy;
   }
 
   Result<Facts> RunGeneration(std::uint64_t generation, const Record& record, Conductor& conductor) {
@@ -316,6 +345,7 @@ class Runner {
   std::optional<store::Server> store_;
   std::vector<RemoteHost*> remote_;  // by host; null: this one
   int interrupted_ = 0;              // while the hosts were joining
+  int rungs_ = 0;                    // taken
   std::vector<Facts> generations_;
 };
 

@@ -72,8 +72,13 @@ Failure NcclCommunicator::TimedOut(const Operation& operation) const {
   const auto waited = Clock::now() - operation.begun;
   std::string text = operation.text + " of '" + gathering_.name() + "' did not finish within " +
                      sdk::DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
-  text += suspects.empty() ? "all ranks wait in it, so the devices or the network between them are stuck"
-                           : "no sign of " + RanksText(suspects) + " in it";
+  if (!suspects.empty()) {
+    text += "no sign of " + RanksText(suspects) + " in it";
+  } else if (last_completed_ == 0) {
+    text += "all ranks wait in their first call, so a way between the devices is broken";
+  } else {
+    text += "all ranks wait in it, so the devices or the network between them are stuck";
+  }
   return Failure(DTRUN_TIMEOUT, text, suspects.size() == 1 ? suspects.front() : -1);
 }
 

@@ -133,6 +133,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
        "ranks of one host see different /dev/shm: {file} is not there",
        "start all ranks of a host in one container, or set backend.options.shm = \"off\"",
        "NCCL shmutils.cc"},
+      {"nccl-first-call-stuck",
+       {"all ranks wait in their first call, so a way between the devices is broken"},
+       "the first operation never ended: NCCL chose a way between two GPUs that does not work",
+       "dtrun goes one way further by itself; else set backend.options.p2p = \"off\", then shm = \"off\"; "
+       "PCIe access control (ACS) and an IOMMU in front of the GPUs are the usual causes",
+       "dtrun, plugins/nccl"},
       {"nccl-p2p-denied",
        {"P2P is disabled between NVLINK connected GPUs {gpu} and {other}", "P2P is disabled between"},
        "the driver forbids peer access between GPUs[ {gpu} and {other}] although NVLink joins them",

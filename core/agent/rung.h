@@ -1,0 +1,31 @@
+// The second net under peer access between GPUs: when a start-up check found nothing and the job
+// failed all the same in the way that broken peer access makes it fail, the world starts again
+// with one way less. NCCL tries peer access, then host memory, then the network; so do we.
+//
+// Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/agent/facts.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::agent {
+
+struct Rung {
+  std::vector<std::pair<std::string, std::string>> variables;  // for every rank of the next generation
+  std::string line;                                            // for the user
+};
+
+// The rung below, when the first cause of `facts` is of that kind and the job uses a backend for
+// device memory. `inherited` tells whether ranks get a variable from dtrun's own environment: a
+// way that the user has decided on stays as it is.
+std::optional<Rung> NextRung(const Facts& facts, const plan::Plan& plan,
+                             const std::function<bool(std::string_view variable)>& inherited);
+
+}  // namespace dtrun::agent

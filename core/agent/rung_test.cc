@@ -1,0 +1,72 @@
+#include "core/agent/rung.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/diagnosis/finding.h"
+
+namespace dtrun::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr const char* kError217 = "CUDA error: peer access is not supported between these two devices";
+constexpr const char* kShmFull =
+    "misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 9637892 bytes";
+
+bool Nothing(std::string_view) { return false; }
+
+// One rank of two has failed, and printed `text`.
+Facts FailedWith(const std::string& text) {
+  Facts facts;
+  facts.ranks.resize(2);
+  for (int i = 0; i < 2; ++i) facts.ranks[static_cast<std::size_t>(i)].rank = i;
+  facts.first_failed = 1;
+  facts.ranks[1].ending = Ending{.code = 1};
+  const auto findings = diagnosis::FindFailures(text);
+  if (!findings.empty()) facts.ranks[1].known = diagnosis::LogFinding{findings.back(), {}, true};
+  return facts;
+}
+
+plan::Plan NcclJob() {
+  plan::Plan plan;
+  plan.backend = "nccl";
+  plan.processes.resize(2);
+  return plan;
+}
+
+TEST(Rung, LeavesPeerAccessFirst) {
+  const auto rung = NextRung(FailedWith(kError217), NcclJob(), Nothing);
+  ASSERT_TRUE(rung);
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_P2P_DISABLE", "1"), Pair("DTRUN_P2P", "off")));
+  EXPECT_THAT(rung->line, HasSubstr("rank 1: CUDA error 217"));
+}
+
+TEST(Rung, LeavesHostMemoryNext) {
+  const auto rung = NextRung(FailedWith(kShmFull), NcclJob(), Nothing);
+  ASSERT_TRUE(rung);
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_SHM_DISABLE", "1")));
+}
+
+TEST(Rung, StaysWhereTheUserHasDecided) {
+  EXPECT_FALSE(NextRung(FailedWith(kError217), NcclJob(),
+                        [](std::string_view name) { return name == "NCCL_P2P_DISABLE"; }));
+  plan::Plan plan = NcclJob();
+  plan.processes[0].env["NCCL_P2P_DISABLE"] = "0";
+  EXPECT_FALSE(NextRung(FailedWith(kError217), plan, Nothing));
+}
+
+TEST(Rung, IsForThatKindOfFailureAndBackendOnly) {
+  EXPECT_FALSE(NextRung(FailedWith("Traceback: something else"), NcclJob(), Nothing));
+  plan::Plan plan = NcclJob();
+  plan.backend = "gloo";
+  EXPECT_FALSE(NextRung(FailedWith(kError217), plan, Nothing));
+  Facts interrupted = FailedWith(kError217);
+  interrupted.interrupt = 2;
+  EXPECT_FALSE(NextRung(interrupted, NcclJob(), Nothing));
+}
+
+}  // namespace
+}  // namespace dtrun::agent
