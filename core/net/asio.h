@@ -1,0 +1,21 @@
+// The parts of Boost.Asio that proving networks uses.
+#pragma once
+
+// Before Asio, because Boost 1.74 uses std::exchange without including it.
+// clang-format off
+#include <utility>
+#include <boost/asio/io_context.hpp>
+// clang-format on
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace dtrun::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Ip = asio::ip::address;
+using Tcp = asio::ip::tcp;
+
+}  // namespace dtrun::net

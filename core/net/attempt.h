@@ -1,0 +1,28 @@
+// One try to reach another host: from one of the own candidates to one of the other's.
+//
+// Values; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace dtrun::net {
+
+// Both are indices into Offer::candidates of their hosts.
+struct Attempt {
+  int from = 0;
+  int peer = 0;  // number of the other host
+  int to = 0;
+  std::string why;                        // it failed; empty: proven
+  std::chrono::nanoseconds round_trip{};  // of a small message, when proven
+  bool proven() const { return why.empty(); }
+};
+
+// What a burst of data to another host showed.
+struct Throughput {
+  double bits_per_s = 0;  // 0: it failed
+  std::chrono::nanoseconds round_trip{};
+};
+
+}  // namespace dtrun::net

@@ -1,0 +1,246 @@
+#include "core/net/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <compare>
+#include <random>
+#include <tuple>
+
+namespace dtrun::net {
+namespace {
+
+constexpr int kAllPairsUpTo = 32;
+constexpr int kRandomPeers = 3;
+constexpr int kMostSteps = 100'000;  // of a search that only strange networks make long
+constexpr std::size_t kMostNamed = 3;
+// Measurements that differ by less are taken as equal.
+constexpr double kAsFast = 0.6;
+
+int Penalty(Kind kind) {
+  switch (kind) {
+    case Kind::kPhysical:
+    case Kind::kBond:
+    case Kind::kVlan:
+    case Kind::kVeth: return 0;
+    case Kind::kBridge:
+    case Kind::kVirtual: return 1;
+    case Kind::kLoopback: return 2;  // an address that routers know, kept there
+    case Kind::kTunnel: return 3;
+  }
+  return 1;
+}
+
+std::set<std::pair<int, int>> SparsePairs(int hosts) {
+  std::set<std::pair<int, int>> pairs;
+  const auto add = [&](int a, int b) {
+    if (a != b) pairs.emplace(std::min(a, b), std::max(a, b));
+  };
+  std::minstd_rand random(static_cast<unsigned>(hosts));
+  for (int host = 0; host < hosts; ++host) {
+    add(host, (host + 1) % hosts);
+    add(host, 0);
+    for (int i = 0; i < kRandomPeers; ++i)
+      add(host, static_cast<int>(random() % static_cast<unsigned>(hosts)));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+// Less is better, in this order.
+struct Evidence::Preference {
+  std::int64_t unknown_or_slow = 0;  // of the slowest card, negative; 0: not all are known
+  int without_rdma = 0;
+  int penalty = 0;
+  int without_default_route = 0;
+  int ipv6 = 0;
+  std::int64_t indices = 0;
+  auto operator<=>(const Preference&) const = default;
+};
+
+std::set<std::pair<int, int>> PairsToProve(int hosts) {
+  if (hosts > kAllPairsUpTo) return SparsePairs(hosts);
+  std::set<std::pair<int, int>> pairs;
+  for (int a = 0; a < hosts; ++a) {
+    for (int b = a + 1; b < hosts; ++b) pairs.emplace(a, b);
+  }
+  return pairs;
+}
+
+bool OneNetwork(const Candidate& a, const Candidate& b) {
+  return a.address.ip != b.address.ip && (InNetwork(a.address.ip, b.address.ip, b.address.prefix) ||
+                                          InNetwork(b.address.ip, a.address.ip, a.address.prefix));
+}
+
+bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Candidate>& all_of_peer) {
+  const auto family = [&](const Candidate& one) {
+    return one.address.ip.is_v6() == from.address.ip.is_v6() &&
+           one.address.link_local() == from.address.link_local();
+  };
+  if (!family(to) || from.address.ip == to.address.ip) return false;
+  if (OneNetwork(from, to)) return true;
+  return std::ranges::none_of(all_of_peer,
+                              [&](const Candidate& one) { return family(one) && OneNetwork(from, one); });
+}
+
+Evidence::Evidence(std::vector<HostOffer> hosts)
+    : hosts_(std::move(hosts)),
+      pairs_(PairsToProve(static_cast<int>(hosts_.size()))),
+      attempts_(hosts_.size()) {
+  std::erase_if(pairs_, [this](const auto& pair) { return OneMachine(pair.first, pair.second); });
+}
+
+bool Evidence::OneMachine(int a, int b) const {
+  return hosts_[static_cast<std::size_t>(a)].machine == hosts_[static_cast<std::size_t>(b)].machine;
+}
+
+std::vector<int> Evidence::PeersOf(int host) const {
+  std::vector<int> peers;
+  for (const auto& [a, b] : pairs_) {
+    if (a == host || b == host) peers.push_back(a == host ? b : a);
+  }
+  return peers;
+}
+
+void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
+  auto& all = attempts_[static_cast<std::size_t>(host)];
+  for (const Attempt& attempt : attempts) {
+    all.push_back(attempt);
+    if (attempt.proven()) proven_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
+  }
+}
+
+bool Evidence::Proven(int a, int from, int b, int to) const {
+  return proven_.contains({{a, from}, {b, to}}) && proven_.contains({{b, to}, {a, from}});
+}
+
+// Candidates of `host`, those in the network of `mate` first, then the better ones.
+std::vector<int> Evidence::Ordered(int host, const Candidate* mate) const {
+  const auto& candidates = hosts_[static_cast<std::size_t>(host)].offer.candidates;
+  std::vector<int> order(candidates.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  const auto key = [&](int i) {
+    const Candidate& one = candidates[static_cast<std::size_t>(i)];
+    return std::tuple(mate != nullptr && !OneNetwork(*mate, one), one.rdma.empty(), Penalty(one.kind),
+                      !one.default_route, one.address.ip.is_v6(), one.index, i);
+  };
+  std::ranges::sort(order, {}, key);
+  return order;
+}
+
+// Depth first; true when every host has a candidate.
+bool Evidence::Extend(std::vector<int>* chosen, int* steps) const {
+  const int host = static_cast<int>(chosen->size());
+  if (host == static_cast<int>(hosts_.size())) return true;
+  const Candidate& first = hosts_[0].offer.candidates[static_cast<std::size_t>((*chosen)[0])];
+  for (const int candidate : Ordered(host, &first)) {
+    if (++*steps > kMostSteps) return false;
+    bool fits = true;
+    for (int other = 0; other < host && fits; ++other) {
+      const int theirs = (*chosen)[static_cast<std::size_t>(other)];
+      fits = !pairs_.contains({other, host}) || Proven(other, theirs, host, candidate);
+    }
+    if (!fits) continue;
+    chosen->push_back(candidate);
+    if (Extend(chosen, steps)) return true;
+    chosen->pop_back();
+  }
+  return false;
+}
+
+Evidence::Preference Evidence::PreferenceOf(const Assignment& assignment) const {
+  Preference out;
+  bool known = true;
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const auto& candidates = hosts_[host].offer.candidates;
+    const Candidate& one = candidates[static_cast<std::size_t>(assignment.candidates[host])];
+    known = known && one.speed_mbps > 0;
+    out.unknown_or_slow = host == 0 ? -one.speed_mbps : std::max(out.unknown_or_slow, -one.speed_mbps);
+    out.without_rdma += one.rdma.empty() ? 1 : 0;
+    out.penalty += Penalty(one.kind);
+    out.without_default_route += one.default_route ? 0 : 1;
+    out.ipv6 += one.address.ip.is_v6() ? 1 : 0;
+    out.indices += one.index;
+  }
+  if (!known) out.unknown_or_slow = 0;
+  return out;
+}
+
+std::vector<Assignment> Evidence::Assignments(std::size_t most) const {
+  std::vector<Assignment> found;
+  int steps = 0;
+  for (const int first : Ordered(0, nullptr)) {
+    std::vector<int> chosen{first};
+    if (Extend(&chosen, &steps)) found.push_back({std::move(chosen), 0, {}});
+  }
+  std::ranges::stable_sort(found, {}, [this](const Assignment& one) { return PreferenceOf(one); });
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
+const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const {
+  const double fastest = std::ranges::max(measured, {}, &Assignment::bits_per_s).bits_per_s;
+  const Assignment* best = nullptr;
+  for (const Assignment& one : measured) {
+    if (one.bits_per_s < kAsFast * fastest) continue;
+    // What a card claims counts no more once it has been measured.
+    const auto preference = [this](const Assignment& given) {
+      Preference out = PreferenceOf(given);
+      out.unknown_or_slow = 0;
+      return out;
+    };
+    if (best == nullptr || preference(one) < preference(*best)) best = &one;
+  }
+  return *best;
+}
+
+// "node0 to node2: eth0 10.0.0.1 to eth0 10.0.0.3: no answer", for the tries of one pair.
+std::string Evidence::PairText(int a, int b) const {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [host, peer] : {std::pair(a, b), std::pair(b, a)}) {
+    const HostOffer& from = hosts_[static_cast<std::size_t>(host)];
+    const HostOffer& to = hosts_[static_cast<std::size_t>(peer)];
+    bool tried = false;
+    for (const Attempt& attempt : attempts_[static_cast<std::size_t>(host)]) {
+      if (attempt.peer != peer) continue;
+      tried = true;
+      // The other way tells more of a pair that works one way only.
+      if (attempt.proven() || ++named > kMostNamed) continue;
+      text += fmt::format("\n  {} {} to {} {}: {}", from.name,
+                          from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,
+                          to.offer.candidates[static_cast<std::size_t>(attempt.to)].Text(), attempt.why);
+    }
+    if (!tried && named++ < kMostNamed) {
+      text += fmt::format("\n  {} to {}: no address of the one could reach an address of the other",
+                          from.name, to.name);
+    }
+  }
+  return text;
+}
+
+std::string Evidence::Obstacle() const {
+  std::string text;
+  std::size_t apart = 0;
+  for (const auto& [a, b] : pairs_) {
+    bool joined = false;
+    for (const Attempt& attempt : attempts_[static_cast<std::size_t>(a)]) {
+      joined = joined || (attempt.peer == b && Proven(a, attempt.from, b, attempt.to));
+    }
+    if (joined) continue;
+    if (++apart <= kMostNamed) text += PairText(a, b);
+  }
+  if (apart == 0) {
+    return "hosts reach each other, but none of them at one address that serves all others; put all hosts "
+           "into "
+           "one network, or name their interfaces in network.interface";
+  }
+  if (apart > kMostNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostNamed);
+  return fmt::format(
+      "hosts cannot reach each other in both directions:{}\n  open a network between them for all "
+      "ports, or set network.interface = \"off\" to start without proof",
+      text);
+}
+
+}  // namespace dtrun::net

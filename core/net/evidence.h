@@ -1,0 +1,72 @@
+// What all hosts have tried, and which of their interfaces follow from it.
+//
+// Pure, so that the same evidence gives the same answer; the root keeps it. Any thread.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/net/attempt.h"
+#include "core/net/candidate.h"
+
+namespace dtrun::net {
+
+struct HostOffer {
+  std::string name;
+  std::string machine;  // equal for hosts that are one machine, which need not reach each other
+  Offer offer;
+};
+
+// One candidate for every host, such that all hosts reach each other.
+struct Assignment {
+  std::vector<int> candidates;            // by host
+  double bits_per_s = 0;                  // of the slowest link that was measured; 0: none was
+  std::chrono::nanoseconds round_trip{};  // of the slowest
+};
+
+// Pairs of hosts that have to prove that they reach each other: all up to 32 hosts; beyond, a
+// ring, everyone with host 0, and three more for each host, the same ones every time.
+std::set<std::pair<int, int>> PairsToProve(int hosts);
+
+// Whether they are two addresses of one network, by what either knows of it.
+bool OneNetwork(const Candidate& a, const Candidate& b);
+
+// Whether the candidate `from` may try `to`: one family, not the same address on both hosts, and in
+// one network where `to`'s host has an address in the network of `from`.
+bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Candidate>& all_of_peer);
+
+class Evidence {
+ public:
+  explicit Evidence(std::vector<HostOffer> hosts);
+
+  const std::vector<HostOffer>& hosts() const { return hosts_; }
+  // Peers that `host` has to try.
+  std::vector<int> PeersOf(int host) const;
+  void Add(int host, const std::vector<Attempt>& attempts);
+  const std::vector<Attempt>& AttemptsOf(int host) const { return attempts_[static_cast<std::size_t>(host)]; }
+
+  // The best ones first by what is known without measuring; at most `most`.
+  std::vector<Assignment> Assignments(std::size_t most) const;
+  // The one to take of those that were measured. REQUIRES: not empty.
+  const Assignment& Best(const std::vector<Assignment>& measured) const;
+  // Why there is no assignment, and what to do.
+  std::string Obstacle() const;
+
+ private:
+  struct Preference;
+  bool Proven(int a, int from, int b, int to) const;  // both ways
+  bool OneMachine(int a, int b) const;
+  std::vector<int> Ordered(int host, const Candidate* mate) const;
+  bool Extend(std::vector<int>* chosen, int* steps) const;
+  Preference PreferenceOf(const Assignment& assignment) const;
+  std::string PairText(int a, int b) const;
+
+  std::vector<HostOffer> hosts_;
+  std::set<std::pair<int, int>> pairs_;
+  std::vector<std::vector<Attempt>> attempts_;  // by host
+  std::set<std::pair<std::pair<int, int>, std::pair<int, int>>> proven_;
+};
+
+}  // namespace dtrun::net

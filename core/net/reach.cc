@@ -1,0 +1,220 @@
+#include "core/net/reach.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/net/dial.h"
+#include "core/net/evidence.h"
+
+namespace dtrun::net {
+namespace {
+
+// What a try may take longer than those that have reached every peer.
+constexpr std::chrono::milliseconds kGrace{150};
+constexpr std::size_t kMostTriesPerPeer = 64;
+
+std::string TooLarge(const Candidate& from) {
+  return fmt::format(
+      "small messages pass, large ones do not; set the MTU of both interfaces, {} here, to what "
+      "the network between them carries",
+      from.mtu);
+}
+
+}  // namespace
+
+struct Reach::State : std::enable_shared_from_this<Reach::State> {
+  struct Try {
+    Attempt attempt;
+    Call call;
+    std::shared_ptr<Session> session;
+    bool over = false;
+  };
+
+  State(asio::io_context& l, ReachOptions o, std::vector<Peer> p, Done d)
+      : loop(l), options(std::move(o)), peers(std::move(p)), done(std::move(d)), grace(l) {}
+
+  void Plan(const std::vector<Candidate>& own);
+  void Begin();
+  void Run(std::size_t index);
+  void SendLarge(std::size_t index);
+  void Ended(std::size_t index);
+  void GiveUpHopeless();
+  void Finish();
+
+  asio::io_context& loop;
+  const ReachOptions options;
+  const std::vector<Peer> peers;
+  Done done;
+  asio::steady_timer grace;
+  bool grace_runs = false;
+  std::vector<Try> tries;
+  std::size_t left = 0;
+  std::set<int> reached;  // peers
+  std::set<int> good;     // own candidates that have reached one
+};
+
+// Inside one network first: where hosts have very many interfaces, the rest may be cut. An address that
+// both hosts have would only lead back here.
+void Reach::State::Plan(const std::vector<Candidate>& own) {
+  for (const Peer& peer : peers) {
+    std::size_t count = 0;
+    const auto add = [&](std::size_t from, std::size_t to) {
+      if (++count > kMostTriesPerPeer) return;
+      Try one;
+      one.attempt.from = static_cast<int>(from);
+      one.attempt.peer = peer.host;
+      one.attempt.to = static_cast<int>(to);
+      one.call = {options.host, options.key,         options.by_device, own[from],
+                  peer.host,    peer.candidates[to], Purpose::kReach};
+      tries.push_back(std::move(one));
+    };
+    for (const bool inside : {true, false}) {
+      for (std::size_t to = 0; to < peer.candidates.size(); ++to) {
+        const Candidate& theirs = peer.candidates[to];
+        const auto ours = [&](const Candidate& one) { return one.address.ip == theirs.address.ip; };
+        if (std::ranges::any_of(own, ours)) continue;
+        for (std::size_t from = 0; from < own.size(); ++from) {
+          if (OneNetwork(own[from], theirs) == inside && Plausible(own[from], theirs, peer.candidates))
+            add(from, to);
+        }
+      }
+    }
+  }
+}
+
+void Reach::State::Begin() {
+  left = tries.size();
+  if (left == 0) return asio::post(loop, [self = shared_from_this()] { self->Finish(); });
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    tries[i].session = std::make_shared<Session>(loop);
+    tries[i].session->Limit(options.limit);
+    Run(i);
+  }
+}
+
+void Reach::State::Run(std::size_t index) {
+  Try& one = tries[index];
+  Dial(one.session, one.call, [self = shared_from_this(), index](const Greeted& greeted) {
+    Attempt& attempt = self->tries[index].attempt;
+    attempt.why = greeted.why;
+    attempt.round_trip = greeted.round_trip;
+    attempt.proven() ? self->SendLarge(index) : self->Ended(index);
+  });
+}
+
+// There and back.
+void Reach::State::SendLarge(std::size_t index) {
+  Session& session = *tries[index].session;
+  session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo tells
+  session.Receive(kLargeMessageBytes,
+                  [self = shared_from_this(), index](const error_code& error, const std::string&) {
+                    Try& one = self->tries[index];
+                    if (error) one.attempt.why = TooLarge(one.call.from);
+                    self->Ended(index);
+                  });
+}
+
+void Reach::State::Ended(std::size_t index) {
+  Try& one = tries[index];
+  one.session->Close();
+  one.over = true;
+  if (one.attempt.proven()) {
+    reached.insert(one.attempt.peer);
+    good.insert(one.attempt.from);
+  }
+  if (--left == 0) return Finish();
+  if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
+  grace.expires_after(kGrace);
+  grace.async_wait([weak = weak_from_this()](const error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) self->GiveUpHopeless();
+  });
+}
+
+void Reach::State::GiveUpHopeless() {
+  for (Try& one : tries) {
+    if (!one.over && !good.contains(one.attempt.from)) one.session->Close();
+  }
+}
+
+void Reach::State::Finish() {
+  grace.cancel();
+  if (!done) return;
+  std::vector<Attempt> attempts;
+  for (const Try& one : tries) attempts.push_back(one.attempt);
+  std::exchange(done, nullptr)(std::move(attempts));
+}
+
+Reach::Reach(asio::io_context& loop, ReachOptions options, std::vector<Candidate> own,
+             std::vector<Peer> peers, Done done)
+    : state_(std::make_shared<State>(loop, std::move(options), std::move(peers), std::move(done))) {
+  state_->Plan(own);
+  state_->Begin();
+}
+
+Reach::~Reach() {
+  state_->done = nullptr;
+  for (const State::Try& one : state_->tries) one.session->Close();
+}
+
+struct Burst::State : std::enable_shared_from_this<Burst::State> {
+  State(asio::io_context& l, Call c, Done d)
+      : loop(l), call(std::move(c)), done(std::move(d)), session(std::make_shared<Session>(l)) {}
+
+  void Begin();
+  void Write();
+  void Finish(const Throughput& result);
+
+  asio::io_context& loop;
+  const Call call;
+  Done done;
+  const std::shared_ptr<Session> session;
+};
+
+void Burst::State::Begin() {
+  Dial(session, call, [self = shared_from_this()](const Greeted& greeted) {
+    if (!greeted.why.empty()) return self->Finish({});
+    self->Write();
+    self->session->Receive(
+        sizeof(BurstCount), [self, greeted](const error_code& error, const std::string& answer) {
+          if (error) return self->Finish({});
+          BurstCount count;
+          answer.copy(reinterpret_cast<char*>(&count), sizeof count);
+          const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
+          self->Finish({8 * static_cast<double>(count.bytes) / seconds, greeted.round_trip});
+        });
+  });
+}
+
+void Burst::State::Write() {
+  session->Send(std::string(4 * kLargeMessageBytes, '\0'),
+                [self = shared_from_this()](const error_code& error) {
+                  if (!error) self->Write();
+                });
+}
+
+void Burst::State::Finish(const Throughput& result) {
+  // What still waits to be sent is of no use.
+  error_code ignored;
+  session->socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  session->Close();
+  if (done) std::exchange(done, nullptr)(result);
+}
+
+Burst::Burst(asio::io_context& loop, ReachOptions options, Candidate own, int peer, Candidate to, Done done)
+    : state_(std::make_shared<State>(loop,
+                                     Call{options.host, options.key, options.by_device, std::move(own), peer,
+                                          std::move(to), Purpose::kBurst},
+                                     std::move(done))) {
+  state_->session->Limit(options.limit);
+  state_->Begin();
+}
+
+Burst::~Burst() {
+  state_->done = nullptr;
+  state_->session->Close();
+}
+
+}  // namespace dtrun::net

@@ -1,0 +1,59 @@
+// Tries to reach other hosts from each of this host's candidates, all at the same time.
+//
+// Connections leave from the candidate's address and, where allowed, by its interface and no other
+// (SO_BINDTODEVICE), so that what is proven is this interface and not what the kernel would rather
+// take. A try is proven when the other host answers a challenge and a message larger than any
+// packet comes and goes. Loop thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/net/attempt.h"
+#include "core/net/candidate.h"
+
+namespace dtrun::net {
+
+// Another host, as it can be reached.
+struct Peer {
+  int host = 0;
+  std::vector<Candidate> candidates;
+};
+
+struct ReachOptions {
+  int host = 0;     // this one's number
+  std::string key;  // of the proof
+  bool by_device = true;
+  // For all tries together. Those from candidates that reach nobody end soon after every peer has
+  // been reached by another one.
+  std::chrono::nanoseconds limit = std::chrono::seconds(2);
+};
+
+// `done` is called once, from the loop. Ends what is under way when it is destroyed first.
+class Reach {
+ public:
+  using Done = std::function<void(std::vector<Attempt>)>;
+  Reach(asio::io_context& loop, ReachOptions options, std::vector<Candidate> own, std::vector<Peer> peers,
+        Done done);
+  ~Reach();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Sends for kBurst from one candidate to another. Ends what is under way when it is destroyed first.
+class Burst {
+ public:
+  using Done = std::function<void(Throughput)>;
+  Burst(asio::io_context& loop, ReachOptions options, Candidate own, int peer, Candidate to, Done done);
+  ~Burst();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dtrun::net

@@ -1,0 +1,178 @@
+// Real sockets on loopback, where 127.0.0.1, 127.0.0.2 and so on stand for addresses of hosts.
+#include "core/net/reach.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "core/net/door.h"
+#include "core/net/greeting.h"
+
+namespace dtrun::net {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const char* const kKey = "a key for this test";
+
+Candidate At(const char* address, int prefix = 8) {
+  Candidate one;
+  one.interface = "lo";
+  one.kind = Kind::kLoopback;
+  one.address = {asio::ip::make_address(address), prefix};
+  one.mtu = 65536;
+  return one;
+}
+
+class ReachTest : public ::testing::Test {
+ protected:
+  // Runs the loop until the tries have ended.
+  std::vector<Attempt> Try(std::vector<Candidate> own, std::vector<Peer> peers, ReachOptions options = {}) {
+    options.key = kKey;
+    std::optional<std::vector<Attempt>> attempts;
+    const Reach reach(loop_, options, std::move(own), std::move(peers),
+                      [&](std::vector<Attempt> given) { attempts = std::move(given); });
+    while (!attempts && loop_.run_one() > 0) {
+    }
+    return *attempts;
+  }
+
+  asio::io_context loop_;
+};
+
+TEST_F(ReachTest, AHostBehindItsDoorIsProven) {
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  ASSERT_THAT(offer.candidates, SizeIs(1));
+  const auto attempts = Try({At("127.0.0.1")}, {{1, offer.candidates}});
+  ASSERT_THAT(attempts, SizeIs(1));
+  EXPECT_EQ(attempts[0].why, "");
+  EXPECT_EQ(attempts[0].peer, 1);
+  EXPECT_GT(attempts[0].round_trip.count(), 0);
+}
+
+TEST_F(ReachTest, ItIsYou) {
+  Offer own{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 0, kKey, &own);  // of the host that tries
+  const auto attempts = Try({At("127.0.0.1")}, {{1, own.candidates}});
+  ASSERT_THAT(attempts, SizeIs(1));
+  EXPECT_EQ(attempts[0].why, "this host itself answers there");
+}
+
+TEST_F(ReachTest, AnotherHostIsNamed) {
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 2, kKey, &offer);
+  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, offer.candidates}})[0].why, "host 2 answers there");
+}
+
+TEST_F(ReachTest, WhoDoesNotKnowTheKeyProvesNothing) {
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, "another key", &offer);
+  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, offer.candidates}})[0].why, "another program answers there");
+}
+
+TEST_F(ReachTest, AClosedPortRefuses) {
+  Candidate closed = At("127.0.0.2");
+  {
+    Offer offer{{closed}, {}, {}};
+    const Door door(loop_, 1, kKey, &offer);
+    closed.port = offer.candidates[0].port;
+  }
+  EXPECT_THAT(Try({At("127.0.0.1")}, {{1, {closed}}})[0].why, HasSubstr("refused"));
+}
+
+// A socket that listens and never accepts: connections open, nobody speaks.
+class Silent {
+ public:
+  explicit Silent(asio::io_context& loop) : acceptor_(loop, {asio::ip::make_address("127.2.0.3"), 0}) {}
+  Candidate candidate() {
+    Candidate one = At("127.2.0.3", 16);
+    one.port = acceptor_.local_endpoint().port();
+    return one;
+  }
+
+ private:
+  Tcp::acceptor acceptor_;
+};
+
+TEST_F(ReachTest, SilenceEndsAtTheLimit) {
+  Silent silent(loop_);
+  ReachOptions options;
+  options.limit = std::chrono::milliseconds(50);
+  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, {silent.candidate()}}}, options)[0].why, "no answer");
+}
+
+TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
+  Silent silent(loop_);
+  Offer offer{{At("127.1.0.2", 16)}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  // In two networks; the second own candidate has nobody to try but the silent one.
+  const std::vector<Candidate> theirs = {offer.candidates[0], silent.candidate()};
+  ReachOptions options;
+  options.limit = std::chrono::hours(1);  // far beyond the test's own
+  const auto attempts = Try({At("127.1.0.1", 16), At("127.2.0.1", 16)}, {{1, theirs}}, options);
+  ASSERT_THAT(attempts, SizeIs(2));
+  EXPECT_TRUE(attempts[0].proven());
+  EXPECT_EQ(attempts[1].why, "no answer");
+}
+
+TEST_F(ReachTest, AnAddressThatIsNotOursCannotSend) {
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  EXPECT_THAT(Try({At("192.0.2.77")}, {{1, offer.candidates}})[0].why, HasSubstr("cannot send from it"));
+}
+
+TEST_F(ReachTest, NothingToTryEndsAtOnce) { EXPECT_THAT(Try({At("127.0.0.1")}, {{1, {}}}), SizeIs(0)); }
+
+TEST_F(ReachTest, ABurstIsCounted) {
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  std::optional<Throughput> seen;
+  ReachOptions options;
+  options.key = kKey;
+  const Burst burst(loop_, options, At("127.0.0.1"), 1, offer.candidates[0], [&](Throughput t) { seen = t; });
+  while (!seen && loop_.run_one() > 0) {
+  }
+  EXPECT_GT(seen->bits_per_s, 0);
+  EXPECT_GT(seen->round_trip.count(), 0);
+}
+
+TEST_F(ReachTest, ADoorOnAnAddressOfNobodyIsLeftOut) {
+  Offer offer{{At("192.0.2.77"), At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  EXPECT_THAT(offer.candidates, SizeIs(1));
+  ASSERT_THAT(offer.left_out, SizeIs(1));
+  EXPECT_THAT(offer.left_out[0].why, HasSubstr("cannot be listened on"));
+}
+
+TEST(Greeting, IsSealed) {
+  const Greeting greeting{7, NewChallenge(), Purpose::kBurst};
+  const std::string bytes = GreetingBytes(kKey, greeting);
+  ASSERT_EQ(bytes.size(), kGreetingBytes);
+  const auto read = ReadGreeting(kKey, bytes);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->from, 7u);
+  EXPECT_EQ(read->challenge, greeting.challenge);
+  EXPECT_EQ(read->purpose, Purpose::kBurst);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] ^= 1;
+    EXPECT_FALSE(ReadGreeting(kKey, changed)) << i;
+  }
+  EXPECT_FALSE(ReadGreeting("other", bytes));
+  EXPECT_FALSE(ReadGreeting(kKey, bytes.substr(1)));
+}
+
+TEST(Greeting, AnAnswerIsToOneChallenge) {
+  const Challenge challenge = NewChallenge();
+  const std::string bytes = AnswerBytes(kKey, challenge, 3);
+  ASSERT_EQ(bytes.size(), kAnswerBytes);
+  EXPECT_EQ(ReadAnswer(kKey, challenge, bytes), 3u);
+  EXPECT_FALSE(ReadAnswer(kKey, NewChallenge(), bytes));
+  EXPECT_FALSE(ReadAnswer("other", challenge, bytes));
+}
+
+}  // namespace
+}  // namespace dtrun::net

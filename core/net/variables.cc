@@ -1,0 +1,146 @@
+#include "core/net/variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace dtrun::net {
+namespace {
+
+// How a variable names interfaces.
+enum class Grammar {
+  kNames,     // whole names
+  kPrefixes,  // NCCL's: "^" excludes, "=" makes beginnings whole names
+  kNetworks   // Open MPI's: whole names, or addresses with a number of bits
+};
+
+constexpr auto kGrammars =
+    std::to_array<std::pair<std::string_view, Grammar>>({{"NCCL_SOCKET_IFNAME", Grammar::kPrefixes},
+                                                         {"GLOO_SOCKET_IFNAME", Grammar::kNames},
+                                                         {"TP_SOCKET_IFNAME", Grammar::kNames},
+                                                         {"HOROVOD_GLOO_IFACE", Grammar::kNames},
+                                                         {"UCX_NET_DEVICES", Grammar::kNames},
+                                                         {"OMPI_MCA_btl_tcp_if_include", Grammar::kNetworks},
+                                                         {"OMPI_MCA_oob_tcp_if_include", Grammar::kNetworks},
+                                                         {"PRTE_MCA_prte_if_include", Grammar::kNetworks}});
+
+std::optional<Grammar> GrammarOf(const std::string& variable) {
+  for (const auto& [name, grammar] : kGrammars) {
+    if (name == variable) return grammar;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Split(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    if (comma > 0) parts.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return parts;
+}
+
+bool InNetworkText(const Ip& ip, const std::string& text) {
+  const auto slash = text.find('/');
+  error_code problem;
+  const Ip network = asio::ip::make_address(text.substr(0, slash), problem);
+  if (problem || slash == std::string::npos) return false;
+  const int bits = std::atoi(text.c_str() + slash + 1);
+  return InNetwork(ip, network, std::clamp(bits, 0, network.is_v6() ? 128 : 32));
+}
+
+bool Means(Grammar grammar, std::string_view value, const std::string& name, const std::optional<Ip>& ip) {
+  bool excludes = false, exact = grammar != Grammar::kPrefixes;
+  if (grammar == Grammar::kPrefixes) {
+    if ((excludes = value.starts_with('^'))) value.remove_prefix(1);
+    if ((exact = value.starts_with('='))) value.remove_prefix(1);
+  }
+  for (const std::string& part : Split(value)) {
+    const bool named = exact ? name == part : name.starts_with(part);
+    const bool in = grammar == Grammar::kNetworks && ip && InNetworkText(*ip, part);
+    if (named || in) return !excludes;
+  }
+  return excludes;
+}
+
+// Whether all hosts were found to reach each other by this candidate.
+bool Joins(const Decision& decision, std::size_t host, std::size_t candidate) {
+  return std::ranges::any_of(decision.measured, [&](const Assignment& one) {
+    return one.candidates[host] == static_cast<int>(candidate);
+  });
+}
+
+// The first interface of `host` that the value means, and what is wrong with it; nullopt: nothing.
+std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host, Grammar grammar,
+                                     const std::string& value) {
+  const Offer& offer = decision.evidence.hosts()[host].offer;
+  std::optional<std::string> first;
+  for (std::size_t i = 0; i < offer.candidates.size(); ++i) {
+    const Candidate& one = offer.candidates[i];
+    if (!Means(grammar, value, one.interface, one.address.ip)) continue;
+    if (Joins(decision, host, i)) return std::nullopt;
+    if (!first) first = fmt::format("means {} there, which is not proven to reach all hosts", one.interface);
+  }
+  if (first) return first;
+  for (const LeftOut& one : offer.left_out) {
+    if (!Means(grammar, value, one.interface, std::nullopt)) continue;
+    return fmt::format("means {} there, which {}", one.interface, one.why);
+  }
+  return "means no interface there";
+}
+
+}  // namespace
+
+std::map<std::string, std::string> Variables(const Network& network) {
+  std::map<std::string, std::string> out;
+  if (network.named) {
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE"}) {
+      out[name] = network.interface;
+    }
+    out["NCCL_SOCKET_IFNAME"] = "=" + network.interface;
+    out["NCCL_SOCKET_FAMILY"] = network.ipv6() ? "AF_INET6" : "AF_INET";
+  }
+  // Open MPI takes addresses of IPv4 only.
+  if (network.named || !network.ipv6()) {
+    const std::string mca = network.ipv6() ? network.interface : network.address + "/32";
+    for (const char* name :
+         {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"}) {
+      out[name] = mca;
+    }
+  }
+  // A host with RDMA has more cards than the one that carries TCP, and libraries know them all;
+  // only a user who has named interfaces wants fewer.
+  if (!network.host_has_rdma) {
+    if (network.named) out["UCX_NET_DEVICES"] = network.interface;
+  } else if (network.asked_for && !network.rdma.empty()) {
+    out["UCX_NET_DEVICES"] = network.rdma;
+    out["NCCL_IB_HCA"] = "=" + network.rdma;
+  }
+  return out;
+}
+
+std::string CheckOwnValue(const std::string& variable, const std::string& value, const Decision& decision) {
+  const auto grammar = GrammarOf(variable);
+  if (!grammar) return {};
+  // RDMA devices are not proven, so nothing can be said of them.
+  if (variable == "UCX_NET_DEVICES" && (value == "all" || value.find(':') != std::string::npos)) return {};
+  std::map<std::string, std::string> hosts_of;  // by problem
+  for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
+    const auto problem = ProblemOn(decision, host, *grammar, value);
+    if (!problem) continue;
+    std::string& names = hosts_of[*problem];
+    names += (names.empty() ? "" : ", ") + decision.evidence.hosts()[host].name;
+  }
+  std::string text;
+  for (const auto& [problem, names] : hosts_of) {
+    text += fmt::format("{}on {} it {}", text.empty() ? "" : "; ", names, problem);
+  }
+  return text;
+}
+
+}  // namespace dtrun::net

@@ -1,0 +1,24 @@
+// The variables by which libraries for communication are told an interface, and what a user's own
+// value of one of them means on a host.
+//
+// A program uses what it likes, whatever the job's backend is: torch brings NCCL, Gloo and
+// TensorPipe, mpi4py brings Open MPI. So all of them hear of the choice. Pure; any thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/net/decision.h"
+
+namespace dtrun::net {
+
+// For every rank of a host that uses `network`. A library that takes names only is left alone
+// when the name means another address.
+std::map<std::string, std::string> Variables(const Network& network);
+
+// What is wrong with `value`, which the user has set for all hosts: a sentence that names the hosts
+// where it means no interface, or one that is not proven. Empty when nothing is, or when `variable`
+// names no interfaces.
+std::string CheckOwnValue(const std::string& variable, const std::string& value, const Decision& decision);
+
+}  // namespace dtrun::net

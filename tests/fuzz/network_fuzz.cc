@@ -1,0 +1,55 @@
+// Any bytes as network.interface, as the value of a library's variable, and from a stranger who
+// knocks while networks are being proven.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/net/greeting.h"
+#include "core/net/rule.h"
+
+namespace {
+
+namespace net = dtrun::net;
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+std::vector<net::Interface> Interfaces() {
+  std::vector<net::Interface> all;
+  for (const char* name : {"lo", "eth1", "eth10", "docker0"}) {
+    net::Interface one;
+    one.index = static_cast<int>(all.size()) + 1;
+    one.name = name;
+    one.kind = all.empty() ? net::Kind::kLoopback : net::Kind::kPhysical;
+    one.up = one.carrier = true;
+    const std::string last = std::to_string(one.index);
+    one.addresses = {{net::asio::ip::make_address(all.empty() ? "127.0.0.1" : "10.0.0." + last), 24},
+                     {net::asio::ip::make_address("fd00::" + last), 64}};
+    all.push_back(one);
+  }
+  return all;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::vector<net::Interface> interfaces = Interfaces();
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  if (const auto rule = net::Rule::Parse(text); rule.ok()) {
+    if (const auto offer = rule->Apply(interfaces); offer.ok()) {
+      Require(!offer->candidates.empty(), "an offer has a candidate");
+      for (const auto& one : offer->candidates)
+        Require(!one.address.ip.is_loopback(), "loopback is no candidate");
+    } else {
+      Require(!offer.error().text.empty(), "a refusal has a reason");
+    }
+  }
+  const std::string key(32, 'k');
+  Require(!net::ReadGreeting(key, text), "nobody guesses a seal");
+  Require(!net::ReadAnswer(key, net::Challenge{}, text), "nobody guesses a seal");
+  return 0;
+}
