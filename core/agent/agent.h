@@ -12,6 +12,7 @@
 #include "core/agent/cluster.h"
 #include "core/agent/guard.h"
 #include "core/agent/restart.h"
+#include "core/net/decision.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
@@ -22,9 +23,10 @@ struct RunRequest {
   // Lines of the header, given the plan and the run directory; printed on stderr.
   std::function<std::string(const plan::Plan& plan, const std::string& run_dir)> header;
   // Jobs on several hosts: how they come together, and the plan once they have said what they
-  // offer, by host.
+  // offer, by host. `network` is null until the one that joins them is known.
   std::optional<Cluster> cluster = {};
-  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers)> replan = {};
+  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers, const net::Decision* network)>
+      replan = {};
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

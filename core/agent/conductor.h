@@ -90,6 +90,10 @@ class Conductor {
   void On(std::size_t host, const MpiFinished& finished);
   void On(std::size_t host, const MpiAborted& aborted);
   void On(std::size_t host, const Lost& lost);
+  // Answers that came too late for the search of the network.
+  void On(std::size_t, const Surveyed&) {}
+  void On(std::size_t, const Proven&) {}
+  void On(std::size_t, const Measured&) {}
 
   void OnSignal(int signal);
   void Tell(const Command& command);  // to every host that can be told

@@ -19,6 +19,9 @@
 
 #include "core/agent/facts.h"
 #include "core/base/error.h"
+#include "core/net/attempt.h"
+#include "core/net/candidate.h"
+#include "core/net/reach.h"
 #include "core/output/output.h"
 #include "core/plan/plan.h"
 #include "core/pmi/server.h"
@@ -60,10 +63,33 @@ struct Exchanged {
   std::string bytes;
 };
 
-using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged>;
+// Which network joins the hosts is found out between joining and the first Prepare, which closes
+// the doors again (core/net/prover.h).
+
+// Opens doors on what network.interface leaves of this host's interfaces.
+struct Survey {
+  int host = 0;  // its number
+  std::string rule;
+  std::string proof_key;
+};
+// Tries to reach other hosts through their doors.
+struct Prove {
+  std::vector<net::Peer> peers;
+  bool by_device = true;
+  std::chrono::nanoseconds limit{};
+};
+// Sends a burst from the own candidate `from` to one of another host.
+struct Measure {
+  int from = 0;
+  int peer = 0;
+  net::Candidate to;
+  bool by_device = true;
+};
+
+using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure>;
 
 // The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
-// Gone or Lost is the last of a generation.
+// Gone or Lost is the last of a generation. After Survey comes Surveyed or Refused.
 struct Prepared {
   int master_port = -1;
   std::vector<std::pair<int, int>> task_ports;  // rank and port
@@ -121,8 +147,18 @@ struct Lost {
   bool agent_died = false;  // else the network or the whole host is gone
 };
 
+struct Surveyed {
+  net::Offer offer;
+};
+struct Proven {
+  std::vector<net::Attempt> attempts;
+};
+struct Measured {
+  net::Throughput throughput;
+};
+
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
-                           MpiFinished, MpiAborted, Lost>;
+                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured>;
 
 class Host {
  public:
@@ -131,7 +167,7 @@ class Host {
   virtual ~Host() = default;
   // Never calls the sink before it returns.
   virtual void Do(const Command& command) = 0;
-  // Once, before the first command.
+  // Whoever commands the host next; not while a command is under way.
   void Attach(Sink sink) { sink_ = std::move(sink); }
 
  protected:

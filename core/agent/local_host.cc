@@ -14,6 +14,8 @@
 #include "core/agent/port.h"
 #include "core/agent/process.h"
 #include "core/agent/rank_process.h"
+#include "core/net/prover.h"
+#include "core/net/rule.h"
 #include "core/plan/dialect.h"
 
 namespace dtrun::agent {
@@ -68,7 +70,33 @@ class LocalHost final : public Host {
     boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
   }
 
+  void On(const Survey& survey) {
+    const Result<net::Rule> rule = net::Rule::Parse(survey.rule);
+    if (!rule) return Post(Refused{rule.error()});
+    const Result<std::vector<net::Interface>> interfaces = net::ReadInterfaces();
+    if (!interfaces) return Post(Refused{interfaces.error()});
+    Result<net::Offer> offer = rule->Apply(*interfaces);
+    if (!offer) return Post(Refused{offer.error()});
+    offer->has_rdma = net::HasRdma("/sys");
+    prover_.emplace(loop_, survey.host, survey.proof_key, &*offer);
+    Post(Surveyed{*std::move(offer)});
+  }
+
+  void On(const Prove& prove) {
+    if (!prover_) return Post(Proven{});
+    prover_->Prove(prove.peers, prove.by_device, prove.limit,
+                   [this](std::vector<net::Attempt> attempts) { Post(Proven{std::move(attempts)}); });
+  }
+
+  void On(const Measure& measure) {
+    const auto from = static_cast<std::size_t>(measure.from);
+    if (!prover_ || from >= prover_->candidate_count()) return Post(Measured{});
+    prover_->Measure(from, measure.peer, measure.to, measure.by_device,
+                     [this](net::Throughput throughput) { Post(Measured{throughput}); });
+  }
+
   void On(const Prepare& prepare) {
+    prover_.reset();
     prepare_ = prepare;
     running_.clear();
     port_.reset();
@@ -312,6 +340,7 @@ class LocalHost final : public Host {
   const LocalOptions options_;
   boost::asio::steady_timer patience_;
   std::vector<char> buffer_;
+  std::optional<net::Prover> prover_;
   Prepare prepare_;
   std::optional<HeldPort> port_;
   std::vector<HeldPort> task_ports_;

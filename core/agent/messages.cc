@@ -176,6 +176,80 @@ void Fields(C& c, Of<C, MpiAborted>& m) {
   c.Text(m.message, kAny);
 }
 
+template <class C>
+void Fields(C& c, Of<C, net::Address>& m) {
+  std::string text = m.ip.to_string();
+  c.Text(text, kAny);
+  c.Number(m.prefix);
+  if constexpr (!C::kWrites) {
+    net::error_code problem;
+    m.ip = net::asio::ip::make_address(text, problem);
+    if (problem) c.Fail("it has no IP address");
+  }
+}
+template <class C>
+void Fields(C& c, Of<C, net::Candidate>& m) {
+  c.Text(m.interface, kAny);
+  c.Number(m.index);
+  c.Number(m.kind);
+  Fields<C>(c, m.address);
+  c.Flag(m.first_address);
+  c.Flag(m.default_route);
+  c.Number(m.mtu);
+  c.Number(m.speed_mbps);
+  c.Text(m.rdma, kAny);
+  c.Number(m.port);
+}
+template <class C>
+void Fields(C& c, Of<C, Survey>& m) {
+  c.Number(m.host);
+  c.Text(m.rule, kAny);
+  c.Text(m.proof_key, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Prove>& m) {
+  List(c, m.peers, [&](auto& peer) {
+    c.Number(peer.host);
+    List(c, peer.candidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+  });
+  c.Flag(m.by_device);
+  Duration<C>(c, m.limit);
+}
+template <class C>
+void Fields(C& c, Of<C, Measure>& m) {
+  c.Number(m.from);
+  c.Number(m.peer);
+  Fields<C>(c, m.to);
+  c.Flag(m.by_device);
+}
+template <class C>
+void Fields(C& c, Of<C, Surveyed>& m) {
+  List(c, m.offer.candidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+  List(c, m.offer.left_out, [&](auto& one) {
+    c.Text(one.interface, kAny);
+    c.Number(one.kind);
+    c.Text(one.address, kAny);
+    c.Text(one.why, kAny);
+  });
+  c.Texts(m.offer.unmatched, kAny, kAny);
+  c.Flag(m.offer.has_rdma);
+}
+template <class C>
+void Fields(C& c, Of<C, Proven>& m) {
+  List(c, m.attempts, [&](auto& attempt) {
+    c.Number(attempt.from);
+    c.Number(attempt.peer);
+    c.Number(attempt.to);
+    c.Text(attempt.why, kAny);
+    Duration<C>(c, attempt.round_trip);
+  });
+}
+template <class C>
+void Fields(C& c, Of<C, Measured>& m) {
+  c.Number(m.throughput.bits_per_s);
+  Duration<C>(c, m.throughput.round_trip);
+}
+
 // Size of the fields in front of raw bytes.
 template <class T>
 constexpr std::size_t kBytesAt = 0;

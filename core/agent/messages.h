@@ -40,10 +40,11 @@ struct Over {
   std::string why;
 };
 
-using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over>;
-using ToRoot =
-    std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered,
-                 MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData, ClientClosed>;
+using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
+                             Survey, Prove, Measure>;
+using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
+                            Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
+                            ClientClosed, Surveyed, Proven, Measured>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

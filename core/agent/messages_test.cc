@@ -102,6 +102,55 @@ TEST(Messages, CarryWhatMpiLibrariesNeed) {
   EXPECT_EQ(ThroughRoot(MpiAborted{3, 7, "enough"}).message, "enough");
 }
 
+TEST(Messages, CarryTheProofOfNetworks) {
+  net::Candidate candidate;
+  candidate.interface = "eth0";
+  candidate.index = 2;
+  candidate.kind = net::Kind::kBond;
+  candidate.address = {net::asio::ip::make_address("fd00::5"), 64};
+  candidate.first_address = false;
+  candidate.default_route = true;
+  candidate.mtu = 9000;
+  candidate.speed_mbps = 100'000;
+  candidate.rdma = "mlx5_0:1";
+  candidate.port = 65535;
+  const Prove prove = ThroughAgent(Prove{{{7, {candidate}}}, false, std::chrono::seconds(2)});
+  ASSERT_EQ(prove.peers.size(), 1u);
+  EXPECT_EQ(prove.peers[0].host, 7);
+  EXPECT_FALSE(prove.by_device);
+  EXPECT_EQ(prove.limit, std::chrono::seconds(2));
+  const net::Candidate& got = prove.peers[0].candidates.at(0);
+  EXPECT_EQ(got.Text(), "eth0 fd00::5");
+  EXPECT_EQ(got.kind, net::Kind::kBond);
+  EXPECT_EQ(got.address.prefix, 64);
+  EXPECT_FALSE(got.first_address);
+  EXPECT_TRUE(got.default_route);
+  EXPECT_EQ(got.speed_mbps, 100'000);
+  EXPECT_EQ(got.rdma, "mlx5_0:1");
+  EXPECT_EQ(got.port, 65535);
+
+  const Surveyed surveyed = ThroughRoot(
+      Surveyed{{{candidate}, {{"lo", net::Kind::kLoopback, "127.0.0.1/8", "is loopback"}}, {"ens3"}, true}});
+  EXPECT_EQ(surveyed.offer.candidates.size(), 1u);
+  EXPECT_EQ(surveyed.offer.left_out.at(0).why, "is loopback");
+  EXPECT_EQ(surveyed.offer.unmatched, std::vector<std::string>{"ens3"});
+  EXPECT_TRUE(surveyed.offer.has_rdma);
+  const Proven proven = ThroughRoot(Proven{{{1, 2, 3, "no answer", std::chrono::microseconds(4)}}});
+  EXPECT_EQ(proven.attempts.at(0).why, "no answer");
+  EXPECT_EQ(proven.attempts.at(0).to, 3);
+  EXPECT_EQ(ThroughRoot(Measured{{1e9, std::chrono::microseconds(4)}}).throughput.bits_per_s, 1e9);
+  EXPECT_EQ(ThroughAgent(Measure{1, 2, candidate, true}).to.interface, "eth0");
+  EXPECT_EQ(ThroughAgent(Survey{3, "auto", "key"}).rule, "auto");
+}
+
+TEST(Messages, RefuseAnAddressThatIsNone) {
+  std::string bytes = Encode(ToAgent(Measure{1, 2, {}, true}));
+  const auto at = bytes.find("0.0.0.0");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = 'x';
+  EXPECT_FALSE(DecodeToAgent(bytes));
+}
+
 TEST(Messages, RefuseWhatTheyDoNotKnow) {
   EXPECT_FALSE(DecodeToAgent(""));
   EXPECT_FALSE(DecodeToAgent("\x7f"));

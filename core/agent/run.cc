@@ -11,6 +11,7 @@
 #include "core/agent/conductor.h"
 #include "core/agent/local_host.h"
 #include "core/agent/muster.h"
+#include "core/agent/network.h"
 #include "core/agent/process.h"
 #include "core/agent/recognise.h"
 #include "core/agent/record.h"
@@ -109,6 +110,10 @@ class Runner {
     Result<std::vector<std::unique_ptr<Host>>> hosts = GatherHosts(signals);
     if (!hosts && interrupted_ != 0) return Interrupted(interrupted_, Facts());
     if (!hosts) return hosts.error();
+    if (Status found = FindNetwork(signals, *hosts); !found) {
+      Dismiss(kUserError, found.error().text);
+      return interrupted_ != 0 ? Result<Facts>(Interrupted(interrupted_, Facts())) : found.error();
+    }
     if (Status written = record.WritePlan(plan_, environment_); !written) return written.error();
     Conductor conductor(loop_, signals, plan_, *std::move(hosts),
                         [this](const std::string& line) { Say(line); });
@@ -131,18 +136,19 @@ class Runner {
     Result<std::vector<JoinedHost>> joined = muster.Run();
     interrupted_ = muster.interrupted();
     if (!joined) return joined.error();
-    std::vector<plan::HostOffer> offers;
     for (std::size_t i = 0; i < joined->size(); ++i) {
       if (static_cast<int>(i) == cluster.here) {
         Result<plan::HostOffer> here = plan::OfferHere();
         if (!here) return here.error();
-        offers.push_back(*here);
+        offers_.push_back(*here);
+        machines_.push_back(MachineIdentity());
         continue;
       }
       const Introduction& host = (*joined)[i].introduction;
-      offers.push_back({host.cores, host.gpus, host.host_name});
+      offers_.push_back({host.cores, host.gpus, host.host_name});
+      machines_.push_back(host.machine);
     }
-    Result<plan::Plan> plan = request_.replan(offers);
+    Result<plan::Plan> plan = request_.replan(offers_, nullptr);
     if (!plan) return plan.error();
     plan_ = *std::move(plan);
     remote_.resize(joined->size());
@@ -160,6 +166,27 @@ class Runner {
       hosts.push_back(std::move(remote));
     }
     return hosts;
+  }
+
+  // Puts the network that joins the hosts into the plan. One host, or several that are one machine,
+  // need none; what the user has asked for is checked all the same.
+  Status FindNetwork(UserSignals& signals, const std::vector<std::unique_ptr<Host>>& hosts) {
+    if (plan_.network_rules.empty()) return {};
+    if (hosts.size() == 1) return CheckRuleHere(plan_.network_rules[0]);
+    if (std::ranges::count(machines_, machines_[0]) == static_cast<std::ptrdiff_t>(machines_.size()))
+      return {};
+    std::vector<NetworkSearch::Member> members;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      members.push_back({plan_.hosts[i].name, machines_[i], hosts[i].get()});
+    }
+    NetworkSearch search(loop_, signals, std::move(members));
+    const Result<net::Decision> decision = search.Run(plan_.network_rules);
+    interrupted_ = search.interrupted();
+    if (!decision) return decision.error();
+    Result<plan::Plan> plan = request_.replan(offers_, &*decision);
+    if (!plan) return plan.error();
+    plan_ = *std::move(plan);
+    return {};
   }
 
   std::unique_ptr<Host> HostHere() {
@@ -305,6 +332,7 @@ class Runner {
 
   // Of the host where rank 0 lives, as the other hosts reach it.
   std::string MasterAddress(std::size_t host) const {
+    if (!plan_.network.empty()) return plan_.hosts[host].address;
     if (remote_[host] != nullptr) return remote_[host]->Address();
     for (const RemoteHost* other : remote_) {
       if (other == nullptr) continue;
@@ -343,9 +371,11 @@ class Runner {
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
-  std::vector<RemoteHost*> remote_;  // by host; null: this one
-  int interrupted_ = 0;              // while the hosts were joining
-  int rungs_ = 0;                    // taken
+  std::vector<RemoteHost*> remote_;      // by host; null: this one
+  std::vector<plan::HostOffer> offers_;  // by host
+  std::vector<std::string> machines_;    // by host
+  int interrupted_ = 0;                  // while the hosts were joining
+  int rungs_ = 0;                        // taken
   std::vector<Facts> generations_;
 };
 

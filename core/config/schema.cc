@@ -221,6 +221,19 @@ void AddComm(Schema& schema) {
             "1", "4096"));
 }
 
+void AddNetwork(Schema& schema) {
+  schema.push_back(Default(
+      Long(Option("network.interface", Type::kString, kAgent, "interfaces that may join the hosts"),
+           "\"auto\" proves before the start which ones do, and takes the fastest. Or a list with commas: "
+           "names or beginnings of names (\"eth0,ens\"), exact names (\"=eth0\"), addresses and networks "
+           "(\"10.0.0.0/16\"), of which each host uses what it has; \"^docker\" excludes. These are proven "
+           "too. \"off\" leaves the choice to the libraries."),
+      "auto"));
+  schema.push_back(
+      Long(Option("network.interface_on", Type::kMap, kAgent, "network.interface of single hosts, by name"),
+           "Such as { node1 = \"ens3\" }; the other hosts keep network.interface."));
+}
+
 void AddRestart(Schema& schema) {
   schema.push_back(Range(
       Default(Long(Option("restart.max", Type::kUint, kAgent, "how often a failed job is started again"),
@@ -266,6 +279,7 @@ const option::Schema& CoreSchema() {
     AddCluster(schema);
     AddPlugins(schema);
     AddComm(schema);
+    AddNetwork(schema);
     AddRestart(schema);
     AddLogs(schema);
     return schema;

@@ -8,11 +8,13 @@
 
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
+#include "core/net/variables.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
 #include "core/plan/dialects.h"
 #include "core/plan/launch.h"
+#include "core/plan/network.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 #include "core/plan/pmi.h"
@@ -44,6 +46,10 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
       {dialect::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
+  if (inputs.network != nullptr) {
+    out[dialect::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
+    out[dialect::kAddress] = host.address;
+  }
   if (inputs.backend.name != "none") {
     out[dialect::kBackendPath] = inputs.backend.path;
     out[dialect::kBackendOptions] = inputs.backend.options_json;
@@ -70,28 +76,42 @@ bool NeedsReports(const config::Settings& settings) {
          !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data);
 }
 
-// Variables that the backend wants for programs which use its vendor library directly.
-// What the user has set himself wins, and is said once.
-Variables BackendEnvironment(const Inputs& inputs, const Variables& user, Plan* plan) {
-  Variables out;
-  for (const auto& [name, value] : inputs.backend.info.env) {
-    const auto inherited = inputs.environment.find(name);
-    if (user.contains(name) || inherited != inputs.environment.end()) {
+// Variables for programs which use a vendor's library directly, on one host: what the backend wants,
+// and what tells other libraries the network.
+Variables VendorVariables(const Inputs& inputs, std::size_t host) {
+  Variables out(inputs.backend.info.env.begin(), inputs.backend.info.env.end());
+  if (inputs.network != nullptr) out.merge(net::Variables(net::NetworksOf(*inputs.network)[host]));
+  return out;
+}
+
+// By host. What the user has set himself wins, and is said once.
+std::vector<Variables> VendorEnvironments(const Inputs& inputs, const Variables& user, Plan* plan) {
+  std::vector<Variables> out;
+  std::map<std::string, std::string> kept;  // and what it would have been
+  for (std::size_t host = 0; host < plan->hosts.size(); ++host) {
+    Variables ours = VendorVariables(inputs, host);
+    std::erase_if(ours, [&](const auto& variable) {
+      const auto& [name, value] = variable;
+      const auto inherited = inputs.environment.find(name);
+      if (!user.contains(name) && inherited == inputs.environment.end()) return false;
       const std::string& own = user.contains(name) ? user.at(name) : inherited->second;
-      if (own != value) {
-        plan->notes.push_back(fmt::format("{}={} is yours and is kept; the {} backend would set {}", name,
-                                          own, inputs.backend.name, value));
-      }
-      continue;
-    }
-    out.emplace(name, value);
+      if (own != value) kept.emplace(name, value);
+      return true;
+    });
+    out.push_back(std::move(ours));
+  }
+  for (const auto& [name, value] : kept) {
+    const std::string& own = user.contains(name) ? user.at(name) : inputs.environment.at(name);
+    const std::string wrong = inputs.network == nullptr ? "" : net::CheckOwnValue(name, own, *inputs.network);
+    plan->notes.push_back(fmt::format("{}={} is yours and is kept; dtrun would set {}{}", name, own, value,
+                                      wrong.empty() ? "" : "; " + wrong));
   }
   return out;
 }
 
 // Completes one process that the launcher has planned: own dialect, backend, user's
 // variables, placeholders, program.
-Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend_env, Process* process) {
+Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor, Process* process) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
   Variables contract = process->env;
@@ -116,7 +136,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& backend
     process->env[name] = std::move(*expanded);
   }
   process->env.merge(contract);
-  process->env.insert(backend_env.begin(), backend_env.end());
+  process->env.insert(vendor.begin(), vendor.end());
   for (const auto& [name, value] : dialects->fallback) {
     if (!inputs.environment.contains(name)) process->env.emplace(name, value);
   }
@@ -170,10 +190,14 @@ Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
   auto hosts = PlaceRanks(settings, inputs.hardware, inputs.offers);
   if (!hosts) return hosts.error();
+  auto rules = NetworkRules(settings, *hosts);
+  if (!rules) return rules.error();
 
   Plan plan;
   plan.job = settings.Text("job.name");
   plan.hosts = *std::move(hosts);
+  plan.network_rules = *std::move(rules);
+  if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   plan.backend_facts = inputs.backend.info.facts;
@@ -193,14 +217,15 @@ Result<Plan> Build(const Inputs& inputs) {
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);
-  const Variables backend_env = BackendEnvironment(inputs, user, &plan);
+  const std::vector<Variables> vendor = VendorEnvironments(inputs, user, &plan);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   auto processes = AskLauncher(inputs, plan, cwd);
   if (!processes) return processes.error();
   plan.processes = std::move(processes->processes);
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
   for (Process& process : plan.processes) {
-    if (Status status = Complete(inputs, plan, backend_env, &process); !status) return status.error();
+    const Variables& own = vendor[static_cast<std::size_t>(process.host)];
+    if (Status status = Complete(inputs, plan, own, &process); !status) return status.error();
     if (*placement) PutInPlace(**placement, &process);
   }
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();

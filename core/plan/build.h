@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/net/decision.h"
 #include "core/plan/hosts.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
@@ -31,6 +32,7 @@ struct Inputs {
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
   std::string cwd;                                 // where dtrun was started
   std::vector<HostOffer> offers = {};              // of hosts that have reported theirs (PlaceRanks)
+  const net::Decision* network = nullptr;          // once it has been proven
 };
 
 // Errors carry the place of the value that caused them.

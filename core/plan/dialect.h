@@ -23,6 +23,10 @@ inline constexpr char kBackendPath[] = "DTRUN_BACKEND_PATH";  // the plugin file
 inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // option::ToJson
 inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
 
+// What this host uses between hosts, when dtrun has chosen it.
+inline constexpr char kInterface[] = "DTRUN_INTERFACE";  // name
+inline constexpr char kAddress[] = "DTRUN_ADDRESS";      // numeric
+
 inline constexpr char kRecorder[] = "DTRUN_RECORDER";             // path of the flight recorder
 inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local: "shm" or "none"
 inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulate_hosts

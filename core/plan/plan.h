@@ -37,6 +37,12 @@ struct Process {
   std::string binding;                     // cpuset "0-3"; empty: inherited
 };
 
+// What a host may use between hosts.
+struct NetworkRule {
+  std::string text;   // in the grammar of core/net/rule.h
+  std::string place;  // of the option: "train.toml:5:1: network.interface"
+};
+
 // Names of the tokens that a run resolves.
 inline constexpr char kTokenPort[] = "⟦master_port⟧";
 inline constexpr char kTokenRunDir[] = "⟦run_dir⟧";
@@ -67,6 +73,9 @@ struct Plan {
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
   pmi::Kind pmi = pmi::Kind::kNone;           // what MPI libraries find
   int master_port = 0;                        // asked for by the user; 0: any free one
+  std::vector<NetworkRule> network_rules;     // by host; empty: dtrun chooses no interface
+  std::string network;                        // that was chosen, a line for the run header
+  std::string network_others;                 // interfaces that were not, and why
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   std::string log_prefix;                     // "auto", "rank", "none"
   std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL

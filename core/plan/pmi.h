@@ -8,7 +8,7 @@
 
 namespace dtrun::plan {
 
-// An error has the place of the option that caused it.
+// The error has the place of job.pmi.
 Status ServePmi(const Inputs& inputs, Plan* plan);
 
 }  // namespace dtrun::plan

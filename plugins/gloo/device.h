@@ -27,7 +27,7 @@ std::vector<Interface> ListInterfaces();
 // Names of the interfaces that hold a default route, best first; may be empty.
 std::vector<std::string> DefaultRouteInterfaces();
 
-// `wanted` is the option's value: the name or an address of an interface. Unset: loopback
+// `wanted` is the name or an address of an interface. Unset: loopback
 // when the job has one host; otherwise the interface of the default route, else the first
 // running one that is not loopback. Throws sdk::Failure with the host's list when there is
 // no such interface.

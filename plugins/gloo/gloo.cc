@@ -3,6 +3,7 @@
 #include <gloo/config.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,16 +53,21 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
-    const Interface chosen = Choose(query.host_count);
     sink.Fact("library", LibraryText());
     sink.Fact("library_path", LibraryPath());
+    // Between hosts dtrun tells each rank what has been proven, or the rank chooses.
+    if (query.host_count > 1 && !wanted_) return;
+    const Interface chosen = Choose(query.host_count);
     sink.Fact("interface", chosen.Text());
     if (wanted_) sink.Env("GLOO_SOCKET_IFNAME", chosen.name);
   }
 
  private:
   Interface Choose(int host_count) const {
-    return ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), wanted_, host_count);
+    std::optional<std::string> wanted = wanted_;
+    const char* const proven = std::getenv("DTRUN_ADDRESS");
+    if (!wanted && host_count > 1 && proven != nullptr) wanted = proven;
+    return ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), wanted, host_count);
   }
 
   const sdk::Host host_;

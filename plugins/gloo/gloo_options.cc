@@ -11,9 +11,10 @@ constexpr dtrun_option MakeInterface() {
       "A name such as \"eth0\" or an address of this host such as \"10.0.0.5\" or \"fd00::2\". A name stands "
       "for its "
       "first IPv4 address, else its first global IPv6 address.\n"
-      "Unset: loopback when all ranks share one host; otherwise the interface of the default route, else the "
-      "first "
-      "running one that is not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that "
+      "Unset: loopback when all ranks share one host; otherwise what network.interface has found "
+      "(DTRUN_ADDRESS), "
+      "without that the interface of the default route, else the first running one that is not loopback. "
+      "When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that "
       "use Gloo "
       "through torch take the same interface.";
   option.env_alias = "GLOO_SOCKET_IFNAME";

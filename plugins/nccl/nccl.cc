@@ -66,7 +66,10 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     sink.Fact("library_path", nccl_.library.path());
     sink.Fact("memory", "device");
     sink.Fact("device", DeviceText());
-    sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
+    // Between hosts dtrun tells NCCL what has been proven (NCCL_SOCKET_IFNAME).
+    if (interface_ || query.host_count <= 1) {
+      sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
+    }
     for (const auto& [key, text] : ways.facts) sink.Fact(key, text);
     for (const auto& [name, value] : ways.variables) sink.Env(name, value);
     for (const auto& [name, value] : Variables()) sink.Env(name, value);

@@ -159,7 +159,7 @@ bool HasRdma(const std::vector<Resource>& resources) {
 bool Loopback(const Resource& one) { return one.device == "lo"; }
 
 // What stands for UCX_NET_DEVICES when the user did not choose.
-std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector<std::string>& default_routes,
+std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector<std::string>& preferred,
                           bool one_host) {
   if (HasRdma(usable)) {
     std::vector<Resource> rdma;
@@ -171,7 +171,7 @@ std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector
   std::copy_if(usable.begin(), usable.end(), std::back_inserter(tcp),
                [&](const Resource& one) { return one.network && Loopback(one) == one_host; });
   if (tcp.empty()) return "all";
-  for (const std::string& name : default_routes) {
+  for (const std::string& name : preferred) {
     for (const Resource& one : tcp) {
       if (one.device == name) return name;
     }
@@ -262,7 +262,7 @@ std::string Selection::Text(bool one_host) const {
   return Join(shown, [](const Resource& one) { return one.Text(); });
 }
 
-Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& default_routes,
+Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& preferred,
                  const Wanted& wanted, bool one_host) {
   Selection selection;
   selection.transports = wanted.transports.value_or(wanted.rdma ? "ib,sm,self" : "all");
@@ -270,7 +270,7 @@ Selection Select(const std::vector<Resource>& all, const std::vector<std::string
   const std::vector<Resource> carried =
       no_rdma ? std::vector<Resource>() : WithTransports(all, selection.transports);
   if (!no_rdma) {
-    selection.devices = wanted.devices.value_or(ChooseDevices(carried, default_routes, one_host));
+    selection.devices = wanted.devices.value_or(ChooseDevices(carried, preferred, one_host));
     selection.usable = WithDevices(carried, selection.devices);
   }
   selection.why_not_rdma = WhyNotRdma(all, selection.usable);

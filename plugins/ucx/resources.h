@@ -47,11 +47,12 @@ struct Selection {
 };
 
 // Without a choice of the user's: on one host, loopback for TCP; on several, RDMA devices and,
-// when there are none, the interface of the default route, else the first that is not loopback
-// (UCX takes a bridge for 100 times faster than a card of unknown speed, openucx/ucx#9383).
+// when there are none, the first of `preferred` (what dtrun has proven, or the interfaces of default
+// routes), else the first that is not loopback (UCX takes a bridge for 100 times faster than a card
+// of unknown speed, openucx/ucx#9383).
 // Throws sdk::Failure that lists what exists when a name is unknown, when nothing is left, or
 // when RDMA is wanted and missing.
-Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& default_routes,
+Selection Select(const std::vector<Resource>& all, const std::vector<std::string>& preferred,
                  const Wanted& wanted, bool one_host);
 
 }  // namespace dtrun::ucx_plugin

@@ -47,7 +47,10 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
     sink.Fact("library",
               "UCX " + library_.version() + (library_.found_loaded() ? " (already in the process)" : ""));
     sink.Fact("library_path", library_.path());
-    sink.Fact("interface", selection.Text(one_host));
+    // Between hosts dtrun tells each rank what has been proven, which RDMA does not need.
+    if (one_host || wanted_.devices || selection.why_not_rdma.empty()) {
+      sink.Fact("interface", selection.Text(one_host));
+    }
     sink.Fact("rdma", selection.why_not_rdma.empty() ? "yes" : "no: " + selection.why_not_rdma);
     if (wanted_.transports) sink.Env("UCX_TLS", *wanted_.transports);
     if (wanted_.devices) sink.Env("UCX_NET_DEVICES", *wanted_.devices);
@@ -55,7 +58,10 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
 
  private:
   Selection Choose(bool one_host) const {
-    return Select(ListResources(library_), DefaultRouteInterfaces(), wanted_, one_host);
+    const char* const proven = std::getenv("DTRUN_INTERFACE");
+    return Select(ListResources(library_),
+                  proven == nullptr ? DefaultRouteInterfaces() : std::vector<std::string>{proven}, wanted_,
+                  one_host);
   }
 
   std::shared_ptr<Context> ContextFor(bool one_host) {

@@ -24,9 +24,8 @@ constexpr dtrun_option MakeDevices() {
       "error "
       "that lists those it has.\n"
       "Unset: UCX_NET_DEVICES, else the RDMA devices; where there are none, loopback when all ranks share "
-      "one host, otherwise the "
-      "interface of the default route, else the first that is not loopback. When set, ranks also see "
-      "UCX_NET_DEVICES.";
+      "one host, otherwise what network.interface has found, without that the interface of the default "
+      "route, else the first that is not loopback. When set, ranks also see UCX_NET_DEVICES.";
   option.env_alias = "UCX_NET_DEVICES";
   return option;
 }

@@ -88,7 +88,8 @@ Status Preparation::AskBackend(const std::vector<plan::HostOffer>& offers) {
   return {};
 }
 
-Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers) {
+Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers,
+                                         const net::Decision* network) {
   auto environment = Environment();
   environment.erase(kClusterKey);
   if (!hardware_) {
@@ -102,8 +103,8 @@ Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& off
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
-  auto plan = plan::Build(
-      {loaded_.settings, *launcher_, answer_, *hardware_, std::move(environment), cwd.string(), offers});
+  auto plan = plan::Build({loaded_.settings, *launcher_, answer_, *hardware_, std::move(environment),
+                           cwd.string(), offers, network});
   if (plan.ok()) plan->record["config.json"] = RecordOf(loaded_.settings);
   return plan;
 }

@@ -41,8 +41,9 @@ class Preparation {
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
   // Asks the backend what it would use here, the first time, and builds the plan. `offers`: of
-  // hosts that have reported theirs. REQUIRES: no problems.
-  Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {});
+  // hosts that have reported theirs; `network`: once it is proven. REQUIRES: no problems.
+  Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {},
+                              const net::Decision* network = nullptr);
 
  private:
   Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,

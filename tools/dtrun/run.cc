@@ -44,6 +44,8 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
     if (key != "library")
       fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
+  if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
+  if (!plan.network_others.empty()) fmt::format_to(append, "  not used   {}\n", plan.network_others);
   fmt::format_to(append, "  binding    {}\n", plan.binding);
   fmt::format_to(append, "  logs       {}\n", run_dir);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note       {}\n", note);
@@ -62,9 +64,10 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings(), *plan);
   if (!cluster) return complain(cluster.error());
-  return agent::RunRequest{
-      std::move(*plan), std::move(*restart), &Header, std::move(*cluster),
-      [&](const std::vector<plan::HostOffer>& offers) { return preparation.MakePlan(offers); }};
+  return agent::RunRequest{std::move(*plan), std::move(*restart), &Header, std::move(*cluster),
+                           [&](const std::vector<plan::HostOffer>& offers, const net::Decision* network) {
+                             return preparation.MakePlan(offers, network);
+                           }};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {

@@ -1,0 +1,207 @@
+#include "core/agent/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/suggest.h"
+#include "core/net/greeting.h"
+#include "core/net/rule.h"
+
+namespace dtrun::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kLimit{2};
+// The second try is not held to interfaces, and is the last one: a busy host gets more time.
+constexpr std::chrono::seconds kLastLimit{5};
+constexpr std::size_t kMostMeasured = 4;
+
+Error At(const plan::NetworkRule& rule, const std::string& text) {
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", rule.place, text)};
+}
+
+}  // namespace
+
+NetworkSearch::NetworkSearch(boost::asio::io_context& loop, UserSignals& signals, std::vector<Member> members)
+    : loop_(loop), signals_(signals), members_(std::move(members)), answers_(members_.size()) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    members_[i].host->Attach([this, i](const Event& event) { On(i, event); });
+  }
+  signals_.Handle([this](int signal) {
+    if (signal == SIGTSTP) return signals_.Stopped();
+    if (signal == Lifeline::kGuardGone || UserSignals::EndsJob(signal)) interrupted_ = signal;
+  });
+}
+
+NetworkSearch::~NetworkSearch() {
+  signals_.Handle({});
+  for (const Member& member : members_) member.host->Attach([](const Event&) {});
+}
+
+void NetworkSearch::On(std::size_t host, const Event& event) {
+  Answer& answer = answers_[host];
+  std::visit(
+      [&]<class T>(const T& seen) {
+        if constexpr (std::is_same_v<T, Surveyed>) {
+          answer.offer = seen.offer;
+        } else if constexpr (std::is_same_v<T, Proven>) {
+          answer.attempts = seen.attempts;
+        } else if constexpr (std::is_same_v<T, Measured>) {
+          answer.throughput = seen.throughput;
+        } else if constexpr (std::is_same_v<T, Refused>) {
+          if (!failure_) refused_by_ = host;
+          return Fail({seen.error.code, fmt::format("host {}: {}", members_[host].name, seen.error.text)});
+        } else if constexpr (std::is_same_v<T, Lost>) {
+          return Fail(
+              {DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", members_[host].name, seen.why)});
+        } else if constexpr (std::is_same_v<T, Asked>) {
+          if (UserSignals::EndsJob(seen.signal)) interrupted_ = seen.signal;
+          return;
+        } else {
+          return;
+        }
+        answer.due = false;
+      },
+      event);
+}
+
+void NetworkSearch::Fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
+}
+
+void NetworkSearch::Tell(std::size_t host, const Command& command) {
+  answers_[host].due = true;
+  members_[host].host->Do(command);
+}
+
+Status NetworkSearch::AwaitAnswers() {
+  while (std::ranges::any_of(answers_, &Answer::due) && !failure_ && interrupted_ == 0 &&
+         loop_.run_one() > 0) {
+  }
+  if (failure_) return *failure_;
+  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its network was looked for"};
+  return {};
+}
+
+Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,
+                                std::vector<net::HostOffer>* offers) {
+  const std::string key = net::NewProofKey();
+  for (std::size_t i = 0; i < members_.size(); ++i) Tell(i, Survey{static_cast<int>(i), rules[i].text, key});
+  if (Status answered = AwaitAnswers(); !answered) {
+    if (answered.error().code != DTRUN_INVALID_ARGUMENT) return answered;
+    return At(rules[refused_by_], answered.error().text);
+  }
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    offers->push_back({members_[i].name, members_[i].machine, std::move(answers_[i].offer)});
+  }
+  return CheckEntries(rules, *offers);
+}
+
+Status NetworkSearch::ProveAll(bool by_device, std::chrono::nanoseconds limit, net::Evidence* evidence) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Prove prove;
+    prove.by_device = by_device;
+    prove.limit = limit;
+    for (const int peer : evidence->PeersOf(static_cast<int>(i))) {
+      prove.peers.push_back({peer, evidence->hosts()[static_cast<std::size_t>(peer)].offer.candidates});
+    }
+    if (!prove.peers.empty()) Tell(i, prove);
+  }
+  if (Status answered = AwaitAnswers(); !answered) return answered;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    evidence->Add(static_cast<int>(i), std::exchange(answers_[i].attempts, {}));
+  }
+  return {};
+}
+
+// Around a ring, so that every host sends and receives at once, as in a collective.
+Status NetworkSearch::MeasureAll(bool by_device, const net::Evidence& evidence, net::Assignment* assignment) {
+  const std::size_t count = members_.size();
+  std::vector<std::size_t> senders;
+  assignment->round_trip = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t next = (i + 1) % count;
+    if (members_[i].machine == members_[next].machine) continue;
+    const auto& theirs = evidence.hosts()[next].offer.candidates;
+    Tell(i, Measure{assignment->candidates[i], static_cast<int>(next),
+                    theirs[static_cast<std::size_t>(assignment->candidates[next])], by_device});
+    senders.push_back(i);
+  }
+  if (Status answered = AwaitAnswers(); !answered) return answered;
+  for (const std::size_t i : senders) {
+    const net::Throughput& seen = answers_[i].throughput;
+    const bool first = i == senders.front();
+    assignment->bits_per_s = first ? seen.bits_per_s : std::min(assignment->bits_per_s, seen.bits_per_s);
+    assignment->round_trip = std::max(assignment->round_trip, seen.round_trip);
+  }
+  return {};
+}
+
+Result<net::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule>& rules) {
+  const auto begin = Clock::now();
+  std::vector<net::HostOffer> offers;
+  if (Status surveyed = SurveyAll(rules, &offers); !surveyed) return surveyed.error();
+  net::Evidence evidence(std::move(offers));
+  bool by_device = true;
+  if (Status proven = ProveAll(by_device, kLimit, &evidence); !proven) return proven.error();
+  std::vector<net::Assignment> assignments = evidence.Assignments(kMostMeasured);
+  if (assignments.empty()) {
+    by_device = false;
+    evidence = net::Evidence(evidence.hosts());
+    if (Status proven = ProveAll(by_device, kLastLimit, &evidence); !proven) return proven.error();
+    assignments = evidence.Assignments(kMostMeasured);
+  }
+  if (assignments.empty()) return Error{DTRUN_FAILED_PRECONDITION, evidence.Obstacle()};
+  // A single one is measured for the table; several are compared, and a burst may meet another load.
+  const int rounds = assignments.size() == 1 ? 1 : 2;
+  for (int round = 0; round < rounds; ++round) {
+    for (net::Assignment& one : assignments) {
+      net::Assignment now = one;
+      if (Status measured = MeasureAll(by_device, evidence, &now); !measured) return measured.error();
+      if (now.bits_per_s >= one.bits_per_s) one = std::move(now);
+    }
+  }
+  const net::Assignment chosen = evidence.Best(assignments);
+  std::vector<bool> asked_for;
+  for (const plan::NetworkRule& rule : rules) asked_for.push_back(net::Rule::Parse(rule.text)->chooses());
+  return net::Decision{std::move(evidence), std::move(assignments), chosen, std::move(asked_for),
+                       by_device,           Clock::now() - begin};
+}
+
+Status CheckRuleHere(const plan::NetworkRule& rule) {
+  const Result<std::vector<net::Interface>> interfaces = net::ReadInterfaces();
+  if (!interfaces) return interfaces.error();
+  const Result<net::Rule> parsed = net::Rule::Parse(rule.text);
+  if (!parsed) return At(rule, parsed.error().text);
+  const Result<net::Offer> offer = parsed->Apply(*interfaces);
+  return offer ? Status() : At(rule, offer.error().text);
+}
+
+Status CheckEntries(const std::vector<plan::NetworkRule>& rules, const std::vector<net::HostOffer>& offers) {
+  std::map<std::string, std::vector<std::size_t>> hosts_of;  // by text
+  for (std::size_t i = 0; i < rules.size(); ++i) hosts_of[rules[i].text].push_back(i);
+  for (const auto& [text, hosts] : hosts_of) {
+    for (const std::string& entry : offers[hosts.front()].offer.unmatched) {
+      const bool nowhere = std::ranges::all_of(hosts, [&](std::size_t host) {
+        return std::ranges::find(offers[host].offer.unmatched, entry) != offers[host].offer.unmatched.end();
+      });
+      if (!nowhere) continue;
+      std::set<std::string> names;
+      for (const std::size_t host : hosts) {
+        for (const net::Candidate& one : offers[host].offer.candidates) names.insert(one.interface);
+        for (const net::LeftOut& one : offers[host].offer.left_out) names.insert(one.interface);
+      }
+      const auto nearest = Nearest(entry, {names.begin(), names.end()});
+      return At(rules[hosts.front()],
+                fmt::format("'{}' is no interface of any host{}", entry,
+                            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; leave it out"));
+    }
+  }
+  return {};
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,116 @@
+#include "core/agent/network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/agent/testing.h"
+
+namespace dtrun::agent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A host with one card that answers from the loop, as real ones do.
+class CardHost final : public Host {
+ public:
+  CardHost(boost::asio::io_context& loop, int number) : loop_(loop), number_(number) {}
+
+  void Do(const Command& command) override {
+    if (const auto* prove = std::get_if<Prove>(&command)) {
+      ++rounds;
+      Proven proven;
+      for (const net::Peer& peer : prove->peers) {
+        const bool works = prove->by_device ? works_by_device : works_at_all;
+        proven.attempts.push_back({0, peer.host, 0, works ? "" : "no answer", std::chrono::microseconds(9)});
+      }
+      return Answer(std::move(proven));
+    }
+    if (std::holds_alternative<Measure>(command))
+      return Answer(Measured{{1e9, std::chrono::microseconds(9)}});
+    if (refusal) return Answer(Refused{*refusal});
+    if (lost) return Answer(Lost{"its cable was pulled", false});
+    Surveyed surveyed;
+    surveyed.offer.candidates.emplace_back();
+    surveyed.offer.candidates[0].interface = "eth0";
+    surveyed.offer.candidates[0].address = {
+        net::asio::ip::make_address("10.5.0." + std::to_string(number_ + 1)), 24};
+    surveyed.offer.unmatched = unmatched;
+    Answer(std::move(surveyed));
+  }
+
+  bool works_by_device = true, works_at_all = true, lost = false;
+  std::optional<Error> refusal;
+  std::vector<std::string> unmatched;
+  int rounds = 0;
+
+ private:
+  void Answer(Event event) {
+    boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
+  }
+
+  boost::asio::io_context& loop_;
+  const int number_;
+};
+
+class NetworkSearchTest : public ::testing::Test {
+ protected:
+  Result<net::Decision> Run(const std::string& rule = "auto") {
+    NetworkSearch search(loop_, signals_, {{"node0", "m0", &first_}, {"node1", "m1", &second_}});
+    return search.Run({{rule, "job.toml:4:1: network.interface"}, {rule, "job.toml:4:1: network.interface"}});
+  }
+  std::string ErrorOf(const std::string& rule = "auto") {
+    const auto decision = Run(rule);
+    return decision ? "" : decision.error().text;
+  }
+
+  testing::SocketPair control_;
+  Lifeline lifeline_{"/", std::move(control_.ours)};
+  boost::asio::io_context loop_;
+  UserSignals signals_{loop_, lifeline_};
+  CardHost first_{loop_, 0}, second_{loop_, 1};
+};
+
+TEST_F(NetworkSearchTest, DecidesAndMeasures) {
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->CandidateOf(1).Text(), "eth0 10.5.0.2");
+  EXPECT_EQ(decision->chosen.bits_per_s, 1e9);
+  EXPECT_TRUE(decision->by_device);
+  EXPECT_EQ(first_.rounds, 1);
+}
+
+TEST_F(NetworkSearchTest, TriesOnceMoreWithoutHoldingToInterfaces) {
+  second_.works_by_device = false;
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_FALSE(decision->by_device);
+  EXPECT_EQ(first_.rounds, 2);
+}
+
+TEST_F(NetworkSearchTest, NamesHostsThatAreApart) {
+  second_.works_by_device = second_.works_at_all = false;
+  EXPECT_THAT(ErrorOf(), HasSubstr("node1 eth0 10.5.0.2 to node0 eth0 10.5.0.1: no answer"));
+}
+
+TEST_F(NetworkSearchTest, ARefusalHasThePlaceAndTheHost) {
+  second_.refusal = Error{DTRUN_INVALID_ARGUMENT, "'etg0' is no interface of this host"};
+  EXPECT_EQ(ErrorOf(), "job.toml:4:1: network.interface: host node1: 'etg0' is no interface of this host");
+}
+
+TEST_F(NetworkSearchTest, AnEntryThatNoHostHasIsASlip) {
+  first_.unmatched = second_.unmatched = {"eth1"};
+  EXPECT_THAT(ErrorOf("eth0,eth1"),
+              AllOf(HasSubstr("job.toml:4:1"), HasSubstr("'eth1' is no interface of any host"),
+                    HasSubstr("did you mean 'eth0'?")));
+  second_.unmatched.clear();
+  EXPECT_EQ(ErrorOf("eth0,eth1"), "");
+}
+
+TEST_F(NetworkSearchTest, AHostThatIsLostEndsIt) {
+  first_.lost = true;
+  EXPECT_THAT(ErrorOf(), HasSubstr("host node0 was lost: its cable was pulled"));
+}
+
+}  // namespace
+}  // namespace dtrun::agent

@@ -1,0 +1,76 @@
+#include "core/plan/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/suggest.h"
+#include "core/net/rule.h"
+#include "core/plan/at.h"
+
+namespace dtrun::plan {
+namespace {
+
+constexpr char kInterface[] = "network.interface";
+constexpr char kInterfaceOn[] = "network.interface_on";
+constexpr char kAuto[] = "auto";
+constexpr char kOff[] = "off";
+
+std::string PlaceOf(const config::Settings& settings, const char* key) {
+  const std::string& place = settings.Get(key).origin.place;
+  return place + (place.empty() ? "" : ": ") + key;
+}
+
+Error UnknownHost(const config::Settings& settings, const std::string& name, const std::vector<Host>& hosts) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const Host& host : hosts) {
+    names.push_back(host.name);
+    list += (list.empty() ? "" : ", ") + host.name;
+  }
+  const auto nearest = Nearest(name, names);
+  return At(
+      settings, kInterfaceOn,
+      {DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no host of this job, which has {}{}", name, list,
+                                           nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")});
+}
+
+}  // namespace
+
+Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
+                                              const std::vector<Host>& hosts) {
+  const std::string& text = settings.Text(kInterface);
+  const bool off = text == kOff;
+  std::vector<NetworkRule> rules;
+  if (!off) {
+    if (const auto rule = net::Rule::Parse(text); !rule) return At(settings, kInterface, rule.error());
+    rules.assign(hosts.size(), {text, PlaceOf(settings, kInterface)});
+  }
+  const bool per_host = settings.Has(kInterfaceOn);
+  if (per_host) {
+    for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
+      const auto host = std::ranges::find(hosts, name, &Host::name);
+      if (host == hosts.end()) return UnknownHost(settings, name, hosts);
+      if (const auto rule = net::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
+      if (off) {
+        return At(settings, kInterfaceOn,
+                  {DTRUN_INVALID_ARGUMENT,
+                   "network.interface = \"off\" leaves nothing to choose; leave one of them out"});
+      }
+      rules[static_cast<std::size_t>(host - hosts.begin())] = {own, PlaceOf(settings, kInterfaceOn)};
+    }
+  }
+  if (hosts.size() == 1 && text == kAuto && !per_host) rules.clear();
+  return rules;
+}
+
+void AddNetwork(const net::Decision& decision, Plan* plan) {
+  const std::vector<net::Network> networks = net::NetworksOf(decision);
+  for (std::size_t i = 0; i < plan->hosts.size(); ++i) plan->hosts[i].address = networks[i].address;
+  plan->network = net::Summary(decision);
+  plan->network_others = net::OthersText(decision);
+  plan->record["network.txt"] = net::Table(decision);
+  plan->record["network.json"] = net::ToJson(decision);
+}
+
+}  // namespace dtrun::plan
