@@ -1,0 +1,365 @@
+"""The networks in which users' jobs fail, as a list: how each is laid out, and what is right in it.
+
+Hosts are node0, node1 and so on; host i has the address .i+1 of each of its networks. `addresses` are those that
+the hosts' names stand for, and where their agents meet. `expect` is the interface that every host has to use (a
+list: one per host; a set: any of these), or None where no network joins all hosts: then `says` is what the user has
+to read.
+"""
+
+from dataclasses import dataclass, field
+from typing import Callable, Optional
+
+NETWORK = "10.5.0"
+
+
+@dataclass
+class Topology:
+    name: str
+    lay: Callable
+    expect: object
+    addresses: str = NETWORK + ".{}"
+    rule: Optional[str] = None  # network.interface
+    rules: dict = field(default_factory=dict)  # network.interface_on
+    env: dict = field(default_factory=dict)
+    says: tuple = ()  # texts of stderr
+    loopback_names: bool = False
+
+
+TOPOLOGIES = []
+
+
+def topology(expect, **more):
+    def register(lay):
+        name = lay.__name__
+        TOPOLOGIES.append(Topology(name, lay, expect, **more))
+        return lay
+    return register
+
+
+def hosts(site):
+    return range(len(site.names))
+
+
+def plain(site, interface="eth0", switch="red", network=NETWORK, gateway=True, **more):
+    for i in hosts(site):
+        site.wire(i, interface, switch, f"{network}.{i + 1}/24", **more)
+        if gateway:
+            site.route(i, "default", "via", f"{network}.250")
+
+
+def second(site, interface="eth1", **more):
+    plain(site, interface, "blue", "10.6.0", gateway=False, **more)
+
+
+@topology("eth0")
+def one_network(site):
+    plain(site)
+
+
+@topology("eth0")
+def no_default_route(site):
+    plain(site, gateway=False)
+
+
+@topology("eth0")
+def docker0_with_one_address_everywhere(site):
+    for i in hosts(site):
+        site.bridge(i, "docker0", "172.17.0.1/16")
+    plain(site)
+
+
+@topology("eth0")
+def docker_network_of_the_user(site):
+    for i in hosts(site):
+        site.bridge(i, "br-3f2a9c", "172.18.0.1/16")
+    plain(site)
+
+
+@topology("eth0")
+def virbr0_with_one_address_everywhere(site):
+    for i in hosts(site):
+        site.bridge(i, "virbr0", "192.168.122.1/24")
+    plain(site)
+
+
+@topology("eth0")
+def bridges_with_own_addresses(site):
+    # A pod network per host, as CNI plugins make them: every address is different, none can be reached.
+    for i in hosts(site):
+        site.bridge(i, "kube-bridge", f"10.244.{i}.1/24")
+    plain(site)
+
+
+@topology("eth0")
+def one_subnet_for_bridges_that_are_not_joined(site):
+    for i in hosts(site):
+        site.bridge(i, "br0", f"192.168.50.{i + 1}/24")
+    plain(site)
+
+
+@topology("br0")
+def the_hosts_own_bridge(site):
+    # As on hosts for virtual machines: the card is a port of br0, which has the address.
+    for i in hosts(site):
+        site.wire(i, "eth0", "red")
+        site.made[i].append("link add br0 type bridge")
+        site.more(i, "link set eth0 master br0")
+        site.more(i, "link set br0 up")
+        site.more(i, f"address add {NETWORK}.{i + 1}/24 dev br0")
+        site.route(i, "default", "via", f"{NETWORK}.250")
+
+
+@topology("eth1")
+def the_second_card_is_faster(site):
+    plain(site, rate="50mbit")
+    second(site)
+
+
+@topology("eth0")
+def the_first_card_is_faster(site):
+    plain(site)
+    second(site, rate="50mbit")
+
+
+@topology({"eth0", "eth1"})
+def two_cards_in_one_subnet(site):
+    plain(site)
+    for i in hosts(site):
+        site.wire(i, "eth1", "red", f"{NETWORK}.{i + 101}/24")
+
+
+@topology(["eth0", "ens3", "enp1s0"])
+def names_that_differ(site):
+    for i, name in enumerate(["eth0", "ens3", "enp1s0"]):
+        site.wire(i, name, "red", f"{NETWORK}.{i + 1}/24")
+        site.route(i, "default", "via", f"{NETWORK}.250")
+
+
+@topology(["eth0", "eth1", "eth0"])
+def names_that_are_swapped(site):
+    for i in hosts(site):
+        good, other = ("eth1", "eth0") if i == 1 else ("eth0", "eth1")
+        site.wire(i, good, "red", f"{NETWORK}.{i + 1}/24")
+        site.wire(i, other, f"lonely{i}", f"10.6.0.{i + 1}/24")
+
+
+@topology("eth0", loopback_names=True)
+def own_name_is_127_0_1_1(site):
+    plain(site)
+
+
+@topology("eth0", addresses="fd00:5::{}")
+def ipv6_only(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"fd00:5::{i + 1}/64")
+
+
+@topology("eth0")
+def ipv6_that_leads_nowhere(site):
+    for i in hosts(site):
+        site.wire(i, "eth1", f"lonely{i}", f"fd00:6::{i + 1}/64")
+    plain(site)
+
+
+@topology("eth0", addresses="169.254.5.{}")
+def link_local_ipv4_only(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"169.254.5.{i + 1}/16")
+
+
+@topology("eth0")
+def vpn_that_does_not_reach_the_others(site):
+    for i in hosts(site):
+        site.tunnel(i, "tun0", f"10.8.0.{i + 1}/24")
+    plain(site)
+
+
+@topology("eth0")
+def overlay_on_top_of_the_network(site):
+    for i in hosts(site):
+        site.more(i, f"link add vx0 type vxlan id 7 local {NETWORK}.{i + 1} group 239.1.1.1 dev eth0 dstport 4789")
+        site.more(i, f"address add 10.9.0.{i + 1}/24 dev vx0")
+        site.more(i, "link set vx0 up")
+    plain(site, gateway=False)
+    for i in hosts(site):  # its lines need eth0 first
+        site.configured[i] = site.configured[i][3:] + site.configured[i][:3]
+
+
+@topology("eth0", rule="eth0")
+def a_vlan_has_the_name_of_its_card_in_front(site):
+    plain(site)
+    second(site, "eth0.100")
+
+
+@topology("eth0")
+def twenty_networks_that_lead_nowhere(site):
+    for i in hosts(site):
+        for n in range(20):
+            site.wire(i, f"nic{n}", f"lonely{i}", f"10.{100 + n}.0.{i + 1}/24")
+    plain(site)
+
+
+@topology("eth0")
+def twenty_docker_networks(site):
+    for i in hosts(site):
+        for n in range(20):
+            site.bridge(i, f"br-{n:02d}", f"172.{18 + n}.0.1/16")
+    plain(site)
+
+
+@topology("eth0")
+def a_network_that_joins_two_of_three(site):
+    plain(site)
+    for i in (0, 1):
+        site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24")
+
+
+@topology("eth0")
+def an_interface_that_is_down_on_one_host(site):
+    plain(site)
+    for i in hosts(site):
+        site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24", up=i != 2)
+
+
+@topology("eth0")
+def a_cable_that_is_unplugged(site):
+    plain(site)
+    for i in hosts(site):
+        site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24", cable=i != 1)
+
+
+@topology("eth0")
+def a_firewall_that_lets_in_nobody(site):
+    plain(site, rate="200mbit")
+    second(site)
+    site.firewall(1, 'iifname "eth1" tcp flags & (syn | ack) == syn drop')
+
+
+@topology(None, says=("node0 eth0 10.5.0.1 to node1 eth0 10.5.0.2: no answer", "cannot reach each other in both directions"))
+def a_firewall_on_the_only_network(site):
+    plain(site)
+    site.firewall(1, 'iifname "eth0" tcp flags & (syn | ack) == syn drop')
+
+
+@topology("eth0")
+def jumbo_frames_that_get_lost(site):
+    plain(site, rate="200mbit")
+    for i in hosts(site):
+        site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24", mtu=9000, offload=False)
+    site.narrow("blue", 1500)
+
+
+@topology(None, says=("small messages pass, large ones do not", "set the MTU of both interfaces, 9000 here"))
+def jumbo_frames_that_get_lost_on_the_only_network(site):
+    plain(site, mtu=9000, offload=False)
+    site.narrow("red", 1500)
+
+
+@topology("eth0", addresses="10.5.{}.1")
+def a_router_between_the_hosts(site):
+    site.router({f"net{i}": f"10.5.{i + 1}.254/24" for i in hosts(site)})
+    for i in hosts(site):
+        site.bridge(i, "docker0", "172.17.0.1/16")
+        site.wire(i, "eth0", f"net{i}", f"10.5.{i + 1}.1/24")
+        site.route(i, "default", "via", f"10.5.{i + 1}.254")
+
+
+@topology("eth0")
+def one_address_on_two_hosts(site):
+    plain(site)
+    for i in hosts(site):
+        site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
+
+
+@topology("eth0")
+def a_second_address_that_moves(site):
+    plain(site)
+    for i in (0, 1):  # two hosts believe that it is theirs, as after a failover
+        site.more(i, f"address add {NETWORK}.100/24 dev eth0")
+
+
+@topology(None, rule="etg0", says=("network.interface: host node", "'etg0' is no interface of this host",
+                                   "eth0 (10.5.0.", "did you mean 'eth0'?"))
+def a_name_with_a_slip(site):
+    plain(site)
+
+
+@topology(None, rule="eth0,enp7s9", says=("'enp7s9' is no interface of any host",))
+def a_name_that_no_host_has(site):
+    plain(site)
+
+
+@topology(None, rule="^eth", says=("leaves no interface", "eth0 is excluded by '^eth'", "docker0 is for guests"))
+def an_exclusion_that_leaves_nothing(site):
+    for i in hosts(site):
+        site.bridge(i, "docker0", "172.17.0.1/16")
+    plain(site)
+
+
+@topology("eth1", rule="^eth0")
+def an_exclusion_adds_to_the_built_in_ones(site):
+    for i in hosts(site):
+        site.bridge(i, "docker0", "172.17.0.1/16")
+    plain(site)
+    second(site, rate="50mbit")
+
+
+@topology("eth1", rule="10.6.0.0/16")
+def a_network_by_its_address(site):
+    plain(site)
+    second(site, rate="50mbit")
+
+
+@topology(["eth0", "ens3", "eth0"], rule="=eth0", rules={"node1": "ens3"})
+def a_name_of_its_own_for_one_host(site):
+    for i, name in enumerate(["eth0", "ens3", "eth0"]):
+        site.wire(i, name, "red", f"{NETWORK}.{i + 1}/24")
+    second(site, "eth9")
+
+
+@topology("eth0", env={"NCCL_SOCKET_IFNAME": "docker0"},
+          says=("NCCL_SOCKET_IFNAME=docker0 is yours and is kept; dtrun would set =eth0",
+                "on node0, node1, node2 it means docker0 there, which is for guests of this host"))
+def a_value_of_the_users_that_cannot_work(site):
+    for i in hosts(site):
+        site.bridge(i, "docker0", "172.17.0.1/16")
+    plain(site)
+
+
+@topology("lo", addresses="10.99.0.{}")
+def addresses_on_loopback_that_are_routed(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red")
+        site.more(i, f"address add 10.99.0.{i + 1}/32 dev lo")
+        for other in hosts(site):
+            if other != i:
+                site.route(i, f"10.99.0.{other + 1}/32", "dev", "eth0", "src", f"10.99.0.{i + 1}")
+
+
+@topology("eth1", rule="eth1", addresses="10.6.0.{}")
+def eth10_begins_with_eth1(site):
+    for i in hosts(site):
+        site.wire(i, "eth10", f"lonely{i}", f"10.7.0.{i + 1}/24")
+    second(site)
+
+
+@topology(None, addresses="fe80::5:{}%eth0",
+          says=("eth0 has only link-local IPv6 addresses, which other hosts cannot be told",))
+def link_local_ipv6_only(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"fe80::5:{i + 1}/64")
+
+
+@topology("eth10", addresses="10.6.0.{}")
+def only_eth10_joins(site):
+    for i in hosts(site):
+        site.wire(i, "eth1", f"lonely{i}", f"10.7.0.{i + 1}/24")
+    second(site, "eth10")
+
+
+@topology("eth0")
+def vpn_with_the_default_route(site):
+    for i in hosts(site):
+        site.tunnel(i, "tun0", f"10.8.{i}.2/24")
+        site.wire(i, "eth0", "red", f"{NETWORK}.{i + 1}/24")
+        site.route(i, "default", "dev", "tun0")
