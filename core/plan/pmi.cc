@@ -14,10 +14,26 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// Whether ranks reach each other through the backend at all (see comm.local).
+bool OnSeveralHosts(const Inputs& inputs, const Plan& plan) {
+  return plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
+}
+
+// Whether ranks reach each other through the backend at all.
 bool BackendCarries(const Inputs& inputs, const Plan& plan) {
-  return plan.hosts.size() > 1 || inputs.settings.Text("comm.local") == "none" ||
-         inputs.settings.Int("comm.emulate_hosts") > 1;
+  return OnSeveralHosts(inputs, plan) || inputs.settings.Text("comm.local") == "none";
+}
+
+// MPI_Init waits for every rank of the job, and above this size only leaders of hosts use the backend
+// under shared memory (kMessageRanks of core/comm/hierarchy).
+Status CheckEveryRankStartsMpi(const Inputs& inputs, const Plan& plan) {
+  constexpr int kMostRanks = 32;
+  if (plan.backend != "mpi" || inputs.settings.Text("comm.local") != "shm") return {};
+  if (!OnSeveralHosts(inputs, plan) || plan.world_size() <= kMostRanks) return {};
+  return At(inputs.settings, "comm.local",
+            Error{DTRUN_UNSUPPORTED,
+                  fmt::format("the mpi backend joins at most {} ranks of several hosts under shared memory, "
+                              "and the job has {}; set comm.local = \"none\"",
+                              kMostRanks, plan.world_size())});
 }
 
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
@@ -63,6 +79,7 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 Status ServePmi(const Inputs& inputs, Plan* plan) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
+  if (Status possible = CheckEveryRankStartsMpi(inputs, *plan); !possible) return possible;
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());
   plan->pmi = *kind;

@@ -8,7 +8,7 @@
 
 namespace dtrun::plan {
 
-// The error has the place of job.pmi.
+// An error has the place of the option that caused it.
 Status ServePmi(const Inputs& inputs, Plan* plan);
 
 }  // namespace dtrun::plan

@@ -15,6 +15,8 @@
 namespace dtrun::pmi {
 namespace {
 
+constexpr char kHwlocComponents[] = "HWLOC_COMPONENTS";
+
 class PmixServer final : public Server, private PmixHost {
  public:
   static Result<std::unique_ptr<Server>> Make(const Job& job, boost::asio::io_context& loop,
@@ -83,7 +85,11 @@ Result<std::unique_ptr<Server>> PmixServer::Make(const Job& job, boost::asio::io
   info.Text(PMIX_TCP_IF_INCLUDE, "lo");
   pmix_server_module_t module = PmixModule();
   const std::span<pmix_info_t> all = info.Finish();
+  // Nobody asks it for devices, and looking for them is half of its start.
+  const bool as_usual = std::getenv(kHwlocComponents) != nullptr;
+  if (!as_usual) ::setenv(kHwlocComponents, "-pci,-linuxio", 1);
   const pmix_status_t status = (*library)->server_init(&module, all.data(), all.size());
+  if (!as_usual) ::unsetenv(kHwlocComponents);
   if (status != PMIX_SUCCESS) return (*library)->Failed("start its server", status);
   SetPmixHost(server.get(), &loop);
   return std::unique_ptr<Server>(std::move(server));

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   const int mine = rank + 1;
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   printf("rank %d of %d on %s: sum %d\n", rank, size, host, sum);
+  fflush(stdout);
   MPI_Finalize();
   return 0;
 }
