@@ -98,6 +98,7 @@ Result<Facts> Conductor::Run(World world) {
   for (const plan::Process& process : plan_.processes) {
     RankFacts rank;
     rank.rank = process.rank;
+    rank.count = process.rank_count;
     rank.host = plan_.hosts[static_cast<std::size_t>(process.host)].name;
     facts_.ranks.push_back(std::move(rank));
   }
@@ -170,9 +171,9 @@ void Conductor::On(std::size_t host, const Started& started) {
 }
 
 void Conductor::On(std::size_t, const Output& output) {
-  const int index = IndexOf(output.rank);
-  if (index < 0) return;
-  output::RankOutput& to = *world_.outputs[static_cast<std::size_t>(index)];
+  const auto rank = static_cast<std::size_t>(output.rank);
+  if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
+  output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
 }
 
@@ -317,7 +318,9 @@ void Conductor::AwaitIdle() {
   idle_.expires_after(kIdleEvery);
   idle_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended || phase_ == Phase::kIdle) return;
-    for (auto& output : world_.outputs) output->Idle();
+    for (auto& output : world_.outputs) {
+      if (output != nullptr) output->Idle();
+    }
     AwaitIdle();
   });
 }
@@ -336,8 +339,9 @@ int Conductor::IndexOf(int rank) const {
 
 Facts Conductor::Finish() {
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
-    facts_.ranks[i].tail = world_.outputs[i]->Tail(kTailLines);
-    facts_.ranks[i].log_files = world_.outputs[i]->Files();
+    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].rank)];
+    facts_.ranks[i].tail = output.Tail(kTailLines);
+    facts_.ranks[i].log_files = output.Files();
   }
   world_.outputs.clear();
   facts_.job = plan_.job;

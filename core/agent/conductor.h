@@ -24,7 +24,7 @@ namespace dtrun::agent {
 // One generation, ready to start.
 struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
-  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by process of the plan
+  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
 };
 
 class Conductor {

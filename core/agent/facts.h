@@ -45,7 +45,8 @@ struct PeerReport {
 };
 
 struct RankFacts {
-  int rank = 0;  // the first one that lives in the process
+  int rank = 0;   // the first one that lives in the process
+  int count = 1;  // how many do
   std::string host;
   pid_t pid = 0;
   bool joined = false;  // reached dtrun_init

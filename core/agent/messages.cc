@@ -107,8 +107,13 @@ template <class C>
 void Fields(C& c, Of<C, Introduction>& m) {
   c.Text(m.host_name, kAny);
   c.Text(m.machine, kAny);
-  c.Number(m.cores);
-  c.Number(m.gpus);
+  c.Text(m.processors, kAny);
+  c.Number(m.gpus.vendor);
+  List(c, m.gpus.devices, [&](auto& gpu) {
+    c.Text(gpu.uuid, kAny);
+    c.Number(gpu.numa);
+    c.Text(gpu.name, kAny);
+  });
 }
 template <class C>
 void Fields(C& c, Of<C, Prepared>& m) {

@@ -13,15 +13,16 @@
 
 #include "core/agent/host.h"
 #include "core/base/result.h"
+#include "core/binding/gpu.h"
 
 namespace dtrun::agent {
 
 // The agent's first message: what its host is.
 struct Introduction {
-  std::string host_name;  // as the host calls itself
-  std::string machine;    // boot id and network namespace: equal on the same machine only
-  int cores = 0;
-  int gpus = 0;
+  std::string host_name;   // as the host calls itself
+  std::string machine;     // boot id and network namespace: equal on the same machine only
+  std::string processors;  // binding::ToText of those that dtrun may use
+  binding::Gpus gpus;      // all
 };
 // Bytes of a client of the store (core/store/relay.h).
 struct ClientOpened {

@@ -19,7 +19,11 @@
 #include "core/agent/rung.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
+#include "core/dialect/horovod.h"
 #include "core/dialect/outer.h"
+#include "core/plan/dialect.h"
+#include "core/plan/dialects.h"
+#include "core/store/horovod_server.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -145,7 +149,9 @@ class Runner {
         continue;
       }
       const Introduction& host = (*joined)[i].introduction;
-      offers_.push_back({host.cores, host.gpus, host.host_name});
+      Result<binding::Topology> topology = binding::ParseTopology(host.processors);
+      if (!topology) return topology.error();
+      offers_.push_back({*std::move(topology), host.gpus, host.host_name});
       machines_.push_back(host.machine);
     }
     Result<plan::Plan> plan = request_.replan(offers_, nullptr);
@@ -286,6 +292,7 @@ class Runner {
       return Interrupted(conductor.interrupted(), std::move(nothing));
     }
     if (!prepared) return prepared.error();
+    if (Status served = ServeRendezvous(); !served) return served.error();
     const std::vector<Tokens> tokens = TokensOf(generation, key, conductor.mpi_job(), *prepared);
     Result<std::filesystem::path> logs = record.LogsOf(generation);
     if (!logs) return logs.error();
@@ -293,16 +300,31 @@ class Runner {
 
     World world;
     world.tokens = tokens;
+    world.outputs.resize(static_cast<std::size_t>(plan_.world_size()));
     for (const plan::Process& process : plan_.processes) {
-      auto output = output::RankOutput::Open(*logs, process.rank, plan_.world_size(),
-                                             PrefixOf(plan_.log_prefix), console_);
-      if (!output) return output.error();
-      world.outputs.push_back(*std::move(output));
+      const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;
+      for (int rank = process.rank; rank < process.rank + count; ++rank) {
+        auto output =
+            output::RankOutput::Open(*logs, rank, plan_.world_size(), PrefixOf(plan_.log_prefix), console_);
+        if (!output) return output.error();
+        world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
+      }
     }
     if (generation == 0 && request_.header) Say(WithoutNewline(request_.header(plan_, run_dir_)));
     Result<Facts> facts = conductor.Run(std::move(world));
     if (!conductor.calls().empty()) Note(record.WriteCalls(generation, conductor.calls()));
     return facts;
+  }
+
+  // Horovod's, empty for every generation.
+  Status ServeRendezvous() {
+    if (!plan::NeedsRendezvous(plan_)) return {};
+    rendezvous_.reset();
+    auto server =
+        store::HorovodServer::Listen(loop_, OwnAddress(), dialect::HorovodScopes(plan::TableOf(plan_)));
+    if (!server) return server.error();
+    rendezvous_ = *std::move(server);
+    return {};
   }
 
   std::vector<Tokens> TokensOf(std::uint64_t generation, const std::string& key, const std::string& mpi_job,
@@ -312,6 +334,10 @@ class Runner {
                   {plan::kTokenGeneration, std::to_string(generation)},
                   {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
     if (plan_.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = mpi_job;
+    if (rendezvous_ != nullptr) {
+      shared[plan::kTokenRendezvousAddress] = OwnAddress();
+      shared[plan::kTokenRendezvousPort] = std::to_string(rendezvous_->port());
+    }
     for (std::size_t i = 0; i < prepared.size(); ++i) {
       for (const auto& [rank, port] : prepared[i].task_ports) {
         shared[plan::TaskPortToken(rank)] = std::to_string(port);
@@ -333,7 +359,11 @@ class Runner {
   // Of the host where rank 0 lives, as the other hosts reach it.
   std::string MasterAddress(std::size_t host) const {
     if (!plan_.network.empty()) return plan_.hosts[host].address;
-    if (remote_[host] != nullptr) return remote_[host]->Address();
+    return remote_[host] != nullptr ? remote_[host]->Address() : OwnAddress();
+  }
+
+  // Of this host, as the other hosts reach it.
+  std::string OwnAddress() const {
     for (const RemoteHost* other : remote_) {
       if (other == nullptr) continue;
       const std::string own = AddressTowards(other->Address());
@@ -371,11 +401,12 @@ class Runner {
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
-  std::vector<RemoteHost*> remote_;      // by host; null: this one
-  std::vector<plan::HostOffer> offers_;  // by host
-  std::vector<std::string> machines_;    // by host
-  int interrupted_ = 0;                  // while the hosts were joining
-  int rungs_ = 0;                        // taken
+  std::unique_ptr<store::HorovodServer> rendezvous_;  // where the plan needs it
+  std::vector<RemoteHost*> remote_;                   // by host; null: this one
+  std::vector<plan::HostOffer> offers_;               // by host
+  std::vector<std::string> machines_;                 // by host
+  int interrupted_ = 0;                               // while the hosts were joining
+  int rungs_ = 0;                                     // taken
   std::vector<Facts> generations_;
 };
 

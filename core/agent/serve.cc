@@ -153,7 +153,7 @@ class Agent {
                      {}});
     const Result<plan::HostOffer> offer = plan::OfferHere();
     if (!offer) return Refuse(offer.error());
-    Send(Introduction{plan::HostName(), MachineIdentity(), offer->cores, offer->gpus});
+    Send(Introduction{offer->name, MachineIdentity(), binding::ToText(offer->topology), offer->gpus});
   }
 
   void OnMessage(std::string_view message) {

@@ -65,6 +65,7 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
     }
     ranks.push_back(
         {{"rank", rank.rank},
+         {"rank_count", rank.count},
          {"host", rank.host},
          {"pid", rank.pid},
          {"joined", rank.joined},

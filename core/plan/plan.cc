@@ -88,8 +88,13 @@ std::string ToText(const Plan& plan) {
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   for (const Process& process : plan.processes) {
     const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
-    fmt::format_to(append, "\nrank {} on {} (local rank {})\n  argv   ", process.rank, host.name,
-                   process.local_rank);
+    if (process.rank_count == 1) {
+      fmt::format_to(append, "\nrank {} on {} (local rank {})", process.rank, host.name, process.local_rank);
+    } else {
+      fmt::format_to(append, "\nranks {}-{} in one process on {}", process.rank,
+                     process.rank + process.rank_count - 1, host.name);
+    }
+    fmt::format_to(append, "\n  argv   ");
     for (std::size_t i = 0; i < process.argv.size(); ++i) {
       fmt::format_to(append, "{}{}", i == 0 ? "" : " ", Quote(process.argv[i]));
     }

@@ -139,11 +139,9 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<agent::Cluster>();
   cluster.remote_shell = settings.List("cluster.remote_shell");
   if (cluster.remote_shell.empty()) return At(settings, "cluster.remote_shell", "the list is empty");
-  std::error_code failure;
-  cluster.dtrun = settings.Has("cluster.dtrun")
-                      ? settings.Text("cluster.dtrun")
-                      : std::filesystem::read_symlink("/proc/self/exe", failure).string();
-  if (failure) return Error::System("find the path of dtrun", failure.value());
+  Result<std::string> dtrun = DtrunOnHosts(settings);
+  if (!dtrun) return dtrun.error();
+  cluster.dtrun = *std::move(dtrun);
   return std::optional(std::move(cluster));
 }
 

@@ -14,6 +14,7 @@
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/env.h"
 #include "tools/dtrun/explain.h"
+#include "tools/dtrun/mpirun/verbs.h"
 #include "tools/dtrun/torchrun/verb.h"
 #include "tools/dtrun/verbs.h"
 
@@ -73,10 +74,11 @@ std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
 }
 
 // The exit code, when the command line is such a one: as dtrun-torchrun, or
-// dtrun [plan [--json]] torchrun.
+// dtrun [plan [--json]] torchrun; or that of a process between an mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
   using dtrun::cli::Purpose;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (const auto code = dtrun::mpirun::Main(words)) return code;
   const std::string_view self = argc > 0 ? argv[0] : "";
   if (self.substr(self.rfind('/') + 1) == "dtrun-torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);

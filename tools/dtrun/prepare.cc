@@ -32,6 +32,14 @@ std::map<std::string, std::string> Environment() {
   return out;
 }
 
+Result<std::string> DtrunOnHosts(const config::Settings& settings) {
+  if (settings.Has("cluster.dtrun")) return settings.Text("cluster.dtrun");
+  std::error_code failure;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure) return Error::System("find the path of dtrun", failure.value());
+  return own.string();
+}
+
 Preparation Preparation::Load(const ConfigArguments& arguments) {
   Preparation self;
   self.arguments_ = arguments;
@@ -72,12 +80,12 @@ Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::s
   return launcher_->schema();
 }
 
-Status Preparation::AskBackend(const std::vector<plan::HostOffer>& offers) {
+Status Preparation::AskBackend(const std::vector<plan::Hardware>& reported) {
   const config::Settings& settings = loaded_.settings;
   answer_.name = settings.Text("backend.name");
   if (backend_ == nullptr) return {};
   const dtrun_options options = settings.SnapshotOf("backend.options.");
-  auto hosts = plan::PlaceRanks(settings, *hardware_, offers);
+  auto hosts = plan::PlaceRanks(settings, *hardware_, reported);
   if (!hosts) return hosts.error();
   auto info = backend_->Launch(options, static_cast<int>(hosts->size()), hosts->front().local_size);
   if (!info) return info.error();
@@ -97,14 +105,20 @@ Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& off
     if (!hardware) return hardware.error();
     hardware_ = std::move(*hardware);
   }
+  std::vector<plan::Hardware> reported;
+  for (const plan::HostOffer& offer : offers) {
+    reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
+  }
   if (answer_.name.empty()) {
-    if (Status asked = AskBackend(offers); !asked) return asked.error();
+    if (Status asked = AskBackend(reported); !asked) return asked.error();
   }
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
+  auto program = DtrunOnHosts(loaded_.settings);
+  if (!program) return program.error();
   auto plan = plan::Build({loaded_.settings, *launcher_, answer_, *hardware_, std::move(environment),
-                           cwd.string(), offers, network});
+                           cwd.string(), *std::move(program), std::move(reported), network});
   if (plan.ok()) plan->record["config.json"] = RecordOf(loaded_.settings);
   return plan;
 }

@@ -48,7 +48,7 @@ class Preparation {
  private:
   Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                   const config::Settings& so_far);
-  Status AskBackend(const std::vector<plan::HostOffer>& offers);
+  Status AskBackend(const std::vector<plan::Hardware>& reported);
 
   ConfigArguments arguments_;
   config::Loaded loaded_;
@@ -57,6 +57,9 @@ class Preparation {
   plan::Backend answer_;                    // of the backend, once asked
   const plugin::Plugin* launcher_ = nullptr;
 };
+
+// The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
+Result<std::string> DtrunOnHosts(const config::Settings& settings);
 
 // This process's environment.
 std::map<std::string, std::string> Environment();
