@@ -6,12 +6,11 @@ import os
 import secrets
 import signal
 import subprocess
-import tempfile
 import time
-import unittest
 
-from support.job import DTRUN, RANK, Job, JobTest, end, main, skip, until
-from support.lab import Lab, command_of, why_not
+from support.job import DTRUN, RANK, main, until
+from support.lab import command_of
+from support.lab_test import ClusterTest, set_up_lab
 
 LAB = None
 WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
@@ -19,50 +18,7 @@ WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
 
 def setUpModule():
     global LAB
-    reason = why_not()
-    if reason:
-        skip(reason)
-    folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
-    unittest.addModuleCleanup(folder.cleanup)
-    LAB = Lab(folder.name)
-    unittest.addModuleCleanup(LAB.close)
-
-
-class ClusterTest(JobTest):
-    hosts = ["node0", "node1", "node2"]
-
-    def tearDown(self):
-        deadline = time.monotonic() + 10
-        while any(map(LAB.processes_on, range(3))) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        left = [command_of(pid) for i in range(3) for pid in LAB.processes_on(i)]
-        for i in range(3):
-            for pid in LAB.processes_on(i):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        super().tearDown()
-        self.assertEqual(left, [], "processes survived on the hosts")
-
-    def start_on(self, host, *arguments, env=None, stdin=subprocess.DEVNULL):
-        process = subprocess.Popen(
-            [*LAB.enter(host, self.folder), str(DTRUN), *map(str, arguments)], cwd=self.folder,
-            env=env or self.environment(), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace")
-        self.addCleanup(end, process)
-        return Job(process, self.folder)
-
-    def config(self, command, ranks=2, hosts=None, more=""):
-        listed = json.dumps(hosts or self.hosts)
-        shell = json.dumps(LAB.shell())
-        return self.write(
-            f"[job]\ncommand = {json.dumps(list(map(str, command)))}\nprocesses_per_host = {ranks}\ngrace = \"3s\"\n"
-            f"[cluster]\nhosts = {listed}\nremote_shell = {shell}\n{more}")
-
-    def start_cluster(self, *command, **more):
-        return self.start_on(0, "--config", self.config(command, **more))
-
-    def run_cluster(self, *command, **more):
-        return self.start_cluster(*command, **more).finish()
+    LAB = set_up_lab()
 
 
 class Runs(ClusterTest):

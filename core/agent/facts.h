@@ -78,6 +78,7 @@ struct Facts {
   std::vector<RankFacts> ranks;  // by rank
   std::vector<HostLoss> losses;  // in the order they were noticed
   int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
+  std::string regroup;           // why it was ended to go on with other hosts; empty: it was not
   int interrupt = 0;             // signal that ended the run before any rank failed
   bool guard_died = false;       // dtrun's first process was killed
 };

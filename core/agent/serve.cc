@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <set>
 
@@ -31,14 +33,19 @@ void Complain(const std::string& text) {
   std::fflush(stderr);
 }
 
-// Variables that describe a host or a session, not a job: each host keeps its own.
+// Variables that describe a host or a session, not a job: each host keeps its own. In an allocation of Slurm
+// that goes for the devices which it gave to the job there.
 bool BelongsToHost(std::string_view name) {
   constexpr std::string_view kNames[] = {"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "DISPLAY",
                                          "DBUS_SESSION_BUS_ADDRESS"};
-  for (const std::string_view known : kNames) {
-    if (name == known) return true;
-  }
-  return name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
+  constexpr std::string_view kOfSlurm[] = {
+      "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",       "SLURM_GPUS_ON_NODE",
+      "SLURM_CPUS_ON_NODE",   "SLURM_TOPOLOGY_ADDR",  "SLURMD_NODENAME"};
+  static const bool allocated = std::getenv("SLURM_JOB_ID") != nullptr;
+  const auto is = [&](std::string_view known) { return name == known; };
+  return std::ranges::any_of(kNames, is) || (allocated && std::ranges::any_of(kOfSlurm, is)) ||
+         name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
 }
 
 // The root's environment with this host's own variables in the places of the root's.
@@ -116,6 +123,11 @@ class Agent {
           Result<Summons> summons = ParseSummons(line_.substr(0, end));
           line_.clear();
           if (!summons) return Refuse(summons.error());
+          if (!summons->nodes.empty()) {
+            Result<int> number = NumberAmong(summons->nodes, std::getenv("SLURMD_NODENAME"));
+            if (!number) return Refuse(number.error());
+            summons->host = *number;
+          }
           Dial(*summons);
         } else if (line_.size() > kLongestLine) {
           return Refuse(ParseSummons(line_).error());

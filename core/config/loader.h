@@ -54,6 +54,7 @@ class Loader {
   void TakeHostfile(const option::Spec& source, const std::string& path);
   void TakePlatform(const option::Spec& source);
   void LimitHosts();
+  void CheckMinimum();
   void StandIn(const char* key, option::Data data, const Place& place);
 
   // overrides.cc

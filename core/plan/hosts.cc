@@ -38,7 +38,7 @@ Result<int> CountOn(const config::Settings& settings, const HostOffer& offer, co
 }  // namespace
 
 HostOffer OfferOf(const Hardware& hardware) {
-  return {static_cast<int>(hardware.topology.cores.size()), static_cast<int>(hardware.gpus.size()), {}};
+  return {static_cast<int>(hardware.topology.cores.size()), static_cast<int>(hardware.gpus.size())};
 }
 
 std::string HostName() {
@@ -82,10 +82,11 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
   std::vector<Host> hosts;
   std::set<std::string> seen;
   int next = 0;
-  for (std::size_t i = 0; i < listed->size(); ++i) {
-    const auto& [given_name, slots] = (*listed)[i];
-    const bool reported = i < offers.size();
+  const bool reported = !offers.empty();
+  const std::size_t count = reported ? offers.size() : listed->size();
+  for (std::size_t i = 0; i < count; ++i) {
     const HostOffer offer = reported ? offers[i] : OfferOf(here);
+    const auto& [given_name, slots] = (*listed)[reported ? static_cast<std::size_t>(offer.number) : i];
     std::string name = given_name;
     if (name.empty()) {
       name = offer.name.empty() ? fmt::format("host{}", i) : offer.name;
@@ -93,9 +94,9 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
     }
     int ranks = slots.value_or(0);
     if (!slots || counted) {
-      Result<int> count = reported ? CountOn(settings, offer, name) : ProcessesPerHost(settings, here);
-      if (!count) return count.error();
-      ranks = *count;
+      Result<int> asked = reported ? CountOn(settings, offer, name) : ProcessesPerHost(settings, here);
+      if (!asked) return asked.error();
+      ranks = *asked;
     }
     if (slots && ranks > *slots && !settings.Bool("cluster.oversubscribe")) {
       return At(settings, kPerHost,
@@ -104,7 +105,7 @@ Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Har
                             ranks, name, *slots, *slots == 1 ? "" : "s", settings.Get(kHosts).origin.place));
     }
     hosts.push_back({std::move(name), next, ranks, offer.cores});
-    if (listed->size() > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
+    if (count > 1) hosts.back().address = i == 0 ? kTokenAddress : HostAddressToken(i);
     next += ranks;
   }
   return hosts;

@@ -18,6 +18,8 @@ struct HostOffer {
   int cores = 1;
   int gpus = 0;
   std::string name = {};  // as it calls itself
+  int number = 0;         // of the host in the list
+  bool operator==(const HostOffer&) const = default;
 };
 HostOffer OfferOf(const Hardware& hardware);
 // This host's, by the environment of this process. Main thread.
@@ -32,9 +34,9 @@ bool HasCluster(const config::Settings& settings);
 // else this machine.
 Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings);
 
-// Those hosts with their ranks, numbered in order. `offers` is by host; where there are fewer, a host is
-// taken to be like this machine, and one without a name is called by its number. Errors carry the place of
-// the value that caused them.
+// The hosts with their ranks, numbered in order. `offers` are of those that have come, in order of their
+// number. Without any it is all that are listed: each is taken to be like this machine, and one without a
+// name is called by its number. Errors carry the place of the value that caused them.
 Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Hardware& here,
                                      const std::vector<HostOffer>& offers);
 

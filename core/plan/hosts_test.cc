@@ -46,12 +46,13 @@ TEST(PlaceRanks, NumbersRanksAlongTheList) {
 TEST(PlaceRanks, CountsEachHostByWhatItOffers) {
   const auto hosts =
       Place({"cluster.hosts=a,b,c:1", "job.processes_per_host=auto", "cluster.oversubscribe=true"},
-            {{4, 0}, {64, 8}, {2, 0}});
+            {{4, 0, "a", 0}, {64, 8, "b", 1}, {2, 0, "c", 2}});
   ASSERT_TRUE(hosts) << hosts.error().text;
   EXPECT_EQ((*hosts)[0].local_size, 4);
   EXPECT_EQ((*hosts)[1].local_size, 8);
   EXPECT_EQ((*hosts)[2].local_size, 2);
-  const auto gpus = Place({"cluster.hosts=a,b", "job.processes_per_host=gpu"}, {{4, 2}, {4, 0}});
+  const auto gpus =
+      Place({"cluster.hosts=a,b", "job.processes_per_host=gpu"}, {{4, 2, "a", 0}, {4, 0, "b", 1}});
   ASSERT_FALSE(gpus);
   EXPECT_THAT(gpus.error().text, HasSubstr("host b shows no /dev/nvidia"));
 }
@@ -68,11 +69,20 @@ TEST(PlaceRanks, CallsHostsWithoutANameByTheirNumberUntilTheyHaveJoined) {
   const auto awaited = Place(sets);
   ASSERT_TRUE(awaited) << awaited.error().text;
   EXPECT_EQ((*awaited)[2].name, "host2");
-  const auto joined = Place(sets, {{1, 0, "pod"}, {1, 0, "node7"}, {1, 0, "pod"}});
+  const auto joined = Place(sets, {{1, 0, "pod", 0}, {1, 0, "node7", 1}, {1, 0, "pod", 2}});
   ASSERT_TRUE(joined) << joined.error().text;
   EXPECT_EQ((*joined)[0].name, "pod");
   EXPECT_EQ((*joined)[1].name, "node7");
   EXPECT_EQ((*joined)[2].name, "pod#2");
+}
+
+TEST(PlaceRanks, LeavesOutHostsThatHaveNotCome) {
+  const auto hosts = Place({"cluster.hosts=a,b:3,c:2"}, {{4, 0, "a", 0}, {4, 0, "c", 2}});
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  ASSERT_EQ(hosts->size(), 2u);
+  EXPECT_EQ((*hosts)[1].name, "c");
+  EXPECT_EQ((*hosts)[1].first_rank, 1);
+  EXPECT_EQ((*hosts)[1].local_size, 2);
 }
 
 }  // namespace
