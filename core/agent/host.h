@@ -171,7 +171,9 @@ class Host {
   void Attach(Sink sink) { sink_ = std::move(sink); }
 
  protected:
-  void Emit(const Event& event) const { sink_(event); }
+  void Emit(const Event& event) const {
+    if (sink_) sink_(event);
+  }
 
  private:
   Sink sink_;

@@ -92,6 +92,14 @@ void Fields(C& c, Of<C, Over>& m) {
   c.Text(m.why, kAny);
 }
 template <class C>
+void Fields(C& c, Of<C, Examine>& m) {
+  c.Text(m.question, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Examined>& m) {
+  c.Text(m.answer, kAny);
+}
+template <class C>
 void Fields(C& c, Of<C, ClientOpened>& m) {
   c.Number(m.client);
 }

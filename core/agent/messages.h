@@ -34,6 +34,13 @@ struct ClientData {
 struct ClientClosed {
   std::uint32_t client = 0;
 };
+// A question of core/examination, and its answer.
+struct Examine {
+  std::string question;
+};
+struct Examined {
+  std::string answer;
+};
 // The job is over: leave with this exit code. `why` is set when it never began.
 struct Over {
   int exit_code = 0;
@@ -41,10 +48,10 @@ struct Over {
 };
 
 using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
-                             Survey, Prove, Measure>;
+                             Survey, Prove, Measure, Examine>;
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, Proven, Measured>;
+                            ClientClosed, Surveyed, Proven, Measured, Examined>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

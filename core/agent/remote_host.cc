@@ -67,6 +67,8 @@ void RemoteHost::OnMessage(std::string_view message) {
           relay_->Data(seen.client, seen.bytes);
         } else if constexpr (std::is_same_v<T, ClientClosed>) {
           relay_->Close(seen.client);
+        } else if constexpr (std::is_same_v<T, Examined>) {
+          if (auto done = std::exchange(examination_done_, {})) done(std::move(seen.answer));
         } else if constexpr (!std::is_same_v<T, Introduction>) {
           Emit(seen);
         }
@@ -81,7 +83,15 @@ void RemoteHost::OnLost(const control::Loss& loss) {
 
 void RemoteHost::Lose(const std::string& why, bool agent_died) {
   if (std::exchange(lost_, true)) return;
+  if (auto done = std::exchange(examination_done_, {})) {
+    return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
+  }
   Emit(Lost{why, agent_died});
+}
+
+void RemoteHost::Examine(const std::string& question, ExaminationDone done) {
+  examination_done_ = std::move(done);
+  channel_->Send(Encode(ToAgent(agent::Examine{question})));
 }
 
 void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {

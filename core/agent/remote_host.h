@@ -31,6 +31,12 @@ class RemoteHost final : public Host {
   void OnMessage(std::string_view message);
   void OnLost(const control::Loss& loss);
 
+  // Asks the agent a question of core/examination; `done` gets the answer, or the loss of the host.
+  // Before the host is attached, one at a time.
+  using ExaminationDone = std::function<void(Result<std::string> answer)>;
+  void Examine(const std::string& question, ExaminationDone done);
+  void ForgetExamination() { examination_done_ = {}; }
+
   // Tells the agent to leave, and why when the job never began; `done` once it has heard.
   void Leave(int exit_code, const std::string& why, std::function<void()> done);
   bool lost() const { return lost_; }
@@ -50,6 +56,7 @@ class RemoteHost final : public Host {
   std::function<void(store::Socket)> serve_;
   std::function<void(const std::string& line)> say_;
   std::optional<store::Relay> relay_;
+  ExaminationDone examination_done_;
   std::string last_line_;  // of the shell
   bool lost_ = false;
   bool leaving_ = false;

@@ -9,6 +9,8 @@
 
 #include "core/agent/agent.h"
 #include "core/agent/conductor.h"
+#include "core/agent/dismiss.h"
+#include "core/agent/examiner.h"
 #include "core/agent/local_host.h"
 #include "core/agent/muster.h"
 #include "core/agent/network.h"
@@ -28,8 +30,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kUserError = 2;
-// What agents and their remote shells may take to leave.
-constexpr std::chrono::seconds kDismissal{2};
 
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
@@ -111,14 +111,14 @@ class Runner {
     if (!hosts && interrupted_ != 0) return Interrupted(interrupted_, Facts());
     if (!hosts) return hosts.error();
     if (Status found = FindNetwork(signals, *hosts); !found) {
-      Dismiss(kUserError, found.error().text);
+      LetGo(found.error());
       return interrupted_ != 0 ? Result<Facts>(Interrupted(interrupted_, Facts())) : found.error();
     }
     if (Status written = record.WritePlan(plan_, environment_); !written) return written.error();
     Conductor conductor(loop_, signals, plan_, *std::move(hosts),
                         [this](const std::string& line) { Say(line); });
     Result<Facts> facts = Conduct(record, conductor);
-    Dismiss(facts ? ExitCode(*facts) : kUserError, facts ? "" : facts.error().text);
+    Dismiss(loop_, remote_, facts ? ExitCode(*facts) : kUserError, facts ? "" : facts.error().text);
     return facts;
   }
 
@@ -148,9 +148,6 @@ class Runner {
       offers_.push_back({host.cores, host.gpus, host.host_name});
       machines_.push_back(host.machine);
     }
-    Result<plan::Plan> plan = request_.replan(offers_, nullptr);
-    if (!plan) return plan.error();
-    plan_ = *std::move(plan);
     remote_.resize(joined->size());
     for (std::size_t i = 0; i < joined->size(); ++i) {
       if (static_cast<int>(i) == cluster.here) {
@@ -159,12 +156,23 @@ class Runner {
       }
       JoinedHost& host = (*joined)[i];
       auto remote = std::make_unique<RemoteHost>(
-          loop_, plan_.hosts[i].name, std::move(host.channel), std::move(host.shell), environment_,
+          loop_, cluster.hosts[i], std::move(host.channel), std::move(host.shell), environment_,
           [this](store::Socket client) { store_->Serve(std::move(client)); },
           [this](const std::string& line) { Say(line); });
       remote_[i] = remote.get();
       hosts.push_back(std::move(remote));
     }
+    if (!request_.question.empty()) {
+      Examiner examiner(loop_, signals);
+      Result<std::vector<std::string>> told =
+          examiner.Run(std::vector<std::string>(remote_.size(), request_.question), remote_);
+      interrupted_ = examiner.interrupted();
+      if (!told) return LetGo(told.error());
+      answers_ = *std::move(told);
+    }
+    Result<plan::Plan> plan = request_.replan(offers_, answers_, nullptr);
+    if (!plan) return LetGo(plan.error());
+    plan_ = *std::move(plan);
     return hosts;
   }
 
@@ -183,10 +191,16 @@ class Runner {
     const Result<net::Decision> decision = search.Run(plan_.network_rules);
     interrupted_ = search.interrupted();
     if (!decision) return decision.error();
-    Result<plan::Plan> plan = request_.replan(offers_, &*decision);
+    Result<plan::Plan> plan = request_.replan(offers_, answers_, &*decision);
     if (!plan) return plan.error();
     plan_ = *std::move(plan);
     return {};
+  }
+
+  // The job does not start: those who have joined are told why.
+  Error LetGo(const Error& error) {
+    Dismiss(loop_, remote_, interrupted_ == 0 ? kUserError : 128 + std::max(interrupted_, 0), error.text);
+    return error;
   }
 
   std::unique_ptr<Host> HostHere() {
@@ -199,28 +213,6 @@ class Runner {
     options.open_files = open_files_;
     options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
     return MakeLocalHost(loop_, std::move(options));
-  }
-
-  // Lets the agents go, and waits a moment for their shells.
-  void Dismiss(int exit_code, const std::string& why) {
-    std::size_t left = 0;
-    for (RemoteHost* host : remote_) {
-      if (host == nullptr || host->lost()) continue;
-      ++left;
-      host->Leave(exit_code, why, [&left] { --left; });
-    }
-    bool over = false;
-    boost::asio::steady_timer timer(loop_, kDismissal);
-    timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
-    const auto away = [&] {
-      return left == 0 && std::ranges::none_of(remote_, [](RemoteHost* host) {
-               return host && !host->lost() && host->attached();
-             });
-    };
-    while (!over && !away() && loop_.run_one() > 0) {
-    }
-    timer.cancel();
-    loop_.poll();  // handlers that refer to what ends here
   }
 
   Result<Facts> Conduct(const Record& record, Conductor& conductor) {
@@ -374,6 +366,7 @@ class Runner {
   std::vector<RemoteHost*> remote_;      // by host; null: this one
   std::vector<plan::HostOffer> offers_;  // by host
   std::vector<std::string> machines_;    // by host
+  std::vector<std::string> answers_;     // to the question, by host
   int interrupted_ = 0;                  // while the hosts were joining
   int rungs_ = 0;                        // taken
   std::vector<Facts> generations_;

@@ -7,12 +7,14 @@
 #include <csignal>
 #include <exception>
 #include <set>
+#include <thread>
 
 #include "core/agent/local_host.h"
 #include "core/agent/messages.h"
 #include "core/agent/process.h"
 #include "core/agent/user_signals.h"
 #include "core/control/dialer.h"
+#include "core/examination/examination.h"
 #include "core/plan/hosts.h"
 #include "core/store/relay.h"
 
@@ -89,6 +91,7 @@ class Agent {
   int RunLoop() {
     while (!code_ && loop_.run_one() > 0) {
     }
+    EndExamination();
     channel_.reset();
     return code_.value_or(kLost);
   }
@@ -165,6 +168,8 @@ class Agent {
             relay_.Data(given.client, given.bytes);
           } else if constexpr (std::is_same_v<T, ClientClosed>) {
             relay_.Close(given.client);
+          } else if constexpr (std::is_same_v<T, Examine>) {
+            StartExamination(std::move(given.question));
           } else if constexpr (std::is_same_v<T, Over>) {
             over_ = true;
             if (!given.why.empty()) Complain("the job was not started: " + given.why);
@@ -178,6 +183,22 @@ class Agent {
           }
         },
         *decoded);
+  }
+
+  // In a thread of its own: plugins may take seconds, and the root wants a sign of life.
+  void StartExamination(std::string question) {
+    if (examination_.joinable()) examination_.join();
+    examination_ = std::thread([this, question = std::move(question)] {
+      std::string answer = examination::Examine(question);
+      boost::asio::post(loop_, [this, answer = std::move(answer)] { Send(Examined{answer}); });
+    });
+  }
+
+  // Ends it by ending the plugins' processes that it waits for.
+  void EndExamination() {
+    if (!examination_.joinable()) return;
+    KillDescendants(std::chrono::seconds(1));
+    examination_.join();
   }
 
   void OnLost(const control::Loss& loss) {
@@ -216,6 +237,7 @@ class Agent {
   std::unique_ptr<control::Channel> channel_;
   store::Relay relay_;
   std::unique_ptr<Host> host_;
+  std::thread examination_;
   bool prepared_ = false;  // something may run here
   bool over_ = false;
   std::optional<int> ending_;  // the exit code once nothing runs here

@@ -37,10 +37,11 @@ TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
 
 TEST(UnknownHint, DescribesWhatWasMeant) {
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", false, ""),
-            "did you mean 'name' (string, default \"gloo\")?   see: dtrun config explain backend.name");
-  EXPECT_EQ(
-      UnknownHint(CoreSchema(), "backend.nam", true, ""),
-      "did you mean 'backend.name' (string, default \"gloo\")?   see: dtrun config explain backend.name");
+            "did you mean 'name' (string or list of strings, default \"gloo\")?   see: dtrun config explain "
+            "backend.name");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", true, ""),
+            "did you mean 'backend.name' (string or list of strings, default \"gloo\")?   see: dtrun config "
+            "explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
             "known here: name, path, timeout, options   see: dtrun config explain backend");
   EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),

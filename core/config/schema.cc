@@ -189,11 +189,14 @@ void AddPlugins(Schema& schema) {
                            "per-process"));
   schema.push_back(
       Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
-  schema.push_back(
-      Long(Default(Option("backend.name", Type::kString, kPlugins,
-                          "transport of the communicator; dtrun plugins list shows what there is"),
-                   "gloo"),
-           "\"none\" starts the ranks without a communicator; backend.options are then not looked at."));
+  schema.push_back(Long(
+      Default(Option("backend.name", Type::kNames, kPlugins,
+                     "transport of the communicator; dtrun plugins list shows what there is"),
+              "gloo"),
+      "\"none\" starts the ranks without a communicator; backend.options are then not looked at. Of a "
+      "list, such as [\"nccl\", \"ucx\", \"gloo\"], the first that all hosts can use is taken; \"auto\" is "
+      "that list. The options of each then stand in a table of its name, such as [backend.gloo]. A single "
+      "name never falls back to another."));
   schema.push_back(
       Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,

@@ -64,10 +64,14 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings(), *plan);
   if (!cluster) return complain(cluster.error());
-  return agent::RunRequest{std::move(*plan), std::move(*restart), &Header, std::move(*cluster),
-                           [&](const std::vector<plan::HostOffer>& offers, const net::Decision* network) {
-                             return preparation.MakePlan(offers, network);
-                           }};
+  return agent::RunRequest{
+      std::move(*plan),
+      std::move(*restart),
+      &Header,
+      std::move(*cluster),
+      [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
+          const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
+      preparation.Question()};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {
