@@ -12,6 +12,7 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "tools/dtrun/bench.h"
+#include "tools/dtrun/doctor.h"
 #include "tools/dtrun/env.h"
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/torchrun/verb.h"
@@ -150,6 +151,11 @@ int main(int argc, char** argv) {
   option->add_option("KEY", key, "Such as backend.name")->required();
   AddConfig(option, &arguments);
 
+  dtrun::cli::DoctorArguments doctor_arguments;
+  CLI::App* doctor = dtrun::cli::AddDoctor(app, &doctor_arguments);
+  AddConfig(doctor, &arguments);
+  AddHostIndex(doctor, &arguments);
+
   dtrun::cli::ExplainArguments explain_arguments;
   const CLI::App* explain = dtrun::cli::AddExplain(app, &explain_arguments);
 
@@ -200,6 +206,10 @@ int main(int argc, char** argv) {
   }
   if (check->parsed()) return dtrun::cli::CheckConfig(arguments);
   if (option->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
+  if (doctor->parsed()) {
+    doctor_arguments.config = arguments;
+    return dtrun::cli::Doctor(std::move(doctor_arguments));
+  }
   if (explain->parsed()) return dtrun::cli::Explain(explain_arguments);
   if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);
   if (describe->parsed()) return dtrun::cli::DescribePlugin(arguments, name, kind, json);
