@@ -8,7 +8,7 @@ from support.job import DTRUN, JobTest, main
 
 VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
          ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"],
-         ["explain"]]
+         ["explain"], ["doctor"]]
 
 
 class Help(JobTest):

@@ -6,12 +6,12 @@ import os
 import secrets
 import signal
 import subprocess
-import tempfile
+import sys
 import time
-import unittest
 
-from support.job import DTRUN, RANK, Job, JobTest, end, main, skip, until
-from support.lab import Lab, command_of, why_not
+from support.cluster import ClusterTest, open_lab
+from support.job import DTRUN, RANK, end, main, until
+from support.lab import command_of
 
 LAB = None
 WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
@@ -19,50 +19,7 @@ WAIT = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
 
 def setUpModule():
     global LAB
-    reason = why_not()
-    if reason:
-        skip(reason)
-    folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
-    unittest.addModuleCleanup(folder.cleanup)
-    LAB = Lab(folder.name)
-    unittest.addModuleCleanup(LAB.close)
-
-
-class ClusterTest(JobTest):
-    hosts = ["node0", "node1", "node2"]
-
-    def tearDown(self):
-        deadline = time.monotonic() + 10
-        while any(map(LAB.processes_on, range(3))) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        left = [command_of(pid) for i in range(3) for pid in LAB.processes_on(i)]
-        for i in range(3):
-            for pid in LAB.processes_on(i):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        super().tearDown()
-        self.assertEqual(left, [], "processes survived on the hosts")
-
-    def start_on(self, host, *arguments, env=None, stdin=subprocess.DEVNULL):
-        process = subprocess.Popen(
-            [*LAB.enter(host, self.folder), str(DTRUN), *map(str, arguments)], cwd=self.folder,
-            env=env or self.environment(), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace")
-        self.addCleanup(end, process)
-        return Job(process, self.folder)
-
-    def config(self, command, ranks=2, hosts=None, more=""):
-        listed = json.dumps(hosts or self.hosts)
-        shell = json.dumps(LAB.shell())
-        return self.write(
-            f"[job]\ncommand = {json.dumps(list(map(str, command)))}\nprocesses_per_host = {ranks}\ngrace = \"3s\"\n"
-            f"[cluster]\nhosts = {listed}\nremote_shell = {shell}\n{more}")
-
-    def start_cluster(self, *command, **more):
-        return self.start_on(0, "--config", self.config(command, **more))
-
-    def run_cluster(self, *command, **more):
-        return self.start_cluster(*command, **more).finish()
+    LAB = open_lab()
 
 
 class Runs(ClusterTest):
@@ -142,6 +99,24 @@ class Runs(ClusterTest):
         self.assertGreaterEqual(len(keys), 1)  # the rank's, for the store
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
+
+    def test_ranks_of_every_host_are_bound_there(self):
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < 2:
+            self.skipTest("one processor cannot be shared out")
+        show = [sys.executable, "-c", "import os; print('on', sorted(os.sched_getaffinity(0)))"]
+        file = self.config(show)
+        file.write_text(file.read_text().replace("[cluster]", 'bind = "compact"\n[cluster]'))
+        job = self.start_on(0, "--config", file)
+        result = job.finish()
+        self.assert_ok(result)
+        binding = next(line for line in result.err.splitlines() if line.split()[:1] == ["binding"])
+        if "share" in binding:
+            self.skipTest("two hardware threads of one core cannot be shared out")
+        shown = [json.loads(job.log(rank).removeprefix("on ")) for rank in range(6)]
+        for host in range(3):
+            self.assertEqual(sorted(shown[2 * host] + shown[2 * host + 1]), cores)
+        self.assertIn("per rank, compact (", binding)
 
     def test_plan_shows_all_hosts_and_connects_to_none(self):
         result = self.start_on(0, "plan", "--config", self.config(["true"], hosts=["node0", "no-such-host:3"])).finish()

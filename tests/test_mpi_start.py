@@ -255,6 +255,17 @@ class ThreeHosts(MpiTest):
                     self.assertIn(text, result.err)
 
     @needs(OPEN_MPI)
+    def test_a_restart_starts_mpi_again_on_all_hosts(self):
+        for program, pmi in ((OPEN_MPI, "pmix"), (MPICH, "pmi1")):
+            if not program.exists():
+                continue
+            with self.subTest(pmi=pmi):
+                script = f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 5 ] && kill -9 $$; exec {program}"
+                result = self.run_cluster("sh", "-c", script, sets=[f"job.pmi={pmi}", "restart.max=1"])
+                self.assert_sums(result, 6)
+                self.assertIn("after 1 restart", result.err)
+
+    @needs(OPEN_MPI)
     @needs(TRAIN)
     def test_training_reaches_the_same_loss_over_mpi_and_gloo(self):
         if not DATA.exists():

@@ -275,7 +275,6 @@ class Restarts(TorchrunTest):
 class Refusals(TorchrunTest):
     def test_each_names_its_option_and_ends_with_2(self):
         cases = [
-            (["--nnodes=2", "x.py"], "--nnodes=2: "),
             (["--rdzv-backend=etcd", "x.py"], "--rdzv-backend=etcd: "),
             (["--numa-binding=node", "x.py"], "--numa-binding=node: "),
             (["--nproc-per-node=0", "x.py"], "--nproc-per-node=0: job.processes_per_host"),

@@ -25,8 +25,11 @@ struct RunRequest {
   // Jobs on several hosts: how they come together, and the plan once they have said what they
   // offer, by host. `network` is null until the one that joins them is known.
   std::optional<Cluster> cluster = {};
-  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers, const net::Decision* network)>
+  // `answers`: to `question`, by host; empty when there is none.
+  std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers,
+                                   const std::vector<std::string>& answers, const net::Decision* network)>
       replan = {};
+  std::string question = {};  // of core/examination, to all hosts before the plan; empty: none
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

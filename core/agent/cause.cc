@@ -1,5 +1,6 @@
 #include "core/agent/cause.h"
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 
@@ -13,11 +14,14 @@ bool FailedByItself(const RankFacts& rank) {
   return rank.ending && rank.ending->failed() && rank.signal_sent == 0;
 }
 
+// A peer of the same process ended with it, or ended it.
+bool IsOfAnother(const PeerReport& report, const RankFacts& rank) {
+  return report.peer >= 0 && (report.peer < rank.rank || report.peer >= rank.rank + rank.count);
+}
+
 bool BlamesPeer(const RankFacts& rank) {
-  for (const PeerReport& report : rank.reports) {
-    if (report.peer >= 0) return true;
-  }
-  return false;
+  return std::ranges::any_of(rank.reports,
+                             [&](const PeerReport& report) { return IsOfAnother(report, rank); });
 }
 
 std::size_t IndexOf(const Facts& facts, int rank) {
@@ -75,7 +79,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   // An exception that nobody caught ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {
-      if (report.peer < 0) continue;
+      if (!IsOfAnother(report, rank)) continue;
       const std::size_t peer = IndexOf(facts, report.peer);
       const bool came = peer == kNobody || facts.ranks[peer].joined;
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;

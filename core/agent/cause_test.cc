@@ -76,6 +76,17 @@ TEST_F(CauseTest, PrefersARankThatBlamesNobodyToACircleOfVictims) {
   ExpectRank(2, ExitClass::kSignal);
 }
 
+TEST_F(CauseTest, TakesAProcessOfSeveralRanksForOne) {
+  facts_.ranks.erase(facts_.ranks.begin() + 3);
+  facts_.ranks.erase(facts_.ranks.begin() + 1);
+  facts_.ranks[0].count = facts_.ranks[1].count = 2;
+  End(1, kOne, 10);  // ranks 2 and 3, of which 2 lost 1
+  End(0, kOne, 11);  // ranks 0 and 1, of which 0 lost 1
+  facts_.ranks[1].reports = {{1, "connection lost"}};
+  facts_.ranks[0].reports = {{1, "connection lost"}};
+  ExpectRank(0, ExitClass::kUserError);
+}
+
 TEST_F(CauseTest, IsTheLostHostWhenARankLostItsPeerThere) {
   End(0, kOne, 10);
   Blame(0, 3);

@@ -60,12 +60,14 @@ std::vector<InterfaceAddress> AllAddresses() {
 }  // namespace
 
 std::string ToLine(const Summons& summons, const std::string& key_digits) {
+  Json nodes = Json::array();
+  for (const auto& [number, name] : summons.nodes) nodes.push_back({number, name});
   return Json{{"job", summons.job},
               {"names", summons.names},
               {"port", summons.port},
               {"key", key_digits},
               {"host", summons.host},
-              {"host_name", summons.host_name},
+              {"nodes", nodes},
               {"join_timeout_ns", summons.join_timeout.count()},
               {"lost_after_ns", summons.lost_after.count()}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -80,17 +82,29 @@ Result<Summons> ParseSummons(const std::string& line) {
   try {
     Result<control::Key> key = control::Key::FromHex(json.at("key").get<std::string>());
     if (!key) return key.error();
+    std::map<int, std::string> nodes;
+    for (const Json& node : json.at("nodes"))
+      nodes.emplace(node.at(0).get<int>(), node.at(1).get<std::string>());
     return Summons{json.at("job").get<std::string>(),
                    json.at("names").get<std::vector<std::string>>(),
                    json.at("port").get<int>(),
                    *std::move(key),
                    json.at("host").get<int>(),
-                   json.at("host_name").get<std::string>(),
+                   std::move(nodes),
                    Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
                    Nanoseconds(json.at("lost_after_ns").get<std::int64_t>())};
   } catch (const Json::exception&) {  // a field is missing or of another type
     return malformed;
   }
+}
+
+Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node) {
+  for (const auto& [number, name] : nodes) {
+    if (node != nullptr && name == node) return number;
+  }
+  return Error{DTRUN_NOT_FOUND,
+               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is none of the hosts",
+                           node == nullptr ? "" : node)};
 }
 
 std::string MachineIdentity() {
@@ -113,6 +127,21 @@ bool IsThisMachine(const std::string& host) {
     return std::ranges::any_of(addresses, [&](const InterfaceAddress& one) { return one.text == name; });
   }
   return name == own.substr(0, own.find('.')) || name.substr(0, name.find('.')) == own;
+}
+
+bool LeadsHere(const std::string& host) {
+  if (IsThisMachine(host)) return true;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    // The whole of 127.0.0.0/8 is this machine, though lo has but one address of it.
+    const std::string address = Numeric(at->ai_addr, at->ai_addrlen);
+    if (address.starts_with("127.") || IsThisMachine(address)) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> OwnAddresses() {

@@ -19,7 +19,7 @@ TEST(Summons, SurvivesItsLine) {
                         4711,
                         *control::Key::FromHex(digits),
                         2,
-                        "node2",
+                        {{1, "node1"}, {2, "node2"}},
                         std::chrono::seconds(300),
                         std::chrono::seconds(10)};
   const std::string line = ToLine(summons, digits);
@@ -29,7 +29,7 @@ TEST(Summons, SurvivesItsLine) {
   EXPECT_EQ(parsed->names, summons.names);
   EXPECT_EQ(parsed->port, 4711);
   EXPECT_EQ(parsed->host, 2);
-  EXPECT_EQ(parsed->host_name, "node2");
+  EXPECT_EQ(parsed->nodes, summons.nodes);
   EXPECT_EQ(parsed->lost_after, std::chrono::seconds(10));
   EXPECT_TRUE(std::equal(parsed->key.data(), parsed->key.data() + control::Key::kBytes, summons.key.data()));
 }
@@ -42,6 +42,13 @@ TEST(Summons, RefusesWhatNoRootHasWrittenAndSaysWhatToDo) {
   }
 }
 
+TEST(Summons, FindsANodeBySlurmsNameForIt) {
+  const std::map<int, std::string> nodes = {{1, "node1"}, {2, "node2"}};
+  EXPECT_EQ(*NumberAmong(nodes, "node2"), 2);
+  EXPECT_THAT(NumberAmong(nodes, "node3").error().text, HasSubstr("'node3'"));
+  EXPECT_FALSE(NumberAmong(nodes, nullptr));
+}
+
 TEST(Machine, KnowsItselfUnderItsNamesAndAddresses) {
   EXPECT_TRUE(IsThisMachine("localhost"));
   EXPECT_TRUE(IsThisMachine("127.0.0.1"));
@@ -50,6 +57,16 @@ TEST(Machine, KnowsItselfUnderItsNamesAndAddresses) {
   EXPECT_FALSE(IsThisMachine("surely-another-host"));
   EXPECT_FALSE(IsThisMachine("192.0.2.1"));
   EXPECT_EQ(MachineIdentity(), MachineIdentity());
+}
+
+TEST(Machine, KnowsWhatTheNameServiceLeadsHere) {
+  for (const std::string& host :
+       {std::string("localhost"), std::string("127.3.2.1"), std::string("::1"), plan::HostName()}) {
+    EXPECT_TRUE(LeadsHere(host)) << host;
+  }
+  EXPECT_FALSE(LeadsHere("192.0.2.1"));
+  EXPECT_FALSE(LeadsHere("2001:db8::1"));
+  EXPECT_FALSE(LeadsHere(""));
 }
 
 TEST(Machine, FindsTheAddressThatLeadsToAPeer) {

@@ -20,7 +20,7 @@ constexpr std::size_t kTailLines = 10;
 }  // namespace
 
 Conductor::Conductor(boost::asio::io_context& loop, UserSignals& signals, const plan::Plan& plan,
-                     std::vector<std::unique_ptr<Host>> hosts, Say say)
+                     const std::vector<Host*>& hosts, Say say)
     : loop_(loop),
       signals_(signals),
       plan_(plan),
@@ -35,13 +35,14 @@ Conductor::Conductor(boost::asio::io_context& loop, UserSignals& signals, const 
       }) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     hosts[i]->Attach([this, i](const Event& event) { On(i, event); });
-    members_.push_back({std::move(hosts[i]), plan.hosts[i].name, State::kIdle, {}});
+    members_.push_back({hosts[i], plan.hosts[i].name, State::kIdle, {}});
   }
   signals_.Handle([this](int signal) { OnSignal(signal); });
 }
 
 Conductor::~Conductor() {
   *ended_ = true;
+  for (const Member& member : members_) member.host->Attach({});
   signals_.Handle({});
 }
 
@@ -98,6 +99,7 @@ Result<Facts> Conductor::Run(World world) {
   for (const plan::Process& process : plan_.processes) {
     RankFacts rank;
     rank.rank = process.rank;
+    rank.count = process.rank_count;
     rank.host = plan_.hosts[static_cast<std::size_t>(process.host)].name;
     facts_.ranks.push_back(std::move(rank));
   }
@@ -107,6 +109,7 @@ Result<Facts> Conductor::Run(World world) {
     members_[i].state = State::kRunning;
     members_[i].host->Do(Start{std::move(world_.tokens[i])});
   }
+  if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
   }
@@ -115,6 +118,17 @@ Result<Facts> Conductor::Run(World world) {
   phase_ = Phase::kIdle;
   if (refusal_) return *refusal_;
   return Finish();
+}
+
+bool Conductor::Ending() const {
+  return std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) { return rank.ending.has_value(); });
+}
+
+void Conductor::Regroup(const std::string& why) {
+  if (phase_ == Phase::kPreparing) regroup_ = why;
+  if (phase_ != Phase::kRunning) return;
+  facts_.regroup = why;
+  StopAll(SIGTERM);
 }
 
 bool Conductor::Wait(std::chrono::nanoseconds time) {
@@ -170,9 +184,9 @@ void Conductor::On(std::size_t host, const Started& started) {
 }
 
 void Conductor::On(std::size_t, const Output& output) {
-  const int index = IndexOf(output.rank);
-  if (index < 0) return;
-  output::RankOutput& to = *world_.outputs[static_cast<std::size_t>(index)];
+  const auto rank = static_cast<std::size_t>(output.rank);
+  if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
+  output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
 }
 
@@ -239,7 +253,12 @@ void Conductor::On(std::size_t host, const Gone& gone) {
   calls_ += gone.calls;
 }
 
-void Conductor::On(std::size_t, const Asked& asked) { OnSignal(asked.signal); }
+void Conductor::On(std::size_t host, const Asked& asked) {
+  const bool leaves = UserSignals::EndsJob(asked.signal) && phase_ == Phase::kRunning && may_leave_ &&
+                      may_leave_(host, asked.signal);
+  if (!leaves) return OnSignal(asked.signal);
+  Regroup(fmt::format("host {} leaves ({} there)", members_[host].name, SignalName(asked.signal)));
+}
 
 void Conductor::On(std::size_t host, const Lost& lost) {
   Member& member = members_[host];
@@ -317,7 +336,9 @@ void Conductor::AwaitIdle() {
   idle_.expires_after(kIdleEvery);
   idle_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended || phase_ == Phase::kIdle) return;
-    for (auto& output : world_.outputs) output->Idle();
+    for (auto& output : world_.outputs) {
+      if (output != nullptr) output->Idle();
+    }
     AwaitIdle();
   });
 }
@@ -336,8 +357,9 @@ int Conductor::IndexOf(int rank) const {
 
 Facts Conductor::Finish() {
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
-    facts_.ranks[i].tail = world_.outputs[i]->Tail(kTailLines);
-    facts_.ranks[i].log_files = world_.outputs[i]->Files();
+    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].rank)];
+    facts_.ranks[i].tail = output.Tail(kTailLines);
+    facts_.ranks[i].log_files = output.Files();
   }
   world_.outputs.clear();
   facts_.job = plan_.job;

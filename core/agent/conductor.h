@@ -1,4 +1,4 @@
-// Conducts a job over its hosts, one generation after another: prepares all, starts all, ends
+// Conducts a plan over its hosts, one generation after another: prepares all, starts all, ends
 // all at the first failure, and hands over what it saw.
 //
 // Lives on the root's loop thread. Knows hosts only as commands and events, so a host may be
@@ -24,17 +24,17 @@ namespace dtrun::agent {
 // One generation, ready to start.
 struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
-  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by process of the plan
+  std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
 };
 
 class Conductor {
  public:
   using Say = std::function<void(const std::string& line)>;
 
-  // `loop` and `signals` outlive it; it handles the signals while it lives. `plan` is the job's,
-  // tokens unresolved, one host of it per element of `hosts`.
+  // All of these outlive it; it handles the signals, and the events of the hosts, while it lives. `plan` has
+  // its tokens unresolved, and one host per element of `hosts`.
   Conductor(boost::asio::io_context& loop, UserSignals& signals, const plan::Plan& plan,
-            std::vector<std::unique_ptr<Host>> hosts, Say say);
+            const std::vector<Host*>& hosts, Say say);
   ~Conductor();
   Conductor(const Conductor&) = delete;
   Conductor& operator=(const Conductor&) = delete;
@@ -47,6 +47,16 @@ class Conductor {
   // Starts every process and returns when none is left. An error means that one could not be
   // started; those started before it are gone again. REQUIRES: all hosts are prepared.
   Result<Facts> Run(World world);
+  // A signal that ends the job has come to dtrun on another host: true when only that host leaves. Then the
+  // generation ends; else the job does.
+  void OnAsked(std::function<bool(std::size_t host, int signal)> may_leave) {
+    may_leave_ = std::move(may_leave);
+  }
+  // Whether a rank has ended by itself: then the job is about to, one way or the other.
+  bool Ending() const;
+  // Ends this generation as soon as it runs, because the next one will be on other hosts. `why` is for the
+  // user.
+  void Regroup(const std::string& why);
   // False when the job was ended meanwhile.
   bool Wait(std::chrono::nanoseconds time);
 
@@ -70,7 +80,7 @@ class Conductor {
   // kBusy: a command is under way. kLost is for ever.
   enum class State { kIdle, kBusy, kPrepared, kRunning, kLost };
   struct Member {
-    std::unique_ptr<Host> host;
+    Host* host = nullptr;
     std::string name;
     State state = State::kIdle;
     Prepared prepared;
@@ -112,6 +122,7 @@ class Conductor {
   UserSignals& signals_;
   const plan::Plan& plan_;
   Say say_;
+  std::function<bool(std::size_t host, int signal)> may_leave_;
   boost::asio::steady_timer deadline_, idle_;
   std::vector<Member> members_;
   Phase phase_ = Phase::kIdle;
@@ -123,6 +134,7 @@ class Conductor {
   const std::string run_id_;  // unlike that of any other run
   std::string mpi_job_;
   pmi::Exchange exchange_;
+  std::string regroup_;  // as soon as the ranks run
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;

@@ -50,9 +50,9 @@ class ConductorTest : public ::testing::Test {
     options.serve = [](store::Socket) {};
     options.environment = OwnEnvironment();
     options.stdin_fd = stdin_fd;
-    std::vector<std::unique_ptr<Host>> hosts;
-    hosts.push_back(MakeLocalHost(loop_, std::move(options)));
-    conductor_.emplace(loop_, signals_, plan_, std::move(hosts), [this](const std::string& line) {
+    conductor_.reset();  // it refers to the host
+    host_ = MakeLocalHost(loop_, std::move(options));
+    conductor_.emplace(loop_, signals_, plan_, std::vector{host_.get()}, [this](const std::string& line) {
       said_.push_back(line);
       if (on_say_) on_say_();
     });
@@ -100,6 +100,7 @@ class ConductorTest : public ::testing::Test {
   boost::asio::io_context loop_;
   UserSignals signals_{loop_, lifeline_};
   std::vector<std::unique_ptr<testing::MemoryOutput>> owned_;
+  std::unique_ptr<Host> host_;
   std::optional<Conductor> conductor_;
   std::vector<std::string> printed_, complained_;
   std::vector<int> closed_;

@@ -45,7 +45,8 @@ struct PeerReport {
 };
 
 struct RankFacts {
-  int rank = 0;  // the first one that lives in the process
+  int rank = 0;   // the first one that lives in the process
+  int count = 1;  // how many do
   std::string host;
   pid_t pid = 0;
   bool joined = false;  // reached dtrun_init
@@ -78,6 +79,7 @@ struct Facts {
   std::vector<RankFacts> ranks;  // by rank
   std::vector<HostLoss> losses;  // in the order they were noticed
   int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
+  std::string regroup;           // why it was ended to go on with other hosts; empty: it was not
   int interrupt = 0;             // signal that ended the run before any rank failed
   bool guard_died = false;       // dtrun's first process was killed
 };

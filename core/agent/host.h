@@ -167,11 +167,13 @@ class Host {
   virtual ~Host() = default;
   // Never calls the sink before it returns.
   virtual void Do(const Command& command) = 0;
-  // Whoever commands the host next; not while a command is under way.
+  // Whoever commands the host next gets its events; empty: nobody. Not while a command is under way.
   void Attach(Sink sink) { sink_ = std::move(sink); }
 
  protected:
-  void Emit(const Event& event) const { sink_(event); }
+  void Emit(const Event& event) const {
+    if (sink_) sink_(event);
+  }
 
  private:
   Sink sink_;

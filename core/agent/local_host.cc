@@ -10,10 +10,13 @@
 
 #include "core/agent/audit.h"
 #include "core/agent/leftovers.h"
+#include "core/agent/lone_worlds.h"
 #include "core/agent/memory_evidence.h"
 #include "core/agent/port.h"
 #include "core/agent/process.h"
+#include "core/agent/rank_fifo.h"
 #include "core/agent/rank_process.h"
+#include "core/agent/verdict.h"
 #include "core/net/prover.h"
 #include "core/net/rule.h"
 #include "core/plan/dialect.h"
@@ -24,6 +27,8 @@ namespace {
 constexpr std::size_t kReadBytes = 64 * 1024;
 // How long SIGKILL may take, for example while a driver frees a device's memory.
 constexpr std::chrono::seconds kKillPatience{10};
+// When ranks are looked at for worlds of their own: twice as late each time, until the last.
+constexpr std::chrono::milliseconds kFirstLook{500}, kLastLook{64'000};
 
 static_assert(pmi::kRankDescriptor == kExtraDescriptor);
 
@@ -46,7 +51,7 @@ std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admiss
 class LocalHost final : public Host {
  public:
   LocalHost(boost::asio::io_context& loop, LocalOptions options)
-      : loop_(loop), options_(std::move(options)), patience_(loop), buffer_(kReadBytes) {}
+      : loop_(loop), options_(std::move(options)), patience_(loop), look_(loop), buffer_(kReadBytes) {}
 
   void Do(const Command& command) override {
     std::visit([this](const auto& given) { On(given); }, command);
@@ -104,6 +109,8 @@ class LocalHost final : public Host {
     door_.reset();
     audit_.reset();
     recorder_.reset();
+    for (const auto& pipe : rank_outputs_) pipe->Drop();
+    rank_outputs_.clear();
     Prepared prepared;
     if (Status taken = TakeResources(&prepared); !taken) return Post(Refused{taken.error()});
     phase_ = Phase::kPrepared;
@@ -156,7 +163,27 @@ class LocalHost final : public Host {
     if (!door) return door.error();
     door_ = *std::move(door);
     prepared->store = socket.string();
+    for (const plan::Process& process : prepare_.processes) {
+      if (!process.env.contains(dialect::kRankOutputs)) continue;
+      if (Status opened = OpenRankOutputs(process); !opened) return opened;
+    }
     return ServeMpi();
+  }
+
+  Status OpenRankOutputs(const plan::Process& process) {
+    for (int i = 0; i < process.rank_count; ++i) {
+      for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
+        Result<UniqueFd> end = MakeRankFifo(options_.socket_dir, process.local_rank + i, stream);
+        if (!end) return end.error();
+        const int rank = process.rank + i;
+        rank_outputs_.push_back(
+            std::make_shared<OutputPipe>(loop_, *std::move(end), stream, buffer_,
+                                         [this, rank](output::Stream from, std::string_view bytes) {
+                                           Emit(Output{rank, from, bytes});
+                                         }));
+      }
+    }
+    return {};
   }
 
   Status ServeMpi() {
@@ -213,6 +240,8 @@ class LocalHost final : public Host {
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
+    for (const auto& pipe : rank_outputs_) pipe->Watch();
+    if (prepare_.world_size > 1) LookForLoneWorlds(kFirstLook);
     audit_.emplace(loop_, recorder_->book(), [this](const std::string& line) { Emit(Said{line}); });
     Post(std::move(started));
   }
@@ -227,6 +256,25 @@ class LocalHost final : public Host {
 
   void EndMpi() {
     if (mpi_ != nullptr) mpi_->End();
+  }
+
+  void LookForLoneWorlds(std::chrono::milliseconds after) {
+    look_.expires_after(after);
+    look_.async_wait([this, after](const boost::system::error_code& error) {
+      if (error || phase_ != Phase::kRunning) return;
+      std::map<pid_t, int> ranks;
+      for (const Running& one : running_) ranks.emplace(one.pid, one.rank);
+      const std::vector<int> alone = RanksInLoneWorlds(ranks);
+      if (alone.empty()) {
+        if (after < kLastLook) LookForLoneWorlds(2 * after);
+        return;
+      }
+      Emit(Said{fmt::format(
+          "dtrun: warning: MPI of {} found no server and made a world of one; what uses MPI there "
+          "works alone, without the other ranks of the job. Set job.pmi = \"pmix\", or launcher.name = "
+          "\"mpirun\", or make the process group before a framework takes MPI for it",
+          FoldRanks(alone))});
+    });
   }
 
   void Add(int rank, Child child) {
@@ -306,6 +354,7 @@ class LocalHost final : public Host {
     const bool at_once = phase_ == Phase::kKilling;
     phase_ = Phase::kLeftovers;
     patience_.cancel();
+    look_.cancel();
     if (at_once) return Finish();
     std::map<pid_t, int> rank_of_group;
     for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
@@ -322,6 +371,7 @@ class LocalHost final : public Host {
                             process.name, process.state)});
     }
     Gone gone;
+    for (const auto& pipe : rank_outputs_) pipe->Finish();
     for (Running& one : running_) {
       one.process->FinishOutput();
       one.process->Reap();
@@ -338,7 +388,7 @@ class LocalHost final : public Host {
 
   boost::asio::io_context& loop_;
   const LocalOptions options_;
-  boost::asio::steady_timer patience_;
+  boost::asio::steady_timer patience_, look_;
   std::vector<char> buffer_;
   std::optional<net::Prover> prover_;
   Prepare prepare_;
@@ -350,6 +400,7 @@ class LocalHost final : public Host {
   std::optional<Audit> audit_;
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;
+  std::vector<std::shared_ptr<OutputPipe>> rank_outputs_;  // of ranks that a process starts
   std::optional<Leftovers> leftovers_;
   Phase phase_ = Phase::kOver;
 };

@@ -92,6 +92,14 @@ void Fields(C& c, Of<C, Over>& m) {
   c.Text(m.why, kAny);
 }
 template <class C>
+void Fields(C& c, Of<C, Examine>& m) {
+  c.Text(m.question, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Examined>& m) {
+  c.Text(m.answer, kAny);
+}
+template <class C>
 void Fields(C& c, Of<C, ClientOpened>& m) {
   c.Number(m.client);
 }
@@ -107,8 +115,13 @@ template <class C>
 void Fields(C& c, Of<C, Introduction>& m) {
   c.Text(m.host_name, kAny);
   c.Text(m.machine, kAny);
-  c.Number(m.cores);
-  c.Number(m.gpus);
+  c.Text(m.processors, kAny);
+  c.Number(m.gpus.vendor);
+  List(c, m.gpus.devices, [&](auto& gpu) {
+    c.Text(gpu.uuid, kAny);
+    c.Number(gpu.numa);
+    c.Text(gpu.name, kAny);
+  });
 }
 template <class C>
 void Fields(C& c, Of<C, Prepared>& m) {

@@ -13,15 +13,16 @@
 
 #include "core/agent/host.h"
 #include "core/base/result.h"
+#include "core/binding/gpu.h"
 
 namespace dtrun::agent {
 
 // The agent's first message: what its host is.
 struct Introduction {
-  std::string host_name;  // as the host calls itself
-  std::string machine;    // boot id and network namespace: equal on the same machine only
-  int cores = 0;
-  int gpus = 0;
+  std::string host_name;   // as the host calls itself
+  std::string machine;     // boot id and network namespace: equal on the same machine only
+  std::string processors;  // binding::ToText of those that dtrun may use
+  binding::Gpus gpus;      // all
 };
 // Bytes of a client of the store (core/store/relay.h).
 struct ClientOpened {
@@ -34,6 +35,13 @@ struct ClientData {
 struct ClientClosed {
   std::uint32_t client = 0;
 };
+// A question of core/examination, and its answer.
+struct Examine {
+  std::string question;
+};
+struct Examined {
+  std::string answer;
+};
 // The job is over: leave with this exit code. `why` is set when it never began.
 struct Over {
   int exit_code = 0;
@@ -41,10 +49,10 @@ struct Over {
 };
 
 using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
-                             Survey, Prove, Measure>;
+                             Survey, Prove, Measure, Examine>;
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, Proven, Measured>;
+                            ClientClosed, Surveyed, Proven, Measured, Examined>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

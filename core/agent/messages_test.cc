@@ -71,11 +71,20 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(ended.signal_sent, SIGTERM);
   EXPECT_EQ(ThroughRoot(Refused{{DTRUN_NOT_FOUND, "no such file"}}).error.text, "no such file");
   EXPECT_EQ(ThroughRoot(Started{{1, 2}}).pids, (std::vector<pid_t>{1, 2}));
-  EXPECT_EQ(ThroughRoot(Introduction{"node1", "boot", 8, 2}).cores, 8);
+  const Introduction host = ThroughRoot(
+      Introduction{"node1", "boot", "0.0=0,1", {binding::Vendor::kAmd, {{"GPU-1", 1, "0"}, {"", -1, "1"}}}});
+  EXPECT_EQ(host.processors, "0.0=0,1");
+  EXPECT_EQ(host.gpus.vendor, binding::Vendor::kAmd);
+  ASSERT_EQ(host.gpus.devices.size(), 2u);
+  EXPECT_EQ(host.gpus.devices[0].uuid, "GPU-1");
+  EXPECT_EQ(host.gpus.devices[1].numa, -1);
+  EXPECT_EQ(host.gpus.devices[1].name, "1");
   EXPECT_EQ(ThroughAgent(Start{{{"⟦store⟧", "/x"}}}).tokens.at("⟦store⟧"), "/x");
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");
+  EXPECT_EQ(ThroughAgent(Examine{"{\"a\": 1}"}).question, "{\"a\": 1}");
+  EXPECT_EQ(ThroughRoot(Examined{"{}"}).answer, "{}");
   ThroughAgent(Kill{});
 }
 

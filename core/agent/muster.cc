@@ -4,137 +4,136 @@
 
 #include <algorithm>
 
-#include "core/agent/process.h"
-#include "core/plan/hosts.h"
+#include "core/cluster/host_slots.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
 namespace {
 
 constexpr std::chrono::seconds kProgressEvery{10};
-constexpr std::chrono::milliseconds kFirstPause{200};
-constexpr std::chrono::seconds kLongestPause{5};
+// What agents and their remote shells may take to leave.
+constexpr std::chrono::seconds kDismissal{2};
 constexpr std::size_t kMostNamed = 8;
-constexpr int kSshFailed = 255;
-constexpr int kUserError = 2;
-constexpr std::chrono::milliseconds kFarewell{300};
-
-// For a shell that reads the words again on the other side, as ssh makes it do.
-std::string ShellQuote(const std::string& word) {
-  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                              "_-./+,:=@%") == std::string::npos) {
-    return word;
-  }
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
-// Whether trying again cannot help. What ssh calls by its name is decided there; else the code.
-bool IsFinal(const Ending& ending, const std::string& line) {
-  if (ending.signal != 0) return false;
-  if (ending.code != kSshFailed) return true;
-  constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
-                                         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-                                         "Bad owner or permissions"};
-  return std::ranges::any_of(kFinal,
-                             [&](std::string_view word) { return line.find(word) != std::string::npos; });
-}
-
-std::string EndText(const Ending& ending, const std::string& line) {
-  if (!line.empty()) return line;
-  if (ending.signal != 0) return fmt::format("the remote shell was killed by {}", SignalName(ending.signal));
-  return fmt::format("the remote shell ended with code {}", ending.code);
-}
-
-std::string NextStep(const Ending& ending, const std::string& dtrun) {
-  if (ending.code == 127 || ending.code == 126) {
-    return fmt::format("; install dtrun there as '{}', or set cluster.dtrun to its path", dtrun);
-  }
-  return ending.code == kSshFailed ? "; try `ssh` to it by hand, or set cluster.remote_shell" : "";
-}
 
 }  // namespace
 
 Muster::Muster(boost::asio::io_context& loop, UserSignals& signals, const Cluster& cluster, std::string job,
-               std::set<pid_t>& pids, Say say, Sinks sinks)
+               std::set<pid_t>& pids, RemoteHost::Services services)
     : loop_(loop),
       signals_(signals),
       cluster_(cluster),
       job_(std::move(job)),
       pids_(pids),
-      say_(std::move(say)),
-      sinks_(std::move(sinks)),
+      services_(std::move(services)),
       key_digits_(store::NewJobKey()),
       names_(cluster.names),
       deadline_(loop),
-      progress_(loop) {
-  for (const std::string& name : cluster_.hosts) {
-    members_.emplace_back();
-    members_.back().name = name;
-    members_.back().retry = std::make_unique<boost::asio::steady_timer>(loop_);
+      progress_(loop),
+      last_call_(loop),
+      retry_(loop) {
+  for (std::size_t i = 0; i < cluster_.hosts.size(); ++i) {
+    if (static_cast<int>(i) == cluster_.here || cluster_.hosts[i].empty()) continue;
+    auto member = std::make_unique<Member>();
+    member->name = cluster_.hosts[i];
+    member->number = static_cast<int>(i);
+    member->listed = true;
+    members_.push_back(std::move(member));
   }
 }
 
 Muster::~Muster() { *gone_ = true; }
 
-Result<std::vector<JoinedHost>> Muster::Run() {
-  if (Status listening = Listen(); !listening) return listening.error();
+Result<std::vector<Muster::Present>> Muster::Gather() {
+  if (listener_ == nullptr) {
+    if (Status listening = Listen(); !listening) return listening.error();
+    FindOwnNames();
+  }
+  gathering_ = true;
+  ForgetLost();
+  failure_.reset();
+  called_ = call_running_ = false;
+  pause_ = {};
+  for (auto& member : members_) {
+    if (member->host == nullptr) continue;
+    member->host->Attach([this, one = member.get()](const Event& event) { OnEvent(*one, event); });
+  }
   signals_.Handle([this](int signal) {
     if (signal == SIGTSTP) return signals_.Stopped();
     if (signal == Lifeline::kGuardGone || UserSignals::EndsJob(signal)) interrupted_ = signal;
   });
-  if (names_.empty()) {
-    // The address that leads to the first host comes first; an alias of ssh's may have none.
-    names_ = OwnAddresses();
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      const std::string& name = members_[i].name;
-      const std::string own = AddressTowards(name.substr(name.find('@') + 1));
-      if (own.empty()) continue;
-      std::erase(names_, own);
-      names_.insert(names_.begin(), own);
-      break;
-    }
-    if (names_.empty()) names_.push_back("127.0.0.1");
-  }
-  if (cluster_.connect == Cluster::Connect::kShell) {
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      if (static_cast<int>(i) != cluster_.here) StartShell(i);
-    }
-  }
+  StartMissing();
   deadline_.expires_after(cluster_.join_timeout);
   deadline_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
-    if (error || *gone) return;
+    if (error || *gone || !gathering_) return;
+    called_ = There() >= cluster_.min_hosts;
+    if (called_) return;
     Fail({DTRUN_TIMEOUT,
           fmt::format("not all hosts have joined within cluster.join_timeout: {}", StatusLine())});
   });
+  AwaitLastCall();
   AwaitProgress();
-  while (!Complete() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
+  while (!Enough() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
   }
-  over_ = true;
-  listener_.reset();
+  gathering_ = false;
   deadline_.cancel();
   progress_.cancel();
-  for (Member& member : members_) member.retry->cancel();
+  last_call_.cancel();
   signals_.Handle({});
-  if (failure_ || interrupted_ != 0) {
-    for (Member& member : members_) {
-      if (member.host.channel == nullptr) continue;
-      const std::string why = failure_ ? failure_->text : "it was ended while its hosts were joining";
-      const int code = failure_ ? kUserError : 128 + std::max(interrupted_, 0);
-      member.host.channel->Send(Encode(ToAgent(Over{code, why})));
-      member.host.channel->Close();
-    }
-    // What was queued leaves with the loop's next turns.
-    const auto limit = std::chrono::steady_clock::now() + kFarewell;
-    while (loop_.run_one_until(limit) > 0) {
-    }
-  }
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
-  std::vector<JoinedHost> hosts;
-  for (Member& member : members_) hosts.push_back(std::move(member.host));
-  return hosts;
+
+  DealNumbers();
+  std::vector<Present> present;
+  if (cluster_.here >= 0) {
+    Result<plan::HostOffer> here = plan::OfferHere();
+    if (!here) return here.error();
+    here->number = cluster_.here;
+    present.push_back({*std::move(here), MachineIdentity(), nullptr});
+  }
+  for (auto& member : members_) {
+    member->gathered = member->there() && member->number >= 0;
+    if (!member->gathered) continue;
+    const Introduction& said = *member->introduction;
+    Result<binding::Topology> topology = binding::ParseTopology(said.processors);
+    if (!topology) return topology.error();
+    present.push_back({{*std::move(topology), said.gpus, said.host_name, member->number},
+                       said.machine,
+                       member->host.get()});
+  }
+  std::ranges::sort(present, {}, [](const Present& one) { return one.offer.number; });
+  return present;
+}
+
+bool Muster::Release(const RemoteHost& host, int signal) {
+  if (There() <= cluster_.min_hosts) return false;
+  for (auto& member : members_) {
+    if (member->host.get() == &host) member->leaving = signal;
+  }
+  return true;
+}
+
+void Muster::Dismiss(int exit_code, const std::string& why) {
+  dismissed_ = true;
+  retry_.cancel();
+  std::size_t left = 0;
+  for (auto& member : members_) {
+    if (member->host == nullptr || member->host->lost()) continue;
+    ++left;
+    // One that a remote shell has started has no user to tell.
+    member->host->Leave(exit_code, member->start == nullptr ? why : "", [&left] { --left; });
+  }
+  bool over = false;
+  boost::asio::steady_timer timer(loop_, kDismissal);
+  timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+  const auto away = [&] {
+    return left == 0 && std::ranges::none_of(members_, [](const auto& member) {
+             return member->there() && member->start != nullptr && member->start->shell->living();
+           });
+  };
+  while (!over && !away() && loop_.run_one() > 0) {
+  }
+  timer.cancel();
+  loop_.poll();  // handlers that refer to what ends here
 }
 
 Status Muster::Listen() {
@@ -150,138 +149,206 @@ Status Muster::Listen() {
        [this](control::Hello hello, std::unique_ptr<control::Channel> channel) {
          OnJoined(hello, std::move(channel));
        },
-       [this](const std::string& line) { say_("dtrun: " + line); }});
+       [this](const std::string& line) { services_.say("dtrun: " + line); }});
   if (!listener) return listener.error();
   listener_ = *std::move(listener);
   return {};
 }
 
-void Muster::StartShell(std::size_t host) {
-  Member& member = members_[host];
-  std::vector<std::string> argv = cluster_.remote_shell;
-  argv.push_back(member.name);
-  argv.push_back(ShellQuote(cluster_.dtrun));
-  argv.push_back("agent");
-  Result<control::Key> key = control::Key::FromHex(key_digits_);
-  const Summons summons{job_,
-                        names_,
-                        listener_->port(),
-                        *key,
-                        static_cast<int>(host),
-                        member.name,
-                        cluster_.join_timeout,
-                        cluster_.lost_after};
-  auto shell = RemoteShell::Start(loop_, argv, ToLine(summons, key_digits_), pids_,
-                                  {[this, host](const std::string& line) {
-                                     if (!over_) members_[host].last_error = line;
-                                   },
-                                   [this, host, gone = gone_](const Ending& ending) {
-                                     // Not from inside: the shell may have to go.
-                                     boost::asio::post(loop_, [this, host, ending, gone] {
-                                       if (!*gone && !over_) OnShellEnded(host, ending);
-                                     });
-                                   }});
-  if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", member.name, shell.error().text)});
-  member.host.shell = *std::move(shell);
-}
-
-void Muster::OnShellEnded(std::size_t host, const Ending& ending) {
-  Member& member = members_[host];
-  const std::string cause = EndText(ending, std::exchange(member.last_error, {}));
-  member.host.shell.reset();
-  member.last_error = cause;
-  if (member.joined || IsFinal(ending, cause)) {
-    return Fail({DTRUN_REMOTE_FAILURE,
-                 fmt::format("host {}: {}{}", member.name, cause, NextStep(ending, cluster_.dtrun))});
+// The address that leads to the first host comes first; an alias of ssh's may have none.
+void Muster::FindOwnNames() {
+  if (!names_.empty()) return;
+  names_ = OwnAddresses();
+  for (const auto& member : members_) {
+    const std::string own = AddressTowards(member->name.substr(member->name.find('@') + 1));
+    if (own.empty()) continue;
+    std::erase(names_, own);
+    names_.insert(names_.begin(), own);
+    break;
   }
-  member.pause = std::clamp<std::chrono::nanoseconds>(2 * member.pause, kFirstPause, kLongestPause);
-  member.retry->expires_after(member.pause);
-  member.retry->async_wait([this, host, gone = gone_](const boost::system::error_code& error) {
-    if (!error && !*gone && !over_) StartShell(host);
-  });
+  if (names_.empty()) names_.push_back("127.0.0.1");
 }
 
 Status Muster::Admit(const control::Hello& hello, const std::string& from) {
-  if (hello.host_index < 0 || hello.host_index >= static_cast<int>(members_.size())) {
+  const int hosts = static_cast<int>(cluster_.hosts.size());
+  const bool dealt = hello.host_index == -1 && cluster_.hosts[0].empty();
+  if (dealt) return {};
+  if (hello.host_index < 0 || hello.host_index >= hosts) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("host index {} is none of this job's {} hosts; number them from 0",
-                             hello.host_index, members_.size())};
+                             hello.host_index, hosts)};
   }
-  const Member& member = members_[static_cast<std::size_t>(hello.host_index)];
   if (hello.host_index == cluster_.here) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("host {} is the root itself; give each host its own index", hello.host_index)};
   }
-  if (member.joined) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("host {} ({}) has joined already, from {}; {} gave the same index",
-                             hello.host_index, member.name, member.host.channel->peer(), from)};
+  const Member* member = Numbered(hello.host_index);
+  if (member == nullptr || member->host == nullptr) return {};
+  if (member->host->lost()) {
+    return Error{DTRUN_BUSY, fmt::format("host {} was lost, and its ranks are being ended", member->name)};
   }
-  return {};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("host {} ({}) has joined already, from {}; {} gave the same index",
+                           hello.host_index, member->name, member->host->peer(), from)};
 }
 
 void Muster::OnJoined(const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
-  const auto host = static_cast<std::size_t>(hello.host_index);
-  Member& member = members_[host];
-  member.joined = true;
-  member.host.channel = std::move(channel);
-  // These outlive the muster: the channel goes on under another owner.
-  auto sinks = sinks_;
-  member.host.channel->Start({[this, host, gone = gone_, sinks](std::string_view message) {
-                                if (*gone || over_) return sinks.on_message(host, message);
-                                OnMessage(host, message);
-                              },
-                              [this, host, gone = gone_, sinks](const control::Loss& loss) {
-                                if (*gone || over_) return sinks.on_lost(host, loss);
-                                OnLost(host, loss);
-                              },
-                              {}});
+  Member* member = hello.host_index < 0 ? nullptr : Numbered(hello.host_index);
+  if (member == nullptr) {
+    members_.push_back(std::make_unique<Member>());
+    member = members_.back().get();
+    member->name = hello.host_name;
+    member->number = hello.host_index;
+  }
+  member->hopeless = false;
+  member->host = std::make_unique<RemoteHost>(
+      loop_, member->name, std::move(channel), services_,
+      [this, member](const Introduction& introduction) { OnIntroduced(*member, introduction); });
+  member->host->Attach([this, member](const Event& event) { OnEvent(*member, event); });
 }
 
-void Muster::OnMessage(std::size_t host, std::string_view message) {
-  Result<ToRoot> decoded = DecodeToRoot(message);
-  if (!decoded) return Fail({DTRUN_INTERNAL, decoded.error().text});
-  if (const auto* asked = std::get_if<Asked>(&*decoded)) {
+void Muster::OnIntroduced(Member& member, const Introduction& introduction) {
+  member.introduction = introduction;
+  if (const std::string* twin = TwinOf(member)) {
+    return GiveUp(member,
+                  {DTRUN_INVALID_ARGUMENT,
+                   fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
+                               "cluster.oversubscribe = true",
+                               *twin, member.name, introduction.host_name)});
+  }
+  if (gathering_) return AwaitLastCall();
+  const auto gathered = std::ranges::count_if(members_, &Member::gathered);
+  const bool room = gathered + (cluster_.here >= 0 ? 1 : 0) < static_cast<std::ptrdiff_t>(Wanted());
+  if (room && on_newcomer_) on_newcomer_(member.name);
+  if (room) return;
+  services_.say(fmt::format("dtrun: host {} has joined and waits as a spare", member.name));
+}
+
+// Of a host that no conductor has in hand.
+void Muster::OnEvent(Member& member, const Event& event) {
+  if (const auto* asked = std::get_if<Asked>(&event); asked != nullptr && gathering_) {
     if (UserSignals::EndsJob(asked->signal)) interrupted_ = asked->signal;
     return;
   }
-  const auto* introduction = std::get_if<Introduction>(&*decoded);
-  if (introduction == nullptr) return;
-  Member& member = members_[host];
-  if (!cluster_.share_machines) {
-    const std::string* twin = nullptr;
-    if (cluster_.here >= 0 && introduction->machine == MachineIdentity()) {
-      twin = &members_[static_cast<std::size_t>(cluster_.here)].name;
-    }
-    for (const Member& other : members_) {
-      if (other.introduced && other.host.introduction.machine == introduction->machine) twin = &other.name;
-    }
-    if (twin != nullptr) {
-      return Fail({DTRUN_INVALID_ARGUMENT,
-                   fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
-                               "cluster.oversubscribe = true",
-                               *twin, member.name, introduction->host_name)});
-    }
+  const auto* lost = std::get_if<Lost>(&event);
+  if (lost == nullptr) return;
+  const bool needed = gathering_ && Wanted() <= cluster_.min_hosts;
+  if (needed && member.start != nullptr && member.start->shell->living()) {
+    return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost->why)});
   }
-  member.host.introduction = *introduction;
-  member.introduced = true;
+  member.last_error = lost->why;
+  // Not from inside: the host has to go.
+  boost::asio::post(loop_, [this, gone = gone_] {
+    if (*gone) return;
+    ForgetLost();
+    RetryLater();
+  });
 }
 
-void Muster::OnLost(std::size_t host, const control::Loss& loss) {
-  Member& member = members_[host];
-  if (member.host.shell != nullptr && member.host.shell->living()) {
-    return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, loss.error.text)});
+// It is awaited anew, when somebody has listed it; by a fresh shell, where it had one of its own.
+void Muster::Forget(Member& member) {
+  if (Starter* const start = std::exchange(member.start, nullptr)) {
+    std::erase(start->members, &member);
+    if (start->members.empty()) std::erase_if(starts_, [&](const auto& one) { return one.get() == start; });
   }
-  // It may be started again.
-  member.joined = member.introduced = false;
-  member.last_error = loss.error.text;
+  member.host.reset();
+  member.introduction.reset();
+  member.gathered = false;
+}
+
+// Those that were lost or are leaving, but for hosts that a conductor still has.
+void Muster::ForgetLost() {
+  for (auto& member : members_) {
+    if (member->host == nullptr || (member->gathered && !gathering_)) continue;
+    const int signal = std::exchange(member->leaving, 0);
+    if (signal != 0) {
+      member->host->Leave(128 + signal, "", {});
+      member->hopeless = true;  // until it comes by itself
+    }
+    if (signal != 0 || member->host->lost()) Forget(*member);
+  }
+  std::erase_if(members_, [](const auto& member) { return member->host == nullptr && !member->listed; });
+}
+
+// A host that cannot join: the end of a job that needs it.
+void Muster::GiveUp(Member& member, Error error) {
+  if (member.hopeless) return;
+  member.hopeless = true;
+  if (gathering_ && Wanted() < cluster_.min_hosts) return Fail(std::move(error));
+  services_.say("dtrun: " + error.text);
+  if (member.host == nullptr || member.host->lost()) return;
+  member.host->Leave(2, error.text, {});
+  member.introduction.reset();
+}
+
+Muster::Member* Muster::Numbered(int number) {
+  const auto found =
+      std::ranges::find_if(members_, [number](const auto& member) { return member->number == number; });
+  return found == members_.end() ? nullptr : found->get();
+}
+
+std::size_t Muster::There() const {
+  const auto joined = std::ranges::count_if(members_, [](const auto& member) { return member->there(); });
+  return static_cast<std::size_t>(joined) + (cluster_.here >= 0 ? 1 : 0);
+}
+
+// Hosts that the job has work for, and that may still come.
+std::size_t Muster::Wanted() const {
+  const auto hopeless =
+      std::ranges::count_if(members_, [](const auto& member) { return member->listed && member->hopeless; });
+  return cluster_.hosts.size() - static_cast<std::size_t>(hopeless);
+}
+
+bool Muster::Enough() const {
+  const std::size_t there = There();
+  return there >= Wanted() || (called_ && there >= cluster_.min_hosts);
+}
+
+// Hosts that came without a number get the free ones, in the order of their names: node2 before node10. Who
+// has one keeps it, so a host that takes a lost one's place changes the ranks of no other.
+void Muster::DealNumbers() {
+  std::vector<Member*> waiting;
+  for (auto& member : members_) {
+    if (member->there() && member->number < 0) waiting.push_back(member.get());
+  }
+  std::ranges::stable_sort(
+      waiting, [](const Member* a, const Member* b) { return cluster::NaturallyBefore(a->name, b->name); });
+  int next = 0;
+  for (Member* member : waiting) {
+    while (next == cluster_.here || Numbered(next) != nullptr) ++next;
+    if (next >= static_cast<int>(cluster_.hosts.size())) return;
+    member->number = next;
+  }
+}
+
+const std::string* Muster::TwinOf(const Member& member) const {
+  static const std::string kRoot = "root";
+  if (cluster_.share_machines) return nullptr;
+  if (cluster_.here >= 0 && member.introduction->machine == MachineIdentity()) {
+    const std::string& name = cluster_.hosts[static_cast<std::size_t>(cluster_.here)];
+    return name.empty() ? &kRoot : &name;
+  }
+  for (const auto& other : members_) {
+    if (other.get() == &member || !other->there()) continue;
+    if (other->introduction->machine == member.introduction->machine) return &other->name;
+  }
+  return nullptr;
+}
+
+void Muster::AwaitLastCall() {
+  if (call_running_ || There() < cluster_.min_hosts) return;
+  call_running_ = true;
+  last_call_.expires_after(cluster_.last_call);
+  last_call_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (!error && !*gone && gathering_) called_ = true;
+  });
 }
 
 void Muster::AwaitProgress() {
   progress_.expires_after(kProgressEvery);
   progress_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
-    if (error || *gone || over_) return;
-    say_("dtrun: " + StatusLine());
+    if (error || *gone || !gathering_) return;
+    services_.say("dtrun: " + StatusLine());
     AwaitProgress();
   });
 }
@@ -290,28 +357,19 @@ void Muster::Fail(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
 
-bool Muster::Complete() const {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (static_cast<int>(i) != cluster_.here && !members_[i].introduced) return false;
-  }
-  return true;
-}
-
 std::string Muster::StatusLine() const {
-  std::size_t joined = 0, missing = 0;
+  std::size_t missing = 0;
   std::string names, last_error;
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    const Member& member = members_[i];
-    if (static_cast<int>(i) == cluster_.here || member.introduced) {
-      ++joined;
-      continue;
-    }
-    if (++missing <= kMostNamed) names += (names.empty() ? "" : ", ") + member.name;
-    if (!member.last_error.empty())
-      last_error = fmt::format("; last error: {}: {}", member.name, member.last_error);
+  for (const auto& member : members_) {
+    if (member->there()) continue;
+    if (++missing <= kMostNamed) names += (names.empty() ? "" : ", ") + member->name;
+    if (!member->last_error.empty())
+      last_error = fmt::format("; last error: {}: {}", member->name, member->last_error);
   }
   if (missing > kMostNamed) names += ", …";
-  return fmt::format("{} of {} hosts joined; missing: {}{}", joined, members_.size(), names, last_error);
+  if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
+  return fmt::format("{} of {} hosts joined; missing: {}{}", There(), cluster_.hosts.size(), names,
+                     last_error);
 }
 
 }  // namespace dtrun::agent

@@ -1,73 +1,110 @@
-// Brings the hosts of a job together: opens the control port, starts an agent on every other
-// host or waits for those that others start, and says every ten seconds who is missing.
+// The hosts of a job and how they come together: opens the control port, starts agents on other hosts or
+// waits for those that others start, and says every ten seconds who is missing.
 //
-// Owned by the root; loop thread.
+// Stays for the whole job: a host that was lost may come back, others may join while the ranks run, and it
+// says goodbye to all in the end. Owned by the root; loop thread.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/agent/cluster.h"
-#include "core/agent/messages.h"
+#include "core/agent/remote_host.h"
 #include "core/agent/remote_shell.h"
 #include "core/agent/user_signals.h"
 #include "core/control/listener.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 
-// An agent that has joined and said what its host is.
-struct JoinedHost {
-  Introduction introduction;
-  std::unique_ptr<control::Channel> channel;
-  std::unique_ptr<RemoteShell> shell;  // null when it came by itself
-};
-
 class Muster {
  public:
-  using Say = std::function<void(const std::string& line)>;
-  // What came over the channel of a host, for whoever takes it over. Before that: nothing.
-  struct Sinks {
-    std::function<void(std::size_t host, std::string_view message)> on_message;
-    std::function<void(std::size_t host, const control::Loss& loss)> on_lost;
+  // A host that ranks can be started on.
+  struct Present {
+    plan::HostOffer offer;       // with its number
+    std::string machine;         // its identity
+    RemoteHost* host = nullptr;  // null: this machine. Lives until the next Gather
   };
 
-  // `pids` gets the remote shells. All references outlive it; `sinks` are called for as long as
-  // the channels live.
+  // `pids` gets the remote shells. All references outlive it.
   Muster(boost::asio::io_context& loop, UserSignals& signals, const Cluster& cluster, std::string job,
-         std::set<pid_t>& pids, Say say, Sinks sinks);
+         std::set<pid_t>& pids, RemoteHost::Services services);
   ~Muster();
+  Muster(const Muster&) = delete;
+  Muster& operator=(const Muster&) = delete;
 
-  // Runs the loop until every other host has joined: by host, empty for `cluster.here`. An
-  // error names the host, the cause and the next step; DTRUN_ABORTED when the user ended it.
-  Result<std::vector<JoinedHost>> Run();
+  // Runs the loop until every host is there, or cluster.min_hosts of them and nobody else has come for
+  // cluster.last_call: in the order of their numbers. Hosts that were lost are awaited anew. An error names
+  // the host, the cause and the next step; DTRUN_ABORTED when the user ended it.
+  Result<std::vector<Present>> Gather();
+
+  // A host has joined that the hosts gathered last lack, and there is room for it. Called from the loop, not
+  // while Gather runs.
+  void OnNewcomer(std::function<void(const std::string& host)> handler) { on_newcomer_ = std::move(handler); }
+
+  // A host that was asked to end by a signal: whether the job goes on without it. Then it is let go by the
+  // next Gather.
+  bool Release(const RemoteHost& host, int signal);
+
+  // Lets the agents go, with `why` when the job never began, and waits a moment for them.
+  void Dismiss(int exit_code, const std::string& why);
+
   // The signal that ended it, Lifeline::kGuardGone, or 0.
   int interrupted() const { return interrupted_; }
 
  private:
+  struct Member;
+  // A command that starts agents, and the hosts that it is for.
+  struct Starter {
+    std::string label;  // before its lines
+    std::vector<Member*> members;
+    std::unique_ptr<RemoteShell> shell;
+    std::string last_line;
+  };
+  // A host that is awaited or has joined.
   struct Member {
-    std::string name;
-    bool joined = false;
-    bool introduced = false;
+    std::string name;     // empty: not known yet
+    int number = -1;      // -1: none yet
+    bool listed = false;  // awaited by name or number; else it is forgotten when it is lost
+    Starter* start = nullptr;
     std::string last_error;
-    std::chrono::nanoseconds pause{};
-    std::unique_ptr<boost::asio::steady_timer> retry;
-    JoinedHost host;
+    bool hopeless = false;  // it cannot join, and the job can do without it
+    std::unique_ptr<RemoteHost> host;
+    std::optional<Introduction> introduction;
+    int leaving = 0;        // the signal that asked it to
+    bool gathered = false;  // one of those that Gather returned last
+    bool there() const { return host != nullptr && introduction && !host->lost(); }
   };
 
   Status Listen();
-  void StartShell(std::size_t host);
-  void OnShellEnded(std::size_t host, const Ending& ending);
+  void FindOwnNames();
+  void StartMissing();
+  void StartAgents(std::vector<Member*> members);
+  void OnLine(Starter& start, const std::string& line);
+  void OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending);
+  void RetryLater();
+
   Status Admit(const control::Hello& hello, const std::string& from);
   void OnJoined(const control::Hello& hello, std::unique_ptr<control::Channel> channel);
-  void OnMessage(std::size_t host, std::string_view message);
-  void OnLost(std::size_t host, const control::Loss& loss);
+  void OnIntroduced(Member& member, const Introduction& introduction);
+  void OnEvent(Member& member, const Event& event);
+  void Forget(Member& member);
+  void ForgetLost();
+  void GiveUp(Member& member, Error error);
+
+  Member* Numbered(int number);
+  std::size_t There() const;
+  std::size_t Wanted() const;
+  bool Enough() const;
+  void DealNumbers();
+  const std::string* TwinOf(const Member& member) const;
+  void AwaitLastCall();
   void AwaitProgress();
   void Fail(Error error);
-  bool Complete() const;
   std::string StatusLine() const;
 
   boost::asio::io_context& loop_;
@@ -75,16 +112,22 @@ class Muster {
   const Cluster& cluster_;
   const std::string job_;
   std::set<pid_t>& pids_;
-  Say say_;
-  Sinks sinks_;
+  const RemoteHost::Services services_;
   const std::string key_digits_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  // where agents reach us
   std::unique_ptr<control::Listener> listener_;
-  boost::asio::steady_timer deadline_, progress_;
-  std::vector<Member> members_;
+  boost::asio::steady_timer deadline_, progress_, last_call_, retry_;
+  std::chrono::nanoseconds pause_{};
+  bool retrying_ = false;
+  std::vector<std::shared_ptr<Starter>> starts_;
+  std::vector<std::unique_ptr<Member>> members_;  // but for this machine
+  std::function<void(const std::string& host)> on_newcomer_;
   std::optional<Error> failure_;
+  bool gathering_ = false;
+  bool called_ = false;  // the last call is over
+  bool call_running_ = false;
+  bool dismissed_ = false;
   int interrupted_ = 0;
-  bool over_ = false;
   const std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  // for handlers that are due already
 };
 

@@ -60,6 +60,11 @@ Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>&
   return {};
 }
 
+Status Record::WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const {
+  if (auto logs = LogsOf(generation); !logs) return logs.error();
+  return dir_.Write(Prefix(generation) + "plan.json", plan::ToJson(plan));
+}
+
 Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                             const std::vector<Tokens>& tokens) const {
   // A value that all hosts share stands once.

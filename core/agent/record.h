@@ -23,6 +23,8 @@ class Record {
   // What was asked for: the plan's own record, the plan, and the environment that ranks
   // inherit, with the values of variables that look like secrets masked.
   Status WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const;
+  // The plan of a later generation, where it has changed.
+  Status WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const;
   // What a generation settled, by host.
   Status WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                       const std::vector<Tokens>& tokens) const;

@@ -2,51 +2,31 @@
 
 #include <fmt/format.h>
 
-#include "core/agent/process.h"
-
 namespace dtrun::agent {
 
 RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
-                       std::unique_ptr<control::Channel> channel, std::unique_ptr<RemoteShell> shell,
-                       std::vector<std::string> environment, std::function<void(store::Socket)> serve,
-                       std::function<void(const std::string& line)> say)
-    : loop_(loop),
-      name_(std::move(name)),
+                       std::unique_ptr<control::Channel> channel, const Services& services,
+                       std::function<void(const Introduction&)> introduced)
+    : name_(std::move(name)),
       channel_(std::move(channel)),
-      shell_(std::move(shell)),
-      environment_(std::move(environment)),
-      serve_(std::move(serve)),
-      say_(std::move(say)) {
-  relay_.emplace(loop_, store::Relay::Wire{{},
-                                           [this](std::uint32_t client, std::string_view bytes) {
-                                             channel_->Send(Encode(ToAgent(ClientData{client, bytes})));
-                                           },
-                                           [this](std::uint32_t client) {
-                                             channel_->Send(Encode(ToAgent(ClientClosed{client})));
-                                           }});
-  if (shell_ == nullptr) return;
-  shell_->SetHandlers(
-      {[this](const std::string& line) {
-         last_line_ = line;
-         if (!leaving_) say_(fmt::format("{}: {}", name_, line));
-       },
-       [this](const Ending& ending) {
-         if (leaving_) return;
-         // The channel may know better: what it still holds comes first.
-         boost::asio::post(loop_, [this, ending] {
-           Lose(ending.signal != 0
-                    ? fmt::format("its remote shell was killed by {}", SignalName(ending.signal))
-                    : fmt::format("its remote shell ended with code {}{}{}", ending.code,
-                                  last_line_.empty() ? "" : ": ", last_line_),
-                true);
-         });
-       }});
+      services_(services),
+      introduced_(std::move(introduced)) {
+  relay_.emplace(loop, store::Relay::Wire{{},
+                                          [this](std::uint32_t client, std::string_view bytes) {
+                                            channel_->Send(Encode(ToAgent(ClientData{client, bytes})));
+                                          },
+                                          [this](std::uint32_t client) {
+                                            channel_->Send(Encode(ToAgent(ClientClosed{client})));
+                                          }});
+  channel_->Start({[this](std::string_view message) { OnMessage(message); },
+                   [this](const control::Loss& loss) { OnLost(loss); },
+                   {}});
 }
 
 void RemoteHost::Do(const Command& command) {
   if (const auto* prepare = std::get_if<Prepare>(&command)) {
     Prepare whole = *prepare;
-    whole.environment = environment_;
+    whole.environment = services_.environment;
     return channel_->Send(Encode(ToAgent(std::move(whole))));
   }
   std::visit([this](const auto& given) { channel_->Send(Encode(ToAgent(given))); }, command);
@@ -60,14 +40,18 @@ void RemoteHost::OnMessage(std::string_view message) {
       [this]<class T>(T& seen) {
         if constexpr (std::is_same_v<T, ClientOpened>) {
           Result<store::Socket> socket = relay_->Open(seen.client);
-          if (socket) return serve_(*std::move(socket));
-          say_(fmt::format("dtrun: {}: {}", name_, socket.error().text));
+          if (socket) return services_.serve(*std::move(socket));
+          services_.say(fmt::format("dtrun: {}: {}", name_, socket.error().text));
           channel_->Send(Encode(ToAgent(ClientClosed{seen.client})));
         } else if constexpr (std::is_same_v<T, ClientData>) {
           relay_->Data(seen.client, seen.bytes);
         } else if constexpr (std::is_same_v<T, ClientClosed>) {
           relay_->Close(seen.client);
-        } else if constexpr (!std::is_same_v<T, Introduction>) {
+        } else if constexpr (std::is_same_v<T, Introduction>) {
+          if (const auto introduced = std::exchange(introduced_, {})) introduced(seen);
+        } else if constexpr (std::is_same_v<T, Examined>) {
+          if (auto done = std::exchange(examination_done_, {})) done(std::move(seen.answer));
+        } else {
           Emit(seen);
         }
       },
@@ -75,19 +59,28 @@ void RemoteHost::OnMessage(std::string_view message) {
 }
 
 void RemoteHost::OnLost(const control::Loss& loss) {
-  if (leaving_) return;
   Lose(loss.error.text, loss.closed || loss.error.code != DTRUN_TIMEOUT);
 }
 
 void RemoteHost::Lose(const std::string& why, bool agent_died) {
-  if (std::exchange(lost_, true)) return;
+  if (leaving_ || std::exchange(lost_, true)) return;
+  if (auto done = std::exchange(examination_done_, {})) {
+    return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
+  }
   Emit(Lost{why, agent_died});
 }
 
+void RemoteHost::Examine(const std::string& question, ExaminationDone done) {
+  examination_done_ = std::move(done);
+  channel_->Send(Encode(ToAgent(agent::Examine{question})));
+}
+
 void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {
-  leaving_ = true;
-  // One that a remote shell has started has no user to tell.
-  channel_->Send(Encode(ToAgent(Over{exit_code, shell_ == nullptr ? why : ""})));
+  if (std::exchange(leaving_, true)) {  // it has been told already
+    if (done) done();
+    return;
+  }
+  channel_->Send(Encode(ToAgent(Over{exit_code, why})));
   channel_->Close(std::move(done));
 }
 

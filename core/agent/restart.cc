@@ -21,31 +21,28 @@ bool FailedAtStartUp(const Facts& facts, const Cause& cause) {
 
 }  // namespace
 
-RestartDecision DecideRestart(const RestartPolicy& policy, const Facts& facts) {
+RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const Facts& facts) {
   if (policy.max == 0) return {};
   const Cause cause = FindCause(facts);
   if (facts.interrupt != 0 || facts.guard_died) return {};
-  if (facts.generation >= static_cast<std::uint64_t>(policy.max)) {
-    return {false, {}, fmt::format("restart.max = {} is used up", policy.max)};
-  }
-  if (!facts.losses.empty()) {
-    return {
-        false, {}, fmt::format("host {} is lost, and a job restarts on all its hosts", facts.losses[0].host)};
-  }
-  if (!policy.on.contains(cause.exit_class)) {
-    return {false, {}, fmt::format("restart.on does not list '{}'", ClassName(cause.exit_class))};
+  if (restarts >= policy.max) return {false, {}, fmt::format("restart.max = {} is used up", policy.max)};
+  // However a host was lost, its agent killed or its network gone: to the job it is the network's fault.
+  const bool host = cause.kind == Cause::Kind::kHost;
+  const ExitClass exit_class = host ? ExitClass::kNetwork : cause.exit_class;
+  if (!policy.on.contains(exit_class)) {
+    return {false, {}, fmt::format("restart.on does not list '{}'", ClassName(exit_class))};
   }
   if (FailedAtStartUp(facts, cause)) {
     return {false, {}, "it failed within a second of its first start, before any rank had joined"};
   }
   std::chrono::nanoseconds wait{};
-  if (facts.generation > 0) {
+  if (restarts > 0) {
     wait = policy.backoff;
-    for (std::uint64_t i = 1; i < facts.generation && wait < kLongestWait; ++i) wait *= 2;
+    for (int i = 1; i < restarts && wait < kLongestWait; ++i) wait *= 2;
     wait = std::min<std::chrono::nanoseconds>(
         wait, std::max<std::chrono::nanoseconds>(kLongestWait, policy.backoff));
   }
-  return {true, wait, fmt::format("restart {} of {}", facts.generation + 1, policy.max)};
+  return {true, wait, fmt::format("restart {} of {}", restarts + 1, policy.max)};
 }
 
 }  // namespace dtrun::agent

@@ -23,7 +23,7 @@ struct RestartDecision {
   std::string why;                  // one clause for the user; empty when restarts were never asked for
 };
 
-// REQUIRES: the generation has failed.
-RestartDecision DecideRestart(const RestartPolicy& policy, const Facts& facts);
+// `restarts` there were already. REQUIRES: the generation has failed.
+RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const Facts& facts);
 
 }  // namespace dtrun::agent

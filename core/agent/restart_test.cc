@@ -30,48 +30,59 @@ Facts Failed(std::uint64_t generation, Ending ending, milliseconds at, bool join
 constexpr Ending kOne{1, 0, false};
 constexpr Ending kKilled{0, SIGKILL, false};
 
+// Every generation so far failed.
+RestartDecision Decide(const RestartPolicy& policy, const Facts& facts) {
+  return DecideRestart(policy, static_cast<int>(facts.generation), facts);
+}
+
 TEST(Restart, SaysNothingWhenNobodyAskedForIt) {
-  const auto decision = DecideRestart({}, Failed(0, kKilled, seconds(5)));
+  const auto decision = Decide({}, Failed(0, kKilled, seconds(5)));
   EXPECT_FALSE(decision.restart);
   EXPECT_THAT(decision.why, IsEmpty());
 }
 
 TEST(Restart, ComesAtOnceFirstAndThenEverLater) {
-  EXPECT_EQ(DecideRestart(kPolicy, Failed(0, kKilled, seconds(5))).wait, seconds(0));
-  EXPECT_EQ(DecideRestart(kPolicy, Failed(1, kKilled, seconds(5))).wait, seconds(5));
-  EXPECT_EQ(DecideRestart(kPolicy, Failed(2, kKilled, seconds(5))).wait, seconds(10));
-  EXPECT_THAT(DecideRestart(kPolicy, Failed(2, kKilled, seconds(5))).why, HasSubstr("restart 3 of 3"));
+  EXPECT_EQ(Decide(kPolicy, Failed(0, kKilled, seconds(5))).wait, seconds(0));
+  EXPECT_EQ(Decide(kPolicy, Failed(1, kKilled, seconds(5))).wait, seconds(5));
+  EXPECT_EQ(Decide(kPolicy, Failed(2, kKilled, seconds(5))).wait, seconds(10));
+  EXPECT_THAT(Decide(kPolicy, Failed(2, kKilled, seconds(5))).why, HasSubstr("restart 3 of 3"));
   RestartPolicy many = kPolicy;
   many.max = 1000;
-  EXPECT_EQ(DecideRestart(many, Failed(900, kKilled, seconds(5))).wait, seconds(60));
+  EXPECT_EQ(Decide(many, Failed(900, kKilled, seconds(5))).wait, seconds(60));
 }
 
 TEST(Restart, EndsWhenTheRestartsAreUsedUp) {
-  const auto decision = DecideRestart(kPolicy, Failed(3, kKilled, seconds(5)));
+  const auto decision = Decide(kPolicy, Failed(3, kKilled, seconds(5)));
   EXPECT_FALSE(decision.restart);
   EXPECT_THAT(decision.why, HasSubstr("restart.max = 3"));
 }
 
 TEST(Restart, IsForListedCausesOnly) {
   Facts facts = Failed(0, {0, SIGKILL, false, true}, seconds(5));
-  EXPECT_THAT(DecideRestart(kPolicy, facts).why, HasSubstr("'out-of-memory'"));
+  EXPECT_THAT(Decide(kPolicy, facts).why, HasSubstr("'out-of-memory'"));
 }
 
 TEST(Restart, IsNotForAProgramThatFailsAtOnce) {
-  EXPECT_FALSE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(20))).restart);
-  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(20), true)).restart);
-  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kKilled, milliseconds(20))).restart);
-  EXPECT_TRUE(DecideRestart(kPolicy, Failed(0, kOne, milliseconds(1200))).restart);
-  EXPECT_TRUE(DecideRestart(kPolicy, Failed(1, kOne, milliseconds(20))).restart);
+  EXPECT_FALSE(Decide(kPolicy, Failed(0, kOne, milliseconds(20))).restart);
+  EXPECT_TRUE(Decide(kPolicy, Failed(0, kOne, milliseconds(20), true)).restart);
+  EXPECT_TRUE(Decide(kPolicy, Failed(0, kKilled, milliseconds(20))).restart);
+  EXPECT_TRUE(Decide(kPolicy, Failed(0, kOne, milliseconds(1200))).restart);
+  EXPECT_TRUE(Decide(kPolicy, Failed(1, kOne, milliseconds(20))).restart);
 }
 
-TEST(Restart, NeedsEveryHostAndNoInterrupt) {
+TEST(Restart, IsForALostHostWhereItIsForTheNetwork) {
+  Facts facts;
+  facts.losses = {{"node1", "killed", true, {}}};
+  EXPECT_THAT(Decide(kPolicy, facts).why, HasSubstr("'network'"));
+  RestartPolicy policy = kPolicy;
+  policy.on.insert(ExitClass::kNetwork);
+  EXPECT_TRUE(Decide(policy, facts).restart);
+}
+
+TEST(Restart, NeedsNoInterrupt) {
   Facts facts = Failed(0, kKilled, seconds(5));
-  facts.losses = {{"node1", "gone", false, {}}};
-  EXPECT_THAT(DecideRestart(kPolicy, facts).why, HasSubstr("host node1 is lost"));
-  facts.losses.clear();
   facts.interrupt = SIGINT;
-  EXPECT_FALSE(DecideRestart(kPolicy, facts).restart);
+  EXPECT_FALSE(Decide(kPolicy, facts).restart);
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <map>
 #include <set>
 
 #include "core/agent/agent.h"
 #include "core/agent/conductor.h"
+#include "core/agent/examiner.h"
 #include "core/agent/local_host.h"
 #include "core/agent/muster.h"
 #include "core/agent/network.h"
@@ -19,7 +21,11 @@
 #include "core/agent/rung.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
+#include "core/dialect/horovod.h"
 #include "core/dialect/outer.h"
+#include "core/plan/dialect.h"
+#include "core/plan/dialects.h"
+#include "core/store/horovod_server.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -28,8 +34,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kUserError = 2;
-// What agents and their remote shells may take to leave.
-constexpr std::chrono::seconds kDismissal{2};
 
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
@@ -107,139 +111,69 @@ class Runner {
   Result<Facts> RunGenerations(const Record& record) {
     UserSignals signals(loop_, lifeline_);
     open_files_ = RaiseOpenFiles();
-    Result<std::vector<std::unique_ptr<Host>>> hosts = GatherHosts(signals);
-    if (!hosts && interrupted_ != 0) return Interrupted(interrupted_, Facts());
-    if (!hosts) return hosts.error();
-    if (Status found = FindNetwork(signals, *hosts); !found) {
-      Dismiss(kUserError, found.error().text);
-      return interrupted_ != 0 ? Result<Facts>(Interrupted(interrupted_, Facts())) : found.error();
+    here_ = HostHere();
+    if (request_.cluster) {
+      muster_.emplace(
+          loop_, signals, *request_.cluster, plan_.job, shells_,
+          RemoteHost::Services{environment_, [this](store::Socket client) { Serve(std::move(client)); },
+                               [this](const std::string& line) { Say(line); }});
     }
-    if (Status written = record.WritePlan(plan_, environment_); !written) return written.error();
-    Conductor conductor(loop_, signals, plan_, *std::move(hosts),
-                        [this](const std::string& line) { Say(line); });
-    Result<Facts> facts = Conduct(record, conductor);
-    Dismiss(facts ? ExitCode(*facts) : kUserError, facts ? "" : facts.error().text);
+    Result<Facts> facts = Conduct(record, signals);
+    if (muster_) muster_->Dismiss(facts ? ExitCode(*facts) : kUserError, WhyNotBegun(facts));
     return facts;
   }
 
-  // This host alone, or all that the cluster has, in the order of the plan.
-  Result<std::vector<std::unique_ptr<Host>>> GatherHosts(UserSignals& signals) {
-    std::vector<std::unique_ptr<Host>> hosts;
-    if (!request_.cluster) {
-      hosts.push_back(HostHere());
-      return hosts;
-    }
-    const Cluster& cluster = *request_.cluster;
-    Muster muster(loop_, signals, cluster, plan_.job, shells_, [this](const std::string& line) { Say(line); },
-                  {[this](std::size_t host, std::string_view message) { remote_[host]->OnMessage(message); },
-                   [this](std::size_t host, const control::Loss& loss) { remote_[host]->OnLost(loss); }});
-    Result<std::vector<JoinedHost>> joined = muster.Run();
-    interrupted_ = muster.interrupted();
-    if (!joined) return joined.error();
-    for (std::size_t i = 0; i < joined->size(); ++i) {
-      if (static_cast<int>(i) == cluster.here) {
-        Result<plan::HostOffer> here = plan::OfferHere();
-        if (!here) return here.error();
-        offers_.push_back(*here);
-        machines_.push_back(MachineIdentity());
-        continue;
-      }
-      const Introduction& host = (*joined)[i].introduction;
-      offers_.push_back({host.cores, host.gpus, host.host_name});
-      machines_.push_back(host.machine);
-    }
-    Result<plan::Plan> plan = request_.replan(offers_, nullptr);
-    if (!plan) return plan.error();
-    plan_ = *std::move(plan);
-    remote_.resize(joined->size());
-    for (std::size_t i = 0; i < joined->size(); ++i) {
-      if (static_cast<int>(i) == cluster.here) {
-        hosts.push_back(HostHere());
-        continue;
-      }
-      JoinedHost& host = (*joined)[i];
-      auto remote = std::make_unique<RemoteHost>(
-          loop_, plan_.hosts[i].name, std::move(host.channel), std::move(host.shell), environment_,
-          [this](store::Socket client) { store_->Serve(std::move(client)); },
-          [this](const std::string& line) { Say(line); });
-      remote_[i] = remote.get();
-      hosts.push_back(std::move(remote));
-    }
-    return hosts;
+  // For hosts that came in vain.
+  std::string WhyNotBegun(const Result<Facts>& facts) const {
+    if (!facts) return facts.error().text;
+    return hosts_.empty() ? "it was ended while its hosts were joining" : "";
   }
 
-  // Puts the network that joins the hosts into the plan. One host, or several that are one machine,
-  // need none; what the user has asked for is checked all the same.
-  Status FindNetwork(UserSignals& signals, const std::vector<std::unique_ptr<Host>>& hosts) {
-    if (plan_.network_rules.empty()) return {};
-    if (hosts.size() == 1) return CheckRuleHere(plan_.network_rules[0]);
-    if (std::ranges::count(machines_, machines_[0]) == static_cast<std::ptrdiff_t>(machines_.size()))
-      return {};
-    std::vector<NetworkSearch::Member> members;
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      members.push_back({plan_.hosts[i].name, machines_[i], hosts[i].get()});
-    }
-    NetworkSearch search(loop_, signals, std::move(members));
-    const Result<net::Decision> decision = search.Run(plan_.network_rules);
-    interrupted_ = search.interrupted();
-    if (!decision) return decision.error();
-    Result<plan::Plan> plan = request_.replan(offers_, &*decision);
-    if (!plan) return plan.error();
-    plan_ = *std::move(plan);
-    return {};
-  }
-
-  std::unique_ptr<Host> HostHere() {
-    LocalOptions options;
-    options.socket_dir = lifeline_.runtime_dir();
-    options.memory_dir = lifeline_.memory_dir();
-    options.serve = [this](store::Socket client) { store_->Serve(std::move(client)); };
-    options.environment = environment_;
-    options.stdin_fd = STDIN_FILENO;
-    options.open_files = open_files_;
-    options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
-    return MakeLocalHost(loop_, std::move(options));
-  }
-
-  // Lets the agents go, and waits a moment for their shells.
-  void Dismiss(int exit_code, const std::string& why) {
-    std::size_t left = 0;
-    for (RemoteHost* host : remote_) {
-      if (host == nullptr || host->lost()) continue;
-      ++left;
-      host->Leave(exit_code, why, [&left] { --left; });
-    }
-    bool over = false;
-    boost::asio::steady_timer timer(loop_, kDismissal);
-    timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
-    const auto away = [&] {
-      return left == 0 && std::ranges::none_of(remote_, [](RemoteHost* host) {
-               return host && !host->lost() && host->attached();
-             });
-    };
-    while (!over && !away() && loop_.run_one() > 0) {
-    }
-    timer.cancel();
-    loop_.poll();  // handlers that refer to what ends here
-  }
-
-  Result<Facts> Conduct(const Record& record, Conductor& conductor) {
+  Result<Facts> Conduct(const Record& record, UserSignals& signals) {
+    int restarts = 0;
     for (std::uint64_t generation = 0;; ++generation) {
+      if (Status gathered = Gather(generation, record, signals); !gathered) {
+        if (interrupted_ != 0) return Ended(interrupted_);
+        if (generations_.empty() || !generations_.back().regroup.empty()) return gathered.error();
+        Say("dtrun: not restarted: " + gathered.error().text);
+        return generations_.back();
+      }
+      Conductor conductor(loop_, signals, plan_, hosts_, [this](const std::string& line) { Say(line); });
+      if (muster_) {
+        muster_->OnNewcomer([&](const std::string& host) {
+          if (!conductor.Ending()) conductor.Regroup("host " + host + " has joined");
+        });
+        conductor.OnAsked([&](std::size_t host, int signal) {
+          return remote_[host] != nullptr && muster_->Release(*remote_[host], signal);
+        });
+      }
       Result<Facts> facts = RunGeneration(generation, record, conductor);
+      if (muster_) muster_->OnNewcomer({});
+      if (!facts && LostAHost() && restarts < request_.restart.max) {
+        ++restarts;
+        Say(fmt::format("dtrun: {}: starting again", facts.error().text));
+        continue;
+      }
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
       Note(Recognise(&*facts));
       generations_.push_back(*facts);
+      if (!facts->regroup.empty() && conductor.interrupted() == 0) {
+        Note(record.WriteVerdict(generations_));
+        Say(fmt::format("dtrun: {}: starting again", facts->regroup));
+        continue;
+      }
       if (ExitCode(*facts) == 0) return facts;
       if (TakeRung(*facts)) {
         Note(record.WriteVerdict(generations_));
         continue;
       }
-      const RestartDecision decision = DecideRestart(Allowed(), *facts);
+      const RestartDecision decision = DecideRestart(request_.restart, restarts, *facts);
       if (!decision.restart) {
         if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
         return facts;
       }
+      ++restarts;
       Note(record.WriteVerdict(generations_));
       Say(WithoutNewline(VerdictText(*facts)));
       Say(fmt::format("dtrun: {}{}", decision.why,
@@ -257,20 +191,104 @@ class Runner {
     };
     const auto rung = NextRung(facts, plan_, inherited);
     if (!rung) return false;
-    for (plan::Process& process : plan_.processes) {
-      for (const auto& [name, value] : rung->variables) process.env[name] = value;
-    }
-    ++rungs_;
+    for (const auto& [name, value] : rung->variables) rungs_[name] = value;
+    ApplyRungs();
     Say("dtrun: " + rung->line);
     return true;
   }
 
-  // What the user has allowed, and the starts that are ours.
-  RestartPolicy Allowed() const {
-    RestartPolicy policy = request_.restart;
-    if (policy.max > 0) policy.max += rungs_;
-    return policy;
+  void ApplyRungs() {
+    for (plan::Process& process : plan_.processes) {
+      for (const auto& [name, value] : rungs_) process.env[name] = value;
+    }
   }
+
+  // Of those that were gathered last.
+  bool LostAHost() const {
+    return std::ranges::any_of(remote_, [](const RemoteHost* host) { return host && host->lost(); });
+  }
+
+  // The hosts of the next generation, in the order of the plan, and the plan for them.
+  Status Gather(std::uint64_t generation, const Record& record, UserSignals& signals) {
+    if (!muster_) {
+      if (generation > 0) return {};
+      hosts_ = {here_.get()};
+      remote_ = {nullptr};
+      if (!plan_.network_rules.empty()) {
+        if (Status chosen = CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen;
+      }
+      return record.WritePlan(plan_, environment_);
+    }
+    Result<std::vector<Muster::Present>> present = muster_->Gather();
+    interrupted_ = muster_->interrupted();
+    if (!present) return present.error();
+    std::vector<plan::HostOffer> offers;
+    hosts_.clear();
+    remote_.clear();
+    for (const Muster::Present& one : *present) {
+      offers.push_back(one.offer);
+      remote_.push_back(one.host);
+      hosts_.push_back(one.host == nullptr ? here_.get() : one.host);
+    }
+    if (generation > 0 && offers == offers_) return {};
+    if (Status asked = AskBackends(signals); !asked) return asked;
+    Result<plan::Plan> plan = request_.replan(offers, answers_, nullptr);
+    if (!plan) return plan.error();
+    plan_ = *std::move(plan);
+    if (Status found = FindNetwork(*present, offers, signals); !found) return found;
+    ApplyRungs();
+    offers_ = std::move(offers);
+    if (generation == 0) return record.WritePlan(plan_, environment_);
+    return record.WriteNextPlan(generation, plan_);
+  }
+
+  // What each host says of the backends that the job may use.
+  Status AskBackends(UserSignals& signals) {
+    if (request_.question.empty()) return {};
+    Examiner examiner(loop_, signals);
+    Result<std::vector<std::string>> told =
+        examiner.Run(std::vector<std::string>(remote_.size(), request_.question), remote_);
+    interrupted_ = examiner.interrupted();
+    if (!told) return told.error();
+    answers_ = *std::move(told);
+    return {};
+  }
+
+  // Puts the network that joins the hosts into the plan. One host, or several that are one machine,
+  // need none; what the user has asked for is checked all the same.
+  Status FindNetwork(const std::vector<Muster::Present>& present, const std::vector<plan::HostOffer>& offers,
+                     UserSignals& signals) {
+    if (plan_.network_rules.empty()) return {};
+    if (hosts_.size() == 1) return CheckRuleHere(plan_.network_rules[0]);
+    const auto is_first = [&](const Muster::Present& one) { return one.machine == present[0].machine; };
+    if (std::ranges::all_of(present, is_first)) return {};
+    std::vector<NetworkSearch::Member> members;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+      members.push_back({plan_.hosts[i].name, present[i].machine, hosts_[i]});
+    }
+    NetworkSearch search(loop_, signals, std::move(members));
+    const Result<net::Decision> decision = search.Run(plan_.network_rules);
+    interrupted_ = search.interrupted();
+    if (!decision) return decision.error();
+    Result<plan::Plan> plan = request_.replan(offers, answers_, &*decision);
+    if (!plan) return plan.error();
+    plan_ = *std::move(plan);
+    return {};
+  }
+
+  std::unique_ptr<Host> HostHere() {
+    LocalOptions options;
+    options.socket_dir = lifeline_.runtime_dir();
+    options.memory_dir = lifeline_.memory_dir();
+    options.serve = [this](store::Socket client) { Serve(std::move(client)); };
+    options.environment = environment_;
+    options.stdin_fd = STDIN_FILENO;
+    options.open_files = open_files_;
+    options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
+    return MakeLocalHost(loop_, std::move(options));
+  }
+
+  void Serve(store::Socket client) { store_->Serve(std::move(client)); }
 
   Result<Facts> RunGeneration(std::uint64_t generation, const Record& record, Conductor& conductor) {
     const std::string key = store::NewJobKey();
@@ -286,6 +304,7 @@ class Runner {
       return Interrupted(conductor.interrupted(), std::move(nothing));
     }
     if (!prepared) return prepared.error();
+    if (Status served = ServeRendezvous(); !served) return served.error();
     const std::vector<Tokens> tokens = TokensOf(generation, key, conductor.mpi_job(), *prepared);
     Result<std::filesystem::path> logs = record.LogsOf(generation);
     if (!logs) return logs.error();
@@ -293,16 +312,32 @@ class Runner {
 
     World world;
     world.tokens = tokens;
+    world.outputs.resize(static_cast<std::size_t>(plan_.world_size()));
     for (const plan::Process& process : plan_.processes) {
-      auto output = output::RankOutput::Open(*logs, process.rank, plan_.world_size(),
-                                             PrefixOf(plan_.log_prefix), console_);
-      if (!output) return output.error();
-      world.outputs.push_back(*std::move(output));
+      const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;
+      for (int rank = process.rank; rank < process.rank + count; ++rank) {
+        auto output =
+            output::RankOutput::Open(*logs, rank, plan_.world_size(), PrefixOf(plan_.log_prefix), console_);
+        if (!output) return output.error();
+        world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
+      }
     }
     if (generation == 0 && request_.header) Say(WithoutNewline(request_.header(plan_, run_dir_)));
+    if (generation > 0 && muster_) Say(WorldText(generation));
     Result<Facts> facts = conductor.Run(std::move(world));
     if (!conductor.calls().empty()) Note(record.WriteCalls(generation, conductor.calls()));
     return facts;
+  }
+
+  // Horovod's, empty for every generation.
+  Status ServeRendezvous() {
+    if (!plan::NeedsRendezvous(plan_)) return {};
+    rendezvous_.reset();
+    auto server =
+        store::HorovodServer::Listen(loop_, OwnAddress(), dialect::HorovodScopes(plan::TableOf(plan_)));
+    if (!server) return server.error();
+    rendezvous_ = *std::move(server);
+    return {};
   }
 
   std::vector<Tokens> TokensOf(std::uint64_t generation, const std::string& key, const std::string& mpi_job,
@@ -312,6 +347,10 @@ class Runner {
                   {plan::kTokenGeneration, std::to_string(generation)},
                   {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
     if (plan_.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = mpi_job;
+    if (rendezvous_ != nullptr) {
+      shared[plan::kTokenRendezvousAddress] = OwnAddress();
+      shared[plan::kTokenRendezvousPort] = std::to_string(rendezvous_->port());
+    }
     for (std::size_t i = 0; i < prepared.size(); ++i) {
       for (const auto& [rank, port] : prepared[i].task_ports) {
         shared[plan::TaskPortToken(rank)] = std::to_string(port);
@@ -333,7 +372,11 @@ class Runner {
   // Of the host where rank 0 lives, as the other hosts reach it.
   std::string MasterAddress(std::size_t host) const {
     if (!plan_.network.empty()) return plan_.hosts[host].address;
-    if (remote_[host] != nullptr) return remote_[host]->Address();
+    return remote_[host] != nullptr ? remote_[host]->Address() : OwnAddress();
+  }
+
+  // Of this host, as the other hosts reach it.
+  std::string OwnAddress() const {
     for (const RemoteHost* other : remote_) {
       if (other == nullptr) continue;
       const std::string own = AddressTowards(other->Address());
@@ -342,11 +385,23 @@ class Runner {
     return "127.0.0.1";
   }
 
+  // "dtrun: generation 1: 4 ranks on 2 hosts (node0 2, node2 2)"
+  std::string WorldText(std::uint64_t generation) const {
+    return fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan_));
+  }
+
+  // The job was ended while its hosts were joining.
+  Facts Ended(int signal) {
+    return Interrupted(signal, generations_.empty() ? Facts() : generations_.back());
+  }
+
   // The job was ended while no rank ran.
   Facts Interrupted(int signal, Facts facts) {
     facts.job = plan_.job;
     facts.logs = run_dir_;
     facts.first_failed = -1;
+    facts.losses.clear();
+    facts.regroup.clear();
     facts.guard_died = signal == Lifeline::kGuardGone;
     facts.interrupt = facts.guard_died ? 0 : signal;
     const bool known = !generations_.empty() && generations_.back().generation == facts.generation;
@@ -371,11 +426,16 @@ class Runner {
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
-  std::vector<RemoteHost*> remote_;      // by host; null: this one
-  std::vector<plan::HostOffer> offers_;  // by host
-  std::vector<std::string> machines_;    // by host
-  int interrupted_ = 0;                  // while the hosts were joining
-  int rungs_ = 0;                        // taken
+  std::unique_ptr<store::HorovodServer> rendezvous_;  // where the plan needs it
+  std::unique_ptr<Host> here_;
+  std::optional<Muster> muster_;  // of a job on several hosts
+  // By host of the plan.
+  std::vector<Host*> hosts_;
+  std::vector<RemoteHost*> remote_;  // null: this one
+  std::vector<plan::HostOffer> offers_;
+  std::vector<std::string> answers_;          // to the question
+  int interrupted_ = 0;                       // while the hosts were asked or the network was looked for
+  std::map<std::string, std::string> rungs_;  // variables of the ways that were given up
   std::vector<Facts> generations_;
 };
 

@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <set>
+#include <thread>
 
 #include "core/agent/local_host.h"
 #include "core/agent/messages.h"
 #include "core/agent/process.h"
 #include "core/agent/user_signals.h"
 #include "core/control/dialer.h"
+#include "core/examination/examination.h"
 #include "core/plan/hosts.h"
 #include "core/store/relay.h"
 
@@ -31,14 +35,19 @@ void Complain(const std::string& text) {
   std::fflush(stderr);
 }
 
-// Variables that describe a host or a session, not a job: each host keeps its own.
+// Variables that describe a host or a session, not a job: each host keeps its own. In an allocation of Slurm
+// that goes for the devices which it gave to the job there.
 bool BelongsToHost(std::string_view name) {
   constexpr std::string_view kNames[] = {"HOSTNAME", "HOST", "XDG_RUNTIME_DIR", "DISPLAY",
                                          "DBUS_SESSION_BUS_ADDRESS"};
-  for (const std::string_view known : kNames) {
-    if (name == known) return true;
-  }
-  return name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
+  constexpr std::string_view kOfSlurm[] = {
+      "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",       "SLURM_GPUS_ON_NODE",
+      "SLURM_CPUS_ON_NODE",   "SLURM_TOPOLOGY_ADDR",  "SLURMD_NODENAME"};
+  static const bool allocated = std::getenv("SLURM_JOB_ID") != nullptr;
+  const auto is = [&](std::string_view known) { return name == known; };
+  return std::ranges::any_of(kNames, is) || (allocated && std::ranges::any_of(kOfSlurm, is)) ||
+         name.starts_with("SSH_") || name.starts_with("XDG_SESSION_");
 }
 
 // The root's environment with this host's own variables in the places of the root's.
@@ -89,6 +98,7 @@ class Agent {
   int RunLoop() {
     while (!code_ && loop_.run_one() > 0) {
     }
+    EndExamination();
     channel_.reset();
     return code_.value_or(kLost);
   }
@@ -116,6 +126,11 @@ class Agent {
           Result<Summons> summons = ParseSummons(line_.substr(0, end));
           line_.clear();
           if (!summons) return Refuse(summons.error());
+          if (!summons->nodes.empty()) {
+            Result<int> number = NumberAmong(summons->nodes, std::getenv("SLURMD_NODENAME"));
+            if (!number) return Refuse(number.error());
+            summons->host = *number;
+          }
           Dial(*summons);
         } else if (line_.size() > kLongestLine) {
           return Refuse(ParseSummons(line_).error());
@@ -153,7 +168,7 @@ class Agent {
                      {}});
     const Result<plan::HostOffer> offer = plan::OfferHere();
     if (!offer) return Refuse(offer.error());
-    Send(Introduction{plan::HostName(), MachineIdentity(), offer->cores, offer->gpus});
+    Send(Introduction{offer->name, MachineIdentity(), binding::ToText(offer->topology), offer->gpus});
   }
 
   void OnMessage(std::string_view message) {
@@ -165,6 +180,8 @@ class Agent {
             relay_.Data(given.client, given.bytes);
           } else if constexpr (std::is_same_v<T, ClientClosed>) {
             relay_.Close(given.client);
+          } else if constexpr (std::is_same_v<T, Examine>) {
+            StartExamination(std::move(given.question));
           } else if constexpr (std::is_same_v<T, Over>) {
             over_ = true;
             if (!given.why.empty()) Complain("the job was not started: " + given.why);
@@ -178,6 +195,22 @@ class Agent {
           }
         },
         *decoded);
+  }
+
+  // In a thread of its own: plugins may take seconds, and the root wants a sign of life.
+  void StartExamination(std::string question) {
+    if (examination_.joinable()) examination_.join();
+    examination_ = std::thread([this, question = std::move(question)] {
+      std::string answer = examination::Examine(question);
+      boost::asio::post(loop_, [this, answer = std::move(answer)] { Send(Examined{answer}); });
+    });
+  }
+
+  // Ends it by ending the plugins' processes that it waits for.
+  void EndExamination() {
+    if (!examination_.joinable()) return;
+    KillDescendants(std::chrono::seconds(1));
+    examination_.join();
   }
 
   void OnLost(const control::Loss& loss) {
@@ -216,6 +249,7 @@ class Agent {
   std::unique_ptr<control::Channel> channel_;
   store::Relay relay_;
   std::unique_ptr<Host> host_;
+  std::thread examination_;
   bool prepared_ = false;  // something may run here
   bool over_ = false;
   std::optional<int> ending_;  // the exit code once nothing runs here

@@ -20,9 +20,8 @@ inline int RunHere(const plan::Plan& plan, Lifeline& lifeline) {
   options.socket_dir = lifeline.runtime_dir();
   options.serve = [](store::Socket) {};
   options.environment = OwnEnvironment();
-  std::vector<std::unique_ptr<Host>> hosts;
-  hosts.push_back(MakeLocalHost(loop, std::move(options)));
-  Conductor conductor(loop, signals, plan, std::move(hosts), [](const std::string&) {});
+  const std::unique_ptr<Host> host = MakeLocalHost(loop, std::move(options));
+  Conductor conductor(loop, signals, plan, {host.get()}, [](const std::string&) {});
   if (!conductor.Prepare(0, std::string(64, '0'))) return 2;
   World world;
   world.tokens.resize(1);

@@ -42,6 +42,17 @@ bool AnyJoined(const Facts& facts) {
   return false;
 }
 
+void AddRanks(const RankFacts& process, std::vector<int>* to) {
+  for (int rank = process.rank; rank < process.rank + process.count; ++rank) to->push_back(rank);
+}
+
+// "rank 3"; "the process of ranks 0-3" where one process holds several.
+std::string Who(const RankFacts& process) {
+  std::vector<int> ranks;
+  AddRanks(process, &ranks);
+  return (process.count == 1 ? "" : "the process of ") + FoldRanks(ranks);
+}
+
 // When in its life the rank failed. A program that never calls dtrun_init tells nothing.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   if (rank.left) return ", at its end (after dtrun_finalize)";
@@ -130,7 +141,7 @@ bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
 std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
-    if (EndedWellBefore(rank, at)) ranks.push_back(rank.rank);
+    if (EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
   }
   return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
 }
@@ -153,16 +164,17 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
     if (&rank == cause || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);
-      groups.Of(one, many).ranks.push_back(rank.rank);
+      AddRanks(rank, &groups.Of(one, many).ranks);
     } else if (rank.signal_sent == SIGKILL && rank.ending->signal == SIGKILL) {
-      groups
-          .Of("did not stop in time and was killed by dtrun", "did not stop in time and were killed by dtrun")
-          .ranks.push_back(rank.rank);
+      AddRanks(rank, &groups
+                          .Of("did not stop in time and was killed by dtrun",
+                              "did not stop in time and were killed by dtrun")
+                          .ranks);
     } else if (rank.ending->signal != 0 && rank.ending->signal == rank.signal_sent) {
-      groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks.push_back(rank.rank);
+      AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
     } else {
       Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
-      group.ranks.push_back(rank.rank);
+      AddRanks(rank, &group.ranks);
       group.latest = std::max(group.latest, rank.ended_at - at);
     }
   }
@@ -170,9 +182,9 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
 }
 
 std::string Tail(const RankFacts& rank, const std::string& logs) {
-  if (rank.tail.empty()) return fmt::format("  rank {} printed nothing\n", rank.rank);
+  if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
   std::string text =
-      fmt::format("  last output of rank {} (all of it: {}/rank-{}.*):\n", rank.rank, logs, rank.rank);
+      fmt::format("  last output of {} (all of it: {}/rank-{}.*):\n", Who(rank), logs, rank.rank);
   for (const std::string& line : rank.tail) text += "    | " + line + "\n";
   return text;
 }
@@ -199,16 +211,16 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
 
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
-  std::string text = fmt::format("dtrun: job '{}' failed after {}: rank {} {}\n", facts.job,
-                                 FormatElapsed(cause.ended_at), cause.rank, FailureText(cause));
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: {} {}\n", facts.job,
+                                 FormatElapsed(cause.ended_at), Who(cause), FailureText(cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.pid, PhaseText(facts, cause));
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
   for (const RankFacts& rank : facts.ranks) {
     if (&rank == &cause) continue;
     for (const PeerReport& report : rank.reports) {
-      if (report.peer == cause.rank)
-        text += fmt::format("  rank {} reported of it: {}\n", rank.rank, report.what);
+      if (report.peer >= cause.rank && report.peer < cause.rank + cause.count)
+        text += fmt::format("  {} reported of it: {}\n", Who(rank), report.what);
     }
   }
   std::string hint = Hint(cause);
@@ -235,7 +247,7 @@ std::string Endings(const Facts& facts) {
   for (const RankFacts& rank : facts.ranks) {
     const auto [one, many] = rank.ending ? std::pair(EndingText(*rank.ending), ManyEndingText(*rank.ending))
                                          : Unheard(facts, rank);
-    groups.Of(one, many).ranks.push_back(rank.rank);
+    AddRanks(rank, &groups.Of(one, many).ranks);
   }
   return groups.Text();
 }
@@ -281,8 +293,10 @@ std::string VerdictText(const Facts& facts) {
     }
     case Cause::Kind::kNone: break;
   }
-  std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, facts.ranks.size(),
-                                 facts.ranks.size() == 1 ? "" : "s", elapsed);
+  int ranks = 0;
+  for (const RankFacts& process : facts.ranks) ranks += process.count;
+  std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, ranks,
+                                 ranks == 1 ? "" : "s", elapsed);
   if (facts.generation > 0) {
     text += fmt::format(", after {} restart{}", facts.generation, facts.generation == 1 ? "" : "s");
   }

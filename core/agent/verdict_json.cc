@@ -14,6 +14,7 @@ double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 
 const char* ResultName(const Facts& facts) {
   if (facts.guard_died) return "guard killed";
+  if (!facts.regroup.empty()) return "regrouped";
   switch (FindCause(facts).kind) {
     case Cause::Kind::kRank:
     case Cause::Kind::kHost: return "failed";
@@ -65,6 +66,7 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
     }
     ranks.push_back(
         {{"rank", rank.rank},
+         {"rank_count", rank.count},
          {"host", rank.host},
          {"pid", rank.pid},
          {"joined", rank.joined},

@@ -120,6 +120,18 @@ TEST(Verdict, FoldsRanksThatEndedAlike) {
                                             "ranks 3, 4 were killed by signal 11 (SIGSEGV) within 0.01 s\n"));
 }
 
+TEST(Verdict, NamesAllRanksOfAProcess) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(2, {7, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].count = facts.ranks[1].count = 2;
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("the process of ranks 2, 3 exited with code 7\n"),
+                                        HasSubstr("the process of ranks 2, 3 printed nothing"),
+                                        HasSubstr("because of it: ranks 0, 1 were stopped by dtrun")));
+  facts.ranks[0].ending = facts.ranks[1].ending = kOk;
+  facts.first_failed = -1;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("succeeded: 4 ranks"));
+}
+
 TEST(Verdict, SaysWhichRanksHadToBeKilled) {
   Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kKill, milliseconds(900), SIGKILL),
                        Rank(2, kKill, milliseconds(900), 0), Rank(3, kOk, milliseconds(900))},

@@ -21,6 +21,7 @@ struct Gpu {
   std::string uuid;  // "GPU-…"; empty where the system does not say
   int numa = -1;     // NUMA node that it is attached to; -1: not said
   std::string name;  // what a visible-devices list would call it: an index, or as the user wrote it
+  bool operator==(const Gpu&) const = default;
 };
 
 enum class Vendor { kNvidia, kAmd };
@@ -28,6 +29,7 @@ enum class Vendor { kNvidia, kAmd };
 struct Gpus {
   Vendor vendor = Vendor::kNvidia;
   std::vector<Gpu> devices;
+  bool operator==(const Gpus&) const = default;
 };
 
 // In the order of their PCI addresses, which is how CUDA numbers equal devices; of AMD's, in

@@ -127,4 +127,29 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
   return hosts;
 }
 
+bool NaturallyBefore(std::string_view a, std::string_view b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  // The number that `text` starts with, without its zeros, cut off.
+  const auto number = [&](std::string_view& text) {
+    std::string_view digits =
+        text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, digit) - text.begin()));
+    text.remove_prefix(digits.size());
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+    return digits;
+  };
+  const std::string_view whole_a = a, whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    if (digit(a[0]) && digit(b[0])) {
+      const std::string_view one = number(a), other = number(b);
+      if (one.size() != other.size()) return one.size() < other.size();
+      if (one != other) return one < other;
+      continue;
+    }
+    if (a[0] != b[0]) return a[0] < b[0];
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  return a.size() != b.size() ? a.size() < b.size() : whole_a < whole_b;
+}
+
 }  // namespace dtrun::cluster

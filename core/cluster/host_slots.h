@@ -36,4 +36,7 @@ Result<int> ParseSlots(std::string_view text);
 // name and '@' before that, for a remote shell.
 Status CheckHostName(std::string_view name);
 
+// The order of people: "node2" before "node10".
+bool NaturallyBefore(std::string_view a, std::string_view b);
+
 }  // namespace dtrun::cluster

@@ -60,6 +60,19 @@ TEST(ParseHost, RefusesNamesThatNoResolverTakes) {
   EXPECT_THAT(ErrorOf(std::string(254, 'a')), HasSubstr("254 bytes"));
 }
 
+TEST(NaturallyBefore, CountsAsPeopleDo) {
+  const std::vector<std::string> order = {"a",     "node",     "node1",  "node01",
+                                          "node2", "node2-ib", "node10", "nodf"};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t j = 0; j < order.size(); ++j) {
+      if (order[i] == "node1" && order[j] == "node01") continue;
+      if (order[i] == "node01" && order[j] == "node1") continue;
+      EXPECT_EQ(NaturallyBefore(order[i], order[j]), i < j) << order[i] << " " << order[j];
+    }
+  }
+  EXPECT_NE(NaturallyBefore("node1", "node01"), NaturallyBefore("node01", "node1")) << "a strict order";
+}
+
 TEST(ParseHosts, KeepsTheOrder) {
   EXPECT_EQ(*ParseHosts({"b:2", "a"}), (std::vector<HostSlots>{{"b", 2}, {"a", {}}}));
 }

@@ -14,11 +14,16 @@ namespace dtrun::comm {
 namespace {
 
 constexpr const char* kRequired[] = {
-    dialect::kRank,     dialect::kWorldSize, dialect::kLocalRank, dialect::kLocalWorldSize,
-    dialect::kNodeRank, dialect::kHostCount, dialect::kJob,       dialect::kGeneration,
-    dialect::kStore,    dialect::kJobKey,    dialect::kBackend,   dialect::kBackendTimeout,
+    dialect::kWorldSize, dialect::kLocalWorldSize, dialect::kNodeRank, dialect::kHostCount,
+    dialect::kJob,       dialect::kGeneration,     dialect::kStore,    dialect::kJobKey,
+    dialect::kBackend,   dialect::kBackendTimeout,
 };
+constexpr const char* kRequiredOfARank[] = {dialect::kRank, dialect::kLocalRank};
 constexpr const char* kRequiredOfABackend[] = {dialect::kBackendPath, dialect::kBackendOptions};
+// What launchers of the world's programs set, torchrun's above all.
+constexpr char kTheirLocalRank[] = "LOCAL_RANK";
+constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
+constexpr char kTheirWorldSize[] = "WORLD_SIZE";
 
 // Collects the first problem, so that the fields can be read one line each.
 class Reader {
@@ -63,6 +68,24 @@ Error Incomplete(const std::vector<const char*>& missing) {
                   names, missing.size() == 1 ? "is" : "are")};
 }
 
+// Which of the ranks of its host this process is, when they were started by a launcher of the user's
+// own. It has to start as many as the job has there: fewer would be waited for in vain.
+void ReadPlaceOnHost(Reader& reader, Environment* e) {
+  const auto expect = [&](const char* name, int ranks, const char* where) {
+    if (!reader.Has(name) || reader.Text(name) == std::to_string(ranks)) return;
+    reader.Fail(
+        fmt::format("{} is '{}', but the job has {} ranks {}; let the program that starts them make as "
+                    "many, or change job.processes_per_host",
+                    name, reader.Text(name), ranks, where));
+  };
+  expect(kTheirLocalWorldSize, e->local_world_size, "on this host");
+  expect(kTheirWorldSize, e->world_size, "in all");
+  const int first = reader.Number(dialect::kFirstRank, 0, e->world_size - e->local_world_size,
+                                  "the first rank of this host");
+  e->local_rank = reader.Number(kTheirLocalRank, 0, e->local_world_size - 1, "a rank of this host");
+  e->rank = first + e->local_rank;
+}
+
 }  // namespace
 
 Result<Environment> ReadEnvironment(const Lookup& lookup) {
@@ -72,6 +95,18 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     if (!reader.Has(name)) missing.push_back(name);
   }
   if (missing.size() == std::size(kRequired)) return Environment{};
+  const bool one_of_several = reader.Has(dialect::kFirstRank);
+  if (!one_of_several) {
+    for (const char* name : kRequiredOfARank) {
+      if (!reader.Has(name)) missing.push_back(name);
+    }
+  } else if (!reader.Has(kTheirLocalRank)) {
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        "dtrun started one process for all ranks of this host, and LOCAL_RANK does not say which of them "
+        "this one is; set it for each process that you start, or let dtrun start them: launcher.name = "
+        "\"per-process\""};
+  }
   const bool has_backend = reader.Text(dialect::kBackend) != "none";
   if (has_backend) {
     for (const char* name : kRequiredOfABackend) {
@@ -84,10 +119,15 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   Environment e;
   e.launched = true;
   e.world_size = reader.Number(dialect::kWorldSize, 1, kMax, "the number of ranks");
-  e.rank = reader.Number(dialect::kRank, 0, e.world_size - 1, "a rank of the world");
   e.local_world_size =
       reader.Number(dialect::kLocalWorldSize, 1, e.world_size, "the number of ranks on this host");
-  e.local_rank = reader.Number(dialect::kLocalRank, 0, e.local_world_size - 1, "a rank of this host");
+  if (one_of_several) {
+    e.own_launcher = true;
+    ReadPlaceOnHost(reader, &e);
+  } else {
+    e.rank = reader.Number(dialect::kRank, 0, e.world_size - 1, "a rank of the world");
+    e.local_rank = reader.Number(dialect::kLocalRank, 0, e.local_world_size - 1, "a rank of this host");
+  }
   e.host_count = reader.Number(dialect::kHostCount, 1, e.world_size, "the number of hosts");
   e.node_rank = reader.Number(dialect::kNodeRank, 0, e.host_count - 1, "a host of the job");
   e.generation = reader.Number<std::uint64_t>(

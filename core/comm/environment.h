@@ -17,6 +17,7 @@ struct Environment {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
+  bool own_launcher = false;  // of the user's: it started this rank, and LOCAL_RANK says which it is
   int node_rank = 0;
   int host_count = 1;
   std::uint64_t generation = 0;

@@ -81,7 +81,7 @@ TEST(Environment, NamesTheVariablesThatAreMissing) {
   const Result<Environment> e = Read(variables);
   ASSERT_FALSE(e.ok());
   EXPECT_EQ(e.error().code, DTRUN_FAILED_PRECONDITION);
-  EXPECT_THAT(e.error().text, HasSubstr("DTRUN_RANK, DTRUN_JOB_KEY are missing"));
+  EXPECT_THAT(e.error().text, HasSubstr("DTRUN_JOB_KEY, DTRUN_RANK are missing"));
 }
 
 TEST(Environment, NeedsNoPluginWhenTheBackendIsNone) {
@@ -106,6 +106,39 @@ TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {
     ASSERT_FALSE(e.ok()) << name << "=" << value;
     EXPECT_EQ(e.error().code, DTRUN_INVALID_ARGUMENT);
     EXPECT_THAT(e.error().text, HasSubstr(name));
+  }
+}
+
+Variables OneOfSeveral(const std::string& local_rank) {
+  Variables variables = With("DTRUN_FIRST_RANK", "2");
+  variables.erase("DTRUN_RANK");
+  variables.erase("DTRUN_LOCAL_RANK");
+  variables["LOCAL_RANK"] = local_rank;
+  return variables;
+}
+
+TEST(Environment, TakesTheLocalRankOfALauncherOfTheUsersOwn) {
+  Variables variables = OneOfSeveral("1");
+  variables["LOCAL_WORLD_SIZE"] = "2";
+  variables["WORLD_SIZE"] = "8";
+  const Result<Environment> e = Read(variables);
+  ASSERT_TRUE(e.ok()) << e.error().text;
+  EXPECT_EQ(e->rank, 3);
+  EXPECT_EQ(e->local_rank, 1);
+}
+
+TEST(Environment, NeedsALocalRankWhereSeveralRanksShareAProcess) {
+  Variables variables = OneOfSeveral("");
+  EXPECT_THAT(Read(variables).error().text, HasSubstr("LOCAL_RANK does not say"));
+  EXPECT_THAT(Read(OneOfSeveral("2")).error().text, HasSubstr("LOCAL_RANK is '2'"));
+}
+
+TEST(Environment, RefusesALauncherThatStartsAnotherNumberOfRanks) {
+  for (const char* name : {"LOCAL_WORLD_SIZE", "WORLD_SIZE"}) {
+    Variables variables = OneOfSeveral("0");
+    variables[name] = "4";
+    ASSERT_FALSE(Read(variables).ok()) << name;
+    EXPECT_THAT(Read(variables).error().text, HasSubstr(std::string(name) + " is '4', but the job has"));
   }
 }
 

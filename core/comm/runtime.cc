@@ -85,6 +85,10 @@ Status Runtime::JoinJob() {
     if (!recorder) return std::move(recorder).error();
     recorder_ = *std::move(recorder);
   }
+  // PMIx tells a process of several ranks the first one's number.
+  if (e.own_launcher && std::getenv("PMIX_RANK") != nullptr) {
+    ::setenv("PMIX_RANK", std::to_string(e.rank).c_str(), 1);
+  }
   if (Status started = StartBackend(); !started) return started;
   if (Status started = StartEngine(); !started) return started;
 

@@ -108,6 +108,7 @@ bool Fits(Type type, Kind kind) {
     case Type::kEnum:
     case Type::kDuration:
     case Type::kPath: return kind == Kind::kString;
+    case Type::kNames: return kind == Kind::kString || kind == Kind::kList;
     case Type::kList:
     case Type::kPathList: return kind == Kind::kList;
     case Type::kMap: return kind == Kind::kTable;

@@ -69,6 +69,7 @@ void Loader::TakeHosts() {
     if (failed_.contains(source->key)) return;
   }
   LimitHosts();
+  CheckMinimum();
 }
 
 void Loader::TakeHostfile(const option::Spec& source, const std::string& path) {
@@ -95,10 +96,15 @@ void Loader::TakePlatform(const option::Spec& source) {
   if (!allocation->hosts.empty()) StandIn(kHosts, ToTexts(allocation->hosts), place);
   if (!allocation->hostfile.empty()) return TakeHostfile(source, allocation->hostfile);
   if (allocation->hosts.empty()) StandIn(kCount, std::int64_t{allocation->count.max}, place);
+  if (allocation->count.min < allocation->count.max) {
+    StandIn("cluster.min_hosts", std::int64_t{allocation->count.min}, place);
+  }
   const bool everywhere = allocation->own_index.has_value() || allocation->hosts.empty();
   if (everywhere) {
     StandIn(kConnect, std::string("manual"), place);
     if (!allocation->root_address.empty()) StandIn("cluster.root", RootText(*allocation), place);
+  } else if (platform == "slurm") {
+    StandIn(kConnect, std::string("slurm"), place);
   }
   if (allocation->own_index) StandIn("cluster.host_index", std::int64_t{*allocation->own_index}, place);
   if (!allocation->processes_per_host.empty()) {
@@ -132,6 +138,21 @@ void Loader::LimitHosts() {
   }
   list.resize(count);
   settings_.values_[kHosts] = {std::move(list), hosts.origin};
+}
+
+void Loader::CheckMinimum() {
+  constexpr char kMinimum[] = "cluster.min_hosts";
+  if (!settings_.Has(kMinimum) || failed_.contains(kMinimum)) return;
+  std::size_t count = 1;
+  if (settings_.Has(kHosts)) {
+    count = settings_.List(kHosts).size();
+  } else if (settings_.Has(kCount)) {
+    count = static_cast<std::size_t>(settings_.Int(kCount));
+  }
+  if (static_cast<std::size_t>(settings_.Int(kMinimum)) <= count) return;
+  Fail(*settings_.Find(kMinimum), places_[kMinimum], "",
+       fmt::format("{} hosts at least, and there are {} at most; ask for fewer", settings_.Int(kMinimum),
+                   count));
 }
 
 void Loader::StandIn(const char* key, option::Data data, const Place& place) {

@@ -48,7 +48,8 @@ TEST_F(HostsTest, AnAllocationOfSlurmIsAListOfHosts) {
   const Settings settings = Good("from = \"auto\"\n");
   EXPECT_EQ(settings.List("cluster.hosts"), (Texts{"gpu01:2", "gpu02:2", "gpu03:2"}));
   EXPECT_EQ(settings.Get("cluster.hosts").origin.place, "variables of slurm");
-  EXPECT_EQ(settings.Text("cluster.connect"), "ssh");
+  EXPECT_EQ(settings.Text("cluster.connect"), "slurm");
+  EXPECT_EQ(Good("from = \"auto\"\nconnect = \"ssh\"\n").Text("cluster.connect"), "ssh");
 }
 
 TEST_F(HostsTest, APlatformThatStartsEveryHostSaysWhichThisIs) {
@@ -103,6 +104,19 @@ TEST_F(HostsTest, MoreHostsThanThereAreIsAnError) {
   EXPECT_EQ(Good("from = \"slurm\"\nhost_count = 1\n").List("cluster.hosts"), Texts{"n1:1"});
   EXPECT_THAT(Problems("host_count = 2\n"), HasSubstr("nothing names them"));
   EXPECT_EQ(Good("host_count = 2\nconnect = \"manual\"\n").Int("cluster.host_count"), 2);
+}
+
+TEST_F(HostsTest, AnElasticPlatformSaysHowManyHostsWillDo) {
+  request_.environment = {{"PET_NNODES", "2:4"}, {"PET_MASTER_ADDR", "a"}, {"PET_MASTER_PORT", "23456"}};
+  const Settings settings = Good("from = \"kubeflow\"\n");
+  EXPECT_EQ(settings.Int("cluster.min_hosts"), 2);
+  EXPECT_EQ(settings.Int("cluster.host_count"), 4);
+  EXPECT_FALSE(settings.Has("cluster.host_index"));
+}
+
+TEST_F(HostsTest, TheFewestHostsAreNotMoreThanAll) {
+  EXPECT_THAT(Problems("hosts = [\"a\", \"b\"]\nmin_hosts = 3\n"),
+              HasSubstr("3 hosts at least, and there are 2 at most"));
 }
 
 TEST_F(HostsTest, AListThatMakesNoSenseIsRefused) {

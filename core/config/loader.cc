@@ -79,6 +79,7 @@ Loaded Loader::Run() {
   NameJob();
   TakeHosts();
   Finish(0);
+  CheckBackendTables();
   if (readable_) {
     AskPlugin("launcher");
     AskPlugin("backend");
@@ -106,6 +107,7 @@ void Loader::ReadDocument() {
 void Loader::RunPass(const Pass& pass) {
   TakeGiven(pass, request_.base);
   if (pass.table != nullptr) WalkTable(pass, *pass.table, pass.prefix);
+  if (pass.own_table != nullptr) WalkTable(pass, *pass.own_table, pass.prefix);
   ReadEnvironment(pass);
   ReadSets(pass);
   TakeGiven(pass, request_.given);
@@ -114,10 +116,11 @@ void Loader::RunPass(const Pass& pass) {
 void Loader::AskPlugin(const std::string& kind) {
   const std::string name_key = kind + ".name";
   if (!plugin_schema_ || failed_.count(name_key) != 0) return;
-  const std::string name = settings_.Text(name_key);
+  const std::string name = kind == "backend" ? ChosenBackend() : settings_.Text(name_key);
   if (kind == "backend" && name == "none") return;
   const Result<option::Schema> schema = plugin_schema_(kind, name, settings_);
   if (!schema) {
+    if (kind == "backend" && BackendNames(settings_).size() > 1) return;  // the next one may do
     auto place = places_.find(kind + ".path");
     if (place == places_.end()) place = places_.find(name_key);
     problems_.Add(place == places_.end() ? InFile({}) : place->second, schema.error().text);
@@ -133,6 +136,7 @@ void Loader::AskPlugin(const std::string& kind) {
       if (member.key == "options" && member.value.kind == Node::Kind::kTable) pass.table = &member.value;
     }
   }
+  if (kind == "backend") FindBackendTables(&pass);
   RunPass(pass);
   Finish(first);
 }
@@ -156,6 +160,8 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
     } else if (!pass.prefix.empty() || !Deferred(key + ".")) {
       WalkTable(pass, member.value, key + ".");
     }
+  } else if (pass.prefix.empty() && prefix == "backend." && is_table) {
+    backend_tables_.push_back(&member);
   } else {
     FailUnknown(pass, key, InFile(member.at), is_table, false);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,7 +28,15 @@ class Loader {
     std::string prefix;  // "backend.options."
     std::string plugin;  // its name, for hints
     const Node* table = nullptr;
+    const Node* own_table = nullptr;  // [backend.gloo]: the same options, under the plugin's name
   };
+
+  // backends.cc
+  std::string ChosenBackend() const;
+  bool KnowsBackend(const std::string& name) const;
+  void CheckBackendTables();
+  void FindBackendTables(Pass* pass);
+  std::optional<std::string> BackendKey(const std::string& key) const;
 
   // loader.cc
   void ReadDocument();
@@ -54,6 +63,7 @@ class Loader {
   void TakeHostfile(const option::Spec& source, const std::string& path);
   void TakePlatform(const option::Spec& source);
   void LimitHosts();
+  void CheckMinimum();
   void StandIn(const char* key, option::Data data, const Place& place);
 
   // overrides.cc
@@ -71,8 +81,9 @@ class Loader {
   Problems problems_;
   bool readable_ = true;  // the file, when one is given
   Node root_;
-  std::map<std::string, Place> places_;  // of values that were given
-  std::set<std::string> failed_;         // keys that have a problem already
+  std::vector<const Member*> backend_tables_;  // [backend.NAME], in root_
+  std::map<std::string, Place> places_;        // of values that were given
+  std::set<std::string> failed_;               // keys that have a problem already
 };
 
 }  // namespace dtrun::config

@@ -93,7 +93,7 @@ train.toml:3:21: job.command[1]: expected a string; found integer 5; quote it
 train.toml:4:9: job.grace: expected a duration such as "60s", from 0s to 1h; found "2h"
   see: dtrun config explain job.grace
 train.toml:6:3: unknown option 'backend.nam'
-  did you mean 'name' (string, default "gloo")?   see: dtrun config explain backend.name
+  did you mean 'name' (string or list of strings, default "gloo")?   see: dtrun config explain backend.name
 train.toml:8:10: logs.prefix: expected one of "auto", "rank", "none"; found "rnk", did you mean "rank"?
   see: dtrun config explain logs.prefix
 train.toml:9:2: unknown table 'bakend'

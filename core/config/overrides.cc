@@ -16,7 +16,8 @@ constexpr std::size_t kShownBytes = 60;
 
 // Starts like a TOML list or table, so it is not a plain word.
 bool LooksLikeToml(option::Type type, std::string_view text) {
-  const bool list = type == option::Type::kList || type == option::Type::kPathList;
+  const bool list =
+      type == option::Type::kList || type == option::Type::kPathList || type == option::Type::kNames;
   return (list && text.starts_with('[')) || (type == option::Type::kMap && text.starts_with('{'));
 }
 
@@ -78,8 +79,12 @@ void Loader::ReadSets(const Pass& pass) {
 
 void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   const std::size_t equals = text.find('=');
-  const std::string key = text.substr(0, equals);
+  std::string key = text.substr(0, equals);
   Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(text)};
+  if (const auto own = BackendKey(key)) {
+    if (own->empty()) return;  // another backend's
+    key = *own;
+  }
   const bool mine = pass.prefix.empty() ? !Deferred(key) : key.starts_with(pass.prefix);
   if (!mine) return;
   if (equals == text.npos || equals == 0) {

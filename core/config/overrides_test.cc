@@ -98,10 +98,10 @@ TEST_F(OverrideTest, SetsSingleVariablesOfTheJob) {
 }
 
 TEST_F(OverrideTest, ExplainsWhatIsWrongWithASet) {
-  EXPECT_EQ(
-      Refusal("backend.nam=x"),
-      "--set backend.nam=x: unknown option 'backend.nam'\n"
-      "  did you mean 'backend.name' (string, default \"gloo\")?   see: dtrun config explain backend.name\n");
+  EXPECT_EQ(Refusal("backend.nam=x"),
+            "--set backend.nam=x: unknown option 'backend.nam'\n"
+            "  did you mean 'backend.name' (string or list of strings, default \"gloo\")?   see: dtrun "
+            "config explain backend.name\n");
   EXPECT_EQ(Refusal("backend.name"),
             "--set backend.name: expected key=value\n  for example: --set backend.timeout=30s\n");
   EXPECT_THAT(Refusal("=x"), HasSubstr("expected key=value"));
@@ -124,13 +124,13 @@ TEST_F(OverrideTest, ShowsOnlyTheStartOfALongSet) {
 TEST_F(OverrideTest, ReportsAnUnknownVariableWithTheNearestName) {
   request_.environment = {
       {"DTRUN_CONFIG_BACKEND_NAM", "x"}, {"DTRUN_CONFIG_WIBBLE", "x"}, {"DTRUN_RANK", "0"}};
-  EXPECT_EQ(
-      folder_.ProblemsOf(kFile, request_),
-      "DTRUN_CONFIG_BACKEND_NAM: unknown option in the environment\n"
-      "  did you mean DTRUN_CONFIG_BACKEND_NAME (string, default \"gloo\")?   see: dtrun config explain "
-      "backend.name\n"
-      "DTRUN_CONFIG_WIBBLE: unknown option in the environment\n"
-      "  the name is DTRUN_CONFIG_ and the key in capitals, such as DTRUN_CONFIG_BACKEND_NAME\n");
+  EXPECT_EQ(folder_.ProblemsOf(kFile, request_),
+            "DTRUN_CONFIG_BACKEND_NAM: unknown option in the environment\n"
+            "  did you mean DTRUN_CONFIG_BACKEND_NAME (string or list of strings, default \"gloo\")?   see: "
+            "dtrun config explain "
+            "backend.name\n"
+            "DTRUN_CONFIG_WIBBLE: unknown option in the environment\n"
+            "  the name is DTRUN_CONFIG_ and the key in capitals, such as DTRUN_CONFIG_BACKEND_NAME\n");
 }
 
 TEST_F(OverrideTest, ReportsABadVariableByItsName) {

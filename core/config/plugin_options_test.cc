@@ -111,7 +111,8 @@ TEST_F(PluginOptionsTest, AreNotAskedForWithoutABackend) {
 }
 
 TEST_F(PluginOptionsTest, AreNotAskedForWhenTheNameIsWrong) {
-  EXPECT_THAT(Problems("[backend]\nname = 3\noptions.z = 1\n"), HasSubstr("backend.name: expected a string"));
+  EXPECT_THAT(Problems("[backend]\nname = 3\noptions.z = 1\n"),
+              HasSubstr("backend.name: expected a name, or a list"));
   EXPECT_EQ(calls_, "launcher:per-process:train ");
 }
 
@@ -140,6 +141,55 @@ TEST_F(PluginOptionsTest, BlameThePluginForADefaultItCannotHave) {
   schema_[1].default_text = "big";
   EXPECT_THAT(Problems("[backend]\nname = \"demo\"\n"),
               HasSubstr("its default is unusable, a defect of the demo backend: expected a size"));
+}
+
+TEST_F(PluginOptionsTest, MayStandInATableOfTheBackendsName) {
+  request_.backends = {"demo", "other"};
+  const Loaded loaded = LoadText(
+      "[backend]\nname = \"demo\"\noptions.buffer = \"1K\"\n[backend.demo]\ninterface = "
+      "\"lo\"\n[backend.other]\nx = 1\n");
+  EXPECT_EQ(folder_.Short(loaded.problems), "");
+  EXPECT_EQ(loaded.settings.Text("backend.options.interface"), "lo");
+  EXPECT_EQ(loaded.settings.Int("backend.options.buffer"), 1024);
+  EXPECT_THAT(loaded.settings.Get("backend.options.interface").origin.place, HasSubstr("train.toml:7:"));
+}
+
+TEST_F(PluginOptionsTest, OfSeveralBackendsAreReadForTheOneThatIsAskedFor) {
+  const char* const text = "[backend]\nname = [\"other\", \"demo\"]\n[backend.demo]\ninterface = \"lo\"\n";
+  const Loaded first = LoadText(text);
+  EXPECT_EQ(folder_.Short(first.problems), "");  // that "other" is not there is for the choice, later
+  EXPECT_EQ(BackendNames(first.settings), (std::vector<std::string>{"other", "demo"}));
+  request_.backend = "demo";
+  request_.sets = {"backend.demo.buffer=2K", "backend.other.x=1"};
+  const Loaded second = LoadText(text);
+  EXPECT_EQ(folder_.Short(second.problems), "");
+  EXPECT_EQ(second.settings.Text("backend.options.interface"), "lo");
+  EXPECT_EQ(second.settings.Int("backend.options.buffer"), 2048);
+}
+
+TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
+  request_.backend = "demo";
+  EXPECT_EQ(Problems("[backend]\nname = [\"demo\", \"other\"]\n[backend.options]\ninterface = \"lo\"\n"),
+            "train.toml:6:1: backend.options belongs to no one backend when backend.name gives several\n"
+            "  write the options of demo into [backend.demo], and so for the others\n");
+}
+
+TEST_F(PluginOptionsTest, InATableOfNoBackendAreAProblem) {
+  request_.backends = {"demo"};
+  EXPECT_THAT(Problems("[backend]\nname = \"demo\"\n[backend.dmeo]\ninterface = \"lo\"\n"),
+              HasSubstr("unknown table 'backend.dmeo'"));
+}
+
+TEST_F(PluginOptionsTest, NamesMayBeAListOrAuto) {
+  EXPECT_EQ(BackendNames(LoadText("").settings), std::vector<std::string>{"gloo"});
+  EXPECT_EQ(BackendNames(LoadText("[backend]\nname = \"auto\"\n").settings),
+            (std::vector<std::string>{"nccl", "ucx", "gloo"}));
+  request_.sets = {"backend.name=demo,other"};
+  EXPECT_EQ(BackendNames(LoadText("").settings), (std::vector<std::string>{"demo", "other"}));
+  request_.sets.clear();
+  EXPECT_THAT(Problems("[backend]\nname = [\"demo\", \"demo\"]\n"),
+              HasSubstr("expected a name, or a list of different names; found [\"demo\", \"demo\"]"));
+  EXPECT_THAT(Problems("[backend]\nname = []\n"), HasSubstr("a list of different names; found []"));
 }
 
 }  // namespace

@@ -145,10 +145,13 @@ void AddCluster(Schema& schema) {
   schema.push_back(Choices(
       Default(
           Long(Option("cluster.connect", Type::kEnum, kRoot, "how agents come to be on the other hosts"),
-               "\"ssh\" starts them by cluster.remote_shell; with \"manual\" somebody else starts the same "
-               "dtrun command on every host, each with its own --host-index, and they meet at cluster.root."),
+               "\"ssh\" starts them by cluster.remote_shell; \"slurm\" by one srun, in the allocation that "
+               "dtrun "
+               "runs in, and comes with cluster.from = \"slurm\"; with \"manual\" somebody else starts the "
+               "same dtrun command on every host, each with its own --host-index, and they meet at "
+               "cluster.root."),
           "ssh"),
-      {"ssh", "manual"}));
+      {"ssh", "slurm", "manual"}));
   schema.push_back(Long(
       Option("cluster.root", Type::kString, kRoot, "where agents reach host 0, ADDRESS or ADDRESS:PORT"),
       "Needed for \"manual\", with a port. Unset, agents of \"ssh\" are told the address that leads to the "
@@ -163,6 +166,17 @@ void AddCluster(Schema& schema) {
       "For \"manual\": 64 hex digits, as `openssl rand -hex 32` prints them, readable by its owner only. "
       "Or set DTRUN_CLUSTER_KEY. \"ssh\" makes a key for each job."));
   schema.back().must_exist = true;
+  schema.push_back(
+      Range(Long(Option("cluster.min_hosts", Type::kUint, kRoot, "fewest hosts that the job runs on"),
+                 "Unset, all of them. With fewer it starts on those that have come when nobody else does for "
+                 "cluster.last_call, and starts again on the others when one is lost (restart.max), or on "
+                 "all when one "
+                 "comes."),
+            "1", "65536"));
+  schema.push_back(Range(Default(Option("cluster.last_call", Type::kDuration, kRoot,
+                                        "wait for more hosts once there are cluster.min_hosts"),
+                                 "30s"),
+                         "0s", "24h"));
   schema.push_back(Range(
       Default(Option("cluster.join_timeout", Type::kDuration, kRoot, "longest wait for all hosts to join"),
               "5m"),
@@ -189,11 +203,14 @@ void AddPlugins(Schema& schema) {
                            "per-process"));
   schema.push_back(
       Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
-  schema.push_back(
-      Long(Default(Option("backend.name", Type::kString, kPlugins,
-                          "transport of the communicator; dtrun plugins list shows what there is"),
-                   "gloo"),
-           "\"none\" starts the ranks without a communicator; backend.options are then not looked at."));
+  schema.push_back(Long(
+      Default(Option("backend.name", Type::kNames, kPlugins,
+                     "transport of the communicator; dtrun plugins list shows what there is"),
+              "gloo"),
+      "\"none\" starts the ranks without a communicator; backend.options are then not looked at. Of a "
+      "list, such as [\"nccl\", \"ucx\", \"gloo\"], the first that all hosts can use is taken; \"auto\" is "
+      "that list. The options of each then stand in a table of its name, such as [backend.gloo]. A single "
+      "name never falls back to another."));
   schema.push_back(
       Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,

@@ -22,7 +22,8 @@ namespace dtrun::config {
 
 // One thing wrong with the config. Rendered as
 //   train.toml:14:3: unknown option 'backend.nam'
-//     did you mean 'name' (string, default "gloo")?   see: dtrun config explain backend.name
+//     did you mean 'name' (string or list of strings, default "gloo")?   see: dtrun config explain
+//     backend.name
 struct Problem {
   std::string place;    // "train.toml:14:3", "--set x=1", ...; may be empty
   std::string message;  // one line
@@ -80,7 +81,14 @@ struct Request {
   std::vector<std::string> command;                // after "--": replaces job.command when not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
+  std::string backend;  // of several in backend.name, the one whose options are read; empty: the first
+  std::vector<std::string>
+      backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
 };
+
+// The names that backend.name gives, in order of preference; those of "auto" spelled out. Several mean that
+// the first which all hosts can use is taken.
+std::vector<std::string> BackendNames(const Settings& settings);
 
 // Schema of the plugin `name` ("backend" or "launcher" as kind), with full keys. Called
 // once per kind, when the name is known; not for the backend "none". An error becomes a

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
+#include <openssl/sha.h>
 
 namespace dtrun::control {
 namespace {
@@ -31,6 +32,13 @@ Result<Key> Key::FromHex(std::string_view digits) {
     }
     key.bytes_[i] = static_cast<unsigned char>(high * 16 + low);
   }
+  return key;
+}
+
+Key Key::FromText(std::string_view text) {
+  Key key;
+  static_assert(kBytes == SHA256_DIGEST_LENGTH);
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), key.bytes_.data());
   return key;
 }
 

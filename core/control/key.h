@@ -18,6 +18,9 @@ class Key {
   // 64 hex digits, as store::NewJobKey gives them. The error never quotes them.
   static Result<Key> FromHex(std::string_view digits);
 
+  // Made from a text that all hosts know, and only as secret as that.
+  static Key FromText(std::string_view text);
+
   Key(const Key&) = default;
   Key& operator=(const Key&) = default;
   ~Key();

@@ -32,5 +32,11 @@ TEST(Key, SaysWhereADigitIsNone) {
   EXPECT_THAT(key.error().text, HasSubstr("character 63 or 64"));
 }
 
+TEST(Key, OfATextIsItsSha256) {
+  const Key key = Key::FromText("abc");  // FIPS 180-4's example
+  EXPECT_EQ(key.data()[0], 0xba);
+  EXPECT_EQ(key.data()[31], 0xad);
+}
+
 }  // namespace
 }  // namespace dtrun::control

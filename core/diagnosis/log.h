@@ -13,7 +13,7 @@
 namespace dtrun::diagnosis {
 
 // Of a longer log only so much of its end is read; line numbers are then not known.
-inline constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 // Errors name the file.
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,

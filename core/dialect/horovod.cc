@@ -1,7 +1,19 @@
 // Horovod: horovod/runner/gloo_run.py, horovod/common/gloo/gloo_context.cc.
+#include "core/dialect/horovod.h"
+
 #include "core/dialect/contracts.h"
 
 namespace dtrun::dialect {
+
+std::map<std::string, std::size_t> HorovodScopes(const RankTable& table) {
+  std::map<std::string, std::size_t> members;
+  members["global"] = static_cast<std::size_t>(table.world_size());
+  for (const TableHost& host : table.hosts) {
+    members["local_" + host.name] = static_cast<std::size_t>(host.local_size);
+    for (int local = 0; local < host.local_size; ++local) ++members["cross_" + std::to_string(local)];
+  }
+  return members;
+}
 
 Contract WriteHorovod(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
@@ -22,7 +34,7 @@ Contract WriteHorovod(const RankTable& table, int rank) {
       {"HOROVOD_CROSS_RANK", std::to_string(cross_rank)},
       {"HOROVOD_CROSS_SIZE", std::to_string(cross_size)},
   };
-  // Without the store, the user's own choice of controller stands.
+
   if (!table.rendezvous_address.empty()) {
     out.set["HOROVOD_CONTROLLER"] = "gloo";
     out.set["HOROVOD_CPU_OPERATIONS"] = "gloo";

@@ -107,7 +107,8 @@ std::map<std::string, std::string> Variables(const Network& network) {
   }
   // Open MPI takes addresses of IPv4 only.
   if (network.named || !network.ipv6()) {
-    const std::string mca = network.ipv6() ? network.interface : network.address + "/32";
+    // By name where it can be: ranks of Open MPI 4.1 whose hosts each give their own /32 never connect.
+    const std::string mca = network.named ? network.interface : network.address + "/32";
     for (const char* name :
          {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"}) {
       out[name] = mca;

@@ -86,6 +86,9 @@ Result<Data> DataFromJson(Type type, const Json& json) {
       if (json.is_number_integer()) return Data(json.get<std::int64_t>());
       if (json.is_string()) return Data(json.get<std::string>());
       break;
+    case Type::kNames:
+      if (json.is_string()) return Data(json.get<std::string>());
+      [[fallthrough]];
     case Type::kList:
     case Type::kPathList:
       if (IsTexts(json)) return Data(json.get<Texts>());
@@ -112,7 +115,7 @@ const Json& Member(const Json& object, const char* name) {
 
 bool KnownType(std::int64_t type) {
   return (type >= DTRUN_TYPE_BOOL && type <= DTRUN_TYPE_LIST) ||
-         (type >= static_cast<int>(Type::kMap) && type <= static_cast<int>(Type::kPathList));
+         (type >= static_cast<int>(Type::kMap) && type <= static_cast<int>(Type::kNames));
 }
 
 Result<dtrun_options::Entry> EntryFromJson(const std::string& key, const Json& json) {

@@ -89,6 +89,7 @@ std::string TypeText(const Spec& spec) {
     case Type::kMap: return "table of strings";
     case Type::kCount: return "number or one of " + QuoteAll(spec.choices);
     case Type::kPathList: return "list of paths";
+    case Type::kNames: return "string or list of strings";
   }
   return "string";
 }
@@ -110,6 +111,7 @@ std::string ExpectedText(const Spec& spec) {
     case Type::kMap: return "a table of strings";
     case Type::kCount: return "a number" + range + " or one of " + QuoteAll(spec.choices);
     case Type::kPathList: return "a list of paths";
+    case Type::kNames: return "a name, or a list of different names";
   }
   return "a string";
 }

@@ -28,6 +28,7 @@ enum class Type {
   kMap = 100,       // table of strings, such as job.env
   kCount = 101,     // a number, or one of `choices`
   kPathList = 102,  // list of paths
+  kNames = 103,     // a name, or a list of names in order of preference
 };
 
 struct Spec {

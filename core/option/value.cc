@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "core/base/suggest.h"
 #include "core/base/units.h"
@@ -70,6 +71,9 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
     case Type::kCount:
       if (const auto number = ParseNumber<std::int64_t>(text)) return *number;
       return std::string(text);
+    case Type::kNames:
+      if (text.find(',') != text.npos) return SplitList(text);
+      return std::string(text);
     case Type::kString:
     case Type::kEnum: return std::string(text);
     case Type::kPath:
@@ -133,6 +137,14 @@ Status CheckChoice(const Spec& spec, const std::string& word) {
   return error;
 }
 
+Status CheckNames(const Spec& spec, const Data& data) {
+  const auto* const list = std::get_if<std::vector<std::string>>(&data);
+  if (list == nullptr) return {};
+  const std::set<std::string> names(list->begin(), list->end());
+  if (names.size() == list->size() && !names.empty() && !names.contains("")) return {};
+  return Expected(spec, Format(spec, data));
+}
+
 Status CheckClean(const std::string& text) {
   const std::size_t at = FindInvalidUtf8(text);
   if (at != text.npos) {
@@ -188,6 +200,7 @@ Result<Data> ParseText(const Spec& spec, std::string_view text, const std::files
 
 Status CheckBounds(const Spec& spec, const Data& data) {
   if (Status status = CheckTexts(data); !status) return status;
+  if (spec.type == Type::kNames) return CheckNames(spec, data);
   const auto* word = std::get_if<std::string>(&data);
   if (word != nullptr && (spec.type == Type::kEnum || spec.type == Type::kCount))
     return CheckChoice(spec, *word);

@@ -1,7 +1,7 @@
 // The value of an option and where it came from.
 //
-// Values; any thread. Durations are held in nanoseconds, sizes in bytes, enums and words
-// of a count as their text, paths absolute.
+// Values; any thread. Durations are held in nanoseconds, sizes in bytes, enums, words of a
+// count and a single name as their text, paths absolute.
 #pragma once
 
 #include <cstdint>

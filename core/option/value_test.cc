@@ -50,6 +50,8 @@ TEST(ParseText, ReadsEveryType) {
   EXPECT_EQ(Read(A(Type::kList), ""), Data(Texts{}));
   EXPECT_EQ(Read(A(Type::kPathList), "p,/q"), Data(Texts{"/conf/p", "/q"}));
   EXPECT_EQ(Read(A(Type::kMap), "A=1, B=x=y"), Data(TextMap{{"A", "1"}, {"B", "x=y"}}));
+  EXPECT_EQ(Read(A(Type::kNames), "a"), Data(std::string("a")));
+  EXPECT_EQ(Read(A(Type::kNames), "a, b"), Data(Texts{"a", "b"}));
 }
 
 TEST(ParseText, SaysWhatWasExpectedAndFound) {

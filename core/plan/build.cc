@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
@@ -28,9 +27,7 @@ using Variables = std::map<std::string, std::string>;
 Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
   const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
   Variables out = {
-      {dialect::kRank, std::to_string(process.rank)},
       {dialect::kWorldSize, std::to_string(plan.world_size())},
-      {dialect::kLocalRank, std::to_string(process.local_rank)},
       {dialect::kLocalWorldSize, std::to_string(host.local_size)},
       {dialect::kNodeRank, std::to_string(process.host)},
       {dialect::kHostCount, std::to_string(plan.hosts.size())},
@@ -46,6 +43,12 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {dialect::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
       {dialect::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
+  if (process.rank_count == 1) {
+    out[dialect::kRank] = std::to_string(process.rank);
+    out[dialect::kLocalRank] = std::to_string(process.local_rank);
+  } else {
+    out[dialect::kFirstRank] = std::to_string(host.first_rank);
+  }
   if (inputs.network != nullptr) {
     out[dialect::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
     out[dialect::kAddress] = host.address;
@@ -70,10 +73,11 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
                  : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
 }
 
-// Whether the number of ranks hangs on what other hosts report.
+// Whether the number of ranks, or their places, hang on what other hosts report.
 bool NeedsReports(const config::Settings& settings) {
   return HasCluster(settings) &&
-         !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data);
+         (settings.Text("job.bind") != "none" ||
+          !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data));
 }
 
 // Variables for programs which use a vendor's library directly, on one host: what the backend wants,
@@ -152,43 +156,56 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   } else if (const auto inherited = inputs.environment.find("PATH"); inherited != inputs.environment.end()) {
     path = inherited->second;
   }
+  const bool own = process->argv[0] == settings.List("job.command")[0];
   auto program = FindProgram(process->argv[0], path, process->cwd);
-  if (!program) return At(settings, "job.command", program.error());
+  if (!program) return At(settings, own ? "job.command" : "launcher.name", program.error());
   process->argv[0] = std::move(*program);
   return {};
 }
 
-// Where the ranks of a job on this host alone run; nothing for several hosts, of which only the
-// counts are known.
-Result<std::optional<Placement>> PlaceHere(const Inputs& inputs, Plan* plan) {
-  const config::Settings& settings = inputs.settings;
-  if (plan->hosts.size() > 1) {
-    const bool bound = settings.Text("job.bind") != "auto" && settings.Text("job.bind") != "none";
-    if (bound || settings.Text("job.gpu_visibility") != "all") {
-      return At(
-          settings, bound ? "job.bind" : "job.gpu_visibility",
-          Error{DTRUN_UNSUPPORTED, fmt::format("'{}' works for jobs on one host only; leave it out",
-                                               settings.Text(bound ? "job.bind" : "job.gpu_visibility"))});
+// What a host has; one that has not joined yet is taken to be like this one.
+const Hardware& HardwareOn(const Inputs& inputs, std::size_t host) {
+  return host < inputs.reported.size() ? inputs.reported[host] : inputs.hardware;
+}
+
+// One line for all hosts, or one part for each where they differ.
+std::string BindingText(const Plan& plan, const std::vector<Placement>& placements) {
+  const auto text = [&](std::size_t host) { return placements[host].processors.text; };
+  bool same = true;
+  std::string each;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    same = same && text(i) == text(0);
+    each += fmt::format("{}{}: {}", i == 0 ? "" : "; ", plan.hosts[i].name, text(i));
+  }
+  return same ? text(0) : each;
+}
+
+// Where the ranks run, by host.
+Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
+    Host& host = plan->hosts[i];
+    auto placed = Place(inputs.settings, HardwareOn(inputs, i), host.local_size, MovesDeviceMemory(*plan));
+    if (!placed && plan->hosts.size() > 1) {
+      return Error{placed.error().code, fmt::format("host {}: {}", host.name, placed.error().text)};
     }
-    plan->binding = "none (on several hosts)";
-    return std::optional<Placement>();
+    if (!placed) return placed.error();
+    host.cores = placed->processors.cores;
+    placements.push_back(*std::move(placed));
   }
-  auto placed = Place(settings, inputs.hardware, plan->hosts[0].local_size, MovesDeviceMemory(*plan));
-  if (!placed) return placed.error();
-  plan->hosts[0].cores = placed->processors.cores;
-  plan->binding = placed->processors.text;
-  if (!placed->gpu_variable.empty()) {
-    plan->notes.push_back(fmt::format("{} is each rank's own part; a program finds its first GPU as device 0",
-                                      placed->gpu_variable));
+  plan->binding = BindingText(*plan, placements);
+  if (const std::string& variable = placements[0].gpu_variable; !variable.empty()) {
+    plan->notes.push_back(
+        fmt::format("{} is each rank's own part; a program finds its first GPU as device 0", variable));
   }
-  return std::optional(*std::move(placed));
+  return placements;
 }
 
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
   const config::Settings& settings = inputs.settings;
-  auto hosts = PlaceRanks(settings, inputs.hardware, inputs.offers);
+  auto hosts = PlaceRanks(settings, inputs.hardware, inputs.reported);
   if (!hosts) return hosts.error();
   auto rules = NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
@@ -203,13 +220,13 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.backend_facts = inputs.backend.info.facts;
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   plan.notes = dialect::OuterNotes(inputs.environment);
-  auto placement = PlaceHere(inputs, &plan);
-  if (!placement) return placement.error();
+  auto placements = PlaceAll(inputs, &plan);
+  if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
-  if (NeedsReports(settings) && inputs.offers.empty()) {
+  if (NeedsReports(settings) && inputs.reported.empty()) {
     plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
   }
 
@@ -226,7 +243,7 @@ Result<Plan> Build(const Inputs& inputs) {
   for (Process& process : plan.processes) {
     const Variables& own = vendor[static_cast<std::size_t>(process.host)];
     if (Status status = Complete(inputs, plan, own, &process); !status) return status.error();
-    if (*placement) PutInPlace(**placement, &process);
+    PutInPlace((*placements)[static_cast<std::size_t>(process.host)], &process);
   }
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();
   return plan;

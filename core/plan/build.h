@@ -31,7 +31,8 @@ struct Inputs {
   Hardware hardware;                               // of this host
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit
   std::string cwd;                                 // where dtrun was started
-  std::vector<HostOffer> offers = {};              // of hosts that have reported theirs (PlaceRanks)
+  std::string program;                             // dtrun itself, on all hosts
+  std::vector<Hardware> reported = {};             // of the job's hosts, once they have joined
   const net::Decision* network = nullptr;          // once it has been proven
 };
 

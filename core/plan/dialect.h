@@ -7,6 +7,9 @@
 namespace dtrun::dialect {
 
 inline constexpr char kRank[] = "DTRUN_RANK";
+// In place of DTRUN_RANK and DTRUN_LOCAL_RANK, in a process that starts the ranks of its host by
+// itself: the first of them. A rank is that one plus LOCAL_RANK, which its own launcher sets.
+inline constexpr char kFirstRank[] = "DTRUN_FIRST_RANK";
 inline constexpr char kWorldSize[] = "DTRUN_WORLD_SIZE";
 inline constexpr char kLocalRank[] = "DTRUN_LOCAL_RANK";
 inline constexpr char kLocalWorldSize[] = "DTRUN_LOCAL_WORLD_SIZE";
@@ -34,5 +37,9 @@ inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulat
 // Processors that the ranks of this host have together, where each is bound to some of them: a
 // rank's own affinity mask then does not tell how crowded the host is. "0": they are not bound.
 inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
+
+// Set by a launcher for a process of several ranks whose program leads what each of them prints to
+// the agent (core/agent/rank_fifo.h), so that each has its own output.
+inline constexpr char kRankOutputs[] = "DTRUN_RANK_OUTPUTS";
 
 }  // namespace dtrun::dialect

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/dialect/roles.h"
 #include "core/plan/at.h"
 
@@ -37,7 +39,13 @@ dialect::RankTable TableOf(const Plan& plan) {
   for (int rank = 0; rank < plan.world_size(); ++rank) table.task_ports.push_back(TaskPortToken(rank));
   table.roles = plan.roles;
   table.run_dir = kTokenRunDir;
+  table.rendezvous_address = kTokenRendezvousAddress;
+  table.rendezvous_port = kTokenRendezvousPort;
   return table;
+}
+
+bool NeedsRendezvous(const Plan& plan) {
+  return std::ranges::find(plan.dialects, "horovod") != plan.dialects.end();
 }
 
 Status ChooseDialects(const config::Settings& settings, Plan* plan) {
@@ -73,6 +81,15 @@ Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& proc
     auto found = dialect::FindDialect(name);
     if (!found) return found.error();
     const dialect::Contract added = (*found)->write(table, process.rank);
+    for (int other = process.rank + 1; other < process.rank + process.rank_count; ++other) {
+      const dialect::Contract theirs = (*found)->write(table, other);
+      if (theirs.set == added.set && theirs.fallback == added.fallback) continue;
+      return Error{
+          DTRUN_UNSUPPORTED,
+          fmt::format("the {} dialect has variables for each rank, and the {} launcher starts one "
+                      "process for ranks {}-{}; leave it out, or use launcher.name = \"per-process\"",
+                      name, plan.launcher, process.rank, process.rank + process.rank_count - 1)};
+    }
     if (Status merged = Merge(name + " dialect", added.set, &all, &owners); !merged) {
       return Error{merged.error().code, fmt::format("for rank {} {}", process.rank, merged.error().text)};
     }

@@ -10,6 +10,12 @@
 
 namespace dtrun::plan {
 
+// Tokens: where the root serves Horovod's rendezvous store.
+inline constexpr char kTokenRendezvousAddress[] = "⟦rendezvous_addr⟧";
+inline constexpr char kTokenRendezvousPort[] = "⟦rendezvous_port⟧";
+// Whether a run has to.
+bool NeedsRendezvous(const Plan& plan);
+
 // Ports and paths as tokens of the plan.
 dialect::RankTable TableOf(const Plan& plan);
 
@@ -18,9 +24,9 @@ dialect::RankTable TableOf(const Plan& plan);
 // REQUIRES: hosts and master_port of the plan are final.
 Status ChooseDialects(const config::Settings& settings, Plan* plan);
 
-// What the plan's dialects add for the first rank of `process`, on top of `contract`, which
-// holds what the launcher and dtrun set. A variable with two values is an error that names
-// both and who set them.
+// What the plan's dialects add for `process`, on top of `contract`, which holds what the
+// launcher and dtrun set. A variable with two values is an error that names both and who set
+// them, or the dialect, when the process holds several ranks and they need different ones.
 Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& process,
                                            const dialect::Variables& contract);
 

@@ -98,6 +98,21 @@ TEST(DialectVariables, AContradictionNamesBothValuesAndTheirOwners) {
               HasSubstr("the torchrun dialect sets LOCAL_RANK=1, the spark dialect sets LOCAL_RANK=0"));
 }
 
+TEST(DialectVariables, AProcessOfSeveralRanksTakesOnlyThoseThatAllOfThemShare) {
+  Plan plan = TwoHosts();
+  plan.launcher = "per-node";
+  Process both = RankThree();
+  both.rank = 2;
+  both.local_rank = 0;
+  both.rank_count = 2;
+  plan.dialects = {"kubeflow-v2"};
+  const auto shared = DialectVariables(plan, both, {});
+  ASSERT_TRUE(shared.ok()) << shared.error().text;
+  EXPECT_EQ(shared->set.at("PET_NODE_RANK"), "1");
+  plan.dialects = {"horovod"};
+  EXPECT_THAT(DialectVariables(plan, both, {}).error().text, HasSubstr("one process for ranks 2-3"));
+}
+
 TEST(DialectVariables, NoDialectsAddNothing) {
   const auto contract = DialectVariables(TwoHosts(), RankThree(), {{"RANK", "3"}});
   ASSERT_TRUE(contract.ok());

@@ -1,6 +1,6 @@
 // Which hosts a job runs on, and how many ranks live on each.
 //
-// Pure but for OfferHere; any thread.
+// Pure; any thread.
 #pragma once
 
 #include <string>
@@ -13,29 +13,16 @@
 
 namespace dtrun::plan {
 
-// What a host offers, as its agent reports it: whole cores, and GPUs that ranks may use.
-struct HostOffer {
-  int cores = 1;
-  int gpus = 0;
-  std::string name = {};  // as it calls itself
-};
-HostOffer OfferOf(const Hardware& hardware);
-// This host's, by the environment of this process. Main thread.
-Result<HostOffer> OfferHere();
-
-// This machine as it calls itself.
-std::string HostName();
-
 // Whether the job has other hosts than this one, or may have.
 bool HasCluster(const config::Settings& settings);
 // The hosts as the config has them: of cluster.hosts, else cluster.host_count of them without a name,
 // else this machine.
 Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings);
 
-// Those hosts with their ranks, numbered in order. `offers` is by host; where there are fewer, a host is
-// taken to be like this machine, and one without a name is called by its number. Errors carry the place of
-// the value that caused them.
+// The hosts with their ranks, numbered in order. `reported` are those that have come, in order of their
+// number. Without any it is all that are listed: each is taken to be like this machine, and one without a
+// name is called by its number. Errors carry the place of the value that caused them.
 Result<std::vector<Host>> PlaceRanks(const config::Settings& settings, const Hardware& here,
-                                     const std::vector<HostOffer>& offers);
+                                     const std::vector<Hardware>& reported);
 
 }  // namespace dtrun::plan

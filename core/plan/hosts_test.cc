@@ -15,10 +15,17 @@ config::Settings SettingsOf(std::vector<std::string> sets) {
   return config::Load(request, {}).settings;
 }
 
-Result<std::vector<Host>> Place(std::vector<std::string> sets, const std::vector<HostOffer>& offers = {}) {
-  Hardware here;
-  here.topology.cores.assign(5, binding::Core{0, 0, {0}});
-  return PlaceRanks(SettingsOf(std::move(sets)), here, offers);
+Hardware With(std::size_t cores, std::size_t gpus, const std::string& name = "x", int number = 0) {
+  Hardware out;
+  out.topology.cores.assign(cores, binding::Core{0, 0, {0}});
+  out.gpus.resize(gpus);
+  out.name = name;
+  out.number = number;
+  return out;
+}
+
+Result<std::vector<Host>> Place(std::vector<std::string> sets, const std::vector<Hardware>& reported = {}) {
+  return PlaceRanks(SettingsOf(std::move(sets)), With(5, 0), reported);
 }
 
 TEST(PlaceRanks, IsThisMachineAloneWithoutAList) {
@@ -46,14 +53,15 @@ TEST(PlaceRanks, NumbersRanksAlongTheList) {
 TEST(PlaceRanks, CountsEachHostByWhatItOffers) {
   const auto hosts =
       Place({"cluster.hosts=a,b,c:1", "job.processes_per_host=auto", "cluster.oversubscribe=true"},
-            {{4, 0}, {64, 8}, {2, 0}});
+            {With(4, 0, "a", 0), With(64, 8, "b", 1), With(2, 0, "c", 2)});
   ASSERT_TRUE(hosts) << hosts.error().text;
   EXPECT_EQ((*hosts)[0].local_size, 4);
   EXPECT_EQ((*hosts)[1].local_size, 8);
   EXPECT_EQ((*hosts)[2].local_size, 2);
-  const auto gpus = Place({"cluster.hosts=a,b", "job.processes_per_host=gpu"}, {{4, 2}, {4, 0}});
+  const auto gpus =
+      Place({"cluster.hosts=a,b", "job.processes_per_host=gpu"}, {With(4, 2, "a", 0), With(4, 0, "b", 1)});
   ASSERT_FALSE(gpus);
-  EXPECT_THAT(gpus.error().text, HasSubstr("host b shows no /dev/nvidia"));
+  EXPECT_THAT(gpus.error().text, HasSubstr("no GPU is visible on host b"));
 }
 
 TEST(PlaceRanks, RefusesMoreRanksThanSlots) {
@@ -68,11 +76,20 @@ TEST(PlaceRanks, CallsHostsWithoutANameByTheirNumberUntilTheyHaveJoined) {
   const auto awaited = Place(sets);
   ASSERT_TRUE(awaited) << awaited.error().text;
   EXPECT_EQ((*awaited)[2].name, "host2");
-  const auto joined = Place(sets, {{1, 0, "pod"}, {1, 0, "node7"}, {1, 0, "pod"}});
+  const auto joined = Place(sets, {With(1, 0, "pod", 0), With(1, 0, "node7", 1), With(1, 0, "pod", 2)});
   ASSERT_TRUE(joined) << joined.error().text;
   EXPECT_EQ((*joined)[0].name, "pod");
   EXPECT_EQ((*joined)[1].name, "node7");
   EXPECT_EQ((*joined)[2].name, "pod#2");
+}
+
+TEST(PlaceRanks, LeavesOutHostsThatHaveNotCome) {
+  const auto hosts = Place({"cluster.hosts=a,b:3,c:2"}, {With(4, 0, "a", 0), With(4, 0, "c", 2)});
+  ASSERT_TRUE(hosts) << hosts.error().text;
+  ASSERT_EQ(hosts->size(), 2u);
+  EXPECT_EQ((*hosts)[1].name, "c");
+  EXPECT_EQ((*hosts)[1].first_rank, 1);
+  EXPECT_EQ((*hosts)[1].local_size, 2);
 }
 
 }  // namespace

@@ -114,6 +114,8 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.inherited = &Inherited;
   view.job.run_dir = kTokenRunDir;
   view.job.generation = kTokenGeneration;
+  view.job.program = inputs.program.c_str();
+  view.job.bind = settings.Text("job.bind").c_str();
 
   Collector collector{{}, &command, cwd};
   dtrun_plan_sink sink;

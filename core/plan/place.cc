@@ -1,8 +1,10 @@
 #include "core/plan/place.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/binding/machine.h"
@@ -44,11 +46,20 @@ const std::map<std::string, std::string>& UserVariables(const config::Settings& 
   return settings.Has("job.env") ? settings.Map("job.env") : kNone;
 }
 
-Result<Hardware> ReadHardware(const config::Settings& settings,
-                              const std::map<std::string, std::string>& environment) {
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+Result<HostOffer> OfferHere() {
   auto topology = binding::ReadMachine();
   if (!topology) return topology.error();
-  const binding::Gpus gpus = binding::ReadGpus("/");
+  return HostOffer{*std::move(topology), binding::ReadGpus("/"), HostName()};
+}
+
+Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+                    const HostOffer& offer) {
   const auto& user = UserVariables(settings);
   const auto variable = [&](const char* name) -> std::optional<std::string> {
     // A list with placeholders is another one for each rank; it says nothing of the host.
@@ -56,7 +67,15 @@ Result<Hardware> ReadHardware(const config::Settings& settings,
     const auto found = environment.find(name);
     return found == environment.end() ? std::nullopt : std::optional(found->second);
   };
-  return Hardware{std::move(*topology), binding::VisibleGpus(gpus, variable), gpus.vendor};
+  return {offer.topology, binding::VisibleGpus(offer.gpus, variable), offer.gpus.vendor, offer.name,
+          offer.number};
+}
+
+Result<Hardware> ReadHardware(const config::Settings& settings,
+                              const std::map<std::string, std::string>& environment) {
+  const Result<HostOffer> here = OfferHere();
+  if (!here) return here.error();
+  return HardwareOf(settings, environment, *here);
 }
 
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
@@ -64,9 +83,11 @@ Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& h
   if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
   if (CountedByGpus(settings, hardware)) {
     if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
-    return At(settings, kCount,
-              "\"gpu\", but no GPU is visible on this host: there is no /dev/nvidia<N> and no AMD device, or "
-              "CUDA_VISIBLE_DEVICES or its like selects none; write a number or \"cpu\"");
+    return At(
+        settings, kCount,
+        fmt::format("\"gpu\", but no GPU is visible on {}: there is no /dev/nvidia<N> and no AMD device, or "
+                    "CUDA_VISIBLE_DEVICES or its like selects none; write a number or \"cpu\"",
+                    hardware.name.empty() ? "this host" : "host " + hardware.name));
   }
   return static_cast<int>(hardware.topology.cores.size());
 }

@@ -2,7 +2,7 @@
 // job.gpu_visibility.
 //
 // Placing is pure: what the host has is given, so it can be another host than this. Any
-// thread, but for ReadHardware.
+// thread, but for OfferHere and ReadHardware.
 #pragma once
 
 #include <map>
@@ -19,14 +19,32 @@ namespace dtrun::plan {
 // job.env; empty when unset.
 const std::map<std::string, std::string>& UserVariables(const config::Settings& settings);
 
+// What a host has, as its agent reports it: the processors that dtrun may use there, and all GPUs.
+struct HostOffer {
+  binding::Topology topology;
+  binding::Gpus gpus;
+  std::string name = {};  // as it calls itself
+  int number = 0;         // of the host in the list
+  bool operator==(const HostOffer&) const = default;
+};
+// This host's. Main thread.
+Result<HostOffer> OfferHere();
+
+// This machine as it calls itself.
+std::string HostName();
+
+// What ranks may use of it.
 struct Hardware {
   binding::Topology topology;
-  std::vector<binding::Gpu> gpus;  // that the ranks may use
+  std::vector<binding::Gpu> gpus;
   binding::Vendor vendor = binding::Vendor::kNvidia;
+  std::string name = {};
+  int number = 0;
 };
-
-// What this host has, as seen from dtrun's own affinity mask and environment and from
-// job.env. Main thread.
+// Ranks inherit `environment` on every host, so its lists of visible GPUs, and those of job.env, hold there.
+Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
+                    const HostOffer& offer);
+// This host's. Main thread.
 Result<Hardware> ReadHardware(const config::Settings& settings,
                               const std::map<std::string, std::string>& environment);
 

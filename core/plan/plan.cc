@@ -48,6 +48,18 @@ std::string TaskPortToken(int rank) { return fmt::format("⟦port_{}⟧", rank);
 
 std::string HostAddressToken(std::size_t host) { return fmt::format("⟦address_{}⟧", host); }
 
+std::string WorldText(const Plan& plan) {
+  constexpr std::size_t kMost = 8;
+  std::string hosts;
+  for (std::size_t i = 0; i < plan.hosts.size() && i < kMost; ++i) {
+    hosts += (i == 0 ? "" : ", ") + plan.hosts[i].name;
+    if (plan.hosts.size() > 1) hosts += fmt::format(" {}", plan.hosts[i].local_size);
+  }
+  if (plan.hosts.size() > kMost) hosts += ", …";
+  return fmt::format("{} rank{} on {} host{} ({})", plan.world_size(), plan.world_size() == 1 ? "" : "s",
+                     plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", hosts);
+}
+
 std::vector<int> TaskPortsUsed(const Plan& plan) {
   static constexpr std::string_view kStart = "⟦port_";
   std::set<int> ranks;
@@ -88,8 +100,13 @@ std::string ToText(const Plan& plan) {
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   for (const Process& process : plan.processes) {
     const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
-    fmt::format_to(append, "\nrank {} on {} (local rank {})\n  argv   ", process.rank, host.name,
-                   process.local_rank);
+    if (process.rank_count == 1) {
+      fmt::format_to(append, "\nrank {} on {} (local rank {})", process.rank, host.name, process.local_rank);
+    } else {
+      fmt::format_to(append, "\nranks {}-{} in one process on {}", process.rank,
+                     process.rank + process.rank_count - 1, host.name);
+    }
+    fmt::format_to(append, "\n  argv   ");
     for (std::size_t i = 0; i < process.argv.size(); ++i) {
       fmt::format_to(append, "{}{}", i == 0 ? "" : " ", Quote(process.argv[i]));
     }

@@ -83,6 +83,9 @@ struct Plan {
   int world_size() const;
 };
 
+// "6 ranks on 3 hosts (node0 2, node1 2, node2 2)"
+std::string WorldText(const Plan& plan);
+
 // Ranks whose port stands in an argument or a variable, so that a run has to hold it.
 std::vector<int> TaskPortsUsed(const Plan& plan);
 

@@ -96,6 +96,9 @@ struct LaunchInfo {
   std::vector<std::pair<std::string, std::string>> env;    // for every rank
 };
 
+// Why the backend cannot be used on this host, by its fact of that name; empty when it can.
+std::string Unusable(const LaunchInfo& info);
+
 // A child process that loads one plugin, so that a crash is an answer and the launching
 // process never holds a backend. Runs `<self> --probe-plugin KIND PATH NAME` of the
 // executable given to SetProbeProgram; talks JSON lines over a socketpair; each answer is

@@ -201,6 +201,13 @@ Result<std::unique_ptr<Probe>> Probe::Start(const File& file) {
 
 Probe::~Probe() = default;
 
+std::string Unusable(const LaunchInfo& info) {
+  for (const auto& [key, value] : info.facts) {
+    if (key == "unusable") return value;
+  }
+  return {};
+}
+
 Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
   const std::string request =
       wire::Encode(wire::LaunchRequest{option::ToJson(options), host_count, local_ranks});

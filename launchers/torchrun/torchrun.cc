@@ -147,8 +147,9 @@ class Torchrun final : public dtrun::sdk::Launcher {
     switch (error_files_) {
       case ErrorFiles::kNone: return "";
       case ErrorFiles::kAttempt:
-        return job.run_dir() + "/attempt_" + job.generation() + "/" + std::to_string(process.local_rank) +
-               "/error.json";
+        return job.run_dir() + "/attempt_" + job.generation() + "/" +
+               (process.host_index == 0 ? "" : "node_" + std::to_string(process.host_index) + "/") +
+               std::to_string(process.local_rank) + "/error.json";
       case ErrorFiles::kRank: break;
     }
     return job.run_dir() + "/rank-" + std::to_string(process.rank) + ".error.json";
@@ -225,7 +226,9 @@ constexpr dtrun_option kOptions[] = {
                kPlaceholders, std::size(kPlaceholders)),
     EnumOption("error_files", "rank", "where torch's `record` writes why a rank failed",
                "\"rank\" is rank-R.error.json in the folder of the run, \"attempt\" torchrun's "
-               "attempt_N/LOCAL_RANK/error.json there, whose folder must be made before the ranks start, and "
+               "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on other nodes than the first), "
+               "whose folder must "
+               "be made before the ranks start, and "
                "\"none\" is nowhere.",
                kErrorFiles, std::size(kErrorFiles)),
     dtrun::sdk::Option("local_rank_argument", DTRUN_TYPE_STRING, nullptr,

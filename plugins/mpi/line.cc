@@ -197,7 +197,8 @@ bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::
     if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
       if (meeting == nullptr || meeting->Come(MakeAgenda(job.call, job.number))) return true;
       const auto end = sdk::Deadline::Clock::now() + kHold;
-      while (!meeting->Ready(job.number) && sdk::Deadline::Clock::now() < end) meeting->Sleep(job.number, end);
+      while (!meeting->Ready(job.number) && sdk::Deadline::Clock::now() < end)
+        meeting->Sleep(job.number, end);
       if (!meeting->GoBack(job.number)) return true;
       gate.unlock();
     }

@@ -65,7 +65,9 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
               "NCCL " + nccl_.VersionText() + (nccl_.library.was_loaded() ? " (the program's own)" : ""));
     sink.Fact("library_path", nccl_.library.path());
     sink.Fact("memory", "device");
-    sink.Fact("device", DeviceText());
+    const auto [devices, obstacle] = Devices();
+    sink.Fact("device", obstacle.empty() ? devices : "none: " + obstacle);
+    if (!obstacle.empty()) sink.Fact("unusable", obstacle);
     // Between hosts dtrun tells NCCL what has been proven (NCCL_SOCKET_IFNAME).
     if (interface_ || query.host_count <= 1) {
       sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
@@ -106,16 +108,18 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     return device;
   }
 
-  std::string DeviceText() {
+  // What there is, and why there is nothing.
+  std::pair<std::string, std::string> Devices() {
     try {
       const CudaApi& cuda = Cuda();
       const int count = cuda.DeviceCount();
       int driver = 0;
       cuda.Check(cuda.driver_get_version(&driver), "tell the driver's version");
-      return std::to_string(count) + (count == 1 ? " CUDA device at " : " CUDA devices, the first at ") +
-             cuda.BusId(0) + ", driver for CUDA " + CudaVersionText(driver);
+      return {std::to_string(count) + (count == 1 ? " CUDA device at " : " CUDA devices, the first at ") +
+                  cuda.BusId(0) + ", driver for CUDA " + CudaVersionText(driver),
+              ""};
     } catch (const Failure& failure) {
-      return std::string("none: ") + failure.what();
+      return {"", failure.what()};
     }
   }
 

@@ -68,7 +68,8 @@ Result<std::string> ReadKeyFile(const std::string& path) {
   return text;
 }
 
-Result<control::Key> SharedKey(const config::Settings& settings) {
+Result<control::Key> SharedKey(const config::Settings& settings, const std::string& key_text) {
+  if (!key_text.empty() && !HasKey(settings)) return control::Key::FromText(key_text);
   std::string digits, origin = kClusterKey;
   if (settings.Has("cluster.key_file")) {
     Result<std::string> read = ReadKeyFile(settings.Text("cluster.key_file"));
@@ -93,31 +94,71 @@ bool IsManual(const config::Settings& settings) {
   return plan::HasCluster(settings) && settings.Text("cluster.connect") == "manual";
 }
 
-// The number of this host among `count`, and that everything a manual start needs is there.
-Result<int> ManualIndex(const config::Settings& settings, const Root& root, std::size_t count) {
+// The number of this host among `hosts`, and that everything a manual start needs is there. -1: it has none,
+// and the root deals one out.
+Result<int> ManualIndex(const config::Settings& settings, const Root& root,
+                        const std::vector<cluster::HostSlots>& hosts) {
   if (root.port == 0) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
         "cluster.connect = \"manual\" needs cluster.root = \"ADDRESS:PORT\", where all hosts reach host 0"};
   }
   if (!settings.Has("cluster.host_index")) {
+    if (hosts[0].name.empty()) return agent::LeadsHere(root.names[0]) ? 0 : -1;
     return Error{DTRUN_INVALID_ARGUMENT,
                  "cluster.connect = \"manual\" needs the number of this host; give --host-index, from 0"};
   }
   const auto index = static_cast<int>(settings.Int("cluster.host_index"));
-  if (index < static_cast<int>(count)) return index;
+  if (index < static_cast<int>(hosts.size())) return index;
   return At(settings, "cluster.host_index",
-            fmt::format("{} is none of the {} hosts, which count from 0", index, count));
+            fmt::format("{} is none of the {} hosts, which count from 0", index, hosts.size()));
+}
+
+// Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. Slurm may
+// have another name for it than it has itself.
+int Here(const std::vector<std::string>& hosts) {
+  const char* const node = std::getenv("SLURMD_NODENAME");
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (agent::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
+  using Connect = agent::Cluster::Connect;
+  cluster->connect = settings.Text("cluster.connect") == "slurm" ? Connect::kSlurm : Connect::kShell;
+  if (cluster->connect == Connect::kSlurm && std::getenv("SLURM_JOB_ID") == nullptr) {
+    return At(settings, "cluster.connect",
+              "\"slurm\" starts agents in an allocation, and SLURM_JOB_ID is unset; run dtrun from sbatch or "
+              "salloc");
+  }
+  cluster->remote_shell = settings.List("cluster.remote_shell");
+  if (cluster->remote_shell.empty()) return At(settings, "cluster.remote_shell", "the list is empty");
+  Result<std::string> dtrun = DtrunOnHosts(settings);
+  if (!dtrun) return dtrun.error();
+  cluster->dtrun = *std::move(dtrun);
+  return {};
 }
 
 }  // namespace
 
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const plan::Plan& plan) {
+bool HasKey(const config::Settings& settings) {
+  return settings.Has("cluster.key_file") || std::getenv(kClusterKey) != nullptr;
+}
+
+Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings,
+                                                const std::string& key_text) {
   if (!plan::HasCluster(settings)) return std::optional<agent::Cluster>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
+  const auto hosts = plan::ListedHosts(settings);
+  if (!hosts) return hosts.error();
   agent::Cluster cluster;
-  for (const plan::Host& host : plan.hosts) cluster.hosts.push_back(host.name);
+  for (const cluster::HostSlots& host : *hosts) cluster.hosts.push_back(host.name);
+  cluster.min_hosts = settings.Has("cluster.min_hosts")
+                          ? static_cast<std::size_t>(settings.Int("cluster.min_hosts"))
+                          : hosts->size();
+  cluster.last_call = settings.Duration("cluster.last_call");
   cluster.names = root->names;
   cluster.port = root->port;
   cluster.join_timeout = settings.Duration("cluster.join_timeout");
@@ -125,43 +166,37 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   cluster.share_machines = settings.Bool("cluster.oversubscribe");
   if (IsManual(settings)) {
     cluster.connect = agent::Cluster::Connect::kManual;
-    Result<int> index = ManualIndex(settings, *root, cluster.hosts.size());
+    Result<int> index = ManualIndex(settings, *root, *hosts);
     if (!index) return index.error();
     cluster.here = *index;
-    Result<control::Key> key = SharedKey(settings);
+    Result<control::Key> key = SharedKey(settings, key_text);
     if (!key) return key.error();
     cluster.key = *std::move(key);
     return std::optional(std::move(cluster));
   }
-  for (std::size_t i = 0; i < cluster.hosts.size() && cluster.here < 0; ++i) {
-    if (agent::IsThisMachine(cluster.hosts[i])) cluster.here = static_cast<int>(i);
-  }
+  cluster.here = Here(cluster.hosts);
   if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<agent::Cluster>();
-  cluster.remote_shell = settings.List("cluster.remote_shell");
-  if (cluster.remote_shell.empty()) return At(settings, "cluster.remote_shell", "the list is empty");
-  std::error_code failure;
-  cluster.dtrun = settings.Has("cluster.dtrun")
-                      ? settings.Text("cluster.dtrun")
-                      : std::filesystem::read_symlink("/proc/self/exe", failure).string();
-  if (failure) return Error::System("find the path of dtrun", failure.value());
+  if (Status read = ReadStart(settings, &cluster); !read) return read.error();
   return std::optional(std::move(cluster));
 }
 
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings) {
+Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings,
+                                                const std::string& key_text) {
   if (!IsManual(settings)) return std::optional<agent::Summons>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
   const auto hosts = plan::ListedHosts(settings);
   if (!hosts) return hosts.error();
-  Result<int> index = ManualIndex(settings, *root, hosts->size());
+  Result<int> index = ManualIndex(settings, *root, *hosts);
   if (!index) return index.error();
   if (*index == 0) return std::optional<agent::Summons>();
-  Result<control::Key> key = SharedKey(settings);
+  Result<control::Key> key = SharedKey(settings, key_text);
   if (!key) return key.error();
-  return std::optional(agent::Summons{settings.Text("job.name"), root->names, root->port, *std::move(key),
-                                      *index, (*hosts)[static_cast<std::size_t>(*index)].name,
-                                      settings.Duration("cluster.join_timeout"),
-                                      settings.Duration("cluster.lost_after")});
+  agent::Summons summons{
+      settings.Text("job.name"), root->names, root->port, *std::move(key), *index, {}, {}, {}};
+  summons.join_timeout = settings.Duration("cluster.join_timeout");
+  summons.lost_after = settings.Duration("cluster.lost_after");
+  return std::optional(std::move(summons));
 }
 
 }  // namespace dtrun::cli

@@ -2,18 +2,25 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/agent/cluster.h"
 #include "core/config/settings.h"
-#include "core/plan/plan.h"
 
 namespace dtrun::cli {
 
-// How the hosts of the plan come together; nothing when the job is this machine's alone.
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const plan::Plan& plan);
+// How the hosts of the job come together; nothing when the job is this machine's alone.
+// `key_text`: what the key of hosts that somebody else starts is made from, where the user has given none;
+// empty: he must.
+Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings,
+                                                const std::string& key_text = {});
 
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings);
+Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings,
+                                                const std::string& key_text = {});
+
+// Whether the user has given a key.
+bool HasKey(const config::Settings& settings);
 
 }  // namespace dtrun::cli

@@ -16,7 +16,7 @@ _dtrun() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       --) return ;;
-      run|plan|env|config|plugins|bench|completion|explain) verb=${verb:-$word} ;;
+      run|plan|env|config|plugins|bench|completion|doctor|explain) verb=${verb:-$word} ;;
       torchrun) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     esac
   done
@@ -45,8 +45,8 @@ _dtrun() {
   esac
   local words="--config --set --plugin-dir --help"
   case $verb in
-    '') words="run plan env explain config plugins bench torchrun completion --version --host-index $words" ;;
-    plan) words="--json $words" ;;
+    '') words="run plan env doctor explain config plugins bench torchrun completion --version --host-index $words" ;;
+    plan|doctor) words="--json $words" ;;
     explain) mapfile -t COMPREPLY < <(compgen -W "latest --json --help" -- "$current"; compgen -f -- "$current")
              return ;;
     env) words="--rank --as --list --json --shell $words" ;;

@@ -148,13 +148,19 @@ Choice PeerAccess(const Files& files) {
   return {"p2p", fact, reason};
 }
 
+Choice Backend(const Files& files) {
+  std::string reason = OptionText(files.config, "backend.name");
+  const std::string chosen = TextAt(files.plan, "/backend/facts/chosen");
+  if (!chosen.empty()) reason += "; " + chosen;
+  return {"backend", TextAt(files.plan, "/backend/name"), reason};
+}
+
 std::vector<Choice> ChoicesOf(const Files& files) {
   std::vector<Choice> choices;
   choices.push_back({"ranks",
                      fmt::format("{} ({})", TextAt(files.plan, "/world_size"), HostsText(files.plan)),
                      OptionText(files.config, "job.processes_per_host")});
-  choices.push_back(
-      {"backend", TextAt(files.plan, "/backend/name"), OptionText(files.config, "backend.name")});
+  choices.push_back(Backend(files));
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
   choices.push_back(Transport(files));
@@ -215,6 +221,8 @@ Result<RunStory> ReadRun(const fs::path& folder) {
   files.config = *std::move(config);
   story.job = TextAt(files.plan, "/job");
   story.choices = ChoicesOf(files);
+  if (std::ifstream table(folder / "network.txt"); table)
+    story.network.assign(std::istreambuf_iterator<char>(table), std::istreambuf_iterator<char>());
   auto findings = FindingsOf(folder, files.plan);
   if (!findings) return findings.error();
   story.findings = *std::move(findings);
@@ -229,6 +237,7 @@ std::string ToText(const RunStory& story) {
                    choice.value.empty() ? kNotRecorded : choice.value,
                    choice.reason.empty() ? "" : "\n             because: " + choice.reason);
   }
+  out += story.network;
   for (const auto& [rank, known] : story.findings) {
     fmt::format_to(append, "rank {}: {} ({}; {})\n    | {}\n  next: {}\n", rank, known.finding.what,
                    known.finding.failure->id,
@@ -252,7 +261,11 @@ Json ToJson(const RunStory& story) {
     one["file"] = known.file.string();
     findings.push_back(std::move(one));
   }
-  return {{"job", story.job}, {"state", story.state}, {"choices", choices}, {"findings", findings}};
+  return {{"job", story.job},
+          {"state", story.state},
+          {"choices", choices},
+          {"network", story.network.empty() ? Json(nullptr) : Json(story.network)},
+          {"findings", findings}};
 }
 
 }  // namespace dtrun::cli

@@ -30,6 +30,7 @@ struct RunStory {
   std::string job;
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
   std::vector<Choice> choices;
+  std::string network;                // the table of network.txt: each interface, and why; empty: one host
   std::vector<RankFinding> findings;  // by rank
 };
 

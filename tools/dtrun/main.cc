@@ -12,8 +12,10 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "tools/dtrun/bench.h"
+#include "tools/dtrun/doctor.h"
 #include "tools/dtrun/env.h"
 #include "tools/dtrun/explain.h"
+#include "tools/dtrun/mpirun/verbs.h"
 #include "tools/dtrun/torchrun/verb.h"
 #include "tools/dtrun/verbs.h"
 
@@ -73,10 +75,11 @@ std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
 }
 
 // The exit code, when the command line is such a one: as dtrun-torchrun, or
-// dtrun [plan [--json]] torchrun.
+// dtrun [plan [--json]] torchrun; or that of a process between an mpirun and a rank.
 std::optional<int> ForeignMain(int argc, char** argv) {
   using dtrun::cli::Purpose;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (const auto code = dtrun::mpirun::Main(words)) return code;
   const std::string_view self = argc > 0 ? argv[0] : "";
   if (self.substr(self.rfind('/') + 1) == "dtrun-torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
@@ -150,6 +153,11 @@ int main(int argc, char** argv) {
   option->add_option("KEY", key, "Such as backend.name")->required();
   AddConfig(option, &arguments);
 
+  dtrun::cli::DoctorArguments doctor_arguments;
+  CLI::App* doctor = dtrun::cli::AddDoctor(app, &doctor_arguments);
+  AddConfig(doctor, &arguments);
+  AddHostIndex(doctor, &arguments);
+
   dtrun::cli::ExplainArguments explain_arguments;
   const CLI::App* explain = dtrun::cli::AddExplain(app, &explain_arguments);
 
@@ -200,6 +208,10 @@ int main(int argc, char** argv) {
   }
   if (check->parsed()) return dtrun::cli::CheckConfig(arguments);
   if (option->parsed()) return dtrun::cli::ExplainConfig(arguments, key);
+  if (doctor->parsed()) {
+    doctor_arguments.config = arguments;
+    return dtrun::cli::Doctor(std::move(doctor_arguments));
+  }
   if (explain->parsed()) return dtrun::cli::Explain(explain_arguments);
   if (list->parsed()) return dtrun::cli::ListPlugins(arguments, json, names_only);
   if (describe->parsed()) return dtrun::cli::DescribePlugin(arguments, name, kind, json);

@@ -1,9 +1,13 @@
 #include "tools/dtrun/prepare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace dtrun::cli {
 namespace {
@@ -32,6 +36,14 @@ std::map<std::string, std::string> Environment() {
   return out;
 }
 
+Result<std::string> DtrunOnHosts(const config::Settings& settings) {
+  if (settings.Has("cluster.dtrun")) return settings.Text("cluster.dtrun");
+  std::error_code failure;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure) return Error::System("find the path of dtrun", failure.value());
+  return own.string();
+}
+
 Preparation Preparation::Load(const ConfigArguments& arguments) {
   Preparation self;
   self.arguments_ = arguments;
@@ -43,11 +55,35 @@ Preparation Preparation::Load(const ConfigArguments& arguments) {
   request.command = arguments.command;
   request.base = arguments.base;
   request.given = arguments.given;
-  self.loaded_ = config::Load(
-      request, [&self](std::string_view kind, const std::string& name, const config::Settings& so_far) {
-        return self.SchemaOf(kind, name, so_far);
-      });
+  for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(arguments.plugin_dirs, {}))) {
+    if (file.kind == plugin::Kind::kBackend) request.backends.push_back(file.name);
+  }
+  const auto schema_of = [&self](std::string_view kind, const std::string& name,
+                                 const config::Settings& so_far) {
+    return self.SchemaOf(kind, name, so_far);
+  };
+  self.loaded_ = config::Load(request, schema_of);
+  if (!self.loaded_.problems.empty()) return self;
+  const std::vector<std::string> names = config::BackendNames(self.loaded_.settings);
+  self.AddCandidate(self.loaded_.settings, names.front());
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    request.backend = names[i];
+    config::Loaded loaded = config::Load(request, schema_of);
+    std::ranges::move(loaded.problems, std::back_inserter(self.loaded_.problems));
+    self.AddCandidate(std::move(loaded.settings), names[i]);
+  }
   return self;
+}
+
+void Preparation::AddCandidate(config::Settings settings, std::string name) {
+  std::optional<plugin::File> file;
+  if (probe_ != nullptr) file = probe_->description().file;
+  candidates_.push_back({std::move(name),
+                         std::move(settings),
+                         std::move(file),
+                         std::exchange(probe_, nullptr),
+                         std::exchange(probe_failure_, {}),
+                         {}});
 }
 
 Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
@@ -59,36 +95,90 @@ Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::s
   const std::string path_key = fmt::format("{}.path", kind);
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
                            so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);
-  if (!file) return file.error();
-  if (backend) {
-    auto probe = plugin::Probe::Start(*file);
-    if (!probe) return probe.error();
-    backend_ = std::move(*probe);
-    return backend_->description().options;
+  if (!backend) {
+    if (!file) return file.error();
+    auto loaded = plugin::Load(*file);
+    if (!loaded) return loaded.error();
+    launcher_ = *loaded;
+    return launcher_->schema();
   }
-  auto loaded = plugin::Load(*file);
-  if (!loaded) return loaded.error();
-  launcher_ = *loaded;
-  return launcher_->schema();
+  auto probe = file ? plugin::Probe::Start(*file) : file.error();
+  if (!probe) {
+    probe_failure_ = probe.error().text;
+    return probe.error();
+  }
+  probe_ = *std::move(probe);
+  return probe_->description().options;
 }
 
-Status Preparation::AskBackend(const std::vector<plan::HostOffer>& offers) {
-  const config::Settings& settings = loaded_.settings;
-  answer_.name = settings.Text("backend.name");
-  if (backend_ == nullptr) return {};
-  const dtrun_options options = settings.SnapshotOf("backend.options.");
-  auto hosts = plan::PlaceRanks(settings, *hardware_, offers);
-  if (!hosts) return hosts.error();
-  auto info = backend_->Launch(options, static_cast<int>(hosts->size()), hosts->front().local_size);
-  if (!info) return info.error();
-  answer_.path = backend_->description().file.path.string();
-  answer_.options_json = option::ToJson(options);
-  answer_.info = std::move(*info);
-  backend_.reset();
+// What the candidate would use here; its error is also kept as the reason against it.
+Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported) {
+  if (candidate.answer) return {};
+  plan::Backend answer;
+  answer.name = candidate.name;
+  if (candidate.file) {
+    if (candidate.probe == nullptr) {
+      auto probe = plugin::Probe::Start(*candidate.file);
+      if (!probe) return probe.error();
+      candidate.probe = *std::move(probe);
+    }
+    const dtrun_options options = candidate.settings.SnapshotOf("backend.options.");
+    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, reported);
+    if (!hosts) return hosts.error();
+    answer.path = candidate.file->path.string();
+    answer.options_json = option::ToJson(options);
+    auto info = candidate.probe->Launch(options, static_cast<int>(hosts->size()), hosts->front().local_size);
+    candidate.probe.reset();
+    if (info) {
+      candidate.why_not = plugin::Unusable(*info);
+      std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
+      answer.info = *std::move(info);
+    } else {
+      candidate.why_not = info.error().text;
+      if (candidates_.size() == 1) return info.error();
+    }
+  }
+  candidate.answer = std::move(answer);
   return {};
 }
 
+Result<std::size_t> Preparation::ChooseHere(const std::vector<plan::Hardware>& reported) {
+  examination::Answer answer;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    Candidate& candidate = candidates_[i];
+    if (Status asked = Ask(candidate, reported); !asked) return asked.error();
+    if (candidates_.size() == 1) return i;  // a single name never falls back
+    answer.backends.push_back({candidate.name, candidate.why_not});
+    if (candidate.why_not.empty()) break;
+  }
+  auto choice = examination::ChooseBackend({{plan::HostName(), std::move(answer)}});
+  // The hosts of the job may have what this one lacks: they are asked before anything starts.
+  if (!choice && plan::HasCluster(loaded_.settings)) return candidates_.size() - 1;
+  if (!choice) return choice.error();
+  passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
+  return choice->index;
+}
+
+Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
+                                             const std::vector<std::string>& answers) {
+  std::vector<std::pair<std::string, examination::Answer>> by_host;
+  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
+  if (!hosts) return hosts.error();
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    auto answer = examination::DecodeAnswer(answers[i]);
+    if (!answer) return answer.error();
+    by_host.emplace_back((*hosts)[i].name, *std::move(answer));
+  }
+  auto choice = examination::ChooseBackend(by_host);
+  if (!choice) return choice.error();
+  passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
+  Candidate& chosen = candidates_[choice->index];
+  if (Status asked = Ask(chosen, reported); !asked) return asked.error();
+  return choice->index;
+}
+
 Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers,
+                                         const std::vector<std::string>& answers,
                                          const net::Decision* network) {
   auto environment = Environment();
   environment.erase(kClusterKey);
@@ -97,16 +187,52 @@ Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& off
     if (!hardware) return hardware.error();
     hardware_ = std::move(*hardware);
   }
-  if (answer_.name.empty()) {
-    if (Status asked = AskBackend(offers); !asked) return asked.error();
+  std::vector<plan::Hardware> reported;
+  for (const plan::HostOffer& offer : offers) {
+    reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
   }
+  const auto chosen = answers.empty() ? ChooseHere(reported) : ChooseByAll(reported, answers);
+  if (!chosen) return chosen.error();
+  // A later plan may be made in another process, which asks again.
+  for (Candidate& candidate : candidates_) candidate.probe.reset();
+  Candidate& candidate = candidates_[*chosen];
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
-  auto plan = plan::Build({loaded_.settings, *launcher_, answer_, *hardware_, std::move(environment),
-                           cwd.string(), offers, network});
-  if (plan.ok()) plan->record["config.json"] = RecordOf(loaded_.settings);
+  auto program = DtrunOnHosts(loaded_.settings);
+  if (!program) return program.error();
+  plan::Backend backend = *candidate.answer;
+  if (candidates_.size() > 1) {
+    backend.info.facts.emplace_back(
+        "chosen", passed_over_.empty() ? "the first of backend.name" : "because " + passed_over_);
+  }
+  auto plan =
+      plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, std::move(environment),
+                   cwd.string(), *std::move(program), std::move(reported), network});
+  if (!plan) return plan;
+  plan->record["config.json"] = RecordOf(candidate.settings);
+  host_count_ = static_cast<int>(plan->hosts.size());
+  local_ranks_ = plan->hosts.front().local_size;
   return plan;
+}
+
+std::vector<examination::BackendQuestion> Preparation::BackendQuestions() const {
+  std::vector<examination::BackendQuestion> questions;
+  for (const Candidate& candidate : candidates_) {
+    questions.push_back({candidate.name, candidate.file ? candidate.file->path.string() : "",
+                         option::ToJson(candidate.settings.SnapshotOf("backend.options.")),
+                         candidate.file ? "" : candidate.why_not});
+  }
+  return questions;
+}
+
+std::string Preparation::Question() const {
+  if (candidates_.size() < 2) return {};
+  examination::Question question;
+  question.backends = BackendQuestions();
+  question.host_count = host_count_;
+  question.local_ranks = local_ranks_;
+  return examination::Encode(question);
 }
 
 }  // namespace dtrun::cli

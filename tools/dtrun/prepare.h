@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/config/settings.h"
+#include "core/examination/examination.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
 
@@ -41,22 +42,51 @@ class Preparation {
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
   // Asks the backend what it would use here, the first time, and builds the plan. `offers`: of
-  // hosts that have reported theirs; `network`: once it is proven. REQUIRES: no problems.
+  // hosts that have reported theirs. `answers`: theirs to Question, by host; without them this host
+  // chooses among several backends by itself. `network`: once it is proven. REQUIRES: no problems.
   Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {},
+                              const std::vector<std::string>& answers = {},
                               const net::Decision* network = nullptr);
 
+  // The backends that backend.name gives, with their options. REQUIRES: no problems.
+  std::vector<examination::BackendQuestion> BackendQuestions() const;
+
+  // What all hosts are to be asked before the plan (core/examination); empty when backend.name
+  // gives one name. REQUIRES: MakePlan
+  std::string Question() const;
+
  private:
+  // One of the names in backend.name, with its own reading of the config.
+  struct Candidate {
+    std::string name;
+    config::Settings settings;
+    std::optional<plugin::File> file;      // unset for "none", and when it could not be had
+    std::unique_ptr<plugin::Probe> probe;  // that has described it; until the first plan
+    std::string why_not;                   // it cannot be used here
+    std::optional<plan::Backend> answer;   // once asked
+  };
+
   Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                   const config::Settings& so_far);
-  Status AskBackend(const std::vector<plan::HostOffer>& offers);
+  void AddCandidate(config::Settings settings, std::string name);
+  Status Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported);
+  Result<std::size_t> ChooseHere(const std::vector<plan::Hardware>& reported);
+  Result<std::size_t> ChooseByAll(const std::vector<plan::Hardware>& reported,
+                                  const std::vector<std::string>& answers);
 
   ConfigArguments arguments_;
   config::Loaded loaded_;
-  std::unique_ptr<plugin::Probe> backend_;
+  std::unique_ptr<plugin::Probe> probe_;    // of the backend whose options were read last
+  std::string probe_failure_;               // or why there is none
+  std::vector<Candidate> candidates_;       // in order of preference
+  std::string passed_over_;                 // why each one before the chosen is not it
   std::optional<plan::Hardware> hardware_;  // of this host, once read
-  plan::Backend answer_;                    // of the backend, once asked
   const plugin::Plugin* launcher_ = nullptr;
+  int host_count_ = 1, local_ranks_ = 1;  // of the plan
 };
+
+// The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
+Result<std::string> DtrunOnHosts(const config::Settings& settings);
 
 // This process's environment.
 std::map<std::string, std::string> Environment();

@@ -18,22 +18,9 @@ constexpr int kUserError = 2;
 
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
 
-// "node0", "node0 2, node1 4": names, and ranks where there are several hosts.
-std::string HostList(const plan::Plan& plan) {
-  constexpr std::size_t kMost = 8;
-  if (plan.hosts.size() == 1) return plan.hosts[0].name;
-  std::string out;
-  for (std::size_t i = 0; i < plan.hosts.size() && i < kMost; ++i) {
-    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", plan.hosts[i].name, plan.hosts[i].local_size);
-  }
-  return out + (plan.hosts.size() > kMost ? ", …" : "");
-}
-
 std::string Header(const plan::Plan& plan, const std::string& run_dir) {
-  std::string out =
-      fmt::format("dtrun {}  job {}: {} rank{} on {} host{} ({}), launcher {}\n", DTRUN_VERSION, plan.job,
-                  plan.world_size(), plan.world_size() == 1 ? "" : "s", plan.hosts.size(),
-                  plan.hosts.size() == 1 ? "" : "s", HostList(plan), plan.launcher);
+  std::string out = fmt::format("dtrun {}  job {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
+                                plan::WorldText(plan), plan.launcher);
   auto append = std::back_inserter(out);
   std::string library;
   for (const auto& [key, value] : plan.backend_facts) {
@@ -62,12 +49,16 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   if (!restart) return complain(restart.error());
   auto plan = preparation.MakePlan();
   if (!plan) return complain(plan.error());
-  auto cluster = ClusterOf(preparation.settings(), *plan);
+  auto cluster = ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
-  return agent::RunRequest{std::move(*plan), std::move(*restart), &Header, std::move(*cluster),
-                           [&](const std::vector<plan::HostOffer>& offers, const net::Decision* network) {
-                             return preparation.MakePlan(offers, network);
-                           }};
+  return agent::RunRequest{
+      std::move(*plan),
+      std::move(*restart),
+      &Header,
+      std::move(*cluster),
+      [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
+          const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
+      preparation.Question()};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace dtrun::torchrun {
 namespace {
 
@@ -99,17 +97,14 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
   meeting.most_nodes = arguments.max_nodes;
   meeting.host = endpoint->host;
   meeting.port = endpoint->port.value_or(kC10dPort);
+  meeting.last_call = Configured(arguments, "last_call_timeout").value_or("");
   const auto is_host = Configured(arguments, "is_host");
   if (is_host ? IsTrue(*is_host) : is_this_host(endpoint->host)) meeting.node = 0;
   return meeting;
 }
 
-Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, const Meeting& meeting,
-                                                   const option::Schema& schema) {
+std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Meeting& meeting) {
   std::vector<config::Given> settings;
-  const auto has = [&](std::string_view key) {
-    return std::ranges::any_of(schema, [&](const option::Spec& spec) { return spec.key == key; });
-  };
   const auto add = [&](const char* key, std::string value, std::string_view name) {
     const auto origin = arguments.origins.find(name);
     settings.push_back({key, std::move(value),
@@ -118,28 +113,19 @@ Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, c
                             : origin->second});
   };
   if (arguments.max_restarts > 0) {
-    if (!has("restart.max")) {
-      return Bad(fmt::format("{}={}: this dtrun does not start a world again; write 0, or use torchrun",
-                             Place(arguments, "max_restarts", "--max-restarts"), arguments.max_restarts));
-    }
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
   }
   if (meeting.most_nodes == 1) return settings;
-  if (!has("cluster.root") || !has("cluster.host_index") || !has("cluster.host_count")) {
-    return Bad(fmt::format("{}={}: this dtrun starts jobs on one node; write 1, or use torchrun",
-                           Place(arguments, "nnodes", "--nnodes"),
-                           arguments.min_nodes == arguments.max_nodes
-                               ? std::to_string(arguments.max_nodes)
-                               : fmt::format("{}:{}", arguments.min_nodes, arguments.max_nodes)));
-  }
   const bool v6 = meeting.host.find(':') != std::string::npos;
   add("cluster.connect", "manual", "nnodes");
   add("cluster.root",
       fmt::format("{}:{}", v6 ? "[" + meeting.host + "]" : meeting.host, meeting.port.value_or(kC10dPort)),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
-  add("cluster.host_count", std::to_string(meeting.nodes), "nnodes");
+  add("cluster.host_count", std::to_string(meeting.most_nodes), "nnodes");
+  if (meeting.nodes < meeting.most_nodes) add("cluster.min_hosts", std::to_string(meeting.nodes), "nnodes");
   if (meeting.node) add("cluster.host_index", std::to_string(*meeting.node), "node_rank");
   if (!meeting.join_timeout.empty()) add("cluster.join_timeout", meeting.join_timeout + "s", "rdzv_conf");
+  if (!meeting.last_call.empty()) add("cluster.last_call", meeting.last_call + "s", "rdzv_conf");
   return settings;
 }
 

@@ -1,7 +1,6 @@
 // Where the nodes of a torchrun job meet, and what that means in dtrun's settings.
 //
-// The one place that knows which settings a job on several nodes, and restarts, become:
-// what core's schema does not have is refused by the name of the option that asked for it.
+// The one place that knows which settings a job on several nodes, and restarts, become.
 // Pure; any thread.
 #pragma once
 
@@ -24,7 +23,8 @@ struct Meeting {
   std::optional<int> port;  // where the nodes meet; alone: MASTER_PORT, unset for any free one
   // Number of this node. Unset: the root deals them out.
   std::optional<int> node;
-  std::string join_timeout;  // as in rdzv_conf, in seconds; empty: not given
+  // As in rdzv_conf, in seconds; empty: not given.
+  std::string join_timeout, last_call;
 };
 
 // `uuid` names a job that has no other name. `is_this_host` says whether a host of an
@@ -32,8 +32,7 @@ struct Meeting {
 Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
                           const std::function<bool(const std::string& host)>& is_this_host);
 
-// The settings for several nodes and for restarts, as far as `schema` has them.
-Result<std::vector<config::Given>> ClusterSettings(const Arguments& arguments, const Meeting& meeting,
-                                                   const option::Schema& schema);
+// The settings for several nodes and for restarts.
+std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Meeting& meeting);
 
 }  // namespace dtrun::torchrun

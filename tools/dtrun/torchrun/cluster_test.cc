@@ -94,37 +94,12 @@ TEST(MeetingOf, RefusesByName) {
               HasSubstr("--rdzv-conf: store_type=file"));
 }
 
-option::Schema SchemaWith(const std::vector<const char*>& keys) {
-  option::Schema schema;
-  for (const char* key : keys) {
-    schema.emplace_back();
-    schema.back().key = key;
-  }
-  return schema;
-}
-
-TEST(ClusterSettings, RefusesByNameWhatTheSchemaDoesNotHave) {
-  const Arguments restarts = Given({"--max-restarts", "3"});
-  auto settings = ClusterSettings(restarts, {}, {});
-  ASSERT_FALSE(settings.ok());
-  EXPECT_THAT(settings.error().text, HasSubstr("--max-restarts=3: "));
-
-  const Arguments nodes = Given({"--nnodes", "1:2", "--rdzv-backend", "c10d"});
-  settings = ClusterSettings(nodes, *MeetingOf(nodes, "", [](const std::string&) { return true; }), {});
-  ASSERT_FALSE(settings.ok());
-  EXPECT_THAT(settings.error().text, HasSubstr("--nnodes=1:2: "));
-}
-
 TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
   const Arguments arguments = Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]",
                                      "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
   const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
-  const auto settings = ClusterSettings(
-      arguments, *meeting,
-      SchemaWith({"restart.max", "cluster.root", "cluster.host_index", "cluster.host_count"}));
-  ASSERT_TRUE(settings.ok()) << settings.error().text;
   std::map<std::string, std::string> values, places;
-  for (const config::Given& given : *settings) {
+  for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
     values[given.key] = std::get<std::string>(given.value);
     places[given.key] = given.origin.place;
   }
@@ -136,6 +111,21 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
                                                         {"cluster.join_timeout", "60s"}}));
   EXPECT_EQ(places["cluster.root"], "--master-addr");
   EXPECT_EQ(places["restart.max"], "--max-restarts");
+}
+
+TEST(ClusterSettings, AnElasticJobSaysHowFewNodesWillDo) {
+  const Arguments arguments = Given({"--nnodes", "2:4", "--rdzv-backend", "c10d", "--rdzv-endpoint", "h",
+                                     "--rdzv-conf", "last_call_timeout=5"});
+  const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
+  std::map<std::string, std::string> values;
+  for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
+    values[given.key] = std::get<std::string>(given.value);
+  }
+  EXPECT_EQ(values, (std::map<std::string, std::string>{{"cluster.connect", "manual"},
+                                                        {"cluster.root", "h:29400"},
+                                                        {"cluster.host_count", "4"},
+                                                        {"cluster.min_hosts", "2"},
+                                                        {"cluster.last_call", "5s"}}));
 }
 
 }  // namespace

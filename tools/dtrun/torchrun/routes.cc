@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <system_error>
 
 #include "core/base/error.h"
@@ -14,21 +13,30 @@ namespace {
 
 constexpr char kDefaultPrefix[] = "[${role_name}${local_rank}]:";
 
+// attempt_N in the folder of the run. dtrun has the logs of the Nth restart in generation-N there.
+std::filesystem::path AttemptOf(const std::filesystem::path& folder) {
+  constexpr std::string_view kGeneration = "generation-";
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kGeneration)) return folder / "attempt_0";
+  return folder.parent_path() / ("attempt_" + name.substr(kGeneration.size()));
+}
+
 }  // namespace
 
 output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path& attempt, int rank,
-                        int local_rank, const std::string& host) {
+                        const Seat& seat) {
   if (attempt.empty()) return {};
+  const int local_rank = seat.local_rank;
   const auto& filter = arguments.local_ranks_filter;
   const bool visible = filter.empty() || std::ranges::find(filter, local_rank) != filter.end();
   const int teed = arguments.tee.For(local_rank);
   const int kept = arguments.redirects.For(local_rank) | teed;
-  const std::filesystem::path folder = attempt / std::to_string(local_rank);
+  const std::filesystem::path folder = attempt / FolderOf(seat);
   const std::string prefix = ExpandPrefix(arguments.log_line_prefix_template.value_or(kDefaultPrefix),
                                           {{"role_name", arguments.role},
                                            {"local_rank", std::to_string(local_rank)},
                                            {"rank", std::to_string(rank)},
-                                           {"hostname", host}});
+                                           {"hostname", seat.host}});
   const auto route = [&](int stream, const std::string& name, const std::vector<std::string>& wanted) {
     output::Route to;
     const bool is_teed = (teed & stream) != 0;
@@ -46,18 +54,19 @@ output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path&
           route(kStderr, "stderr", arguments.duplicate_stderr_filters)};
 }
 
-std::string AttemptName(int attempt) { return fmt::format("attempt_{}", attempt); }
+std::filesystem::path FolderOf(const Seat& seat) {
+  const std::string own = std::to_string(seat.local_rank);
+  return seat.node == 0 ? std::filesystem::path(own)
+                        : std::filesystem::path(fmt::format("node_{}", seat.node)) / own;
+}
 
-output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::map<int, int> local_ranks,
-                          std::string host) {
-  auto opened = std::make_shared<std::map<int, int>>();
-  return [arguments = std::move(arguments), keeps_logs, local_ranks = std::move(local_ranks),
-          host = std::move(host),
-          opened](const std::filesystem::path& folder, int rank) -> Result<output::Routes> {
-    const int local_rank = local_ranks.at(rank);
-    if (!keeps_logs) return RoutesOf(arguments, {}, rank, local_rank, host);
-    const std::filesystem::path attempt = folder / AttemptName((*opened)[rank]++);
-    const std::filesystem::path own = attempt / std::to_string(local_rank);
+output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::function<Seat(int rank)> seat_of) {
+  return [arguments = std::move(arguments), keeps_logs, seat_of = std::move(seat_of)](
+             const std::filesystem::path& folder, int rank) -> Result<output::Routes> {
+    const Seat seat = seat_of(rank);
+    if (!keeps_logs) return RoutesOf(arguments, {}, rank, seat);
+    const std::filesystem::path attempt = AttemptOf(folder);
+    const std::filesystem::path own = attempt / FolderOf(seat);
     std::error_code failure;
     std::filesystem::create_directories(own, failure);
     if (failure) {
@@ -65,7 +74,7 @@ output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::map<int, in
       error.text += "; choose a folder that can be written with --log-dir";
       return error;
     }
-    return RoutesOf(arguments, attempt, rank, local_rank, host);
+    return RoutesOf(arguments, attempt, rank, seat);
   };
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <string>
 
 #include "core/output/output.h"
@@ -13,17 +13,23 @@
 
 namespace dtrun::torchrun {
 
+// Where a rank lives.
+struct Seat {
+  int node = 0;
+  int local_rank = 0;
+  std::string host;
+};
+
 // `attempt`: the folder attempt_N of the run, absolute; empty: no files are kept, and then, as
 // in torchrun, everything goes to the console as it is.
 output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path& attempt, int rank,
-                        int local_rank, const std::string& host);
+                        const Seat& seat);
 
-// "attempt_0"
-std::string AttemptName(int attempt);
+// The folder of a rank in that of its attempt: LOCAL_RANK, and of other nodes than the first
+// node_N/LOCAL_RANK.
+std::filesystem::path FolderOf(const Seat& seat);
 
-// Makes attempt_N/LOCAL_RANK in the folder of the run, where N counts how often the rank was
-// opened before, and routes the rank there. `local_ranks`: by rank.
-output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::map<int, int> local_ranks,
-                          std::string host);
+// Makes the folder of a rank in attempt_N of the run, where N is its generation, and routes the rank there.
+output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::function<Seat(int rank)> seat_of);
 
 }  // namespace dtrun::torchrun

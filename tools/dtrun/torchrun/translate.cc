@@ -47,26 +47,27 @@ bool EndsTheJob(std::string_view name) {
 
 class Translator {
  public:
-  Translator(const Arguments& arguments, const Surroundings& surroundings, const option::Schema& schema)
-      : arguments_(arguments), surroundings_(surroundings), schema_(schema) {}
+  Translator(const Arguments& arguments, const Surroundings& surroundings)
+      : arguments_(arguments), surroundings_(surroundings) {}
 
   Result<Translation> Run() {
     if (Status refused = RefuseUnserved(); !refused) return refused.error();
     const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.is_this_host);
     if (!meeting) return meeting.error();
-    auto cluster = ClusterSettings(arguments_, *meeting, schema_);
-    if (!cluster) return cluster.error();
+    const std::vector<config::Given> cluster = ClusterSettings(arguments_, *meeting);
+    out_.key_text = "dtrun torchrun " + meeting->run_id;
 
     Base("backend.name", "none");
     Base("logs.prefix", "none");
     Base("job.grace", "30s");
+    Base("cluster.join_timeout", arguments_.rdzv_backend == "static" ? "900s" : "600s");
     Base("job.name", JobName(arguments_));
     Give("launcher.name", "torchrun", "");
     AddCommand();
     AddRanks(*meeting);
     AddEnding();
     AddLogs(*meeting);
-    out_.given.insert(out_.given.end(), cluster->begin(), cluster->end());
+    out_.given.insert(out_.given.end(), cluster.begin(), cluster.end());
     AddNotes();
     return std::move(out_);
   }
@@ -126,7 +127,10 @@ class Translator {
     if (arguments_.virtual_local_rank) {
       Give("launcher.options.virtual_local_rank", "true", "virtual_local_rank");
     }
-    if (meeting.most_nodes > 1) return;
+    if (meeting.most_nodes > 1) {
+      if (arguments_.local_addr) Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
+      return;
+    }
     const char* endpoint = arguments_.rdzv_endpoint.empty() ? "master_port" : "rdzv_endpoint";
     if (meeting.port) Give("job.master_port", std::to_string(*meeting.port), endpoint);
     if (!meeting.host.empty()) {
@@ -206,15 +210,13 @@ class Translator {
 
   const Arguments& arguments_;
   const Surroundings& surroundings_;
-  const option::Schema& schema_;
   Translation out_;
 };
 
 }  // namespace
 
-Result<Translation> Translate(const Arguments& arguments, const Surroundings& surroundings,
-                              const option::Schema& schema) {
-  return Translator(arguments, surroundings, schema).Run();
+Result<Translation> Translate(const Arguments& arguments, const Surroundings& surroundings) {
+  return Translator(arguments, surroundings).Run();
 }
 
 }  // namespace dtrun::torchrun

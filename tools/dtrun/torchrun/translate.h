@@ -30,10 +30,10 @@ struct Translation {
   std::vector<config::Given> given;  // what was asked for
   std::vector<std::string> notes;    // lines for the user
   bool keeps_logs = true;            // false: --log-dir is the null device
+  std::string key_text;              // of the key that the nodes share, when the user has given none
 };
 
-// `schema` is core's. Errors begin with the option's name.
-Result<Translation> Translate(const Arguments& arguments, const Surroundings& surroundings,
-                              const option::Schema& schema);
+// Errors begin with the option's name.
+Result<Translation> Translate(const Arguments& arguments, const Surroundings& surroundings);
 
 }  // namespace dtrun::torchrun

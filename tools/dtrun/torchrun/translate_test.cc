@@ -25,7 +25,7 @@ class TranslateTest : public testing::Test {
   Result<Translation> Run(const Words& words, Program program = Program::kTorchrun) {
     const auto parsed = Parse(program, words, here_.environment);
     EXPECT_TRUE(parsed.ok()) << parsed.error().text;
-    return Translate(parsed.ok() ? parsed->arguments : Arguments{}, here_, config::CoreSchema());
+    return Translate(parsed.ok() ? parsed->arguments : Arguments{}, here_);
   }
 
   // Value of `key` after both layers, "" when there is none.

@@ -16,14 +16,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/agent/agent.h"
+#include "core/agent/serve.h"
 #include "core/output/output.h"
+#include "tools/dtrun/cluster.h"
 #include "tools/dtrun/prepare.h"
 #include "tools/dtrun/restart.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/routes.h"
 #include "tools/dtrun/torchrun/summary.h"
-#include "tools/dtrun/torchrun/this_host.h"
 #include "tools/dtrun/torchrun/translate.h"
 
 namespace dtrun::cli {
@@ -82,25 +83,37 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   std::error_code failure;
   const bool readable = std::filesystem::is_regular_file(arguments.training_script, failure);
   if (!arguments.use_env && readable) here.script_text = ReadFile(arguments.training_script);
-  here.is_this_host = &torchrun::IsThisHost;
+  here.is_this_host = &agent::LeadsHere;
   return here;
 }
 
-// One run of a plan: what it needs to know of the run once it has begun, and its end.
+// One run of a job: what it needs to know of the run once it has begun, and its end.
 class TorchrunJob {
  public:
-  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, plan::Plan plan,
-              agent::RestartPolicy restart)
-      : arguments_(arguments), keeps_logs_(keeps_logs), plan_(std::move(plan)), restart_(std::move(restart)) {
-    for (const plan::Process& process : plan_.processes) local_ranks_[process.rank] = process.local_rank;
+  // Takes over the callbacks of `request`, whose plan changes with the hosts.
+  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, std::vector<std::string> notes,
+              agent::RunRequest request)
+      : arguments_(arguments),
+        keeps_logs_(keeps_logs),
+        notes_(std::move(notes)),
+        plan_(request.plan),
+        request_(std::move(request)) {
+    request_.header = [this](const plan::Plan& plan, const std::string& run_dir) {
+      return Begin(plan, run_dir);
+    };
+    request_.replan = [this, replan = request_.replan](const std::vector<plan::HostOffer>& offers,
+                                                       const std::vector<std::string>& answers,
+                                                       const net::Decision* network) {
+      Result<plan::Plan> plan = replan(offers, answers, network);
+      if (plan) plan_ = *plan;
+      return plan;
+    };
   }
 
   int Run(agent::Lifeline& lifeline) {
-    output::SetRouter(torchrun::MakeRouter(arguments_, keeps_logs_, local_ranks_, plan_.hosts[0].name));
-    const auto header = [this](const plan::Plan& plan, const std::string& run_dir) {
-      return Begin(plan, run_dir);
-    };
-    const int code = agent::Run({plan_, restart_, header}, lifeline);
+    output::SetRouter(
+        torchrun::MakeRouter(arguments_, keeps_logs_, [this](int rank) { return SeatOf(rank); }));
+    const int code = agent::Run(request_, lifeline);
     if (code == 0) return 0;
     const std::string verdict = ReadFile(std::filesystem::path(run_dir_) / "verdict.json");
     if (run_dir_.empty() || !Started(verdict)) return kUserError;
@@ -113,10 +126,17 @@ class TorchrunJob {
     run_dir_ = run_dir;
     started_ = std::time(nullptr);
     std::string text =
-        fmt::format("dtrun {}  {}: {} rank{} on {}, logs {}\n", DTRUN_VERSION, plan.job, plan.world_size(),
-                    plan.world_size() == 1 ? "" : "s", plan.hosts[0].name, run_dir);
+        fmt::format("dtrun {}  {}: {}, logs {}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir);
     for (const std::string& note : plan.notes) text += fmt::format("  note       {}\n", note);
+    for (const std::string& note : notes_) text += fmt::format("  note       {}\n", note);
     return text;
+  }
+
+  // Of the plan that runs.
+  torchrun::Seat SeatOf(int rank) const {
+    const auto found = std::ranges::find(plan_.processes, rank, &plan::Process::rank);
+    if (found == plan_.processes.end()) return {};
+    return {found->host, found->local_rank, plan_.hosts[static_cast<std::size_t>(found->host)].name};
   }
 
   static bool Started(const std::string& verdict) {
@@ -140,7 +160,9 @@ class TorchrunJob {
   }
 
   void Summarise(const std::string& verdict) {
-    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks_, ErrorFiles(verdict));
+    std::map<int, int> local_ranks;
+    for (const plan::Process& process : plan_.processes) local_ranks[process.rank] = process.local_rank;
+    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks, ErrorFiles(verdict));
     if (!failures) {
       fmt::print(stderr, "dtrun: {}\n", failures.error().text);
       return;
@@ -162,12 +184,17 @@ class TorchrunJob {
 
   const torchrun::Arguments& arguments_;
   const bool keeps_logs_;
-  const plan::Plan plan_;
-  const agent::RestartPolicy restart_;
-  std::map<int, int> local_ranks_;
+  const std::vector<std::string> notes_;
+  plan::Plan plan_;  // of the hosts that there are
+  agent::RunRequest request_;
   std::string run_dir_;
   std::time_t started_ = 0;
 };
+
+int Explain(const Error& error) {
+  fmt::print(stderr, "dtrun: {}\n", error.text);
+  return kUserError;
+}
 
 int Complain(Program program, const std::string& text) {
   fmt::print(stderr, "{}{}: error: {}\n", torchrun::Usage(program), torchrun::ProgramName(program), text);
@@ -191,7 +218,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
                                          asked.origins.find("log_dir")->second.place, *asked.log_dir));
   }
   const torchrun::Surroundings here = Look(asked, std::move(environment));
-  auto translated = torchrun::Translate(asked, here, config::CoreSchema());
+  auto translated = torchrun::Translate(asked, here);
   if (!translated) return Complain(program, translated.error().text);
 
   ConfigArguments arguments;
@@ -202,13 +229,23 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     fmt::print(stderr, "{}", config::Render(preparation.problems()));
     return kUserError;
   }
-  auto plan = preparation.MakePlan();
-  if (!plan) {
-    fmt::print(stderr, "dtrun: {}\n", plan.error().text);
-    return kUserError;
+  const config::Settings& settings = preparation.settings();
+  if (purpose == Purpose::kRun) {
+    const auto summons = SummonsOf(settings, translated->key_text);
+    if (!summons) return Explain(summons.error());
+    if (*summons) {
+      { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+      ::unsetenv(kClusterKey);
+      const int code =
+          agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+      return code == 0 || code == kUserError ? code : kFailed;
+    }
   }
-  plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
+  auto plan = preparation.MakePlan();
+  if (!plan) return Explain(plan.error());
+  std::vector<std::string> notes = std::move(translated->notes);
   if (purpose != Purpose::kRun) {
+    plan->notes.insert(plan->notes.end(), notes.begin(), notes.end());
     fmt::print("{}", purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
     return 0;
   }
@@ -218,12 +255,26 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     fmt::print(stderr, "dtrun: {}; choose another folder with --log-dir or TMPDIR\n", error.text);
     return kUserError;
   }
-  auto restart = RestartPolicyOf(preparation.settings());
-  if (!restart) {
-    fmt::print(stderr, "dtrun: {}\n", restart.error().text);
-    return kUserError;
+  auto restart = RestartPolicyOf(settings);
+  if (!restart) return Explain(restart.error());
+  auto cluster = ClusterOf(settings, translated->key_text);
+  if (!cluster) return Explain(cluster.error());
+  if (*cluster && !HasKey(settings)) {
+    notes.push_back(fmt::format(
+        "whoever knows the run id can join or listen; {} with 64 secret hex digits, on every node, "
+        "keeps others out",
+        kClusterKey));
   }
-  TorchrunJob job(asked, translated->keeps_logs, std::move(*plan), std::move(*restart));
+  ::unsetenv(kClusterKey);  // has been read
+  TorchrunJob job(
+      asked, translated->keeps_logs, std::move(notes),
+      {std::move(*plan),
+       std::move(*restart),
+       {},
+       std::move(*cluster),
+       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
+           const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
+       preparation.Question()});
   const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;
 }

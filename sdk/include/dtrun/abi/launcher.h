@@ -47,6 +47,8 @@ typedef struct dtrun_job {
    * number of times the world was started before, from 0. */
   const char* run_dir;
   const char* generation;
+  const char* program; /* path of dtrun, on all hosts */
+  const char* bind;    /* job.bind, for launchers whose own program binds ranks */
 } dtrun_job;
 
 /* One process of the plan. Strings are copied by the sink. */

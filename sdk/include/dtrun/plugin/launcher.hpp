@@ -28,6 +28,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // Texts that core replaces when the job starts; empty from a core that does not know them.
     std::string run_dir() const { return job_.run_dir == nullptr ? "" : job_.run_dir; }
     std::string generation() const { return job_.generation == nullptr ? "" : job_.generation; }
+    // The path of dtrun on all hosts, and job.bind; empty from a core that does not know them.
+    std::string program() const { return job_.program == nullptr ? "" : job_.program; }
+    std::string bind() const { return job_.bind == nullptr ? "" : job_.bind; }
     std::uint64_t host_count() const { return job_.host_count; }
     // REQUIRES: index < host_count()
     dtrun_job_host host(std::uint64_t index) const {

@@ -1,0 +1,92 @@
+#include "core/agent/agent_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/agent/process.h"
+
+namespace dtrun::agent {
+namespace {
+
+constexpr int kSshFailed = 255;
+
+// For a shell that reads the words again on the other side, as ssh makes it do.
+std::string ShellQuote(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                              "_-./+,:=@%") == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+std::string Program(const Cluster& cluster) {
+  return cluster.connect == Cluster::Connect::kSlurm ? "srun" : "the remote shell";
+}
+
+// `line`: slurmstepd says "execve(): PATH: No such file or directory".
+std::string NextStep(const Cluster& cluster, const Ending& ending, const std::string& line) {
+  const bool not_run = ending.code == 127 || ending.code == 126 || line.find("execve()") != std::string::npos;
+  if (ending.signal == 0 && not_run) {
+    return fmt::format("; install dtrun there as '{}', or set cluster.dtrun to its path", cluster.dtrun);
+  }
+  if (cluster.connect == Cluster::Connect::kSlurm) return "; try `srun --overlap hostname` in the allocation";
+  return ending.code == kSshFailed ? "; try `ssh` to it by hand, or set cluster.remote_shell" : "";
+}
+
+}  // namespace
+
+std::vector<std::string> ShellCommand(const Cluster& cluster, const std::string& host) {
+  std::vector<std::string> argv = cluster.remote_shell;
+  argv.insert(argv.end(), {host, ShellQuote(cluster.dtrun), "agent"});
+  return argv;
+}
+
+// --overlap: the ranks may use what the job has, and what its other steps use too. Binding is dtrun's, and
+// --mpi=none keeps Slurm from being the PMI server of the agents. A node that fails takes no other along.
+std::vector<std::string> StepCommand(const Cluster& cluster, const std::vector<std::string>& hosts) {
+  return {"srun",
+          "--quiet",
+          "--overlap",
+          "--input=all",
+          "--cpu-bind=none",
+          "--mpi=none",
+          "--no-kill",
+          "--kill-on-bad-exit=0",
+          "--wait=0",
+          fmt::format("--nodes={}", hosts.size()),
+          fmt::format("--ntasks={}", hosts.size()),
+          "--ntasks-per-node=1",
+          fmt::format("--nodelist={}", fmt::join(hosts, ",")),
+          cluster.dtrun,
+          "agent"};
+}
+
+bool IsTelling(const std::string& line) {
+  return !line.starts_with("srun: ") || line.find(": task") == std::string::npos;
+}
+
+// What ssh calls by its name is decided there; else the code. srun retries by itself what may pass.
+bool IsFinal(const Cluster& cluster, const Ending& ending, const std::string& line) {
+  if (ending.signal != 0) return false;
+  if (cluster.connect == Cluster::Connect::kSlurm || ending.code != kSshFailed) return true;
+  constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
+                                         "REMOTE HOST IDENTIFICATION HAS CHANGED",
+                                         "Bad owner or permissions"};
+  return std::ranges::any_of(kFinal,
+                             [&](std::string_view word) { return line.find(word) != std::string::npos; });
+}
+
+std::string WhyEnded(const Cluster& cluster, const Ending& ending, const std::string& line) {
+  std::string why = line;
+  if (why.empty() && ending.signal != 0) {
+    why = fmt::format("{} was killed by {}", Program(cluster), SignalName(ending.signal));
+  } else if (why.empty()) {
+    why = fmt::format("{} ended with code {}", Program(cluster), ending.code);
+  }
+  return why + NextStep(cluster, ending, line);
+}
+
+}  // namespace dtrun::agent

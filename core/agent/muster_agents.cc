@@ -1,0 +1,109 @@
+// How the muster starts agents on other hosts, and starts them again.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/agent/agent_command.h"
+#include "core/agent/muster.h"
+#include "core/agent/process.h"
+
+namespace dtrun::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::seconds kLongestPause{5};
+
+}  // namespace
+
+void Muster::StartMissing() {
+  if (cluster_.connect == Cluster::Connect::kManual) return;
+  std::vector<Member*> missing;
+  for (auto& member : members_) {
+    if (member->listed && !member->hopeless && member->start == nullptr && member->host == nullptr)
+      missing.push_back(member.get());
+  }
+  if (missing.empty()) return;
+  if (cluster_.connect == Cluster::Connect::kSlurm) return StartAgents(std::move(missing));
+  for (Member* member : missing) StartAgents({member});
+}
+
+void Muster::StartAgents(std::vector<Member*> members) {
+  Result<control::Key> key = control::Key::FromHex(key_digits_);
+  Summons summons{job_, names_, listener_->port(), *key, -1, {}, cluster_.join_timeout, cluster_.lost_after};
+  std::vector<std::string> argv;
+  auto start = std::make_shared<Starter>();
+  Starter* const self = start.get();
+  if (cluster_.connect == Cluster::Connect::kSlurm) {
+    std::vector<std::string> hosts;
+    for (const Member* member : members) {
+      summons.nodes.emplace(member->number, member->name);
+      hosts.push_back(member->name);
+    }
+    start->label = "srun";
+    argv = StepCommand(cluster_, hosts);
+  } else {
+    summons.host = members[0]->number;
+    start->label = members[0]->name;
+    argv = ShellCommand(cluster_, members[0]->name);
+  }
+  auto shell = RemoteShell::Start(loop_, argv, ToLine(summons, key_digits_), pids_,
+                                  {[this, self](const std::string& line) { OnLine(*self, line); },
+                                   // Not from inside, for the shell has to go; and the channels may know
+                                   // better: what they still hold comes first.
+                                   [this, weak = std::weak_ptr(start), gone = gone_](const Ending& ending) {
+                                     boost::asio::post(loop_, [this, weak, ending, gone] {
+                                       const std::shared_ptr<Starter> ended = weak.lock();
+                                       if (!*gone && ended != nullptr) OnEnded(ended, ending);
+                                     });
+                                   }});
+  if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
+  start->shell = *std::move(shell);
+  for (Member* member : members) member->start = self;
+  start->members = std::move(members);
+  starts_.push_back(std::move(start));
+}
+
+void Muster::OnLine(Starter& start, const std::string& line) {
+  if (!IsTelling(line)) return;
+  start.last_line = line;
+  const bool joined =
+      std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
+  if (joined && !dismissed_) return services_.say(fmt::format("{}: {}", start.label, line));
+  for (Member* member : start.members) member->last_error = line;
+}
+
+void Muster::OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending) {
+  std::erase(starts_, start);
+  const std::string why = WhyEnded(cluster_, ending, start->last_line);
+  for (Member* member : start->members) {
+    member->start = nullptr;
+    if (dismissed_) continue;
+    if (member->host != nullptr && member->introduction) {
+      const std::string how = ending.signal != 0 ? "was killed by " + SignalName(ending.signal)
+                                                 : fmt::format("ended with code {}", ending.code);
+      member->host->Lose(fmt::format("its {} {}{}{}", start->label == "srun" ? "srun" : "remote shell", how,
+                                     start->last_line.empty() ? "" : ": ", start->last_line),
+                         true);
+      continue;
+    }
+    member->host.reset();
+    member->last_error = why;
+    if (IsFinal(cluster_, ending, why)) {
+      GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
+    }
+  }
+  if (!dismissed_) RetryLater();
+}
+
+void Muster::RetryLater() {
+  if (std::exchange(retrying_, true)) return;
+  pause_ = std::clamp<std::chrono::nanoseconds>(2 * pause_, kFirstPause, kLongestPause);
+  retry_.expires_after(pause_);
+  retry_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (error || *gone) return;
+    retrying_ = false;
+    StartMissing();
+  });
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,29 @@
+// What `dtrun doctor` looks at on a host, by subject.
+//
+// Each function reads the system and appends what it found, warnings and problems with their
+// cure. Any thread; none takes longer than a name server does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/examination/examination.h"
+
+namespace dtrun::examination {
+
+using Checks = std::vector<Check>;
+
+// All of them.
+Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& backends);
+
+// Own name and those of the other hosts, forward and back; the port of rank 0.
+void CheckNames(const Question& question, Checks* to);
+void CheckPorts(const Question& question, Checks* to);
+
+// Locked memory, open files, processes, /dev/shm, memory.
+void CheckLimits(const Question& question, Checks* to);
+
+// Processors, BLAS, GPUs, RDMA devices, network interfaces.
+void CheckMachine(const Question& question, Checks* to);
+
+}  // namespace dtrun::examination

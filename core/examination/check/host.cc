@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include "core/examination/check/checks.h"
+
+namespace dtrun::examination {
+namespace {
+
+// A backend that cannot be used here is no problem unless the job wants it; of a list one is enough.
+void CheckBackends(const Question& question, const std::vector<BackendAnswer>& backends, Checks* to) {
+  std::size_t wanted = 0, usable = 0;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    wanted += question.backends[i].wanted ? 1 : 0;
+    usable += question.backends[i].wanted && backends[i].why_not.empty() ? 1 : 0;
+  }
+  const bool problem = wanted > 0 && usable == 0;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const BackendAnswer& backend = backends[i];
+    const std::string topic = "backend " + backend.name;
+    if (backend.why_not.empty()) {
+      to->push_back({topic, Level::kOk, backend.library.empty() ? "can be used" : backend.library});
+      continue;
+    }
+    const bool bad = problem && question.backends[i].wanted;
+    to->push_back(
+        {topic, bad ? Level::kProblem : Level::kOk, "cannot be used: " + backend.why_not,
+         bad ? fmt::format("see: dtrun plugins describe {}; or choose another in backend.name", backend.name)
+             : ""});
+  }
+}
+
+}  // namespace
+
+Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& backends) {
+  Checks checks;
+  CheckNames(question, &checks);
+  CheckPorts(question, &checks);
+  CheckMachine(question, &checks);
+  CheckLimits(question, &checks);
+  CheckBackends(question, backends, &checks);
+  return checks;
+}
+
+}  // namespace dtrun::examination

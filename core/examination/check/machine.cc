@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/binding/gpu.h"
+#include "core/examination/check/checks.h"
+
+namespace dtrun::examination {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FirstLine(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::vector<std::string> NamesIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    names.push_back(it->path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+void CheckProcessors(const Question& question, Checks* to) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  utsname system{};
+  ::uname(&system);
+  const std::string what = fmt::format("{} processors for {} rank{}, Linux {}", count, question.local_ranks,
+                                       question.local_ranks == 1 ? "" : "s", system.release);
+  if (count > 0 && count < question.local_ranks) {
+    to->push_back({"processors", Level::kWarning, what,
+                   "lower job.processes_per_host, or accept that ranks take turns"});
+  } else {
+    to->push_back({"processors", Level::kOk, what});
+  }
+}
+
+// The library that numpy, torch and MPI programs of the distribution get for matrices.
+void CheckBlas(Checks* to) {
+  for (const char* const name : {"/usr/lib/x86_64-linux-gnu/libblas.so.3", "/usr/lib64/libblas.so.3"}) {
+    std::error_code error;
+    const std::string target = fs::canonical(name, error).string();
+    if (error) continue;
+    const bool reference = target.find("openblas") == target.npos && target.find("mkl") == target.npos &&
+                           target.find("blis") == target.npos && target.find("atlas") == target.npos;
+    to->push_back(
+        {"blas", reference ? Level::kWarning : Level::kOk,
+         fmt::format("libblas.so.3 is {}{}", target, reference ? ", the slow reference" : ""),
+         reference ? "apt install libopenblas0-pthread: training on processors gets many times faster" : ""});
+    return;
+  }
+  to->push_back({"blas", Level::kOk, "no libblas.so.3 of the system; programs bring their own"});
+}
+
+void CheckGpus(Checks* to) {
+  const binding::Gpus gpus = binding::ReadGpus("/");
+  const auto visible = binding::VisibleGpus(gpus, [](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (gpus.devices.empty()) {
+    to->push_back({"gpus", Level::kOk, "none"});
+    return;
+  }
+  std::string what = fmt::format("{} {}, {} visible to ranks", gpus.devices.size(),
+                                 gpus.vendor == binding::Vendor::kNvidia ? "NVIDIA" : "AMD", visible.size());
+  const std::string driver = FirstLine("/proc/driver/nvidia/version");
+  if (!driver.empty()) what += "; " + driver;
+  const bool hidden = visible.empty();
+  to->push_back({"gpus", hidden ? Level::kWarning : Level::kOk, what,
+                 hidden ? fmt::format("unset {} to show them", binding::ListVariable(gpus.vendor)) : ""});
+}
+
+void CheckRdma(Checks* to) {
+  const fs::path root = "/sys/class/infiniband";
+  const std::vector<std::string> devices = NamesIn(root);
+  if (devices.empty()) {
+    to->push_back({"rdma", Level::kOk, "no devices"});
+    return;
+  }
+  for (const std::string& device : devices) {
+    for (const std::string& port : NamesIn(root / device / "ports")) {
+      const std::string state = FirstLine(root / device / "ports" / port / "state");
+      const std::string link = FirstLine(root / device / "ports" / port / "link_layer");
+      const bool active = state.find("ACTIVE") != state.npos;
+      to->push_back({"rdma", active ? Level::kOk : Level::kWarning,
+                     fmt::format("{} port {}: {}, {}", device, port, link, state),
+                     active
+                         ? ""
+                         : "a port that is down is not used: check cable and subnet manager, or name others "
+                           "with UCX_NET_DEVICES and NCCL_IB_HCA"});
+    }
+  }
+}
+
+void CheckInterfaces(const Question& question, Checks* to) {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) {
+    to->push_back(
+        {"network", Level::kProblem, "the network interfaces cannot be listed", "look at `ip address`"});
+    return;
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(raw, ::freeifaddrs);
+  std::set<std::string> running;
+  for (const ifaddrs* one = raw; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_LOOPBACK) != 0 ||
+        (one->ifa_flags & IFF_RUNNING) == 0)
+      continue;
+    if (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6)
+      running.insert(one->ifa_name);
+  }
+  std::string what;
+  for (const std::string& name : running) {
+    what += fmt::format("{}{} (MTU {})", what.empty() ? "" : ", ", name,
+                        FirstLine("/sys/class/net/" + name + "/mtu"));
+  }
+  if (!what.empty()) {
+    to->push_back({"network", Level::kOk, "running: " + what});
+  } else {
+    const bool alone = question.host_count == 1;
+    to->push_back({"network", alone ? Level::kOk : Level::kProblem, "loopback only",
+                   alone ? "" : "no other host is reached: look at `ip address`"});
+  }
+}
+
+}  // namespace
+
+void CheckMachine(const Question& question, Checks* to) {
+  CheckInterfaces(question, to);
+  CheckProcessors(question, to);
+  CheckBlas(to);
+  CheckGpus(to);
+  CheckRdma(to);
+}
+
+}  // namespace dtrun::examination

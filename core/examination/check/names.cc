@@ -1,0 +1,119 @@
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include "core/base/fd.h"
+#include "core/base/port_user.h"
+#include "core/examination/check/checks.h"
+
+namespace dtrun::examination {
+namespace {
+
+struct Resolved {
+  std::string address;  // numeric, the first one
+  bool loopback = false;
+  std::string reverse;  // the address's own name; empty: it has none
+  std::string failure;  // then nothing else is set
+};
+
+Resolved Resolve(const std::string& name) {
+  addrinfo hints{}, *raw = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int number = ::getaddrinfo(name.c_str(), nullptr, &hints, &raw);
+  if (number != 0) return {{}, false, {}, ::gai_strerror(number)};
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, ::freeaddrinfo);
+  Resolved resolved;
+  char text[NI_MAXHOST] = {};
+  if (::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
+    resolved.address = text;
+  resolved.loopback = resolved.address.starts_with("127.") || resolved.address == "::1";
+  if (::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NAMEREQD) == 0)
+    resolved.reverse = text;
+  return resolved;
+}
+
+std::string OwnName() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+void CheckOwnName(const Question& question, Checks* to) {
+  const std::string name = OwnName();
+  const Resolved own = Resolve(name);
+  if (!own.failure.empty()) {
+    to->push_back({"names", Level::kProblem,
+                   fmt::format("its own name '{}' does not resolve: {}", name, own.failure),
+                   fmt::format("put '{}' into /etc/hosts or DNS; gloo and MPI look it up", name)});
+  } else if (own.loopback && question.host_count > 1) {
+    to->push_back(
+        {"names", Level::kWarning,
+         fmt::format("its own name '{}' is {}, which no other host reaches", name, own.address),
+         "libraries that go by the name (gloo in torch) advertise that address: give the name the host's own "
+         "address in /etc/hosts, or set GLOO_SOCKET_IFNAME in job.env"});
+  } else {
+    to->push_back({"names", Level::kOk, fmt::format("its own name '{}' is {}", name, own.address)});
+  }
+}
+
+}  // namespace
+
+void CheckNames(const Question& question, Checks* to) {
+  CheckOwnName(question, to);
+  std::size_t good = 0;
+  for (const std::string& written : question.host_names) {
+    const std::string name = written.substr(written.find('@') + 1);
+    const Resolved other = Resolve(name);
+    if (!other.failure.empty()) {
+      to->push_back(
+          {"names", Level::kWarning, fmt::format("'{}' does not resolve: {}", name, other.failure),
+           "put it into /etc/hosts or DNS of all hosts; an alias in ~/.ssh/config serves ssh alone"});
+    } else if (other.reverse.empty() && other.address != name && !other.loopback) {
+      to->push_back({"names", Level::kWarning, fmt::format("{} ('{}') has no name", other.address, name),
+                     "add the reverse entry: MPI and Kerberos look addresses up"});
+    } else {
+      ++good;
+    }
+  }
+  if (good > 0) {
+    to->push_back(
+        {"names", Level::kOk,
+         fmt::format("{} of {} hosts resolve, forward and back", good, question.host_names.size())});
+  }
+}
+
+void CheckPorts(const Question& question, Checks* to) {
+  if (question.master_port == 0 || question.host != 0) return;
+  const UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd fallback(socket ? -1 : ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int bound = -1;
+  if (socket) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(static_cast<std::uint16_t>(question.master_port));
+    bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } else {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(question.master_port));
+    bound = ::bind(fallback.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  if (bound == 0 || (errno == EADDRINUSE && OnlyFading(question.master_port))) {
+    to->push_back({"ports", Level::kOk, fmt::format("port {} is free", question.master_port)});
+  } else if (errno == EADDRINUSE) {
+    to->push_back({"ports", Level::kProblem, PortInUse(question.master_port).text,
+                   "leave job.master_port unset: dtrun then takes any free one"});
+  } else {
+    to->push_back({"ports", Level::kProblem,
+                   Error::System(fmt::format("port {} cannot be bound", question.master_port), errno).text,
+                   "leave job.master_port unset: dtrun then takes any free one"});
+  }
+}
+
+}  // namespace dtrun::examination

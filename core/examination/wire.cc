@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/examination/examination.h"
+
+namespace dtrun::examination {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Texts of plugins need not be UTF-8.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Level LevelNamed(const std::string& name) {
+  for (const Level level : {Level::kOk, Level::kWarning}) {
+    if (name == LevelName(level)) return level;
+  }
+  return Level::kProblem;
+}
+
+// Reads `text` by `read`, which may throw what nlohmann throws.
+template <class T, class Read>
+Result<T> Parse(const std::string& text, const char* what, Read read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const Json::exception& exception) {
+    return Error{DTRUN_INTERNAL, fmt::format("the {} of a host cannot be read: {}", what, exception.what())};
+  }
+}
+
+}  // namespace
+
+std::string Encode(const Question& question) {
+  Json backends = Json::array();
+  for (const BackendQuestion& one : question.backends) {
+    backends.push_back({{"name", one.name},
+                        {"path", one.path},
+                        {"options", one.options_json},
+                        {"why_not", one.why_not},
+                        {"wanted", one.wanted}});
+  }
+  return Dump({{"backends", backends},
+               {"host_count", question.host_count},
+               {"local_ranks", question.local_ranks},
+               {"checks", question.checks},
+               {"host_names", question.host_names},
+               {"host", question.host},
+               {"master_port", question.master_port}});
+}
+
+Result<Question> DecodeQuestion(const std::string& text) {
+  return Parse<Question>(text, "examination", [](const Json& json) {
+    Question question;
+    for (const Json& one : json.at("backends")) {
+      question.backends.push_back(
+          {one.at("name"), one.at("path"), one.at("options"), one.at("why_not"), one.at("wanted")});
+    }
+    question.host_count = json.at("host_count");
+    question.local_ranks = json.at("local_ranks");
+    question.checks = json.at("checks");
+    question.host_names = json.at("host_names").get<std::vector<std::string>>();
+    question.host = json.at("host");
+    question.master_port = json.at("master_port");
+    return question;
+  });
+}
+
+std::string Encode(const Answer& answer) {
+  Json backends = Json::array();
+  for (const BackendAnswer& one : answer.backends)
+    backends.push_back({{"name", one.name}, {"why_not", one.why_not}, {"library", one.library}});
+  Json checks = Json::array();
+  for (const Check& one : answer.checks) {
+    checks.push_back(
+        {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"cure", one.cure}});
+  }
+  return Dump({{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
+}
+
+Result<Answer> DecodeAnswer(const std::string& text) {
+  return Parse<Answer>(text, "answer", [](const Json& json) {
+    if (json.contains("error")) return Result<Answer>(Error{DTRUN_INTERNAL, json.at("error")});
+    Answer answer;
+    for (const Json& one : json.at("backends"))
+      answer.backends.push_back({one.at("name"), one.at("why_not"), one.at("library")});
+    for (const Json& one : json.at("checks"))
+      answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("cure")});
+    answer.clock_seconds = json.at("clock_seconds");
+    return Result<Answer>(std::move(answer));
+  });
+}
+
+std::string Examine(const std::string& text) {
+  const Result<Question> question = DecodeQuestion(text);
+  if (!question) return Dump({{"error", question.error().text}});
+  return Encode(Examine(*question));
+}
+
+}  // namespace dtrun::examination

@@ -1,0 +1,218 @@
+// mpirun: an installed Open MPI's or MPICH's mpirun starts the ranks, with its mapping and
+// binding; dtrun starts mpirun, and the daemons that it needs on other hosts.
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+
+namespace {
+
+using dtrun::sdk::Failure;
+using dtrun::sdk::Job;
+using Words = std::vector<std::string>;
+
+constexpr const char* kFamilies[] = {"auto", "open-mpi", "mpich"};
+constexpr const char* kProcesses[] = {"rank", "host"};
+
+// What the shim of dtrun expands for each rank; core would do it once for all.
+constexpr std::string_view kPerRank[] = {"${RANK}", "${LOCAL_RANK}", "${DTRUN_RANK}", "${DTRUN_LOCAL_RANK}"};
+
+std::string KeptForTheRank(std::string text) {
+  for (const std::string_view name : kPerRank) {
+    for (std::size_t at = text.find(name); at != std::string::npos;
+         at = text.find(name, at + name.size() + 1)) {
+      if (at == 0 || text[at - 1] != '$') text.insert(at, "$");
+    }
+  }
+  return text;
+}
+
+class Mpirun final : public dtrun::sdk::Launcher {
+ public:
+  Mpirun(const dtrun::sdk::Host&, const dtrun::sdk::Options& options)
+      : program_(options.String("program")),
+        mpich_(options.EnumIndex("family") == 2 ||
+               (options.EnumIndex("family") == 0 && (program_.find("mpich") != std::string::npos ||
+                                                     program_.find("hydra") != std::string::npos))),
+        per_host_(options.EnumIndex("processes") == 1),
+        arguments_(options.List("arguments")) {}
+
+  void Plan(const Job& job, const dtrun::sdk::PlanSink& sink) override {
+    const bool own_threads = job.Inherited("OMP_NUM_THREADS").has_value();
+    const std::string hosts = std::to_string(job.host_count());
+    for (std::uint64_t index = 0; index < job.host_count(); ++index) {
+      const dtrun_job_host host = job.host(index);
+      dtrun::sdk::Process process;
+      process.host_index = static_cast<int>(index);
+      process.rank = host.first_rank;
+      process.rank_count = host.local_size;
+      process.argv = index == 0 ? Command(job) : Words{job.program(), "mpi-daemon"};
+      process.env = {{"NODE_RANK", std::to_string(index)},
+                     {"NNODES", hosts},
+                     {"MASTER_ADDR", job.master_addr()},
+                     {"MASTER_PORT", job.master_port()}};
+      const std::string ranks = std::to_string(host.local_size);
+      if (per_host_) {
+        process.env.insert(
+            process.env.end(),
+            {{"NPROC_PER_NODE", ranks}, {"GROUP_RANK", std::to_string(index)}, {"GROUP_WORLD_SIZE", hosts}});
+      } else {
+        process.env.insert(process.env.end(), {{"WORLD_SIZE", std::to_string(job.world_size())},
+                                               {"LOCAL_WORLD_SIZE", ranks},
+                                               {"DTRUN_RANK_OUTPUTS", "1"}});
+      }
+      if (job.host_count() > 1) process.env.emplace_back("DTRUN_MPI_HOSTS", HostNames(job));
+      if (!own_threads) {
+        process.env.emplace_back("OMP_NUM_THREADS",
+                                 std::to_string(std::max(1, host.cores / host.local_size)));
+      }
+      // Waiting ranks of Open MPI burn a core each unless they are told that there are not enough.
+      constexpr char kYield[] = "OMPI_MCA_mpi_yield_when_idle";
+      if (!mpich_ && host.cores < host.local_size && !job.Inherited(kYield))
+        process.env.emplace_back(kYield, "1");
+      sink.Add(process);
+    }
+    if (!own_threads) {
+      sink.Note("OMP_NUM_THREADS is each host's cores / its ranks; set it in job.env to choose another");
+    }
+  }
+
+ private:
+  // The whole command line of mpirun.
+  Words Command(const Job& job) const {
+    Words words = {program_};
+    auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+    add({mpich_ ? "-n" : "-np",
+         std::to_string(per_host_ ? static_cast<int>(job.host_count()) : job.world_size())});
+    mpich_ ? AddHydra(job, add) : AddOpenMpi(job, add);
+    words.insert(words.end(), arguments_.begin(), arguments_.end());
+    add({job.program(), "mpi-rank"});
+    if (per_host_) add({"--host"});
+    for (const std::string& word : job.argv()) words.push_back(per_host_ ? word : KeptForTheRank(word));
+    return words;
+  }
+
+  template <class Add>
+  void AddOpenMpi(const Job& job, Add add) const {
+    add({"--host", HostSlots(job)});
+    if (!Given("map-by") && !Given("rankfile")) add({"--map-by", MapBy(job)});
+    if (!Given("bind-to")) add({"--bind-to", BindTo(job)});
+    if (::geteuid() == 0) add({"--allow-run-as-root"});  // whoever starts dtrun as root has decided that
+    if (job.host_count() == 1) return;
+    // The daemons stay children of dtrun's agents, whose processes they end with.
+    add({"--leave-session-attached", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
+         job.program() + " mpi-shell", "--mca", "orte_keep_fqdn_hostnames", "1"});
+  }
+
+  template <class Add>
+  void AddHydra(const Job& job, Add add) const {
+    if (job.host_count() > 1) {
+      throw Failure(DTRUN_UNSUPPORTED,
+                    "a Hydra starts the ranks of one host only; use Open MPI's mpirun for several");
+    }
+    add({"-hosts", HostSlots(job)});
+    if (!Given("bind-to")) add({"-bind-to", BindTo(job)});
+  }
+
+  // Whether the user's own arguments choose this.
+  bool Given(std::string_view name) const {
+    return std::any_of(arguments_.begin(), arguments_.end(), [&](const std::string& argument) {
+      const std::size_t dashes = argument.find_first_not_of('-');
+      return dashes != 0 && dashes != std::string::npos && std::string_view(argument).substr(dashes) == name;
+    });
+  }
+
+  std::string HostSlots(const Job& job) const {
+    if (job.host_count() == 1) return "localhost:" + std::to_string(per_host_ ? 1 : job.world_size());
+    std::string out;
+    for (std::uint64_t i = 0; i < job.host_count(); ++i) {
+      const dtrun_job_host host = job.host(i);
+      out += (i == 0 ? "" : ",") + std::string(host.name) + ":" +
+             std::to_string(per_host_ ? 1 : host.local_size);
+    }
+    return out;
+  }
+
+  static std::string HostNames(const Job& job) {
+    std::string out;
+    for (std::uint64_t i = 0; i < job.host_count(); ++i)
+      out += (i == 0 ? "" : ",") + std::string(job.host(i).name);
+    return out;
+  }
+
+  // Cores for each rank on every host; 0: there are not enough.
+  static int CoresPerRank(const Job& job) {
+    int least = job.host(0).cores;
+    for (std::uint64_t i = 0; i < job.host_count(); ++i) {
+      least = std::min(least, job.host(i).cores / job.host(i).local_size);
+    }
+    return least;
+  }
+
+  std::string MapBy(const Job& job) const {
+    const int cores = per_host_ ? 0 : CoresPerRank(job);
+    if (cores > 0 && !Given("bind-to")) {
+      if (job.bind() == "compact") return "slot:PE=" + std::to_string(cores);
+      if (job.bind() == "spread") return "numa:PE=" + std::to_string(cores);
+    }
+    return "slot";
+  }
+
+  // job.bind in mpirun's words. What "auto" means has been decided for all ranks of a host together.
+  std::string BindTo(const Job& job) const {
+    if (per_host_ || CoresPerRank(job) == 0) return "none";
+    if (job.bind() == "compact" || job.bind() == "spread") return "core";
+    if (job.bind() == "per-numa") return "numa";
+    if (job.bind() == "per-socket") return "socket";
+    return "none";
+  }
+
+  const std::string program_;
+  const bool mpich_;
+  const bool per_host_;
+  const Words arguments_;
+};
+
+constexpr dtrun_option EnumOption(const char* key, const char* default_text, const char* doc,
+                                  const char* long_doc, const char* const* choices, std::uint64_t count) {
+  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_ENUM, default_text, doc);
+  option.long_doc = long_doc;
+  option.choices = choices;
+  option.choice_count = count;
+  return option;
+}
+
+constexpr dtrun_option kOptions[] = {
+    dtrun::sdk::Option("program", DTRUN_TYPE_STRING, "mpirun", "mpirun or mpiexec that starts the ranks"),
+    EnumOption("family", "auto", "whose mpirun that is",
+               "\"mpich\" is any Hydra. \"auto\" takes a program with mpich or hydra in its name for one, "
+               "and others for Open MPI's.",
+               kFamilies, std::size(kFamilies)),
+    EnumOption("processes", "rank", "what mpirun starts",
+               "\"rank\" is a process for each rank; \"host\" is one for each host, whose program makes the "
+               "ranks there, as with the per-node launcher.",
+               kProcesses, std::size(kProcesses)),
+    dtrun::sdk::Option("arguments", DTRUN_TYPE_LIST, "",
+                       "more arguments for mpirun, such as [\"--mca\", \"btl\", \"tcp,self\"]"),
+};
+
+constexpr dtrun::sdk::PluginInfo kInfo = {
+    .name = "mpirun",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "an installed mpirun starts the ranks, with its mapping and binding",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Mpirun>(kInfo);
+
+}  // namespace
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(kPlugin, host, out, err);
+}

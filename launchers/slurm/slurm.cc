@@ -1,0 +1,113 @@
+// slurm: every rank is a process of its own, with the environment that srun gives a task (srun(1), "OUTPUT
+// ENVIRONMENT VARIABLES") and the env:// variables.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// "2(x3),1" of {2, 2, 2, 1}.
+std::string Compressed(const std::vector<int>& counts) {
+  std::string text;
+  for (std::size_t i = 0; i < counts.size();) {
+    std::size_t end = i;
+    while (end < counts.size() && counts[end] == counts[i]) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(counts[i]);
+    if (end - i > 1) text += "(x" + std::to_string(end - i) + ")";
+    i = end;
+  }
+  return text;
+}
+
+class Slurm final : public dtrun::sdk::Launcher {
+ public:
+  Slurm(const dtrun::sdk::Host&, const dtrun::sdk::Options&) {}
+
+  void Plan(const dtrun::sdk::Job& job, const dtrun::sdk::PlanSink& sink) override {
+    if (!job.Inherited("SLURM_JOB_ID")) {
+      throw dtrun::sdk::Failure(
+          DTRUN_FAILED_PRECONDITION,
+          "SLURM_JOB_ID is unset, so this is no allocation of Slurm; run dtrun from sbatch "
+          "or salloc, or take launcher.name = \"per-process\"");
+    }
+    const Variables shared = OfAll(job);
+    for (std::uint64_t index = 0; index < job.host_count(); ++index) {
+      const dtrun_job_host host = job.host(index);
+      std::string ranks;
+      for (int local = 0; local < host.local_size; ++local) {
+        ranks += (local == 0 ? "" : ",") + std::to_string(host.first_rank + local);
+      }
+      for (int local = 0; local < host.local_size; ++local) {
+        dtrun::sdk::Process process;
+        process.host_index = static_cast<int>(index);
+        process.rank = host.first_rank + local;
+        process.local_rank = local;
+        process.env = shared;
+        const std::string rank = std::to_string(process.rank), place = std::to_string(local);
+        for (const auto& [name, value] : Variables{{"SLURM_PROCID", rank},
+                                                   {"SLURM_LOCALID", place},
+                                                   {"SLURM_GTIDS", ranks},
+                                                   {"SLURM_NODEID", std::to_string(index)},
+                                                   {"RANK", rank},
+                                                   {"LOCAL_RANK", place},
+                                                   {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},
+                                                   {"NODE_RANK", std::to_string(index)}}) {
+          process.env.emplace_back(name, value);
+        }
+        sink.Add(process);
+      }
+    }
+  }
+
+ private:
+  // What is the same for every rank.
+  static Variables OfAll(const dtrun::sdk::Job& job) {
+    std::string names;
+    std::vector<int> sizes;
+    for (std::uint64_t index = 0; index < job.host_count(); ++index) {
+      const dtrun_job_host host = job.host(index);
+      names += (index == 0 ? "" : ",") + std::string(host.name);
+      sizes.push_back(host.local_size);
+    }
+    const std::string tasks = std::to_string(job.world_size()), hosts = std::to_string(job.host_count());
+    Variables env = {
+        {"SLURM_NTASKS", tasks},
+        {"SLURM_NPROCS", tasks},
+        {"SLURM_STEP_NUM_TASKS", tasks},
+        {"SLURM_TASKS_PER_NODE", Compressed(sizes)},
+        {"SLURM_STEP_TASKS_PER_NODE", Compressed(sizes)},
+        {"SLURM_NNODES", hosts},
+        {"SLURM_STEP_NUM_NODES", hosts},
+        {"SLURM_NODELIST", names},
+        {"SLURM_STEP_NODELIST", names},
+        {"SLURM_RESTART_COUNT", job.generation()},
+        {"WORLD_SIZE", tasks},
+        {"MASTER_ADDR", job.master_addr()},
+        {"MASTER_PORT", job.master_port()},
+    };
+    // Lightning refuses several tasks without it.
+    const bool equal = std::all_of(sizes.begin(), sizes.end(), [&](int size) { return size == sizes[0]; });
+    if (equal) env.emplace_back("SLURM_NTASKS_PER_NODE", std::to_string(sizes[0]));
+    return env;
+  }
+};
+
+constexpr dtrun::sdk::PluginInfo kInfo = {
+    .name = "slurm",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "every rank is a process of its own, with the environment of a task of Slurm's srun",
+};
+constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Slurm>(kInfo);
+
+}  // namespace
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(kPlugin, host, out, err);
+}

@@ -1,0 +1,97 @@
+"""`dtrun doctor`: every host looked at before a job, each finding with its cure."""
+
+import json
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support.job import DTRUN, Job, JobTest, end, main
+from support.lab import Lab, why_not
+
+
+class Here(JobTest):
+    def report(self, *arguments, code=0):
+        result = self.dtrun("doctor", "--json", *arguments)
+        self.assertEqual(result.code, code, str(result))
+        return json.loads(result.out)
+
+    def checks(self, report):
+        return [check for host in report["hosts"] for check in host["checks"]] + report["between"]
+
+    def test_without_a_config_looks_at_this_host(self):
+        result = self.dtrun("doctor")
+        self.assertIn(result.code, (0, 1), str(result))
+        for topic in ("names", "network", "processors", "blas", "gpus", "rdma", "limits", "/dev/shm",
+                      "backend gloo", "backend nccl"):
+            self.assertIn(topic, result.out)
+        self.assertRegex(result.out, r"\d+ problems?, \d+ warnings?\n$")
+
+    def test_every_warning_and_problem_has_a_cure(self):
+        result = self.dtrun("doctor", "--json")
+        for check in self.checks(json.loads(result.out)):
+            self.assertEqual(bool(check["cure"]), check["level"] != "ok", check)
+
+    def test_a_port_in_use_is_a_problem(self):
+        with socket.socket(socket.AF_INET) as taken:
+            taken.bind(("", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            report = self.report("--set", f"job.master_port={port}", code=1)
+        found = [check for check in self.checks(report) if check["topic"] == "ports"]
+        self.assertEqual([check["level"] for check in found], ["problem"], found)
+        self.assertIn(f"port {port}", found[0]["what"])
+        self.assertEqual(report["worst"], "problem")
+
+    def test_a_backend_that_the_job_wants_and_cannot_have_is_a_problem(self):
+        config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = "gloo"\noptions.interface = "nosuch0"\n')
+        report = self.report("--config", config, code=1)
+        found = {check["topic"]: check for check in self.checks(report)}
+        self.assertEqual(found["backend gloo"]["level"], "problem")
+        self.assertIn("nosuch0", found["backend gloo"]["what"])
+        self.assertEqual(found["backend nccl"]["level"], "ok")  # nobody asked for it
+
+    def test_a_config_that_cannot_be_read_is_a_user_error(self):
+        self.assert_user_error(self.dtrun("doctor", "--config", self.write("[jb]\n")), "unknown table 'jb'")
+
+
+@unittest.skipIf(why_not(), f"no laboratory of hosts: {why_not()}")
+class ThreeHosts(JobTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
+        self.addCleanup(folder.cleanup)
+        self.lab = Lab(folder.name)
+        self.addCleanup(self.lab.close)
+
+    def doctor(self, hosts=None, more=""):
+        config = self.write(
+            f'[job]\ncommand = ["true"]\n[cluster]\nhosts = {json.dumps(hosts or self.lab.names)}\n'
+            f"remote_shell = {json.dumps(self.lab.shell())}\n{more}")
+        process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "doctor", "--json", "--config",
+                                    str(config)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.addCleanup(end, process)
+        begin = time.monotonic()
+        result = Job(process, self.folder).finish()
+        return result, json.loads(result.out), time.monotonic() - begin
+
+    def test_all_hosts_answer(self):
+        result, report, seconds = self.doctor()
+        self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names, str(result))
+        for host in report["hosts"]:
+            names = [check["what"] for check in host["checks"] if check["topic"] == "names"]
+            self.assertIn("3 of 3 hosts resolve, forward and back", names)
+        self.assertIn("clocks", [check["topic"] for check in report["between"]])
+        print(f"three hosts in {seconds:.1f} s")
+
+    def test_a_host_that_cannot_be_reached_is_a_problem_and_the_rest_is_told(self):
+        result, report, _ = self.doctor([*self.lab.names[:2], "nowhere"], 'join_timeout = "2s"\n')
+        self.assertEqual(result.code, 1)
+        self.assertEqual(len(report["hosts"]), 1)
+        self.assertIn("nowhere", report["between"][0]["what"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""A list in backend.name: the first backend that every host can use, agreed before anything starts."""
+
+import json
+import subprocess
+import tempfile
+import unittest
+
+from support.job import DTRUN, RANK, Job, JobTest, end, main
+from support.lab import Lab, why_not
+
+WITHOUT_NCCL = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+class OneHost(JobTest):
+    def test_the_first_that_can_be_used_is_taken_and_the_header_says_why(self):
+        config = self.write(f'[job]\ncommand = ["{RANK}"]\nprocesses_per_host = 2\n'
+                            '[backend]\nname = ["nccl", "gloo"]\n[backend.gloo]\ninterface = "lo"\n')
+        job = self.start("--config", config, env=self.environment(**WITHOUT_NCCL))
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertIn("backend    gloo: Gloo", result.err)
+        self.assertIn("chosen     because nccl cannot be used: ", result.err)
+        self.assertIn("interface  lo 127.0.0.1", result.err)
+        plan = json.loads((job.run_dir() / "plan.json").read_text())
+        self.assertEqual(plan["backend"]["name"], "gloo")
+        self.assertIn("nccl cannot be used", self.dtrun("explain", "latest").out)
+
+    def test_when_the_first_can_be_used_nothing_is_passed_over(self):
+        result = self.ranks(1, "true", sets=["backend.name=gloo,ucx"])
+        self.assert_ok(result)
+        self.assertIn("chosen     the first of backend.name", result.err)
+
+    def test_auto_finds_one(self):
+        result = self.ranks(2, RANK, sets=["backend.name=auto"], env=self.environment(**WITHOUT_NCCL))
+        self.assert_ok(result)
+        self.assertIn("chosen     because nccl cannot be used: ", result.err)
+
+    def test_a_single_name_never_falls_back(self):
+        result = self.ranks(1, "true", sets=["backend.name=gloo", "backend.options.interface=nosuch0"])
+        self.assert_user_error(result, "nosuch0")
+
+    def test_none_that_can_be_used_is_an_error_with_every_reason(self):
+        config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["nosuch", "gloo"]\n'
+                            '[backend.gloo]\ninterface = "nosuch0"\n')
+        self.assert_user_error(self.dtrun("--config", config), "none of the backends in backend.name can be used",
+                               "nosuch cannot be used: ", "gloo cannot be used: ", "nosuch0")
+
+    def test_options_belong_to_one_backend(self):
+        config = self.write('[job]\ncommand = ["true"]\n[backend]\nname = ["ucx", "gloo"]\n'
+                            '[backend.options]\ninterface = "lo"\n')
+        self.assert_user_error(self.dtrun("--config", config),
+                               "backend.options belongs to no one backend", "[backend.ucx]")
+
+    def test_tables_of_backends_that_are_not_asked_for_are_passed_by_and_misspelt_ones_are_not(self):
+        text = '[job]\ncommand = ["true"]\n[backend]\nname = "gloo"\n[backend.ucx]\nwibble = 1\n[backend.gloo]\ninterface = "lo"\n'
+        self.assert_ok(self.dtrun("--config", self.write(text)))
+        wrong = self.write(text.replace("backend.ucx", "backend.uxc"), "wrong.toml")
+        self.assert_user_error(self.dtrun("--config", wrong), "unknown table 'backend.uxc'")
+        unknown = self.write(text.replace("interface", "interfce"), "unknown.toml")
+        self.assert_user_error(self.dtrun("--config", unknown), "interfce", "did you mean 'interface'")
+
+    def test_an_override_may_name_the_backend(self):
+        sets = ["backend.name=gloo", "backend.ucx.wibble=1", "backend.gloo.interface=lo"]
+        result = self.ranks(1, "true", sets=sets)
+        self.assert_ok(result)
+        self.assertIn("interface  lo 127.0.0.1", result.err)
+
+
+@unittest.skipIf(why_not(), f"no laboratory of hosts: {why_not()}")
+class ThreeHosts(JobTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
+        self.addCleanup(folder.cleanup)
+        self.lab = Lab(folder.name)
+        self.addCleanup(self.lab.close)
+
+    def run_on_node0(self, backend):
+        config = self.write(
+            f'[job]\ncommand = ["{RANK}"]\n[cluster]\nhosts = {json.dumps(self.lab.names)}\n'
+            f"remote_shell = {json.dumps(self.lab.shell())}\n{backend}")
+        process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "--config", str(config)],
+                                   cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.addCleanup(end, process)
+        return Job(process, self.folder).finish()
+
+    def test_one_host_that_cannot_decides_for_all(self):
+        for i in (0, 1):
+            self.lab.ip(self.lab.holders[i], "link", "add", "extra0", "type", "veth", "peer", "name", "peer0")
+            self.lab.ip(self.lab.holders[i], "address", "add", f"10.78.0.{i + 1}/24", "dev", "extra0")
+            for name in ("extra0", "peer0"):
+                self.lab.ip(self.lab.holders[i], "link", "set", name, "up")
+        result = self.run_on_node0('[backend]\nname = ["gloo", "ucx"]\n[backend.gloo]\ninterface = "extra0"\n')
+        self.assert_ok(result)
+        self.assertIn("backend    ucx", result.err)
+        self.assertIn("chosen     because gloo cannot be used: on node2: ", result.err)
+
+    def test_none_for_all_ends_the_job_before_it_starts(self):
+        result = self.run_on_node0('[backend]\nname = ["gloo", "nosuch"]\n[backend.gloo]\ninterface = "extra1"\n')
+        self.assert_user_error(result, "none of the backends in backend.name can be used", "extra1")
+
+
+if __name__ == "__main__":
+    main()

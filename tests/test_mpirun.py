@@ -1,0 +1,202 @@
+"""The mpirun launcher: an installed mpirun starts the ranks, and dtrun leaves nothing of it behind."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+
+from support.cluster import ClusterTest, open_lab
+from support.job import DTRUN, RANK, JobTest, main, processes_with, skip, until
+from support.lab import command_of
+from support.local_launcher import BY_SHELL
+
+LAB = None
+MPIRUN = ["launcher.name=mpirun"]
+SHOW = [sys.executable, "-c", """
+import json, os, sys
+with open(os.environ["RANK"] + ".json", "w") as file:
+    json.dump([sys.argv[1:], dict(os.environ)], file)
+"""]
+
+
+def setUpModule():
+    global LAB
+    LAB = open_lab()
+
+
+def program_of(pid):
+    """The name of the program, without its folder."""
+    return (command_of(pid) or " ").split()[0].split("/")[-1]
+
+
+def victim(program, processes):
+    """One of `processes` that runs `program`, once there is one."""
+    return until(lambda: next((pid for pid in processes() if program_of(pid) == program), None), program)
+
+
+class OneHost(JobTest):
+    def mpirun(self, count, *command, sets=(), **more):
+        return self.ranks(count, *command, sets=[*MPIRUN, *sets], **more)
+
+    def start_mpirun(self, count, *command, sets=(), **more):
+        return self.start_ranks(count, *command, sets=[*MPIRUN, *sets], **more)
+
+    def test_the_plan_shows_the_full_command_line(self):
+        sets = [word for item in [*MPIRUN, "job.processes_per_host=3"] for word in ("--set", item)]
+        result = self.dtrun("plan", *sets, "--", "true", "x y")
+        self.assert_ok(result)
+        line = next(line for line in result.out.splitlines() if line.startswith("  argv"))
+        self.assertIn("mpirun -np 3 --host localhost:3 --map-by slot --bind-to none", line)
+        self.assertTrue(line.endswith(f"{DTRUN} mpi-rank true 'x y'"), line)
+
+    def test_every_rank_finds_its_place(self):
+        result = self.mpirun(3, *SHOW, "--r=${RANK}", "$${HOME}", sets=["job.env.OUT=part"])
+        self.assert_ok(result)
+        for rank in range(3):
+            arguments, env = json.loads((self.folder / f"{rank}.json").read_text())
+            self.assertEqual(arguments, [f"--r={rank}", "${HOME}"])
+            for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 3, "LOCAL_WORLD_SIZE": 3, "NODE_RANK": 0,
+                                "MASTER_ADDR": "127.0.0.1", "DTRUN_RANK": rank, "DTRUN_LOCAL_RANK": rank,
+                                "OMPI_COMM_WORLD_RANK": rank, "OUT": "part"}.items():
+                self.assertEqual(env[name], str(value), name)
+            self.assertNotIn("DTRUN_FIRST_RANK", env)
+
+    def test_ranks_meet_over_gloo_and_over_mpi(self):
+        for backend in ("gloo", "mpi"):
+            with self.subTest(backend=backend):
+                result = self.mpirun(2, RANK, sets=[f"backend.name={backend}", "comm.local=none"])
+                self.assert_ok(result)
+                for rank in range(2):
+                    self.assertIn(f"rank {rank} of 2 over {backend}: sum 3\n", result.out)
+
+    def test_each_rank_has_its_own_output_to_the_byte(self):
+        job = self.start_mpirun(2, "sh", "-c", "seq $RANK 50000; echo error of $RANK >&2")
+        result = job.finish()
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertEqual(job.log(rank), "".join(f"{i}\n" for i in range(rank, 50001)))
+            self.assertEqual(job.log(rank, "err"), f"error of {rank}\n")
+            self.assertIn(f"[{rank}] error of {rank}\n", result.err)
+
+    def test_mpichs_mpiexec_starts_ranks_too(self):
+        if shutil.which("mpiexec.hydra") is None:
+            self.skipTest("there is no mpiexec.hydra here (mpich)")
+        result = self.mpirun(2, RANK, sets=["launcher.options.program=mpiexec.hydra", "comm.local=none"])
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"[{rank}] rank {rank} of 2 over gloo: sum 3\n", result.out)
+
+    def test_one_process_per_host_makes_its_ranks_itself(self):
+        result = self.mpirun(2, "sh", "-c", BY_SHELL, RANK, sets=["launcher.options.processes=host"])
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} of 2 over shm: sum 3\n", result.out)
+
+    def test_a_program_that_is_not_there_is_named(self):
+        result = self.mpirun(2, "no-such-program")
+        self.assertEqual(result.code, 127, str(result))
+        self.assertIn("cannot run 'no-such-program': no such program", result.err)
+
+    def test_an_mpirun_that_is_not_there_is_named(self):
+        self.assert_user_error(self.mpirun(2, "true", sets=["launcher.options.program=no-such-mpirun"]),
+                               "no-such-mpirun", "launcher")
+
+    def test_another_number_of_ranks_than_the_jobs_is_refused(self):
+        result = self.mpirun(2, RANK, sets=["launcher.options.arguments=-np,1"])
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("mpirun has started 1 ranks, but the job has 2", result.err)
+
+    def test_arguments_of_the_users_own_come_first(self):
+        result = self.mpirun(2, "true", sets=["launcher.options.arguments=--bind-to,core:overload-allowed,--report-bindings"])
+        self.assert_ok(result)
+        self.assertIn("bound to socket", result.err)
+
+    def test_the_code_of_the_rank_that_failed_is_the_jobs(self):
+        result = self.mpirun(2, "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 1000")
+        self.assertEqual(result.code, 7, str(result))
+        self.assertIn("the process of ranks 0, 1 exited with code 7", result.err)
+
+    def test_nothing_survives_whoever_is_killed(self):
+        for name in ("mpirun", "dtrun", "a rank"):
+            with self.subTest(killed=name):
+                shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
+                job = self.start_mpirun(2, "sh", "-c", "echo rank $RANK is here; sleep 1000")
+                until(lambda: all("is here" in job.log(rank) for rank in range(2)), "both ranks")
+                word = {"mpirun": "mpirun", "a rank": "sleep", "dtrun": "dtrun"}[name]
+                os.kill(job.pid if word == "dtrun" else victim(word, lambda: processes_with(self.mark)), signal.SIGKILL)
+                self.assertNotEqual(job.finish().code, 0)
+                until(lambda: not processes_with(self.mark), f"the end of all processes after the death of {name}")
+
+    def test_signals_reach_the_ranks(self):
+        job = self.start_mpirun(2, "sh", "-c", "trap 'echo usr1 on $RANK' USR1; echo ready; while :; do sleep 0.05; done")
+        until(lambda: all("ready" in job.log(rank) for rank in range(2)), "both ranks")
+        job.signal(signal.SIGUSR1)
+        until(lambda: all(f"usr1 on {rank}" in job.log(rank) for rank in range(2)), "USR1 on both ranks")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
+
+
+class ThreeHosts(ClusterTest):
+    launcher = "[launcher]\nname = \"mpirun\"\n"
+
+    def test_ranks_of_three_hosts_find_their_places(self):
+        show = "echo rank $RANK $LOCAL_RANK $NODE_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $(hostname) $MASTER_ADDR"
+        result = self.run_cluster("sh", "-c", show, more=self.launcher)
+        self.assert_ok(result)
+        for rank in range(6):
+            host = rank // 2
+            self.assertIn(f"[{rank}] rank {rank} {rank % 2} {host} 6 2 node{host} {LAB.address(0)}\n", result.out)
+
+    def test_a_mapping_that_numbers_ranks_otherwise_is_refused(self):
+        more = self.launcher + "[launcher.options]\narguments = [\"--map-by\", \"node\"]\n"
+        result = self.run_cluster("true", more=more)
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("ranks are numbered host by host", result.err)
+
+    def test_ranks_meet_over_gloo_and_over_mpi(self):
+        for backend in ("gloo", "mpi"):
+            with self.subTest(backend=backend):
+                result = self.run_cluster(RANK, more=self.launcher + f"[backend]\nname = \"{backend}\"\n")
+                self.assert_ok(result)
+                for rank in range(6):
+                    self.assertIn(f"rank {rank} of 6 over shm+{backend}: sum 21\n", result.out)
+
+    def test_the_root_need_not_be_a_host(self):
+        result = self.run_cluster("sh", "-c", "echo $RANK on $(hostname)", hosts=["node1", "node2"], more=self.launcher)
+        self.assert_ok(result)
+        self.assertIn("0 on node1\n", result.out)
+        self.assertIn("3 on node2\n", result.out)
+
+    def test_one_process_per_host(self):
+        more = self.launcher + "[launcher.options]\nprocesses = \"host\"\n"
+        result = self.run_cluster("sh", "-c", BY_SHELL, RANK, more=more)
+        self.assert_ok(result)
+        for rank in range(6):
+            self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
+
+    def test_a_rank_that_fails_elsewhere_ends_all_hosts(self):
+        result = self.run_cluster("sh", "-c", "[ $RANK = 5 ] && exit 7; sleep 1000", more=self.launcher)
+        self.assertEqual(result.code, 7, str(result))
+
+    def test_nothing_survives_whoever_is_killed(self):
+        for word, host in (("mpirun", 0), ("orted", 1), ("sleep", 2), ("dtrun", 0)):
+            with self.subTest(killed=word, host=host):
+                shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
+                job = self.start_cluster("sh", "-c", "echo rank $RANK is here; sleep 1000", more=self.launcher)
+                until(lambda: all("is here" in job.log(rank) for rank in range(6)), "all ranks")
+                os.kill(job.pid if word == "dtrun" else victim(word, lambda: LAB.processes_on(host)), signal.SIGKILL)
+                self.assertNotEqual(job.finish().code, 0)
+                until(lambda: not any(map(LAB.processes_on, range(3))), f"the end of all after the death of {word}")
+
+    def test_the_job_starts_again(self):
+        script = "[ $DTRUN_GENERATION = 0 ] && [ $RANK = 5 ] && sleep 1.1 && exit 3; echo generation $DTRUN_GENERATION"
+        result = self.run_cluster("sh", "-c", script, more=self.launcher + "[restart]\nmax = 1\n")
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("generation 1\n"), 6, str(result))
+
+
+if __name__ == "__main__":
+    if shutil.which("mpirun") is None:
+        skip("there is no mpirun here (openmpi-bin)")
+    main()

@@ -1,0 +1,144 @@
+"""torchrun's command lines on several nodes: the same command on each, as its users have it."""
+
+import json
+import re
+import signal
+
+from support.job import DTRUN, main, until
+from support.cluster import ClusterTest, open_lab
+
+LAB = None
+SHOW = ("import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], 'local', os.environ['LOCAL_RANK'],"
+        " 'node', os.environ['GROUP_RANK'], 'of', os.environ['GROUP_WORLD_SIZE'], 'at', os.environ['MASTER_ADDR'],"
+        " os.uname().nodename)\n")
+
+
+def setUpModule():
+    global LAB
+    LAB = open_lab()
+
+
+class NodesTest(ClusterTest):
+    def environment(self, **more):
+        environment = super().environment(PYTHON_EXEC="/usr/bin/python3", **more)
+        return {k: v for k, v in environment.items() if not k.startswith(("PET_", "TORCHELASTIC_"))} | more
+
+    def torchrun(self, host, *arguments, env=None):
+        return self.start_on(host, "torchrun", *arguments, env=env)
+
+    def script(self, text=SHOW):
+        return self.write(text, "train.py")
+
+    def assert_table(self, result, nodes=3, ranks=2):
+        for rank in range(nodes * ranks):
+            node = rank // ranks
+            self.assertIn(f"rank {rank} of {nodes * ranks} local {rank % ranks} node {node} of {nodes} "
+                          f"at {LAB.address(0)} node{node}\n", result.out)
+
+
+class Meeting(NodesTest):
+    def test_static_nodes_have_the_number_that_they_are_given(self):
+        script = self.script()
+        jobs = [self.torchrun(i, "--nnodes=3", "--nproc-per-node=2", f"--node-rank={i}", "--master-addr=node0",
+                              "--master-port=29501", script) for i in (2, 0, 1)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assert_ok(result)
+        self.assert_table(results[1])
+        self.assertEqual(results[0].out + results[2].out, "")
+
+    def test_c10d_makes_the_node_of_the_endpoint_the_root(self):
+        script = self.script()
+        jobs = [self.torchrun(i, "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=j17",
+                              "--rdzv-endpoint=node0:29400", script) for i in (1, 2, 0)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assert_ok(result)
+        self.assert_table(results[2])
+        self.assertIn("whoever knows the run id can join", results[2].err)
+
+    def test_the_variables_of_a_kubeflow_pod_will_do(self):
+        script = self.script()
+        jobs = [self.torchrun(i, script, env=self.environment(
+            PET_NNODES="3", PET_NPROC_PER_NODE="2", PET_NODE_RANK=str(i), PET_MASTER_ADDR="node0", PET_MASTER_PORT="23456"))
+            for i in range(3)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assert_ok(result)
+        self.assert_table(results[0])
+
+    def test_a_node_of_another_job_is_turned_away(self):
+        script = self.script()
+        words = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400"]
+        root = self.torchrun(0, *words, "--rdzv-id=a", script)
+        stranger = self.torchrun(1, *words, "--rdzv-id=b", script).finish()
+        self.assertEqual(stranger.code, 2, str(stranger))
+        self.assertIn("key", stranger.err)
+        friend = self.torchrun(2, *words, "--rdzv-id=a", script)
+        self.assert_ok(root.finish())
+        self.assert_ok(friend.finish())
+
+    def test_plan_shows_nodes_that_have_not_come(self):
+        result = self.torchrun(0, script := self.script(), env=self.environment(PET_NNODES="1")).finish()
+        self.assert_ok(result)
+        result = self.start_on(0, "plan", "torchrun", "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0",
+                               script).finish()
+        self.assert_ok(result)
+        self.assertIn("rank 1 on host1", result.out)
+
+
+class Running(NodesTest):
+    def start(self, script, *options, nodes=3, hosts=range(3)):
+        return [self.torchrun(i, f"--nnodes={nodes}", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400", "--rdzv-id=j",
+                              "--rdzv-conf=last_call_timeout=1", *options, script) for i in hosts]
+
+    def test_a_failure_ends_every_node_at_once_with_code_1(self):
+        script = self.script("import os, time\nif os.environ['RANK'] == '2': raise SystemExit(9)\ntime.sleep(1000)\n")
+        results = [job.finish() for job in self.start(script)]
+        self.assertEqual([result.code for result in results], [1, 1, 1])
+        self.assertRegex(results[0].err, r"(?s)Root Cause.*host      : node2.*rank      : 2 \(local_rank: 0\).*exitcode  : 9")
+
+    def test_logs_of_nodes_stand_beside_each_other(self):
+        results = [job.finish() for job in self.start(self.script(), "--nproc-per-node=2", "-r", "3", "--log-dir",
+                                                      self.folder / "logs")]
+        for result in results:
+            self.assert_ok(result)
+        run, = (self.folder / "logs").glob("j_*")
+        found = {str(file.relative_to(run)): file.read_text() for file in run.glob("attempt_0/**/stdout.log")}
+        self.assertEqual(sorted(found), sorted(
+            [f"attempt_0/{local}/stdout.log" for local in (0, 1)] +
+            [f"attempt_0/node_{node}/{local}/stdout.log" for node in (1, 2) for local in (0, 1)]))
+        self.assertIn("rank 5 of 6 local 1", found["attempt_0/node_2/1/stdout.log"])
+
+    def test_max_restarts_starts_all_nodes_again(self):
+        script = self.script("import os, time\ntime.sleep(1.2)\n"
+                             "print('attempt', os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+                             "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and os.environ['RANK'] == '1':\n"
+                             "    raise SystemExit(3)\n")
+        results = [job.finish() for job in self.start(script, "--max-restarts=1", "-r", "1", "--log-dir",
+                                                      self.folder / "logs")]
+        for result in results:
+            self.assert_ok(result)
+        run, = (self.folder / "logs").glob("j_*")
+        for folder in ("0", "node_1/0", "node_2/0"):
+            self.assertEqual((run / "attempt_1" / folder / "stdout.log").read_text(), "attempt 1\n")
+
+    def test_nodes_join_and_leave_an_elastic_job(self):
+        script = self.script("import os, time\nprint(os.environ['WORLD_SIZE'], 'ranks', flush=True)\n"
+                             "while not os.path.exists('end'): time.sleep(0.05)\n")
+        root, = self.start(script, "-r", "1", "--log-dir", self.folder / "logs", nodes="1:3", hosts=[0])
+        def said(attempt):
+            files = list((self.folder / "logs").glob(f"j_*/attempt_{attempt}/**/stdout.log"))
+            return [file.read_text() for file in files]
+        until(lambda: said(0) == ["1 ranks\n"], "the first node alone")
+        other, = self.start(script, nodes="1:3", hosts=[1])
+        until(lambda: said(1) == ["2 ranks\n"] * 2, "the second node")
+        other.signal(signal.SIGTERM)
+        until(lambda: said(2) == ["1 ranks\n"], "the second node to leave")
+        self.assertEqual(other.finish().code, 1)
+        (self.folder / "end").touch()
+        self.assert_ok(root.finish())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+#include "tools/dtrun/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/agent/ask_hosts.h"
+#include "core/agent/guard.h"
+#include "core/agent/serve.h"
+#include "core/examination/examination.h"
+#include "core/examination/report.h"
+#include "tools/dtrun/cluster.h"
+
+namespace dtrun::cli {
+namespace {
+
+using examination::BackendQuestion;
+using examination::DoctorReport;
+using examination::Level;
+
+constexpr int kProblems = 1;
+constexpr int kUserError = 2;
+
+// What is to be looked at, and where.
+struct Visit {
+  std::string job;
+  std::vector<std::string> hosts;                // by name
+  std::vector<examination::Question> questions;  // by host
+  std::optional<agent::Cluster> cluster;         // unset: this host alone
+};
+
+// A plugin with the options that it has by default; its problem when it cannot be described.
+BackendQuestion WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
+  ConfigArguments defaults;
+  defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
+  defaults.plugin_dirs = arguments.plugin_dirs;
+  defaults.command = {"true"};
+  const Preparation preparation = Preparation::Load(defaults);
+  BackendQuestion question{file.name, file.path.string(), "", "", false};
+  if (preparation.problems().empty()) {
+    question.options_json = option::ToJson(preparation.settings().SnapshotOf("backend.options."));
+  } else {
+    question.why_not = preparation.problems().front().message;
+  }
+  return question;
+}
+
+// Those that the job asks for, and all others that are installed.
+std::vector<BackendQuestion> Backends(const ConfigArguments& arguments, const Preparation& preparation) {
+  std::vector<BackendQuestion> questions = preparation.BackendQuestions();
+  std::erase_if(questions, [](const BackendQuestion& one) { return one.name == "none"; });
+  const config::Settings& settings = preparation.settings();
+  const auto folders =
+      plugin::SearchPath(arguments.plugin_dirs, settings.Has("plugins.path") ? settings.List("plugins.path")
+                                                                             : std::vector<std::string>());
+  for (const plugin::File& file : plugin::FindAll(folders)) {
+    const bool known = std::ranges::any_of(questions, [&](const auto& one) { return one.name == file.name; });
+    if (file.kind == plugin::Kind::kBackend && !known) questions.push_back(WithDefaults(arguments, file));
+  }
+  return questions;
+}
+
+Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparation) {
+  const config::Settings& settings = preparation.settings();
+  auto environment = Environment();
+  environment.erase(kClusterKey);
+  auto hardware = plan::ReadHardware(settings, environment);
+  if (!hardware) return hardware.error();
+  auto hosts = plan::PlaceRanks(settings, *hardware, {});
+  if (!hosts) return hosts.error();
+  auto cluster = ClusterOf(settings);
+  if (!cluster) return cluster.error();
+  if (*cluster) (*cluster)->min_hosts = hosts->size();  // all are looked at
+  Visit visit{settings.Text("job.name"), {}, {}, *std::move(cluster)};
+  const std::vector<BackendQuestion> backends = Backends(arguments, preparation);
+  for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
+  for (std::size_t i = 0; i < hosts->size(); ++i) {
+    examination::Question question;
+    question.backends = backends;
+    question.host_count = static_cast<int>(hosts->size());
+    question.local_ranks = (*hosts)[i].local_size;
+    question.checks = true;
+    if (hosts->size() > 1) question.host_names = visit.hosts;
+    question.host = static_cast<int>(i);
+    question.master_port = static_cast<int>(settings.Int("job.master_port"));
+    visit.questions.push_back(std::move(question));
+  }
+  return visit;
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
+  std::vector<std::string> answers;
+  const double sent = Now();
+  if (visit.cluster) {
+    std::vector<std::string> questions;
+    for (const examination::Question& question : visit.questions) questions.push_back(Encode(question));
+    auto told = agent::AskHosts(*visit.cluster, visit.job, questions, lifeline,
+                                [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+    if (!told) return told.error();
+    answers = *std::move(told);
+  } else {
+    answers.push_back(Encode(examination::Examine(visit.questions.front())));
+  }
+  DoctorReport report;
+  std::vector<std::pair<std::string, examination::Answer>> by_host;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    auto answer = examination::DecodeAnswer(answers[i]);
+    if (!answer) return answer.error();
+    report.hosts.push_back({visit.hosts[i], answer->checks});
+    by_host.emplace_back(visit.hosts[i], *std::move(answer));
+  }
+  report.between = examination::Compare(by_host, sent);
+  return report;
+}
+
+// Hosts that cannot be brought together are a finding, and this host can be looked at all the same.
+DoctorReport WithoutOthers(const Visit& visit, const Error& error) {
+  DoctorReport report;
+  const examination::Answer here = examination::Examine(visit.questions.front());
+  report.hosts.push_back({plan::HostName(), here.checks});
+  report.between.push_back({"cluster", Level::kProblem, error.text,
+                            "the job would end the same way; cure this first, then look again"});
+  return report;
+}
+
+int Print(const DoctorReport& report, bool json) {
+  if (json) {
+    fmt::print("{}\n", ToJson(report).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", ToText(report));
+  }
+  std::fflush(stdout);
+  return Worst(report) == Level::kProblem ? kProblems : 0;
+}
+
+}  // namespace
+
+CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
+  CLI::App* doctor = app.add_subcommand("doctor", "Look at every host of a job before it is started");
+  doctor->add_flag("--json", to->json, "Machine-readable");
+  doctor->footer(
+      "Names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend, on each host; without\n"
+      "a config on this one. Exit code: 0, 1 when there are problems, 2 when the config cannot be read.");
+  return doctor;
+}
+
+int Doctor(DoctorArguments arguments) {
+  // Without a config, and with one that leaves the command to the command line, there is still a host.
+  if (arguments.config.command.empty())
+    arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
+  const Preparation preparation = Preparation::Load(arguments.config);
+  if (!preparation.problems().empty()) {
+    fmt::print(stderr, "{}", config::Render(preparation.problems()));
+    return kUserError;
+  }
+  const auto summons = SummonsOf(preparation.settings());
+  if (summons && summons->has_value()) {  // with "manual", every host runs this command, and host 0 reports
+    ::unsetenv(kClusterKey);
+    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+  }
+  const auto visit = summons ? Plan(arguments.config, preparation) : Result<Visit>(summons.error());
+  if (!visit) {
+    fmt::print(stderr, "dtrun: {}\n", visit.error().text);
+    return kUserError;
+  }
+  ::unsetenv(kClusterKey);
+  return agent::Guarded([&](agent::Lifeline& lifeline) {
+    auto report = Look(*visit, lifeline);
+    return Print(report ? *report : WithoutOthers(*visit, report.error()), arguments.json);
+  });
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,99 @@
+#include "tools/dtrun/mpirun/identity.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "core/plan/dialect.h"
+
+namespace dtrun::mpirun {
+namespace {
+
+// The names that one family of MPIs has for the numbers.
+struct Names {
+  const char *rank, *size, *local_rank, *local_size;
+};
+constexpr Names kFamilies[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+};
+
+Result<int> Number(const Lookup& lookup, const char* name) {
+  const char* text = lookup(name);
+  if (text == nullptr) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{} is not set, though others of mpirun's variables are", name)};
+  }
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [next, problem] = std::from_chars(text, end, value);
+  if (problem == std::errc{} && next == end && value >= 0) return value;
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is '{}', which is no number from 0", name, text)};
+}
+
+Status Expect(const char* what, int found, const Lookup& lookup, const char* planned) {
+  const Result<int> number = Number(lookup, planned);
+  if (!number) return number.error();
+  if (*number == found) return {};
+  return Error{DTRUN_FAILED_PRECONDITION,
+               fmt::format("mpirun has started {} {}, but the job has {}; let the arguments of "
+                           "launcher.options leave the number of processes and of slots alone",
+                           found, what, *number)};
+}
+
+}  // namespace
+
+Result<Identity> ReadIdentity(const Lookup& lookup) {
+  for (const Names& names : kFamilies) {
+    if (lookup(names.rank) == nullptr) continue;
+    Identity out;
+    for (const auto& [name, to] :
+         {std::pair(names.rank, &out.rank), std::pair(names.size, &out.size),
+          std::pair(names.local_rank, &out.local_rank), std::pair(names.local_size, &out.local_size)}) {
+      const Result<int> number = Number(lookup, name);
+      if (!number) return number.error();
+      *to = *number;
+    }
+    return out;
+  }
+  return Error{DTRUN_FAILED_PRECONDITION,
+               "neither OMPI_COMM_WORLD_RANK nor PMI_RANK is set: this process is started by an mpirun, "
+               "which the mpirun launcher of dtrun starts"};
+}
+
+Result<std::map<std::string, std::string>> RankVariables(const Identity& identity, const Lookup& lookup) {
+  if (Status world = Expect("ranks", identity.size, lookup, dialect::kWorldSize); !world)
+    return world.error();
+  if (Status local = Expect("ranks on this host", identity.local_size, lookup, dialect::kLocalWorldSize);
+      !local) {
+    return local.error();
+  }
+  // Of a host with a single rank, the plan names that.
+  const Result<int> first =
+      Number(lookup, lookup(dialect::kFirstRank) ? dialect::kFirstRank : dialect::kRank);
+  if (!first) return first.error();
+  if (identity.rank != *first + identity.local_rank) {
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        fmt::format("mpirun numbers this process {}, and the plan {}: ranks are numbered host by host; leave "
+                    "arguments such as '--map-by node' out of launcher.options",
+                    identity.rank, *first + identity.local_rank)};
+  }
+  const std::string rank = std::to_string(identity.rank), local_rank = std::to_string(identity.local_rank);
+  return std::map<std::string, std::string>{
+      {dialect::kRank, rank}, {dialect::kLocalRank, local_rank}, {"RANK", rank}, {"LOCAL_RANK", local_rank}};
+}
+
+Status CheckHostProcess(const Identity& identity, const Lookup& lookup) {
+  if (Status hosts = Expect("processes", identity.size, lookup, dialect::kHostCount); !hosts) return hosts;
+  if (identity.local_size == 1) return {};
+  return Error{DTRUN_FAILED_PRECONDITION,
+               fmt::format("mpirun has started {} processes on this host, and launcher.options.processes = "
+                           "\"host\" wants one",
+                           identity.local_size)};
+}
+
+}  // namespace dtrun::mpirun

@@ -1,0 +1,117 @@
+#include "tools/dtrun/mpirun/verbs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "core/agent/program.h"
+#include "core/agent/rank_fifo.h"
+#include "core/plan/dialect.h"
+#include "tools/dtrun/mpirun/identity.h"
+#include "tools/dtrun/mpirun/remote.h"
+
+namespace dtrun::mpirun {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int kNotStarted = 127;  // as shells say it
+
+int Complain(const std::string& text) {
+  fmt::print(stderr, "dtrun: {}\n", text);
+  return kNotStarted;
+}
+
+// Returns only when it fails.
+int Become(const Words& command) {
+  std::error_code failure;
+  const std::string cwd = std::filesystem::current_path(failure).string();
+  Words environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  const Result<std::string> file = agent::FindProgram(command.empty() ? "" : command[0], cwd, environment);
+  if (!file) return Complain(file.error().text);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::execv(file->c_str(), argv.data());
+  return Complain(agent::ExplainExec(command[0], *file, cwd, errno));
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// mpirun hands its own settings to ranks everywhere, and an address of host 0 is none of the others'.
+void DropAddressesOfOneHost() {
+  for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"}) {
+    const char* value = std::getenv(name);
+    const std::string_view text = value == nullptr ? "" : value;
+    if (text.ends_with("/32") || text.ends_with("/128")) ::unsetenv(name);
+  }
+}
+
+int Rank(Words words) {
+  const Lookup lookup = [](const char* name) { return std::getenv(name); };
+  const bool host = !words.empty() && words[0] == "--host";
+  if (host) words.erase(words.begin());
+  const Result<Identity> identity = ReadIdentity(lookup);
+  if (!identity) return Complain(identity.error().text);
+  if (host) {
+    if (const Status here = CheckHostProcess(*identity, lookup); !here) return Complain(here.error().text);
+    return Become(words);
+  }
+  DropAddressesOfOneHost();
+  const auto variables = RankVariables(*identity, lookup);
+  if (!variables) return Complain(variables.error().text);
+  const char* store = lookup(dialect::kStore);
+  if (lookup(dialect::kRankOutputs) != nullptr && store != nullptr) {
+    const Status printed = agent::PrintToRankFifos(store, identity->local_rank);
+    if (!printed) return Complain(printed.error().text);
+  }
+  for (const char* name : {dialect::kFirstRank, dialect::kRankOutputs, kHosts}) ::unsetenv(name);
+  for (const auto& [name, value] : *variables) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+    for (std::string& word : words) word = Replaced(std::move(word), "${" + name + "}", value);
+  }
+  return Become(words);
+}
+
+int Shell(const Words& words) {
+  if (words.size() < 2) return Complain("mpi-shell needs a host and a command; mpirun starts it");
+  std::string command;
+  for (std::size_t i = 1; i < words.size(); ++i) command += (i == 1 ? "" : " ") + words[i];
+  const char* hosts = std::getenv(kHosts);
+  const char* here = std::getenv(dialect::kNodeRank);
+  const Result<int> index = IndexOf(words[0], hosts == nullptr ? "" : hosts);
+  if (!index) return Complain(index.error().text);
+  if (here != nullptr && std::to_string(*index) == here) return Become({"/bin/sh", "-c", command});
+  const Status left = LeaveCommand(*index, command);
+  return left ? 0 : Complain(left.error().text);
+}
+
+int Daemon() {
+  const char* here = std::getenv(dialect::kNodeRank);
+  const Result<std::string> command = AwaitCommand(here == nullptr ? 0 : std::atoi(here));
+  if (!command) return Complain(command.error().text);
+  return Become({"/bin/sh", "-c", *command});
+}
+
+}  // namespace
+
+std::optional<int> Main(const Words& words) {
+  if (words.empty()) return std::nullopt;
+  const Words rest(words.begin() + 1, words.end());
+  if (words[0] == "mpi-rank") return Rank(rest);
+  if (words[0] == "mpi-shell") return Shell(rest);
+  if (words[0] == "mpi-daemon") return Daemon();
+  return std::nullopt;
+}
+
+}  // namespace dtrun::mpirun
