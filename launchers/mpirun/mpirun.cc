@@ -79,6 +79,7 @@ class Mpirun final : public dtrun::sdk::Launcher {
     if (!own_threads) {
       sink.Note("OMP_NUM_THREADS is each host's cores / its ranks; set it in job.env to choose another");
     }
+    if (AsRoot()) sink.Note("you are root, which Open MPI's mpirun refuses: it gets --allow-run-as-root");
   }
 
  private:
@@ -96,12 +97,14 @@ class Mpirun final : public dtrun::sdk::Launcher {
     return words;
   }
 
+  bool AsRoot() const { return !mpich_ && ::geteuid() == 0; }
+
   template <class Add>
   void AddOpenMpi(const Job& job, Add add) const {
     add({"--host", HostSlots(job)});
     if (!Given("map-by") && !Given("rankfile")) add({"--map-by", MapBy(job)});
     if (!Given("bind-to")) add({"--bind-to", BindTo(job)});
-    if (::geteuid() == 0) add({"--allow-run-as-root"});  // whoever starts dtrun as root has decided that
+    if (AsRoot()) add({"--allow-run-as-root"});  // whoever starts dtrun as root has decided that
     if (job.host_count() == 1) return;
     // The daemons stay children of dtrun's agents, whose processes they end with.
     add({"--leave-session-attached", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
