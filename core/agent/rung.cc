@@ -11,8 +11,8 @@ namespace dtrun::agent {
 namespace {
 
 // Ids of core/diagnosis that a way between GPUs explains.
-constexpr std::array<std::string_view, 4> kPeerFailures = {"cuda-peer-access", "nccl-p2p-denied",
-                                                           "nccl-first-call-stuck", "nccl-shm-apart"};
+constexpr std::array<std::string_view, 3> kPeerFailures = {"cuda-peer-access", "nccl-p2p-denied",
+                                                           "nccl-first-call-stuck"};
 constexpr std::array<std::string_view, 3> kShmFailures = {"nccl-shm-full", "nccl-shm-apart",
                                                           "nccl-first-call-stuck"};
 

@@ -50,6 +50,14 @@ TEST(Rung, LeavesHostMemoryNext) {
   EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_SHM_DISABLE", "1")));
 }
 
+TEST(Rung, KeepsPeerAccessWhereOnlyHostMemoryIsDivided) {
+  const auto rung = NextRung(
+      FailedWith("NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x (size 9637888)"),
+      NcclJob(), Nothing);
+  ASSERT_TRUE(rung);
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_SHM_DISABLE", "1")));
+}
+
 TEST(Rung, StaysWhereTheUserHasDecided) {
   EXPECT_FALSE(NextRung(FailedWith(kError217), NcclJob(),
                         [](std::string_view name) { return name == "NCCL_P2P_DISABLE"; }));
