@@ -1,6 +1,7 @@
 """`dtrun doctor`: every host looked at before a job, each finding with its cure."""
 
 import json
+import secrets
 import socket
 import subprocess
 import tempfile
@@ -8,7 +9,8 @@ import time
 import unittest
 
 from support.job import DTRUN, Job, JobTest, end, main
-from support.lab import Lab, why_not
+from support.lab import Lab, find, why_not
+from support.site import Site
 
 
 class Here(JobTest):
@@ -91,6 +93,79 @@ class ThreeHosts(JobTest):
         self.assertEqual(result.code, 1)
         self.assertEqual(len(report["hosts"]), 1)
         self.assertIn("nowhere", report["between"][0]["what"])
+
+
+@unittest.skipIf(why_not() or not find("nft"), f"no laboratory of hosts: {why_not() or 'nft is not installed'}")
+class Networks(JobTest):
+    """Three hosts with the network eth0, and a pod network per host that leads nowhere."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-site-")
+        self.addCleanup(folder.cleanup)
+        self.site = Site(folder.name, "10.5.0.{}")
+        self.addCleanup(self.site.close)
+        for i in range(3):
+            self.site.bridge(i, "kube-bridge", f"10.244.{i}.1/24")
+            self.site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24")
+
+    def doctor(self, *arguments, interface="auto"):
+        self.site.lay()
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        config = self.write(
+            f'[job]\ncommand = ["true"]\n[cluster]\nhosts = {json.dumps(self.site.names)}\nconnect = "manual"\n'
+            f'root = "10.5.0.1:29400"\nkey_file = "{key}"\njoin_timeout = "60s"\n[network]\ninterface = "{interface}"\n')
+        begin = time.monotonic()
+        jobs = []
+        for i in range(3):
+            process = subprocess.Popen([*self.site.enter(i, self.folder), str(DTRUN), "doctor", *arguments, "--config",
+                                        str(config), "--host-index", str(i)], cwd=self.folder, env=self.environment(),
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       errors="replace")
+            self.addCleanup(end, process)
+            jobs.append(Job(process, self.folder))
+        result = [job.finish() for job in jobs][0]
+        print(f"doctor in {time.monotonic() - begin:.1f} s")
+        return result
+
+    def between(self, report, topic):
+        return [check for check in report["between"] if check["topic"] == topic]
+
+    def test_names_the_choice_and_shows_who_reaches_whom(self):
+        result = self.doctor("--json")
+        report = json.loads(result.out)
+        choice, others = self.between(report, "network")
+        self.assertRegex(choice["what"], r"^eth0 on all 3 hosts \(10\.5\.0\.1\), .*bit/s", str(result))
+        self.assertIn("not used: kube-bridge 10.244.0.1: not proven", others["what"])
+        links = self.between(report, "links")[0]
+        self.assertEqual(links["level"], "ok")  # a network of pods need not reach other hosts
+        self.assertIn("node0     .      eth0   eth0", links["what"])
+        self.assertEqual([link["interfaces"] for link in report["links"]], [["eth0"]] * 6)
+
+    def test_a_second_network_that_joins_only_some_is_a_warning(self):
+        for i in range(3):
+            self.site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24")
+        self.site.firewall(2, 'iifname "eth1" ip saddr 10.6.0.1 drop')
+        report = json.loads(self.doctor("--json").out)
+        self.assertIn("on all 3 hosts", self.between(report, "network")[0]["what"])
+        links = self.between(report, "links")[0]
+        self.assertEqual(links["level"], "warning")
+        self.assertIn("eth1 10.6.0.1 of node0 does not reach node2: no answer", links["what"])
+        self.assertIn("firewall", links["cure"])
+
+    def test_hosts_that_do_not_reach_each_other_are_a_problem_with_the_pairs(self):
+        self.site.firewall(1, 'iifname "eth0" ip saddr 10.5.0.3 drop')
+        result = self.doctor()
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("problem  network      hosts cannot reach each other in both directions", result.out)
+        self.assertIn("node1     eth0   .      none\n", result.out)
+        self.assertIn("node2     eth0   none   .\n", result.out)
+
+    def test_a_rule_that_fits_no_host_is_a_problem(self):
+        result = self.doctor(interface="etg0")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("'etg0' is no interface of this host", result.out)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,64 @@
 #include "core/agent/ask_hosts.h"
 
+#include <algorithm>
 #include <csignal>
+#include <memory>
 #include <set>
 
 #include "core/agent/examiner.h"
+#include "core/agent/local_host.h"
 #include "core/agent/muster.h"
+#include "core/agent/network.h"
 #include "core/agent/user_signals.h"
 
 namespace dtrun::agent {
+namespace {
 
-Result<std::vector<std::string>> AskHosts(const Cluster& cluster, const std::string& job,
-                                          const std::vector<std::string>& questions, Lifeline& lifeline,
-                                          const std::function<void(const std::string& line)>& say) {
+// Of hosts that are all one machine there is nothing to find.
+Result<std::optional<examination::NetworkFinding>> FindNetwork(boost::asio::io_context& loop,
+                                                               UserSignals& signals, const Inquiry& inquiry,
+                                                               const std::vector<Muster::Present>& present,
+                                                               Host& here) {
+  const auto is_first = [&](const Muster::Present& one) { return one.machine == present[0].machine; };
+  if (inquiry.network_rules.empty() || std::ranges::all_of(present, is_first)) return {std::nullopt};
+  std::vector<NetworkSearch::Member> members;
+  for (const Muster::Present& one : present) {
+    members.push_back({inquiry.hosts[static_cast<std::size_t>(one.offer.number)], one.machine,
+                       one.host == nullptr ? &here : one.host});
+  }
+  NetworkSearch search(loop, signals, std::move(members));
+  Result<net::Decision> decision = search.Run(inquiry.network_rules);
+  if (search.interrupted() != 0) return decision.error();
+  return {examination::NetworkFinding{std::move(decision), search.evidence()}};
+}
+
+}  // namespace
+
+Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifeline& lifeline,
+                         const std::function<void(const std::string& line)>& say) {
   ::signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop;
   UserSignals signals(loop, lifeline);
   std::set<pid_t> shells;
-  Muster muster(loop, signals, cluster, job, shells, {{}, [](store::Socket) {}, say});
+  const std::unique_ptr<Host> here = MakeLocalHost(loop, {});
+  Muster muster(loop, signals, cluster, inquiry.job, shells, {{}, [](store::Socket) {}, say});
   const Result<std::vector<Muster::Present>> present = muster.Gather();
   if (!present) return present.error();
   std::vector<RemoteHost*> hosts;
   std::vector<std::string> asked;
   for (const Muster::Present& one : *present) {
     hosts.push_back(one.host);
-    asked.push_back(questions[static_cast<std::size_t>(one.offer.number)]);
+    asked.push_back(inquiry.questions[static_cast<std::size_t>(one.offer.number)]);
     if (one.host != nullptr) one.host->Attach([](const Event&) {});
   }
   Examiner examiner(loop, signals);
-  Result<std::vector<std::string>> answers = examiner.Run(asked, hosts);
+  Result<std::vector<std::string>> told = examiner.Run(asked, hosts);
+  Result<std::optional<examination::NetworkFinding>> network{std::nullopt};
+  if (told) network = FindNetwork(loop, signals, inquiry, *present, *here);
   muster.Dismiss(0, "");
-  return answers;
+  if (!told) return told.error();
+  if (!network) return network.error();
+  return Answers{*std::move(told), *std::move(network)};
 }
 
 }  // namespace dtrun::agent

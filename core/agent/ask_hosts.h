@@ -1,21 +1,36 @@
-// Asks all hosts of a cluster without running a job on them: for `dtrun doctor`.
+// Asks all hosts of a cluster, and finds the network between them, without running a job there: for
+// `dtrun doctor`.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/agent/cluster.h"
 #include "core/agent/lifeline.h"
 #include "core/base/result.h"
+#include "core/examination/network.h"
+#include "core/plan/plan.h"
 
 namespace dtrun::agent {
 
-// Brings the hosts together, asks each its question (core/examination), and lets them go. The
-// answers by host. Errors name the host that is missing or was lost, and the next step. `say` gets
-// lines about who is missing. REQUIRES: called by the work of Guarded; a question for each host.
-Result<std::vector<std::string>> AskHosts(const Cluster& cluster, const std::string& job,
-                                          const std::vector<std::string>& questions, Lifeline& lifeline,
-                                          const std::function<void(const std::string& line)>& say);
+struct Inquiry {
+  std::string job;
+  std::vector<std::string> hosts;                // names, for what is found between them
+  std::vector<std::string> questions;            // of core/examination, by host
+  std::vector<plan::NetworkRule> network_rules;  // by host; empty: no network is looked for
+};
+
+struct Answers {
+  std::vector<std::string> by_host;
+  std::optional<examination::NetworkFinding> network;  // of several machines
+};
+
+// Brings the hosts together, asks each its question, looks for their network, and lets them go.
+// Errors name the host that is missing or was lost, and the next step. `say` gets lines about who is
+// missing. REQUIRES: called by the work of Guarded; a question for each host.
+Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifeline& lifeline,
+                         const std::function<void(const std::string& line)>& say);
 
 }  // namespace dtrun::agent

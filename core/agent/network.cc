@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "core/base/suggest.h"
 #include "core/net/greeting.h"
@@ -101,32 +103,32 @@ Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,
   return CheckEntries(rules, *offers);
 }
 
-Status NetworkSearch::ProveAll(bool by_device, std::chrono::nanoseconds limit, net::Evidence* evidence) {
+Status NetworkSearch::ProveAll(bool by_device, std::chrono::nanoseconds limit) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Prove prove;
     prove.by_device = by_device;
     prove.limit = limit;
-    for (const int peer : evidence->PeersOf(static_cast<int>(i))) {
-      prove.peers.push_back({peer, evidence->hosts()[static_cast<std::size_t>(peer)].offer.candidates});
+    for (const int peer : evidence_.PeersOf(static_cast<int>(i))) {
+      prove.peers.push_back({peer, evidence_.hosts()[static_cast<std::size_t>(peer)].offer.candidates});
     }
     if (!prove.peers.empty()) Tell(i, prove);
   }
   if (Status answered = AwaitAnswers(); !answered) return answered;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    evidence->Add(static_cast<int>(i), std::exchange(answers_[i].attempts, {}));
+    evidence_.Add(static_cast<int>(i), std::exchange(answers_[i].attempts, {}));
   }
   return {};
 }
 
 // Around a ring, so that every host sends and receives at once, as in a collective.
-Status NetworkSearch::MeasureAll(bool by_device, const net::Evidence& evidence, net::Assignment* assignment) {
+Status NetworkSearch::MeasureAll(bool by_device, net::Assignment* assignment) {
   const std::size_t count = members_.size();
   std::vector<std::size_t> senders;
   assignment->round_trip = {};
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t next = (i + 1) % count;
     if (members_[i].machine == members_[next].machine) continue;
-    const auto& theirs = evidence.hosts()[next].offer.candidates;
+    const auto& theirs = evidence_.hosts()[next].offer.candidates;
     Tell(i, Measure{assignment->candidates[i], static_cast<int>(next),
                     theirs[static_cast<std::size_t>(assignment->candidates[next])], by_device});
     senders.push_back(i);
@@ -142,34 +144,40 @@ Status NetworkSearch::MeasureAll(bool by_device, const net::Evidence& evidence, 
 }
 
 Result<net::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule>& rules) {
-  const auto begin = Clock::now();
+  net::Effort effort;
+  Clock::time_point begin = Clock::now();
+  const auto lap = [&begin] { return Clock::now() - std::exchange(begin, Clock::now()); };
   std::vector<net::HostOffer> offers;
   if (Status surveyed = SurveyAll(rules, &offers); !surveyed) return surveyed.error();
-  net::Evidence evidence(std::move(offers));
+  effort.survey = lap();
+  evidence_ = net::Evidence(std::move(offers));
   bool by_device = true;
-  if (Status proven = ProveAll(by_device, kLimit, &evidence); !proven) return proven.error();
-  std::vector<net::Assignment> assignments = evidence.Assignments(kMostMeasured);
+  if (Status proven = ProveAll(by_device, kLimit); !proven) return proven.error();
+  std::vector<net::Assignment> assignments = evidence_.Assignments(kMostMeasured);
   if (assignments.empty()) {
     by_device = false;
-    evidence = net::Evidence(evidence.hosts());
-    if (Status proven = ProveAll(by_device, kLastLimit, &evidence); !proven) return proven.error();
-    assignments = evidence.Assignments(kMostMeasured);
+    evidence_ = net::Evidence(std::vector(evidence_.hosts()));
+    if (Status proven = ProveAll(by_device, kLastLimit); !proven) return proven.error();
+    assignments = evidence_.Assignments(kMostMeasured);
   }
-  if (assignments.empty()) return Error{DTRUN_FAILED_PRECONDITION, evidence.Obstacle()};
-  // Twice when speed overrules what would be preferred: one burst may have met another load.
-  for (int round = 0; round < 2; ++round) {
-    for (net::Assignment& one : assignments) {
-      net::Assignment now = one;
-      if (Status measured = MeasureAll(by_device, evidence, &now); !measured) return measured.error();
-      if (now.bits_per_s >= one.bits_per_s) one = std::move(now);
-    }
-    if (&evidence.Best(assignments) == &assignments.front()) break;
+  if (assignments.empty()) return Error{DTRUN_FAILED_PRECONDITION, evidence_.Obstacle()};
+  effort.proof = lap();
+  for (net::Assignment& one : assignments) {
+    if (Status measured = MeasureAll(by_device, &one); !measured) return measured.error();
   }
-  const net::Assignment chosen = evidence.Best(assignments);
+  // Those that would be preferred to the fastest once more: a burst may have met another load, which
+  // makes it slower than its network, never faster.
+  const auto overruled = &evidence_.Best(assignments) - assignments.data();
+  for (net::Assignment& one : std::span(assignments).first(static_cast<std::size_t>(overruled))) {
+    net::Assignment again = one;
+    if (Status measured = MeasureAll(by_device, &again); !measured) return measured.error();
+    if (again.bits_per_s > one.bits_per_s) one = std::move(again);
+  }
+  const net::Assignment chosen = evidence_.Best(assignments);
+  effort.measurement = lap();
   std::vector<bool> asked_for;
   for (const plan::NetworkRule& rule : rules) asked_for.push_back(net::Rule::Parse(rule.text)->chooses());
-  return net::Decision{std::move(evidence), std::move(assignments), chosen, std::move(asked_for),
-                       by_device,           Clock::now() - begin};
+  return net::Decision{evidence_, std::move(assignments), chosen, std::move(asked_for), by_device, effort};
 }
 
 Status CheckRuleHere(const plan::NetworkRule& rule) {

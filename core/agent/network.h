@@ -31,6 +31,8 @@ class NetworkSearch {
   // Runs the loop until it is decided. `rules` by host. An error names the host, or the pairs of
   // hosts that do not reach each other; DTRUN_ABORTED when the user ended it.
   Result<net::Decision> Run(const std::vector<plan::NetworkRule>& rules);
+  // What was tried so far; of no hosts before anything was.
+  const net::Evidence& evidence() const { return evidence_; }
   // The signal that ended it, Lifeline::kGuardGone, or 0.
   int interrupted() const { return interrupted_; }
 
@@ -47,13 +49,14 @@ class NetworkSearch {
   void Tell(std::size_t host, const Command& command);
   Status AwaitAnswers();
   Status SurveyAll(const std::vector<plan::NetworkRule>& rules, std::vector<net::HostOffer>* offers);
-  Status ProveAll(bool by_device, std::chrono::nanoseconds limit, net::Evidence* evidence);
-  Status MeasureAll(bool by_device, const net::Evidence& evidence, net::Assignment* assignment);
+  Status ProveAll(bool by_device, std::chrono::nanoseconds limit);
+  Status MeasureAll(bool by_device, net::Assignment* assignment);
 
   boost::asio::io_context& loop_;
   UserSignals& signals_;
   const std::vector<Member> members_;
   std::vector<Answer> answers_;
+  net::Evidence evidence_{{}};
   std::optional<Error> failure_;
   std::size_t refused_by_ = 0;
   int interrupted_ = 0;

@@ -1,5 +1,6 @@
 #include "core/agent/network.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,9 +10,10 @@ namespace dtrun::agent {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A host with one card that answers from the loop, as real ones do.
+// A host with cards, one unless more are asked for, that answers from the loop, as real ones do.
 class CardHost final : public Host {
  public:
   CardHost(boost::asio::io_context& loop, int number) : loop_(loop), number_(number) {}
@@ -22,19 +24,28 @@ class CardHost final : public Host {
       Proven proven;
       for (const net::Peer& peer : prove->peers) {
         const bool works = prove->by_device ? works_by_device : works_at_all;
-        proven.attempts.push_back({0, peer.host, 0, works ? "" : "no answer", std::chrono::microseconds(9)});
+        for (int card = 0; card < cards; ++card) {
+          proven.attempts.push_back(
+              {card, peer.host, card, works ? "" : "no answer", std::chrono::microseconds(9)});
+        }
       }
       return Answer(std::move(proven));
     }
-    if (std::holds_alternative<Measure>(command))
-      return Answer(Measured{{1e9, std::chrono::microseconds(9)}});
+    if (const auto* measure = std::get_if<Measure>(&command)) {
+      measured.push_back(measure->from);
+      const double rate = bursts.empty() ? 1e9 : bursts.at(measured.size() - 1);
+      return Answer(Measured{{rate, std::chrono::microseconds(9)}});
+    }
     if (refusal) return Answer(Refused{*refusal});
     if (lost) return Answer(Lost{"its cable was pulled", false});
     Surveyed surveyed;
-    surveyed.offer.candidates.emplace_back();
-    surveyed.offer.candidates[0].interface = "eth0";
-    surveyed.offer.candidates[0].address = {
-        net::asio::ip::make_address("10.5.0." + std::to_string(number_ + 1)), 24};
+    for (int card = 0; card < cards; ++card) {
+      net::Candidate one;
+      one.interface = "eth" + std::to_string(card);
+      one.index = card;
+      one.address = {net::asio::ip::make_address(fmt::format("10.{}.0.{}", 5 + card, number_ + 1)), 24};
+      surveyed.offer.candidates.push_back(std::move(one));
+    }
     surveyed.offer.unmatched = unmatched;
     Answer(std::move(surveyed));
   }
@@ -42,7 +53,9 @@ class CardHost final : public Host {
   bool works_by_device = true, works_at_all = true, lost = false;
   std::optional<Error> refusal;
   std::vector<std::string> unmatched;
-  int rounds = 0;
+  int rounds = 0, cards = 1;
+  std::vector<double> bursts;  // what its bursts show, one after another; empty: 1 Gbit/s
+  std::vector<int> measured;   // cards, in the order of the bursts
 
  private:
   void Answer(Event event) {
@@ -86,6 +99,31 @@ TEST_F(NetworkSearchTest, TriesOnceMoreWithoutHoldingToInterfaces) {
   ASSERT_TRUE(decision) << decision.error().text;
   EXPECT_FALSE(decision->by_device);
   EXPECT_EQ(first_.rounds, 2);
+}
+
+TEST_F(NetworkSearchTest, WhatIsPreferredGetsASecondBurstBeforeItIsOverruled) {
+  first_.cards = second_.cards = 2;
+  first_.bursts = {1e8, 1e9, 1e9};
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_THAT(first_.measured, ElementsAre(0, 1, 0));
+  EXPECT_EQ(decision->CandidateOf(0).interface, "eth0");
+  EXPECT_EQ(decision->chosen.bits_per_s, 1e9);
+}
+
+TEST_F(NetworkSearchTest, TheFastestWins) {
+  first_.cards = second_.cards = 2;
+  second_.bursts = {1e8, 1e9, 2e8};
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->CandidateOf(0).interface, "eth1");
+}
+
+TEST_F(NetworkSearchTest, WhatWasTriedStaysWhenNothingJoins) {
+  second_.works_by_device = second_.works_at_all = false;
+  NetworkSearch search(loop_, signals_, {{"node0", "m0", &first_}, {"node1", "m1", &second_}});
+  EXPECT_FALSE(search.Run({{"auto", ""}, {"auto", ""}}));
+  EXPECT_EQ(search.evidence().AttemptsOf(1).at(0).why, "no answer");
 }
 
 TEST_F(NetworkSearchTest, NamesHostsThatAreApart) {

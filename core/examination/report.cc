@@ -16,10 +16,20 @@ using Json = nlohmann::ordered_json;
 // Answers travel and wait for a processor: less says nothing of a clock.
 constexpr double kSkewSeconds = 2;
 
+// Further lines under the first.
+std::string Indented(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out.append(24, ' ');
+  }
+  return out;
+}
+
 void Append(const std::vector<Check>& checks, std::string* out) {
   for (const Check& check : checks) {
     fmt::format_to(std::back_inserter(*out), "  {:<8} {:<12} {}\n", LevelName(check.level), check.topic,
-                   check.what);
+                   Indented(check.what));
     if (!check.cure.empty()) fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "", check.cure);
   }
 }
@@ -114,7 +124,9 @@ Json ToJson(const DoctorReport& report) {
   Json hosts = Json::array();
   for (const ExaminedHost& host : report.hosts)
     hosts.push_back({{"host", host.name}, {"checks", ToJson(host.checks)}});
-  return {{"worst", LevelName(Worst(report))}, {"hosts", hosts}, {"between", ToJson(report.between)}};
+  Json out{{"worst", LevelName(Worst(report))}, {"hosts", hosts}, {"between", ToJson(report.between)}};
+  if (report.network) out["links"] = LinksToJson(report.network->evidence);
+  return out;
 }
 
 }  // namespace dtrun::examination

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/examination/examination.h"
+#include "core/examination/network.h"
 
 namespace dtrun::examination {
 
@@ -17,7 +18,8 @@ struct ExaminedHost {
 
 struct DoctorReport {
   std::vector<ExaminedHost> hosts;
-  std::vector<Check> between;  // what shows only when hosts are compared
+  std::vector<Check> between;                  // what shows only when hosts are compared
+  std::optional<NetworkFinding> network = {};  // of several machines; its checks are among those
 };
 
 // How the hosts differ: clocks, libraries. `sent_seconds`: when they were asked, by the root's clock.

@@ -9,6 +9,8 @@
 
 namespace dtrun::net {
 
+inline constexpr char kSmallOnly[] = "small messages pass, large ones do not";
+
 // Both are indices into Offer::candidates of their hosts.
 struct Attempt {
   int from = 0;
@@ -17,6 +19,7 @@ struct Attempt {
   std::string why;                        // it failed; empty: proven
   std::chrono::nanoseconds round_trip{};  // of a small message, when proven
   bool proven() const { return why.empty(); }
+  bool small_only() const { return why.starts_with(kSmallOnly); }
 };
 
 // What a burst of data to another host showed.

@@ -100,7 +100,7 @@ std::string Summary(const Decision& decision) {
           ? fmt::format("{}, {} round trip", RateText(chosen.bits_per_s), TimeText(chosen.round_trip))
           : "not measured";
   return fmt::format("{} ({}), {}; proven in {}", names, decision.CandidateOf(0).address.ip.to_string(),
-                     speed, TimeText(decision.time));
+                     speed, TimeText(decision.effort.total()));
 }
 
 std::string OthersText(const Decision& decision) {
@@ -152,7 +152,14 @@ std::string Table(const Decision& decision) {
 std::string ToJson(const Decision& decision) {
   using Json = nlohmann::ordered_json;
   Json out;
-  out["time_ms"] = std::chrono::duration<double, std::milli>(decision.time).count();
+  const auto ms = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  const Effort& effort = decision.effort;
+  out["time_ms"] = {{"survey", ms(effort.survey)},
+                    {"proof", ms(effort.proof)},
+                    {"measurement", ms(effort.measurement)},
+                    {"total", ms(effort.total())}};
   out["held_to_the_interface"] = decision.by_device;
   out["hosts"] = Json::array();
   const auto& hosts = decision.evidence.hosts();

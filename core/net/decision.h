@@ -25,13 +25,19 @@ struct Network {
   bool operator==(const Network&) const = default;
 };
 
+// What it took to find out.
+struct Effort {
+  std::chrono::nanoseconds survey{}, proof{}, measurement{};
+  std::chrono::nanoseconds total() const { return survey + proof + measurement; }
+};
+
 struct Decision {
   Evidence evidence;
   std::vector<Assignment> measured;  // not empty
   Assignment chosen;
-  std::vector<bool> asked_for;      // by host: network.interface names its interfaces
-  bool by_device = true;            // each connection was held to one interface
-  std::chrono::nanoseconds time{};  // that it took
+  std::vector<bool> asked_for;  // by host: network.interface names its interfaces
+  bool by_device = true;        // each connection was held to one interface
+  Effort effort;
 
   const Candidate& CandidateOf(std::size_t host) const;
 };

@@ -79,6 +79,7 @@ void Dial(const std::shared_ptr<Session>& session, const Call& call,
   session->socket.async_connect({call.to.address.ip, call.to.port},
                                 [session, call, done = std::move(done)](const error_code& error) mutable {
                                   if (error) return done({Reason(error), {}});
+                                  session->connected = true;
                                   Greet(session, call, std::move(done));
                                 });
 }

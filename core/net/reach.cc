@@ -11,15 +11,14 @@
 namespace dtrun::net {
 namespace {
 
-// What a try may take longer than those that have reached every peer.
+// What a try may take longer than those that have reached every peer. A connection is answered by the
+// other host's kernel, however busy the host is; and by then two packets have asked for it.
 constexpr std::chrono::milliseconds kGrace{150};
 constexpr std::size_t kMostTriesPerPeer = 64;
 
 std::string TooLarge(const Candidate& from) {
-  return fmt::format(
-      "small messages pass, large ones do not; set the MTU of both interfaces, {} here, to what "
-      "the network between them carries",
-      from.mtu);
+  return fmt::format("{}; set the MTU of both interfaces, {} here, to what the network between them carries",
+                     kSmallOnly, from.mtu);
 }
 
 }  // namespace
@@ -28,8 +27,16 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   struct Try {
     Attempt attempt;
     Call call;
-    std::shared_ptr<Session> session;
+    std::vector<std::shared_ptr<Session>> sessions;  // that dial; from the first answer on, one
+    std::size_t dialing = 0;
     bool over = false;
+
+    bool connected() const {
+      return std::ranges::any_of(sessions, [](const auto& one) { return one->connected; });
+    }
+    void Close() const {
+      for (const auto& one : sessions) one->Close();
+    }
   };
 
   State(asio::io_context& l, ReachOptions o, std::vector<Peer> p, Done d)
@@ -37,9 +44,11 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
 
   void Plan(const std::vector<Candidate>& own);
   void Begin();
-  void Run(std::size_t index);
+  void Dial(std::size_t index);
+  void OnGreeted(std::size_t index, const std::shared_ptr<Session>& session, const Greeted& greeted);
   void SendLarge(std::size_t index);
   void Ended(std::size_t index);
+  void DialAgain();
   void GiveUpHopeless();
   void Finish();
 
@@ -49,6 +58,7 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   Done done;
   asio::steady_timer grace;
   bool grace_runs = false;
+  const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + options.limit;
   std::vector<Try> tries;
   std::size_t left = 0;
   std::set<int> reached;  // peers
@@ -87,26 +97,39 @@ void Reach::State::Plan(const std::vector<Candidate>& own) {
 void Reach::State::Begin() {
   left = tries.size();
   if (left == 0) return asio::post(loop, [self = shared_from_this()] { self->Finish(); });
-  for (std::size_t i = 0; i < tries.size(); ++i) {
-    tries[i].session = std::make_shared<Session>(loop);
-    tries[i].session->Limit(options.limit);
-    Run(i);
-  }
+  for (std::size_t i = 0; i < tries.size(); ++i) Dial(i);
 }
 
-void Reach::State::Run(std::size_t index) {
+void Reach::State::Dial(std::size_t index) {
   Try& one = tries[index];
-  Dial(one.session, one.call, [self = shared_from_this(), index](const Greeted& greeted) {
-    Attempt& attempt = self->tries[index].attempt;
-    attempt.why = greeted.why;
-    attempt.round_trip = greeted.round_trip;
-    attempt.proven() ? self->SendLarge(index) : self->Ended(index);
+  const auto session = std::make_shared<Session>(loop);
+  session->Limit(end - std::chrono::steady_clock::now());
+  one.sessions.push_back(session);
+  ++one.dialing;
+  net::Dial(session, one.call, [self = shared_from_this(), index, session](const Greeted& greeted) {
+    self->OnGreeted(index, session, greeted);
   });
+}
+
+// The first answer counts; a session that got none leaves the try to the other.
+void Reach::State::OnGreeted(std::size_t index, const std::shared_ptr<Session>& session,
+                             const Greeted& greeted) {
+  Try& one = tries[index];
+  --one.dialing;
+  if (one.over || std::ranges::find(one.sessions, session) == one.sessions.end()) return;
+  if (!greeted.why.empty() && one.dialing > 0) return;
+  one.attempt.why = greeted.why;
+  one.attempt.round_trip = greeted.round_trip;
+  if (!one.attempt.proven()) return Ended(index);
+  for (const auto& other : std::exchange(one.sessions, {session})) {
+    if (other != session) other->Close();
+  }
+  SendLarge(index);
 }
 
 // There and back.
 void Reach::State::SendLarge(std::size_t index) {
-  Session& session = *tries[index].session;
+  Session& session = *tries[index].sessions.front();
   session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo tells
   session.Receive(kLargeMessageBytes,
                   [self = shared_from_this(), index](const error_code& error, const std::string&) {
@@ -118,7 +141,7 @@ void Reach::State::SendLarge(std::size_t index) {
 
 void Reach::State::Ended(std::size_t index) {
   Try& one = tries[index];
-  one.session->Close();
+  one.Close();
   one.over = true;
   if (one.attempt.proven()) {
     reached.insert(one.attempt.peer);
@@ -126,6 +149,7 @@ void Reach::State::Ended(std::size_t index) {
   }
   if (--left == 0) return Finish();
   if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
+  DialAgain();
   grace.expires_after(kGrace);
   grace.async_wait([weak = weak_from_this()](const error_code& error) {
     const auto self = weak.lock();
@@ -133,9 +157,15 @@ void Reach::State::Ended(std::size_t index) {
   });
 }
 
+void Reach::State::DialAgain() {
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    if (!tries[i].over && !tries[i].connected()) Dial(i);
+  }
+}
+
 void Reach::State::GiveUpHopeless() {
-  for (Try& one : tries) {
-    if (!one.over && !good.contains(one.attempt.from)) one.session->Close();
+  for (const Try& one : tries) {
+    if (!one.over && !(one.connected() && good.contains(one.attempt.from))) one.Close();
   }
 }
 
@@ -156,7 +186,7 @@ Reach::Reach(asio::io_context& loop, ReachOptions options, std::vector<Candidate
 
 Reach::~Reach() {
   state_->done = nullptr;
-  for (const State::Try& one : state_->tries) one.session->Close();
+  for (const State::Try& one : state_->tries) one.Close();
 }
 
 struct Burst::State : std::enable_shared_from_this<Burst::State> {

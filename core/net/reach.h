@@ -26,8 +26,9 @@ struct ReachOptions {
   int host = 0;     // this one's number
   std::string key;  // of the proof
   bool by_device = true;
-  // For all tries together. Those from candidates that reach nobody end soon after every peer has
-  // been reached by another one.
+  // For all tries together. Once every peer has been reached, those that still wait for a connection
+  // dial once more, lest a lost packet decide; what is not connected then soon ends, and so do tries
+  // from candidates that reach nobody.
   std::chrono::nanoseconds limit = std::chrono::seconds(2);
 };
 

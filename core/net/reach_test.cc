@@ -118,6 +118,39 @@ TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
   EXPECT_EQ(attempts[1].why, "no answer");
 }
 
+// A socket whose queue of connections is full: Linux drops packets that ask for more.
+class Full {
+ public:
+  explicit Full(asio::io_context& loop) : acceptor_(loop), guest_(loop) {
+    const Tcp::endpoint here(asio::ip::make_address("127.0.0.3"), 0);
+    acceptor_.open(here.protocol());
+    acceptor_.bind(here);
+    acceptor_.listen(0);
+    guest_.connect(acceptor_.local_endpoint());
+  }
+  Candidate candidate() const {
+    Candidate one = At("127.0.0.3");
+    one.port = acceptor_.local_endpoint().port();
+    return one;
+  }
+
+ private:
+  Tcp::acceptor acceptor_;
+  Tcp::socket guest_;
+};
+
+TEST_F(ReachTest, WhatIsNotConnectedIsNotWaitedForLong) {
+  const Full full(loop_);
+  Offer offer{{At("127.0.0.2")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  ReachOptions options;
+  options.limit = std::chrono::hours(1);  // far beyond the test's own
+  const auto attempts = Try({At("127.0.0.1")}, {{1, {offer.candidates[0], full.candidate()}}}, options);
+  ASSERT_THAT(attempts, SizeIs(2));
+  EXPECT_TRUE(attempts[0].proven());
+  EXPECT_EQ(attempts[1].why, "no answer");
+}
+
 TEST_F(ReachTest, AnAddressThatIsNotOursCannotSend) {
   Offer offer{{At("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);

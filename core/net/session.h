@@ -15,7 +15,7 @@ namespace dtrun::net {
 
 // Several times the largest MTU, so that no packet of it fits into a small one.
 inline constexpr std::size_t kLargeMessageBytes = 64 * 1024;
-inline constexpr std::chrono::milliseconds kBurst{50};
+inline constexpr std::chrono::milliseconds kBurst{30};
 
 // What came of a burst.
 struct BurstCount {
@@ -40,6 +40,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Receive(std::size_t size, Received done);
 
   Tcp::socket socket;
+  bool connected = false;  // the other end's kernel has taken the connection
 
  private:
   asio::steady_timer deadline_;

@@ -235,6 +235,15 @@ def a_firewall_that_lets_in_nobody(site):
     site.firewall(1, 'iifname "eth1" tcp flags & (syn | ack) == syn drop')
 
 
+@topology("eth1")
+def first_packets_that_get_lost(site):
+    plain(site, rate="50mbit")
+    second(site)
+    for i in hosts(site):
+        site.firewall(i, *(f'iifname "eth1" ip saddr 10.6.0.{other + 1} tcp flags & (syn | ack) == syn quota until 100 bytes drop'
+                           for other in hosts(site) if other != i))
+
+
 @topology(None, says=("node0 eth0 10.5.0.1 to node1 eth0 10.5.0.2: no answer", "cannot reach each other in both directions"))
 def a_firewall_on_the_only_network(site):
     plain(site)

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/agent/ask_hosts.h"
 #include "core/agent/guard.h"
+#include "core/agent/network.h"
 #include "core/agent/serve.h"
 #include "core/examination/examination.h"
 #include "core/examination/report.h"
+#include "core/plan/network.h"
 #include "tools/dtrun/cluster.h"
 
 namespace dtrun::cli {
@@ -29,6 +32,7 @@ struct Visit {
   std::string job;
   std::vector<std::string> hosts;                // by name
   std::vector<examination::Question> questions;  // by host
+  std::vector<plan::NetworkRule> network_rules;  // by host
   std::optional<agent::Cluster> cluster;         // unset: this host alone
 };
 
@@ -74,7 +78,9 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
   auto cluster = ClusterOf(settings);
   if (!cluster) return cluster.error();
   if (*cluster) (*cluster)->min_hosts = hosts->size();  // all are looked at
-  Visit visit{settings.Text("job.name"), {}, {}, *std::move(cluster)};
+  auto rules = plan::NetworkRules(settings, *hosts);
+  if (!rules) return rules.error();
+  Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
   const std::vector<BackendQuestion> backends = Backends(arguments, preparation);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   for (std::size_t i = 0; i < hosts->size(); ++i) {
@@ -96,27 +102,36 @@ double Now() {
 }
 
 Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
-  std::vector<std::string> answers;
+  agent::Answers answers;
   const double sent = Now();
   if (visit.cluster) {
-    std::vector<std::string> questions;
-    for (const examination::Question& question : visit.questions) questions.push_back(Encode(question));
-    auto told = agent::AskHosts(*visit.cluster, visit.job, questions, lifeline,
+    agent::Inquiry inquiry{visit.job, visit.hosts, {}, visit.network_rules};
+    for (const examination::Question& question : visit.questions)
+      inquiry.questions.push_back(Encode(question));
+    auto told = agent::AskHosts(*visit.cluster, inquiry, lifeline,
                                 [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
     if (!told) return told.error();
     answers = *std::move(told);
   } else {
-    answers.push_back(Encode(examination::Examine(visit.questions.front())));
+    answers.by_host.push_back(Encode(examination::Examine(visit.questions.front())));
   }
   DoctorReport report;
+  report.network = std::move(answers.network);
   std::vector<std::pair<std::string, examination::Answer>> by_host;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    auto answer = examination::DecodeAnswer(answers[i]);
+  for (std::size_t i = 0; i < answers.by_host.size(); ++i) {
+    auto answer = examination::DecodeAnswer(answers.by_host[i]);
     if (!answer) return answer.error();
     report.hosts.push_back({visit.hosts[i], answer->checks});
     by_host.emplace_back(visit.hosts[i], *std::move(answer));
   }
   report.between = examination::Compare(by_host, sent);
+  if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
+  // One machine needs no network; what the user has asked for is checked all the same.
+  if (!report.network && !visit.network_rules.empty()) {
+    if (Status here = agent::CheckRuleHere(visit.network_rules[0]); !here)
+      report.between.push_back({"network", Level::kProblem, here.error().text,
+                                "a job would end the same way, before any rank starts; cure this first"});
+  }
   return report;
 }
 

@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <sched.h>
 #include <sys/utsname.h>
 
@@ -8,14 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/binding/gpu.h"
 #include "core/examination/check/checks.h"
+#include "core/net/interface.h"
 
 namespace dtrun::examination {
 namespace {
@@ -113,25 +110,16 @@ void CheckRdma(Checks* to) {
 }
 
 void CheckInterfaces(const Question& question, Checks* to) {
-  ifaddrs* raw = nullptr;
-  if (::getifaddrs(&raw) != 0) {
-    to->push_back(
-        {"network", Level::kProblem, "the network interfaces cannot be listed", "look at `ip address`"});
+  const Result<std::vector<net::Interface>> interfaces = net::ReadInterfaces();
+  if (!interfaces) {
+    to->push_back({"network", Level::kProblem, interfaces.error().text, "look at `ip address`"});
     return;
   }
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(raw, ::freeifaddrs);
-  std::set<std::string> running;
-  for (const ifaddrs* one = raw; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_LOOPBACK) != 0 ||
-        (one->ifa_flags & IFF_RUNNING) == 0)
-      continue;
-    if (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6)
-      running.insert(one->ifa_name);
-  }
   std::string what;
-  for (const std::string& name : running) {
-    what += fmt::format("{}{} (MTU {})", what.empty() ? "" : ", ", name,
-                        FirstLine("/sys/class/net/" + name + "/mtu"));
+  for (const net::Interface& one : *interfaces) {
+    if (one.kind == net::Kind::kLoopback || !one.up || !one.carrier || one.addresses.empty()) continue;
+    what += fmt::format("{}{} ({}, MTU {})", what.empty() ? "" : ", ", one.name, one.addresses.front().Text(),
+                        one.mtu);
   }
   if (!what.empty()) {
     to->push_back({"network", Level::kOk, "running: " + what});

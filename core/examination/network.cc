@@ -1,0 +1,65 @@
+#include "core/examination/network.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/net/link.h"
+
+namespace dtrun::examination {
+namespace {
+
+constexpr std::size_t kMostBroken = 8;
+
+Check LinksCheck(const net::Evidence& evidence) {
+  const std::vector<net::Link> links = net::LinksOf(evidence);
+  const auto whole = std::ranges::count_if(links, [](const net::Link& one) { return one.failed.empty(); });
+  if (whole == std::ssize(links)) {
+    return {"links", Level::kOk,
+            fmt::format("all {} directions between hosts work by every interface that should", links.size())};
+  }
+  Check check{"links", Level::kOk,
+              "by which interfaces hosts reach each other\n" + net::Matrix(evidence, links)};
+  check.what.pop_back();
+  std::vector<std::string> broken = net::Broken(evidence);
+  if (broken.empty()) return check;
+  check.level = Level::kWarning;
+  for (std::size_t i = 0; i < broken.size() && i < kMostBroken; ++i) check.what += "\n" + broken[i];
+  if (broken.size() > kMostBroken) check.what += fmt::format("\nand {} more", broken.size() - kMostBroken);
+  check.cure =
+      "look at its cable, firewall and MTU; or leave it out by a \"^\" in network.interface, for programs "
+      "that look for themselves";
+  return check;
+}
+
+}  // namespace
+
+std::vector<Check> CheckNetwork(const NetworkFinding& finding) {
+  std::vector<Check> checks;
+  if (finding.decision) {
+    checks.push_back({"network", Level::kOk, net::Summary(*finding.decision)});
+    const std::string others = net::OthersText(*finding.decision);
+    if (!others.empty()) checks.push_back({"network", Level::kOk, "not used: " + others});
+  } else {
+    checks.push_back({"network", Level::kProblem, finding.decision.error().text,
+                      "a job would end the same way, before any rank starts; cure this first"});
+  }
+  if (!finding.evidence.hosts().empty()) checks.push_back(LinksCheck(finding.evidence));
+  return checks;
+}
+
+nlohmann::ordered_json LinksToJson(const net::Evidence& evidence) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  const auto name = [&](int host) { return evidence.hosts()[static_cast<std::size_t>(host)].name; };
+  for (const net::Link& link : net::LinksOf(evidence)) {
+    out.push_back({{"from", name(link.from)},
+                   {"to", name(link.to)},
+                   {"interfaces", link.interfaces},
+                   {"failed", link.failed}});
+  }
+  return out;
+}
+
+}  // namespace dtrun::examination

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""How long dtrun takes to find the network between hosts (core/net), and what that adds to a job.
+
+    PYTHONPATH=tests tools/bench/proof.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
+
+Hosts are network namespaces of this machine, each with a dtrun of its own; all of them share its processors, which
+makes many hosts slower here than they are, and the kernel's table of neighbours, which has 1024 places here for all of
+them together: it gets more while this runs. A round is a job of one `true` per host with network.interface = "auto",
+then one with "off". With two networks the first carries 1 Gbit/s. --lost: the second leads to nobody, and every
+packet there is lost without a word. As root.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from measure import BUILD, DTRUN, SOURCE, environment, print_header, table
+
+os.environ.setdefault("DTRUN_BUILD", str(BUILD))
+os.environ.setdefault("DTRUN_SOURCE", str(SOURCE))
+from support.site import Site  # noqa: E402  (needs the two variables)
+
+PHASES = ("survey", "proof", "measurement", "total")
+NEIGHBOURS = Path("/proc/sys/net/ipv4/neigh/default")
+
+
+@contextlib.contextmanager
+def room_for_neighbours(places=65536):
+    files = [NEIGHBOURS / f"gc_thresh{i}" for i in (3, 2, 1)]
+    before = [file.read_text() for file in files]
+    try:
+        for file in files:
+            file.write_text(str(places))
+        yield
+    finally:
+        for file, value in zip(reversed(files), reversed(before)):
+            file.write_text(value)
+
+
+def lay(folder, hosts, networks, lost):
+    site = Site(folder, "10.5.0.{}", hosts)
+    for i in range(hosts):
+        site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24", rate="1gbit" if networks == 2 else None)
+        for n in range(1, networks):
+            site.wire(i, f"eth{n}", f"blue{n}", f"10.6.{n}.{i + 1}/24")
+    site.lay()
+    if lost:
+        for i in range(hosts):
+            site.firewall(i, 'iifname "eth1" drop')
+    return site
+
+
+def job(site, folder, interface):
+    """Seconds that the job took, and what the proof wrote; None without a proof."""
+    key = folder / "key"
+    key.write_text(secrets.token_hex(32))
+    key.chmod(0o600)
+    config = folder / "job.toml"
+    runs = folder / f"run-{time.monotonic_ns()}"
+    config.write_text(
+        f'[job]\ncommand = ["true"]\n[cluster]\nhosts = {json.dumps(site.names)}\nconnect = "manual"\n'
+        f'root = "10.5.0.1:29400"\nkey_file = "{key}"\njoin_timeout = "60s"\n[network]\ninterface = "{interface}"\n'
+        f'[logs]\ndir = "{runs}"\n')
+    begin = time.monotonic()
+    processes = [subprocess.Popen([*site.enter(i, folder), DTRUN, "--config", config, "--host-index", str(i)],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  env=environment()) for i in reversed(range(len(site.names)))]
+    err = processes[-1].communicate()[1]
+    took = time.monotonic() - begin
+    for process in processes[:-1]:
+        process.communicate()
+    if processes[-1].returncode != 0:
+        raise SystemExit(f"the job failed:\n{err}")
+    record = runs / "network.json"
+    return took, json.loads(record.read_text()) if record.exists() else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="3,32,40")
+    parser.add_argument("--networks", default="1,2")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--lost", action="store_true")
+    options = parser.parse_args()
+    print_header(None)
+    proofs, jobs = [], []
+    for hosts in map(int, options.hosts.split(",")):
+        for networks in map(int, options.networks.split(",")):
+            what = f"{hosts} hosts, {networks} network{'s' if networks > 1 else ''}"
+            with tempfile.TemporaryDirectory(prefix="dtrun-site-") as name, room_for_neighbours():
+                site = lay(name, hosts, networks, options.lost and networks > 1)
+                times = {"auto": [], "off": [], **{phase: [] for phase in PHASES}}
+                try:
+                    for _ in range(options.rounds):
+                        for interface in ("auto", "off"):
+                            took, record = job(site, Path(name), interface)
+                            times[interface].append(took)
+                            for phase in PHASES if record else ():
+                                times[phase].append(record["time_ms"][phase])
+                finally:
+                    site.close()
+            proofs += [(what, phase, times[phase]) for phase in PHASES]
+            jobs += [(what, f'interface = "{interface}"', times[interface]) for interface in ("off", "auto")]
+    table("The network is found", proofs, "ms")
+    table("The job", jobs, "s")
+
+
+if __name__ == "__main__":
+    main()
