@@ -120,9 +120,6 @@ class OneHost(MpiTest):
         self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi2"]), "job.pmi", "pmi2", "pmi1")
         self.assert_user_error(self.ranks(2, "true", sets=["job.pmi=pmi1", "job.env.PMI_RANK=5"]),
                                "job.env", "'PMI_RANK' is set for each rank because of job.pmi")
-        if (BUILD / "lib/dtrun/plugins/libdtrun_backend_mpi.so").exists():
-            self.assert_user_error(self.ranks(33, "true", sets=["backend.name=mpi", "comm.emulate_hosts=2"]),
-                                   "comm.local: the mpi backend joins at most 32 ranks", 'comm.local = "none"')
 
     @unittest.skipUnless(PMIX_REFUSAL, "dtrun was built with PMIx")
     def test_a_build_without_pmix_says_so(self):

@@ -23,19 +23,6 @@ bool BackendCarries(const Inputs& inputs, const Plan& plan) {
   return OnSeveralHosts(inputs, plan) || inputs.settings.Text("comm.local") == "none";
 }
 
-// MPI_Init waits for every rank of the job, and above this size only leaders of hosts use the backend
-// under shared memory (kMessageRanks of core/comm/hierarchy).
-Status CheckEveryRankStartsMpi(const Inputs& inputs, const Plan& plan) {
-  constexpr int kMostRanks = 32;
-  if (plan.backend != "mpi" || inputs.settings.Text("comm.local") != "shm") return {};
-  if (!OnSeveralHosts(inputs, plan) || plan.world_size() <= kMostRanks) return {};
-  return At(inputs.settings, "comm.local",
-            Error{DTRUN_UNSUPPORTED,
-                  fmt::format("the mpi backend joins at most {} ranks of several hosts under shared memory, "
-                              "and the job has {}; set comm.local = \"none\"",
-                              kMostRanks, plan.world_size())});
-}
-
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   const std::string& wish = inputs.settings.Text("job.pmi");
   for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
@@ -79,7 +66,6 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 Status ServePmi(const Inputs& inputs, Plan* plan) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
-  if (Status possible = CheckEveryRankStartsMpi(inputs, *plan); !possible) return possible;
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());
   plan->pmi = *kind;

@@ -25,6 +25,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
     caps.dtypes = All(DTRUN_DTYPE_COUNT);
     caps.reduces = All(DTRUN_REDUCE_COUNT);
     caps.any_source = true;
+    caps.lazy_connect = true;
     return caps;
   }
 

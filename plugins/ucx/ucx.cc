@@ -34,6 +34,7 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
     caps.dtypes = below(DTRUN_DTYPE_COUNT);
     caps.reduces = below(DTRUN_REDUCE_COUNT);
     caps.any_source = true;
+    caps.lazy_connect = true;
     return caps;
   }
 

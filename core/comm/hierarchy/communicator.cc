@@ -57,7 +57,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
   // Before the leaders' own, for wires that start with all ranks or not at all.
-  if (params.size <= kMessageRanks) {
+  if (params.size <= kMessageRanks || (caps_.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
     wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
   }
   if (leads) {

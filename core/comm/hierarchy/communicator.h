@@ -2,8 +2,8 @@
 //
 // Collectives run in order, as in the shared-memory engine; with ranks on several hosts, some of
 // them together, in steps of both layers. Messages between ranks then go over a wire of their own
-// that joins all of them, which exists in communicators of at most kMessageRanks: it connects every
-// two ranks. Owned by core through the table; thread classes as in dtrun/abi/backend.h.
+// that joins all of them. Where that connects every two ranks at once, it exists in communicators of at
+// most kMessageRanks. Owned by core through the table; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <memory>

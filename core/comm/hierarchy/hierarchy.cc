@@ -37,6 +37,7 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   const dtrun_backend_caps wire = CapsOf(layers.wire, layers.wire_instance);
   dtrun_backend_caps caps = wire;
   caps.flags = local.flags & wire.flags & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
+  caps.flags |= wire.flags & DTRUN_CAP_LAZY_CONNECT;
   caps.dtypes &= local.dtypes;
   caps.reduces &= local.reduces;
   const auto has = [](std::uint64_t mask, int value) { return (mask >> value & 1) != 0; };

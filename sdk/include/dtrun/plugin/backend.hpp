@@ -33,6 +33,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
     bool any_source = false;       // a receive may match a message of any rank
     bool device_memory = false;    // buffers are device memory, operations go to a stream
+    bool lazy_connect = false;     // ranks connect when they first talk; a large communicator costs little
   };
 
   struct CommParams {
@@ -230,6 +231,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         if (caps.thread_multiple) raw.flags |= DTRUN_CAP_THREAD_MULTIPLE;
         if (caps.any_source) raw.flags |= DTRUN_CAP_ANY_SOURCE;
         if (caps.device_memory) raw.flags |= DTRUN_CAP_DEVICE_MEMORY;
+        if (caps.lazy_connect) raw.flags |= DTRUN_CAP_LAZY_CONNECT;
         raw.ops = caps.ops;
         raw.dtypes = caps.dtypes;
         raw.reduces = caps.reduces;
