@@ -1,12 +1,24 @@
 #include "core/agent/audit.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace dtrun::agent {
+namespace {
 
-Audit::Audit(boost::asio::io_context& loop, comm::BookHead* book, std::function<void(const std::string&)> say)
-    : auditor_(book), timer_(loop), say_(std::move(say)) {
+// Checkpoints tell that ranks of two hosts differ, but not in which call: both hosts ask for the last
+// calls then, and wait this many looks for them.
+constexpr int kLooksForDetails = 3;
+
+}  // namespace
+
+Audit::Audit(boost::asio::io_context& loop, comm::BookHead* book, std::vector<int> ranks, Events events)
+    : auditor_(book),
+      reporter_(book, ranks),
+      ranks_(std::move(ranks)),
+      timer_(loop),
+      events_(std::move(events)) {
   Wait();
 }
 
@@ -14,9 +26,31 @@ void Audit::Wait() {
   timer_.expires_after(std::chrono::milliseconds(100));
   timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended) return;  // the run is over
-    if (const auto finding = auditor_.Audit()) say_("dtrun: " + *finding);
+    if (!differed_) Look();
+    auto excerpts = reporter_.Report();
+    if (!excerpts.empty()) events_.reported(std::move(excerpts));
     Wait();
   });
+}
+
+void Audit::Look() {
+  std::optional<comm::Difference> difference = auditor_.Audit();
+  if (!difference) return;
+  difference->between_hosts = !IsHere(difference->first) || !IsHere(difference->second);
+  if (difference->between_hosts && !difference->exact && looks_++ < kLooksForDetails) {
+    reporter_.Tell(difference->communicator);
+    return;
+  }
+  differed_ = true;
+  events_.differed(*std::move(difference));
+}
+
+bool Audit::IsHere(int rank) const { return std::ranges::find(ranks_, rank) != ranks_.end(); }
+
+std::string Audit::History() const {
+  std::string text;
+  for (const int rank : ranks_) text += auditor_.History(rank);
+  return text;
 }
 
 }  // namespace dtrun::agent

@@ -52,6 +52,7 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
   refusal_.reset();
   calls_.clear();
   exchange_.Reset();
+  differed_ = false;
   mpi_job_ = fmt::format("{}-{}.{}", plan_.job, run_id_, generation);
   const std::vector<int> tasks = plan::TaskPortsUsed(plan_);
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -268,6 +269,18 @@ void Conductor::On(std::size_t host, const Lost& lost) {
     refusal_ = Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost.why)};
   }
   if (phase_ == Phase::kRunning) StopAll(SIGTERM);
+}
+
+void Conductor::On(std::size_t host, const Called& called) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (i != host && members_[i].state == State::kRunning) members_[i].host->Do(called);
+  }
+}
+
+void Conductor::On(std::size_t, const Differed& differed) {
+  if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts find it
+  say_("dtrun: " + differed.difference.text);
+  Tell(differed);
 }
 
 void Conductor::Tell(const Command& command) {

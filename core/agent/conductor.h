@@ -100,6 +100,8 @@ class Conductor {
   void On(std::size_t host, const MpiFinished& finished);
   void On(std::size_t host, const MpiAborted& aborted);
   void On(std::size_t host, const Lost& lost);
+  void On(std::size_t host, const Called& called);
+  void On(std::size_t host, const Differed& differed);
   // Answers that came too late for the search of the network.
   void On(std::size_t, const Surveyed&) {}
   void On(std::size_t, const Proven&) {}
@@ -134,7 +136,8 @@ class Conductor {
   const std::string run_id_;  // unlike that of any other run
   std::string mpi_job_;
   pmi::Exchange exchange_;
-  std::string regroup_;  // as soon as the ranks run
+  bool differed_ = false;  // the calls of this generation, as all hosts have been told
+  std::string regroup_;    // as soon as the ranks run
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;

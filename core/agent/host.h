@@ -19,6 +19,8 @@
 
 #include "core/agent/facts.h"
 #include "core/base/error.h"
+#include "core/comm/recorder/auditor.h"
+#include "core/comm/recorder/excerpt.h"
 #include "core/net/attempt.h"
 #include "core/net/candidate.h"
 #include "core/net/reach.h"
@@ -63,6 +65,17 @@ struct Exchanged {
   std::string bytes;
 };
 
+// What ranks call on communicators that reach other hosts: an event of the host where they live, and a
+// command to all others.
+struct Called {
+  std::vector<comm::Excerpt> excerpts;
+};
+
+// Calls that differ: found by a host, which tells the root, which tells all hosts to tell their ranks.
+struct Differed {
+  comm::Difference difference;
+};
+
 // Which network joins the hosts is found out between joining and the first Prepare, which closes
 // the doors again (core/net/prover.h).
 
@@ -86,7 +99,8 @@ struct Measure {
   bool by_device = true;
 };
 
-using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure>;
+using Command =
+    std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure, Called, Differed>;
 
 // The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
 // Gone or Lost is the last of a generation. After Survey comes Surveyed or Refused.
@@ -158,7 +172,7 @@ struct Measured {
 };
 
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
-                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured>;
+                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed>;
 
 class Host {
  public:

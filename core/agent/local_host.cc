@@ -226,7 +226,9 @@ class LocalHost final : public Host {
     const std::vector<std::string>& base =
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     Started started;
+    std::vector<int> ranks;
     for (const plan::Process& process : part.processes) {
+      for (int i = 0; i < process.rank_count; ++i) ranks.push_back(process.rank + i);
       Result<pmi::Admission> mpi = Admit(process);
       if (!mpi) return RefuseStart(mpi.error());
       const SpawnRequest request{
@@ -242,7 +244,10 @@ class LocalHost final : public Host {
     for (Running& one : running_) one.process->Watch();
     for (const auto& pipe : rank_outputs_) pipe->Watch();
     if (prepare_.world_size > 1) LookForLoneWorlds(kFirstLook);
-    audit_.emplace(loop_, recorder_->book(), [this](const std::string& line) { Emit(Said{line}); });
+    audit_.emplace(
+        loop_, recorder_->book(), std::move(ranks),
+        Audit::Events{[this](comm::Difference difference) { Emit(Differed{std::move(difference)}); },
+                      [this](std::vector<comm::Excerpt> excerpts) { Emit(Called{std::move(excerpts)}); }});
     Post(std::move(started));
   }
 
@@ -313,6 +318,15 @@ class LocalHost final : public Host {
     if (mpi_ == nullptr) return;
     if (exchanged.error.empty()) return mpi_->Complete(exchanged.exchange, exchanged.bytes);
     mpi_->Complete(exchanged.exchange, Error{DTRUN_ABORTED, exchanged.error});
+  }
+
+  void On(const Called& called) {
+    if (!recorder_) return;
+    for (const comm::Excerpt& excerpt : called.excerpts) comm::Enter(recorder_->book(), excerpt);
+  }
+
+  void On(const Differed& differed) {
+    if (recorder_) comm::Ring(recorder_->book(), differed.difference);
   }
 
   void On(const Stop& stop) {

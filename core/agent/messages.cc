@@ -263,6 +263,53 @@ void Fields(C& c, Of<C, Measured>& m) {
   Duration<C>(c, m.throughput.round_trip);
 }
 
+template <class C>
+void Fields(C& c, Of<C, comm::Excerpt>& m) {
+  c.Number(m.communicator);
+  c.Text(m.name, kAny);
+  c.Number(m.size);
+  List(c, m.members, [&](auto& member) {
+    c.Number(member.world_rank);
+    c.Number(member.rank);
+  });
+  c.Flag(m.freed);
+  bool rests = m.rest.has_value();
+  c.Flag(rests);
+  if (rests) {
+    if constexpr (!C::kWrites) m.rest.emplace();
+    c.Number(m.rest->started);
+    c.Number(m.rest->ended);
+  }
+  List(c, m.calls, [&](auto& seen) {
+    c.Number(seen.number);
+    c.Number(seen.chain);
+    c.Number(seen.call.kind);
+    c.Number(seen.call.dtype);
+    c.Number(seen.call.reduce);
+    c.Number(seen.call.root);
+    c.Number(seen.call.count);
+    c.Number(seen.call.shape);
+  });
+  List(c, m.checkpoints, [&](auto& checkpoint) {
+    c.Number(checkpoint.first);
+    c.Number(checkpoint.second);
+  });
+}
+template <class C>
+void Fields(C& c, Of<C, Called>& m) {
+  List(c, m.excerpts, [&](auto& excerpt) { Fields<C>(c, excerpt); });
+}
+
+template <class C>
+void Fields(C& c, Of<C, Differed>& m) {
+  c.Number(m.difference.communicator);
+  c.Number(m.difference.first);
+  c.Number(m.difference.second);
+  c.Text(m.difference.text, kAny);
+  c.Flag(m.difference.exact);
+  c.Flag(m.difference.between_hosts);
+}
+
 // Size of the fields in front of raw bytes.
 template <class T>
 constexpr std::size_t kBytesAt = 0;

@@ -49,10 +49,10 @@ struct Over {
 };
 
 using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
-                             Survey, Prove, Measure, Examine>;
+                             Survey, Prove, Measure, Called, Differed, Examine>;
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, Proven, Measured, Examined>;
+                            ClientClosed, Surveyed, Proven, Measured, Called, Differed, Examined>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

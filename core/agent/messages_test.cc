@@ -54,6 +54,46 @@ TEST(Messages, CarryAWholePartOfAPlan) {
   EXPECT_EQ(got.processes[1].binding, "0-1");
 }
 
+TEST(Messages, CarryWhatRanksCall) {
+  comm::Excerpt excerpt;
+  excerpt.communicator = 0xfeedULL << 48;
+  excerpt.name = "world.0:1";
+  excerpt.size = 4;
+  excerpt.members = {{2, 0}, {3, 1}};
+  excerpt.rest = comm::Excerpt::Rest{9, 8};
+  comm::Call call;
+  call.kind = 3;
+  call.root = -1;
+  call.count = 1ULL << 40;
+  excerpt.calls = {{9, 77, call}};
+  comm::Excerpt steady;
+  steady.checkpoints = {{64, 5}, {128, 6}};
+  const Called got = ThroughRoot(Called{{excerpt, steady}});
+  ASSERT_EQ(got.excerpts.size(), 2u);
+  EXPECT_EQ(got.excerpts[0].communicator, excerpt.communicator);
+  EXPECT_EQ(got.excerpts[0].name, "world.0:1");
+  ASSERT_EQ(got.excerpts[0].members.size(), 2u);
+  EXPECT_EQ(got.excerpts[0].members[1].world_rank, 3);
+  EXPECT_EQ(got.excerpts[0].members[1].rank, 1);
+  EXPECT_EQ(got.excerpts[0].rest, excerpt.rest);
+  ASSERT_EQ(got.excerpts[0].calls.size(), 1u);
+  EXPECT_EQ(got.excerpts[0].calls[0].chain, 77u);
+  EXPECT_EQ(got.excerpts[0].calls[0].call, call);
+  EXPECT_FALSE(got.excerpts[1].rest);
+  EXPECT_EQ(got.excerpts[1].checkpoints, steady.checkpoints);
+  EXPECT_EQ(ThroughAgent(Called{{excerpt}}).excerpts.size(), 1u);
+}
+
+TEST(Messages, CarryADifference) {
+  const Differed got = ThroughAgent(Differed{{7, 1, 5, "call 3 differs", true, true}});
+  EXPECT_EQ(got.difference.communicator, 7u);
+  EXPECT_EQ(got.difference.first, 1);
+  EXPECT_EQ(got.difference.second, 5);
+  EXPECT_EQ(got.difference.text, "call 3 differs");
+  EXPECT_TRUE(got.difference.exact);
+  EXPECT_TRUE(got.difference.between_hosts);
+}
+
 TEST(Messages, CarryBytesAsTheyAre) {
   const std::string bytes("a\0\xff", 3);
   const Output output = ThroughRoot(Output{4, output::Stream::kErr, bytes});

@@ -62,10 +62,9 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
 void dtrun_comm::StartRecording() {
   if (making_.recorder == nullptr || making_.size == 1) return;
   journal_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
-  making_.recorder->Watch(this, making_.name, [this](const Error& error) {
-    Remember(error, PluginError());
-    AbortBackend(error.text);
-  });
+  making_.recorder->Watch(this, making_.name,
+                          {[this](const Error& error) { Remember(error, PluginError()); },
+                           [this](const Error& error) { AbortBackend(error.text); }});
 }
 
 std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {

@@ -4,8 +4,10 @@
 //   rank loop                 allreduce until the job is ended; prints "looping" once
 //   rank die PLACE RANK HOW   PLACE: before-init, in-allreduce, at-exit
 //                             HOW: a signal number, or exit=CODE
-//   rank differ WHAT          the last rank makes its tenth call differ: reduce, kind, count,
-//                             dtype, root or order; then all go on until an error ends them
+//   rank differ WHAT [slowly] the last rank makes its tenth call differ: reduce, kind, count,
+//                             dtype, root or order; then all go on, with 100 calls a second
+//                             or as fast as they can, until an error ends them
+//   rank ring                 passes its number on to the next rank, by a message
 //   rank skip                 the last rank leaves out its tenth call and waits
 #include <unistd.h>
 
@@ -55,11 +57,14 @@ void TenthCall(const dtrun::Communicator& world, const std::string& what, bool o
 }
 
 // Ends by an exception.
-void Differ(const dtrun::Communicator& world, const std::string& what) {
+void Differ(const dtrun::Communicator& world, const std::string& what, bool slowly) {
   std::vector<float> data(8, 1);
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
   TenthCall(world, what, world.rank() == world.size() - 1);
-  for (;;) world.allreduce(data.data(), data.size());
+  for (;;) {
+    world.allreduce(data.data(), data.size());
+    if (slowly) usleep(10'000);
+  }
 }
 
 void Skip(const dtrun::Communicator& world) {
@@ -67,6 +72,16 @@ void Skip(const dtrun::Communicator& world) {
   for (int call = 1; call < 10; ++call) world.allreduce(data.data(), data.size());
   if (world.rank() == world.size() - 1) pause();
   world.allreduce(data.data(), data.size());
+}
+
+void Ring(const dtrun::Communicator& world) {
+  const int mine = world.rank();
+  int got = -1;
+  dtrun::Work sent = world.send_async(&mine, 1, (mine + 1) % world.size());
+  world.recv(&got, 1, (mine + world.size() - 1) % world.size());
+  sent.wait();
+  std::printf("rank %d of %d over %s: got %d\n", mine, world.size(), world.backend().c_str(), got);
+  world.barrier();
 }
 
 int Main(int argc, char** argv) {
@@ -80,8 +95,12 @@ int Main(int argc, char** argv) {
   {
     dtrun::Session session;
     const dtrun::Communicator world = session.world();
-    if (mode == "differ" && argc == 3) Differ(world, argv[2]);
+    if (mode == "differ" && argc >= 3) Differ(world, argv[2], argc > 3);
     if (mode == "skip") Skip(world);
+    if (mode == "ring") {
+      Ring(world);
+      return 0;
+    }
     std::vector<float> data(1024, static_cast<float>(world.rank() + 1));
     world.allreduce(data.data(), data.size());
     std::printf("rank %d of %d over %s: sum %g\n", world.rank(), world.size(), world.backend().c_str(),

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
+#include <map>
 
-#include "core/comm/recorder/recorder.h"
+#include "core/comm/recorder/journal.h"
 
 namespace dtrun::comm {
 namespace {
@@ -27,83 +27,116 @@ std::optional<Seen> At(const Journal& journal, std::uint64_t number) {
   return seen;
 }
 
+// Calls that do not all agree: those after `agreed`, to `last`.
+struct Span {
+  std::uint64_t agreed = 0;
+  std::uint64_t last = 0;
+};
+
+// The last call that both have begun and both remember tells whether all before it agree; else the last
+// checkpoint does. Nothing when they agree, or when there is no such call yet.
+std::optional<Span> DifferingSpan(const Journal& first, const Journal& second) {
+  std::uint64_t last =
+      std::min(first.started.load(std::memory_order_acquire), second.started.load(std::memory_order_acquire));
+  bool differ = false;
+  if (const auto a = At(first, last), b = At(second, last); last > 0 && a && b) {
+    if (a->chain == b->chain) return std::nullopt;
+    differ = true;
+  }
+  for (std::uint64_t number = std::min(LastCheckpoint(first), LastCheckpoint(second)); number > 0;
+       number -= kCheckpointEvery) {
+    const auto a = ReadCheckpoint(first, number);
+    const auto b = ReadCheckpoint(second, number);
+    if (!a || !b) break;
+    if (*a == *b) return differ ? std::optional(Span{number, last}) : std::nullopt;
+    differ = true;
+    last = number;
+  }
+  return differ ? std::optional(Span{0, last}) : std::nullopt;
+}
+
+// The first call up to `last` that both remember and that is not the same.
+std::optional<std::uint64_t> FirstDifferingCall(const Journal& first, const Journal& second,
+                                                std::uint64_t last) {
+  std::optional<std::uint64_t> found;
+  for (const Entry& entry : first.entries) {
+    const std::uint64_t number = entry.number.load(std::memory_order_acquire);
+    if (number == 0 || number > last || (found && number > *found)) continue;
+    const auto a = At(first, number);
+    const auto b = At(second, number);
+    if (a && b && !(a->call == b->call)) found = number;
+  }
+  return found;
+}
+
 }  // namespace
 
-std::optional<std::string> Auditor::Audit() {
-  if (rung_) return std::nullopt;
-  std::map<std::uint64_t, std::vector<Member>> communicators;
+void Ring(BookHead* book, const Difference& difference) {
+  Finding& finding = book->finding;
+  const std::size_t length = std::min(difference.text.size(), sizeof finding.text - 1);
+  std::memcpy(finding.text, difference.text.data(), length);
+  finding.text[length] = '\0';
+  finding.first = difference.first;
+  finding.second = difference.second;
+  finding.between_hosts = difference.between_hosts ? 1 : 0;
+  finding.communicator.store(difference.communicator);
+  book->alarm.store(1, std::memory_order_release);
+  (void)syscall(SYS_futex, &book->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+std::optional<Difference> Auditor::Audit() const {
+  std::map<std::uint64_t, Member> firsts;  // of each communicator
   for (int rank = 0; rank < book_->ranks; ++rank) {
     for (int index = 0; index < kJournals; ++index) {
       const Journal& journal = JournalAt(book_, rank, index);
       const std::uint64_t communicator = journal.communicator.load(std::memory_order_acquire);
-      if (communicator != 0) communicators[communicator].push_back({rank, &journal});
-    }
-  }
-  for (const auto& [communicator, members] : communicators) {
-    for (std::size_t i = 1; i < members.size(); ++i) {
-      const auto text = Compare(members[0], members[i]);
-      if (!text) continue;
-      Ring(communicator, members[0].world_rank, members[i].world_rank, *text);
-      return text;
+      if (communicator == 0) continue;
+      const auto [first, is_new] = firsts.emplace(communicator, Member{rank, &journal});
+      if (is_new) continue;
+      if (auto difference = Compare(first->second, {rank, &journal})) return difference;
     }
   }
   return std::nullopt;
 }
 
-// The last call that both have begun and both remember tells whether all before it agree.
-std::optional<std::string> Auditor::Compare(const Member& first, const Member& second) {
-  const std::uint64_t last = std::min(first.journal->started.load(std::memory_order_acquire),
-                                      second.journal->started.load(std::memory_order_acquire));
-  if (last == 0) return std::nullopt;
-  const auto a = At(*first.journal, last);
-  const auto b = At(*second.journal, last);
-  if (!a || !b || a->chain == b->chain) return std::nullopt;
-  // Somewhere up to here; the first that both remember, if it is not older.
-  const std::uint64_t oldest = last > kEntries ? last - kEntries + 1 : 1;
-  for (std::uint64_t number = oldest; number <= last; ++number) {
-    const auto x = At(*first.journal, number);
-    const auto y = At(*second.journal, number);
-    if (!x || !y || x->call == y->call) continue;
-    return fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", number,
-                       first.journal->name, first.journal->rank, CallText(x->call), second.journal->rank,
-                       CallText(y->call));
+std::optional<Difference> Auditor::Compare(const Member& first, const Member& second) {
+  const std::optional<Span> span = DifferingSpan(*first.journal, *second.journal);
+  if (!span) return std::nullopt;
+  Difference difference{first.journal->communicator, first.world_rank, second.world_rank, {}};
+  if (const auto number = FirstDifferingCall(*first.journal, *second.journal, span->last)) {
+    const auto x = At(*first.journal, *number);
+    const auto y = At(*second.journal, *number);
+    if (x && y) {
+      const auto x_before = At(*first.journal, *number - 1);
+      const auto y_before = At(*second.journal, *number - 1);
+      difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
+      difference.text = fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
+                                    first.journal->name, first.journal->rank, CallText(x->call),
+                                    second.journal->rank, CallText(y->call));
+      return difference;
+    }
   }
-  return fmt::format(
-      "the calls on '{}' up to number {} differ between rank {} and rank {}; the difference is "
-      "older than the {} calls that are remembered",
-      first.journal->name, last, first.journal->rank, second.journal->rank, kEntries);
+  difference.text = fmt::format(
+      "the calls {} to {} on '{}' differ between rank {} and rank {}; the difference is older than "
+      "the {} calls that are remembered",
+      span->agreed + 1, span->last, first.journal->name, first.journal->rank, second.journal->rank, kEntries);
+  return difference;
 }
 
-void Auditor::Ring(std::uint64_t communicator, int first, int second, const std::string& text) {
-  rung_ = true;
-  Finding& finding = book_->finding;
-  const std::size_t length = std::min(text.size(), sizeof finding.text - 1);
-  std::memcpy(finding.text, text.data(), length);
-  finding.text[length] = '\0';
-  finding.first = first;
-  finding.second = second;
-  finding.communicator.store(communicator);
-  book_->alarm.store(1, std::memory_order_release);
-  (void)syscall(SYS_futex, &book_->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
-}
-
-std::string Auditor::History() const {
+std::string Auditor::History(int rank) const {
   std::string text;
-  for (int rank = 0; rank < book_->ranks; ++rank) {
-    for (int index = 0; index < kJournals; ++index) {
-      const Journal& journal = JournalAt(book_, rank, index);
-      const std::uint64_t started = journal.started.load(std::memory_order_acquire);
-      if (started == 0 || journal.name[0] == '\0') continue;
-      const std::uint64_t ended = journal.ended.load();
-      text += fmt::format(
-          "rank {} of the world, rank {} of '{}': began {} calls, {}\n", rank, journal.rank, journal.name,
-          started,
-          ended >= started ? "all are over" : fmt::format("the last known to be over is #{}", ended));
-      for (std::uint64_t number = started > kHistory ? started - kHistory + 1 : 1; number <= started;
-           ++number) {
-        if (const auto seen = At(journal, number)) {
-          text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", CallText(seen->call));
-        }
+  for (int index = 0; index < kJournals; ++index) {
+    const Journal& journal = JournalAt(book_, rank, index);
+    const std::uint64_t started = journal.started.load(std::memory_order_acquire);
+    if (started == 0 || journal.name[0] == '\0') continue;
+    const std::uint64_t ended = journal.ended.load();
+    text += fmt::format(
+        "rank {} of the world, rank {} of '{}': began {} calls, {}\n", rank, journal.rank, journal.name,
+        started, ended >= started ? "all are over" : fmt::format("the last known to be over is #{}", ended));
+    for (std::uint64_t number = started > kHistory ? started - kHistory + 1 : 1; number <= started;
+         ++number) {
+      if (const auto seen = At(journal, number)) {
+        text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", CallText(seen->call));
       }
     }
   }

@@ -3,8 +3,8 @@
 // The agent makes one Book for the ranks of its host, an anonymous shared file that they map.
 // Each rank writes its own pages and nobody else's: a call costs it a few stores and no
 // message. The agent reads all of them, names calls that differ, and rings the alarm; after a
-// death it says what everybody was doing. Layout only; who may write what stands beside the
-// members.
+// death it says what everybody was doing. Pages of ranks elsewhere hold what their agents tell
+// (core/comm/recorder/excerpt.h). Layout only; who may write what stands beside the members.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,11 @@
 
 namespace dtrun::comm {
 
-inline constexpr std::uint32_t kBookVersion = 1;
-inline constexpr int kJournals = 16;  // communicators of a rank that are recorded at a time
-inline constexpr int kEntries = 128;  // calls of each that are remembered
+inline constexpr std::uint32_t kBookVersion = 2;
+inline constexpr int kJournals = 16;                   // communicators of a rank that are recorded at a time
+inline constexpr int kEntries = 128;                   // calls of each that are remembered
+inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
+inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
 inline constexpr std::size_t kJournalNameBytes = 56;
 
 // One call. `number` is written last, so that a reader sees whole entries.
@@ -26,15 +28,23 @@ struct Entry {
   std::atomic<std::uint64_t> words[3];   // the Call
 };
 
-// One communicator of one rank. Written by that rank.
+// The chain of a call whose number is a multiple of kCheckpointEvery: what hosts compare while calls go on.
+struct Checkpoint {
+  std::atomic<std::uint64_t> number{0};  // written last
+  std::atomic<std::uint64_t> chain{0};
+};
+
+// One communicator of one rank. Written by that rank; that of a rank elsewhere by the agent.
 struct alignas(64) Journal {
   std::atomic<std::uint64_t> communicator{0};  // digest of its name; 0: free
   std::atomic<std::uint64_t> started{0};       // number of the last call
   std::atomic<std::uint64_t> ended{0};         // of the last that is known to have ended
+  std::atomic<bool> moving{false};             // of a rank elsewhere: it calls on, both are out of date
   std::int32_t rank = -1;                      // in the communicator
   std::int32_t size = 0;
   char name[kJournalNameBytes] = {};
   Entry entries[kEntries];
+  Checkpoint checkpoints[kCheckpoints];
 };
 
 // What was found wrong, for all ranks to read. Written by the agent before the alarm.
@@ -42,7 +52,8 @@ struct Finding {
   std::atomic<std::uint64_t> communicator{0};
   std::int32_t first = -1;  // the world ranks that differ
   std::int32_t second = -1;
-  char text[464] = {};
+  std::int32_t between_hosts = 0;
+  char text[460] = {};
 };
 
 struct alignas(64) BookHead {

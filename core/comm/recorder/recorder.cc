@@ -5,86 +5,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
+#include <chrono>
 
 #include "core/base/thread.h"
-#include "core/comm/operation.h"
 
 namespace dtrun::comm {
 namespace {
 
-using Words = std::array<std::uint64_t, 3>;
-static_assert(sizeof(Words) == sizeof(Call));
-
-// Put together in registers: a word loaded from memory that was written in parts waits until all
-// stores before it are done.
-Words WordsOf(const Call& call) {
-  const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
-  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
-  return {what | root << 32, call.count, call.shape};
-}
-
-Call CallFrom(const Words& words) {
-  Call call;
-  call.kind = static_cast<std::uint8_t>(words[0]);
-  call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
-  call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
-  call.root = static_cast<std::int32_t>(words[0] >> 32);
-  call.count = words[1];
-  call.shape = words[2];
-  return call;
-}
-
-// Mixes one word into a digest; from MurmurHash3's finaliser.
-std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
-  digest ^= word * 0x9e3779b97f4a7c15u;
-  digest = (digest ^ (digest >> 33)) * 0xff51afd7ed558ccdu;
-  return digest ^ (digest >> 33);
-}
+// Until the alarm has reached every host.
+constexpr std::chrono::milliseconds kAllHear{100};
 
 }  // namespace
-
-void Begin(Journal& journal, std::uint64_t number, const Call& call) {
-  Entry& entry = journal.entries[number % kEntries];
-  const std::uint64_t before = journal.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
-  const Words words = WordsOf(call);
-  entry.number.store(0, std::memory_order_release);  // no reader mixes the old with the new
-  std::atomic_thread_fence(std::memory_order_release);
-  std::uint64_t chain = number == 1 ? 0 : before;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    entry.words[i].store(words[i], std::memory_order_relaxed);
-    chain = Mix(chain, words[i]);
-  }
-  entry.chain.store(chain, std::memory_order_relaxed);
-  entry.number.store(number, std::memory_order_release);
-  journal.started.store(number, std::memory_order_release);
-}
-
-void End(Journal& journal, std::uint64_t number) {
-  if (number > journal.ended.load(std::memory_order_relaxed)) {
-    journal.ended.store(number, std::memory_order_release);
-  }
-}
-
-bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain) {
-  const Entry& entry = journal.entries[number % kEntries];
-  if (entry.number.load(std::memory_order_acquire) != number) return false;
-  Words words;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_relaxed);
-  *chain = entry.chain.load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (entry.number.load(std::memory_order_relaxed) != number) return false;
-  *call = CallFrom(words);
-  return true;
-}
-
-std::uint64_t NameDigest(std::string_view name) {
-  std::uint64_t digest = 0;
-  for (const char letter : name) digest = Mix(digest, static_cast<unsigned char>(letter));
-  return digest | 1;
-}
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
   Result<BookMapping> mapping = BookMapping::Open(path);
@@ -108,21 +39,7 @@ Recorder::~Recorder() {
 
 Journal* Recorder::Claim(const std::string& name, int rank, int size) {
   const std::lock_guard lock(mutex_);
-  for (int index = 0; index < kJournals; ++index) {
-    Journal& journal = JournalAt(mapping_.book(), rank_, index);
-    if (journal.communicator.load(std::memory_order_relaxed) != 0) continue;
-    journal.started = 0;
-    journal.ended = 0;
-    for (Entry& entry : journal.entries) entry.number = 0;
-    journal.rank = rank;
-    journal.size = size;
-    const std::size_t length = std::min(name.size(), kJournalNameBytes - 1);
-    std::memcpy(journal.name, name.data(), length);
-    journal.name[length] = '\0';
-    journal.communicator.store(NameDigest(name), std::memory_order_release);
-    return &journal;
-  }
-  return nullptr;
+  return OpenJournal(mapping_.book(), rank_, NameDigest(name), name, rank, size);
 }
 
 void Recorder::Release(Journal* journal) {
@@ -131,9 +48,9 @@ void Recorder::Release(Journal* journal) {
   journal->communicator.store(0, std::memory_order_release);
 }
 
-void Recorder::Watch(const void* owner, const std::string& name, OnMismatch callback) {
+void Recorder::Watch(const void* owner, const std::string& name, Alarm alarm) {
   const std::lock_guard lock(mutex_);
-  watched_[owner] = {NameDigest(name), std::move(callback)};
+  watched_[owner] = {NameDigest(name), std::move(alarm)};
 }
 
 void Recorder::Unwatch(const void* owner) {
@@ -152,11 +69,17 @@ void Recorder::Listen() {
     }
     const Finding& finding = book.finding;
     const Error error{DTRUN_MISMATCH, finding.text, finding.first == rank_ ? finding.second : finding.first};
-    const std::lock_guard lock(mutex_);
-    for (const auto& [owner, watched] : watched_) {
-      if (watched.communicator == finding.communicator.load()) watched.callback(error);
-    }
+    Tell(&Alarm::heard, error);
+    if (finding.between_hosts != 0) std::this_thread::sleep_for(kAllHear);
+    Tell(&Alarm::end, error);
     return;
+  }
+}
+
+void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [owner, watched] : watched_) {
+    if (watched.communicator == mapping_.book()->finding.communicator.load()) (watched.alarm.*what)(error);
   }
 }
 
@@ -168,6 +91,7 @@ std::string Recorder::Whereabouts(const Journal& journal, std::uint64_t number) 
       const Journal& theirs = JournalAt(mapping_.book(), rank, index);
       if (&theirs == &journal || theirs.communicator.load(std::memory_order_acquire) != communicator)
         continue;
+      if (theirs.moving.load(std::memory_order_acquire)) continue;
       const std::uint64_t started = theirs.started.load(std::memory_order_acquire);
       std::string text;
       Call call;

@@ -12,18 +12,10 @@
 #include <string_view>
 #include <thread>
 
+#include "core/comm/recorder/journal.h"
 #include "core/comm/recorder/mapping.h"
 
 namespace dtrun::comm {
-
-// Notes that call `number` begins. Two threads never write one journal at once.
-void Begin(Journal& journal, std::uint64_t number, const Call& call);
-// Notes that it has ended; calls may end in any order.
-void End(Journal& journal, std::uint64_t number);
-// The call with that number, when it is still remembered.
-bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain);
-// Digest of a communicator's name; never 0.
-std::uint64_t NameDigest(std::string_view name);
 
 class Recorder {
  public:
@@ -40,8 +32,12 @@ class Recorder {
   // Called on the recorder's thread when calls on the communicator `name` were found to
   // differ; `peer` is the other rank of the world that the finding names. Not called any more
   // once Unwatch has returned.
-  using OnMismatch = std::function<void(const Error& error)>;
-  void Watch(const void* owner, const std::string& name, OnMismatch callback);
+  struct Alarm {
+    std::function<void(const Error&)> heard;  // to remember; at once
+    // To end it: once all hosts have heard, so that no rank takes another's end for the cause.
+    std::function<void(const Error&)> end;
+  };
+  void Watch(const void* owner, const std::string& name, Alarm alarm);
   void Unwatch(const void* owner);
 
   // Where the ranks of `journal`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3
@@ -51,11 +47,12 @@ class Recorder {
  private:
   struct Watched {
     std::uint64_t communicator;
-    OnMismatch callback;
+    Alarm alarm;
   };
 
   Recorder(BookMapping mapping, int rank);
   void Listen();
+  void Tell(std::function<void(const Error&)> Alarm::*what, const Error& error);
 
   BookMapping mapping_;
   const int rank_;

@@ -44,14 +44,14 @@ class RecorderTest : public testing::Test {
 TEST_F(RecorderTest, FindsNothingInCallsThatAreAlike) {
   for (std::uint64_t number = 1; number <= 500; ++number) {
     for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(number));
-    ASSERT_EQ(auditor_.Audit(), std::nullopt) << number;
+    ASSERT_FALSE(auditor_.Audit()) << number;
   }
 }
 
 TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
   for (std::uint64_t number = 1; number <= 500; ++number) Call(0, number, Allreduce(number));
   for (std::uint64_t number = 1; number <= 3; ++number) Call(1, number, Allreduce(number));
-  EXPECT_EQ(auditor_.Audit(), std::nullopt);
+  EXPECT_FALSE(auditor_.Audit());
 }
 
 TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
@@ -60,29 +60,44 @@ TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
       Call(rank, number, Allreduce(8, rank == 2 && number == 17 ? DTRUN_MAX : DTRUN_SUM));
     }
   }
-  EXPECT_EQ(auditor_.Audit(),
+  const auto difference = auditor_.Audit();
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->text,
             "call 17 on 'world' differs: rank 0 calls allreduce (float32 x 8, sum), rank 2 calls allreduce "
             "(float32 x 8, max)");
-  EXPECT_EQ(auditor_.Audit(), std::nullopt);  // said once
+  EXPECT_TRUE(difference->exact);
+  EXPECT_EQ(difference->first, 0);
+  EXPECT_EQ(difference->second, 2);
 }
 
 TEST_F(RecorderTest, FindsADifferenceThatIsNoLongerRemembered) {
   for (std::uint64_t number = 1; number <= 1000; ++number) {
     for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(rank == 1 && number == 5 ? 9 : 8));
   }
-  const auto text = auditor_.Audit();
-  ASSERT_TRUE(text);
-  EXPECT_THAT(*text,
-              AllOf(HasSubstr("up to number 1000 differ between rank 0 and rank 1"), HasSubstr("older")));
+  const auto difference = auditor_.Audit();
+  ASSERT_TRUE(difference);
+  EXPECT_THAT(difference->text,
+              AllOf(HasSubstr("the calls 1 to 64 on 'world' differ between rank 0 and rank 1"),
+                    HasSubstr("older than the 128 calls")));
+  EXPECT_FALSE(difference->exact);
+}
+
+TEST_F(RecorderTest, FindsADifferenceToARankThatIsFarBehind) {
+  for (std::uint64_t number = 1; number <= 1000; ++number) Call(0, number, Allreduce(8));
+  for (std::uint64_t number = 1; number <= 700; ++number) Call(1, number, Allreduce(number == 600 ? 9 : 8));
+  const auto difference = auditor_.Audit();
+  ASSERT_TRUE(difference);
+  EXPECT_THAT(difference->text, HasSubstr("the calls 577 to 640 on 'world' differ"));
 }
 
 TEST_F(RecorderTest, WakesEveryRankOfTheCommunicator) {
   std::promise<Error> heard[2];
-  recorders_[0]->Watch(&heard[0], "world", [&](const Error& error) { heard[0].set_value(error); });
-  recorders_[2]->Watch(&heard[1], "world", [&](const Error& error) { heard[1].set_value(error); });
-  recorders_[1]->Watch(this, "other", [&](const Error& error) { ADD_FAILURE() << error.text; });
+  const auto ignore = [](const Error&) {};
+  recorders_[0]->Watch(&heard[0], "world", {[&](const Error& error) { heard[0].set_value(error); }, ignore});
+  recorders_[2]->Watch(&heard[1], "world", {[&](const Error& error) { heard[1].set_value(error); }, ignore});
+  recorders_[1]->Watch(this, "other", {[&](const Error& error) { ADD_FAILURE() << error.text; }, ignore});
   for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(rank == 2 ? 1 : 2));
-  ASSERT_TRUE(auditor_.Audit());
+  Ring(book_.book(), auditor_.Audit().value());
   const Error first = heard[0].get_future().get();
   EXPECT_EQ(first.code, DTRUN_MISMATCH);
   EXPECT_EQ(first.peer, 2);
@@ -90,11 +105,25 @@ TEST_F(RecorderTest, WakesEveryRankOfTheCommunicator) {
   EXPECT_EQ(heard[1].get_future().get().peer, 0);
 }
 
+TEST_F(RecorderTest, EndsACommunicatorAfterItHasHeard) {
+  std::vector<std::string> order;
+  std::promise<void> ended;
+  recorders_[0]->Watch(this, "world",
+                       {[&](const Error&) { order.emplace_back("heard"); },
+                        [&](const Error&) {
+                          order.emplace_back("end");
+                          ended.set_value();
+                        }});
+  Ring(book_.book(), {NameDigest("world"), 0, 1, "they differ", true, true});
+  ended.get_future().wait();
+  EXPECT_THAT(order, testing::ElementsAre("heard", "end"));
+}
+
 TEST_F(RecorderTest, ComparesRanksOfOneCommunicatorOnly) {
   Journal* const sub = recorders_[0]->Claim("world.1:0", 0, 2);
   Begin(*sub, 1, Allreduce(100));
   for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(8));
-  EXPECT_EQ(auditor_.Audit(), std::nullopt);
+  EXPECT_FALSE(auditor_.Audit());
 }
 
 TEST_F(RecorderTest, SaysWhereTheOthersAre) {
@@ -112,7 +141,7 @@ TEST_F(RecorderTest, SaysWhereTheOthersAre) {
 TEST_F(RecorderTest, RemembersTheLastCallsForPeople) {
   for (std::uint64_t number = 1; number <= 40; ++number) Call(1, number, Allreduce(number));
   End(*journals_[1], 39);
-  const std::string history = auditor_.History();
+  const std::string history = auditor_.History(1);
   EXPECT_THAT(history, AllOf(HasSubstr("rank 1 of 'world': began 40 calls, the last known to be over is #39"),
                              HasSubstr("  #40 * allreduce (float32 x 40, sum)"), HasSubstr("  #25 allreduce"),
                              testing::Not(HasSubstr("#24 "))));

@@ -1,0 +1,153 @@
+#include "core/comm/recorder/excerpt.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/comm/recorder/journal.h"
+
+namespace dtrun::comm {
+namespace {
+
+constexpr int kRestLooks = 5;             // without a change, and ranks are at rest
+constexpr std::uint64_t kLastCalls = 32;  // that are told of ranks at rest
+
+void AddCalls(const Journal& journal, std::uint64_t last, std::uint64_t count, Excerpt& to) {
+  for (std::uint64_t number = last > count ? last - count + 1 : 1; number <= last; ++number) {
+    Excerpt::Seen seen{number, 0, {}};
+    if (Read(journal, number, &seen.call, &seen.chain)) to.calls.push_back(seen);
+  }
+}
+
+void AddCheckpoints(const Journal& journal, std::uint64_t after, Excerpt& to) {
+  constexpr std::uint64_t kOldest = kCheckpointEvery * (kCheckpoints - 1);
+  const std::uint64_t last = LastCheckpoint(journal);
+  std::uint64_t number = std::max(after, last > kOldest ? last - kOldest - kCheckpointEvery : 0);
+  for (number += kCheckpointEvery; number <= last; number += kCheckpointEvery) {
+    if (const auto chain = ReadCheckpoint(journal, number)) to.checkpoints.emplace_back(number, *chain);
+  }
+}
+
+}  // namespace
+
+Reporter::Reporter(BookHead* book, std::vector<int> ranks)
+    : book_(book), ranks_(std::move(ranks)), told_(ranks_.size() * kJournals) {}
+
+std::vector<Excerpt> Reporter::Report() {
+  std::vector<Excerpt> out;
+  std::map<std::uint64_t, int> here;  // ranks of each communicator
+  for (const int rank : ranks_) {
+    for (int index = 0; index < kJournals; ++index) {
+      ++here[JournalAt(book_, rank, index).communicator.load(std::memory_order_acquire)];
+    }
+  }
+  std::set<std::uint64_t> spoken_for;
+  for (std::size_t i = 0; i < told_.size(); ++i) {
+    Told& told = told_[i];
+    const Journal& journal =
+        JournalAt(book_, ranks_[i / kJournals], static_cast<int>(i % static_cast<std::size_t>(kJournals)));
+    const std::uint64_t communicator = journal.communicator.load(std::memory_order_acquire);
+    if (communicator != told.communicator) {
+      if (told.any) TellFreed(told, out);
+      told = {};
+      told.communicator = communicator;
+    }
+    if (communicator == 0 || journal.size <= here[communicator]) continue;
+    told.member = {ranks_[i / kJournals], journal.rank};
+    if (spoken_for.insert(communicator).second) TellProgress(journal, told, out);
+    TellRest(journal, told, out);
+  }
+  asked_ = 0;
+  return out;
+}
+
+void Reporter::TellFreed(const Told& told, std::vector<Excerpt>& out) {
+  Excerpt excerpt;
+  excerpt.communicator = told.communicator;
+  excerpt.members = {told.member};
+  excerpt.freed = true;
+  out.push_back(std::move(excerpt));
+}
+
+Excerpt& Reporter::Add(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
+  told.any = true;
+  Excerpt& excerpt = out.emplace_back();
+  excerpt.communicator = told.communicator;
+  excerpt.name = journal.name;
+  excerpt.size = journal.size;
+  excerpt.members = {told.member};
+  return excerpt;
+}
+
+// For all ranks of the host, which its agent compares.
+void Reporter::TellProgress(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
+  const std::uint64_t checkpoint = LastCheckpoint(journal);
+  if (checkpoint > told.checkpoint) {
+    AddCheckpoints(journal, told.checkpoint, Add(journal, told, out));
+    told.checkpoint = checkpoint;
+  }
+  if (asked_ == told.communicator) {
+    Excerpt& excerpt = Add(journal, told, out);
+    if (told.resting) excerpt.rest = told.last;
+    AddCalls(journal, journal.started.load(std::memory_order_acquire), kEntries, excerpt);
+  }
+}
+
+void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
+  const Excerpt::Rest now{journal.started.load(std::memory_order_acquire), journal.ended.load()};
+  if (now != told.last) {
+    if (told.resting) Add(journal, told, out);  // it calls on
+    told.last = now;
+    told.looks = 0;
+    told.resting = false;
+    return;
+  }
+  if (told.resting || ++told.looks < kRestLooks) return;
+  told.resting = true;
+  Excerpt::Seen last;
+  if (now.started > 0 && !Read(journal, now.started, &last.call, &last.chain)) return;  // it goes on just now
+  for (Excerpt& other : out) {
+    const bool alike = other.communicator == told.communicator && other.rest == now &&
+                       (now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last.chain));
+    if (!alike) continue;
+    told.any = true;
+    return other.members.push_back(told.member);
+  }
+  Excerpt& excerpt = Add(journal, told, out);
+  excerpt.rest = now;
+  AddCalls(journal, now.started, kLastCalls, excerpt);
+}
+
+namespace {
+
+Journal* JournalOf(BookHead* book, const Excerpt& excerpt, const Excerpt::Member& member) {
+  for (int index = 0; index < kJournals; ++index) {
+    Journal& journal = JournalAt(book, member.world_rank, index);
+    if (journal.communicator.load(std::memory_order_relaxed) == excerpt.communicator) return &journal;
+  }
+  if (excerpt.freed) return nullptr;
+  return OpenJournal(book, member.world_rank, excerpt.communicator, excerpt.name, member.rank, excerpt.size);
+}
+
+}  // namespace
+
+void Enter(BookHead* book, const Excerpt& excerpt) {
+  for (const Excerpt::Member& member : excerpt.members) {
+    if (member.world_rank < 0 || member.world_rank >= book->ranks || excerpt.communicator == 0) continue;
+    Journal* const journal = JournalOf(book, excerpt, member);
+    if (journal == nullptr) continue;
+    if (excerpt.freed) {
+      journal->communicator.store(0, std::memory_order_release);
+      continue;
+    }
+    for (const auto& [number, chain] : excerpt.checkpoints) WriteCheckpoint(*journal, number, chain);
+    for (const Excerpt::Seen& seen : excerpt.calls) Write(*journal, seen.number, seen.call, seen.chain);
+    if (excerpt.rest) {
+      journal->ended.store(excerpt.rest->ended, std::memory_order_release);
+      journal->started.store(excerpt.rest->started, std::memory_order_release);
+    }
+    journal->moving.store(!excerpt.rest, std::memory_order_release);
+  }
+}
+
+}  // namespace dtrun::comm

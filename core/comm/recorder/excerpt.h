@@ -1,0 +1,85 @@
+// What one host tells the others of its journals, so that ranks of different hosts are compared too.
+//
+// While calls go on, only checkpoints travel, those of one rank for all of a host, which its agent
+// compares by itself. Once ranks have called nothing for a while they wait or are done, and their
+// last calls travel, once. Every agent enters what it is told into the pages that its own book has
+// for those ranks: there the auditor finds differences, and ranks read where the others are. Why it
+// is built so: docs/decisions/008-flight-recorder.md. Owned by the agent; its loop thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/comm/recorder/book.h"
+
+namespace dtrun::comm {
+
+// Of one communicator, for ranks that have all called the same.
+struct Excerpt {
+  struct Member {
+    std::int32_t world_rank = 0;
+    std::int32_t rank = 0;  // in the communicator
+  };
+  struct Seen {
+    std::uint64_t number = 0;
+    std::uint64_t chain = 0;
+    Call call;
+  };
+  // Their last call; none while they call on.
+  struct Rest {
+    std::uint64_t started = 0;
+    std::uint64_t ended = 0;
+    friend bool operator==(const Rest&, const Rest&) = default;
+  };
+
+  std::uint64_t communicator = 0;  // digest of its name
+  std::string name;
+  std::int32_t size = 0;
+  std::vector<Member> members;
+  bool freed = false;  // by them; then nothing follows
+  std::optional<Rest> rest;
+  std::vector<Seen> calls;                                           // the last ones, oldest first
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
+};
+
+// Writes the excerpts of this host.
+class Reporter {
+ public:
+  // `ranks` of the world live on this host.
+  Reporter(BookHead* book, std::vector<int> ranks);
+
+  // What is new since the last time; called ten times a second. Nothing of communicators that
+  // have all their ranks here.
+  std::vector<Excerpt> Report();
+  // Next time, tell also the last calls on `communicator`, although calls go on.
+  void Tell(std::uint64_t communicator) { asked_ = communicator; }
+
+ private:
+  // What was told of one journal.
+  struct Told {
+    std::uint64_t communicator = 0;
+    Excerpt::Member member;
+    Excerpt::Rest last;    // as seen at the last look
+    int looks = 0;         // since then
+    bool resting = false;  // told
+    bool any = false;      // told
+    std::uint64_t checkpoint = 0;
+  };
+
+  static void TellFreed(const Told& told, std::vector<Excerpt>& out);
+  static Excerpt& Add(const Journal& journal, Told& told, std::vector<Excerpt>& out);
+  void TellProgress(const Journal& journal, Told& told, std::vector<Excerpt>& out);
+  static void TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out);
+
+  BookHead* const book_;
+  const std::vector<int> ranks_;
+  std::vector<Told> told_;  // by journal: kJournals for each of ranks_
+  std::uint64_t asked_ = 0;
+};
+
+// Enters what another host tells. Leaves out what makes no sense in this book.
+void Enter(BookHead* book, const Excerpt& excerpt);
+
+}  // namespace dtrun::comm

@@ -1,0 +1,133 @@
+#include "core/comm/recorder/journal.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace dtrun::comm {
+namespace {
+
+using Words = std::array<std::uint64_t, 3>;
+static_assert(sizeof(Words) == sizeof(Call));
+
+// Put together in registers: a word loaded from memory that was written in parts waits until all
+// stores before it are done.
+Words WordsOf(const Call& call) {
+  const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
+  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
+  return {what | root << 32, call.count, call.shape};
+}
+
+Call CallFrom(const Words& words) {
+  Call call;
+  call.kind = static_cast<std::uint8_t>(words[0]);
+  call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
+  call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
+  call.root = static_cast<std::int32_t>(words[0] >> 32);
+  call.count = words[1];
+  call.shape = words[2];
+  return call;
+}
+
+// Mixes one word into a digest; from MurmurHash3's finaliser.
+std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
+  digest ^= word * 0x9e3779b97f4a7c15u;
+  digest = (digest ^ (digest >> 33)) * 0xff51afd7ed558ccdu;
+  return digest ^ (digest >> 33);
+}
+
+void Store(Entry& entry, std::uint64_t number, const Words& words, std::uint64_t chain) {
+  entry.number.store(0, std::memory_order_release);  // no reader mixes the old with the new
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_relaxed);
+  entry.chain.store(chain, std::memory_order_relaxed);
+  entry.number.store(number, std::memory_order_release);
+}
+
+}  // namespace
+
+void Begin(Journal& journal, std::uint64_t number, const Call& call) {
+  std::uint64_t chain =
+      number == 1 ? 0 : journal.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
+  const Words words = WordsOf(call);
+  for (const std::uint64_t word : words) chain = Mix(chain, word);
+  Store(journal.entries[number % kEntries], number, words, chain);
+  if (number % kCheckpointEvery == 0) WriteCheckpoint(journal, number, chain);
+  journal.started.store(number, std::memory_order_release);
+}
+
+void Write(Journal& journal, std::uint64_t number, const Call& call, std::uint64_t chain) {
+  Store(journal.entries[number % kEntries], number, WordsOf(call), chain);
+}
+
+void End(Journal& journal, std::uint64_t number) {
+  if (number > journal.ended.load(std::memory_order_relaxed)) {
+    journal.ended.store(number, std::memory_order_release);
+  }
+}
+
+bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain) {
+  const Entry& entry = journal.entries[number % kEntries];
+  if (entry.number.load(std::memory_order_acquire) != number) return false;
+  Words words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_relaxed);
+  *chain = entry.chain.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.number.load(std::memory_order_relaxed) != number) return false;
+  *call = CallFrom(words);
+  return true;
+}
+
+std::optional<std::uint64_t> ReadCheckpoint(const Journal& journal, std::uint64_t number) {
+  const Checkpoint& checkpoint = journal.checkpoints[number / kCheckpointEvery % kCheckpoints];
+  if (checkpoint.number.load(std::memory_order_acquire) != number) return std::nullopt;
+  const std::uint64_t chain = checkpoint.chain.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (checkpoint.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+  return chain;
+}
+
+void WriteCheckpoint(Journal& journal, std::uint64_t number, std::uint64_t chain) {
+  Checkpoint& checkpoint = journal.checkpoints[number / kCheckpointEvery % kCheckpoints];
+  checkpoint.number.store(0, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_release);
+  checkpoint.chain.store(chain, std::memory_order_relaxed);
+  checkpoint.number.store(number, std::memory_order_release);
+}
+
+std::uint64_t LastCheckpoint(const Journal& journal) {
+  std::uint64_t last = 0;
+  for (const Checkpoint& checkpoint : journal.checkpoints) {
+    last = std::max(last, checkpoint.number.load(std::memory_order_acquire));
+  }
+  return last;
+}
+
+Journal* OpenJournal(BookHead* book, int world_rank, std::uint64_t communicator, std::string_view name,
+                     int rank, int size) {
+  for (int index = 0; index < kJournals; ++index) {
+    Journal& journal = JournalAt(book, world_rank, index);
+    if (journal.communicator.load(std::memory_order_relaxed) != 0) continue;
+    journal.started = 0;
+    journal.ended = 0;
+    journal.moving = false;
+    for (Entry& entry : journal.entries) entry.number = 0;
+    for (Checkpoint& checkpoint : journal.checkpoints) checkpoint.number = 0;
+    journal.rank = rank;
+    journal.size = size;
+    const std::size_t length = std::min(name.size(), kJournalNameBytes - 1);
+    std::memcpy(journal.name, name.data(), length);
+    journal.name[length] = '\0';
+    journal.communicator.store(communicator, std::memory_order_release);
+    return &journal;
+  }
+  return nullptr;
+}
+
+std::uint64_t NameDigest(std::string_view name) {
+  std::uint64_t digest = 0;
+  for (const char letter : name) digest = Mix(digest, static_cast<unsigned char>(letter));
+  return digest | 1;
+}
+
+}  // namespace dtrun::comm

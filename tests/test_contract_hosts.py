@@ -1,0 +1,52 @@
+"""Ranks of different hosts that do not make the same calls: named, though no agent sees both."""
+
+from support.cluster import ClusterTest, open_lab
+from support.job import RANK, main
+from test_contract import DIFFERENCES
+
+LAYERS = {"shm+gloo": "", "gloo": '[comm]\nlocal = "none"\n'}
+PATIENT = '[backend]\ntimeout = "60s"\n'
+
+
+def setUpModule():
+    open_lab()
+
+
+# One rank per host, where nothing else is said: the one that differs has no like on its host.
+class Hosts(ClusterTest):
+    def test_calls_that_differ_are_named(self):
+        for layer, more in LAYERS.items():
+            for what, (ours, theirs) in DIFFERENCES.items():
+                with self.subTest(layer=layer, what=what):
+                    result = self.run_cluster(RANK, "differ", what, "slowly", ranks=1, more=more + PATIENT)
+                    self.assertEqual(result.code, 3, str(result))
+                    self.assertEqual(result.err.count("dtrun: call 10 on 'world' differs: rank "), 1, str(result))
+                    # The rank that failed first says so as well, not that another one aborted.
+                    self.assertRegex(result.err, r"    \| rank failed: call 10 on 'world' differs: rank [01] calls ")
+                    self.assertIn(ours, result.err)
+                    self.assertIn(f"rank 2 calls {theirs}", result.err)
+
+    def test_calls_that_differ_are_found_at_full_speed(self):
+        for layer, more in LAYERS.items():
+            with self.subTest(layer=layer):
+                result = self.run_cluster(RANK, "differ", "reduce", ranks=1, more=more + PATIENT)
+                self.assertEqual(result.code, 3, str(result))
+                # Which call it was is forgotten after 128 more.
+                self.assertRegex(result.err, r"dtrun: (call 10 on 'world' differs|the calls 1 to \d+ on 'world' differ)")
+
+    def test_a_rank_elsewhere_that_skips_a_call_is_named_with_where_it_is(self):
+        for layer, more in LAYERS.items():
+            with self.subTest(layer=layer):
+                result = self.run_cluster(RANK, "skip", ranks=1, more=more + '[backend]\ntimeout = "3s"\n')
+                self.assertEqual(result.code, 3, str(result))
+                self.assertIn("allreduce #10", result.err)
+                self.assertIn("rank 2 has called nothing after #9", result.err)
+
+    def test_a_difference_inside_one_host_is_known_on_all(self):
+        result = self.run_cluster(RANK, "differ", "reduce", "slowly", more=PATIENT)
+        self.assertEqual(result.code, 3, str(result))
+        self.assertIn("rank 5 calls allreduce (float32 x 8, max)", result.err)
+
+
+if __name__ == "__main__":
+    main()
