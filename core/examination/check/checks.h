@@ -4,6 +4,7 @@
 // cure. Any thread; none takes longer than a name server does.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,9 @@ void CheckLimits(const Question& question, Checks* to);
 
 // Processors, BLAS, GPUs, RDMA devices, network interfaces.
 void CheckMachine(const Question& question, Checks* to);
+
+// What may stand between GPUs that shall read each other's memory: an IOMMU, bridges that redirect.
+// Nothing of fewer than two GPUs. `root` is "/" but in tests.
+void CheckPeers(const std::filesystem::path& root, Checks* to);
 
 }  // namespace dtrun::examination

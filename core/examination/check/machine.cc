@@ -137,6 +137,7 @@ void CheckMachine(const Question& question, Checks* to) {
   CheckProcessors(question, to);
   CheckBlas(to);
   CheckGpus(to);
+  CheckPeers("/", to);
   CheckRdma(to);
 }
 
