@@ -43,7 +43,7 @@ class Networks(JobTest):
         file = self.write(
             f"[job]\ncommand = {json.dumps(['sh', '-c', SHOW, str(RANK)])}\n"
             f"[cluster]\nhosts = {json.dumps(site.names)}\nconnect = \"manual\"\nroot = \"{root}:29400\"\n"
-            f"key_file = \"{key}\"\njoin_timeout = \"60s\"\n[network]\n{network}[logs]\ndir = \"{self.folder}/run\"\n")
+            f"key_file = \"{key}\"\njoin_timeout = \"60s\"\n[network]\n{network}[logs]\ndir = \"{self.folder}/run\"\n{topology.config}")
         jobs = []
         for i in range(len(site.names)):
             process = subprocess.Popen([*site.enter(i, self.folder), str(DTRUN), "--config", str(file), "--host-index", str(i)],
@@ -82,10 +82,10 @@ class Networks(JobTest):
             if name == "lo":
                 self.assertIn("nccl   gloo  mpi", line)  # the name would mean 127.0.0.1
                 continue
-            self.assertIn(f"gloo {name} ", line)
-            self.assertIn(f"nccl {topology.env.get('NCCL_SOCKET_IFNAME', '=' + name)} "
-                          f"{'AF_INET6' if ':' in address else 'AF_INET'} ", line)
-            self.assertTrue(line.endswith(f"mpi {name}"), line)
+            sees = {"nccl": "=" + name, "gloo": name, "mpi": name, **topology.sees}
+            self.assertIn(f"gloo {sees['gloo']} ", line)
+            self.assertIn(f"nccl {sees['nccl']} {'AF_INET6' if ':' in address else 'AF_INET'} ", line)
+            self.assertTrue(line.endswith(f"mpi {sees['mpi']}"), line)
 
 
 def test_of(topology):

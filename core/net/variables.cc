@@ -15,7 +15,9 @@ namespace {
 enum class Grammar {
   kNames,     // whole names
   kPrefixes,  // NCCL's: "^" excludes, "=" makes beginnings whole names
-  kNetworks   // Open MPI's: whole names, or addresses with a number of bits
+  kDevices,   // UCX's: whole names; "^" excludes, from 1.21 on
+  kNetworks,  // Open MPI's: whole names, or addresses with a number of bits
+  kExcluded   // the same, of what is not to be used
 };
 
 constexpr auto kGrammars =
@@ -23,10 +25,13 @@ constexpr auto kGrammars =
                                                          {"GLOO_SOCKET_IFNAME", Grammar::kNames},
                                                          {"TP_SOCKET_IFNAME", Grammar::kNames},
                                                          {"HOROVOD_GLOO_IFACE", Grammar::kNames},
-                                                         {"UCX_NET_DEVICES", Grammar::kNames},
+                                                         {"UCX_NET_DEVICES", Grammar::kDevices},
                                                          {"OMPI_MCA_btl_tcp_if_include", Grammar::kNetworks},
                                                          {"OMPI_MCA_oob_tcp_if_include", Grammar::kNetworks},
-                                                         {"PRTE_MCA_prte_if_include", Grammar::kNetworks}});
+                                                         {"PRTE_MCA_prte_if_include", Grammar::kNetworks},
+                                                         {"OMPI_MCA_btl_tcp_if_exclude", Grammar::kExcluded},
+                                                         {"OMPI_MCA_oob_tcp_if_exclude", Grammar::kExcluded},
+                                                         {"PRTE_MCA_prte_if_exclude", Grammar::kExcluded}});
 
 std::optional<Grammar> GrammarOf(const std::string& variable) {
   for (const auto& [name, grammar] : kGrammars) {
@@ -55,14 +60,17 @@ bool InNetworkText(const Ip& ip, const std::string& text) {
 }
 
 bool Means(Grammar grammar, std::string_view value, const std::string& name, const std::optional<Ip>& ip) {
-  bool excludes = false, exact = grammar != Grammar::kPrefixes;
-  if (grammar == Grammar::kPrefixes) {
+  bool excludes = grammar == Grammar::kExcluded, exact = grammar != Grammar::kPrefixes;
+  if (grammar == Grammar::kPrefixes || grammar == Grammar::kDevices) {
     if ((excludes = value.starts_with('^'))) value.remove_prefix(1);
+  }
+  if (grammar == Grammar::kPrefixes) {
     if ((exact = value.starts_with('='))) value.remove_prefix(1);
   }
   for (const std::string& part : Split(value)) {
     const bool named = exact ? name == part : name.starts_with(part);
-    const bool in = grammar == Grammar::kNetworks && ip && InNetworkText(*ip, part);
+    const bool networks = grammar == Grammar::kNetworks || grammar == Grammar::kExcluded;
+    const bool in = networks && ip && InNetworkText(*ip, part);
     if (named || in) return !excludes;
   }
   return excludes;
@@ -123,6 +131,12 @@ std::map<std::string, std::string> Variables(const Network& network) {
     out["NCCL_IB_HCA"] = "=" + network.rdma;
   }
   return out;
+}
+
+std::string Opposite(const std::string& variable) {
+  constexpr std::string_view kInclude = "_if_include";
+  if (!variable.ends_with(kInclude)) return {};
+  return variable.substr(0, variable.size() - kInclude.size()) + "_if_exclude";
 }
 
 std::string CheckOwnValue(const std::string& variable, const std::string& value, const Decision& decision) {

@@ -16,6 +16,10 @@ namespace dtrun::net {
 // when the name means another address.
 std::map<std::string, std::string> Variables(const Network& network);
 
+// The variable that says the contrary of `variable` to the same library, which refuses both at once;
+// empty for most.
+std::string Opposite(const std::string& variable);
+
 // What is wrong with `value`, which the user has set for all hosts: a sentence that names the hosts
 // where it means no interface, or one that is not proven. Empty when nothing is, or when `variable`
 // names no interfaces.

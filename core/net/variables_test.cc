@@ -40,8 +40,12 @@ Decision TwoNetworks(bool eth1_works) {
   if (eth1_works) measured.push_back(slow);
   Evidence evidence(std::move(hosts));
   if (!eth1_works) evidence.Add(0, {{1, 1, 1, "no answer", {}}});
-  return {std::move(evidence),          std::move(measured), fast, {false, false}, true,
-          std::chrono::milliseconds(80)};
+  return {std::move(evidence),
+          std::move(measured),
+          fast,
+          {false, false},
+          true,
+          {{}, std::chrono::milliseconds(80), {}}};
 }
 
 TEST(Variables, MeanOneInterfaceOnly) {
@@ -106,6 +110,20 @@ TEST(OwnValue, WhatCannotWorkSaysWhy) {
   EXPECT_THAT(CheckOwnValue("GLOO_SOCKET_IFNAME", "=eth0", decision), HasSubstr("means no interface there"));
   EXPECT_THAT(CheckOwnValue("OMPI_MCA_btl_tcp_if_include", "10.9.0.0/16", decision),
               HasSubstr("no interface"));
+}
+
+TEST(OwnValue, AnExclusionMeansTheRest) {
+  const Decision decision = TwoNetworks(true);
+  EXPECT_EQ(CheckOwnValue("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0", decision), "");
+  EXPECT_EQ(CheckOwnValue("UCX_NET_DEVICES", "^eth0", decision), "");
+  EXPECT_EQ(CheckOwnValue("OMPI_MCA_btl_tcp_if_exclude", "10.5.0.0/24", TwoNetworks(false)),
+            "on node1, node2 it means eth1 there, which is not proven to reach all hosts");
+}
+
+TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
+  EXPECT_EQ(Opposite("OMPI_MCA_btl_tcp_if_include"), "OMPI_MCA_btl_tcp_if_exclude");
+  EXPECT_EQ(Opposite("PRTE_MCA_prte_if_include"), "PRTE_MCA_prte_if_exclude");
+  EXPECT_EQ(Opposite("NCCL_SOCKET_IFNAME"), "");
 }
 
 TEST(Decision, SaysWhatIsUsedAndWhy) {

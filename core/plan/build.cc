@@ -7,7 +7,6 @@
 
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
-#include "core/net/variables.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
@@ -17,6 +16,7 @@
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 #include "core/plan/pmi.h"
+#include "core/plan/vendor.h"
 
 namespace dtrun::plan {
 namespace {
@@ -78,39 +78,6 @@ bool NeedsReports(const config::Settings& settings) {
   return HasCluster(settings) &&
          (settings.Text("job.bind") != "none" ||
           !std::holds_alternative<std::int64_t>(settings.Get("job.processes_per_host").data));
-}
-
-// Variables for programs which use a vendor's library directly, on one host: what the backend wants,
-// and what tells other libraries the network.
-Variables VendorVariables(const Inputs& inputs, std::size_t host) {
-  Variables out(inputs.backend.info.env.begin(), inputs.backend.info.env.end());
-  if (inputs.network != nullptr) out.merge(net::Variables(net::NetworksOf(*inputs.network)[host]));
-  return out;
-}
-
-// By host. What the user has set himself wins, and is said once.
-std::vector<Variables> VendorEnvironments(const Inputs& inputs, const Variables& user, Plan* plan) {
-  std::vector<Variables> out;
-  std::map<std::string, std::string> kept;  // and what it would have been
-  for (std::size_t host = 0; host < plan->hosts.size(); ++host) {
-    Variables ours = VendorVariables(inputs, host);
-    std::erase_if(ours, [&](const auto& variable) {
-      const auto& [name, value] = variable;
-      const auto inherited = inputs.environment.find(name);
-      if (!user.contains(name) && inherited == inputs.environment.end()) return false;
-      const std::string& own = user.contains(name) ? user.at(name) : inherited->second;
-      if (own != value) kept.emplace(name, value);
-      return true;
-    });
-    out.push_back(std::move(ours));
-  }
-  for (const auto& [name, value] : kept) {
-    const std::string& own = user.contains(name) ? user.at(name) : inputs.environment.at(name);
-    const std::string wrong = inputs.network == nullptr ? "" : net::CheckOwnValue(name, own, *inputs.network);
-    plan->notes.push_back(fmt::format("{}={} is yours and is kept; dtrun would set {}{}", name, own, value,
-                                      wrong.empty() ? "" : "; " + wrong));
-  }
-  return out;
 }
 
 // Completes one process that the launcher has planned: own dialect, backend, user's
@@ -234,7 +201,8 @@ Result<Plan> Build(const Inputs& inputs) {
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);
-  const std::vector<Variables> vendor = VendorEnvironments(inputs, user, &plan);
+  const std::vector<Variables> vendor = VendorEnvironments(
+      {inputs.backend.info.env, inputs.network, user, inputs.environment}, plan.hosts.size(), &plan.notes);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   auto processes = AskLauncher(inputs, plan, cwd);
   if (!processes) return processes.error();

@@ -21,6 +21,8 @@ class Topology:
     rule: Optional[str] = None  # network.interface
     rules: dict = field(default_factory=dict)  # network.interface_on
     env: dict = field(default_factory=dict)
+    config: str = ""  # more of it
+    sees: dict = field(default_factory=dict)  # by nccl, gloo or mpi, where ranks see the user's value
     says: tuple = ()  # texts of stderr
     loopback_names: bool = False
 
@@ -326,13 +328,33 @@ def a_name_of_its_own_for_one_host(site):
     second(site, "eth9")
 
 
-@topology("eth0", env={"NCCL_SOCKET_IFNAME": "docker0"},
+@topology("eth0", env={"NCCL_SOCKET_IFNAME": "docker0"}, sees={"nccl": "docker0"},
           says=("NCCL_SOCKET_IFNAME=docker0 is yours and is kept; dtrun would set =eth0",
                 "on node0, node1, node2 it means docker0 there, which is for guests of this host"))
 def a_value_of_the_users_that_cannot_work(site):
     for i in hosts(site):
         site.bridge(i, "docker0", "172.17.0.1/16")
     plain(site)
+
+
+@topology("eth0", env={"GLOO_SOCKET_IFNAME": "eth9", "UCX_NET_DEVICES": "eth9", "OMPI_MCA_btl_tcp_if_exclude": "lo,eth0"},
+          sees={"gloo": "eth9", "mpi": ""},
+          says=("GLOO_SOCKET_IFNAME=eth9 is yours and is kept; dtrun would set eth0; on node0, node1, node2 it means eth9 "
+                "there, which is not proven to reach all hosts",
+                "UCX_NET_DEVICES=eth9 is yours and is kept; dtrun would set eth0; on node0",
+                "OMPI_MCA_btl_tcp_if_exclude=lo,eth0 is yours and is kept; dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, "
+                "which cannot stand beside it; on node0"))
+def values_of_the_users_for_every_library(site):
+    for i in hosts(site):
+        site.wire(i, "eth9", f"lonely{i}", f"10.9.0.{i + 1}/24")
+    plain(site)
+
+
+@topology("eth0", config='[backend]\nname = "gloo"\noptions.interface = "eth1"\n', sees={"gloo": "eth1"},
+          says=("GLOO_SOCKET_IFNAME=eth1 is what backend.options say and is kept; dtrun would set eth0\n",))
+def an_interface_that_the_backend_is_told(site):
+    plain(site)
+    second(site, rate="50mbit")
 
 
 @topology("lo", addresses="10.99.0.{}")

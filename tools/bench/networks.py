@@ -145,7 +145,7 @@ def main():
         subprocess.run(["mpicc", "-o", folder / "mpi", folder / "mpi.c"], check=True)
         for topology in TOPOLOGIES:
             # With a rule it is not the network that is asked about but dtrun's option.
-            if (arguments.words and not any(word in topology.name for word in arguments.words)) or topology.rule or topology.env:
+            if (arguments.words and not any(word in topology.name for word in arguments.words)) or topology.rule or topology.env or topology.config:
                 continue
             row = [topology.name.replace("_", " "), expected_text(topology)]
             for train in (open_mpi, gloo):

@@ -1,0 +1,112 @@
+#include "core/plan/vendor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+using Variables = std::map<std::string, std::string>;
+
+// Two hosts, joined by eth0; eth1 is proven too where it `works`.
+net::Decision Decided(bool works = true) {
+  std::vector<net::HostOffer> hosts;
+  for (const std::string last : {"1", "2"}) {
+    net::HostOffer host{"node" + last, "machine" + last, {}};
+    for (const auto& [name, network] : {std::pair("eth0", "10.5.0."), std::pair("eth1", "10.6.0.")}) {
+      net::Candidate card;
+      card.interface = name;
+      card.address = {net::asio::ip::make_address(network + last), 24};
+      host.offer.candidates.push_back(std::move(card));
+    }
+    hosts.push_back(std::move(host));
+  }
+  const net::Assignment eth0{{0, 0}, 1e9, {}}, eth1{{1, 1}, 1e8, {}};
+  std::vector<net::Assignment> measured{eth0};
+  if (works) measured.push_back(eth1);
+  return {net::Evidence(std::move(hosts)), measured, eth0, {false, false}, true, {}};
+}
+
+struct Vendor : testing::Test {
+  std::vector<Variables> Of(const net::Decision* network) {
+    return VendorEnvironments({backend, network, user, inherited}, 2, &notes);
+  }
+  std::vector<std::pair<std::string, std::string>> backend;
+  Variables user, inherited;
+  std::vector<std::string> notes;
+};
+
+TEST_F(Vendor, EveryLibraryHearsOfTheNetwork) {
+  const net::Decision decision = Decided();
+  EXPECT_THAT(Of(&decision)[1], AllOf(Contains(Pair("GLOO_SOCKET_IFNAME", "eth0")),
+                                      Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0"))));
+  EXPECT_THAT(notes, IsEmpty());
+}
+
+TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
+  const net::Decision decision = Decided(false);
+  inherited = {{"GLOO_SOCKET_IFNAME", "eth1"}};
+  user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
+  EXPECT_THAT(Of(&decision)[0],
+              AllOf(Not(Contains(Key("GLOO_SOCKET_IFNAME"))), Not(Contains(Key("NCCL_SOCKET_IFNAME")))));
+  EXPECT_THAT(
+      notes,
+      ElementsAre("GLOO_SOCKET_IFNAME=eth1 is yours and is kept; dtrun would set eth0; on node1, node2 it "
+                  "means eth1 there, which is not proven to reach all hosts"));
+}
+
+TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
+  const net::Decision decision = Decided();
+  backend = {{"GLOO_SOCKET_IFNAME", "eth7"}};
+  EXPECT_THAT(Of(&decision)[0], Contains(Pair("GLOO_SOCKET_IFNAME", "eth7")));
+  EXPECT_THAT(
+      notes,
+      ElementsAre("GLOO_SOCKET_IFNAME=eth7 is what backend.options say and is kept; dtrun would set eth0; "
+                  "on node1, node2 it means no interface there"));
+}
+
+TEST_F(Vendor, WhatABackendRepeatsIsStillTheUsers) {
+  const net::Decision decision = Decided();
+  backend = {{"UCX_NET_DEVICES", "eth1"}};
+  inherited = {{"UCX_NET_DEVICES", "eth1"}};
+  Of(&decision);
+  EXPECT_THAT(notes, ElementsAre("UCX_NET_DEVICES=eth1 is yours and is kept; dtrun would set eth0"));
+}
+
+TEST_F(Vendor, AVariableStandsAgainstAnOption) {
+  const net::Decision decision = Decided();
+  backend = {{"NCCL_SOCKET_IFNAME", "=eth1"}};
+  user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
+  Of(&decision);
+  EXPECT_THAT(notes, ElementsAre("NCCL_SOCKET_IFNAME==eth0 is yours and is kept; dtrun would set =eth1"));
+}
+
+TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
+  const net::Decision decision = Decided();
+  user = {{"OMPI_MCA_btl_tcp_if_exclude", "lo,eth0"}};
+  const Variables first = Of(&decision)[0];
+  EXPECT_THAT(first, AllOf(Not(Contains(Key("OMPI_MCA_btl_tcp_if_include"))),
+                           Contains(Pair("OMPI_MCA_oob_tcp_if_include", "eth0"))));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0],
+              HasSubstr("dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, which cannot stand beside it"));
+}
+
+TEST_F(Vendor, WithoutANetworkTheBackendsOwnAreLeft) {
+  backend = {{"NCCL_P2P_DISABLE", "1"}};
+  inherited = {{"NCCL_P2P_DISABLE", "0"}};
+  EXPECT_THAT(Of(nullptr)[0], IsEmpty());
+  EXPECT_THAT(notes, ElementsAre("NCCL_P2P_DISABLE=0 is yours and is kept; dtrun would set 1"));
+}
+
+}  // namespace
+}  // namespace dtrun::plan
