@@ -195,6 +195,14 @@ bool Resource::rdma() const {
                      StartsWith(transport, "dc_") || transport == "srd");
 }
 
+bool NamesTransport(const std::string& list, const std::string& transport) {
+  const std::vector<std::string> names = Split(StartsWith(list, "^") ? list.substr(1) : list);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    bool known = false;
+    return Means(name, transport, &known);
+  });
+}
+
 std::vector<Resource> ListResources(const Library& library) {
   uct_component_h* components = nullptr;
   unsigned component_count = 0;

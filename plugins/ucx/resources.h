@@ -23,6 +23,10 @@ struct Resource {
   std::string Text() const { return transport + "/" + device; }
 };
 
+// Whether `list` (the grammar of UCX_TLS) names `transport`, by itself, by an alias or by "all"; a "^"
+// before the list does not matter.
+bool NamesTransport(const std::string& list, const std::string& transport);
+
 std::vector<Resource> ListResources(const Library& library);
 
 // Names of the interfaces that hold a default route, in the kernel's order; may be empty.

@@ -5,10 +5,14 @@
 #include <mutex>
 
 #include "comm.h"
+#include "peers.h"
 #include "ucx_options.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
+
+// Tells programs what was decided on peer access, as the nccl backend does.
+constexpr const char* kForPrograms = "DTRUN_P2P";
 
 // The option, else UCX's own variable, which is checked in the same way.
 std::optional<std::string> OptionOr(const sdk::Options& options, const char* key, const char* variable) {
@@ -20,9 +24,16 @@ std::optional<std::string> OptionOr(const sdk::Options& options, const char* key
 class UcxBackend final : public sdk::Backend<UcxCommunicator> {
  public:
   UcxBackend(const sdk::Host& host, const sdk::Options& options)
-      : host_(host), library_(Library::Get(host)), rails_(options.FindInt(kRailsOption)) {
+      : host_(host),
+        library_(Library::Get(host)),
+        resources_(ListResources(library_)),
+        rails_(options.FindInt(kRailsOption)) {
     wanted_.transports = OptionOr(options, kTransportsOption, "UCX_TLS");
     wanted_.devices = OptionOr(options, kDevicesOption, "UCX_NET_DEVICES");
+    const char* const p2p = getenv(kForPrograms);
+    peers_ = ChoosePeers(options.EnumIndex(kP2pOption), wanted_.transports,
+                         p2p == nullptr ? std::nullopt : std::make_optional<std::string>(p2p), resources_);
+    wanted_.transports = peers_.transports;
     wanted_.rdma = options.EnumIndex(kRequiredOption) == kRequiredRdma;
     Choose(true);  // refuses what this host lacks now
   }
@@ -53,6 +64,8 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
       sink.Fact("interface", selection.Text(one_host));
     }
     sink.Fact("rdma", selection.why_not_rdma.empty() ? "yes" : "no: " + selection.why_not_rdma);
+    if (!peers_.fact.empty()) sink.Fact("p2p", peers_.fact);
+    if (!peers_.for_programs.empty()) sink.Env(kForPrograms, peers_.for_programs);
     if (wanted_.transports) sink.Env("UCX_TLS", *wanted_.transports);
     if (wanted_.devices) sink.Env("UCX_NET_DEVICES", *wanted_.devices);
   }
@@ -60,9 +73,8 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
  private:
   Selection Choose(bool one_host) const {
     const char* const proven = std::getenv("DTRUN_INTERFACE");
-    return Select(ListResources(library_),
-                  proven == nullptr ? DefaultRouteInterfaces() : std::vector<std::string>{proven}, wanted_,
-                  one_host);
+    return Select(resources_, proven == nullptr ? DefaultRouteInterfaces() : std::vector<std::string>{proven},
+                  wanted_, one_host);
   }
 
   std::shared_ptr<Context> ContextFor(bool one_host) {
@@ -74,8 +86,10 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
 
   const sdk::Host host_;
   const Library& library_;
+  const std::vector<Resource> resources_;
   const std::optional<std::int64_t> rails_;
   Wanted wanted_;
+  PeerChoice peers_;
   std::mutex mutex_;
   std::map<bool, std::shared_ptr<Context>> contexts_;  // by whether all ranks share a host
 };

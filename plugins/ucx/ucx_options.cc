@@ -54,7 +54,27 @@ constexpr dtrun_option MakeRails() {
   return option;
 }
 
-constexpr dtrun_option kTable[] = {MakeTransports(), MakeDevices(), MakeRequired(), MakeRails()};
+constexpr const char* kP2p[] = {"auto", "on", "off"};
+
+constexpr dtrun_option MakeP2p() {
+  dtrun_option option = sdk::Option(kP2pOption, DTRUN_TYPE_ENUM, "auto",
+                                    "whether UCX may let GPUs of a host read each other's memory (cuda_ipc)");
+  option.long_doc =
+      "This backend moves host memory and does not need it; programs that use UCX directly may. off: "
+      "cuda_ipc is taken out of the transports, so ranks see UCX_TLS=^cuda_ipc, or your exclusions with it, "
+      "and "
+      "DTRUN_P2P=off. on: a host whose UCX has no cuda_ipc ends the job before it starts; DTRUN_P2P=on. "
+      "auto: "
+      "off when DTRUN_P2P=off is set, else what UCX offers; whether peers really can is not tried here, as "
+      "the "
+      "nccl backend does. off beside a list of transports that names cuda_ipc or cuda is an error, and on "
+      "beside one that leaves it out.";
+  option.choices = kP2p;
+  option.choice_count = std::size(kP2p);
+  return option;
+}
+
+constexpr dtrun_option kTable[] = {MakeTransports(), MakeDevices(), MakeRequired(), MakeRails(), MakeP2p()};
 
 }  // namespace
 

@@ -38,6 +38,19 @@ TEST(UcxLaunch, TellsRanksWhatTheUserChose) {
               UnorderedElementsAre(Pair("UCX_TLS", "tcp,self"), Pair("UCX_NET_DEVICES", "lo")));
 }
 
+TEST(UcxLaunch, TellsRanksToLeavePeersAlone) {
+  const Subject::Launch launch = UcxWith({{"p2p", "off"}, {"transports", "^xpmem"}}).LaunchInfo(2);
+  EXPECT_THAT(launch.env, UnorderedElementsAre(Pair("UCX_TLS", "^xpmem,cuda_ipc"), Pair("DTRUN_P2P", "off")));
+  EXPECT_THAT(launch.facts.at("p2p"), StartsWith("off"));
+}
+
+TEST(UcxTransports, WorkWithoutPeers) {
+  UcxWith({{"p2p", "off"}}).Play(2, [](Rank& rank) {
+    EXPECT_TRUE(rank.Barrier().ok());
+    EXPECT_THAT(rank.Snapshot(), testing::Contains(HasSubstr("/memory")));
+  });
+}
+
 TEST(UcxOptions, RefuseWhatUcxOnlyWarnsOf) {
   EXPECT_THAT(
       [] {
