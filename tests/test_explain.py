@@ -1,13 +1,18 @@
 """Known failures: named by the verdict of a failed job, and by `dtrun explain`."""
 
 import json
+import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from support.job import JobTest, main
+from support.job import DTRUN, RANK, Job, JobTest, end, main
+from support.lab import why_not
+from support.site import Site
 
 HAS_TORCH = subprocess.run([sys.executable, "-c", "import torch.distributed"], capture_output=True).returncode == 0
 WARNING = "NCCL WARN Bootstrap : no socket interface found"
@@ -125,6 +130,57 @@ class ExplainRun(JobTest):
         self.assertIn("ranks      2 (", result.out)
         job.signal(signal.SIGTERM)
         job.finish()
+
+
+@unittest.skipIf(why_not(), f"no laboratory of hosts: {why_not()}")
+class ExplainHosts(JobTest):
+    """Every word of a job on two hosts: interface, transport, algorithm, peer access, each with its reason."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-site-")
+        self.addCleanup(folder.cleanup)
+        self.site = Site(folder.name, "10.5.0.{}", 2)
+        self.addCleanup(self.site.close)
+
+    def explain(self, backend, interfaces):
+        for i, name in enumerate(interfaces):
+            self.site.wire(i, name, "red", f"10.5.0.{i + 1}/24")
+        self.site.lay()
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        config = self.write(
+            f'[job]\ncommand = ["{RANK}"]\nprocesses_per_host = 2\n[backend]\nname = "{backend}"\n'
+            f'[cluster]\nhosts = {json.dumps(self.site.names)}\nconnect = "manual"\nroot = "10.5.0.1:29400"\n'
+            f'key_file = "{key}"\njoin_timeout = "60s"\n[logs]\ndir = "{self.folder}/{backend}"\n')
+        jobs = []
+        for i in range(2):
+            process = subprocess.Popen([*self.site.enter(i, self.folder), str(DTRUN), "--config", str(config), "--host-index",
+                                        str(i)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+            self.addCleanup(end, process)
+            jobs.append(Job(process, self.folder))
+        self.assert_ok([job.finish() for job in jobs][0])
+        result = self.dtrun("explain", str(self.folder / backend))
+        self.assert_ok(result)
+        return result.out
+
+    def test_shared_memory_and_gloo(self):
+        out = self.explain("gloo", ["eth0", "ens3"])
+        self.assertIn("interface  node0 eth0 10.5.0.1, node1 ens3 10.5.0.2\n"
+                      '             because: proven between all hosts before ranks started; network.interface = "auto" (default)', out)
+        self.assertIn("peers      ranks 0, 1 of node0: shared memory among themselves; other hosts by gloo over TCP, at eth0 10.5.0.1\n"
+                      '             because: comm.local = "shm" (default); eth0 chosen, ', out)
+        self.assertIn("peers      ranks 2, 3 of node1: shared memory among themselves; other hosts by gloo over TCP, at ens3 10.5.0.2\n", out)
+        self.assertIn("algorithm  a step inside each host, one among a rank of each host, one back\n             because: ", out)
+        self.assertIn("p2p        not used\n             because: this backend moves host memory", out)
+
+    @unittest.skipUnless(os.path.isdir("/sys/class/net/eth0"), "UCX looks for interfaces in /sys, which shows no eth0 here")
+    def test_ucx_says_why_no_rdma(self):
+        out = self.explain("ucx", ["eth0", "eth0"])
+        self.assertIn("other hosts by ucx over TCP, at eth0 10.5.0.1", out)
+        self.assertIn("; no RDMA: ", out)
+        self.assertIn('backend.options.p2p = "auto" (default)', out)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,17 @@ class OneHost(JobTest):
         self.assert_ok(result)
         self.assertIn("chosen     because nccl cannot be used: ", result.err)
 
+    def test_mpi_without_its_library_or_without_a_server_is_passed_over(self):
+        for sets, why in ((["backend.mpi.library=/lib/x86_64-linux-gnu/libm.so.6"], "is no MPI library"),
+                          (["backend.mpi.library=/nowhere/libmpi.so"], "/nowhere/libmpi.so"),
+                          (["job.pmi=none", "comm.local=none"], 'its ranks find each other through PMIx, and job.pmi is "none"')):
+            with self.subTest(why):
+                result = self.ranks(2, RANK, sets=["backend.name=mpi,gloo", *sets])
+                self.assert_ok(result)
+                self.assertIn("backend    gloo: Gloo", result.err)
+                self.assertIn("chosen     because mpi cannot be used: ", result.err)
+                self.assertIn(why, result.err)
+
     def test_a_single_name_never_falls_back(self):
         result = self.ranks(1, "true", sets=["backend.name=gloo", "backend.options.interface=nosuch0"])
         self.assert_user_error(result, "nosuch0")

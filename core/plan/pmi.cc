@@ -14,13 +14,9 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-bool OnSeveralHosts(const Inputs& inputs, const Plan& plan) {
-  return plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
-}
-
 // Whether ranks reach each other through the backend at all.
-bool BackendCarries(const Inputs& inputs, const Plan& plan) {
-  return OnSeveralHosts(inputs, plan) || inputs.settings.Text("comm.local") == "none";
+bool BackendCarries(const config::Settings& settings, std::size_t host_count) {
+  return host_count > 1 || settings.Int("comm.emulate_hosts") > 1 || settings.Text("comm.local") == "none";
 }
 
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
@@ -32,7 +28,7 @@ Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   }
   // "auto". mpirun serves its own ranks.
   if (plan->launcher == "mpirun" || plan->world_size() == 1) return pmi::Kind::kNone;
-  if (plan->backend == "mpi" && BackendCarries(inputs, *plan)) {
+  if (plan->backend == "mpi" && BackendCarries(inputs.settings, plan->hosts.size())) {
     if (Status servable = pmi::Servable(pmi::Kind::kPmix); !servable) return servable.error();
     return pmi::Kind::kPmix;
   }
@@ -62,6 +58,21 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 }
 
 }  // namespace
+
+std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,
+                         int world_size) {
+  if (backend != "mpi" || world_size < 2 || settings.Text("launcher.name") == "mpirun") return {};
+  if (!BackendCarries(settings, static_cast<std::size_t>(host_count))) return {};
+  const std::string& wish = settings.Text("job.pmi");
+  if (wish != "auto" && wish != pmi::KindName(pmi::Kind::kPmix)) {
+    return fmt::format(
+        "its ranks find each other through PMIx, and job.pmi is \"{}\"; leave it at \"auto\", or set "
+        "launcher.name = \"mpirun\"",
+        wish);
+  }
+  const Status servable = pmi::Servable(pmi::Kind::kPmix);
+  return servable ? "" : servable.error().text;
+}
 
 Status ServePmi(const Inputs& inputs, Plan* plan) {
   const config::Settings& settings = inputs.settings;

@@ -46,6 +46,7 @@ std::string TextAt(const Json& json, const char* path) {
 struct Files {
   Json plan, config;
   std::optional<Json> verdict;
+  std::optional<Json> network;  // of several hosts
 };
 
 // "gloo (train.toml:4:1)": an option's value, and where it came from.
@@ -105,18 +106,78 @@ std::string VariablesText(const Json& plan, const std::vector<std::string>& name
   return text;
 }
 
+// "eth0 10.5.0.1", of a host of network.json.
+std::string CardText(const Json& host) { return TextAt(host, "/interface") + " " + TextAt(host, "/address"); }
+
+// Why it is that one.
+std::string ChosenText(const Json& host) {
+  for (const Json& candidate : host.value("candidates", Json::array())) {
+    if (TextAt(candidate, "/verdict") == "chosen")
+      return fmt::format("{} chosen, {}", TextAt(candidate, "/interface"), TextAt(candidate, "/reason"));
+  }
+  return "chosen by proof";
+}
+
 Choice Interface(const Files& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
   const std::string set =
       VariablesText(files.plan, {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
                                  "UCX_NET_DEVICES", "OMPI_MCA_btl_tcp_if_include", "HOROVOD_GLOO_IFACE"});
   std::string reason = OptionText(files.config, "backend.options.interface");
+  std::string proven;
+  for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
+    proven += fmt::format("{}{} {}", proven.empty() ? "" : ", ", TextAt(host, "/name"), CardText(host));
+  }
   for (const char* const key : {"backend.options.devices", "network.interface"}) {
     if (reason.empty()) reason = OptionText(files.config, key);
   }
   if (reason.empty()) reason = "no option chooses one, so the backend does";
   if (!set.empty()) reason += "; ranks see " + set;
-  return {"interface", fact.empty() ? TextAt(files.plan, "/backend/facts/devices") : fact, reason};
+  if (!proven.empty() && fact.empty()) reason = "proven between all hosts before ranks started; " + reason;
+  return {"interface", fact.empty() ? proven : fact, reason};
+}
+
+bool LocalIsNone(const Files& files) { return TextAt(files.config, "/comm.local/value") == "\"none\""; }
+
+// What carries the bytes of a backend between hosts.
+std::string WireText(const Files& files) {
+  const std::string name = TextAt(files.plan, "/backend/name");
+  if (name == "gloo") return "gloo over TCP";
+  if (name != "ucx") return name + ", by a transport of its choice";
+  return TextAt(files.plan, "/backend/facts/rdma").starts_with("yes") ? "ucx over RDMA" : "ucx over TCP";
+}
+
+// For the ranks of each host: how they reach each other, and how others reach them.
+void AddPeers(const Files& files, std::vector<Choice>* choices) {
+  std::map<std::string, std::vector<int>> ranks_of;  // by host
+  for (const Json& process : files.plan.value("processes", Json::array())) {
+    for (int i = 0; i < process.value("rank_count", 1); ++i)
+      ranks_of[TextAt(process, "/host")].push_back(process.value("rank", 0) + i);
+  }
+  const bool device = TextAt(files.plan, "/backend/facts/memory") == "device";
+  const bool shared = !LocalIsNone(files) && !device;
+  const std::string rdma = TextAt(files.plan, "/backend/facts/rdma");
+  const Json hosts = files.network ? files.network->value("hosts", Json::array()) : Json::array();
+  for (const Json& host : files.plan.value("hosts", Json::array())) {
+    const std::string name = TextAt(host, "/name");
+    const std::vector<int>& ranks = ranks_of[name];
+    if (ranks.empty()) continue;
+    Choice choice{"peers", fmt::format("{} of {}", agent::FoldRanks(ranks), name), ""};
+    if (ranks.size() > 1) {
+      choice.value += fmt::format(": {} among themselves",
+                                  shared ? "shared memory" : TextAt(files.plan, "/backend/name"));
+      choice.reason = OptionText(files.config, "comm.local");
+    }
+    const auto card =
+        std::ranges::find_if(hosts, [&](const Json& one) { return TextAt(one, "/name") == name; });
+    if (card != hosts.end()) {
+      choice.value += fmt::format("{} other hosts by {}, at {}", ranks.size() > 1 ? ";" : ":",
+                                  WireText(files), CardText(*card));
+      choice.reason += (choice.reason.empty() ? "" : "; ") + ChosenText(*card);
+      if (rdma.starts_with("no")) choice.reason += "; no RDMA" + rdma.substr(2);
+    }
+    choices->push_back(std::move(choice));
+  }
 }
 
 Choice Transport(const Files& files) {
@@ -129,19 +190,30 @@ Choice Transport(const Files& files) {
 
 Choice Algorithm(const Files& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/algorithm");
-  const bool nccl = TextAt(files.plan, "/backend/name") == "nccl";
-  return {"algorithm", fact,
-          fact.empty()
-              ? (nccl ? "NCCL chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in "
-                        "job.env print it"
-                      : "chosen for each call by its size and the number of ranks")
-              : ""};
+  const std::string backend = TextAt(files.plan, "/backend/name");
+  if (!fact.empty()) return {"algorithm", fact, ""};
+  if (backend == "nccl") {
+    return {"algorithm", "NCCL's",
+            "it chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in job.env print it"};
+  }
+  if (backend == "mpi") {
+    return {"algorithm", "Open MPI's",
+            "it chooses for each call; coll/sm " + TextAt(files.plan, "/backend/facts/coll_sm")};
+  }
+  const bool layered = files.plan.value("hosts", Json::array()).size() > 1 && !LocalIsNone(files);
+  return {"algorithm",
+          layered ? "a step inside each host, one among a rank of each host, one back" : "for each call",
+          "small vectors by recursive doubling, larger ones by halving, large ones around a ring, by size "
+          "and ranks"};
 }
 
 Choice PeerAccess(const Files& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
   std::string reason = OptionText(files.config, "backend.options.p2p");
-  if (reason.empty()) return {"p2p", "not used", "this backend moves host memory"};
+  if (TextAt(files.plan, "/backend/facts/memory") != "device") {
+    return {"p2p", fact.empty() ? "not used" : fact,
+            "this backend moves host memory" + (reason.empty() ? "" : "; " + reason)};
+  }
   const std::string set =
       VariablesText(files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"});
   reason += set.empty() ? "; the library asks the driver for each pair of GPUs" : "; ranks see " + set;
@@ -164,6 +236,7 @@ std::vector<Choice> ChoicesOf(const Files& files) {
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
   choices.push_back(Transport(files));
+  AddPeers(files, &choices);
   choices.push_back(Interface(files));
   choices.push_back(Algorithm(files));
   choices.push_back(PeerAccess(files));
@@ -219,6 +292,11 @@ Result<RunStory> ReadRun(const fs::path& folder) {
   if (!config) return config.error();
   files.plan = *std::move(plan);
   files.config = *std::move(config);
+  if (fs::exists(folder / "network.json")) {
+    auto network = ReadJson(folder / "network.json");
+    if (!network) return network.error();
+    files.network = *std::move(network);
+  }
   story.job = TextAt(files.plan, "/job");
   story.choices = ChoicesOf(files);
   if (std::ifstream table(folder / "network.txt"); table)

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/plan/pmi.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -131,6 +133,12 @@ Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>&
     candidate.probe.reset();
     if (info) {
       candidate.why_not = plugin::Unusable(*info);
+      int ranks = 0;
+      for (const plan::Host& host : *hosts) ranks += host.local_size;
+      if (candidate.why_not.empty()) {
+        candidate.why_not =
+            plan::WhyNotServed(candidate.settings, candidate.name, static_cast<int>(hosts->size()), ranks);
+      }
       std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
       answer.info = *std::move(info);
     } else {
@@ -221,7 +229,9 @@ std::vector<examination::BackendQuestion> Preparation::BackendQuestions() const 
   for (const Candidate& candidate : candidates_) {
     questions.push_back({candidate.name, candidate.file ? candidate.file->path.string() : "",
                          option::ToJson(candidate.settings.SnapshotOf("backend.options.")),
-                         candidate.file ? "" : candidate.why_not});
+                         candidate.file ? plan::WhyNotServed(candidate.settings, candidate.name, host_count_,
+                                                             host_count_ * local_ranks_)
+                                        : candidate.why_not});
   }
   return questions;
 }
