@@ -1,0 +1,107 @@
+#include "core/agent/examiner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "core/agent/testing.h"
+#include "core/examination/examination.h"
+
+namespace dtrun::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The other end of a link: an agent that answers each question by `reply`, or is lost without one.
+class AgentLink final : public control::Channel {
+ public:
+  using Reply = std::function<std::string(const std::string& question)>;
+  AgentLink(boost::asio::io_context& loop, Reply reply) : loop_(loop), reply_(std::move(reply)) {}
+
+  void Start(Handlers handlers) override { handlers_ = std::move(handlers); }
+  void Send(std::string_view message) override {
+    const Result<ToAgent> told = DecodeToAgent(message);
+    ASSERT_TRUE(told) << told.error().text;
+    const auto* const examine = std::get_if<Examine>(&*told);
+    if (examine == nullptr) return;
+    boost::asio::post(loop_, [this, question = examine->question] {
+      if (!reply_) return handlers_.on_lost({true, {DTRUN_REMOTE_FAILURE, "its agent has ended"}});
+      handlers_.on_message(Encode(ToRoot(Examined{reply_(question)})));
+    });
+  }
+  std::size_t queued_bytes() const override { return 0; }
+  void Pause() override {}
+  void Resume() override {}
+  void Close(std::function<void()> done) override {
+    if (done) done();
+  }
+  const std::string& peer() const override { return peer_; }
+
+ private:
+  boost::asio::io_context& loop_;
+  const Reply reply_;
+  const std::string peer_ = "10.0.0.7:5555";
+  Handlers handlers_;
+};
+
+class ExaminerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RemoteHost> HostWith(AgentLink::Reply reply) {
+    return std::make_unique<RemoteHost>(loop_, "node1", std::make_unique<AgentLink>(loop_, std::move(reply)),
+                                        services_, [](const Introduction&) {});
+  }
+
+  testing::SocketPair control_;
+  Lifeline lifeline_{"/", std::move(control_.ours)};
+  boost::asio::io_context loop_;
+  UserSignals signals_{loop_, lifeline_};
+  const RemoteHost::Services services_{{}, [](store::Socket) {}, [](const std::string&) {}};
+  Examiner examiner_{loop_, signals_};
+};
+
+TEST_F(ExaminerTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
+  const auto first = HostWith([](const std::string& question) { return "first: " + question; });
+  const auto second = HostWith([](const std::string& question) { return "second: " + question; });
+  const auto answers = examiner_.Run({"a", "b"}, {first.get(), second.get()});
+  ASSERT_TRUE(answers) << answers.error().text;
+  EXPECT_THAT(*answers, ElementsAre("first: a", "second: b"));
+}
+
+TEST_F(ExaminerTest, ThisHostIsAskedBesideTheOthers) {
+  const auto other = HostWith([](const std::string&) { return "there"; });
+  const auto answers = examiner_.Run({Encode(examination::Question{}), "b"}, {nullptr, other.get()});
+  ASSERT_TRUE(answers) << answers.error().text;
+  const auto here = examination::DecodeAnswer(answers->front());
+  ASSERT_TRUE(here) << here.error().text;
+  EXPECT_GT(here->clock_seconds, 0);
+  EXPECT_EQ(answers->back(), "there");
+}
+
+TEST_F(ExaminerTest, AHostThatIsLostIsNamed) {
+  const auto lost = HostWith({});
+  const auto answers = examiner_.Run({"a"}, {lost.get()});
+  ASSERT_FALSE(answers);
+  EXPECT_EQ(answers.error().code, DTRUN_REMOTE_FAILURE);
+  EXPECT_THAT(answers.error().text, HasSubstr("host node1 was lost: its agent has ended"));
+}
+
+TEST_F(ExaminerTest, TheUserEndsItWhileAHostIsSilent) {
+  const auto silent = HostWith([](const std::string&) {
+    ::raise(SIGTERM);
+    return "too late";
+  });
+  const auto patient = HostWith([](const std::string&) { return "never asked in time"; });
+  boost::asio::io_context elsewhere;  // never runs, so this agent never answers
+  RemoteHost mute(elsewhere, "node2",
+                  std::make_unique<AgentLink>(elsewhere, [](const std::string&) { return ""; }), services_,
+                  [](const Introduction&) {});
+  const auto answers = examiner_.Run({"a", "b", "c"}, {silent.get(), patient.get(), &mute});
+  ASSERT_FALSE(answers);
+  EXPECT_EQ(answers.error().code, DTRUN_ABORTED);
+  EXPECT_EQ(examiner_.interrupted(), SIGTERM);
+}
+
+}  // namespace
+}  // namespace dtrun::agent
