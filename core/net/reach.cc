@@ -148,6 +148,7 @@ void Reach::State::Ended(std::size_t index) {
     good.insert(one.attempt.from);
   }
   if (--left == 0) return Finish();
+  if (!done) return;  // destroyed: the tries that were under way come to their ends
   if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
   DialAgain();
   grace.expires_after(kGrace);
