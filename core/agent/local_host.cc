@@ -176,11 +176,12 @@ class LocalHost final : public Host {
         Result<UniqueFd> end = MakeRankFifo(options_.socket_dir, process.local_rank + i, stream);
         if (!end) return end.error();
         const int rank = process.rank + i;
-        rank_outputs_.push_back(
-            std::make_shared<OutputPipe>(loop_, *std::move(end), stream, buffer_,
-                                         [this, rank](output::Stream from, std::string_view bytes) {
-                                           Emit(Output{rank, from, bytes});
-                                         }));
+        rank_outputs_.push_back(std::make_shared<OutputPipe>(
+            loop_, *std::move(end), stream, buffer_,
+            [this, rank](output::Stream from, std::string_view bytes) {
+              Emit(Output{rank, from, bytes});
+            },
+            options_.gate));
       }
     }
     return {};
@@ -292,7 +293,7 @@ class LocalHost final : public Host {
         [this, rank](output::Stream stream, std::string_view bytes) {
           Emit(Output{rank, stream, bytes});
         },
-        [this, index](const Ending& ending) { OnEnd(index, ending); });
+        [this, index](const Ending& ending) { OnEnd(index, ending); }, options_.gate);
     running_.push_back(std::move(one));
   }
 

@@ -13,6 +13,7 @@
 
 #include "core/agent/asio.h"
 #include "core/agent/host.h"
+#include "core/agent/output_gate.h"
 #include "core/agent/spawn.h"
 #include "core/store/door.h"
 
@@ -26,6 +27,7 @@ struct LocalOptions {
   int stdin_fd = -1;                           // for rank 0; stays the caller's
   std::optional<rlim_t> open_files;            // soft limit of the processes
   std::function<std::vector<pid_t>()> spared;  // children that are not the job's; empty: none
+  OutputGate* gate = nullptr;                  // of what the ranks print; null: always open
 };
 
 std::unique_ptr<Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options);

@@ -13,10 +13,21 @@ constexpr std::size_t kPipeBytes = 1024 * 1024;
 }  // namespace
 
 OutputPipe::OutputPipe(boost::asio::io_context& loop, UniqueFd end, output::Stream stream,
-                       std::span<char> buffer, Printed printed)
-    : descriptor_(loop, end.Release()), stream_(stream), buffer_(buffer), printed_(std::move(printed)) {}
+                       std::span<char> buffer, Printed printed, OutputGate* gate)
+    : descriptor_(loop, end.Release()),
+      stream_(stream),
+      buffer_(buffer),
+      printed_(std::move(printed)),
+      gate_(gate) {}
 
 void OutputPipe::Watch() {
+  if (gate_ == nullptr) return AwaitBytes();
+  gate_->Pass([self = shared_from_this()] {
+    if (self->descriptor_.is_open()) self->AwaitBytes();
+  });
+}
+
+void OutputPipe::AwaitBytes() {
   descriptor_.async_wait(Descriptor::wait_read,
                          [this, self = shared_from_this()](const boost::system::error_code& error) {
                            if (error || !descriptor_.is_open()) return;

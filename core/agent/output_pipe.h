@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/agent/asio.h"
+#include "core/agent/output_gate.h"
 #include "core/base/fd.h"
 #include "core/output/output.h"
 
@@ -19,13 +20,14 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   // What was read; empty at the end of the stream.
   using Printed = std::function<void(output::Stream stream, std::string_view bytes)>;
 
-  // `end` does not block. `buffer` is for reads, and may be shared.
+  // `end` does not block. `buffer` is for reads, and may be shared. `gate` outlives it; null: nothing holds
+  // it up.
   OutputPipe(boost::asio::io_context& loop, UniqueFd end, output::Stream stream, std::span<char> buffer,
-             Printed printed);
+             Printed printed, OutputGate* gate = nullptr);
 
   void Watch();
-  // Takes what is there without waiting for more, then closes: a process outside the job may hold
-  // the other end for ever.
+  // Takes what is there without waiting for more, whatever the gate says, then closes: a process outside the
+  // job may hold the other end for ever.
   void Finish();
   // Closes, and calls nothing any more.
   void Drop();
@@ -33,6 +35,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
 
+  void AwaitBytes();
   // False at the end, and when there is nothing more for now.
   bool ReadOnce();
 
@@ -40,6 +43,7 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
   output::Stream stream_;
   std::span<char> buffer_;
   Printed printed_;
+  OutputGate* gate_;
 };
 
 }  // namespace dtrun::agent

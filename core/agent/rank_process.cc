@@ -8,12 +8,13 @@
 namespace dtrun::agent {
 
 RankProcess::RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
-                         std::function<void(const Ending&)> ended)
+                         std::function<void(const Ending&)> ended, OutputGate* gate)
     : pid_(child.pid),
       handle_(loop, child.handle.Release()),
-      out_(std::make_shared<OutputPipe>(loop, std::move(child.out), output::Stream::kOut, buffer, printed)),
+      out_(std::make_shared<OutputPipe>(loop, std::move(child.out), output::Stream::kOut, buffer, printed,
+                                        gate)),
       err_(std::make_shared<OutputPipe>(loop, std::move(child.err), output::Stream::kErr, buffer,
-                                        std::move(printed))),
+                                        std::move(printed), gate)),
       ended_callback_(std::move(ended)) {}
 
 void RankProcess::Watch() {

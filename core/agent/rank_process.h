@@ -19,9 +19,9 @@ class RankProcess : public std::enable_shared_from_this<RankProcess> {
  public:
   using Printed = OutputPipe::Printed;
 
-  // `buffer` is shared by all, for reads; `ended` is called once.
+  // `buffer` is shared by all, for reads; `ended` is called once; `gate` is for its pipes.
   RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
-              std::function<void(const Ending&)> ended);
+              std::function<void(const Ending&)> ended, OutputGate* gate = nullptr);
 
   void Watch();
   bool living() const { return !ended_; }

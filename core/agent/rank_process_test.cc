@@ -27,12 +27,13 @@ class RankProcessTest : public ::testing::Test {
         [this](output::Stream stream, std::string_view bytes) {
           bytes.empty() ? output_.Close(stream) : output_.Feed(stream, bytes);
         },
-        [this](const Ending& ending) { ending_ = ending; });
+        [this](const Ending& ending) { ending_ = ending; }, &gate_);
     process->Watch();
     return process;
   }
 
   boost::asio::io_context loop_;
+  OutputGate gate_;
   testing::MemoryOutput output_;
   std::array<char, 16> buffer_;
   std::optional<Ending> ending_;
@@ -66,6 +67,30 @@ TEST_F(RankProcessTest, GivesUpPipesThatAStrangerHoldsOpen) {
   EXPECT_EQ(output_.out, "last words\n");
   EXPECT_EQ(output_.closed, 2);
   process->Signal(SIGKILL);
+  process->Reap();
+}
+
+TEST_F(RankProcessTest, IsReadNoFurtherWhileTheGateIsClosed) {
+  output_.on_feed = [this] { gate_.Close(); };
+  auto process = Start("echo a line longer than the buffer");
+  while (!ending_) loop_.run_one();
+  loop_.poll();
+  EXPECT_EQ(output_.out, "a line longer th");  // one read
+  output_.on_feed = {};
+  loop_.restart();
+  gate_.Open();
+  loop_.run();
+  EXPECT_EQ(output_.out, "a line longer than the buffer\n");
+  EXPECT_EQ(output_.closed, 2);
+}
+
+TEST_F(RankProcessTest, LosesNothingWhenItEndsBehindAClosedGate) {
+  gate_.Close();
+  auto process = Start("echo all of it");
+  while (!ending_) loop_.run_one();
+  process->FinishOutput();
+  EXPECT_EQ(output_.out, "all of it\n");
+  gate_.Open();
   process->Reap();
 }
 

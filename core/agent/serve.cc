@@ -27,6 +27,8 @@ using Descriptor = boost::asio::posix::stream_descriptor;
 
 constexpr int kUserError = 2;
 constexpr int kLost = 1;
+// What may wait here to be sent to the root before ranks are read no further.
+constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 // A line of a summons is far shorter.
 constexpr std::size_t kLongestLine = 1024 * 1024;
 
@@ -78,6 +80,7 @@ class Agent {
     options.memory_dir = lifeline.memory_dir();
     options.serve = [this](store::Socket client) { relay_.Enter(std::move(client)); };
     options.open_files = RaiseOpenFiles();
+    options.gate = &gate_;
     host_ = MakeLocalHost(loop_, std::move(options));
     host_->Attach([this](const Event& event) { OnEvent(event); });
     signals_.Handle([this](int signal) { OnSignal(signal); });
@@ -164,8 +167,7 @@ class Agent {
   void Join(std::unique_ptr<control::Channel> channel) {
     channel_ = std::move(channel);
     channel_->Start({[this](std::string_view message) { OnMessage(message); },
-                     [this](const control::Loss& loss) { OnLost(loss); },
-                     {}});
+                     [this](const control::Loss& loss) { OnLost(loss); }, [this] { gate_.Open(); }});
     const Result<plan::HostOffer> offer = plan::OfferHere();
     if (!offer) return Refuse(offer.error());
     Send(Introduction{offer->name, MachineIdentity(), binding::ToText(offer->topology), offer->gpus});
@@ -238,7 +240,9 @@ class Agent {
   }
 
   void Send(const ToRoot& message) {
-    if (channel_ != nullptr) channel_->Send(Encode(message));
+    if (channel_ == nullptr) return;
+    channel_->Send(Encode(message));
+    if (channel_->queued_bytes() > kMostWaiting) gate_.Close();
   }
 
   boost::asio::io_context loop_;
@@ -254,6 +258,7 @@ class Agent {
   bool over_ = false;
   std::optional<int> ending_;  // the exit code once nothing runs here
   std::optional<int> code_;
+  OutputGate gate_;
 };
 
 // Asio throws when the system is out of descriptors or memory.
