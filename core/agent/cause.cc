@@ -75,6 +75,7 @@ known::Kind KindOf(const RankFacts& rank) {
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (rank.abort) return ExitClass::kUserError;
   const Ending& ending = *rank.ending;
+  if (ending.stopped_by != 0) return ExitClass::kSignal;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
   // An exception that nobody caught ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
@@ -92,6 +93,14 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
     case known::Kind::kUnsaid: break;
   }
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
+}
+
+// The rank that others waited for in vain, because it stood still.
+std::optional<std::size_t> StandingStill(const Facts& facts) {
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    if (facts.ranks[i].ending && facts.ranks[i].ending->stopped_by != 0) return i;
+  }
+  return std::nullopt;
 }
 
 Cause LossCause(const Facts& facts, std::size_t index) {
@@ -127,7 +136,11 @@ Cause FindCause(const Facts& facts) {
   if (facts.first_failed >= 0) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
-    return {Cause::Kind::kRank, index, ClassOf(facts, facts.ranks[index])};
+    const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
+    if (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous) {
+      if (const auto still = StandingStill(facts)) return {Cause::Kind::kRank, *still, ExitClass::kSignal};
+    }
+    return {Cause::Kind::kRank, index, exit_class};
   }
   if (!facts.losses.empty()) return LossCause(facts, 0);
   if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};

@@ -51,6 +51,20 @@ TEST_F(CauseTest, IsTheRankSeenFirstWhenNobodyBlamesAnybody) {
   ExpectRank(2, ExitClass::kUserError);
 }
 
+TEST_F(CauseTest, IsTheRankThatStoodStillWhenOthersWaitedInVain) {
+  End(0, kOne, 10);
+  End(2, {0, SIGTERM, false, false, SIGSTOP}, 20, SIGTERM);
+  Blame(0, 1);  // which has ended as it was told
+  End(1, kStopped, 20, SIGTERM);
+  ExpectRank(2, ExitClass::kSignal);
+}
+
+TEST_F(CauseTest, IsNotARankThatStoodStillWhenAnotherFailedForItself) {
+  End(0, {7, 0, false}, 10);
+  End(2, {0, SIGTERM, false, false, SIGSTOP}, 20, SIGTERM);
+  ExpectRank(0, ExitClass::kUserError);
+}
+
 TEST_F(CauseTest, FollowsBlameToTheRankThatFailedByItself) {
   End(0, kOne, 10);
   End(1, kOne, 11);

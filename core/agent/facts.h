@@ -28,6 +28,7 @@ struct Ending {
   int signal = 0;  // not 0: killed by it
   bool core_dumped = false;
   bool out_of_memory = false;  // killed when the kernel's counter of such kills rose
+  int stopped_by = 0;          // not 0: it stood still, stopped by this signal, when dtrun ended it
   Desertion desertion = Desertion::kNone;
   bool failed() const { return code != 0 || signal != 0 || desertion != Desertion::kNone; }
 };

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -18,12 +19,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/agent/cause.h"
 #include "core/agent/process.h"
 #include "core/agent/terminal_pump.h"
+#include "core/agent/verdict.h"
 
 namespace dtrun::agent {
 namespace {
@@ -36,6 +41,8 @@ constexpr int kUserError = 2;
 constexpr std::chrono::seconds kKillPatience{10};
 // An agent that has not ended this long after it was told to kill at once is stuck.
 constexpr std::chrono::seconds kStuckAfter{1};
+// What stops a whole job stops the guard as well, within this time.
+constexpr std::chrono::seconds kStopsAlone{1};
 
 // The signals the guard takes over, blocked for as long as this lives. The agent inherits
 // the mask, so that direct signals other than SIGTERM do nothing to it.
@@ -51,7 +58,7 @@ class SignalBlock {
       ::sigaction(signal, nullptr, &now);
       if (now.sa_handler != SIG_IGN) ::sigaddset(&relayed_, signal);
     }
-    for (int signal : {SIGPIPE, SIGTTIN, SIGTTOU}) ::sigaddset(&blocked, signal);
+    for (int signal : {SIGCHLD, SIGPIPE, SIGTTIN, SIGTTOU}) ::sigaddset(&blocked, signal);
     taken_ = UniqueFd(::signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK));
     ::sigprocmask(SIG_BLOCK, &blocked, &before_);
   }
@@ -142,6 +149,7 @@ void Remove(const fs::path& runtime_dir) {
     fs::remove_all(dir, ignored_here);
     fs::remove_all(Lifeline::MemoryDir(dir), ignored_here);
   }
+  if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped one would stay
   ::_exit(code);
 }
 
@@ -162,11 +170,12 @@ class Guard {
                                    {signals_.descriptor(), POLLIN, 0},
                                    {control_.get(), POLLIN, 0},
                                    pump_ ? pump_->Wanted() : pollfd{-1, 0, 0}}};
-      if (::poll(polls.data(), polls.size(), pump_ ? pump_->Patience() : -1) < 0) continue;
+      if (::poll(polls.data(), polls.size(), Patience()) < 0) continue;
       if (polls[2].revents != 0) Listen();
       if (polls[0].revents != 0) break;
       if (polls[1].revents != 0) Relay();
       if (pump_) pump_->Advance(polls[3].revents);
+      WakeAgent();
     }
     int status = 0;
     while (::waitpid(agent_, &status, 0) < 0 && errno == EINTR) {
@@ -176,9 +185,41 @@ class Guard {
 
   const std::string& last_words() const { return last_words_; }
 
+  // Where the agent cannot do it any more.
+  void WriteVerdict(int signal) const {
+    const auto end = record_.find('\n');
+    if (end == std::string::npos) return;  // there is no run directory yet
+    const fs::path file = fs::path(record_.substr(0, end)) / "verdict.json";
+    std::ofstream(file) << AgentKilledJson(record_.substr(end + 1), signal);
+  }
+
  private:
+  int Patience() const {
+    const int patience = pump_ ? pump_->Patience() : -1;
+    if (stopped_by_ == 0) return patience;
+    constexpr int kSoon = static_cast<int>(std::chrono::milliseconds(kStopsAlone).count() / 10);
+    return patience < 0 ? kSoon : std::min(patience, kSoon);
+  }
+
+  void LookAtAgent() {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0)
+      return;
+    stopped_by_ = info.si_status;
+    stopped_at_ = Clock::now();
+  }
+
+  // A stopped agent watches nothing, and the other hosts would take it for dead.
+  void WakeAgent() {
+    if (stopped_by_ == 0 || Clock::now() - stopped_at_ < kStopsAlone) return;
+    ::kill(agent_, SIGCONT);
+    SayOnStderr(fmt::format("dtrun: the agent (pid {}) was stopped by {}, alone of this job: it goes on\n",
+                            agent_, SignalName(std::exchange(stopped_by_, 0))));
+  }
+
   void Relay() {
     while (const int signal = signals_.Next()) {
+      if (signal == SIGCHLD) LookAtAgent();
       if (!signals_.IsRelayed(signal)) continue;
       if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {
         if (interrupts_ == 2) second_interrupt_ = Clock::now();
@@ -199,6 +240,8 @@ class Guard {
       if (message[0] == kMessageStopped) ::kill(::getpid(), SIGSTOP);
       if (message[0] == kMessageLastWords)
         last_words_.assign(message.data() + 1, static_cast<std::size_t>(size - 1));
+      if (message[0] == kMessageRecord)
+        record_.assign(message.data() + 1, static_cast<std::size_t>(size - 1));
     }
   }
 
@@ -206,7 +249,9 @@ class Guard {
   UniqueFd handle_, control_;
   SignalBlock& signals_;
   std::optional<TerminalPump> pump_;
-  std::string last_words_;
+  std::string last_words_, record_;
+  int stopped_by_ = 0;  // the signal that has stopped the agent
+  Clock::time_point stopped_at_{};
   int interrupts_ = 0;
   Clock::time_point second_interrupt_{};
 };
@@ -217,7 +262,7 @@ void SayAgentDied(pid_t agent, int signal, const std::vector<Process>& left, con
   text += left.empty() ? "every process of the job has been ended\n" : "these processes do not end:\n";
   for (const Process& process : left)
     text += fmt::format("  {} {} (state {})\n", process.pid, process.name, process.state);
-  text += last_words;
+  text += last_words + fmt::format("  class: {}\n", ClassName(ExitClass::kLauncher));
   if (signal == SIGKILL) text += "  next: look in `dmesg` for the out-of-memory killer, or start it again\n";
   SayOnStderr(text);
 }
@@ -280,6 +325,7 @@ int Guarded(const std::function<int(Lifeline&)>& work) {
   const std::vector<Process> left = KillDescendants(kKillPatience, spared);
   Remove(dir);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  watch.WriteVerdict(WTERMSIG(status));
   SayAgentDied(agent, WTERMSIG(status), left, watch.last_words());
   return 128 + WTERMSIG(status);
 }

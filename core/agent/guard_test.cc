@@ -194,6 +194,35 @@ TEST_F(GuardTest, StopsOnCtrlZAndContinues) {
   EXPECT_EQ(Await(), 128 + SIGTERM);
 }
 
+TEST_F(GuardTest, LetsAnAgentGoOnThatIsStoppedAlone) {
+  Begin(Job({"until [ -e $DIR/go ]; do sleep 0.01; done"}));
+  ::kill(Agent(), SIGSTOP);
+  EXPECT_TRUE(testing::Eventually([&] {
+    return testing::ReadFile(scratch_ / "stderr").find("was stopped by SIGSTOP") != std::string::npos;
+  }));
+  std::ofstream(scratch_ / "go");
+  EXPECT_EQ(Await(), 0);
+}
+
+TEST_F(GuardTest, EndsWithTheAgentAlsoWhenItIsStopped) {
+  Begin(Job({"until [ -e $DIR/go ]; do sleep 0.01; done; exit 3"}));
+  Agent();
+  ::kill(guard_, SIGSTOP);
+  std::ofstream(scratch_ / "go");
+  EXPECT_EQ(Await(), 3);
+}
+
+TEST_F(GuardTest, WritesTheVerdictOfAKilledAgent) {
+  Begin([this](Lifeline& lifeline) {
+    lifeline.RecordIn(scratch_.path(), "job");
+    ::raise(SIGKILL);
+    return 0;
+  });
+  EXPECT_EQ(Await(), 128 + SIGKILL);
+  EXPECT_THAT(testing::ReadFile(scratch_ / "verdict.json"),
+              AllOf(HasSubstr("\"exit_class\": \"launcher\""), HasSubstr("\"exit_code\": 137")));
+}
+
 TEST_F(GuardTest, SparesChildrenThatItDidNotStart) {
   Begin([](Lifeline&) { return 0; },
         [this] {

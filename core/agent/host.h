@@ -155,7 +155,7 @@ struct MpiAborted {
   int code = 0;
   std::string message;  // may be empty
 };
-// The host cannot be reached any more; its agent ends what runs there by itself.
+// The host cannot be reached any more, or is about to leave; its agent ends what runs there by itself.
 struct Lost {
   std::string why;
   bool agent_died = false;  // else the network or the whole host is gone

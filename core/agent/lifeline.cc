@@ -18,8 +18,14 @@ int Lifeline::Next() {
 // A send can only fail when the guard is gone, which Next reports.
 void Lifeline::Stopped() { ::send(control_.get(), &kMessageStopped, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
-void Lifeline::LastWords(std::string_view lines) {
-  const std::string message = kMessageLastWords + std::string(lines.substr(0, kMessageBytes - 1));
+void Lifeline::LastWords(std::string_view lines) { Tell(kMessageLastWords, lines); }
+
+void Lifeline::RecordIn(const std::filesystem::path& run_dir, std::string_view job) {
+  Tell(kMessageRecord, run_dir.string() + '\n' + std::string(job));
+}
+
+void Lifeline::Tell(char kind, std::string_view text) {
+  const std::string message = kind + std::string(text.substr(0, kMessageBytes - 1));
   ::send(control_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -35,8 +35,12 @@ class Lifeline {
   void Stopped();
   // What the guard prints under its verdict, should the agent be killed: whole lines.
   void LastWords(std::string_view lines);
+  // Where the guard writes the verdict of the job then.
+  void RecordIn(const std::filesystem::path& run_dir, std::string_view job);
 
  private:
+  void Tell(char kind, std::string_view text);
+
   std::filesystem::path runtime_dir_;
   UniqueFd control_;
 };
@@ -45,6 +49,7 @@ class Lifeline {
 // Agent to guard: a kind and text.
 inline constexpr char kMessageStopped = 'S';
 inline constexpr char kMessageLastWords = 'L';
+inline constexpr char kMessageRecord = 'R';  // the folder, a newline, the name of the job
 inline constexpr std::size_t kMessageBytes = 4096;
 
 }  // namespace dtrun::agent

@@ -16,10 +16,12 @@
 #include "core/agent/process.h"
 #include "core/agent/rank_fifo.h"
 #include "core/agent/rank_process.h"
+#include "core/agent/stops.h"
 #include "core/agent/verdict.h"
 #include "core/net/prover.h"
 #include "core/net/rule.h"
 #include "core/plan/dialect.h"
+#include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 namespace {
@@ -66,6 +68,7 @@ class LocalHost final : public Host {
     int rank = 0;
     pid_t pid = 0;
     int signal_sent = 0;
+    int stopped_by = 0;  // as it was asked to end; 0: it ran
     bool failed = false;
     std::shared_ptr<RankProcess> process;
   };
@@ -244,6 +247,7 @@ class LocalHost final : public Host {
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
     for (const auto& pipe : rank_outputs_) pipe->Watch();
+    stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
     if (prepare_.world_size > 1) LookForLoneWorlds(kFirstLook);
     audit_.emplace(
         loop_, recorder_->book(), std::move(ranks),
@@ -297,9 +301,18 @@ class LocalHost final : public Host {
     running_.push_back(std::move(one));
   }
 
+  void OnStopped(pid_t pid, int signal) {
+    const auto one = std::ranges::find(running_, pid, &Running::pid);
+    if (one == running_.end() || suspended_) return;
+    Emit(Said{fmt::format(
+        "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there lets it go on",
+        one->rank, plan::HostName(), SignalName(signal), pid)});
+  }
+
   void OnEnd(std::size_t index, Ending ending) {
     Running& one = running_[index];
     one.failed = ending.failed();
+    ending.stopped_by = one.stopped_by;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
     if (one.failed && phase_ == Phase::kRunning) one.process->Signal(SIGKILL);  // what is left of its group
     Emit(Ended{one.rank, ending, one.signal_sent});
@@ -309,6 +322,7 @@ class LocalHost final : public Host {
 
   void On(const Signal& signal) {
     const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
+    if (whole) suspended_ = signal.number == SIGSTOP;
     for (Running& one : running_) {
       if (!one.process->living()) continue;
       whole ? one.process->Signal(signal.number) : one.process->Tell(signal.number);
@@ -352,7 +366,10 @@ class LocalHost final : public Host {
 
   // To all groups, also of ranks that have ended: what they left should end as well.
   void SignalToEnd(int signal) {
+    stops_->Look();
     for (Running& one : running_) {
+      if (one.process->living() && one.signal_sent == 0 && !suspended_)
+        one.stopped_by = stops_->SignalOf(one.pid);
       if (one.process->living()) one.signal_sent = signal;
       one.process->Signal(signal);
       if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
@@ -393,6 +410,7 @@ class LocalHost final : public Host {
       if (one.failed && gone.calls.empty()) gone.calls = audit_->History();
     }
     audit_.reset();
+    stops_.reset();
     door_.reset();
     port_.reset();
     EndMpi();
@@ -413,6 +431,8 @@ class LocalHost final : public Host {
   std::unique_ptr<store::Door> door_;
   std::unique_ptr<pmi::Server> mpi_;  // from the first generation that needs it
   std::optional<Audit> audit_;
+  std::optional<Stops> stops_;
+  bool suspended_ = false;  // by dtrun itself, as the user asked
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;
   std::vector<std::shared_ptr<OutputPipe>> rank_outputs_;  // of ranks that a process starts

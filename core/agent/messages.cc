@@ -154,6 +154,7 @@ void Fields(C& c, Of<C, Ended>& m) {
   c.Number(m.ending.signal);
   c.Flag(m.ending.core_dumped);
   c.Flag(m.ending.out_of_memory);
+  c.Number(m.ending.stopped_by);
   c.Number(m.signal_sent);
 }
 template <class C>
@@ -308,6 +309,11 @@ void Fields(C& c, Of<C, Differed>& m) {
   c.Text(m.difference.text, kAny);
   c.Flag(m.difference.exact);
   c.Flag(m.difference.between_hosts);
+}
+template <class C>
+void Fields(C& c, Of<C, Lost>& m) {
+  c.Text(m.why, kAny);
+  c.Flag(m.agent_died);
 }
 
 // Size of the fields in front of raw bytes.

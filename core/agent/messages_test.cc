@@ -187,6 +187,7 @@ TEST(Messages, CarryTheProofOfNetworks) {
   const Proven proven = ThroughRoot(Proven{{{1, 2, 3, "no answer", std::chrono::microseconds(4)}}});
   EXPECT_EQ(proven.attempts.at(0).why, "no answer");
   EXPECT_EQ(proven.attempts.at(0).to, 3);
+  EXPECT_EQ(ThroughRoot(Lost{"its remote shell has ended", true}).why, "its remote shell has ended");
   EXPECT_EQ(ThroughRoot(Measured{{1e9, std::chrono::microseconds(4)}}).throughput.bits_per_s, 1e9);
   EXPECT_EQ(ThroughAgent(Measure{1, 2, candidate, true}).to.interface, "eth0");
   EXPECT_EQ(ThroughAgent(Survey{3, "auto", "key"}).rule, "auto");

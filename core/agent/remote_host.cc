@@ -51,6 +51,8 @@ void RemoteHost::OnMessage(std::string_view message) {
           if (const auto introduced = std::exchange(introduced_, {})) introduced(seen);
         } else if constexpr (std::is_same_v<T, Examined>) {
           if (auto done = std::exchange(examination_done_, {})) done(std::move(seen.answer));
+        } else if constexpr (std::is_same_v<T, Lost>) {
+          Lose(seen.why, seen.agent_died);
         } else {
           Emit(seen);
         }

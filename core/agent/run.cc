@@ -95,6 +95,7 @@ class Runner {
     if (!dir) return dir.error();
     run_dir_ = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", plan_.job, run_dir_));
+    lifeline_.RecordIn(dir->path(), plan_.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
     const Record record(*dir);
     Result<Facts> facts = RunGenerations(record);

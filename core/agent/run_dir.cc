@@ -77,7 +77,7 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
 
 Status RunDir::Write(const std::string& name, std::string_view content) const {
   const fs::path file = path_ / name;
-  const std::string action = fmt::format("write '{}'", file.string());
+  const std::string action = fmt::format("cannot write '{}'", file.string());
   UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) return Error::System(action, errno);
   while (!content.empty()) {

@@ -116,13 +116,19 @@ class Agent {
     host_->Do(Kill{});
   }
 
+  // The root learns the reason here; from the end of the channel it could only guess.
+  void Leave(const std::string& why) {
+    if (!ending_) Send(Lost{why, true});
+    End(kLost);
+  }
+
   void ReadStdin() {
     stdin_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
       if (error) return;
       char bytes[4096];
       const ssize_t size = ::read(stdin_.native_handle(), bytes, sizeof bytes);
       if (size < 0 && (errno == EINTR || errno == EAGAIN)) return ReadStdin();
-      if (size <= 0) return End(kLost);  // the remote shell, or the root behind it, is gone
+      if (size <= 0) return Leave("its remote shell has ended");  // or the root behind it
       if (dialer_ == nullptr && channel_ == nullptr) {
         line_.append(bytes, static_cast<std::size_t>(size));
         if (const auto end = line_.find('\n'); end != std::string::npos) {
@@ -233,7 +239,7 @@ class Agent {
   }
 
   void OnSignal(int signal) {
-    if (signal == Lifeline::kGuardGone) return End(kLost);
+    if (signal == Lifeline::kGuardGone) return Leave("the first process of its dtrun was killed");
     if (signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH) return;  // of this terminal only
     if (channel_ == nullptr && UserSignals::EndsJob(signal)) return End(128 + signal);
     Send(Asked{signal});
@@ -252,13 +258,13 @@ class Agent {
   std::unique_ptr<control::Dialer> dialer_;
   std::unique_ptr<control::Channel> channel_;
   store::Relay relay_;
+  OutputGate gate_;
   std::unique_ptr<Host> host_;
   std::thread examination_;
   bool prepared_ = false;  // something may run here
   bool over_ = false;
   std::optional<int> ending_;  // the exit code once nothing runs here
   std::optional<int> code_;
-  OutputGate gate_;
 };
 
 // Asio throws when the system is out of descriptors or memory.

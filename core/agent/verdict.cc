@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 #include <utility>
 
 #include "core/agent/cause.h"
@@ -21,6 +22,10 @@ std::string EndingText(const Ending& ending) {
     case Desertion::kNone: break;
     case Desertion::kBeforeInit: return "exited with code 0 without MPI_Init, which others have called";
     case Desertion::kBeforeFinalize: return "exited with code 0 after MPI_Init and without MPI_Finalize";
+  }
+  if (ending.stopped_by != 0) {
+    return fmt::format("was stopped by signal {} ({}) and did not go on", ending.stopped_by,
+                       SignalName(ending.stopped_by));
   }
   if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
   if (ending.out_of_memory) return "was killed by the kernel, which was out of memory (SIGKILL)";
@@ -65,6 +70,10 @@ std::string PhaseText(const Facts& facts, const RankFacts& rank) {
 std::string Hint(const RankFacts& rank) {
   if (rank.abort) return {};
   const Ending& ending = *rank.ending;
+  if (ending.stopped_by != 0) {
+    return fmt::format("dtrun did not send {}: ask who did; `kill -CONT` lets a stopped process go on",
+                       SignalName(ending.stopped_by));
+  }
   if (ending.out_of_memory) return "use less memory per rank or fewer ranks per host, or raise the limit";
   switch (ending.signal) {
     case 0: break;
@@ -165,12 +174,14 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);
       AddRanks(rank, &groups.Of(one, many).ranks);
-    } else if (rank.signal_sent == SIGKILL && rank.ending->signal == SIGKILL) {
+    } else if (rank.ending->stopped_by == 0 && rank.signal_sent == SIGKILL &&
+               rank.ending->signal == SIGKILL) {
       AddRanks(rank, &groups
                           .Of("did not stop in time and was killed by dtrun",
                               "did not stop in time and were killed by dtrun")
                           .ranks);
-    } else if (rank.ending->signal != 0 && rank.ending->signal == rank.signal_sent) {
+    } else if (rank.ending->stopped_by == 0 && rank.ending->signal != 0 &&
+               rank.ending->signal == rank.signal_sent) {
       AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
     } else {
       Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
@@ -231,13 +242,24 @@ std::string RankText(const Facts& facts, const Cause& why) {
   return text + Around(facts, &cause, cause.ended_at, hint, why.exit_class);
 }
 
+// No host of the ranks is left but the root's own, if that is one.
+bool LostAllTogether(const Facts& facts) {
+  std::set<std::string> left;
+  for (const RankFacts& rank : facts.ranks) {
+    if (!OnLostHost(facts, rank)) left.insert(rank.host);
+  }
+  return facts.losses.size() > 1 && left.size() <= 1 &&
+         std::ranges::none_of(facts.losses, &HostLoss::agent_died);
+}
+
 std::string LossText(const Facts& facts, const Cause& why) {
   const HostLoss& loss = facts.losses[why.index];
   std::string text = fmt::format("dtrun: job '{}' failed after {}: host {} was lost: {}\n", facts.job,
                                  FormatElapsed(loss.at), loss.host, loss.why);
-  const std::string hint = loss.agent_died
-                               ? fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host)
-                               : fmt::format("look whether {} is up and can be reached", loss.host);
+  std::string hint = fmt::format("look whether {} is up and can be reached", loss.host);
+  if (loss.agent_died) hint = fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host);
+  if (LostAllTogether(facts))
+    hint = "all other hosts were lost together: look at the network of the root's host";
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }
 
@@ -263,6 +285,7 @@ int ExitCode(const Facts& facts) {
       if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
       const Ending& ending = *rank.ending;
       if (ending.desertion != Desertion::kNone) return kDeserted;
+      if (ending.stopped_by != 0) return 128 + ending.stopped_by;
       return ending.signal != 0 ? 128 + ending.signal : ending.code;
     }
     case Cause::Kind::kHost: return kHostLost;

@@ -24,6 +24,8 @@ std::string VerdictJson(const std::vector<Facts>& generations);
 
 // The same file when nothing ran.
 std::string NotStartedJson(const std::string& job, const std::string& error);
+// And when the agent, which would know more, was killed.
+std::string AgentKilledJson(const std::string& job, int signal);
 
 // "rank 3", "ranks 2-5, 7". REQUIRES: ascending, not empty.
 std::string FoldRanks(const std::vector<int>& ranks);

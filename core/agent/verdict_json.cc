@@ -62,6 +62,8 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
                 {"signal", rank.ending->signal == 0 ? Json(nullptr) : Json(SignalName(rank.ending->signal))},
                 {"core_dumped", rank.ending->core_dumped},
                 {"out_of_memory", rank.ending->out_of_memory},
+                {"stopped_by",
+                 rank.ending->stopped_by == 0 ? Json(nullptr) : Json(SignalName(rank.ending->stopped_by))},
                 {"at_seconds", Seconds(rank.ended_at)}};
     }
     ranks.push_back(
@@ -90,6 +92,15 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
   // Output of ranks need not be UTF-8.
+  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string AgentKilledJson(const std::string& job, int signal) {
+  const Json verdict = {{"job", job},
+                        {"result", "agent killed"},
+                        {"exit_class", ClassName(ExitClass::kLauncher)},
+                        {"exit_code", 128 + signal},
+                        {"error", "the agent was killed by " + SignalName(signal)}};
   return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -229,6 +229,26 @@ TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
   EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["lost_host"], "node1");
 }
 
+TEST(Verdict, LooksAtTheRootsNetworkWhenAllOthersAreLost) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, {}), Rank(2, kOk, {})}, -1);
+  for (const std::size_t i : {1, 2}) {
+    facts.ranks[i].host = "node" + std::to_string(i);
+    facts.ranks[i].ending.reset();
+    facts.losses.push_back({facts.ranks[i].host, "nothing was heard for 10s", false, milliseconds(2000)});
+  }
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: all other hosts were lost together"));
+  facts.losses[1].agent_died = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: look whether node1 is up"));
+}
+
+TEST(Verdict, NamesARankThatStoodStill) {
+  const Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(2000)),
+                             Rank(1, {0, SIGTERM, false, false, SIGSTOP}, milliseconds(2010), SIGTERM)},
+                            0);
+  EXPECT_EQ(ExitCode(facts), 3);  // nobody says that it waited
+  EXPECT_THAT(VerdictText(facts), HasSubstr("because of it: rank 1 was stopped by signal 19 (SIGSTOP)"));
+}
+
 TEST(Verdict, SaysWhenTheKernelWasOutOfMemory) {
   Facts facts = RunOf({Rank(0, {0, SIGKILL, false, true}, milliseconds(10))}, 0);
   EXPECT_THAT(VerdictText(facts),
