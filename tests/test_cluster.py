@@ -1,16 +1,14 @@
 """Jobs on several hosts, which are network namespaces with a name and an sshd each."""
 
-import contextlib
 import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
-import time
 
 from support.cluster import ClusterTest, open_lab
-from support.job import DTRUN, RANK, end, main, until
+from support.job import RANK, main, until
 from support.lab import command_of
 
 LAB = None
@@ -170,96 +168,6 @@ class Failures(ClusterTest):
         self.assertEqual(result.err.count("did not stop within 300ms"), 1, result.err)
         self.assertIn("ranks 0-4 did not stop within 300ms: killing", result.err)
 
-    def kinds(self, job):
-        """Pids of a running job by kind, on node1 but for root and guard."""
-        def those(host, text):
-            return sorted(pid for pid in LAB.processes_on(host) if text in command_of(pid))
-        root = those(0, "--config")
-        agent = [pid for pid in those(1, " agent") if command_of(pid).startswith(str(DTRUN))]
-        return {
-            "rank": those(1, "echo ready")[:1],
-            "agent": agent[-1:],
-            "guard of the agent": agent[:1],
-            "root": root[-1:],
-            "guard of the root": root[:1],
-            "ssh client": those(0, "ssh -F")[:1],
-            "sshd of the connection": [p for p in those(1, "sshd: root")][:1],
-        }
-
-    def kill_one(self, kind):
-        """SIGKILL of one process; everything must be gone within 2 s."""
-        script = "setsid sleep 1000 & echo ready; while :; do sleep 0.2; done"
-        job = self.start_cluster("sh", "-c", script, ranks=1)
-        for rank in range(3):
-            job.wait_for_line(rank, "ready")
-        victims = self.kinds(job)[kind]
-        self.assertTrue(victims, f"no {kind} found")
-        os.kill(victims[0], signal.SIGKILL)
-        begin = time.monotonic()
-        until(lambda: not any(map(LAB.processes_on, range(3))), f"all to end after the {kind} was killed")
-        self.assertLess(time.monotonic() - begin, 2)
-        return job.finish()
-
-    def test_a_killed_rank_ends_all(self):
-        result = self.kill_one("rank")
-        self.assertEqual(result.code, 137, str(result))
-        self.assertIn("rank 1 was killed by signal 9", result.err)
-
-    def test_a_killed_agent_ends_all(self):
-        result = self.kill_one("agent")
-        self.assertEqual(result.code, 1, str(result))
-        self.assertIn("host node1 was lost", result.err)
-        self.assertIn("class: launcher", result.err)
-
-    def test_a_killed_guard_of_an_agent_ends_all(self):
-        result = self.kill_one("guard of the agent")
-        self.assertEqual(result.code, 1, str(result))
-        self.assertIn("host node1 was lost", result.err)
-
-    def test_a_killed_root_ends_all(self):
-        self.assertEqual(self.kill_one("root").code, 137)
-
-    def test_a_killed_guard_of_the_root_ends_all(self):
-        self.assertEqual(self.kill_one("guard of the root").code, -signal.SIGKILL)
-
-    def test_a_killed_ssh_client_ends_all(self):
-        result = self.kill_one("ssh client")
-        self.assertEqual(result.code, 1, str(result))
-        self.assertIn("host node1 was lost", result.err)
-
-    def test_a_killed_sshd_ends_all(self):
-        result = self.kill_one("sshd of the connection")
-        self.assertEqual(result.code, 1, str(result))
-        self.assertIn("host node1 was lost", result.err)
-
-    def test_a_killed_child_of_a_rank_is_the_ranks_own_business(self):
-        script = "sleep 987 & echo ready; wait $!; exit 4"
-        job = self.start_cluster("sh", "-c", script, ranks=1)
-        for rank in range(3):
-            job.wait_for_line(rank, "ready")
-        children = [pid for pid in LAB.processes_on(1) if command_of(pid) == "sleep 987"]
-        os.kill(children[0], signal.SIGKILL)
-        result = job.finish()
-        self.assertEqual(result.code, 4, str(result))
-        self.assertIn("rank 1 exited with code 4\n  host node1", result.err)
-
-    def test_a_host_that_falls_silent_is_given_up(self):
-        job = self.start_cluster("sh", "-c", "echo ready; exec sleep 1000", ranks=1, more='lost_after = "1s"\n')
-        for rank in range(3):
-            job.wait_for_line(rank, "ready")
-        subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "down"], check=True)
-        try:
-            result = job.finish()
-            self.assertEqual(result.code, 1, str(result))
-            self.assertIn("host node1 was lost", result.err)
-            self.assertIn("class: network", result.err)
-            until(lambda: not any(c for p in LAB.processes_on(1) if "sshd" not in (c := command_of(p))),
-                  "node1's agent to end its ranks")
-        finally:
-            subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "up"], check=True)
-            for pid in LAB.processes_on(1):  # sshd does not know that its client is gone
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
 class Joining(ClusterTest):
     def refused(self, *texts, **more):

@@ -40,11 +40,13 @@ class ClusterTest(JobTest):
                     os.kill(pid, signal.SIGKILL)
         super().tearDown()
         self.assertEqual(left, [], "processes survived on the hosts")
+        folders = [str(path) for i in range(3) for path in self.lab.runtime_dir(i).iterdir()]
+        self.assertEqual(folders, [], "folders with sockets stayed on the hosts")
 
     def start_on(self, host, *arguments, env=None, stdin=subprocess.DEVNULL):
         process = subprocess.Popen(
             [*self.lab.enter(host, self.folder), str(DTRUN), *map(str, arguments)], cwd=self.folder,
-            env=env or self.environment(), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**(env or self.environment()), "XDG_RUNTIME_DIR": str(self.lab.runtime_dir(host))}, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             errors="replace")
         self.addCleanup(end, process)
         return Job(process, self.folder)

@@ -71,7 +71,12 @@ class Lab:
             self.ip(holder, "address", "add", f"{self.address(i)}/24", "dev", "eth0")
             self.ip(holder, "link", "set", "eth0", "up")
             self.ip(holder, "route", "add", "default", "via", self.address(250))
+            self.runtime_dir(i).mkdir(mode=0o700)
             self.start_sshd(i)
+
+    def runtime_dir(self, i):
+        """XDG_RUNTIME_DIR of host i."""
+        return self.folder / f"run-{i}"
 
     @staticmethod
     def address(i):
@@ -113,7 +118,8 @@ class Lab:
         config.write_text(
             f"ListenAddress {self.address(i)}\nHostKey {self.folder}/host-{self.names[i]}\nPidFile none\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\nUseDNS no\n"
-            "PasswordAuthentication no\nPermitRootLogin yes\nPrintMotd no\nMaxStartups 100\n")
+            "PasswordAuthentication no\nPermitRootLogin yes\nPrintMotd no\nMaxStartups 100\n"
+            f"SetEnv XDG_RUNTIME_DIR={self.runtime_dir(i)}\n")
         log = self.folder / f"sshd-{i}.log"
         self.processes.append(subprocess.Popen([*self.enter(i), find("sshd"), "-D", "-e", "-f", str(config)],
                                                stderr=log.open("w"), preexec_fn=die_with_parent))
