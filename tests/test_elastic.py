@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 
@@ -49,9 +50,14 @@ class ElasticTest(ClusterTest):
 
     def kill_host(self, host):
         """SIGKILL of all that runs there, as when the power fails."""
-        for pid in LAB.processes_on(host):
+        folders = list(LAB.runtime_dir(host).iterdir())
+        killed = LAB.processes_on(host)
+        for pid in killed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        until(lambda: not set(killed) & set(LAB.processes_on(host)), f"all of host {host} to end")
+        for folder in folders:  # empty memory, as it is when the power comes back
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class ByShell(ElasticTest):

@@ -76,7 +76,8 @@ class DtrunDies(JobTest):
     """SIGKILL of either of dtrun's own processes; tearDown finds survivors."""
 
     def start_and_find(self):
-        job = self.start_ranks(2, "sh", "-c", "setsid sleep 1000 & echo up; sleep 1000")
+        job = self.start_ranks(2, "sh", "-c", "setsid sleep 1000 & echo up; sleep 1000",
+                               env=self.environment(XDG_RUNTIME_DIR=str(self.folder)))
         for rank in (0, 1):
             job.wait_for_line(rank, "up")
         agents = until(lambda: [int(p) for p in children(job.pid)], "the agent")
@@ -95,14 +96,40 @@ class DtrunDies(JobTest):
         self.assertEqual(result.code, 137, str(result))
         self.assertIn("SIGKILL", result.err)
 
-    def test_no_socket_or_folder_stays_behind(self):
-        for victim in ("agent", "guard"):
-            job, agent = self.start_and_find()
-            os.kill(agent if victim == "agent" else job.pid, signal.SIGKILL)
-            job.process.wait()
-            self.assertEqual(until_gone(self.mark), [])
-            left = lambda: [p.name for p in self.folder.iterdir() if p.name.startswith("dtrun-")]
-            until(lambda: not left(), f"the runtime folder to go after the {victim} was killed")
+    def kill_and_look(self, victim):
+        job, agent = self.start_and_find()
+        left = lambda: [p.name for p in self.folder.iterdir() if p.name.startswith("dtrun-")]
+        self.assertEqual(len(left()), 1)
+        os.kill(agent if victim == "agent" else job.pid, signal.SIGKILL)
+        job.process.wait()
+        self.assertEqual(until_gone(self.mark), [])
+        until(lambda: not left(), f"the runtime folder to go after the {victim} was killed")
+
+    def test_no_socket_or_folder_stays_behind_the_agent(self):
+        self.kill_and_look("agent")
+
+    def test_no_socket_or_folder_stays_behind_the_guard(self):
+        self.kill_and_look("guard")
+
+
+    def test_the_next_job_removes_what_a_scheduler_left_that_killed_all_at_once(self):
+        job, _ = self.start_and_find()
+        everything = processes_with(self.mark)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in everything:
+                os.kill(pid, number)
+        job.process.wait()
+        folder = next(path for path in self.folder.iterdir() if path.name.startswith("dtrun-"))
+        os.utime(folder, (0, 0))  # not of a job that begins just now
+        environment = self.environment(XDG_RUNTIME_DIR=str(self.folder))
+        self.assert_ok(self.ranks(1, "true", env=environment))
+        self.assertFalse(folder.exists())
+
+
+class Parents(JobTest):
+    def test_one_that_ignores_the_ends_of_its_children(self):
+        result = self.ranks(2, "sh", "-c", "exit 7", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(result.code, 7, str(result))
 
 
 class Interrupts(JobTest):

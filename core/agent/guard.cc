@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -27,6 +25,7 @@
 
 #include "core/agent/cause.h"
 #include "core/agent/process.h"
+#include "core/agent/runtime_dir.h"
 #include "core/agent/terminal_pump.h"
 #include "core/agent/verdict.h"
 
@@ -43,6 +42,7 @@ constexpr std::chrono::seconds kKillPatience{10};
 constexpr std::chrono::seconds kStuckAfter{1};
 // What stops a whole job stops the guard as well, within this time.
 constexpr std::chrono::seconds kStopsAlone{1};
+constexpr std::chrono::minutes kForsakenAfter{1};
 
 // The signals the guard takes over, blocked for as long as this lives. The agent inherits
 // the mask, so that direct signals other than SIGTERM do nothing to it.
@@ -96,29 +96,9 @@ void OpenStandardDescriptors() {
   }
 }
 
-// A name that nobody else has. The agent makes the folder, so that at no moment it exists
-// with only one process that knows of it.
-fs::path NameRuntimeDir() {
-  constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
-  fs::path place = "/tmp";
-  const char* user = std::getenv("XDG_RUNTIME_DIR");
-  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest &&
-      ::access(user, W_OK | X_OK) == 0) {
-    place = user;
-  }
-  std::uint64_t number = 0;
-  // Cannot fail for so few bytes once the system has booted.
-  while (::getrandom(&number, sizeof number, 0) != sizeof number) {
-  }
-  return place / fmt::format("dtrun-{:012x}", number >> 16);
-}
-
 void Remove(const fs::path& runtime_dir) {
-  for (const fs::path& dir : {runtime_dir, Lifeline::MemoryDir(runtime_dir)}) {
-    std::error_code error;
-    fs::remove_all(dir, error);
-    if (error) SayOnStderr(fmt::format("dtrun: cannot remove '{}': {}\n", dir.string(), error.message()));
-  }
+  for (const Error& error : RemoveRuntimeDir(runtime_dir)) SayOnStderr("dtrun: " + error.text + "\n");
+  RemoveForsaken(runtime_dir, kForsakenAfter);
 }
 
 [[noreturn]] void BeAgent(const std::function<int(Lifeline&)>& work, const fs::path& dir, UniqueFd control,
@@ -132,10 +112,9 @@ void Remove(const fs::path& runtime_dir) {
     ::dup2(pump->reader().get(), STDIN_FILENO);
     pump.reset();
   }
-  if (::mkdir(dir.c_str(), 0700) != 0) {
-    SayOnStderr(
-        "dtrun: " + Error::System(fmt::format("cannot create the folder '{}'", dir.string()), errno).text +
-        "; free some space there or point XDG_RUNTIME_DIR to a writable folder\n");
+  const Result<UniqueFd> lock = MakeRuntimeDir(dir);
+  if (!lock) {
+    SayOnStderr("dtrun: " + lock.error().text + "\n");
     ::_exit(kUserError);
   }
   int code = 0;
@@ -144,10 +123,7 @@ void Remove(const fs::path& runtime_dir) {
     code = work(lifeline);
     std::fflush(nullptr);
     KillDescendants(kKillPatience);
-    // The guard removes it too. Done here in case it is already dead.
-    std::error_code ignored_here;  // the guard reports it
-    fs::remove_all(dir, ignored_here);
-    fs::remove_all(Lifeline::MemoryDir(dir), ignored_here);
+    RemoveRuntimeDir(dir);  // in case the guard is dead; else it does the same, and reports what fails
   }
   if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped one would stay
   ::_exit(code);
@@ -280,6 +256,7 @@ std::vector<pid_t> ChildrenNow() {
 
 int Guarded(const std::function<int(Lifeline&)>& work) {
   OpenStandardDescriptors();
+  ::signal(SIGCHLD, SIG_DFL);  // where our parent ignores it, the ends of our children would pass unheard
   auto refuse = [](const Error& error) {
     SayOnStderr("dtrun: " + error.text + "\n");
     return kUserError;

@@ -1,0 +1,89 @@
+#include "core/agent/runtime_dir.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include "core/agent/lifeline.h"
+
+namespace dtrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "dtrun-";
+constexpr std::size_t kDigits = 12;
+
+// As NameRuntimeDir makes them.
+bool IsName(const std::string& name) {
+  return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
+         name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string::npos;
+}
+
+UniqueFd OpenLocked(const fs::path& dir) {
+  UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
+  return fd;
+}
+
+}  // namespace
+
+fs::path NameRuntimeDir() {
+  constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
+  fs::path place = "/tmp";
+  const char* user = std::getenv("XDG_RUNTIME_DIR");
+  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest &&
+      ::access(user, W_OK | X_OK) == 0) {
+    place = user;
+  }
+  std::uint64_t number = 0;
+  // Cannot fail for so few bytes once the system has booted.
+  while (::getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return place / fmt::format("{}{:012x}", kPrefix, number >> 16);
+}
+
+Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
+  if (::mkdir(dir.c_str(), 0700) != 0) {
+    return Error{DTRUN_SYSTEM,
+                 Error::System(fmt::format("cannot create the folder '{}'", dir.string()), errno).text +
+                     "; free some space there or point XDG_RUNTIME_DIR to a writable folder"};
+  }
+  return OpenLocked(dir);  // some file systems have no locks: then nobody can take it for forsaken either
+}
+
+std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
+  std::vector<Error> failed;
+  for (const fs::path& one : {dir, Lifeline::MemoryDir(dir)}) {
+    std::error_code error;
+    fs::remove_all(one, error);
+    if (error)
+      failed.push_back(Error::System(fmt::format("cannot remove '{}'", one.string()), error.value()));
+  }
+  return failed;
+}
+
+void RemoveForsaken(const fs::path& dir, std::chrono::seconds age) {
+  std::error_code error;
+  for (fs::directory_iterator it(dir.parent_path(), error), end; !error && it != end; it.increment(error)) {
+    const fs::path other = it->path();
+    if (!IsName(other.filename().string())) continue;
+    struct stat info {};
+    if (::lstat(other.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
+    // A young one may not have its lock yet.
+    if (::time(nullptr) - info.st_mtime < age.count()) continue;
+    if (const UniqueFd lock = OpenLocked(other)) RemoveRuntimeDir(other);
+  }
+}
+
+}  // namespace dtrun::agent
