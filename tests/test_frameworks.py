@@ -1,0 +1,77 @@
+"""Unmodified scripts of the frameworks that PyPI has: PyTorch 2, Lightning, accelerate, transformers, DeepSpeed,
+TensorFlow, mpi4py.
+
+Runs where `tools/setup frameworks` has fetched them, into build/frameworks.
+"""
+
+import shutil
+import subprocess
+import unittest
+
+from support.job import SOURCE, JobTest, main, skip
+
+PLACE = SOURCE / "build/frameworks"
+PYTHON = PLACE / "bin/python3"
+SCRIPTS = SOURCE / "tests/frameworks"
+
+
+def has(module):
+    return PYTHON.exists() and subprocess.run([PYTHON, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{module}'))"],
+                                              check=False).returncode == 0
+
+
+def needs(module):
+    return unittest.skipUnless(has(module), f"{PLACE} has no {module}")
+
+
+class Frameworks(JobTest):
+    def run_script(self, name, *words, sets=()):
+        return self.ranks(2, PYTHON, SCRIPTS / name, *words, sets=[f"job.env.TORCH_EXTENSIONS_DIR={PLACE}/extensions", *sets])
+
+    def assert_both_say(self, result, text):
+        self.assert_ok(result)
+        for rank in range(2):
+            self.assertIn(text.format(rank), result.out)
+
+    @needs("torch")
+    def test_torch_of_today(self):
+        self.assert_both_say(self.run_script("../programs/ddp.py"), "rank {} of 2 agrees")
+
+    @needs("lightning")
+    def test_lightning_with_a_process_for_each_rank(self):
+        self.assert_both_say(self.run_script("lightning_fit.py", "ddp"), "rank {} of 2 took 4 steps")
+
+    @needs("lightning")
+    def test_lightning_that_spawns_by_itself(self):
+        result = self.run_script("lightning_fit.py", "ddp_spawn", sets=["launcher.name=per-node"])
+        self.assert_both_say(result, "rank {} of 2 took 4 steps")
+
+    @needs("accelerate")
+    def test_accelerate(self):
+        self.assert_both_say(self.run_script("accelerate_train.py"), "rank {} of 2 took 4 steps, sum 3")
+
+    @needs("transformers")
+    def test_the_trainer_of_hugging_face(self):
+        self.assert_both_say(self.run_script("transformers_train.py", self.folder / "out"), "rank {} of 2 took 4 steps")
+
+    @needs("deepspeed")
+    @unittest.skipUnless(shutil.which("g++"), "DeepSpeed compiles its part for CPUs at first, and there is no g++")
+    def test_deepspeed(self):
+        self.assert_both_say(self.run_script("deepspeed_train.py"), "rank {} of 2: sum 3")
+
+    @needs("tensorflow")
+    def test_tensorflow_by_tf_config(self):
+        sets = ["job.roles={worker=2}", 'job.dialects=["tf-config"]']
+        self.assert_both_say(self.run_script("tensorflow_train.py", sets=sets), "worker {} of 2: sum 3")
+
+    @needs("mpi4py")
+    def test_mpi4py_with_and_without_mpirun(self):
+        for sets in (["job.pmi=pmix"], ["launcher.name=mpirun"]):
+            with self.subTest(sets=sets):
+                self.assert_both_say(self.run_script("mpi4py_sum.py", sets=sets), "rank {} of 2: sum 3")
+
+
+if __name__ == "__main__":
+    if not PYTHON.exists():
+        skip(f"{PLACE} is missing: `tools/setup frameworks` fetches PyTorch 2, Lightning, TensorFlow and others from PyPI")
+    main()
