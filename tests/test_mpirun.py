@@ -5,13 +5,15 @@ import os
 import shutil
 import signal
 import sys
+import unittest
 
 from support.cluster import ClusterTest, open_lab
-from support.job import DTRUN, RANK, JobTest, main, processes_with, skip, until
+from support.job import BUILD, DTRUN, RANK, JobTest, main, processes_with, skip, until
 from support.lab import command_of
 from support.local_launcher import BY_SHELL
 
 LAB = None
+OPEN_MPI = BUILD / "tests/open_mpi_program"
 MPIRUN = ["launcher.name=mpirun"]
 SHOW = [sys.executable, "-c", """
 import json, os, sys
@@ -116,6 +118,21 @@ class OneHost(JobTest):
         result = self.mpirun(2, "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 1000")
         self.assertEqual(result.code, 7, str(result))
         self.assertIn("the process of ranks 0, 1 exited with code 7", result.err)
+
+    @unittest.skipUnless(OPEN_MPI.exists(), "no Open MPI program was built")
+    def test_segments_of_open_mpi_go_with_the_job_whoever_is_killed(self):
+        for name in ("mpirun", "dtrun"):
+            with self.subTest(killed=name):
+                shutil.rmtree(self.folder / "runs", ignore_errors=True)
+                job = self.start_mpirun(2, OPEN_MPI, "wait", sets=["backend.name=none"])
+                until(lambda: all("ready" in job.log(rank) for rank in range(2)), "both ranks")
+                rank = victim(OPEN_MPI.name, lambda: processes_with(self.mark))
+                with open(f"/proc/{rank}/maps") as maps:
+                    segments = {line.split()[-1] for line in maps if "vader_segment" in line}
+                self.assertTrue(segments)
+                os.kill(job.pid if name == "dtrun" else victim("mpirun", lambda: processes_with(self.mark)), signal.SIGKILL)
+                self.assertNotEqual(job.finish().code, 0)
+                until(lambda: not any(map(os.path.exists, segments)), f"the end of {segments}")
 
     def test_nothing_survives_whoever_is_killed(self):
         for name in ("mpirun", "dtrun", "a rank"):

@@ -1,6 +1,7 @@
 #include "tools/dtrun/mpirun/verbs.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/agent/lifeline.h"
 #include "core/agent/program.h"
 #include "core/agent/rank_fifo.h"
 #include "core/plan/dialect.h"
@@ -57,6 +59,18 @@ void DropAddressesOfOneHost() {
   }
 }
 
+// Open MPI's segments go where the job's own folder is removed after any kill; in /dev/shm itself they would
+// stay when mpirun is killed.
+Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
+  const std::filesystem::path job = agent::Lifeline::MemoryDir(store.parent_path());
+  for (const std::filesystem::path& folder : {job, job / "mpi"}) {
+    if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) continue;  // another rank was faster
+    return Error::System(fmt::format("make the folder '{}' for Open MPI", folder.string()), errno);
+  }
+  ::setenv("OMPI_MCA_btl_vader_backing_directory", (job / "mpi").c_str(), 0);
+  return {};
+}
+
 int Rank(Words words) {
   const Lookup lookup = [](const char* name) { return std::getenv(name); };
   const bool host = !words.empty() && words[0] == "--host";
@@ -71,6 +85,9 @@ int Rank(Words words) {
   const auto variables = RankVariables(*identity, lookup);
   if (!variables) return Complain(variables.error().text);
   const char* store = lookup(dialect::kStore);
+  if (store != nullptr) {
+    if (const Status kept = KeepSegmentsWithTheJob(store); !kept) return Complain(kept.error().text);
+  }
   if (lookup(dialect::kRankOutputs) != nullptr && store != nullptr) {
     const Status printed = agent::PrintToRankFifos(store, identity->local_rank);
     if (!printed) return Complain(printed.error().text);
