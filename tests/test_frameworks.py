@@ -50,6 +50,16 @@ class Frameworks(JobTest):
     def test_accelerate(self):
         self.assert_both_say(self.run_script("accelerate_train.py"), "rank {} of 2 took 4 steps, sum 3")
 
+    @needs("accelerate")
+    def test_the_own_tests_of_accelerate(self):
+        folder = next(PLACE.glob("lib/python3*/site-packages/accelerate/test_utils/scripts"))
+        tests = {"test_script": "Num processes: 2", "test_sync": "Test Distributed `no_sync`"}  # its others are for GPUs
+        for name, text in tests.items():
+            with self.subTest(name=name):
+                result = self.ranks(2, PYTHON, folder / f"{name}.py", sets=["job.env.ACCELERATE_USE_CPU=true"])
+                self.assert_ok(result)
+                self.assertIn(text, result.out)
+
     @needs("transformers")
     def test_the_trainer_of_hugging_face(self):
         self.assert_both_say(self.run_script("transformers_train.py", self.folder / "out"), "rank {} of 2 took 4 steps")
@@ -69,6 +79,12 @@ class Frameworks(JobTest):
         for sets in (["job.pmi=pmix"], ["launcher.name=mpirun"]):
             with self.subTest(sets=sets):
                 self.assert_both_say(self.run_script("mpi4py_sum.py", sets=sets), "rank {} of 2: sum 3")
+
+    @needs("mpi4py")
+    def test_the_own_benchmarks_of_mpi4py(self):
+        result = self.ranks(2, PYTHON, "-m", "mpi4py.bench", "helloworld", sets=["job.pmi=pmix"])
+        self.assert_both_say(result, "I am process {} of 2")
+        self.assertIn("(2 processes, 1 bytes)", self.ranks(2, PYTHON, "-m", "mpi4py.bench", "ringtest", sets=["job.pmi=pmix"]).out)
 
 
 if __name__ == "__main__":
