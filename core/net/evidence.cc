@@ -179,11 +179,24 @@ std::vector<Assignment> Evidence::Assignments(std::size_t most) const {
   return found;
 }
 
+bool Evidence::OnTop(const Assignment& assignment) const {
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const auto candidate = static_cast<std::size_t>(assignment.candidates[host]);
+    if (hosts_[host].offer.candidates[candidate].kind == Kind::kTunnel) return true;
+  }
+  return false;
+}
+
 const Assignment& Evidence::Best(const std::vector<Assignment>& measured) const {
-  const double fastest = std::ranges::max(measured, {}, &Assignment::bits_per_s).bits_per_s;
+  // What lies on top of another network is no faster than that, whatever a burst on a busy host says.
+  const bool all_on_top = std::ranges::all_of(measured, [this](const auto& one) { return OnTop(one); });
+  double fastest = 0;
+  for (const Assignment& one : measured) {
+    if (all_on_top || !OnTop(one)) fastest = std::max(fastest, one.bits_per_s);
+  }
   const Assignment* best = nullptr;
   for (const Assignment& one : measured) {
-    if (one.bits_per_s < kAsFast * fastest) continue;
+    if (one.bits_per_s < kAsFast * fastest || (OnTop(one) && !all_on_top)) continue;
     // What a card claims counts no more once it has been measured.
     const auto preference = [this](const Assignment& given) {
       Preference out = PreferenceOf(given);

@@ -61,6 +61,8 @@ class Evidence {
   std::vector<int> Ordered(int host, const Candidate* mate) const;
   bool Extend(std::vector<int>* chosen, int* steps) const;
   Preference PreferenceOf(const Assignment& assignment) const;
+  // Of another network, at some host.
+  bool OnTop(const Assignment& assignment) const;
   std::string PairText(int a, int b) const;
 
   std::vector<HostOffer> hosts_;

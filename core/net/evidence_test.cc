@@ -121,6 +121,21 @@ TEST(Evidence, HostsWithoutACommonFamilyAreNamed) {
   EXPECT_THAT(evidence.Obstacle(), HasSubstr("node0 to node1: no address of the one could reach"));
 }
 
+TEST(Evidence, ATunnelIsTakenOnlyWhereNothingElseIsProven) {
+  const auto hosts =
+      Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(3, "wg0", "10.1.0.1", 24, Kind::kTunnel)},
+             {Card(2, "eth0", "10.0.0.2", 24), Card(3, "wg0", "10.1.0.2", 24, Kind::kTunnel)}});
+  auto evidence = Tried(hosts, Always);
+  auto found = evidence.Assignments(4);
+  ASSERT_THAT(found, SizeIs(2));
+  for (Assignment& one : found) one.bits_per_s = one.candidates[0] == 1 ? 9e9 : 1e9;  // a busy host's doing
+  EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
+  auto only = Tried(hosts, [](const Candidate& from, const Candidate& to) {
+    return from.interface == "wg0" && to.interface == "wg0";
+  });
+  EXPECT_THAT(only.Best(only.Assignments(4)).candidates, ElementsAre(1, 1));
+}
+
 TEST(Evidence, TheFasterNetworkWinsWhateverTheOrder) {
   auto evidence = Tried(Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(3, "eth1", "10.1.0.1", 24)},
                                {Card(2, "eth0", "10.0.0.2", 24), Card(3, "eth1", "10.1.0.2", 24)}}),
