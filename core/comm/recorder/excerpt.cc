@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/comm/recorder/journal.h"
 
@@ -76,6 +77,7 @@ Excerpt& Reporter::Add(const Journal& journal, Told& told, std::vector<Excerpt>&
   excerpt.name = journal.name;
   excerpt.size = journal.size;
   excerpt.members = {told.member};
+  if (told.resting) excerpt.rest = told.last;
   return excerpt;
 }
 
@@ -87,25 +89,22 @@ void Reporter::TellProgress(const Journal& journal, Told& told, std::vector<Exce
     told.checkpoint = checkpoint;
   }
   if (asked_ == told.communicator) {
-    Excerpt& excerpt = Add(journal, told, out);
-    if (told.resting) excerpt.rest = told.last;
-    AddCalls(journal, journal.started.load(std::memory_order_acquire), kEntries, excerpt);
+    AddCalls(journal, journal.started.load(std::memory_order_acquire), kEntries, Add(journal, told, out));
   }
 }
 
 void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
   const Excerpt::Rest now{journal.started.load(std::memory_order_acquire), journal.ended.load()};
   if (now != told.last) {
-    if (told.resting) Add(journal, told, out);  // it calls on
     told.last = now;
     told.looks = 0;
-    told.resting = false;
+    if (std::exchange(told.resting, false)) Add(journal, told, out);  // it calls on
     return;
   }
   if (told.resting || ++told.looks < kRestLooks) return;
-  told.resting = true;
   Excerpt::Seen last;
   if (now.started > 0 && !Read(journal, now.started, &last.call, &last.chain)) return;  // it goes on just now
+  told.resting = true;
   for (Excerpt& other : out) {
     const bool alike = other.communicator == told.communicator && other.rest == now &&
                        (now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last.chain));
@@ -113,9 +112,7 @@ void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>
     told.any = true;
     return other.members.push_back(told.member);
   }
-  Excerpt& excerpt = Add(journal, told, out);
-  excerpt.rest = now;
-  AddCalls(journal, now.started, kLastCalls, excerpt);
+  AddCalls(journal, now.started, kLastCalls, Add(journal, told, out));
 }
 
 namespace {

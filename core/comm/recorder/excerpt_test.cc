@@ -161,6 +161,18 @@ TEST_F(ExcerptTest, SaysWhereRanksElsewhereAre) {
   EXPECT_THAT(recorder->Whereabouts(*journals_[0], 2), testing::Not(HasSubstr("rank 3")));
 }
 
+TEST_F(ExcerptTest, KnowsRanksAtRestWhenAnotherSpeaksForTheirHost) {
+  for (std::uint64_t number = 1; number <= 70; ++number) {
+    for (const int rank : {0, 1, 2, 3}) Call(rank, number);
+  }
+  Call(0, 71);
+  Rest();
+  journals_[2]->communicator = 0;  // rank 3 speaks from now on, and tells its checkpoints again
+  Look();
+  const auto recorder = *Recorder::Open(sites_[0].book.Path(), 0);
+  EXPECT_THAT(recorder->Whereabouts(*journals_[0], 71), HasSubstr("rank 3 is in #70"));
+}
+
 TEST_F(ExcerptTest, KeepsCommunicatorsOfOneHostToItself) {
   for (const int rank : {0, 1}) {
     Journal* const inner = Open(rank, "world.0:0", rank, 2);
