@@ -5,22 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 
 #include "core/agent/audit.h"
+#include "core/agent/holdings.h"
 #include "core/agent/leftovers.h"
 #include "core/agent/lone_worlds.h"
 #include "core/agent/memory_evidence.h"
-#include "core/agent/port.h"
+#include "core/agent/mpi_service.h"
 #include "core/agent/process.h"
-#include "core/agent/rank_fifo.h"
 #include "core/agent/rank_process.h"
 #include "core/agent/stops.h"
 #include "core/agent/verdict.h"
 #include "core/net/prover.h"
 #include "core/net/rule.h"
-#include "core/plan/dialect.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
@@ -31,8 +29,6 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr std::chrono::seconds kKillPatience{10};
 // When ranks are looked at for worlds of their own: twice as late each time, until the last.
 constexpr std::chrono::milliseconds kFirstLook{500}, kLastLook{64'000};
-
-static_assert(pmi::kRankDescriptor == kExtraDescriptor);
 
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
                                        const std::vector<std::string>& base) {
@@ -53,7 +49,13 @@ std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admiss
 class LocalHost final : public Host {
  public:
   LocalHost(boost::asio::io_context& loop, LocalOptions options)
-      : loop_(loop), options_(std::move(options)), patience_(loop), look_(loop), buffer_(kReadBytes) {}
+      : loop_(loop),
+        options_(std::move(options)),
+        patience_(loop),
+        look_(loop),
+        buffer_(kReadBytes),
+        mpi_(loop, {options_.socket_dir / "mpi", options_.memory_dir},
+             [this](const Event& event) { Emit(event); }) {}
 
   void Do(const Command& command) override {
     std::visit([this](const auto& given) { On(given); }, command);
@@ -107,118 +109,20 @@ class LocalHost final : public Host {
     prover_.reset();
     prepare_ = prepare;
     running_.clear();
-    port_.reset();
-    task_ports_.clear();
-    door_.reset();
     audit_.reset();
-    recorder_.reset();
-    for (const auto& pipe : rank_outputs_) pipe->Drop();
-    rank_outputs_.clear();
+    held_.reset();
     Prepared prepared;
-    if (Status taken = TakeResources(&prepared); !taken) return Post(Refused{taken.error()});
+    Result<std::unique_ptr<Holdings>> held = Holdings::Take(
+        loop_, options_, prepare_, buffer_,
+        [this](int rank, output::Stream stream, std::string_view bytes) {
+          Emit(Output{rank, stream, bytes});
+        },
+        &prepared);
+    if (!held) return Post(Refused{held.error()});
+    held_ = *std::move(held);
+    if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(Refused{served.error()});
     phase_ = Phase::kPrepared;
     Post(std::move(prepared));
-  }
-
-  // What the root has seen on its own host may be missing on this one.
-  Status CheckFiles() const {
-    const std::string* last = nullptr;
-    for (const plan::Process& process : prepare_.processes) {
-      if (last != nullptr && process.cwd == *last) continue;
-      last = &process.cwd;
-      if (::access(process.cwd.c_str(), X_OK) == 0) continue;
-      const int number = errno;
-      return Error{
-          DTRUN_NOT_FOUND,
-          Error::System(fmt::format("cannot enter the working directory '{}'", process.cwd), number).text +
-              "; create it or change job.cwd"};
-    }
-    if (prepare_.processes.empty()) return {};
-    const auto plugin = prepare_.processes[0].env.find(dialect::kBackendPath);
-    if (plugin == prepare_.processes[0].env.end() || ::access(plugin->second.c_str(), R_OK) == 0) return {};
-    const int number = errno;
-    return Error{
-        DTRUN_NOT_FOUND,
-        Error::System(fmt::format("cannot read the backend plugin '{}'", plugin->second), number).text +
-            "; install the same dtrun on every host"};
-  }
-
-  Status TakeResources(Prepared* prepared) {
-    if (Status files = CheckFiles(); !files) return files;
-    if (prepare_.master_port >= 0) {
-      Result<HeldPort> port = HeldPort::Hold(prepare_.master_port);
-      if (!port) return port.error();
-      port_.emplace(*std::move(port));
-      prepared->master_port = port_->number();
-    }
-    for (const int rank : prepare_.task_ranks) {
-      Result<HeldPort> port = HeldPort::Hold(0);
-      if (!port) return port.error();
-      task_ports_.push_back(*std::move(port));
-      prepared->task_ports.emplace_back(rank, task_ports_.back().number());
-    }
-    Result<comm::BookMapping> recorder = comm::BookMapping::Create(prepare_.world_size);
-    if (!recorder) return recorder.error();
-    recorder_.emplace(*std::move(recorder));
-    prepared->recorder = recorder_->Path();
-    const std::filesystem::path socket = options_.socket_dir / "store";
-    auto door = store::Door::Listen(loop_, socket, options_.serve);
-    if (!door) return door.error();
-    door_ = *std::move(door);
-    prepared->store = socket.string();
-    for (const plan::Process& process : prepare_.processes) {
-      if (!process.env.contains(dialect::kRankOutputs)) continue;
-      if (Status opened = OpenRankOutputs(process); !opened) return opened;
-    }
-    return ServeMpi();
-  }
-
-  Status OpenRankOutputs(const plan::Process& process) {
-    for (int i = 0; i < process.rank_count; ++i) {
-      for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
-        Result<UniqueFd> end = MakeRankFifo(options_.socket_dir, process.local_rank + i, stream);
-        if (!end) return end.error();
-        const int rank = process.rank + i;
-        rank_outputs_.push_back(std::make_shared<OutputPipe>(
-            loop_, *std::move(end), stream, buffer_,
-            [this, rank](output::Stream from, std::string_view bytes) {
-              Emit(Output{rank, from, bytes});
-            },
-            options_.gate));
-      }
-    }
-    return {};
-  }
-
-  Status ServeMpi() {
-    if (prepare_.mpi.kind == pmi::Kind::kNone) return {};
-    if (mpi_ == nullptr) {
-      pmi::Events events;
-      events.offered = [this](pmi::Part part) { Emit(Offered{std::move(part)}); };
-      events.started = [this](int rank) { Emit(MpiStarted{rank}); };
-      events.finished = [this](int rank) { Emit(MpiFinished{rank}); };
-      events.aborted = [this](int rank, int code, const std::string& message) {
-        Emit(MpiAborted{rank, code, message});
-      };
-      events.said = [this](int rank, const std::string& text) {
-        Emit(Output{rank, output::Stream::kErr, text});
-      };
-      const pmi::Folders folders{options_.socket_dir / "mpi", options_.memory_dir};
-      Result<std::unique_ptr<pmi::Server>> made =
-          pmi::MakeServer(prepare_.mpi, loop_, folders, std::move(events));
-      if (!made) return made.error();
-      mpi_ = *std::move(made);
-    }
-    return mpi_->Begin(prepare_.mpi);
-  }
-
-  // Of the first rank that lives in the process.
-  Result<pmi::Admission> Admit(const plan::Process& process) {
-    if (prepare_.mpi.kind == pmi::Kind::kNone) return pmi::Admission();
-    for (int rank = process.rank + process.rank_count - 1; rank > process.rank; --rank) {
-      if (Result<pmi::Admission> other = mpi_->Admit(rank); !other) return other;
-    }
-    return mpi_->Admit(process.rank);
   }
 
   void On(const agent::Start& start) {
@@ -233,7 +137,7 @@ class LocalHost final : public Host {
     std::vector<int> ranks;
     for (const plan::Process& process : part.processes) {
       for (int i = 0; i < process.rank_count; ++i) ranks.push_back(process.rank + i);
-      Result<pmi::Admission> mpi = Admit(process);
+      Result<pmi::Admission> mpi = mpi_.Admit(process);
       if (!mpi) return RefuseStart(mpi.error());
       const SpawnRequest request{
           process.rank,        process.argv,         EnvironmentOf(process, *mpi, base),
@@ -246,11 +150,11 @@ class LocalHost final : public Host {
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
-    for (const auto& pipe : rank_outputs_) pipe->Watch();
+    held_->WatchOutputs();
     stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
     if (prepare_.world_size > 1) LookForLoneWorlds(kFirstLook);
     audit_.emplace(
-        loop_, recorder_->book(), std::move(ranks),
+        loop_, held_->book(), std::move(ranks),
         Audit::Events{[this](comm::Difference difference) { Emit(Differed{std::move(difference)}); },
                       [this](std::vector<comm::Excerpt> excerpts) { Emit(Called{std::move(excerpts)}); }});
     Post(std::move(started));
@@ -259,13 +163,9 @@ class LocalHost final : public Host {
   void RefuseStart(const Error& error) {
     KillDescendants(kKillPatience, Spared());
     running_.clear();
-    EndMpi();
+    mpi_.End();
     phase_ = Phase::kOver;
     Post(Refused{error});
-  }
-
-  void EndMpi() {
-    if (mpi_ != nullptr) mpi_->End();
   }
 
   void LookForLoneWorlds(std::chrono::milliseconds after) {
@@ -329,19 +229,15 @@ class LocalHost final : public Host {
     }
   }
 
-  void On(const Exchanged& exchanged) {
-    if (mpi_ == nullptr) return;
-    if (exchanged.error.empty()) return mpi_->Complete(exchanged.exchange, exchanged.bytes);
-    mpi_->Complete(exchanged.exchange, Error{DTRUN_ABORTED, exchanged.error});
-  }
+  void On(const Exchanged& exchanged) { mpi_.Complete(exchanged); }
 
   void On(const Called& called) {
-    if (!recorder_) return;
-    for (const comm::Excerpt& excerpt : called.excerpts) comm::Enter(recorder_->book(), excerpt);
+    if (held_ == nullptr) return;
+    for (const comm::Excerpt& excerpt : called.excerpts) comm::Enter(held_->book(), excerpt);
   }
 
   void On(const Differed& differed) {
-    if (recorder_) comm::Ring(recorder_->book(), differed.difference);
+    if (held_ != nullptr) comm::Ring(held_->book(), differed.difference);
   }
 
   void On(const Stop& stop) {
@@ -378,7 +274,7 @@ class LocalHost final : public Host {
 
   void EndUnstarted() {
     phase_ = Phase::kOver;
-    EndMpi();
+    mpi_.End();
     Post(Gone{});
   }
 
@@ -403,7 +299,7 @@ class LocalHost final : public Host {
                             process.name, process.state)});
     }
     Gone gone;
-    for (const auto& pipe : rank_outputs_) pipe->Finish();
+    held_->FinishOutputs();
     for (Running& one : running_) {
       one.process->FinishOutput();
       one.process->Reap();
@@ -411,9 +307,8 @@ class LocalHost final : public Host {
     }
     audit_.reset();
     stops_.reset();
-    door_.reset();
-    port_.reset();
-    EndMpi();
+    held_->Close();
+    mpi_.End();
     Emit(gone);
   }
 
@@ -425,17 +320,13 @@ class LocalHost final : public Host {
   std::vector<char> buffer_;
   std::optional<net::Prover> prover_;
   Prepare prepare_;
-  std::optional<HeldPort> port_;
-  std::vector<HeldPort> task_ports_;
-  std::optional<comm::BookMapping> recorder_;
-  std::unique_ptr<store::Door> door_;
-  std::unique_ptr<pmi::Server> mpi_;  // from the first generation that needs it
+  std::unique_ptr<Holdings> held_;  // of the generation that was prepared last
+  MpiService mpi_;
   std::optional<Audit> audit_;
   std::optional<Stops> stops_;
   bool suspended_ = false;  // by dtrun itself, as the user asked
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;
-  std::vector<std::shared_ptr<OutputPipe>> rank_outputs_;  // of ranks that a process starts
   std::optional<Leftovers> leftovers_;
   Phase phase_ = Phase::kOver;
 };

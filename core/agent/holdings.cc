@@ -1,0 +1,111 @@
+#include "core/agent/holdings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/agent/rank_fifo.h"
+#include "core/plan/dialect.h"
+
+namespace dtrun::agent {
+namespace {
+
+// What the root has seen on its own host may be missing on this one.
+Status CheckFiles(const std::vector<plan::Process>& processes) {
+  const std::string* last = nullptr;
+  for (const plan::Process& process : processes) {
+    if (last != nullptr && process.cwd == *last) continue;
+    last = &process.cwd;
+    if (::access(process.cwd.c_str(), X_OK) == 0) continue;
+    const int number = errno;
+    return Error{
+        DTRUN_NOT_FOUND,
+        Error::System(fmt::format("cannot enter the working directory '{}'", process.cwd), number).text +
+            "; create it or change job.cwd"};
+  }
+  if (processes.empty()) return {};
+  const auto plugin = processes[0].env.find(dialect::kBackendPath);
+  if (plugin == processes[0].env.end() || ::access(plugin->second.c_str(), R_OK) == 0) return {};
+  const int number = errno;
+  return Error{
+      DTRUN_NOT_FOUND,
+      Error::System(fmt::format("cannot read the backend plugin '{}'", plugin->second), number).text +
+          "; install the same dtrun on every host"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Holdings>> Holdings::Take(boost::asio::io_context& loop, const LocalOptions& options,
+                                                 const Prepare& prepare, std::span<char> buffer,
+                                                 const Printed& printed, Prepared* prepared) {
+  if (Status files = CheckFiles(prepare.processes); !files) return files.error();
+  std::unique_ptr<Holdings> held(new Holdings());
+  if (Status ports = held->HoldPorts(prepare, prepared); !ports) return ports.error();
+  Result<comm::BookMapping> recorder = comm::BookMapping::Create(prepare.world_size);
+  if (!recorder) return recorder.error();
+  held->recorder_.emplace(*std::move(recorder));
+  prepared->recorder = held->recorder_->Path();
+  const std::filesystem::path socket = options.socket_dir / "store";
+  auto door = store::Door::Listen(loop, socket, options.serve);
+  if (!door) return door.error();
+  held->door_ = *std::move(door);
+  prepared->store = socket.string();
+  for (const plan::Process& process : prepare.processes) {
+    if (!process.env.contains(dialect::kRankOutputs)) continue;
+    if (Status opened = held->OpenOutputs(loop, options, process, buffer, printed); !opened)
+      return opened.error();
+  }
+  return held;
+}
+
+Holdings::~Holdings() {
+  for (const auto& pipe : outputs_) pipe->Drop();
+}
+
+Status Holdings::HoldPorts(const Prepare& prepare, Prepared* prepared) {
+  if (prepare.master_port >= 0) {
+    Result<HeldPort> port = HeldPort::Hold(prepare.master_port);
+    if (!port) return port.error();
+    port_.emplace(*std::move(port));
+    prepared->master_port = port_->number();
+  }
+  for (const int rank : prepare.task_ranks) {
+    Result<HeldPort> port = HeldPort::Hold(0);
+    if (!port) return port.error();
+    task_ports_.push_back(*std::move(port));
+    prepared->task_ports.emplace_back(rank, task_ports_.back().number());
+  }
+  return {};
+}
+
+Status Holdings::OpenOutputs(boost::asio::io_context& loop, const LocalOptions& options,
+                             const plan::Process& process, std::span<char> buffer, const Printed& printed) {
+  for (int i = 0; i < process.rank_count; ++i) {
+    for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
+      Result<UniqueFd> end = MakeRankFifo(options.socket_dir, process.local_rank + i, stream);
+      if (!end) return end.error();
+      const int rank = process.rank + i;
+      outputs_.push_back(std::make_shared<OutputPipe>(
+          loop, *std::move(end), stream, buffer,
+          [printed, rank](output::Stream from, std::string_view bytes) { printed(rank, from, bytes); },
+          options.gate));
+    }
+  }
+  return {};
+}
+
+void Holdings::WatchOutputs() {
+  for (const auto& pipe : outputs_) pipe->Watch();
+}
+
+void Holdings::FinishOutputs() {
+  for (const auto& pipe : outputs_) pipe->Finish();
+}
+
+void Holdings::Close() {
+  door_.reset();
+  port_.reset();
+}
+
+}  // namespace dtrun::agent
