@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/subnet.hpp"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -90,21 +91,29 @@ const Interface* Best(const std::vector<Interface>& all, Matches&& matches) {
 
 Interface ChooseWanted(const std::vector<Interface>& all, const std::string& wanted) {
   const std::string address = Canonical(wanted);
-  const Interface* found = Best(all, [&](const Interface& one) {
+  const std::optional<sdk::Subnet> network = sdk::Subnet::Parse(wanted);
+  const auto is = [&](const Interface& one) {
+    if (network) return network->Has(one.address);
     return address.empty() ? one.name == wanted : one.address == address;
-  });
+  };
+  const Interface* found = Best(all, is);
   if (found != nullptr) return *found;
   std::string text = "interface '" + wanted + "' ";
-  const bool known = std::any_of(all.begin(), all.end(), [&](const Interface& one) {
-    return one.name == wanted || (!address.empty() && one.address == address);
-  });
+  const bool known = std::any_of(all.begin(), all.end(), is);
   if (known) {
     text += "of this host is down";
   } else {
-    text +=
-        address.empty() ? "is not an interface with an address on this host" : "is no address of this host";
+    text += network           ? "is a network in which this host has no address"
+            : address.empty() ? "is not an interface with an address on this host"
+                              : "is no address of this host";
   }
   text += "; it has " + Listing(all);
+  if (!known && !address.empty()) {
+    text +=
+        "; for several hosts set backend.options.interface to a network that holds an address of each, such "
+        "as \"10.0.0.0/16\", or leave it out and use network.interface_on";
+    throw Failure(DTRUN_INVALID_ARGUMENT, text);
+  }
   const std::string nearest = known ? "" : NearestName(all, wanted);
   text += nearest.empty() ? "; set backend.options.interface to one of them"
                           : "; did you mean '" + nearest + "'?";

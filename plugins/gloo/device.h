@@ -27,10 +27,9 @@ std::vector<Interface> ListInterfaces();
 // Names of the interfaces that hold a default route, best first; may be empty.
 std::vector<std::string> DefaultRouteInterfaces();
 
-// `wanted` is the name or an address of an interface. Unset: loopback
-// when the job has one host; otherwise the interface of the default route, else the first
-// running one that is not loopback. Throws sdk::Failure with the host's list when there is
-// no such interface.
+// `wanted` is the name or an address of an interface, or a network ("10.0.0.0/16") that holds one. Unset:
+// loopback when the job has one host; otherwise the interface of the default route, else the first running
+// one that is not loopback. Throws sdk::Failure with the host's list when there is no such interface.
 Interface ChooseInterface(const std::vector<Interface>& all, const std::vector<std::string>& default_routes,
                           const std::optional<std::string>& wanted, int host_count);
 

@@ -54,6 +54,17 @@ TEST(ChooseInterface, FollowsTheUser) {
   EXPECT_EQ(Choose("10.0.0.5", 2), "eth0 10.0.0.5");
   EXPECT_EQ(Choose("fd00:0:0::5", 2), "eth0 fd00::5");
   EXPECT_EQ(Choose("fe80::5%eth0", 2), "eth0 fe80::5%eth0");
+  EXPECT_EQ(Choose("10.0.0.0/16", 2), "eth0 10.0.0.5");
+  EXPECT_EQ(Choose("fd01::/64", 2), "ib0 fd01::5");
+}
+
+TEST(ChooseInterface, SaysThatAnAddressFitsOneHost) {
+  EXPECT_THAT([] { Choose("10.0.0.6", 2); },
+              ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'10.0.0.6' is no address of this host"),
+                                                HasSubstr("to a network"), HasSubstr("interface_on"))));
+  EXPECT_THAT([] { Choose("10.9.0.0/16", 2); },
+              ThrowsMessage<sdk::Failure>(HasSubstr("is a network in which this host has no address")));
+  EXPECT_THAT([] { Choose("10.1.0.0/16", 2); }, ThrowsMessage<sdk::Failure>(HasSubstr("is down")));
 }
 
 TEST(ChooseInterface, ListsWhatThereIsWhenTheNameIsUnknown) {

@@ -4,13 +4,15 @@ namespace dtrun::gloo_plugin {
 namespace {
 
 constexpr dtrun_option MakeInterface() {
-  dtrun_option option =
-      sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
-                  "network interface that carries the traffic, by name or address", DTRUN_SCOPE_HOST);
+  dtrun_option option = sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
+                                    "network interface that carries the traffic, by name, address or network",
+                                    DTRUN_SCOPE_HOST);
   option.long_doc =
-      "A name such as \"eth0\" or an address of this host such as \"10.0.0.5\" or \"fd00::2\". A name stands "
-      "for its "
-      "first IPv4 address, else its first global IPv6 address.\n"
+      "A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a network "
+      "such as "
+      "\"10.0.0.0/16\", which fits hosts whose names differ. A name stands for its first IPv4 address, else "
+      "its "
+      "first global IPv6 address.\n"
       "Unset: loopback when all ranks share one host; otherwise what network.interface has found "
       "(DTRUN_ADDRESS), "
       "without that the interface of the default route, else the first running one that is not loopback. "

@@ -26,9 +26,9 @@ std::string RealPath(const std::string& path) {
 }
 
 [[noreturn]] void Refuse(const std::string& what) {
-  throw Failure(DTRUN_FAILED_PRECONDITION, what + "; this plugin was built for " + kBuiltFor + " (" +
-                                               kSoname +
-                                               "): install it, or set the option 'library' to its libmpi");
+  throw Failure(DTRUN_FAILED_PRECONDITION,
+                what + "; this plugin was built for " + kBuiltFor + " (" + kSoname +
+                    "): install it (Debian: libopenmpi3), or set the option 'library' to its libmpi");
 }
 
 // Open MPI's components name libmpi as a dependency since 3.0, so it need not be global.

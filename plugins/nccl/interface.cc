@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/subnet.hpp"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -41,16 +42,21 @@ std::vector<Interface> ListInterfaces() {
 }
 
 Interface FindInterface(const std::vector<Interface>& all, const std::string& wanted) {
+  const std::optional<sdk::Subnet> network = sdk::Subnet::Parse(wanted);
   const auto found = std::find_if(all.begin(), all.end(), [&](const Interface& one) {
-    return one.name == wanted || one.address == wanted;
+    return network ? network->Has(one.address) : one.name == wanted || one.address == wanted;
   });
   if (found != all.end()) return *found;
   std::string list;
   for (const Interface& one : all) list.append(list.empty() ? "" : ", ").append(one.Text());
-  throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "backend.options.interface: '" + wanted +
-                                                 "' is neither name nor address of a running interface; this "
-                                                 "host has " +
-                                                 (list.empty() ? "none" : list));
+  throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
+                     "backend.options.interface: '" + wanted +
+                         "' is neither name, address nor network of a running interface; "
+                         "this host has " +
+                         (list.empty() ? "none" : list) +
+                         "; for several hosts name a network that holds an address of "
+                         "each, such as \"10.0.0.0/16\", or leave it out and use "
+                         "network.interface_on");
 }
 
 std::optional<Interface> FindByAddress(const std::vector<Interface>& all, const std::string& address) {

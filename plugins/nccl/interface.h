@@ -20,8 +20,8 @@ struct Interface {
 // The addresses of the running interfaces, in the kernel's order.
 std::vector<Interface> ListInterfaces();
 
-// `wanted` is the option's value, the name or an address of an interface. Throws sdk::Failure
-// with the host's list when there is no such interface.
+// `wanted` is the option's value, the name or an address of an interface, or a network that holds one. Throws
+// sdk::Failure with the host's list when there is no such interface.
 Interface FindInterface(const std::vector<Interface>& all, const std::string& wanted);
 
 // The one that holds `address`; nullopt when none does.

@@ -21,6 +21,12 @@ TEST(Interface, IsFoundByNameAndByAddress) {
   EXPECT_FALSE(FindByAddress(kHost, "127.0.0.2"));
 }
 
+TEST(Interface, IsFoundByItsNetwork) {
+  EXPECT_EQ(FindInterface(kHost, "10.1.0.0/16").name, "eth10");
+  EXPECT_THAT([] { FindInterface(kHost, "10.2.0.0/16"); },
+              ThrowsMessage<sdk::Failure>(HasSubstr("network.interface_on")));
+}
+
 TEST(Interface, IsNamedToNcclExactly) { EXPECT_EQ(ExactName(FindInterface(kHost, "eth1")), "=eth1"); }
 
 TEST(Interface, ThatTheHostLacksIsRefusedWithThoseItHas) {

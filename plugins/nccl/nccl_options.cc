@@ -13,13 +13,15 @@ constexpr dtrun_option MakePath(const char* key, const char* doc, const char* lo
 }
 
 constexpr dtrun_option MakeInterface() {
-  dtrun_option option = sdk::Option(
-      "interface", DTRUN_TYPE_STRING, nullptr,
-      "network interface that carries the traffic between hosts, by name or address", DTRUN_SCOPE_HOST);
+  dtrun_option option =
+      sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
+                  "network interface that carries the traffic between hosts, by name, address or network",
+                  DTRUN_SCOPE_HOST);
   option.long_doc =
-      "A name such as \"eth0\" or an address of this host such as \"10.0.0.5\". Ranks see NCCL_SOCKET_IFNAME "
-      "with "
-      "the exact name (\"=eth0\"), so that programs that use NCCL through torch take the same interface.\n"
+      "A name such as \"eth0\", an address of this host such as \"10.0.0.5\", or a network such as "
+      "\"10.0.0.0/16\", which fits hosts whose names differ. Ranks see NCCL_SOCKET_IFNAME with the exact "
+      "name "
+      "(\"=eth0\"), so that programs that use NCCL through torch take the same interface.\n"
       "Unset: NCCL chooses.";
   option.env_alias = "NCCL_SOCKET_IFNAME";
   return option;
