@@ -4,6 +4,7 @@ import json
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from support.job import DTRUN, RANK, Job, JobTest, end, main
 from support.lab import Lab, why_not
@@ -86,9 +87,9 @@ class ThreeHosts(JobTest):
         self.lab = Lab(folder.name)
         self.addCleanup(self.lab.close)
 
-    def run_on_node0(self, backend):
+    def run_on_node0(self, backend, command=f'["{RANK}"]', job=""):
         config = self.write(
-            f'[job]\ncommand = ["{RANK}"]\n[cluster]\nhosts = {json.dumps(self.lab.names)}\n'
+            f'[job]\ncommand = {command}\n{job}[cluster]\nhosts = {json.dumps(self.lab.names)}\n'
             f"remote_shell = {json.dumps(self.lab.shell())}\n{backend}")
         process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "--config", str(config)],
                                    cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
@@ -106,6 +107,38 @@ class ThreeHosts(JobTest):
         self.assert_ok(result)
         self.assertIn("backend    ucx", result.err)
         self.assertIn("chosen     because gloo cannot be used: on node2: ", result.err)
+
+    def test_an_address_fits_one_host_and_a_network_fits_all(self):
+        result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.1"\n')
+        self.assert_user_error(result, "backend gloo cannot be used: on node1: ", "on node2: ",
+                               "'10.77.0.1' is no address of this host; it has lo 127.0.0.1, eth0 10.77.0.2", "interface_on")
+        result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.0/24"\n')
+        self.assert_ok(result)
+        self.assertIn("interface  node0: eth0 10.77.0.1; node1: eth0 10.77.0.2; node2: eth0 10.77.0.3", result.err)
+
+    def hide(self, host, library):
+        """Makes a library unreadable on one host."""
+        for file in Path("/usr/lib/x86_64-linux-gnu").glob(library):
+            subprocess.run([*self.lab.enter(host), "mount", "--bind", "/dev/null", str(file.resolve())], check=True)
+
+    @unittest.skipUnless(list(Path("/usr/lib/x86_64-linux-gnu").glob("libpmix.so.2")), "there is no libpmix")
+    def test_a_host_without_libpmix_is_found_before_any_rank_starts(self):
+        self.hide(2, "libpmix.so.2")
+        result = self.run_on_node0('[backend]\nname = "mpi"\n')
+        self.assert_user_error(result, "backend mpi cannot be used: on node2: cannot open the PMIx library", "libpmix2")
+        self.assertNotIn("rank 0", result.err)
+        result = self.run_on_node0('[backend]\nname = ["mpi", "gloo"]\n')
+        self.assert_ok(result)
+        self.assertIn("backend    gloo", result.err)
+        self.assertIn("chosen     because mpi cannot be used: on node2: cannot open the PMIx library", result.err)
+        forced = self.run_on_node0('[backend]\nname = "none"\n', '["true"]', 'pmi = "pmix"\n')
+        self.assert_user_error(forced, "on node2: cannot open the PMIx library", "libpmix2")
+
+    @unittest.skipUnless(list(Path("/usr/lib/x86_64-linux-gnu").glob("libmpi.so.40")), "there is no Open MPI")
+    def test_a_host_without_the_library_of_a_backend_is_named(self):
+        self.hide(1, "libmpi.so.40")
+        result = self.run_on_node0('[backend]\nname = "mpi"\n')
+        self.assert_user_error(result, "backend mpi cannot be used: on node1: ", "libmpi.so.40", "libopenmpi3")
 
     def test_none_for_all_ends_the_job_before_it_starts(self):
         result = self.run_on_node0('[backend]\nname = ["gloo", "nosuch"]\n[backend.gloo]\ninterface = "extra1"\n')

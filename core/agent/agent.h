@@ -25,11 +25,12 @@ struct RunRequest {
   // Jobs on several hosts: how they come together, and the plan once they have said what they
   // offer, by host. `network` is null until the one that joins them is known.
   std::optional<Cluster> cluster = {};
-  // `answers`: to `question`, by host; empty when there is none.
+  // `answers`: to `questions`, by host; empty when there are none.
   std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers,
                                    const std::vector<std::string>& answers, const net::Decision* network)>
       replan = {};
-  std::string question = {};  // of core/examination, to all hosts before the plan; empty: none
+  // Of core/examination, to each host before the plan; may be none at all.
+  std::function<Result<std::vector<std::string>>(const std::vector<plan::HostOffer>& offers)> questions = {};
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

@@ -94,6 +94,7 @@ void Fields(C& c, Of<C, Over>& m) {
 template <class C>
 void Fields(C& c, Of<C, Examine>& m) {
   c.Text(m.question, kAny);
+  c.Texts(m.environment, kAny, kAny);
 }
 template <class C>
 void Fields(C& c, Of<C, Examined>& m) {

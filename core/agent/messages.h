@@ -38,6 +38,7 @@ struct ClientClosed {
 // A question of core/examination, and its answer.
 struct Examine {
   std::string question;
+  std::vector<std::string> environment;  // of the ranks, as in Prepare; empty: the host's own
 };
 struct Examined {
   std::string answer;

@@ -123,7 +123,9 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");
-  EXPECT_EQ(ThroughAgent(Examine{"{\"a\": 1}"}).question, "{\"a\": 1}");
+  const Examine examine = ThroughAgent(Examine{"{\"a\": 1}", {"A=b"}});
+  EXPECT_EQ(examine.question, "{\"a\": 1}");
+  EXPECT_EQ(examine.environment, std::vector<std::string>{"A=b"});
   EXPECT_EQ(ThroughRoot(Examined{"{}"}).answer, "{}");
   ThroughAgent(Kill{});
 }

@@ -74,7 +74,7 @@ void RemoteHost::Lose(const std::string& why, bool agent_died) {
 
 void RemoteHost::Examine(const std::string& question, ExaminationDone done) {
   examination_done_ = std::move(done);
-  channel_->Send(Encode(ToAgent(agent::Examine{question})));
+  channel_->Send(Encode(ToAgent(agent::Examine{question, services_.environment})));
 }
 
 void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {

@@ -232,7 +232,7 @@ class Runner {
       hosts_.push_back(one.host == nullptr ? here_.get() : one.host);
     }
     if (generation > 0 && offers == offers_) return {};
-    if (Status asked = AskBackends(signals); !asked) return asked;
+    if (Status asked = AskBackends(offers, signals); !asked) return asked;
     Result<plan::Plan> plan = request_.replan(offers, answers_, nullptr);
     if (!plan) return plan.error();
     plan_ = *std::move(plan);
@@ -244,11 +244,12 @@ class Runner {
   }
 
   // What each host says of the backends that the job may use.
-  Status AskBackends(UserSignals& signals) {
-    if (request_.question.empty()) return {};
+  Status AskBackends(const std::vector<plan::HostOffer>& offers, UserSignals& signals) {
+    const Result<std::vector<std::string>> questions = request_.questions(offers);
+    if (!questions) return questions.error();
+    if (questions->empty()) return {};
     Examiner examiner(loop_, signals);
-    Result<std::vector<std::string>> told =
-        examiner.Run(std::vector<std::string>(remote_.size(), request_.question), remote_);
+    Result<std::vector<std::string>> told = examiner.Run(*questions, remote_);
     interrupted_ = examiner.interrupted();
     if (!told) return told.error();
     answers_ = *std::move(told);
@@ -434,7 +435,7 @@ class Runner {
   std::vector<Host*> hosts_;
   std::vector<RemoteHost*> remote_;  // null: this one
   std::vector<plan::HostOffer> offers_;
-  std::vector<std::string> answers_;          // to the question
+  std::vector<std::string> answers_;          // to the questions
   int interrupted_ = 0;                       // while the hosts were asked or the network was looked for
   std::map<std::string, std::string> rungs_;  // variables of the ways that were given up
   std::vector<Facts> generations_;

@@ -189,7 +189,8 @@ class Agent {
           } else if constexpr (std::is_same_v<T, ClientClosed>) {
             relay_.Close(given.client);
           } else if constexpr (std::is_same_v<T, Examine>) {
-            StartExamination(std::move(given.question));
+            StartExamination(std::move(given.question),
+                             given.environment.empty() ? given.environment : Localised(given.environment));
           } else if constexpr (std::is_same_v<T, Over>) {
             over_ = true;
             if (!given.why.empty()) Complain("the job was not started: " + given.why);
@@ -206,10 +207,10 @@ class Agent {
   }
 
   // In a thread of its own: plugins may take seconds, and the root wants a sign of life.
-  void StartExamination(std::string question) {
+  void StartExamination(std::string question, std::vector<std::string> environment) {
     if (examination_.joinable()) examination_.join();
-    examination_ = std::thread([this, question = std::move(question)] {
-      std::string answer = examination::Examine(question);
+    examination_ = std::thread([this, question = std::move(question), environment = std::move(environment)] {
+      std::string answer = examination::Examine(question, environment);
       boost::asio::post(loop_, [this, answer = std::move(answer)] { Send(Examined{answer}); });
     });
   }

@@ -46,6 +46,9 @@ Result<Choice> ChooseBackend(const std::vector<std::pair<std::string, Answer>>& 
     if (objections.empty()) return choice;
     choice.passed_over.push_back(fmt::format("{} cannot be used: {}", first[choice.index].name, objections));
   }
+  if (first.size() == 1) {
+    return Error{DTRUN_FAILED_PRECONDITION, "backend " + choice.passed_over.front()};
+  }
   return Error{DTRUN_FAILED_PRECONDITION, fmt::format("none of the backends in backend.name can be used; {}",
                                                       fmt::join(choice.passed_over, "; "))};
 }

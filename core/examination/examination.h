@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/plugin/plugin.h"
 
 namespace dtrun::examination {
 
@@ -18,6 +19,7 @@ struct BackendQuestion {
   std::string options_json;  // option::ToJson of its snapshot
   std::string why_not;       // known already: the root could not load it
   bool wanted = true;        // the job asks for it, alone or in a list
+  bool pmix = false;         // its ranks are served PMIx, so the host needs libpmix
 };
 
 struct Question {
@@ -33,8 +35,9 @@ struct Question {
 
 struct BackendAnswer {
   std::string name;
-  std::string why_not = {};  // empty: it can be used there
-  std::string library = {};  // name and version, and what it says of peer access between GPUs
+  std::string why_not = {};      // empty: it can be used there
+  std::string library = {};      // name and version, and what it says of peer access between GPUs
+  plugin::LaunchInfo info = {};  // all that it says for its ranks there
 };
 
 enum class Level { kOk, kWarning, kProblem };
@@ -57,10 +60,11 @@ struct Answer {
 const char* LevelName(Level level);
 
 // Asks every backend in a child process, which takes a while; then looks at the host.
-Answer Examine(const Question& question);
+// `environment`: what the ranks would start from, "NAME=value"; empty: this process's own.
+Answer Examine(const Question& question, const std::vector<std::string>& environment = {});
 
 // The same between root and agent. A question that cannot be read is answered with the error.
-std::string Examine(const std::string& question);
+std::string Examine(const std::string& question, const std::vector<std::string>& environment = {});
 
 std::string Encode(const Question& question);
 std::string Encode(const Answer& answer);
@@ -68,7 +72,7 @@ Result<Question> DecodeQuestion(const std::string& text);
 Result<Answer> DecodeAnswer(const std::string& text);
 
 // The first backend that no host objects to: its place in the answers, and for each before it
-// "nccl cannot be used on node1: ...". An error when there is none. REQUIRES: at least one answer.
+// "nccl cannot be used: on node1: ...". An error when there is none. REQUIRES: at least one answer.
 struct Choice {
   std::size_t index = 0;
   std::vector<std::string> passed_over;

@@ -8,6 +8,7 @@ namespace dtrun::examination {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // Texts of plugins need not be UTF-8.
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -38,7 +39,8 @@ std::string Encode(const Question& question) {
                         {"path", one.path},
                         {"options", one.options_json},
                         {"why_not", one.why_not},
-                        {"wanted", one.wanted}});
+                        {"wanted", one.wanted},
+                        {"pmix", one.pmix}});
   }
   return Dump({{"backends", backends},
                {"host_count", question.host_count},
@@ -53,8 +55,8 @@ Result<Question> DecodeQuestion(const std::string& text) {
   return Parse<Question>(text, "examination", [](const Json& json) {
     Question question;
     for (const Json& one : json.at("backends")) {
-      question.backends.push_back(
-          {one.at("name"), one.at("path"), one.at("options"), one.at("why_not"), one.at("wanted")});
+      question.backends.push_back({one.at("name"), one.at("path"), one.at("options"), one.at("why_not"),
+                                   one.at("wanted"), one.at("pmix")});
     }
     question.host_count = json.at("host_count");
     question.local_ranks = json.at("local_ranks");
@@ -69,7 +71,11 @@ Result<Question> DecodeQuestion(const std::string& text) {
 std::string Encode(const Answer& answer) {
   Json backends = Json::array();
   for (const BackendAnswer& one : answer.backends)
-    backends.push_back({{"name", one.name}, {"why_not", one.why_not}, {"library", one.library}});
+    backends.push_back({{"name", one.name},
+                        {"why_not", one.why_not},
+                        {"library", one.library},
+                        {"facts", one.info.facts},
+                        {"env", one.info.env}});
   Json checks = Json::array();
   for (const Check& one : answer.checks) {
     checks.push_back(
@@ -83,7 +89,10 @@ Result<Answer> DecodeAnswer(const std::string& text) {
     if (json.contains("error")) return Result<Answer>(Error{DTRUN_INTERNAL, json.at("error")});
     Answer answer;
     for (const Json& one : json.at("backends"))
-      answer.backends.push_back({one.at("name"), one.at("why_not"), one.at("library")});
+      answer.backends.push_back({one.at("name"),
+                                 one.at("why_not"),
+                                 one.at("library"),
+                                 {one.at("facts").get<Pairs>(), one.at("env").get<Pairs>()}});
     for (const Json& one : json.at("checks"))
       answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("cure")});
     answer.clock_seconds = json.at("clock_seconds");
@@ -91,10 +100,10 @@ Result<Answer> DecodeAnswer(const std::string& text) {
   });
 }
 
-std::string Examine(const std::string& text) {
+std::string Examine(const std::string& text, const std::vector<std::string>& environment) {
   const Result<Question> question = DecodeQuestion(text);
   if (!question) return Dump({{"error", question.error().text}});
-  return Encode(Examine(*question));
+  return Encode(Examine(*question, environment));
 }
 
 }  // namespace dtrun::examination

@@ -11,6 +11,7 @@
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
 #include "core/plan/dialects.h"
+#include "core/plan/facts.h"
 #include "core/plan/launch.h"
 #include "core/plan/network.h"
 #include "core/plan/place.h"
@@ -184,7 +185,7 @@ Result<Plan> Build(const Inputs& inputs) {
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
-  plan.backend_facts = inputs.backend.info.facts;
+  AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
   plan.notes = dialect::OuterNotes(inputs.environment);
   auto placements = PlaceAll(inputs, &plan);
@@ -201,8 +202,13 @@ Result<Plan> Build(const Inputs& inputs) {
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);
-  const std::vector<Variables> vendor = VendorEnvironments(
-      {inputs.backend.info.env, inputs.network, user, inputs.environment}, plan.hosts.size(), &plan.notes);
+  std::vector<Variables> wanted;
+  for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
+    const auto& env = InfoOf(inputs.backend, i).env;
+    wanted.emplace_back(env.begin(), env.end());
+  }
+  const std::vector<Variables> vendor =
+      VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.notes);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   auto processes = AskLauncher(inputs, plan, cwd);
   if (!processes) return processes.error();

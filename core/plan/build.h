@@ -16,12 +16,12 @@
 
 namespace dtrun::plan {
 
-// The backend as chosen: found, described and asked by a probe.
+// The backend as chosen: found, described and asked by a probe on every host.
 struct Backend {
-  std::string name;          // "none": no communicator
-  std::string path;          // of the plugin file
-  std::string options_json;  // option::ToJson of its snapshot
-  plugin::LaunchInfo info;
+  std::string name;                      // "none": no communicator
+  std::string path;                      // of the plugin file
+  std::string options_json;              // option::ToJson of its snapshot
+  std::vector<plugin::LaunchInfo> info;  // by host; fewer: the others are taken to be like the first
 };
 
 struct Inputs {

@@ -137,7 +137,9 @@ std::string ToJson(const Plan& plan) {
     out["hosts"].push_back({{"name", host.name},
                             {"first_rank", host.first_rank},
                             {"local_size", host.local_size},
-                            {"cores", host.cores}});
+                            {"cores", host.cores},
+                            {"facts", Json::object()}});
+    for (const auto& [key, value] : host.backend_facts) out["hosts"].back()["facts"][key] = value;
   }
   out["processes"] = Json::array();
   for (const Process& process : plan.processes) {

@@ -18,12 +18,17 @@
 
 namespace dtrun::plan {
 
+// Facts of a backend that begin so are each of one pair of devices of a host: "peer 0>1" is device 1
+// reading device 0.
+inline constexpr char kPeerFact[] = "peer ";
+
 struct Host {
   std::string name;
   int first_rank = 0;
   int local_size = 0;
-  int cores = 1;                      // whole cores for its ranks
-  std::string address = "127.0.0.1";  // that every rank of the job reaches
+  int cores = 1;                                                        // whole cores for its ranks
+  std::string address = "127.0.0.1";                                    // that every rank of the job reaches
+  std::vector<std::pair<std::string, std::string>> backend_facts = {};  // what the backend says of it
 };
 
 struct Process {
@@ -64,11 +69,11 @@ struct Plan {
   std::vector<Host> hosts;
   std::vector<Process> processes;  // by rank
   std::string launcher;
-  std::string backend;  // name, or "none"
-  std::vector<std::pair<std::string, std::string>> backend_facts;
-  std::string binding = "none";               // of all ranks, a line for the run header
-  std::vector<std::string> notes;             // more lines for it
-  std::vector<std::string> dialects;          // that job.dialects adds
+  std::string backend;                                             // name, or "none"
+  std::vector<std::pair<std::string, std::string>> backend_facts;  // of all hosts, for the run header
+  std::string binding = "none";                                    // of all ranks, a line for the run header
+  std::vector<std::string> notes;                                  // more lines for it
+  std::vector<std::string> dialects;                               // that job.dialects adds
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
   pmi::Kind pmi = pmi::Kind::kNone;           // what MPI libraries find

@@ -19,25 +19,21 @@ bool BackendCarries(const config::Settings& settings, std::size_t host_count) {
   return host_count > 1 || settings.Int("comm.emulate_hosts") > 1 || settings.Text("comm.local") == "none";
 }
 
+// Whether MPI carries what ranks send through the communicator.
+bool NeedsMpi(const config::Settings& settings, const std::string& backend, int host_count) {
+  return backend == "mpi" && BackendCarries(settings, static_cast<std::size_t>(host_count));
+}
+
 Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
-  const std::string& wish = inputs.settings.Text("job.pmi");
-  for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
-    if (wish != pmi::KindName(kind)) continue;
-    if (Status servable = pmi::Servable(kind); !servable) return servable.error();
-    return kind;
-  }
-  // "auto". mpirun serves its own ranks.
-  if (plan->launcher == "mpirun" || plan->world_size() == 1) return pmi::Kind::kNone;
-  if (plan->backend == "mpi" && BackendCarries(inputs.settings, plan->hosts.size())) {
-    if (Status servable = pmi::Servable(pmi::Kind::kPmix); !servable) return servable.error();
-    return pmi::Kind::kPmix;
-  }
-  const pmi::Kind kind = pmi::KindOfProgram(plan->processes.front().argv.front());
-  if (Status servable = pmi::Servable(kind); !servable) {
-    plan->notes.push_back("the program is linked with Open MPI: " + servable.error().text);
-    return pmi::Kind::kNone;
-  }
-  return kind;
+  const int host_count = static_cast<int>(plan->hosts.size());
+  const pmi::Kind kind = WantedPmi(inputs.settings, plan->backend, host_count, plan->world_size(),
+                                   plan->processes.front().argv.front());
+  const Status servable = pmi::Servable(kind);
+  if (servable) return kind;
+  if (inputs.settings.Text("job.pmi") != "auto" || NeedsMpi(inputs.settings, plan->backend, host_count))
+    return servable.error();
+  plan->notes.push_back("the program is linked with Open MPI: " + servable.error().text);
+  return pmi::Kind::kNone;
 }
 
 Variables PmixVariables(const Process& process) {
@@ -59,10 +55,21 @@ Variables Pmi1Variables(const Plan& plan, const Process& process) {
 
 }  // namespace
 
+pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend, int host_count,
+                    int world_size, const std::string& program) {
+  const std::string& wish = settings.Text("job.pmi");
+  for (const pmi::Kind kind : {pmi::Kind::kNone, pmi::Kind::kPmix, pmi::Kind::kPmi1}) {
+    if (wish == pmi::KindName(kind)) return kind;
+  }
+  // "auto". mpirun serves its own ranks.
+  if (settings.Text("launcher.name") == "mpirun" || world_size == 1) return pmi::Kind::kNone;
+  return NeedsMpi(settings, backend, host_count) ? pmi::Kind::kPmix : pmi::KindOfProgram(program);
+}
+
 std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,
                          int world_size) {
-  if (backend != "mpi" || world_size < 2 || settings.Text("launcher.name") == "mpirun") return {};
-  if (!BackendCarries(settings, static_cast<std::size_t>(host_count))) return {};
+  if (world_size < 2 || settings.Text("launcher.name") == "mpirun") return {};
+  if (!NeedsMpi(settings, backend, host_count)) return {};
   const std::string& wish = settings.Text("job.pmi");
   if (wish != "auto" && wish != pmi::KindName(pmi::Kind::kPmix)) {
     return fmt::format(

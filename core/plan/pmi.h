@@ -11,6 +11,10 @@ namespace dtrun::plan {
 // An error has the place of the option that caused it.
 Status ServePmi(const Inputs& inputs, Plan* plan);
 
+// What MPI libraries are to find in ranks that run `program` with `backend`: job.pmi, or what those need.
+pmi::Kind WantedPmi(const config::Settings& settings, const std::string& backend, int host_count,
+                    int world_size, const std::string& program);
+
 // Why the ranks of `backend` could not meet though its library is there: MPI needs somebody who serves
 // it. Empty: they can, or the backend carries nothing.
 std::string WhyNotServed(const config::Settings& settings, const std::string& backend, int host_count,

@@ -1,6 +1,7 @@
 #include "core/plan/vendor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/net/variables.h"
 
@@ -15,6 +16,10 @@ const std::string* Find(const Variables& variables, const std::string& name) {
 }
 
 // A choice of the user's, and the variable that it stands against.
+// What one rank must do without, none of its job may use: the variable, and the value that says so.
+constexpr std::pair<const char*, const char*> kAgreed[] = {
+    {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"DTRUN_P2P", "off"}};
+
 struct Override {
   std::string text;  // for the note
   std::string value;
@@ -26,18 +31,36 @@ const std::string* OwnValue(const VendorInputs& inputs, const std::string& name)
   return own != nullptr ? own : Find(inputs.inherited, name);
 }
 
+// The backend's variables by host, those of kAgreed alike on all.
+std::vector<Variables> Agreed(const VendorInputs& inputs, std::vector<std::string>* notes) {
+  std::vector<Variables> out = inputs.backend;
+  for (const auto& [name, without] : kAgreed) {
+    std::vector<std::string> from;  // hosts that must do without
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::string* const value = Find(out[i], name);
+      if (value != nullptr && *value == without) from.push_back(inputs.hosts[i].name);
+    }
+    if (from.empty() || from.size() == out.size() || OwnValue(inputs, name) != nullptr) continue;
+    for (Variables& host : out) host[name] = without;
+    notes->push_back(fmt::format("{}={} on all hosts, because {} and ranks must agree", name, without,
+                                 from.size() == 1   ? from.front() + " needs it"
+                                 : from.size() <= 4 ? fmt::format("{} need it", fmt::join(from, ", "))
+                                                    : fmt::format("{} hosts need it", from.size())));
+  }
+  return out;
+}
+
 }  // namespace
 
-std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::size_t host_count,
-                                          std::vector<std::string>* notes) {
-  const Variables backend(inputs.backend.begin(), inputs.backend.end());
+std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vector<std::string>* notes) {
   const std::vector<net::Network> networks =
       inputs.network == nullptr ? std::vector<net::Network>() : net::NetworksOf(*inputs.network);
+  const std::vector<Variables> backend = Agreed(inputs, notes);
   std::vector<Variables> out;
   std::map<std::string, Override> kept;  // by the variable that the user has set
-  for (std::size_t host = 0; host < host_count; ++host) {
+  for (std::size_t host = 0; host < backend.size(); ++host) {
     const Variables network = networks.empty() ? Variables() : net::Variables(networks[host]);
-    Variables ours = backend;
+    Variables ours = backend[host];
     ours.insert(network.begin(), network.end());
     std::erase_if(ours, [&](const auto& variable) {
       const auto& [name, value] = variable;

@@ -8,20 +8,22 @@
 #include <vector>
 
 #include "core/net/decision.h"
+#include "core/plan/plan.h"
 
 namespace dtrun::plan {
 
 struct VendorInputs {
-  const std::vector<std::pair<std::string, std::string>>& backend;  // of its launch face
-  const net::Decision* network;                                     // null: none was looked for
-  const std::map<std::string, std::string>& user;                   // job.env
-  const std::map<std::string, std::string>& inherited;              // from dtrun's own environment
+  const std::vector<Host>& hosts;
+  const std::vector<std::map<std::string, std::string>>& backend;  // of its launch face, by host
+  const net::Decision* network;                                    // null: none was looked for
+  const std::map<std::string, std::string>& user;                  // job.env
+  const std::map<std::string, std::string>& inherited;             // from dtrun's own environment
 };
 
 // By host. What the user has set himself wins, in a variable or in an option of the backend; a note
-// says so once, with what the proof says of it.
+// says so once, with what the proof says of it. A way between GPUs that one host must do without is
+// given up by all, because the ranks of a job agree on it; a note says that too.
 std::vector<std::map<std::string, std::string>> VendorEnvironments(const VendorInputs& inputs,
-                                                                   std::size_t host_count,
                                                                    std::vector<std::string>* notes);
 
 }  // namespace dtrun::plan

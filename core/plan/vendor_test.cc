@@ -38,9 +38,12 @@ net::Decision Decided(bool works = true) {
 
 struct Vendor : testing::Test {
   std::vector<Variables> Of(const net::Decision* network) {
-    return VendorEnvironments({backend, network, user, inherited}, 2, &notes);
+    by_host.resize(2, Variables(backend.begin(), backend.end()));
+    return VendorEnvironments({hosts, by_host, network, user, inherited}, &notes);
   }
-  std::vector<std::pair<std::string, std::string>> backend;
+  const std::vector<Host> hosts{{"node1"}, {"node2"}};
+  std::vector<std::pair<std::string, std::string>> backend;  // of both hosts
+  std::vector<Variables> by_host;
   Variables user, inherited;
   std::vector<std::string> notes;
 };
@@ -99,6 +102,21 @@ TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0],
               HasSubstr("dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, which cannot stand beside it"));
+}
+
+TEST_F(Vendor, WhatOneHostMustDoWithoutNoneUses) {
+  by_host = {{{"NCCL_P2P_DISABLE", "1"}, {"DTRUN_P2P", "off"}}, {{"DTRUN_P2P", "on"}}};
+  for (const Variables& host : Of(nullptr))
+    EXPECT_THAT(host, ElementsAre(Pair("DTRUN_P2P", "off"), Pair("NCCL_P2P_DISABLE", "1")));
+  EXPECT_THAT(notes,
+              ElementsAre("NCCL_P2P_DISABLE=1 on all hosts, because node1 needs it and ranks must agree",
+                          "DTRUN_P2P=off on all hosts, because node1 needs it and ranks must agree"));
+}
+
+TEST_F(Vendor, WhatTheUserHasSetIsNotAgreedOn) {
+  by_host = {{{"NCCL_P2P_DISABLE", "1"}}, {}};
+  inherited = {{"NCCL_P2P_DISABLE", "0"}};
+  for (const Variables& host : Of(nullptr)) EXPECT_THAT(host, IsEmpty());
 }
 
 TEST_F(Vendor, WithoutANetworkTheBackendsOwnAreLeft) {

@@ -106,7 +106,9 @@ std::string Unusable(const LaunchInfo& info);
 // Not shared between threads.
 class Probe {
  public:
-  static Result<std::unique_ptr<Probe>> Start(const File& file);
+  // `environment`: of the child, "NAME=value"; empty: this process's own.
+  static Result<std::unique_ptr<Probe>> Start(const File& file,
+                                              const std::vector<std::string>& environment = {});
   ~Probe();  // ends the child
   const Description& description() const { return description_; }
   // init + launch_info + shutdown with these options. Empty when the plugin has neither.

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plugin.h"
@@ -49,7 +50,8 @@ class SpawnPlan {
 
   // Own process group, so that helpers of the plugin end with it; default signals.
   // Returns an errno value.
-  int Spawn(const std::string& program, char* const* argv, int socket, int output, pid_t* pid) {
+  int Spawn(const std::string& program, char* const* argv, char* const* environment, int socket, int output,
+            pid_t* pid) {
     // The two descriptors lie above 3, so no dup2 below overwrites a source.
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
@@ -63,7 +65,7 @@ class SpawnPlan {
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setflags(&attributes_,
                                POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    return ::posix_spawn(pid, program.c_str(), &actions_, &attributes_, argv, environ);
+    return ::posix_spawn(pid, program.c_str(), &actions_, &attributes_, argv, environment);
   }
 
  private:
@@ -99,7 +101,7 @@ struct Probe::Child {
   Child& operator=(const Child&) = delete;
   ~Child() { End(); }
 
-  static Result<std::unique_ptr<Child>> Start(const File& file);
+  static Result<std::unique_ptr<Child>> Start(const File& file, const std::vector<std::string>& environment);
 
   // The next answer, due at the deadline. `doing` is for messages: "loading".
   Result<std::string> Answer(std::string_view doing);
@@ -138,7 +140,8 @@ struct Probe::Child {
   std::string tail;
 };
 
-Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file) {
+Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
+                                                          const std::vector<std::string>& environment) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return Error::System("make a socketpair for a plugin probe", errno);
@@ -160,8 +163,12 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file) {
   std::string arguments[] = {program, "--probe-plugin", KindText(file.kind), file.path.string(), file.name};
   char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
                   arguments[3].data(), arguments[4].data(), nullptr};
+  std::vector<char*> variables;
+  for (const std::string& entry : environment) variables.push_back(const_cast<char*>(entry.c_str()));
+  variables.push_back(nullptr);
   pid_t pid = -1;
-  const int problem = SpawnPlan().Spawn(program, argv, theirs.get(), output_end.get(), &pid);
+  const int problem = SpawnPlan().Spawn(program, argv, environment.empty() ? environ : variables.data(),
+                                        theirs.get(), output_end.get(), &pid);
   if (problem != 0) return Error::System(fmt::format("start the plugin probe '{}'", program), problem);
   return std::make_unique<Child>(file, pid, std::move(ours), std::move(output));
 }
@@ -183,8 +190,8 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
                 fmt::format("ended the process with exit code {} while {}", WEXITSTATUS(status), doing));
 }
 
-Result<std::unique_ptr<Probe>> Probe::Start(const File& file) {
-  auto child = Child::Start(file);
+Result<std::unique_ptr<Probe>> Probe::Start(const File& file, const std::vector<std::string>& environment) {
+  auto child = Child::Start(file, environment);
   if (!child) return std::move(child).error();
   auto line = (*child)->Answer("loading");
   if (!line) return std::move(line).error();

@@ -18,4 +18,9 @@ Status Servable(Kind kind) {
   return {};
 }
 
+Status ServableHere(Kind kind) {
+  if (kind == Kind::kPmix) return PmixOpens();
+  return {};
+}
+
 }  // namespace dtrun::pmi

@@ -19,5 +19,7 @@ const char* KindName(Kind kind);
 
 // Whether this dtrun was built to serve it; the error says what is missing.
 Status Servable(Kind kind);
+// Whether this host can serve it too: its library is there and fits.
+Status ServableHere(Kind kind);
 
 }  // namespace dtrun::pmi

@@ -187,6 +187,11 @@ void PmixServer::End() {
 
 Status PmixBuilt() { return {}; }
 
+Status PmixOpens() {
+  const Result<const PmixLibrary*> library = OpenPmix();
+  return library ? Status() : library.error();
+}
+
 Result<std::unique_ptr<Server>> MakePmixServer(const Job& job, boost::asio::io_context& loop,
                                                const Folders& folders, Events events) {
   return PmixServer::Make(job, loop, folders, std::move(events));

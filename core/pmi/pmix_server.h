@@ -10,6 +10,8 @@ namespace dtrun::pmi {
 
 // An error when this dtrun was built without it.
 Status PmixBuilt();
+// An error when libpmix is not here, or is not the one that is needed.
+Status PmixOpens();
 
 Result<std::unique_ptr<Server>> MakePmixServer(const Job& job, boost::asio::io_context& loop,
                                                const Folders& folders, Events events);

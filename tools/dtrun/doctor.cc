@@ -53,8 +53,12 @@ BackendQuestion WithDefaults(const ConfigArguments& arguments, const plugin::Fil
 }
 
 // Those that the job asks for, and all others that are installed.
-std::vector<BackendQuestion> Backends(const ConfigArguments& arguments, const Preparation& preparation) {
-  std::vector<BackendQuestion> questions = preparation.BackendQuestions();
+std::vector<BackendQuestion> Backends(const ConfigArguments& arguments, const Preparation& preparation,
+                                      const std::vector<plan::Host>& hosts) {
+  int world_size = 0;
+  for (const plan::Host& host : hosts) world_size += host.local_size;
+  std::vector<BackendQuestion> questions =
+      preparation.BackendQuestions(static_cast<int>(hosts.size()), world_size);
   std::erase_if(questions, [](const BackendQuestion& one) { return one.name == "none"; });
   const config::Settings& settings = preparation.settings();
   const auto folders =
@@ -81,7 +85,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
   auto rules = plan::NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
-  const std::vector<BackendQuestion> backends = Backends(arguments, preparation);
+  const std::vector<BackendQuestion> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     examination::Question question;

@@ -113,23 +113,31 @@ Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::s
   return probe_->description().options;
 }
 
+// As it is before anybody was asked.
+plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
+  plan::Backend answer;
+  answer.name = candidate.name;
+  if (candidate.file) {
+    answer.path = candidate.file->path.string();
+    answer.options_json = option::ToJson(candidate.settings.SnapshotOf("backend.options."));
+  }
+  return answer;
+}
+
 // What the candidate would use here; its error is also kept as the reason against it.
 Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported) {
   if (candidate.answer) return {};
-  plan::Backend answer;
-  answer.name = candidate.name;
+  plan::Backend answer = AnswerOf(candidate);
   if (candidate.file) {
     if (candidate.probe == nullptr) {
       auto probe = plugin::Probe::Start(*candidate.file);
       if (!probe) return probe.error();
       candidate.probe = *std::move(probe);
     }
-    const dtrun_options options = candidate.settings.SnapshotOf("backend.options.");
     auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, reported);
     if (!hosts) return hosts.error();
-    answer.path = candidate.file->path.string();
-    answer.options_json = option::ToJson(options);
-    auto info = candidate.probe->Launch(options, static_cast<int>(hosts->size()), hosts->front().local_size);
+    auto info = candidate.probe->Launch(candidate.settings.SnapshotOf("backend.options."),
+                                        static_cast<int>(hosts->size()), hosts->front().local_size);
     candidate.probe.reset();
     if (info) {
       candidate.why_not = plugin::Unusable(*info);
@@ -140,7 +148,7 @@ Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>&
             plan::WhyNotServed(candidate.settings, candidate.name, static_cast<int>(hosts->size()), ranks);
       }
       std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
-      answer.info = *std::move(info);
+      answer.info.push_back(*std::move(info));
     } else {
       candidate.why_not = info.error().text;
       if (candidates_.size() == 1) return info.error();
@@ -181,29 +189,58 @@ Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& 
   if (!choice) return choice.error();
   passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
   Candidate& chosen = candidates_[choice->index];
-  if (Status asked = Ask(chosen, reported); !asked) return asked.error();
+  chosen.answer = AnswerOf(chosen);
+  for (auto& [host, answer] : by_host) {
+    chosen.answer->info.push_back(std::move(answer.backends[choice->index].info));
+  }
   return choice->index;
+}
+
+Status Preparation::ReadHardware() {
+  if (hardware_) return {};
+  auto environment = Environment();
+  environment.erase(kClusterKey);
+  auto hardware = plan::ReadHardware(loaded_.settings, environment);
+  if (!hardware) return hardware.error();
+  hardware_ = *std::move(hardware);
+  return {};
+}
+
+std::vector<plan::Hardware> Preparation::HardwareOf(const std::vector<plan::HostOffer>& offers) const {
+  auto environment = Environment();
+  environment.erase(kClusterKey);
+  std::vector<plan::Hardware> reported;
+  for (const plan::HostOffer& offer : offers) {
+    reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
+  }
+  return reported;
+}
+
+Result<plan::Plan> Preparation::MakeDraft() {
+  if (!plan::HasCluster(loaded_.settings)) return MakePlan();
+  if (Status read = ReadHardware(); !read) return read.error();
+  for (Candidate& candidate : candidates_) candidate.probe.reset();
+  Candidate draft{candidates_.front().name, candidates_.front().settings, {}, {}, {}, {}};
+  draft.answer = AnswerOf(candidates_.front());
+  return Build(draft, {}, nullptr);
 }
 
 Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers,
                                          const std::vector<std::string>& answers,
                                          const net::Decision* network) {
-  auto environment = Environment();
-  environment.erase(kClusterKey);
-  if (!hardware_) {
-    auto hardware = plan::ReadHardware(loaded_.settings, environment);
-    if (!hardware) return hardware.error();
-    hardware_ = std::move(*hardware);
-  }
-  std::vector<plan::Hardware> reported;
-  for (const plan::HostOffer& offer : offers) {
-    reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
-  }
+  if (Status read = ReadHardware(); !read) return read.error();
+  std::vector<plan::Hardware> reported = HardwareOf(offers);
   const auto chosen = answers.empty() ? ChooseHere(reported) : ChooseByAll(reported, answers);
   if (!chosen) return chosen.error();
   // A later plan may be made in another process, which asks again.
   for (Candidate& candidate : candidates_) candidate.probe.reset();
-  Candidate& candidate = candidates_[*chosen];
+  return Build(candidates_[*chosen], std::move(reported), network);
+}
+
+Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
+                                      const net::Decision* network) {
+  auto environment = Environment();
+  environment.erase(kClusterKey);
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
@@ -211,38 +248,55 @@ Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& off
   if (!program) return program.error();
   plan::Backend backend = *candidate.answer;
   if (candidates_.size() > 1) {
-    backend.info.facts.emplace_back(
-        "chosen", passed_over_.empty() ? "the first of backend.name" : "because " + passed_over_);
+    const std::string why = passed_over_.empty() ? "the first of backend.name" : "because " + passed_over_;
+    if (backend.info.empty()) backend.info.emplace_back();
+    for (plugin::LaunchInfo& info : backend.info) info.facts.emplace_back("chosen", why);
   }
   auto plan =
       plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, std::move(environment),
                    cwd.string(), *std::move(program), std::move(reported), network});
   if (!plan) return plan;
   plan->record["config.json"] = RecordOf(candidate.settings);
-  host_count_ = static_cast<int>(plan->hosts.size());
-  local_ranks_ = plan->hosts.front().local_size;
+  program_ = plan->processes.front().argv.front();
   return plan;
 }
 
-std::vector<examination::BackendQuestion> Preparation::BackendQuestions() const {
+std::vector<examination::BackendQuestion> Preparation::BackendQuestions(int host_count,
+                                                                        int world_size) const {
   std::vector<examination::BackendQuestion> questions;
   for (const Candidate& candidate : candidates_) {
-    questions.push_back({candidate.name, candidate.file ? candidate.file->path.string() : "",
-                         option::ToJson(candidate.settings.SnapshotOf("backend.options.")),
-                         candidate.file ? plan::WhyNotServed(candidate.settings, candidate.name, host_count_,
-                                                             host_count_ * local_ranks_)
-                                        : candidate.why_not});
+    examination::BackendQuestion question;
+    question.name = candidate.name;
+    question.options_json = option::ToJson(candidate.settings.SnapshotOf("backend.options."));
+    question.why_not = candidate.why_not;
+    if (candidate.file) {
+      question.path = candidate.file->path.string();
+      question.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
+    }
+    question.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
+                    pmi::Kind::kPmix;
+    questions.push_back(std::move(question));
   }
   return questions;
 }
 
-std::string Preparation::Question() const {
-  if (candidates_.size() < 2) return {};
+Result<std::vector<std::string>> Preparation::Questions(const std::vector<plan::HostOffer>& offers) const {
+  auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, HardwareOf(offers));
+  if (!hosts) return hosts.error();
+  int world_size = 0;
+  for (const plan::Host& host : *hosts) world_size += host.local_size;
   examination::Question question;
-  question.backends = BackendQuestions();
-  question.host_count = host_count_;
-  question.local_ranks = local_ranks_;
-  return examination::Encode(question);
+  question.host_count = static_cast<int>(hosts->size());
+  question.backends = BackendQuestions(question.host_count, world_size);
+  const bool idle = std::ranges::all_of(
+      question.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
+  std::vector<std::string> questions;
+  if (idle) return questions;
+  for (const plan::Host& host : *hosts) {
+    question.local_ranks = host.local_size;
+    questions.push_back(examination::Encode(question));
+  }
+  return questions;
 }
 
 }  // namespace dtrun::cli

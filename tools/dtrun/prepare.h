@@ -41,19 +41,23 @@ class Preparation {
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
+  // The plan of a job on several hosts before they have come: no backend is asked, because this host
+  // need not be one of them. Of another job it is MakePlan. REQUIRES: no problems.
+  Result<plan::Plan> MakeDraft();
+
   // Asks the backend what it would use here, the first time, and builds the plan. `offers`: of
-  // hosts that have reported theirs. `answers`: theirs to Question, by host; without them this host
-  // chooses among several backends by itself. `network`: once it is proven. REQUIRES: no problems.
+  // hosts that have reported theirs. `answers`: theirs to Questions, by host; without them this host
+  // answers for all. `network`: once it is proven. REQUIRES: no problems.
   Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {},
                               const std::vector<std::string>& answers = {},
                               const net::Decision* network = nullptr);
 
-  // The backends that backend.name gives, with their options. REQUIRES: no problems.
-  std::vector<examination::BackendQuestion> BackendQuestions() const;
+  // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
+  std::vector<examination::BackendQuestion> BackendQuestions(int host_count, int world_size) const;
 
-  // What all hosts are to be asked before the plan (core/examination); empty when backend.name
-  // gives one name. REQUIRES: MakePlan
-  std::string Question() const;
+  // What each host is to be asked before the plan (core/examination), by host; none when there is nothing
+  // to ask. REQUIRES: a plan was made
+  Result<std::vector<std::string>> Questions(const std::vector<plan::HostOffer>& offers) const;
 
  private:
   // One of the names in backend.name, with its own reading of the config.
@@ -69,10 +73,15 @@ class Preparation {
   Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                   const config::Settings& so_far);
   void AddCandidate(config::Settings settings, std::string name);
+  static plan::Backend AnswerOf(const Candidate& candidate);
   Status Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported);
   Result<std::size_t> ChooseHere(const std::vector<plan::Hardware>& reported);
   Result<std::size_t> ChooseByAll(const std::vector<plan::Hardware>& reported,
                                   const std::vector<std::string>& answers);
+  Status ReadHardware();
+  std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
+  Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
+                           const net::Decision* network);
 
   ConfigArguments arguments_;
   config::Loaded loaded_;
@@ -82,7 +91,7 @@ class Preparation {
   std::string passed_over_;                 // why each one before the chosen is not it
   std::optional<plan::Hardware> hardware_;  // of this host, once read
   const plugin::Plugin* launcher_ = nullptr;
-  int host_count_ = 1, local_ranks_ = 1;  // of the plan
+  std::string program_;  // that ranks run
 };
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.

@@ -47,7 +47,7 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   };
   auto restart = RestartPolicyOf(preparation.settings());
   if (!restart) return complain(restart.error());
-  auto plan = preparation.MakePlan();
+  auto plan = preparation.MakeDraft();
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
@@ -58,7 +58,7 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
-      preparation.Question()};
+      [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); }};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {

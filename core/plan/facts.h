@@ -1,0 +1,21 @@
+// What the backend says of each host, and what of it is said once for all.
+//
+// Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/plan/build.h"
+#include "core/plan/plan.h"
+
+namespace dtrun::plan {
+
+// The answer for `host`.
+const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host);
+
+// Gives each host its facts, and the plan those that tell of all: where hosts differ, with their names.
+// What a backend says of single pairs of devices ("peer 0>1") is left to the hosts.
+void AddFacts(const Backend& backend, Plan* plan);
+
+}  // namespace dtrun::plan
