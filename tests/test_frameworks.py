@@ -32,6 +32,14 @@ class Frameworks(JobTest):
         self.assert_ok(result)
         for rank in range(2):
             self.assertIn(text.format(rank), result.out)
+        self.assertNotIn("the ranks have not joined each other", result.err)
+
+    @needs("torch")
+    def test_torch_of_today_without_a_process_group_is_named(self):
+        script = "import time; begin = time.monotonic(); import torch; time.sleep(1.5 * (time.monotonic() - begin) + 2)"
+        result = self.ranks(2, PYTHON, "-c", script)
+        self.assert_ok(result)
+        self.assertIn("the ranks have not joined each other: each has PyTorch loaded", result.err)
 
     @needs("torch")
     def test_torch_of_today(self):

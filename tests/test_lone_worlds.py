@@ -1,32 +1,128 @@
-"""Ranks whose MPI has made a world of its own are named: a program would train N times alone and not notice."""
+"""Ranks that never join each other are noticed: a program would train N times alone, and every one succeed."""
 
 import ctypes
+import importlib.util
+import json
+import shutil
+import socket
 import sys
+import unittest
 
-from support.job import JobTest, main, skip
+from support.cluster import ClusterTest, open_lab
+from support.job import JobTest, main
 
-START = "import ctypes, time; ctypes.CDLL('libmpi.so.40', ctypes.RTLD_GLOBAL).MPI_Init(None, None); "
-WARNING = "made a world of one"
+WARNING = "the ranks have not joined each other"
+# dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old.
+BEGIN = "import time; begin = time.monotonic(); "
+LINGER = "; time.sleep(1.5 * (time.monotonic() - begin) + 2)"
+ALONE = f"{BEGIN}import torch{LINGER}"
+JOIN = "; import torch.distributed as d; d.init_process_group('gloo')"
 
 
-class LoneWorlds(JobTest):
-    def run_ranks(self, launcher, wait_s):
-        return self.ranks(2, sys.executable, "-c", f"{START}time.sleep({wait_s})",
-                          sets=["backend.name=none", f"launcher.name={launcher}"])
+def mpi(library):
+    start = f"import ctypes; mpi = ctypes.CDLL('{library}', ctypes.RTLD_GLOBAL); mpi.MPI_Init(None, None)"
+    return f"{BEGIN}{start}{LINGER}; mpi.MPI_Finalize()"
 
-    def test_ranks_that_start_mpi_without_an_mpirun_are_named(self):
-        result = self.run_ranks("per-process", 5)
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch here (python3-torch)")
+
+
+def setUpModule():
+    open_lab()
+
+
+def loaded(name):
+    try:
+        ctypes.CDLL(name)
+        return True
+    except OSError:
+        return False
+
+
+class OneHost(JobTest):
+    def python(self, script, sets=(), **more):
+        return self.ranks(2, sys.executable, "-c", script, sets=["backend.name=none", *sets], **more)
+
+    def assert_named(self, result, *texts):
+        self.assert_ok(result)
+        self.assertEqual(result.err.count(WARNING), 1, str(result))
+        for text in texts:
+            self.assertIn(text, result.err, str(result))
+
+    def assert_silent(self, result):
+        self.assert_ok(result)
+        self.assertNotIn(WARNING, result.err)
+
+    @needs_torch
+    def test_torch_without_a_process_group_is_named(self):
+        self.assert_named(self.python(ALONE), "each has PyTorch loaded", "init_process_group")
+
+    @needs_torch
+    def test_torch_with_one_is_not(self):
+        self.assert_silent(self.python(ALONE + JOIN))
+
+    @needs_torch
+    def test_nor_is_one_that_meets_at_a_port_of_its_own(self):
+        own = f"import os; os.environ['MASTER_PORT'] = '{free_port()}'; "
+        self.assert_silent(self.python(f"{own}{BEGIN}import torch{JOIN}{LINGER}; d.barrier()"))
+
+    @needs_torch
+    def test_ranks_in_lone_worlds_fail_the_job_where_they_must_not_be(self):
+        result = self.python(ALONE, sets=["job.lone_worlds=fail"])
+        self.assertEqual(result.code, 1, str(result))
         self.assertIn(WARNING, result.err)
-        self.assertRegex(result.err, r"MPI of ranks? [01]")
-        self.assertEqual(result.err.count(WARNING), 1, "said once")
+        self.assertIn("class: lone-worlds", result.err)
+        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "lone-worlds", 1))
 
-    def test_ranks_of_an_mpirun_are_not(self):
-        self.assertNotIn(WARNING, self.run_ranks("mpirun", 2).err)
+    @needs_torch
+    def test_or_are_let_be(self):
+        self.assert_silent(self.python(ALONE, sets=["job.lone_worlds=allow"]))
+
+    @needs_torch
+    def test_a_job_that_fails_has_a_cause_of_its_own(self):
+        result = self.python(ALONE + "; raise SystemExit(3)", sets=["job.lone_worlds=fail"])
+        self.assertEqual(result.code, 3, str(result))
+        self.assertNotIn(WARNING, result.err)
+
+    def test_programs_that_share_the_work_by_rank_are_not_named(self):
+        self.assert_silent(self.ranks(2, "sh", "-c", "sleep 2; echo $RANK"))
+        self.assert_silent(self.python(f"{BEGIN}import os{LINGER}; print(os.environ['RANK'])"))
+
+    @needs_torch
+    def test_nor_is_one_process_that_has_all_ranks(self):
+        self.assert_silent(self.python(ALONE, sets=["launcher.name=per-node"]))
+
+    def assert_mpi(self, library, name, pmi, mpirun):
+        self.assert_named(self.python(mpi(library), sets=["job.pmi=none"]), f"each has {name} loaded", f'job.pmi = "{pmi}"')
+        for sets in ([f"job.pmi={pmi}"], ["launcher.name=mpirun", f"launcher.options.program={mpirun}"]):
+            with self.subTest(sets=sets):
+                self.assert_silent(self.python(mpi(library), sets=sets))
+
+    @unittest.skipUnless(loaded("libmpi.so.40") and shutil.which("mpirun"), "there is no Open MPI here (openmpi-bin)")
+    def test_open_mpi_without_a_server_is_named_and_with_one_is_not(self):
+        self.assert_mpi("libmpi.so.40", "Open MPI", "pmix", "mpirun")
+
+    @unittest.skipUnless(loaded("libmpich.so.12") and shutil.which("mpiexec.hydra"), "there is no MPICH here (mpich)")
+    def test_mpich_without_a_server_is_named_and_with_one_is_not(self):
+        self.assert_mpi("libmpich.so.12", "MPICH", "pmi1", "mpiexec.hydra")
+
+
+class ThreeHosts(ClusterTest):
+    @needs_torch
+    def test_the_evidence_of_all_hosts_counts(self):
+        for script, named in ((ALONE, True), (ALONE + JOIN, False)):
+            with self.subTest(script=script):
+                result = self.run_cluster(sys.executable, "-c", script, more="[backend]\nname = \"none\"\n")
+                self.assert_ok(result)
+                self.assertEqual(WARNING in result.err, named, str(result))
 
 
 if __name__ == "__main__":
-    try:
-        ctypes.CDLL("libmpi.so.40")
-    except OSError:
-        skip("Open MPI 4 is not installed (libopenmpi3)")
     main()

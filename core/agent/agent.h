@@ -31,6 +31,7 @@ struct RunRequest {
       replan = {};
   // Of core/examination, to each host before the plan; may be none at all.
   std::function<Result<std::vector<std::string>>(const std::vector<plan::HostOffer>& offers)> questions = {};
+  LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

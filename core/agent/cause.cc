@@ -119,9 +119,10 @@ std::string_view ClassName(ExitClass exit_class) {
     case ExitClass::kRendezvous: return "rendezvous";
     case ExitClass::kNetwork: return "network";
     case ExitClass::kPreemption: return "preemption";
-    case ExitClass::kLauncher: break;
+    case ExitClass::kLauncher: return "launcher";
+    case ExitClass::kLoneWorlds: break;
   }
-  return "launcher";
+  return "lone-worlds";
 }
 
 std::optional<ExitClass> ClassNamed(std::string_view name) {
@@ -144,6 +145,7 @@ Cause FindCause(const Facts& facts) {
   }
   if (!facts.losses.empty()) return LossCause(facts, 0);
   if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
+  if (facts.lone_worlds) return {Cause::Kind::kLoneWorlds, 0, ExitClass::kLoneWorlds};
   if (facts.interrupt == 0) return {};
   return {Cause::Kind::kInterrupt, 0,
           facts.interrupt == SIGTERM ? ExitClass::kPreemption : ExitClass::kSignal};

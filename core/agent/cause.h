@@ -22,6 +22,7 @@ enum class ExitClass {
   kNetwork,      // a peer, or a whole host, that had come was lost
   kPreemption,   // asked to end by SIGTERM, as schedulers do
   kLauncher,     // a process of dtrun was killed
+  kLoneWorlds,   // the ranks never joined each other, which job.lone_worlds forbids
 };
 
 // "user-error", "out-of-memory", ...: the words of restart.on and verdict.json.
@@ -30,7 +31,7 @@ std::string_view ClassName(ExitClass exit_class);
 std::optional<ExitClass> ClassNamed(std::string_view name);
 
 struct Cause {
-  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard };
+  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kLoneWorlds };
   Kind kind = Kind::kNone;
   std::size_t index = 0;  // into ranks, or into losses
   ExitClass exit_class = ExitClass::kNone;

@@ -97,6 +97,8 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
 Result<Facts> Conductor::Run(World world) {
   world_ = std::move(world);
   facts_ = Facts();
+  frameworks_.clear();
+  have_joined_ = false;
   for (const plan::Process& process : plan_.processes) {
     RankFacts rank;
     rank.rank = process.rank;
@@ -108,7 +110,7 @@ Result<Facts> Conductor::Run(World world) {
   phase_ = Phase::kRunning;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].state = State::kRunning;
-    members_[i].host->Do(Start{std::move(world_.tokens[i])});
+    members_[i].host->Do(Start{std::move(world_.tokens[i]), world_.meeting_ports});
   }
   if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
@@ -116,6 +118,7 @@ Result<Facts> Conductor::Run(World world) {
   }
   deadline_.cancel();
   idle_.cancel();
+  if (phase_ == Phase::kRunning && !refusal_) JudgeJoining();
   phase_ = Phase::kIdle;
   if (refusal_) return *refusal_;
   return Finish();
@@ -145,6 +148,7 @@ bool Conductor::Wait(std::chrono::nanoseconds time) {
 }
 
 void Conductor::Joined(int rank) {
+  have_joined_ = true;
   if (const int index = IndexOf(rank); index >= 0)
     facts_.ranks[static_cast<std::size_t>(index)].joined = true;
 }
@@ -213,6 +217,7 @@ void Conductor::On(std::size_t host, const Offered& offered) {
 }
 
 void Conductor::On(std::size_t, const MpiStarted& started) {
+  have_joined_ = true;
   const int index = IndexOf(started.rank);
   if (index < 0) return;
   facts_.ranks[static_cast<std::size_t>(index)].mpi = RankFacts::Mpi::kStarted;
@@ -281,6 +286,23 @@ void Conductor::On(std::size_t, const Differed& differed) {
   if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts find it
   say_("dtrun: " + differed.difference.text);
   Tell(differed);
+}
+
+void Conductor::On(std::size_t, const Looked& looked) {
+  have_joined_ = have_joined_ || looked.joined;
+  if (frameworks_.empty()) frameworks_ = looked.frameworks;
+  if (looked.late && phase_ == Phase::kRunning) JudgeJoining();
+}
+
+void Conductor::JudgeJoining() {
+  if (have_joined_ || frameworks_.empty()) return;
+  have_joined_ = true;  // said once
+  LoneWorlds found = DescribeLoneWorlds(frameworks_, plan_.pmi);
+  if (world_.lone_worlds == LoneWorldsPolicy::kWarn) {
+    return say_(fmt::format("dtrun: warning: {}; next: {}", found.what, found.next));
+  }
+  facts_.lone_worlds = std::move(found);
+  if (Busy()) StopAll(SIGTERM);
 }
 
 void Conductor::Tell(const Command& command) {

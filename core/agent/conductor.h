@@ -25,6 +25,8 @@ namespace dtrun::agent {
 struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
   std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
+  std::vector<std::uint16_t> meeting_ports = {};  // where ranks may join each other; empty: nobody asks
+  LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;  // when they do not
 };
 
 class Conductor {
@@ -102,6 +104,7 @@ class Conductor {
   void On(std::size_t host, const Lost& lost);
   void On(std::size_t host, const Called& called);
   void On(std::size_t host, const Differed& differed);
+  void On(std::size_t host, const Looked& looked);
   // Answers that came too late for the search of the network.
   void On(std::size_t, const Surveyed&) {}
   void On(std::size_t, const Proven&) {}
@@ -118,6 +121,8 @@ class Conductor {
   // A rank that has exited with 0, though MPI libraries of others wait for it, or will.
   Desertion DesertionOf(const RankFacts& rank) const;
   void FailedFirst(std::size_t index);
+  // The ranks have ended, or should have joined each other long ago.
+  void JudgeJoining();
   Facts Finish();
 
   boost::asio::io_context& loop_;
@@ -131,6 +136,8 @@ class Conductor {
   std::uint64_t generation_ = 0;
   World world_;
   Facts facts_;
+  std::vector<std::string> frameworks_;  // that ranks of this generation have loaded
+  bool have_joined_ = false;             // some rank has joined another
   std::optional<Error> refusal_;
   std::string calls_;
   const std::string run_id_;  // unlike that of any other run

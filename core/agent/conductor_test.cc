@@ -350,6 +350,52 @@ TEST_F(ConductorTest, EndsARankThatWaitsAfterMpiAbort) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
 }
 
+// A host whose only rank has a framework, joins nobody, and ends when it is asked to.
+class LonelyHost final : public Host {
+ public:
+  explicit LonelyHost(boost::asio::io_context& loop) : loop_(loop) {}
+
+  void Do(const Command& command) override {
+    if (std::holds_alternative<Prepare>(command)) Post(Prepared());
+    if (std::holds_alternative<Start>(command)) {
+      asked_ = !std::get<Start>(command).meeting_ports.empty();
+      Post(Started{{1}});
+      Post(Looked{false, {"PyTorch"}, false});
+      Post(Looked{false, {"PyTorch"}, true});
+    }
+    if (!std::holds_alternative<Stop>(command)) return;
+    Post(Ended{0, {0, SIGTERM}, SIGTERM});
+    Post(Gone());
+  }
+  bool asked() const { return asked_; }
+
+ private:
+  void Post(const Event& event) {
+    boost::asio::post(loop_, [this, event] { Emit(event); });
+  }
+
+  boost::asio::io_context& loop_;
+  bool asked_ = false;
+};
+
+TEST_F(ConductorTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob) {
+  Plan({""});
+  LonelyHost host(loop_);
+  Conductor conductor(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  ASSERT_TRUE(conductor.Prepare(0, std::string(64, '0')));
+  World world;
+  world.tokens.resize(1);
+  world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
+  world.meeting_ports = {29500};
+  world.lone_worlds = LoneWorldsPolicy::kFail;
+  const Result<Facts> facts = conductor.Run(std::move(world));
+  ASSERT_TRUE(facts);
+  EXPECT_TRUE(host.asked());
+  EXPECT_EQ(facts->first_failed, -1);
+  ASSERT_TRUE(facts->lone_worlds);
+  EXPECT_THAT(facts->lone_worlds->what, HasSubstr("PyTorch"));
+}
+
 TEST_F(ConductorTest, RunsAsManyGenerationsAsItIsAsked) {
   Plan({"exit 3"});
   EXPECT_EQ(MustRun().first_failed, 0);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/lone_worlds.h"
 #include "core/diagnosis/log.h"
 
 namespace dtrun::agent {
@@ -77,12 +78,13 @@ struct Facts {
   std::string logs;  // folder of this generation's logs
   std::uint64_t generation = 0;
   std::chrono::nanoseconds duration{};
-  std::vector<RankFacts> ranks;  // by rank
-  std::vector<HostLoss> losses;  // in the order they were noticed
-  int first_failed = -1;         // index into ranks; -1: none failed before the run was ended
-  std::string regroup;           // why it was ended to go on with other hosts; empty: it was not
-  int interrupt = 0;             // signal that ended the run before any rank failed
-  bool guard_died = false;       // dtrun's first process was killed
+  std::vector<RankFacts> ranks;           // by rank
+  std::vector<HostLoss> losses;           // in the order they were noticed
+  int first_failed = -1;                  // index into ranks; -1: none failed before the run was ended
+  std::string regroup;                    // why it was ended to go on with other hosts; empty: it was not
+  int interrupt = 0;                      // signal that ended the run before any rank failed
+  std::optional<LoneWorlds> lone_worlds;  // which fail the job
+  bool guard_died = false;                // dtrun's first process was killed
 };
 
 }  // namespace dtrun::agent

@@ -47,6 +47,8 @@ struct Prepare {
 };
 struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
+  std::vector<std::uint16_t>
+      meeting_ports;  // where its ranks may join others; empty: nobody asks whether they do
 };
 // SIGSTOP and SIGCONT go to the ranks' process groups, others to the ranks alone: their
 // children may not expect a message such as USR1 and die of it.
@@ -131,6 +133,12 @@ struct Ended {
 struct Said {
   std::string line;
 };
+// Whether ranks of this host have joined others (core/agent/joining.h); told again when there is more.
+struct Looked {
+  bool joined = false;
+  std::vector<std::string> frameworks;  // that a rank has loaded
+  bool late = false;                    // it has had one for so long that it should have joined
+};
 // Every process of this generation on this host has ended, with what it left behind.
 struct Gone {
   std::string calls;  // what the ranks called last, when any of them failed
@@ -171,8 +179,9 @@ struct Measured {
   net::Throughput throughput;
 };
 
-using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
-                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed>;
+using Event =
+    std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
+                 MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed, Looked>;
 
 class Host {
  public:

@@ -9,8 +9,8 @@
 
 #include "core/agent/audit.h"
 #include "core/agent/holdings.h"
+#include "core/agent/joining.h"
 #include "core/agent/leftovers.h"
-#include "core/agent/lone_worlds.h"
 #include "core/agent/memory_evidence.h"
 #include "core/agent/mpi_service.h"
 #include "core/agent/process.h"
@@ -27,8 +27,6 @@ namespace {
 constexpr std::size_t kReadBytes = 64 * 1024;
 // How long SIGKILL may take, for example while a driver frees a device's memory.
 constexpr std::chrono::seconds kKillPatience{10};
-// When ranks are looked at for worlds of their own: twice as late each time, until the last.
-constexpr std::chrono::milliseconds kFirstLook{500}, kLastLook{64'000};
 
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
                                        const std::vector<std::string>& base) {
@@ -52,7 +50,6 @@ class LocalHost final : public Host {
       : loop_(loop),
         options_(std::move(options)),
         patience_(loop),
-        look_(loop),
         buffer_(kReadBytes),
         mpi_(loop, {options_.socket_dir / "mpi", options_.memory_dir},
              [this](const Event& event) { Emit(event); }) {}
@@ -152,7 +149,11 @@ class LocalHost final : public Host {
     for (Running& one : running_) one.process->Watch();
     held_->WatchOutputs();
     stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
-    if (prepare_.world_size > 1) LookForLoneWorlds(kFirstLook);
+    if (!start.meeting_ports.empty()) {
+      joining_.emplace(
+          loop_, start.meeting_ports, started.pids, [this](const Looked& looked) { Emit(looked); },
+          Joining::Times());
+    }
     audit_.emplace(
         loop_, held_->book(), std::move(ranks),
         Audit::Events{[this](comm::Difference difference) { Emit(Differed{std::move(difference)}); },
@@ -166,25 +167,6 @@ class LocalHost final : public Host {
     mpi_.End();
     phase_ = Phase::kOver;
     Post(Refused{error});
-  }
-
-  void LookForLoneWorlds(std::chrono::milliseconds after) {
-    look_.expires_after(after);
-    look_.async_wait([this, after](const boost::system::error_code& error) {
-      if (error || phase_ != Phase::kRunning) return;
-      std::map<pid_t, int> ranks;
-      for (const Running& one : running_) ranks.emplace(one.pid, one.rank);
-      const std::vector<int> alone = RanksInLoneWorlds(ranks);
-      if (alone.empty()) {
-        if (after < kLastLook) LookForLoneWorlds(2 * after);
-        return;
-      }
-      Emit(Said{fmt::format(
-          "dtrun: warning: MPI of {} found no server and made a world of one; what uses MPI there "
-          "works alone, without the other ranks of the job. Set job.pmi = \"pmix\", or launcher.name = "
-          "\"mpirun\", or make the process group before a framework takes MPI for it",
-          FoldRanks(alone))});
-    });
   }
 
   void Add(int rank, Child child) {
@@ -282,7 +264,8 @@ class LocalHost final : public Host {
     const bool at_once = phase_ == Phase::kKilling;
     phase_ = Phase::kLeftovers;
     patience_.cancel();
-    look_.cancel();
+    if (joining_ && std::ranges::none_of(running_, &Running::failed)) joining_->Look();
+    joining_.reset();
     if (at_once) return Finish();
     std::map<pid_t, int> rank_of_group;
     for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
@@ -316,7 +299,7 @@ class LocalHost final : public Host {
 
   boost::asio::io_context& loop_;
   const LocalOptions options_;
-  boost::asio::steady_timer patience_, look_;
+  boost::asio::steady_timer patience_;
   std::vector<char> buffer_;
   std::optional<net::Prover> prover_;
   Prepare prepare_;
@@ -324,6 +307,7 @@ class LocalHost final : public Host {
   MpiService mpi_;
   std::optional<Audit> audit_;
   std::optional<Stops> stops_;
+  std::optional<Joining> joining_;
   bool suspended_ = false;  // by dtrun itself, as the user asked
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;

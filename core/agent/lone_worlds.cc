@@ -1,35 +1,36 @@
 #include "core/agent/lone_worlds.h"
 
-#include <unistd.h>
-
-#include <fstream>
-#include <iterator>
-#include <set>
-#include <string>
-
-#include "core/agent/process.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace dtrun::agent {
 namespace {
 
-bool ServesOneProcess(pid_t daemon) {
-  std::ifstream file("/proc/" + std::to_string(daemon) + "/cmdline", std::ios::binary);
-  const std::string words((std::istreambuf_iterator<char>(file)), {});
-  return words.find("--singleton-died-pipe") != std::string::npos;
+// How ranks join each other with it.
+std::string WayToJoin(const std::string& framework, pmi::Kind pmi) {
+  if (framework == "PyTorch") return "call torch.distributed.init_process_group";
+  if (framework == "TensorFlow")
+    return "set job.dialects = [\"tf-config\"] and use a strategy for several workers";
+  if (framework == "JAX") return "call jax.distributed.initialize";
+  if (framework == "NCCL") return "call ncclCommInitRank with the size of the world";
+  const pmi::Kind wanted = framework == "MPICH" ? pmi::Kind::kPmi1 : pmi::Kind::kPmix;
+  if (pmi == wanted) return "call MPI_Init";
+  return fmt::format("set job.pmi = \"{}\", or launcher.name = \"mpirun\"", pmi::KindName(wanted));
 }
 
 }  // namespace
 
-std::vector<int> RanksInLoneWorlds(const std::map<pid_t, int>& ranks) {
-  std::map<pid_t, int> owners = ranks;
-  std::set<int> found;
-  for (const Process& process : Descendants(::getpid())) {  // parents come first
-    const auto parent = owners.find(process.parent);
-    if (parent == owners.end()) continue;
-    owners.emplace(process.pid, parent->second);
-    if (process.name == "orted" && ServesOneProcess(process.pid)) found.insert(parent->second);
-  }
-  return {found.begin(), found.end()};
+LoneWorldsPolicy LoneWorldsPolicyNamed(std::string_view word) {
+  if (word == "fail") return LoneWorldsPolicy::kFail;
+  return word == "allow" ? LoneWorldsPolicy::kAllow : LoneWorldsPolicy::kWarn;
+}
+
+LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi) {
+  std::vector<std::string> ways;
+  for (const std::string& framework : frameworks) ways.push_back(WayToJoin(framework, pmi));
+  return {fmt::format("the ranks have not joined each other: each has {} loaded and works in a world of one",
+                      fmt::join(frameworks, " and ")),
+          fmt::format("{}; job.lone_worlds = \"allow\" if that is meant", fmt::join(ways, ", or "))};
 }
 
 }  // namespace dtrun::agent

@@ -1,17 +1,29 @@
-// Finds ranks whose MPI library has made a world of its own, which programs do not notice: each of
-// them trains alone, with the whole data, and all succeed.
+// Ranks that never joined each other, which their programs do not notice: each of them trains alone,
+// with the whole data, and all succeed. What that means for the job, and what to say of it.
 //
-// Open MPI 4 starts a daemon below such a process; other MPIs leave no trace. Any thread.
+// Pure; any thread.
 #pragma once
 
-#include <sys/types.h>
-
-#include <map>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include "core/pmi/kind.h"
 
 namespace dtrun::agent {
 
-// Ascending. `ranks` has the rank that lives in each process.
-std::vector<int> RanksInLoneWorlds(const std::map<pid_t, int>& ranks);
+// job.lone_worlds: "warn", "fail", "allow".
+enum class LoneWorldsPolicy : std::uint8_t { kWarn, kFail, kAllow };
+// REQUIRES: one of the words.
+LoneWorldsPolicy LoneWorldsPolicyNamed(std::string_view word);
+
+struct LoneWorlds {
+  std::string what;  // "the ranks have not joined each other: each has ..."
+  std::string next;  // to do
+};
+
+// `frameworks`: what the ranks have loaded; not empty. `pmi`: what the job serves to MPI libraries.
+LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi);
 
 }  // namespace dtrun::agent

@@ -69,6 +69,7 @@ void Fields(C& c, Of<C, Prepare>& m) {
 template <class C>
 void Fields(C& c, Of<C, Start>& m) {
   c.Pairs(m.tokens, kAny, kAny);
+  List(c, m.meeting_ports, [&](auto& port) { c.Number(port); });
 }
 template <class C>
 void Fields(C& c, Of<C, Signal>& m) {
@@ -161,6 +162,12 @@ void Fields(C& c, Of<C, Ended>& m) {
 template <class C>
 void Fields(C& c, Of<C, Said>& m) {
   c.Text(m.line, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Looked>& m) {
+  c.Flag(m.joined);
+  c.Texts(m.frameworks, kAny, kAny);
+  c.Flag(m.late);
 }
 template <class C>
 void Fields(C& c, Of<C, Gone>& m) {

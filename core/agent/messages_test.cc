@@ -119,7 +119,13 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(host.gpus.devices[0].uuid, "GPU-1");
   EXPECT_EQ(host.gpus.devices[1].numa, -1);
   EXPECT_EQ(host.gpus.devices[1].name, "1");
-  EXPECT_EQ(ThroughAgent(Start{{{"⟦store⟧", "/x"}}}).tokens.at("⟦store⟧"), "/x");
+  const Start start = ThroughAgent(Start{{{"⟦store⟧", "/x"}}, {29500}});
+  EXPECT_EQ(start.tokens.at("⟦store⟧"), "/x");
+  EXPECT_EQ(start.meeting_ports, std::vector<std::uint16_t>{29500});
+  const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true});
+  EXPECT_FALSE(looked.joined);
+  EXPECT_EQ(looked.frameworks, std::vector<std::string>{"PyTorch"});
+  EXPECT_TRUE(looked.late);
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");

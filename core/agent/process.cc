@@ -23,20 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Not by a stream: those throw when a process ends between open and read. What was read
-// until then counts.
-std::string ReadAll(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string content;
-  std::array<char, 4096> piece;
-  for (ssize_t size = 1; file && size > 0;) {
-    size = ::read(file.get(), piece.data(), piece.size());
-    if (size > 0) content.append(piece.data(), static_cast<std::size_t>(size));
-    if (size < 0 && errno == EINTR) size = 1;
-  }
-  return content;
-}
-
 // Children by way of each thread's "children" file. Its lists may miss an entry while
 // processes end; callers that need certainty repeat until nothing is found.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
@@ -87,6 +73,19 @@ void AwaitAny(const std::vector<pid_t>& children, std::chrono::milliseconds time
 }
 
 }  // namespace
+
+// Not by a stream: those throw when a process ends between open and read.
+std::string ReadAll(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string content;
+  std::array<char, 4096> piece;
+  for (ssize_t size = 1; file && size > 0;) {
+    size = ::read(file.get(), piece.data(), piece.size());
+    if (size > 0) content.append(piece.data(), static_cast<std::size_t>(size));
+    if (size < 0 && errno == EINTR) size = 1;
+  }
+  return content;
+}
 
 std::optional<Process> ReadProcess(pid_t pid) {
   const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");

@@ -314,6 +314,8 @@ class Runner {
 
     World world;
     world.tokens = tokens;
+    world.meeting_ports = MeetingPorts(*prepared);
+    world.lone_worlds = request_.lone_worlds;
     world.outputs.resize(static_cast<std::size_t>(plan_.world_size()));
     for (const plan::Process& process : plan_.processes) {
       const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;
@@ -369,6 +371,19 @@ class Runner {
       tokens.back()[plan::kTokenRecorder] = host.recorder;
     }
     return tokens;
+  }
+
+  // Where ranks may join each other. A process that has all ranks need not, and those of an mpirun have.
+  std::vector<std::uint16_t> MeetingPorts(const std::vector<Prepared>& prepared) const {
+    std::vector<std::uint16_t> ports;
+    if (request_.lone_worlds == LoneWorldsPolicy::kAllow) return ports;
+    if (plan_.processes.size() < 2 || plan_.launcher == "mpirun") return ports;
+    for (const Prepared& host : prepared) {
+      if (host.master_port >= 0) ports.push_back(static_cast<std::uint16_t>(host.master_port));
+      for (const auto& task : host.task_ports) ports.push_back(static_cast<std::uint16_t>(task.second));
+    }
+    if (rendezvous_ != nullptr) ports.push_back(static_cast<std::uint16_t>(rendezvous_->port()));
+    return ports;
   }
 
   // Of the host where rank 0 lives, as the other hosts reach it.

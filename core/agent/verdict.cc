@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kHostLost = 1;
 constexpr int kDeserted = 1;
+constexpr int kInLoneWorlds = 1;
 
 std::string EndingText(const Ending& ending) {
   switch (ending.desertion) {
@@ -291,6 +292,7 @@ int ExitCode(const Facts& facts) {
     case Cause::Kind::kHost: return kHostLost;
     case Cause::Kind::kGuard: return 128 + SIGKILL;
     case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
+    case Cause::Kind::kLoneWorlds: return kInLoneWorlds;
     case Cause::Kind::kNone: break;
   }
   return 0;
@@ -314,6 +316,10 @@ std::string VerdictText(const Facts& facts) {
                          SignalName(facts.interrupt), elapsed, endings.empty() ? "" : "  " + endings + "\n",
                          facts.logs);
     }
+    case Cause::Kind::kLoneWorlds:
+      return fmt::format("dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed,
+                         facts.lone_worlds->what,
+                         Around(facts, nullptr, facts.duration, facts.lone_worlds->next, cause.exit_class));
     case Cause::Kind::kNone: break;
   }
   int ranks = 0;

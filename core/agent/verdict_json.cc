@@ -17,6 +17,7 @@ const char* ResultName(const Facts& facts) {
   if (!facts.regroup.empty()) return "regrouped";
   switch (FindCause(facts).kind) {
     case Cause::Kind::kRank:
+    case Cause::Kind::kLoneWorlds:
     case Cause::Kind::kHost: return "failed";
     case Cause::Kind::kInterrupt: return "interrupted";
     default: return "succeeded";

@@ -46,6 +46,22 @@ TEST(Verdict, SaysSuccessInOneLine) {
   EXPECT_EQ(VerdictText(facts), "dtrun: job 'quickstart' succeeded: 2 ranks, 3.3 s, logs in /runs/1\n");
 }
 
+TEST(Verdict, SaysThatRanksWorkedAlone) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
+  facts.lone_worlds = DescribeLoneWorlds({"PyTorch", "MPICH"}, pmi::Kind::kNone);
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_EQ(
+      VerdictText(facts),
+      "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch "
+      "and MPICH loaded and works in a world of one\n"
+      "  before it: ranks 0, 1 had exited with code 0\n"
+      "  next: call torch.distributed.init_process_group, or set job.pmi = \"pmi1\", or launcher.name = "
+      "\"mpirun\"; job.lone_worlds = \"allow\" if that is meant\n"
+      "  class: lone-worlds\n"
+      "  logs: /runs/1\n");
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "lone-worlds");
+}
+
 TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
   for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));

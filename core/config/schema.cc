@@ -121,6 +121,15 @@ void AddJob(Schema& schema) {
               "be named. Under the mpirun launcher it is \"none\"."),
           "auto"),
       {"auto", "pmix", "pmi1", "none"}));
+  schema.push_back(Choices(
+      Default(
+          Long(Option("job.lone_worlds", Type::kEnum, kAgent,
+                      "what it means when ranks never join each other"),
+               "Ranks that have PyTorch, TensorFlow, JAX or an MPI loaded and meet nobody train alone, each "
+               "with the whole data, and all succeed. \"warn\" says so, one to two minutes after the start "
+               "or when the job ends; \"fail\" ends the job then, and fails it; \"allow\" does not look."),
+          "warn"),
+      {"warn", "fail", "allow"}));
 }
 
 void AddCluster(Schema& schema) {

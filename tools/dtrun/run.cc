@@ -58,7 +58,9 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
-      [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); }};
+      [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
+
+      agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds"))};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {

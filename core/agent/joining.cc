@@ -1,0 +1,128 @@
+#include "core/agent/joining.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "core/agent/process.h"
+
+namespace dtrun::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How the files of frameworks' libraries begin. What others load for themselves comes last.
+constexpr std::pair<std::string_view, const char*> kLibraries[] = {
+    {"/libtorch_cpu.so", "PyTorch"}, {"/libtensorflow", "TensorFlow"}, {"/libjax_common.so", "JAX"},
+    {"/xla_extension.so", "JAX"},    {"/libmpi.so.40", "Open MPI"},    {"/libmpi.so.12", "MPICH"},
+    {"/libmpich.so", "MPICH"},       {"/libnccl.so", "NCCL"},
+};
+
+// What the kernel may be wrong about times by.
+constexpr std::chrono::milliseconds kTick{100};
+
+// The sockets of these processes.
+std::set<ino_t> SocketsOf(const std::vector<pid_t>& processes) {
+  constexpr std::string_view kSocket = "socket:[";
+  std::set<ino_t> inodes;
+  for (const pid_t pid : processes) {
+    std::error_code gone;
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+    for (fs::directory_iterator it(folder, gone), end; !gone && it != end; it.increment(gone)) {
+      std::array<char, 64> text{};
+      if (::readlink(it->path().c_str(), text.data(), text.size() - 1) <= 0) continue;
+      const std::string_view link(text.data());
+      if (link.starts_with(kSocket)) inodes.insert(std::strtoull(link.data() + kSocket.size(), nullptr, 10));
+    }
+  }
+  return inodes;
+}
+
+}  // namespace
+
+std::vector<std::string> FrameworksIn(const std::string& maps) {
+  std::vector<std::string> found;
+  for (const auto& [file, name] : kLibraries) {
+    if (maps.find(file) == std::string::npos || std::ranges::count(found, name) != 0) continue;
+    if (std::string_view(name) == "NCCL" && !found.empty()) continue;
+    found.emplace_back(name);
+  }
+  return found;
+}
+
+Joining::Joining(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
+                 std::function<void(const Looked&)> told, Times times)
+    : timer_(loop),
+      ports_(ports.begin(), ports.end()),
+      ranks_(std::move(ranks)),
+      told_(std::move(told)),
+      times_(times) {
+  Wait(times_.first);
+}
+
+void Joining::Wait(std::chrono::milliseconds after) {
+  timer_.expires_after(after);
+  timer_.async_wait([this, after, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;
+    Look();
+    if (!over_) Wait(std::min(2 * after, times_.longest));
+  });
+}
+
+std::vector<pid_t> Joining::Sample() const {
+  for (const pid_t rank : ranks_) {
+    const auto process = ReadProcess(rank);
+    if (!process || process->state == 'Z') continue;
+    std::vector<pid_t> sample = {rank};
+    for (const Process& below : Descendants(rank)) sample.push_back(below.pid);
+    return sample;
+  }
+  return {};
+}
+
+void Joining::Look() {
+  if (over_) return;
+  const std::vector<pid_t> sample = Sample();
+  const Looked before = looked_;
+  for (const pid_t pid : sample) {
+    for (std::string& name : FrameworksIn(ReadAll("/proc/" + std::to_string(pid) + "/maps"))) {
+      if (std::ranges::count(looked_.frameworks, name) == 0) looked_.frameworks.push_back(std::move(name));
+    }
+  }
+  if (looked_.frameworks.empty()) return;
+  if (before.frameworks.empty()) loaded_ = Clock::now();
+  looked_.joined = HaveJoined(sample);
+  looked_.late = !looked_.joined && Clock::now() - loaded_ >= times_.patience;
+  over_ = looked_.joined || looked_.late;
+  if (over_ || looked_.frameworks != before.frameworks) told_(looked_);
+}
+
+bool Joining::HaveJoined(const std::vector<pid_t>& sample) {
+  const std::set<ino_t> own = SocketsOf(sample);
+  const std::vector<TcpSocket> sockets = TcpSocketsSeenBy(sample.empty() ? ::getpid() : sample.front());
+  std::map<std::string, ino_t> owners;  // of connections, by their ends
+  for (const TcpSocket& socket : sockets) {
+    owners.emplace(socket.local + socket.remote, socket.inode);
+    if (socket.listens && own.contains(socket.inode)) listens_.insert(socket.local_port);
+  }
+  for (const TcpSocket& socket : sockets) {
+    const auto peer = owners.find(socket.remote + socket.local);
+    if (!own.contains(socket.inode) || peer == owners.end()) continue;
+    if (peer->second != 0 && !own.contains(peer->second)) continue;  // 0: not accepted yet
+    inner_.insert({socket.local + socket.remote, socket.remote + socket.local});
+  }
+  return std::ranges::any_of(sockets, [&](const TcpSocket& socket) {
+    if (socket.over > Clock::now() - begin_ + kTick) return false;  // of a job before this one
+    if (ports_.contains(socket.local_port) || ports_.contains(socket.remote_port)) return true;
+    if (socket.listens || inner_.contains(socket.local + socket.remote)) return false;
+    return listens_.contains(socket.local_port) || listens_.contains(socket.remote_port);
+  });
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,70 @@
+// Whether ranks of this host have joined others, whatever library they use for it, and whether they have
+// one loaded that is there to be joined with.
+//
+// Looks from outside, rarely, and at one rank: that with the lowest number which lives. Evidence of joining
+// is a socket on a port where the ranks of the job may meet, or a connection from outside on a port where
+// that rank listens; the kernel remembers both for a minute after they were closed. Owned by the local
+// host; loop thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/agent/asio.h"
+#include "core/agent/host.h"
+#include "core/agent/tcp_sockets.h"
+
+namespace dtrun::agent {
+
+class Joining {
+ public:
+  // When it looks: twice as late each time, until the longest. After `patience` with a framework loaded
+  // ranks should have joined.
+  struct Times {
+    std::chrono::milliseconds first{500}, longest{32'000}, patience{90'000};
+  };
+
+  // `told` is called from the loop, or from Look, each time there is more to tell. `ranks`: processes, by
+  // rank.
+  Joining(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
+          std::function<void(const Looked&)> told, Times times);
+  ~Joining() { *ended_ = true; }
+  Joining(const Joining&) = delete;
+  Joining& operator=(const Joining&) = delete;
+
+  // Once the ranks have ended: what they did since the last look, if a framework was loaded then.
+  void Look();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Wait(std::chrono::milliseconds after);
+  // The first rank that lives and what is below it; empty: none does.
+  std::vector<pid_t> Sample() const;
+  bool HaveJoined(const std::vector<pid_t>& sample);
+
+  boost::asio::steady_timer timer_;
+  const std::set<std::uint16_t> ports_;
+  const std::vector<pid_t> ranks_;
+  const std::function<void(const Looked&)> told_;
+  const Times times_;
+  const Clock::time_point begin_ = Clock::now();
+  std::set<std::uint16_t> listens_;  // where ranks were seen to listen
+  std::set<std::string> inner_;      // connections of a rank with itself, by their ends
+  Looked looked_;
+  Clock::time_point loaded_{};                                         // when a framework was seen first
+  bool over_ = false;                                                  // there is no more to tell
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
+};
+
+// The frameworks among the files that a process has mapped, as /proc/PID/maps lists them: "PyTorch".
+std::vector<std::string> FrameworksIn(const std::string& maps);
+
+}  // namespace dtrun::agent
