@@ -1,15 +1,19 @@
 """Peer access between GPUs, over CUDA and NCCL libraries of our own that play machines with faults."""
 
+import json
 import shutil
+import unittest
 
+from support.cluster import ClusterTest, open_lab
 from support.job import JobTest, BUILD, main
+from support.lab import why_not
 
 FAKES = BUILD / "tests" / "nccl-fake"
 UNSUPPORTED = "CUDA error: peer access is not supported between these two devices"
 SHOW = ["sh", "-c", 'echo "p2p=$DTRUN_P2P nccl=$NCCL_P2P_DISABLE"']
 
 
-class PeerAccess(JobTest):
+class Faked(JobTest):
     def setUp(self):
         super().setUp()
         if not (FAKES / "libcudart.so.13").exists():
@@ -17,8 +21,8 @@ class PeerAccess(JobTest):
         self.cache = self.folder / "cache"
 
     def run_with(self, peers, *sets, command=SHOW, **environment):
-        environment = self.environment(DTRUN_FAKE_DEVICES="2", DTRUN_FAKE_PEERS=peers, XDG_CACHE_HOME=str(self.cache),
-                                       **environment)
+        environment = self.environment(**{"DTRUN_FAKE_DEVICES": "2", "DTRUN_FAKE_PEERS": peers,
+                                          "XDG_CACHE_HOME": str(self.cache), **environment})
         return self.ranks(2, *command, env=environment,
                           sets=["backend.name=nccl", f"backend.options.library={FAKES}/libnccl.so.2",
                                 f"backend.options.cuda_library={FAKES}/libcudart.so.13", *sets])
@@ -30,6 +34,8 @@ class PeerAccess(JobTest):
         self.assert_ok(result)
         self.assertEqual(sorted(result.out.splitlines()), [f"[0] {text}", f"[1] {text}"])
 
+
+class PeerAccess(Faked):
     def test_works(self):
         result = self.run_with("")
         self.assert_ranks_see(result, "p2p=on nccl=")
@@ -44,7 +50,7 @@ class PeerAccess(JobTest):
                                             r"peer access is not supported between these two devices")
 
     def test_copies_that_corrupt_hang_or_crash_are_healed(self):
-        for fault, words in (("corrupt", "the copy arrives corrupt"), ("hang", "the copy did not end within 5 s"),
+        for fault, words in (("corrupt", "the copy arrives corrupt"), ("hang", "the copy did not end within 2 s"),
                              ("crash", "the copy was killed: Aborted"), ("slow", "through the host")):
             with self.subTest(fault=fault):
                 shutil.rmtree(self.cache, ignore_errors=True)
@@ -76,6 +82,109 @@ class PeerAccess(JobTest):
         result = self.run_with("", "backend.options.p2p=on", command=["sh", "-c", f'echo "{UNSUPPORTED}" >&2; exit 3'])
         self.assertEqual(result.code, 3)
         self.assertNotIn("starting again", result.err)
+
+
+class Explained(Faked):
+    """`dtrun explain` on the job: each pair of GPUs with its verdict and reason."""
+
+    def story(self, peers, *sets, devices=2, **environment):
+        result = self.run_with(peers, *sets, DTRUN_FAKE_DEVICES=str(devices), **environment)
+        self.assert_ok(result)
+        story = json.loads(self.dtrun("explain", "latest", "--json").out)
+        return self.dtrun("explain", "latest").out, story["gpu_peers"], result
+
+    def test_pairs_that_all_agree_are_one_line(self):
+        text, hosts, _ = self.story("")
+        self.assertRegex(text, r"gpu peers +\S+: each of 2 GPUs reads every other, proven by a copy \(.* GB/s, .* GB/s\)\n")
+        self.assertEqual([(pair["from"], pair["to"], pair["verdict"]) for pair in hosts[0]["pairs"]],
+                         [(0, 1, "proven"), (1, 0, "proven")])
+        self.assertEqual((hosts[0]["devices"], hosts[0]["ranks"]), (["0000:01:00.0", "0000:02:00.0"], [0, 1]))
+
+    def test_each_pair_that_cannot_has_its_reason(self):
+        text, hosts, result = self.story("0>1=corrupt,1>2=refused,2>1=refused", devices=3)
+        self.assertIn("GPU 0 is 0000:01:00.0; GPU 1 is 0000:02:00.0; GPU 2 is 0000:03:00.0\n"
+                      "             reads    GPU 0     GPU 1     GPU 2\n"
+                      "             GPU 0    .         proven    proven\n"
+                      "             GPU 1    broken    .         refused\n"
+                      "             GPU 2    proven    refused   .\n"
+                      "             GPU 1 of GPU 0: broken, the copy arrives corrupt\n"
+                      "             GPU 2 of GPU 1, GPU 1 of GPU 2: refused, the driver says that it cannot\n", text)
+        self.assertIn("ranks see DTRUN_P2P=off, NCCL_P2P_DISABLE=1", text)
+        self.assertNotIn("peer 0>1", result.err)  # the header has one line
+
+    def test_a_trial_that_hung_left_the_others_untried(self):
+        text, hosts, _ = self.story("0>1=hang")
+        self.assertIn("GPU 1 of GPU 0: broken, the copy did not end within 2 s", text)
+        self.assertEqual(hosts[0]["pairs"][1]["verdict"], "not tried")
+
+    def test_what_nvml_denies_is_said(self):
+        text, _, _ = self.story("", LD_LIBRARY_PATH=str(FAKES), DTRUN_FAKE_NVML_P2P="4")
+        self.assertIn("refused, NVML says that it is disabled in the driver's settings", text)
+
+    def test_where_the_user_has_decided_nothing_was_tried(self):
+        text, hosts, _ = self.story("0>1=hang", "backend.options.p2p=off")
+        self.assertEqual(hosts, [])
+        self.assertIn("p2p        off, as backend.options.p2p says", text)
+
+    def test_a_way_that_was_given_up_is_told(self):
+        script = f'test "$NCCL_P2P_DISABLE" = 1 || {{ echo "{UNSUPPORTED}" >&2; exit 1; }}'
+        self.assert_ok(self.run_with("", command=["sh", "-c", script]))
+        text = self.dtrun("explain", "latest").out
+        self.assertIn("starting again without peer access between GPUs", text)
+        self.assertIn("ranks see DTRUN_P2P=off, NCCL_P2P_DISABLE=1", text)
+
+
+class AnyBackend(JobTest):
+    """The second net is there for programs that use NCCL or UCX themselves, whatever carries dtrun's own."""
+
+    def run_failing(self, variable, text, backend):
+        script = f'test -n "${variable}" || {{ echo "{text}" >&2; exit 1; }}; echo "${variable}"'
+        return self.ranks(2, "sh", "-c", script, sets=[f"backend.name={backend}"])
+
+    def test_error_217_of_an_unmodified_program(self):
+        for backend in ("none", "gloo"):
+            result = self.run_failing("NCCL_P2P_DISABLE", UNSUPPORTED, backend)
+            self.assert_ok(result)
+            self.assertEqual(sorted(result.out.splitlines()), ["[0] 1", "[1] 1"])
+            self.assertIn("starting again without peer access between GPUs (NCCL_P2P_DISABLE=1)", result.err)
+
+    def test_cuda_ipc_of_ucx(self):
+        result = self.run_failing("UCX_TLS", "cuda_ipc_cache.c:114  UCX  ERROR cuIpcOpenMemHandle() failed: invalid device context", "none")
+        self.assert_ok(result)
+        self.assertEqual(sorted(result.out.splitlines()), ["[0] ^cuda_ipc", "[1] ^cuda_ipc"])
+
+
+class ThreeHosts(ClusterTest):
+    """Peers are tried on every host, and what one must do without is given up by all."""
+
+    @classmethod
+    def setUpClass(cls):
+        if why_not() or not (FAKES / "libcudart.so.13").exists():
+            raise unittest.SkipTest(why_not() or "the nccl plugin's tests are not built")
+        open_lab()
+
+    def test_one_host_with_broken_peers(self):
+        config = self.config(SHOW, more=f'[backend]\nname = "nccl"\n[backend.options]\nlibrary = "{FAKES}/libnccl.so.2"\n'
+                                        f'cuda_library = "{FAKES}/libcudart.so.13"\n')
+        environment = self.environment(DTRUN_FAKE_DEVICES="2", DTRUN_FAKE_PEERS="node1/0>1=corrupt",
+                                       XDG_CACHE_HOME="/proc/none")  # one boot id for all three here
+        result = self.start_on(0, "--config", config, env=environment).finish()
+        self.assert_ok(result)
+        self.assertEqual(set(line.split(maxsplit=1)[1] for line in result.out.splitlines()), {"p2p=off nccl=1"})
+        self.assertRegex(result.err, r"node1: off: GPU 1 \(0000:02:00.0\) cannot read GPU 0 .*: the copy arrives corrupt")
+        self.assertIn("NCCL_P2P_DISABLE=1 on all hosts, because node1 needs it and ranks must agree", result.err)
+        text = self.dtrun("explain", "latest").out
+        self.assertIn("node0, node2: each of 2 GPUs reads every other", text)
+        self.assertIn("node1: GPU 0 is 0000:01:00.0, rank 2; GPU 1 is 0000:02:00.0, rank 3", text)
+        self.assertIn("GPUs of different hosts meet over the network; not asked", text)
+
+    def test_on_is_refused_with_host_and_pair(self):
+        config = self.config(SHOW, more=f'[backend]\nname = "nccl"\n[backend.options]\nlibrary = "{FAKES}/libnccl.so.2"\n'
+                                        f'cuda_library = "{FAKES}/libcudart.so.13"\np2p = "on"\n')
+        environment = self.environment(DTRUN_FAKE_DEVICES="2", DTRUN_FAKE_PEERS="node2/1>0=refused",
+                                       XDG_CACHE_HOME="/proc/none")
+        result = self.start_on(0, "--config", config, env=environment).finish()
+        self.assert_user_error(result, "backend nccl cannot be used: on node2: ", 'backend.options.p2p is "on", but GPU 0')
 
 
 if __name__ == "__main__":

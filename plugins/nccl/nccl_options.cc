@@ -59,6 +59,7 @@ constexpr dtrun_option kTable[] = {
     MakeSwitch(
         "p2p", "whether GPUs of one host read each other's memory",
         "auto: before the ranks start, each pair of GPUs makes a verified and timed copy in a child process, "
+        "2 s for a pair and "
         "5 s "
         "at most; where the driver claims access that fails, hangs, corrupts or crawls, or grants it one way "
         "only, ranks see NCCL_P2P_DISABLE=1. What was found is kept until the next boot. on: a pair that "

@@ -88,6 +88,12 @@ std::string LineWith(const std::string& lines, const std::string& word) {
   return {};
 }
 
+std::string LastLine(const std::string& lines) {
+  if (lines.size() < 2) return {};
+  const std::size_t before = lines.rfind('\n', lines.size() - 2);
+  return lines.substr(before == std::string::npos ? 0 : before + 1);
+}
+
 std::string DeviceText(const PeerReport& report, int device) {
   const auto index = static_cast<std::size_t>(device);
   return "GPU " + std::to_string(device) +
@@ -119,6 +125,15 @@ std::filesystem::path CacheFolder() {
   return {};
 }
 
+std::string VerdictText(const PeerPair& pair) {
+  switch (pair.state) {
+    case PeerPair::State::kProven: return "proven: " + Rate(pair.bytes_per_second);
+    case PeerPair::State::kRefused: return "refused: " + pair.reason;
+    case PeerPair::State::kBroken: break;
+  }
+  return "broken: " + pair.reason;
+}
+
 PeerReport AskPeers(const PeerTrialOptions& options) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {.trouble = std::string("no pipe: ") + std::strerror(errno)};
@@ -136,19 +151,25 @@ PeerReport AskPeers(const PeerTrialOptions& options) {
     return {.trouble = std::string("no child process: ") + std::strerror(errno)};
   }
   const sdk::Deadline deadline(options.limit);
+  std::optional<sdk::Deadline> copy;  // of the pair that is being tried
   std::string lines;
   std::string ended;
   for (;;) {
+    const bool by_copy = copy && copy->Left() < deadline.Left();
+    const sdk::Deadline& next = by_copy ? *copy : deadline;
     pollfd ready{ends[0], POLLIN, 0};
-    const int found = poll(&ready, 1, static_cast<int>(deadline.LeftMilliseconds().count()));
+    const int found = poll(&ready, 1, static_cast<int>(next.LeftMilliseconds().count()));
     if (found < 0 && errno == EINTR) continue;
     char bytes[4096];
     const ssize_t got = found > 0 ? read(ends[0], bytes, sizeof bytes) : -1;
     if (got > 0) {
       lines.append(bytes, static_cast<std::size_t>(got));
+      copy.reset();
+      if (LastLine(lines).rfind("trying ", 0) == 0) copy.emplace(options.copy_limit);
       continue;
     }
-    if (found == 0) ended = "did not end within " + sdk::DurationText(options.limit);
+    if (found == 0)
+      ended = "did not end within " + sdk::DurationText(by_copy ? options.copy_limit : options.limit);
     break;
   }
   close(ends[0]);

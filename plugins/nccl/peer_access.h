@@ -29,6 +29,9 @@ struct PeerPair {
   std::string reason = {};      // of the others
 };
 
+// "proven: 12.3 GB/s", "refused: REASON", "broken: REASON"
+std::string VerdictText(const PeerPair& pair);
+
 struct PeerReport {
   std::vector<std::string> devices = {};  // PCI bus ids, by index
   std::vector<PeerPair> pairs = {};
@@ -37,9 +40,10 @@ struct PeerReport {
 };
 
 struct PeerTrialOptions {
-  std::string cuda_library;     // as the option; empty: find it
-  std::filesystem::path cache;  // folder; empty: none
-  std::chrono::nanoseconds limit = std::chrono::seconds(5);
+  std::string cuda_library;                                       // as the option; empty: find it
+  std::filesystem::path cache;                                    // folder; empty: none
+  std::chrono::nanoseconds limit = std::chrono::seconds(5);       // of all
+  std::chrono::nanoseconds copy_limit = std::chrono::seconds(2);  // of one pair
 };
 PeerReport AskPeers(const PeerTrialOptions& options);
 

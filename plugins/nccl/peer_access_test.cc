@@ -28,8 +28,10 @@ class PeerAccess : public testing::Test {
     fake_->Reset();
     std::filesystem::remove_all(cache_);
   }
-  PeerReport Ask(std::chrono::nanoseconds limit = std::chrono::seconds(60)) const {
-    return AskPeers({.cuda_library = FAKE_CUDART_FILE, .cache = cache_, .limit = limit});
+  PeerReport Ask(std::chrono::nanoseconds limit = std::chrono::seconds(60),
+                 std::chrono::nanoseconds copy_limit = std::chrono::seconds(60)) const {
+    return AskPeers(
+        {.cuda_library = FAKE_CUDART_FILE, .cache = cache_, .limit = limit, .copy_limit = copy_limit});
   }
 
   nccl_fake::CudaControl* fake_;
@@ -88,6 +90,13 @@ TEST_F(PeerAccess, ThatHangsIsBrokenAndEndedAtTheDeadline) {
   const PeerVerdict verdict = Judge(Ask(std::chrono::seconds(3)));
   EXPECT_FALSE(verdict.usable);
   EXPECT_THAT(verdict.reason, HasSubstr("the copy did not end within 3 s"));
+}
+
+TEST_F(PeerAccess, ThatHangsIsEndedAtTheDeadlineOfOneCopy) {
+  fake_->SetPeer(0, 1, PeerFault::kHang);
+  const PeerReport report = Ask(std::chrono::seconds(60), std::chrono::seconds(1));
+  ASSERT_THAT(report.pairs, SizeIs(1));
+  EXPECT_EQ(VerdictText(report.pairs[0]), "broken: the copy did not end within 1 s");
 }
 
 TEST_F(PeerAccess, ThatKillsTheProcessIsBroken) {

@@ -13,6 +13,15 @@ constexpr const char* kShmDisable = "NCCL_SHM_DISABLE";
 // ranks and not for eight (NVIDIA/nccl#290).
 constexpr std::uint64_t kShmPerRank = std::uint64_t{32} << 20;
 
+// For `dtrun explain`: each device, and each pair of them with what was found.
+void AddPairs(const PeerReport& report, Ways& ways) {
+  for (std::size_t device = 0; device < report.devices.size(); ++device)
+    ways.facts.emplace_back("peer " + std::to_string(device), report.devices[device]);
+  for (const PeerPair& pair : report.pairs)
+    ways.facts.emplace_back("peer " + std::to_string(pair.from) + ">" + std::to_string(pair.to),
+                            VerdictText(pair));
+}
+
 // Whether peers meet directly; unset: nobody knows.
 std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
   const auto fact = [&](const std::string& text) { ways.facts.emplace_back("p2p", text); };
@@ -29,6 +38,7 @@ std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
   if (report.devices.empty() && report.trouble.empty())
     return std::nullopt;  // no GPU, which is said elsewhere
   const PeerVerdict verdict = Judge(report);
+  AddPairs(report, ways);
   if (inputs.p2p == Switch::kOn) {
     if (verdict.obstacle) {
       throw sdk::Failure(DTRUN_FAILED_PRECONDITION, "backend.options.p2p is \"on\", but " +

@@ -49,6 +49,15 @@ struct Files {
   std::optional<Json> network;  // of several hosts
 };
 
+// Where the last generation has its logs, and its plan when that is another than the first.
+fs::path LogFolder(const fs::path& run) {
+  for (int generation = 1;; ++generation) {
+    if (!fs::exists(run / fmt::format("generation-{}", generation))) {
+      return generation == 1 ? run : run / fmt::format("generation-{}", generation - 1);
+    }
+  }
+}
+
 // "gloo (train.toml:4:1)": an option's value, and where it came from.
 std::string OptionText(const Json& config, const std::string& key) {
   if (!config.contains(key)) return {};
@@ -210,12 +219,13 @@ Choice Algorithm(const Files& files) {
 Choice PeerAccess(const Files& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
   std::string reason = OptionText(files.config, "backend.options.p2p");
+  const std::string set = VariablesText(
+      files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "UCX_TLS", "DTRUN_P2P"});
   if (TextAt(files.plan, "/backend/facts/memory") != "device") {
     return {"p2p", fact.empty() ? "not used" : fact,
-            "this backend moves host memory" + (reason.empty() ? "" : "; " + reason)};
+            "this backend moves host memory" + (reason.empty() ? "" : "; " + reason) +
+                (set.empty() ? "" : "; programs see " + set)};
   }
-  const std::string set =
-      VariablesText(files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"});
   reason += set.empty() ? "; the library asks the driver for each pair of GPUs" : "; ranks see " + set;
   return {"p2p", fact, reason};
 }
@@ -244,15 +254,6 @@ std::vector<Choice> ChoicesOf(const Files& files) {
     if (note.is_string()) choices.push_back({"note", note.get<std::string>(), ""});
   }
   return choices;
-}
-
-// The logs of the last generation.
-fs::path LogFolder(const fs::path& run) {
-  for (int generation = 1;; ++generation) {
-    if (!fs::exists(run / fmt::format("generation-{}", generation))) {
-      return generation == 1 ? run : run / fmt::format("generation-{}", generation - 1);
-    }
-  }
 }
 
 Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& plan) {
@@ -286,7 +287,9 @@ Result<RunStory> ReadRun(const fs::path& folder) {
   story.state = StateText(files.verdict);
   // A job that could not start may have left a verdict alone.
   if (files.verdict && !fs::exists(folder / "plan.json")) return story;
-  auto plan = ReadJson(folder / "plan.json");
+  // A later generation has one of its own where something has changed.
+  const fs::path latest = LogFolder(folder) / "plan.json";
+  auto plan = ReadJson(fs::exists(latest) ? latest : folder / "plan.json");
   if (!plan) return plan.error();
   auto config = ReadJson(folder / "config.json");
   if (!config) return config.error();
@@ -299,6 +302,7 @@ Result<RunStory> ReadRun(const fs::path& folder) {
   }
   story.job = TextAt(files.plan, "/job");
   story.choices = ChoicesOf(files);
+  story.gpus = ReadGpus(files.plan);
   if (std::ifstream table(folder / "network.txt"); table)
     story.network.assign(std::istreambuf_iterator<char>(table), std::istreambuf_iterator<char>());
   auto findings = FindingsOf(folder, files.plan);
@@ -315,6 +319,7 @@ std::string ToText(const RunStory& story) {
                    choice.value.empty() ? kNotRecorded : choice.value,
                    choice.reason.empty() ? "" : "\n             because: " + choice.reason);
   }
+  out += ToText(story.gpus);
   out += story.network;
   for (const auto& [rank, known] : story.findings) {
     fmt::format_to(append, "rank {}: {} ({}; {})\n    | {}\n  next: {}\n", rank, known.finding.what,
@@ -342,6 +347,7 @@ Json ToJson(const RunStory& story) {
   return {{"job", story.job},
           {"state", story.state},
           {"choices", choices},
+          {"gpu_peers", ToJson(story.gpus)},
           {"network", story.network.empty() ? Json(nullptr) : Json(story.network)},
           {"findings", findings}};
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/result.h"
 #include "core/diagnosis/log.h"
+#include "tools/dtrun/explain_gpus.h"
 
 namespace dtrun::cli {
 
@@ -30,6 +31,7 @@ struct RunStory {
   std::string job;
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
   std::vector<Choice> choices;
+  std::vector<GpuHost> gpus;          // that were tried
   std::string network;                // the table of network.txt: each interface, and why; empty: one host
   std::vector<RankFinding> findings;  // by rank
 };

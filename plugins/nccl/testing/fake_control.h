@@ -26,7 +26,7 @@ enum class PeerFault {
 };
 
 // libcudart: dtrun_fake_cuda(). A test of whole programs says the same with the variables
-// DTRUN_FAKE_DEVICES=2 and DTRUN_FAKE_PEERS="0>1=hang,1>0=refused".
+// DTRUN_FAKE_DEVICES=2 and DTRUN_FAKE_PEERS="0>1=hang,node1/1>0=refused"; the second is so on node1 only.
 struct CudaControl {
   std::atomic<int> device_count{1};
   std::atomic<int> device_error{0};  // what cudaGetDeviceCount returns

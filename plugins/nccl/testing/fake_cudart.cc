@@ -43,7 +43,18 @@ PeerFault FaultNamed(const std::string& name) {
   std::abort();
 }
 
-// "0>1=hang,1>0=refused".
+// Whether it is meant for this host: "node1/0>1=hang" is for node1. Takes the name off.
+bool IsForHere(std::string* one) {
+  const std::size_t slash = one->find('/');
+  if (slash == std::string::npos) return true;
+  char here[256] = {};
+  gethostname(here, sizeof here - 1);
+  const bool same = one->compare(0, slash, here) == 0;
+  one->erase(0, slash + 1);
+  return same;
+}
+
+// "0>1=hang,node1/1>0=refused".
 void ReadEnvironment(CudaControl& control) {
   if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
   const char* const peers = std::getenv("DTRUN_FAKE_PEERS");
@@ -52,7 +63,7 @@ void ReadEnvironment(CudaControl& control) {
     int from = 0;
     int to = 0;
     char name[16] = {};
-    if (std::sscanf(one.c_str(), "%d>%d=%15s", &from, &to, name) == 3)
+    if (IsForHere(&one) && std::sscanf(one.c_str(), "%d>%d=%15s", &from, &to, name) == 3)
       control.SetPeer(from, to, FaultNamed(name));
   }
 }
