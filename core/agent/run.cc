@@ -167,6 +167,7 @@ class Runner {
       if (ExitCode(*facts) == 0) return facts;
       if (TakeRung(*facts)) {
         Note(record.WriteVerdict(generations_));
+        Note(record.WriteNextPlan(generation + 1, plan_));
         continue;
       }
       const RestartDecision decision = DecideRestart(request_.restart, restarts, *facts);
@@ -192,15 +193,18 @@ class Runner {
     };
     const auto rung = NextRung(facts, plan_, inherited);
     if (!rung) return false;
-    for (const auto& [name, value] : rung->variables) rungs_[name] = value;
+    rungs_.push_back(*rung);
     ApplyRungs();
     Say("dtrun: " + rung->line);
     return true;
   }
 
   void ApplyRungs() {
-    for (plan::Process& process : plan_.processes) {
-      for (const auto& [name, value] : rungs_) process.env[name] = value;
+    for (const Rung& rung : rungs_) {
+      for (plan::Process& process : plan_.processes) {
+        for (const auto& [name, value] : rung.variables) process.env[name] = value;
+      }
+      if (std::ranges::find(plan_.notes, rung.line) == plan_.notes.end()) plan_.notes.push_back(rung.line);
     }
   }
 
@@ -450,9 +454,9 @@ class Runner {
   std::vector<Host*> hosts_;
   std::vector<RemoteHost*> remote_;  // null: this one
   std::vector<plan::HostOffer> offers_;
-  std::vector<std::string> answers_;          // to the questions
-  int interrupted_ = 0;                       // while the hosts were asked or the network was looked for
-  std::map<std::string, std::string> rungs_;  // variables of the ways that were given up
+  std::vector<std::string> answers_;  // to the questions
+  int interrupted_ = 0;               // while the hosts were asked or the network was looked for
+  std::vector<Rung> rungs_;           // that were taken
   std::vector<Facts> generations_;
 };
 

@@ -3,22 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "core/agent/cause.h"
 
 namespace dtrun::agent {
 namespace {
 
-// Ids of core/diagnosis that a way between GPUs explains.
-constexpr std::array<std::string_view, 3> kPeerFailures = {"cuda-peer-access", "nccl-p2p-denied",
-                                                           "nccl-first-call-stuck"};
-constexpr std::array<std::string_view, 3> kShmFailures = {"nccl-shm-full", "nccl-shm-apart",
-                                                          "nccl-first-call-stuck"};
+// How a way is given up.
+struct Step {
+  known::Way way;
+  // By the first variable, which is the user's word where he has set it. Others follow where they are free.
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::string_view said;
+};
 
-template <class List>
-bool Lists(const List& list, std::string_view id) {
-  return std::ranges::find(list, id) != list.end();
+// In the order in which they are tried.
+const std::vector<Step>& Steps() {
+  static const std::vector<Step> steps = {
+      {known::kPeerAccess,
+       {{"NCCL_P2P_DISABLE", "1"}, {"UCX_TLS", "^cuda_ipc"}},
+       "without peer access between GPUs"},
+      {known::kCudaIpc, {{"UCX_TLS", "^cuda_ipc"}}, "without UCX's peer access between GPUs"},
+      {known::kHostMemory, {{"NCCL_SHM_DISABLE", "1"}}, "over the network alone"},
+  };
+  return steps;
 }
 
 bool IsDecided(const plan::Plan& plan, const std::function<bool(std::string_view)>& inherited,
@@ -33,22 +42,21 @@ bool IsDecided(const plan::Plan& plan, const std::function<bool(std::string_view
 std::optional<Rung> NextRung(const Facts& facts, const plan::Plan& plan,
                              const std::function<bool(std::string_view)>& inherited) {
   const Cause cause = FindCause(facts);
-  if (plan.backend != "nccl" || facts.interrupt != 0 || facts.guard_died || !facts.losses.empty()) return {};
+  if (facts.interrupt != 0 || facts.guard_died || !facts.losses.empty()) return {};
   if (cause.kind != Cause::Kind::kRank) return {};
   const RankFacts& rank = facts.ranks[cause.index];
   if (!rank.known || !rank.known->recent) return {};
-  const std::string_view id = rank.known->finding.failure->id;
-  const auto free = [&](const char* variable) { return !IsDecided(plan, inherited, variable); };
-  if (Lists(kPeerFailures, id) && free("NCCL_P2P_DISABLE")) {
-    return Rung{
-        {{"NCCL_P2P_DISABLE", "1"}, {"DTRUN_P2P", "off"}},
-        fmt::format("rank {}: {}; starting again without peer access between GPUs (NCCL_P2P_DISABLE=1)",
-                    rank.rank, rank.known->finding.what)};
-  }
-  if (Lists(kShmFailures, id) && free("NCCL_SHM_DISABLE")) {
-    return Rung{{{"NCCL_SHM_DISABLE", "1"}},
-                fmt::format("rank {}: {}; starting again over the network alone (NCCL_SHM_DISABLE=1)",
-                            rank.rank, rank.known->finding.what)};
+  for (const Step& step : Steps()) {
+    const auto& [first, value] = step.variables.front();
+    if ((rank.known->finding.failure->against & step.way) == 0 || IsDecided(plan, inherited, first)) continue;
+    Rung rung;
+    for (const auto& variable : step.variables) {
+      if (!IsDecided(plan, inherited, variable.first)) rung.variables.push_back(variable);
+    }
+    if (step.way != known::kHostMemory) rung.variables.emplace_back("DTRUN_P2P", "off");
+    rung.line = fmt::format("rank {}: {}; starting again {} ({}={})", rank.rank, rank.known->finding.what,
+                            step.said, first, value);
+    return rung;
   }
   return {};
 }

@@ -1,6 +1,8 @@
 // The second net under peer access between GPUs: when a start-up check found nothing and the job
 // failed all the same in the way that broken peer access makes it fail, the world starts again
-// with one way less. NCCL tries peer access, then host memory, then the network; so do we.
+// with one way less. NCCL tries peer access, then host memory, then the network; so do we. Which way a
+// failure speaks against stands in the table of known failures, so it goes for any program, whatever the
+// job's backend: most of them use NCCL without dtrun's communicators.
 //
 // Pure; any thread.
 #pragma once
@@ -22,9 +24,8 @@ struct Rung {
   std::string line;                                            // for the user
 };
 
-// The rung below, when the first cause of `facts` is of that kind and the job uses a backend for
-// device memory. `inherited` tells whether ranks get a variable from dtrun's own environment: a
-// way that the user has decided on stays as it is.
+// The rung below, when the first cause of `facts` is of that kind. `inherited` tells whether ranks get a
+// variable from dtrun's own environment: a way that the user has decided on stays as it is.
 std::optional<Rung> NextRung(const Facts& facts, const plan::Plan& plan,
                              const std::function<bool(std::string_view variable)>& inherited);
 

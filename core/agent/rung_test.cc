@@ -26,7 +26,8 @@ Facts FailedWith(const std::string& text) {
   facts.first_failed = 1;
   facts.ranks[1].ending = Ending{.code = 1};
   const auto findings = diagnosis::FindFailures(text);
-  if (!findings.empty()) facts.ranks[1].known = diagnosis::LogFinding{findings.back(), {}, true};
+  if (!findings.empty())
+    facts.ranks[1].known = diagnosis::LogFinding{*diagnosis::Foremost(findings), {}, true};
   return facts;
 }
 
@@ -40,7 +41,8 @@ plan::Plan NcclJob() {
 TEST(Rung, LeavesPeerAccessFirst) {
   const auto rung = NextRung(FailedWith(kError217), NcclJob(), Nothing);
   ASSERT_TRUE(rung);
-  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_P2P_DISABLE", "1"), Pair("DTRUN_P2P", "off")));
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_P2P_DISABLE", "1"), Pair("UCX_TLS", "^cuda_ipc"),
+                                           Pair("DTRUN_P2P", "off")));
   EXPECT_THAT(rung->line, HasSubstr("rank 1: CUDA error 217"));
 }
 
@@ -66,11 +68,34 @@ TEST(Rung, StaysWhereTheUserHasDecided) {
   EXPECT_FALSE(NextRung(FailedWith(kError217), plan, Nothing));
 }
 
-TEST(Rung, IsForThatKindOfFailureAndBackendOnly) {
-  EXPECT_FALSE(NextRung(FailedWith("Traceback: something else"), NcclJob(), Nothing));
+TEST(Rung, GoesForProgramsThatUseNcclThemselves) {
   plan::Plan plan = NcclJob();
-  plan.backend = "gloo";
-  EXPECT_FALSE(NextRung(FailedWith(kError217), plan, Nothing));
+  plan.backend = "none";
+  EXPECT_TRUE(NextRung(FailedWith(kError217), plan, Nothing));
+}
+
+TEST(Rung, LeavesTheTransportsOfUcxThatTheUserGave) {
+  plan::Plan plan = NcclJob();
+  plan.processes[1].env["UCX_TLS"] = "tcp,self";
+  const auto rung = NextRung(FailedWith(kError217), plan, Nothing);
+  ASSERT_TRUE(rung);
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("NCCL_P2P_DISABLE", "1"), Pair("DTRUN_P2P", "off")));
+}
+
+TEST(Rung, TakesCudaIpcFromUcx) {
+  const std::string text = std::string("UCX  ERROR cuIpcOpenMemHandle() failed: ") +
+                           "peer access is not supported between these two devices";
+  plan::Plan plan = NcclJob();
+  plan.processes[0].env["NCCL_P2P_DISABLE"] = "1";  // says nothing of UCX
+  const auto rung = NextRung(FailedWith(text), plan, Nothing);
+  ASSERT_TRUE(rung);
+  EXPECT_THAT(rung->variables, ElementsAre(Pair("UCX_TLS", "^cuda_ipc"), Pair("DTRUN_P2P", "off")));
+  plan.processes[0].env["UCX_TLS"] = "all";  // p2p = "on"
+  EXPECT_FALSE(NextRung(FailedWith(text), plan, Nothing));
+}
+
+TEST(Rung, IsForThatKindOfFailureOnly) {
+  EXPECT_FALSE(NextRung(FailedWith("Traceback: something else"), NcclJob(), Nothing));
   Facts interrupted = FailedWith(kError217);
   interrupted.interrupt = 2;
   EXPECT_FALSE(NextRung(interrupted, NcclJob(), Nothing));

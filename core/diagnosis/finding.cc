@@ -93,8 +93,8 @@ const std::vector<const known::KnownFailure*>& AllFailures() {
     std::vector<const known::KnownFailure*> failures;
     // The special before the general: of two at one place in a text, the first counts.
     for (const std::span<const known::KnownFailure> family :
-         {std::span<const known::KnownFailure>(known::kNccl),
-          std::span<const known::KnownFailure>(known::kCuda), GlooFailures(), UcxFailures(), MpiFailures(),
+         {std::span<const known::KnownFailure>(known::kNccl), UcxFailures(),
+          std::span<const known::KnownFailure>(known::kCuda), GlooFailures(), MpiFailures(),
           TorchStoreFailures(), TorchFailures(), FrameworkFailures(), LinkFailures(), HostFailures()}) {
       for (const known::KnownFailure& failure : family) failures.push_back(&failure);
     }

@@ -54,7 +54,7 @@ PeerChoice ChoosePeers(int p2p, const std::optional<std::string>& given,
           "p2p is \"on\", but UCX offers no cuda_ipc on this host: it needs a GPU, and a UCX that was "
           "built with CUDA; \"auto\" does without");
     }
-    return {given, "on: UCX offers cuda_ipc; not tried", "on"};
+    return {transports.value_or("all"), "on: UCX offers cuda_ipc; not tried", "on"};
   }
   if (inherited == "off" && transports.value_or("all") == "all") {
     return {Without(transports), "off, as DTRUN_P2P=off of your environment says", ""};

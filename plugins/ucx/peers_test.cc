@@ -40,7 +40,7 @@ TEST(ChoosePeers, OffRefusesAListThatNamesIt) {
 
 TEST(ChoosePeers, OnNeedsIt) {
   const PeerChoice choice = ChoosePeers(kP2pOn, {}, {}, kWithGpu);
-  EXPECT_FALSE(choice.transports);
+  EXPECT_THAT(choice.transports, Optional(std::string("all")));  // for all to see that it is decided
   EXPECT_EQ(choice.for_programs, "on");
   EXPECT_THAT(choice.fact, HasSubstr("cuda_ipc"));
   EXPECT_THAT([] { ChoosePeers(kP2pOn, {}, {}, kPlain); },

@@ -7,6 +7,15 @@ using known::Depth;
 using known::Kind;
 
 constexpr KnownFailure kTable[] = {
+    {"ucx-cuda-ipc",
+     {"cuIpcOpenMemHandle() failed: {reason...}",
+      "failed to open ipc mem handle. addr:{addr} len:{bytes} ({reason...}"},
+     "UCX cannot open another GPU's memory (cuda_ipc): {reason}",
+     "set backend.options.p2p = \"off\" of ucx, or UCX_TLS=^cuda_ipc",
+     "UCX uct/cuda/cuda_ipc/cuda_ipc_cache.c, pull request 6360",
+     Depth::kCause,
+     Kind::kUnsaid,
+     known::kCudaIpc},
     {"ucx-device",
      {"network device {device} is not available, please use one or more of: {devices...}",
       "network devices {device} are not available, please use one or more of: {devices...}"},

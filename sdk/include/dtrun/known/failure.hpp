@@ -25,6 +25,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // What the failure is, when the way in which a process ends does not say it.
   enum class Kind { kUnsaid, kNetwork, kRendezvous };
 
+  // Ways between the GPUs of a host that the failure speaks against, as bits: a job may try again
+  // without one of them.
+  enum Way : unsigned {
+    kNoWay = 0,
+    kPeerAccess = 1,  // one GPU reads another's memory
+    kHostMemory = 2,  // they meet in host memory
+    kCudaIpc = 4,     // peer access by UCX alone
+  };
+
   struct KnownFailure {
     static constexpr std::size_t kMostPatterns = 6;
 
@@ -37,6 +46,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::string_view source;  // what prints the text
     Depth depth = Depth::kCause;
     Kind kind = Kind::kUnsaid;
+    unsigned against = kNoWay;  // bits of Way
   };
 
   using Captures = std::vector<std::pair<std::string, std::string>>;  // name, text
