@@ -50,7 +50,7 @@ class GuardTest : public ::testing::Test {
   }
 
   // Ranks as a real job has them.
-  std::function<int(Lifeline&)> Job(std::vector<std::string> scripts) {
+  std::function<int(Lifeline&)> Job(const std::vector<std::string>& scripts) {
     return [this, scripts](Lifeline& lifeline) {
       lifeline.LastWords("  logs: somewhere\n");
       return testing::RunHere(testing::ShellPlan(scripts, mark_, scratch_.path()), lifeline);
@@ -200,7 +200,7 @@ TEST_F(GuardTest, LetsAnAgentGoOnThatIsStoppedAlone) {
   EXPECT_TRUE(testing::Eventually([&] {
     return testing::ReadFile(scratch_ / "stderr").find("was stopped by SIGSTOP") != std::string::npos;
   }));
-  std::ofstream(scratch_ / "go");
+  std::ofstream(scratch_ / "go").close();
   EXPECT_EQ(Await(), 0);
 }
 
@@ -208,7 +208,7 @@ TEST_F(GuardTest, EndsWithTheAgentAlsoWhenItIsStopped) {
   Begin(Job({"until [ -e $DIR/go ]; do sleep 0.01; done; exit 3"}));
   Agent();
   ::kill(guard_, SIGSTOP);
-  std::ofstream(scratch_ / "go");
+  std::ofstream(scratch_ / "go").close();
   EXPECT_EQ(Await(), 3);
 }
 

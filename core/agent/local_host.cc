@@ -24,7 +24,7 @@
 namespace dtrun::agent {
 namespace {
 
-constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::size_t kReadBytes = 64 << 10;
 // How long SIGKILL may take, for example while a driver frees a device's memory.
 constexpr std::chrono::seconds kKillPatience{10};
 

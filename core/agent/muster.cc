@@ -146,7 +146,7 @@ Status Muster::Listen() {
   auto listener = control::Listener::Listen(
       loop_, std::move(options),
       {[this](const control::Hello& hello, const std::string& from) { return Admit(hello, from); },
-       [this](control::Hello hello, std::unique_ptr<control::Channel> channel) {
+       [this](const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
          OnJoined(hello, std::move(channel));
        },
        [this](const std::string& line) { services_.say("dtrun: " + line); }});

@@ -8,7 +8,7 @@ namespace dtrun::agent {
 namespace {
 
 // The most that a pipe holds by default on any system: what was written before the end.
-constexpr std::size_t kPipeBytes = 1024 * 1024;
+constexpr std::size_t kPipeBytes = 1 << 20;
 
 }  // namespace
 

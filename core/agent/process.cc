@@ -137,7 +137,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
   const auto deadline = Clock::now() + patience;
   for (;;) {
     if (Childless()) return {};
-    const std::vector<Process> found = Descendants(::getpid(), spared);
+    std::vector<Process> found = Descendants(::getpid(), spared);
     std::vector<pid_t> living_children;
     bool reaped = false;
     for (const Process& process : found) {

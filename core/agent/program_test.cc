@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 std::string Put(const testing::ScratchDir& dir, const std::string& name, const std::string& content,
                 mode_t mode) {
-  const std::string path = dir / name;
+  std::string path = dir / name;
   std::ofstream(path) << content;
   ::chmod(path.c_str(), mode);
   return path;

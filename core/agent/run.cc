@@ -400,7 +400,7 @@ class Runner {
   std::string OwnAddress() const {
     for (const RemoteHost* other : remote_) {
       if (other == nullptr) continue;
-      const std::string own = AddressTowards(other->Address());
+      std::string own = AddressTowards(other->Address());
       if (!own.empty()) return own;
     }
     return "127.0.0.1";

@@ -30,7 +30,7 @@ constexpr int kLost = 1;
 // What may wait here to be sent to the root before ranks are read no further.
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 // A line of a summons is far shorter.
-constexpr std::size_t kLongestLine = 1024 * 1024;
+constexpr std::size_t kLongestLine = 1 << 20;
 
 void Complain(const std::string& text) {
   fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), text);
@@ -164,10 +164,12 @@ class Agent {
     options.hello.host_index = summons.host;
     options.hello.host_name = plan::HostName();
     options.hello.loss_limit = summons.lost_after;
-    dialer_ = control::Dialer::Start(
-        loop_, std::move(options),
-        {[this](control::Welcome, std::unique_ptr<control::Channel> channel) { Join(std::move(channel)); },
-         [this](const Error& error) { Refuse(error); }});
+    dialer_ =
+        control::Dialer::Start(loop_, std::move(options),
+                               {[this](const control::Welcome&, std::unique_ptr<control::Channel> channel) {
+                                  Join(std::move(channel));
+                                },
+                                [this](const Error& error) { Refuse(error); }});
   }
 
   void Join(std::unique_ptr<control::Channel> channel) {

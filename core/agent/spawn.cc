@@ -120,11 +120,10 @@ Started Clone(Start& start) {
   ::sigprocmask(SIG_SETMASK, &all, &before);
   Started started;
   if constexpr (kShareMemory) {
-    constexpr std::size_t kStackBytes = 64 * 1024;
+    constexpr std::size_t kStackBytes = 64 << 10;
     const auto stack = std::make_unique<std::byte[]>(kStackBytes);
-    auto top = reinterpret_cast<std::uintptr_t>(stack.get() + kStackBytes) & ~std::uintptr_t{15};
-    started.pid = ::clone(RunChild, reinterpret_cast<void*>(top),
-                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &start, &started.handle);
+    started.pid = ::clone(RunChild, stack.get() + kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
+                          &start, &started.handle);
   } else {
     started.pid = ::fork();
     if (started.pid == 0) RunChild(&start);

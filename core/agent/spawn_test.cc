@@ -67,7 +67,7 @@ std::string ErrorOf(const SpawnRequest& request) {
 }
 
 std::string MakeFile(const testing::ScratchDir& dir, const std::string& content, mode_t mode) {
-  const std::string path = dir / "train";
+  std::string path = dir / "train";
   std::ofstream(path) << content;
   ::chmod(path.c_str(), mode);
   return path;

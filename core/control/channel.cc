@@ -299,7 +299,7 @@ class Handle final : public Channel {
 }  // namespace
 
 std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Wire> wire, Nanoseconds our_limit,
-                                     Nanoseconds peer_limit, std::string first) {
+                                     Nanoseconds peer_limit, const std::string& first) {
   auto link = std::make_shared<Link>(std::move(wire), our_limit, peer_limit);
   if (!first.empty()) link->QueueFrame(first);
   return std::make_unique<Handle>(std::move(link));

@@ -20,16 +20,16 @@ using ::testing::StartsWith;
 // A name service that knows nothing for `failures` lookups, then the address.
 Resolver LateResolver(int failures, const char* address = "127.0.0.1") {
   auto left = std::make_shared<int>(failures);
-  return
-      [left, address](asio::io_context& loop, const std::string& name, std::function<void(Addresses)> done) {
-        if ((*left)-- > 0) {
-          asio::post(loop, [done, name] {
-            done(Error{DTRUN_NOT_FOUND, "'" + name + "' does not resolve: not yet"});
-          });
-          return std::shared_ptr<void>();
-        }
-        return ResolveBySystem(loop, address, done);
-      };
+  return [left, address](asio::io_context& loop, const std::string& name,
+                         const std::function<void(Addresses)>& done) {
+    if ((*left)-- > 0) {
+      asio::post(loop, [done, name] {
+        done(Error{DTRUN_NOT_FOUND, "'" + name + "' does not resolve: not yet"});
+      });
+      return std::shared_ptr<void>();
+    }
+    return ResolveBySystem(loop, address, done);
+  };
 }
 
 TEST(Dialer, JoinsAndTellsBothSidesWhoIsThere) {
@@ -104,7 +104,7 @@ TEST(Dialer, SaysWhatItWaitsForWhenNothingAnsweredAtAll) {
   Dialer::Options way = Root(loop).Way();
   way.deadline = milliseconds(50);
   way.names = {"node0"};
-  way.resolver = [](asio::io_context&, const std::string&, std::function<void(Addresses)>) {
+  way.resolver = [](asio::io_context&, const std::string&, const std::function<void(Addresses)>&) {
     return std::shared_ptr<void>();
   };
   Agent agent(loop, way);

@@ -36,7 +36,7 @@ struct Stranger {
 
 // Somebody who knows the key and says `bytes` instead of a Hello.
 struct Insider {
-  Insider(asio::io_context& loop, const Root& root, std::string bytes)
+  Insider(asio::io_context& loop, const Root& root, const std::string& bytes)
       : wire(std::make_shared<Wire>(Tcp::socket(loop), std::make_shared<Tls>(AKey(), "a"))) {
     wire->socket().connect(
         {asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(root.listener->port())});

@@ -58,7 +58,7 @@ struct End {
 
 // A root that takes one agent at a time, and the ways to reach it.
 struct Root {
-  explicit Root(asio::io_context& on, std::function<void(Listener::Options&)> change = {}) : loop(on) {
+  explicit Root(asio::io_context& on, const std::function<void(Listener::Options&)>& change = {}) : loop(on) {
     Listener::Options options{
         .address = "127.0.0.1", .job = "a", .key = AKey(), .welcome = {.host_name = "root"}};
     if (change) change(options);
@@ -72,8 +72,8 @@ struct Root {
                joined.push_back(std::move(channel));
              },
          .on_refused = [this](const std::string& line) { lines.push_back(line); }});
-    if (result) listener = *std::move(result);
     EXPECT_TRUE(result) << result.error().text;
+    if (result) listener = *std::move(result);
   }
 
   Dialer::Options Way() const {
@@ -100,7 +100,7 @@ struct Agent {
     dialer = Dialer::Start(loop, options,
                            {.on_joined =
                                 [this](Welcome told, std::unique_ptr<Channel> taken) {
-                                  welcome = told;
+                                  welcome = std::move(told);
                                   channel = std::move(taken);
                                   ended = true;
                                 },

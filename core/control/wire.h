@@ -42,6 +42,6 @@ struct Wire : std::enable_shared_from_this<Wire> {
 
 // The channel over a wire whose greeting is done. `first` goes out before everything else.
 std::unique_ptr<Channel> MakeChannel(std::shared_ptr<Wire> wire, Nanoseconds our_limit,
-                                     Nanoseconds peer_limit, std::string first);
+                                     Nanoseconds peer_limit, const std::string& first);
 
 }  // namespace dtrun::control

@@ -113,7 +113,8 @@ TEST(Table, SentencesNameOnlyWhatTheirPatternsCapture) {
         if (name.ends_with("...")) name.resize(name.size() - 3);
         captures.emplace_back(name, "@" + name);
       }
-      for (std::string said : {known::Fill(failure->what, captures), known::Fill(failure->cure, captures)}) {
+      for (const std::string& said :
+           {known::Fill(failure->what, captures), known::Fill(failure->cure, captures)}) {
         EXPECT_EQ(said.find("  "), said.npos) << said << " by " << pattern;
       }
       for (std::string_view rest = failure->what; !rest.empty();) {

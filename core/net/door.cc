@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kLongestVisit{10};
 constexpr std::size_t kMostVisitors = 4096;
 constexpr std::chrono::milliseconds kPause{10};
-constexpr std::size_t kReadBytes = 256 * 1024;
+constexpr std::size_t kReadBytes = 256 << 10;
 
 // A burst that is being counted.
 struct Count {

@@ -56,7 +56,7 @@ struct Evidence::Preference {
   int without_default_route = 0;
   int ipv6 = 0;
   std::int64_t indices = 0;
-  auto operator<=>(const Preference&) const = default;
+  auto operator<=>(const Preference&) const = default;  // NOLINT(modernize-use-nullptr): of the compiler
 };
 
 std::set<std::pair<int, int>> PairsToProve(int hosts) {

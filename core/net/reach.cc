@@ -178,7 +178,7 @@ void Reach::State::Finish() {
   std::exchange(done, nullptr)(std::move(attempts));
 }
 
-Reach::Reach(asio::io_context& loop, ReachOptions options, std::vector<Candidate> own,
+Reach::Reach(asio::io_context& loop, ReachOptions options, const std::vector<Candidate>& own,
              std::vector<Peer> peers, Done done)
     : state_(std::make_shared<State>(loop, std::move(options), std::move(peers), std::move(done))) {
   state_->Plan(own);
@@ -234,7 +234,8 @@ void Burst::State::Finish(const Throughput& result) {
   if (done) std::exchange(done, nullptr)(result);
 }
 
-Burst::Burst(asio::io_context& loop, ReachOptions options, Candidate own, int peer, Candidate to, Done done)
+Burst::Burst(asio::io_context& loop, const ReachOptions& options, Candidate own, int peer, Candidate to,
+             Done done)
     : state_(std::make_shared<State>(loop,
                                      Call{options.host, options.key, options.by_device, std::move(own), peer,
                                           std::move(to), Purpose::kBurst},

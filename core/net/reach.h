@@ -36,8 +36,8 @@ struct ReachOptions {
 class Reach {
  public:
   using Done = std::function<void(std::vector<Attempt>)>;
-  Reach(asio::io_context& loop, ReachOptions options, std::vector<Candidate> own, std::vector<Peer> peers,
-        Done done);
+  Reach(asio::io_context& loop, ReachOptions options, const std::vector<Candidate>& own,
+        std::vector<Peer> peers, Done done);
   ~Reach();
 
  private:
@@ -49,7 +49,8 @@ class Reach {
 class Burst {
  public:
   using Done = std::function<void(Throughput)>;
-  Burst(asio::io_context& loop, ReachOptions options, Candidate own, int peer, Candidate to, Done done);
+  Burst(asio::io_context& loop, const ReachOptions& options, Candidate own, int peer, Candidate to,
+        Done done);
   ~Burst();
 
  private:

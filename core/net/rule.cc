@@ -179,7 +179,7 @@ const Rule::Entry* Rule::Excluding(const Interface& one, const std::vector<Inter
 }
 
 std::vector<Address> Rule::Chosen(const Interface& one, const std::vector<Interface>& all) const {
-  const std::vector<Address> usual = Usual(one);
+  std::vector<Address> usual = Usual(one);
   if (!chooses()) return usual;
   std::vector<Address> out;
   const auto add = [&](const Address& address) {

@@ -14,7 +14,7 @@
 namespace dtrun::net {
 
 // Several times the largest MTU, so that no packet of it fits into a small one.
-inline constexpr std::size_t kLargeMessageBytes = 64 * 1024;
+inline constexpr std::size_t kLargeMessageBytes = 64 << 10;
 inline constexpr std::chrono::milliseconds kBurst{30};
 
 // What came of a burst.

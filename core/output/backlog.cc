@@ -14,8 +14,8 @@
 namespace dtrun::output {
 namespace {
 
-constexpr std::size_t kChunk = 64 * 1024;
-constexpr off_t kRelease = 16 * 1024 * 1024;
+constexpr std::size_t kChunk = 64 << 10;
+constexpr off_t kRelease = 16 << 20;
 
 // What stands before a chunk in the file.
 struct Header {

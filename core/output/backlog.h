@@ -26,7 +26,7 @@ struct Chunk {
 
 class Backlog {
  public:
-  static constexpr std::size_t kMemory = 8 * 1024 * 1024;
+  static constexpr std::size_t kMemory = 8 << 20;
 
   explicit Backlog(std::filesystem::path spill_folder, std::size_t memory = kMemory)
       : folder_(std::move(spill_folder)), memory_(memory) {}

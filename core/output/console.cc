@@ -28,7 +28,7 @@ constexpr std::string_view kErase = "\r\033[K";
 // How long a drawn status line is left alone. What comes meanwhile is drawn together.
 constexpr auto kFrame = std::chrono::milliseconds(100);
 // Unless this much is waiting.
-constexpr std::size_t kEager = 256 * 1024;
+constexpr std::size_t kEager = 256 << 10;
 constexpr int kLastPatienceMs = 5000;
 
 // The states of all sources; the one that changed last is shown.

@@ -16,7 +16,7 @@ namespace dtrun::output {
 
 class LineAssembler {
  public:
-  static constexpr std::size_t kLongestLine = 64 * 1024;
+  static constexpr std::size_t kLongestLine = 64 << 10;
 
   // Gets each line without its end. `continues` is true for the second and later pieces of
   // a long line. The view is valid during the call; the assembler must not be used in it.

@@ -14,8 +14,8 @@ namespace dtrun::output {
 
 class Tail {
  public:
-  static constexpr std::size_t kBytes = 8 * 1024;
-  static constexpr std::size_t kLineBytes = 2 * 1024;
+  static constexpr std::size_t kBytes = 8 << 10;
+  static constexpr std::size_t kLineBytes = 2 << 10;
 
   // REQUIRES: no newline in `line`
   void Append(std::string_view line);

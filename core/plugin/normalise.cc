@@ -105,7 +105,7 @@ std::string CheckPairs(const dtrun_backend& backend) {
     return fmt::format("it has '{}' and no '{}'", first ? first_name : second_name,
                        first ? second_name : first_name);
   };
-  const std::string group =
+  std::string group =
       half(backend.group_begin != nullptr, backend.group_end != nullptr, "group_begin", "group_end");
   if (!group.empty()) return group;
   return half(backend.mem_alloc != nullptr, backend.mem_free != nullptr, "mem_alloc", "mem_free");

@@ -73,7 +73,7 @@ pmix_status_t OnFenceCall(const pmix_proc_t processes[], size_t count, const pmi
   }
   const bool handed = Hand([job = std::move(job), ranks = std::move(ranks), bytes = std::move(bytes), answer,
                             context](PmixHost& host) mutable {
-    host.OnFence(job, std::move(ranks), std::move(bytes), {answer, context});
+    host.OnFence(job, ranks, std::move(bytes), {answer, context});
   });
   return handed ? PMIX_SUCCESS : PMIX_ERR_UNREACH;
 }

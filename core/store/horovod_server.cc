@@ -58,7 +58,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   beast::tcp_stream stream_;
   std::shared_ptr<HorovodTable> table_;
-  beast::flat_buffer buffer_{64 * 1024};
+  beast::flat_buffer buffer_{64 << 10};
   http::request<http::string_body> request_;
   http::response<http::string_body> response_;
   error_code ignored_;  // the client may be gone already

@@ -25,7 +25,7 @@ class HorovodTable {
   // Takes any bytes; 400 and 405 for what the contract does not have, 507 when the store is full.
   Answer Take(std::string_view method, std::string_view target, std::string_view body);
 
-  static constexpr std::size_t kMostBytes = 64 * 1024 * 1024;
+  static constexpr std::size_t kMostBytes = 64 << 20;
 
  private:
   void Clear(const std::string& scope);

@@ -14,9 +14,9 @@ namespace dtrun::mpi_plugin {
 namespace {
 
 // Elements.
-constexpr std::uint64_t kPiece = 128 * 1024;   // of float32 at a time
-constexpr std::uint64_t kSplit = 2 * 1024;     // of 16 bits, from which on parts are faster
-constexpr std::uint64_t kRound = 1024 * 1024;  // of 16 bits at a time
+constexpr std::uint64_t kPiece = 128 << 10;  // of float32 at a time
+constexpr std::uint64_t kSplit = 2 << 10;    // of 16 bits, from which on parts are faster
+constexpr std::uint64_t kRound = 1 << 20;    // of 16 bits at a time
 
 char* At(void* memory, std::uint64_t index, std::size_t width) {
   return static_cast<char*>(memory) + index * width;

@@ -108,14 +108,15 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
   return process;
 }
 
-void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend, Body body) {
+void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend,
+             const Body& body) {
   Launched* const launched = EnvironmentOf(backend);
   KnownCases().insert(suite + "." + name);
   testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                         [=]() -> Case* { return new Case(backend, suite + "." + name, body, launched); });
 }
 
-bool RegisterBackendSuite(BackendUnderTest backend) {
+bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddPluginCases(backend);
   AddCapabilityCases(backend);
   AddCollectiveCases(backend);

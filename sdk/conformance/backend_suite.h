@@ -45,6 +45,6 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
                                        const char* folder_variable);
 
 // Call once, before main. Returns true, so that it can initialise a constant.
-bool RegisterBackendSuite(BackendUnderTest backend);
+bool RegisterBackendSuite(const BackendUnderTest& backend);
 
 }  // namespace dtrun::conformance

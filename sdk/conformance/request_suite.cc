@@ -27,7 +27,7 @@ struct Calls {
   }
   void ExpectSums(int size) const {
     for (int call = 0; call < kCalls; ++call) {
-      const float expected = static_cast<float>(call * size + size * (size - 1) / 2);
+      const float expected = static_cast<float>(call * size) + static_cast<float>(size * (size - 1)) / 2;
       EXPECT_EQ(data[static_cast<std::size_t>(call)], std::vector<float>(kElements, expected));
     }
   }

@@ -25,7 +25,7 @@ constexpr bool kSanitized = false;
 
 // Element i of `rank`: repeats with RepeatedMemory.
 unsigned char At(int rank, std::size_t i) {
-  return static_cast<unsigned char>(i * 7 + i / 251 + 100u * static_cast<unsigned>(rank));
+  return static_cast<unsigned char>(i * 7 + i / 251 + 100 * static_cast<std::size_t>(rank));
 }
 
 void Fill(const RepeatedMemory& memory, const std::function<unsigned char(std::size_t)>& content) {

@@ -53,7 +53,7 @@ Outcome Pending::Wait(nanoseconds timeout) const {
 
 Outcome Pending::Test(bool* done) const {
   std::int32_t flag = 0;
-  const Outcome outcome = Ask([&](dtrun_error* error) { return table_->req_test(request_, &flag, error); });
+  Outcome outcome = Ask([&](dtrun_error* error) { return table_->req_test(request_, &flag, error); });
   *done = flag != 0;
   return outcome;
 }
@@ -62,7 +62,7 @@ Outcome Pending::Poll() const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < end) {
     bool done = false;
-    const Outcome outcome = Test(&done);
+    Outcome outcome = Test(&done);
     if (done) return outcome;
     std::this_thread::yield();
   }

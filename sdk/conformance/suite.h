@@ -10,7 +10,8 @@ namespace dtrun::conformance {
 
 // Registers one case; `body` gets a freshly loaded subject.
 using Body = std::function<void(const Subject&)>;
-void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend, Body body);
+void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend,
+             const Body& body);
 
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "variant.h"
@@ -54,8 +55,9 @@ void Run(const Variant& variant, std::size_t bytes) {
   // Different distances from a page's start, as buffers of a program have.
   std::vector<unsigned char> memory(kBuffers * (bytes + 8192));
   for (int b = 0; b < kBuffers; ++b) {
-    const auto base = reinterpret_cast<std::uintptr_t>(memory.data()) + b * (bytes + 4096 + 320u);
-    buffers[b] = reinterpret_cast<void*>((base + 63) / 64 * 64);
+    void* start = memory.data() + static_cast<std::size_t>(b) * (bytes + 4096 + 320);
+    std::size_t space = bytes + 64;
+    buffers[b] = std::align(64, bytes, start, space);
   }
   const int repeats = static_cast<int>(std::max<std::size_t>(1, (std::size_t{4} << 20) / bytes));
   std::vector<double> times[std::size(kCases)];

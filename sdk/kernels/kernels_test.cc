@@ -68,7 +68,7 @@ struct Trial {
     std::vector<std::vector<unsigned char>> inputs;
     for (int s = 0; s < sources; ++s) {
       buffers.push_back(std::make_unique<Buffer>(dtype, count, skew * static_cast<std::size_t>(s + 1)));
-      FillWithBits(*buffers.back(), static_cast<std::uint64_t>(s * 1000 + dtype));
+      FillWithBits(*buffers.back(), static_cast<std::uint64_t>(s) * 1000 + dtype);
       pointers.push_back(buffers.back()->data);
       inputs.emplace_back(buffers.back()->data, buffers.back()->data + buffers.back()->bytes);
     }
@@ -185,7 +185,7 @@ TEST(Kernels, GiveTheSameBitsOnEveryProcessor) {
       std::vector<const void*> pointers;
       for (int s = 0; s < sources; ++s) {
         buffers.push_back(std::make_unique<Buffer>(dtype, kCount));
-        FillWithBits(*buffers.back(), static_cast<std::uint64_t>(77 * s + dtype));
+        FillWithBits(*buffers.back(), 77 * static_cast<std::uint64_t>(s) + dtype);
         pointers.push_back(buffers.back()->data);
       }
       Buffer first(dtype, kCount);

@@ -10,10 +10,10 @@
 namespace dtrun::kernels {
 namespace {
 
-constexpr std::size_t kUnroll = 4;  // vectors per round
+inline constexpr std::size_t kUnroll = 4;  // vectors per round
 // Vectors of one source that are combined before the next source is looked at; their lanes stay in the
 // first-level cache.
-constexpr std::size_t kBlock = 4096 / kVectorBytes;
+inline constexpr std::size_t kBlock = 4096 / kVectorBytes;
 
 inline const unsigned char* At(const void* base, std::size_t offset) {
   return static_cast<const unsigned char*>(base) + offset;
@@ -190,7 +190,7 @@ void ScaleLoop(void* out, const void* in, std::size_t count, double factor) {
   }
 }
 
-constexpr std::size_t kFloats = kVectorBytes / sizeof(float);
+inline constexpr std::size_t kFloats = kVectorBytes / sizeof(float);
 
 template <class Type>
 void WidenLoop(float* out, const void* in, std::size_t count) {

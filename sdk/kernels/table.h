@@ -7,8 +7,8 @@
 namespace dtrun::kernels {
 namespace {
 
-constexpr int kCached = 0;
-constexpr int kStreamed = 1;
+inline constexpr int kCached = 0;
+inline constexpr int kStreamed = 1;
 
 using Row = Kernels (&)[DTRUN_REDUCE_COUNT];
 

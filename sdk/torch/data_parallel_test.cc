@@ -42,7 +42,7 @@ struct Mlp : ::torch::nn::Module {
       : a(register_module("a", ::torch::nn::Linear(in, hidden))),
         b(register_module("b", ::torch::nn::Linear(hidden, 128))),
         c(register_module("c", ::torch::nn::Linear(128, out))) {}
-  Tensor forward(Tensor x) { return c(::torch::relu(b(::torch::relu(a(x))))); }
+  Tensor forward(const Tensor& x) { return c(::torch::relu(b(::torch::relu(a(x))))); }
   ::torch::nn::Linear a, b, c;
 };
 
@@ -341,7 +341,8 @@ struct Nested : ::torch::autograd::Function<Nested> {
   static ::torch::autograd::variable_list backward(::torch::autograd::AutogradContext* context,
                                                    const ::torch::autograd::variable_list& gradients) {
     const ::torch::AutoGradMode with_graph(true);
-    const auto* inner = reinterpret_cast<Tensor*>(context->saved_data["inner"].toInt());
+    const auto* inner =
+        reinterpret_cast<Tensor*>(context->saved_data["inner"].toInt());  // NOLINT(performance-no-int-to-ptr)
     (*inner * 4).sum().backward();
     return {gradients[0], Tensor()};
   }

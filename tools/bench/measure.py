@@ -30,17 +30,17 @@ def urgent(folder):
     return str(program)
 
 
-def launchers(torchrun):
-    """Name -> function from (ranks, command) to argv, for every launcher present."""
+def launchers(torchrun, restarts=0):
+    """Name -> function from (ranks, command) to argv, for every launcher present. mpirun restarts nothing."""
     found = {
         "dtrun": lambda n, command: [
-            DTRUN, "--set", f"job.processes_per_host={n}", "--set", "logs.dir=/tmp/dtrun-bench/{time}", "--", *command]
+            DTRUN, "--set", f"job.processes_per_host={n}", "--set", f"restart.max={restarts}", "--set", "logs.dir=/tmp/dtrun-bench/{time}", "--", *command]
     }
     if shutil.which("mpirun"):
         found["mpirun"] = lambda n, command: ["mpirun", "--oversubscribe", "-np", str(n), *command]
     if torchrun:
         found["torchrun"] = lambda n, command: [
-            torchrun, "--standalone", f"--nproc-per-node={n}", "--no-python", *command]
+            torchrun, "--standalone", f"--nproc-per-node={n}", f"--max-restarts={restarts}", "--no-python", *command]
     return found
 
 

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatience = 120s;  // for an answer; operations have their own, shorter deadlines
 constexpr auto kFarewell = 10s;   // for a layer to end by itself
-constexpr std::size_t kOutputKept = 64 * 1024;
+constexpr std::size_t kOutputKept = 64 << 10;
 
 std::vector<std::string> EnvironmentOfLayers() {
   std::vector<std::string> out;

@@ -29,7 +29,8 @@ Call Allreduce(std::uint64_t count) {
 class ExcerptTest : public testing::Test {
  protected:
   struct Site {
-    explicit Site(std::vector<int> ranks) : book(*BookMapping::Create(4)), reporter(book.book(), ranks) {}
+    explicit Site(const std::vector<int>& ranks)
+        : book(*BookMapping::Create(4)), reporter(book.book(), ranks) {}
     BookMapping book;
     Reporter reporter;
   };

@@ -25,7 +25,7 @@ static void reductions(dtrun_comm* world) {
   float x[3] = {(float)(rank + 1), 2.0f, -(float)rank};
   float y[3] = {0};
   expect(dtrun_allreduce(world, x, y, 3, DTRUN_FLOAT32, DTRUN_SUM, NULL, &error) == DTRUN_OK, "sum runs");
-  expect(y[0] == (float)(n * (n + 1) / 2) && y[1] == (float)(2 * n), "sum is right");
+  expect(y[0] == (float)(n * (n + 1)) / 2 && y[1] == (float)(2 * n), "sum is right");
   expect(dtrun_allreduce(world, x, x, 3, DTRUN_FLOAT32, DTRUN_MAX, NULL, &error) == DTRUN_OK, "max in place");
   expect(x[0] == (float)n && x[2] == 0.0f, "max is right");
   double mean = rank;
@@ -41,9 +41,9 @@ static void movements(dtrun_comm* world) {
   expect(value == 42, "broadcast is right");
 
   int64_t* all = calloc((size_t)n, sizeof *all);
-  all[rank] = rank * 10;
+  all[rank] = (int64_t)rank * 10;
   expect(dtrun_allgather(world, all + rank, all, 1, DTRUN_INT64, NULL, &error) == DTRUN_OK, "allgather runs");
-  for (int r = 0; r < n; ++r) expect(all[r] == r * 10, "allgather is right");
+  for (int r = 0; r < n; ++r) expect(all[r] == (int64_t)r * 10, "allgather is right");
   int64_t part = -1;
   expect(dtrun_reduce_scatter(world, all, &part, 1, DTRUN_INT64, DTRUN_SUM, NULL, &error) == DTRUN_OK,
          "reduce_scatter runs");
@@ -55,7 +55,7 @@ static void movements(dtrun_comm* world) {
 /* Every rank gives part r to rank r; the parts are uneven and lie apart. */
 static void parts(dtrun_comm* world) {
   const int n = dtrun_comm_size(world), rank = dtrun_comm_rank(world);
-  int32_t *send = calloc((size_t)(n * n), sizeof *send), *recv = calloc((size_t)(n * n), sizeof *recv);
+  int32_t *send = calloc((size_t)n * (size_t)n, sizeof *send), *recv = calloc((size_t)n * (size_t)n, sizeof *recv);
   uint64_t *counts = calloc((size_t)n, sizeof *counts), *offsets = calloc((size_t)n, sizeof *offsets);
   uint64_t* mine = calloc((size_t)n, sizeof *mine);
 
@@ -64,14 +64,14 @@ static void parts(dtrun_comm* world) {
   for (int r = 0; r < n; ++r) expect(recv[r] == 100 * r + rank, "alltoall is right");
 
   /* Rank r has r elements: rank 0 has none. */
-  for (int r = 0; r < n; ++r) counts[r] = (uint64_t)r, offsets[r] = (uint64_t)(n * r);
+  for (int r = 0; r < n; ++r) counts[r] = (uint64_t)r, offsets[r] = (uint64_t)n * (uint64_t)r;
   for (int i = 0; i < rank; ++i) send[i] = 100 * rank + i;
   expect(dtrun_allgatherv(world, send, recv, counts, offsets, DTRUN_INT32, NULL, &error) == DTRUN_OK,
          "allgatherv runs");
   for (int r = 0; r < n; ++r) {
     for (int i = 0; i < r; ++i) expect(recv[n * r + i] == 100 * r + i, "allgatherv is right");
   }
-  memset(recv, 0, (size_t)(n * n) * sizeof *recv);
+  memset(recv, 0, (size_t)n * (size_t)n * sizeof *recv);
   expect(dtrun_gatherv(world, send, (uint64_t)rank, recv, counts, offsets, DTRUN_INT32, n - 1, NULL,
                        &error) == DTRUN_OK,
          "gatherv runs");
