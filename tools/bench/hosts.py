@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from measure import STAMP, environment
+from measure import DTRUN, STAMP, environment
 
 
 def free_port():
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--ranks", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--dtrun", default="build/release/bin/dtrun")
+    parser.add_argument("--dtrun", default=str(DTRUN))
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}")
     for _ in range(given.rounds):

@@ -10,12 +10,18 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DTRUN_BUILD", SOURCE / "build/release"))
 DTRUN = BUILD / "bin/dtrun"
 STAMP = BUILD / "bench/stamp"
+
+# The hosts that the tests make serve the benchmarks too.
+sys.path.insert(0, str(SOURCE / "tests"))
+os.environ.setdefault("DTRUN_BUILD", str(BUILD))
+os.environ.setdefault("DTRUN_SOURCE", str(SOURCE))
 
 
 def urgent(folder):

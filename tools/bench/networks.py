@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What stock libraries do in the networks of tests/support/topologies.py, as a table in Markdown.
 
-    DTRUN_BUILD=build/release DTRUN_SOURCE=. PYTHONPATH=tests tools/bench/networks.py [--nccl libnccl.so.2] [WORD ...]
+    tools/bench/networks.py [--nccl libnccl.so.2] [WORD ...]
 
 Three hosts each, one process per host, started as their users start them: Open MPI by mpirun, Gloo by torch with
 MASTER_ADDR = the first host's name, NCCL by asking it for a unique id, which holds the address that it chose.
@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import measure  # noqa: F401  (finds `support`)
 from support.site import Site
 from support.topologies import TOPOLOGIES
 
@@ -134,19 +135,22 @@ def inside(topology, ask):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--nccl")
-    parser.add_argument("words", nargs="*")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nccl", help="a libnccl.so.2 to ask")
+    parser.add_argument("words", nargs="*", metavar="WORD")
     arguments = parser.parse_args()
+    # With a rule it is not the network that is asked about but dtrun's option.
+    stock = [topology for topology in TOPOLOGIES if not (topology.rule or topology.env or topology.config)]
+    chosen = [topology for topology in stock
+              if not arguments.words or any(word in topology.name for word in arguments.words)]
+    if not chosen:
+        parser.error(f"no topology is named like that; there are {', '.join(topology.name for topology in stock)}")
     print("| network | to use | Open MPI | Gloo (torch) | NCCL's address |\n| --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory(prefix="dtrun-networks-") as name:
         folder = Path(name)
         (folder / "mpi.c").write_text(ALLREDUCE_MPI)
         subprocess.run(["mpicc", "-o", folder / "mpi", folder / "mpi.c"], check=True)
-        for topology in TOPOLOGIES:
-            # With a rule it is not the network that is asked about but dtrun's option.
-            if (arguments.words and not any(word in topology.name for word in arguments.words)) or topology.rule or topology.env or topology.config:
-                continue
+        for topology in chosen:
             row = [topology.name.replace("_", " "), expected_text(topology)]
             for train in (open_mpi, gloo):
                 answer = inside(topology, lambda site: train(site, folder))

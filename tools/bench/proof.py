@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long dtrun takes to find the network between hosts (core/net), and what that adds to a job.
 
-    PYTHONPATH=tests tools/bench/proof.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
+    tools/bench/proof.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
 
 Hosts are network namespaces of this machine, each with a dtrun of its own; all of them share its processors, which
 makes many hosts slower here than they are, and the kernel's table of neighbours, which has 1024 places here for all of
@@ -20,11 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import BUILD, DTRUN, SOURCE, environment, print_header, table
-
-os.environ.setdefault("DTRUN_BUILD", str(BUILD))
-os.environ.setdefault("DTRUN_SOURCE", str(SOURCE))
-from support.site import Site  # noqa: E402  (needs the two variables)
+from measure import DTRUN, environment, print_header, table
+from support.site import Site
 
 PHASES = ("survey", "proof", "measurement", "total")
 NEIGHBOURS = Path("/proc/sys/net/ipv4/neigh/default")

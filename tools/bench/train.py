@@ -35,7 +35,7 @@ def main():
 
     candidates = {"alone, without dtrun": train}
     for ranks in (1, 2):
-        candidates[f"{ranks} rank{'s' if ranks > 1 else ''} under dtrun, gloo"] = [
+        candidates[f"{ranks} rank{'s' if ranks > 1 else ''} under dtrun"] = [
             DTRUN, "--set", f"job.processes_per_host={ranks}", "--set", "job.env.OMP_NUM_THREADS=1",
             "--set", "logs.dir=/tmp/dtrun-bench/{time}", "--", *train]
     print_header(None)
