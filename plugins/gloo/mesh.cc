@@ -188,7 +188,7 @@ std::optional<Cause> Mesh::cause() const {
   return cause_;
 }
 
-void Mesh::Fail(Cause cause) {
+void Mesh::Fail(const Cause& cause) {
   {
     const std::lock_guard lock(mutex_);
     if (cause_) return;

@@ -75,7 +75,7 @@ class Mesh {
   std::optional<Cause> cause() const;
 
   // Ends the communicator. The first call counts.
-  void Fail(Cause cause);
+  void Fail(const Cause& cause);
   void FailTimeout(const Operation& operation);
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);

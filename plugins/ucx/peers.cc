@@ -18,7 +18,7 @@ Failure Contradiction(const std::string& p2p, const std::string& list, const std
 
 // The list without cuda_ipc. One that names it on purpose stays: the caller knows what that means.
 std::string Without(const std::optional<std::string>& list) {
-  const std::string exclusion = std::string("^") + kCudaIpc;
+  std::string exclusion = std::string("^") + kCudaIpc;
   if (!list || *list == "all") return exclusion;
   if (list->front() != '^' || NamesTransport(*list, kCudaIpc)) return *list;
   return *list + "," + kCudaIpc;

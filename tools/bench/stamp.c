@@ -10,9 +10,10 @@ int main(int argc, char** argv) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   const char* rank = getenv("RANK");
   if (rank == NULL) rank = getenv("OMPI_COMM_WORLD_RANK");
-  printf("stamp %s %d %lld\n", rank == NULL ? "0" : rank, (int)getpid(), now.tv_sec * 1000000000LL + now.tv_nsec);
+  printf("stamp %s %d %lld\n", rank == NULL ? "0" : rank, (int)getpid(),
+         now.tv_sec * 1000000000LL + now.tv_nsec);
   fflush(stdout);
   (void)argv;
-  while (argc > 1) pause();
-  return 0;
+  if (argc < 2) return 0;
+  for (;;) pause();
 }

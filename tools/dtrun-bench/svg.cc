@@ -154,7 +154,8 @@ std::string Panel(const Report& report, double left, const char* title, const ch
 std::string ToSvg(const Report& report) {
   const double width = kLeft + 2 * kWidth + kGap + 20;
   const double legend = kTop + kHeight + 45;
-  const double height = legend + kLegendLine * static_cast<double>((report.columns.size() + 1) / 2) + 10;
+  const std::size_t legend_lines = (report.columns.size() + 1) / 2;
+  const double height = legend + kLegendLine * static_cast<double>(legend_lines) + 10;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -171,7 +172,8 @@ std::string ToSvg(const Report& report) {
                [](const Cell& cell) { return cell.time.median / 1e3; });
   for (std::size_t i = 0; i < report.columns.size(); ++i) {
     const double x = kLeft + (i % 2 == 0 ? 0 : kWidth + kGap);
-    out += LegendEntry(report.columns[i], i, x, legend + kLegendLine * static_cast<double>(i / 2));
+    const std::size_t line = i / 2;
+    out += LegendEntry(report.columns[i], i, x, legend + kLegendLine * static_cast<double>(line));
   }
   return out + "</svg>\n";
 }

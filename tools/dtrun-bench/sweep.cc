@@ -225,7 +225,7 @@ class Run {
       if (sources_[i].operation == Operation::kCopy) copy = cell.algbw;
       if (copy > 0) cell.efficiency = cell.algbw / copy;
       fmt::print("{}", TableRow(report_, cell));
-      report_.cells.push_back(std::move(cell));
+      report_.cells.push_back(cell);
     }
     std::fflush(stdout);
   }

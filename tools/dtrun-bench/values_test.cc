@@ -45,7 +45,7 @@ std::int32_t SumAt(const World& world, std::size_t i) {
   return sum;
 }
 
-constexpr std::uint64_t kBytes = 4 * 5000;  // more than one tile
+constexpr std::uint64_t kBytes = 20'000;  // more than one tile
 
 TEST(Values, AnAllreduceIsCheckedElementByElement) {
   World world(Operation::kAllreduce, 3, kBytes);
@@ -61,7 +61,7 @@ TEST(Values, AnAllreduceIsCheckedElementByElement) {
 
 TEST(Values, SumsOfNeighbouringElementsDifferInEveryWorld) {
   for (int ranks = 1; ranks <= 24; ++ranks) {
-    const World world(Operation::kAllreduce, ranks, 4 * 4);
+    const World world(Operation::kAllreduce, ranks, 16);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(SumAt(world, i), SumAt(world, i + 1)) << ranks;
   }
 }

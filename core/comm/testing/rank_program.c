@@ -55,7 +55,8 @@ static void movements(dtrun_comm* world) {
 /* Every rank gives part r to rank r; the parts are uneven and lie apart. */
 static void parts(dtrun_comm* world) {
   const int n = dtrun_comm_size(world), rank = dtrun_comm_rank(world);
-  int32_t *send = calloc((size_t)n * (size_t)n, sizeof *send), *recv = calloc((size_t)n * (size_t)n, sizeof *recv);
+  int32_t *send = calloc((size_t)n * (size_t)n, sizeof *send),
+          *recv = calloc((size_t)n * (size_t)n, sizeof *recv);
   uint64_t *counts = calloc((size_t)n, sizeof *counts), *offsets = calloc((size_t)n, sizeof *offsets);
   uint64_t* mine = calloc((size_t)n, sizeof *mine);
 

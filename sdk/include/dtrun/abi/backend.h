@@ -44,11 +44,11 @@ typedef struct dtrun_launch_sink {
 
 /* Bits of dtrun_backend_caps.flags. */
 enum {
-  DTRUN_CAP_ABORT = 1,          /* comm_abort ends blocked calls in bounded time */
+  DTRUN_CAP_ABORT = 1,           /* comm_abort ends blocked calls in bounded time */
   DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
   DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank */
   DTRUN_CAP_DEVICE_MEMORY = 8,   /* buffers are device memory, operations go to a stream */
-  DTRUN_CAP_LAZY_CONNECT = 16    /* ranks connect when they first talk, so any number may share a communicator */
+  DTRUN_CAP_LAZY_CONNECT = 16 /* ranks connect when they first talk, so any number may share a communicator */
 };
 
 /* What the backend can do. Bit v of a mask stands for enum value v. */

@@ -41,10 +41,10 @@ typedef struct dtrun_op {
                         the sum of recv_counts (alltoallv: send_counts) there, for messages */
   const void* send;
   void* recv;
-  int64_t timeout_ns; /* from enqueue to completion; -1: no limit */
-  const uint64_t* send_counts;  /* alltoallv; scatterv on the root */
+  int64_t timeout_ns;          /* from enqueue to completion; -1: no limit */
+  const uint64_t* send_counts; /* alltoallv; scatterv on the root */
   const uint64_t* send_offsets;
-  const uint64_t* recv_counts;  /* allgatherv, reduce_scatterv, alltoallv; gatherv on the root */
+  const uint64_t* recv_counts; /* allgatherv, reduce_scatterv, alltoallv; gatherv on the root */
   const uint64_t* recv_offsets;
   double scale;    /* DTRUN_PREMUL_SUM: what this rank's elements are multiplied by */
   int32_t* source; /* recv from DTRUN_ANY_SOURCE: receives the sender's rank; may be NULL */

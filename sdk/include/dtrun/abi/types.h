@@ -56,18 +56,18 @@ enum {
  * has a count of its own for every rank: dtrun_op.send_counts and recv_counts, whose
  * parts lie one behind the other unless send_offsets and recv_offsets say where. */
 enum {
-  DTRUN_ALLREDUCE = 1,      /* send: count, recv: count */
-  DTRUN_BROADCAST = 2,      /* recv: count, read on `root`, written elsewhere */
-  DTRUN_ALLGATHER = 3,      /* send: count, recv: n * count, rank r at r * count */
-  DTRUN_REDUCE_SCATTER = 4, /* send: n * count, recv: count, rank r gets part r */
-  DTRUN_BARRIER = 5,        /* no buffers */
-  DTRUN_SEND = 6,           /* send: count, to `peer` */
-  DTRUN_RECV = 7,           /* recv: count, from `peer`, or from anyone: DTRUN_ANY_SOURCE */
-  DTRUN_REDUCE = 8,         /* send: count, recv on `root` only: count */
-  DTRUN_ALLTOALL = 9,       /* send: n * count, recv: n * count; part r to, and from, rank r */
-  DTRUN_GATHER = 10,        /* send: count, recv on `root` only: n * count */
-  DTRUN_SCATTER = 11,       /* send on `root` only: n * count, recv: count */
-  DTRUN_ALLGATHERV = 12,    /* send: recv_counts[rank], recv: recv_counts, alike on all ranks */
+  DTRUN_ALLREDUCE = 1,        /* send: count, recv: count */
+  DTRUN_BROADCAST = 2,        /* recv: count, read on `root`, written elsewhere */
+  DTRUN_ALLGATHER = 3,        /* send: count, recv: n * count, rank r at r * count */
+  DTRUN_REDUCE_SCATTER = 4,   /* send: n * count, recv: count, rank r gets part r */
+  DTRUN_BARRIER = 5,          /* no buffers */
+  DTRUN_SEND = 6,             /* send: count, to `peer` */
+  DTRUN_RECV = 7,             /* recv: count, from `peer`, or from anyone: DTRUN_ANY_SOURCE */
+  DTRUN_REDUCE = 8,           /* send: count, recv on `root` only: count */
+  DTRUN_ALLTOALL = 9,         /* send: n * count, recv: n * count; part r to, and from, rank r */
+  DTRUN_GATHER = 10,          /* send: count, recv on `root` only: n * count */
+  DTRUN_SCATTER = 11,         /* send on `root` only: n * count, recv: count */
+  DTRUN_ALLGATHERV = 12,      /* send: recv_counts[rank], recv: recv_counts, alike on all ranks */
   DTRUN_REDUCE_SCATTERV = 13, /* send: recv_counts, alike on all ranks, recv: recv_counts[rank] */
   DTRUN_ALLTOALLV = 14,       /* send: send_counts, recv: recv_counts */
   DTRUN_GATHERV = 15,         /* send: count, recv on `root` only: recv_counts */
