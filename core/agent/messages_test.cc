@@ -60,7 +60,7 @@ TEST(Messages, CarryWhatRanksCall) {
   excerpt.name = "world.0:1";
   excerpt.size = 4;
   excerpt.members = {{2, 0}, {3, 1}};
-  excerpt.rest = comm::Excerpt::Rest{9, 8};
+  excerpt.rest = comm::Rest{9, 8};
   comm::Call call;
   call.kind = 3;
   call.root = -1;

@@ -72,8 +72,8 @@ Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
   Json hosts = Json::object();
   for (const auto& [token, value] : tokens.front()) {
     if (token == plan::kTokenJobKey) continue;
-    const bool shared =
-        std::ranges::all_of(tokens, [&](const Tokens& other) { return other.at(token) == value; });
+    const bool shared = std::ranges::all_of(
+        tokens, [&token = token, &value = value](const Tokens& other) { return other.at(token) == value; });
     if (shared) {
       json[NameOf(token)] = value;
       continue;

@@ -94,7 +94,7 @@ void Reporter::TellProgress(const Journal& journal, Told& told, std::vector<Exce
 }
 
 void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
-  const Excerpt::Rest now{journal.started.load(std::memory_order_acquire), journal.ended.load()};
+  const Rest now{journal.started.load(std::memory_order_acquire), journal.ended.load()};
   if (now != told.last) {
     told.last = now;
     told.looks = 0;

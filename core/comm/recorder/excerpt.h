@@ -16,6 +16,13 @@
 
 namespace dtrun::comm {
 
+// Where ranks stand that make no more calls: the numbers of their last ones.
+struct Rest {
+  std::uint64_t started = 0;
+  std::uint64_t ended = 0;
+  friend bool operator==(const Rest&, const Rest&) = default;
+};
+
 // Of one communicator, for ranks that have all called the same.
 struct Excerpt {
   struct Member {
@@ -27,19 +34,12 @@ struct Excerpt {
     std::uint64_t chain = 0;
     Call call;
   };
-  // Their last call; none while they call on.
-  struct Rest {
-    std::uint64_t started = 0;
-    std::uint64_t ended = 0;
-    friend bool operator==(const Rest&, const Rest&) = default;
-  };
-
   std::uint64_t communicator = 0;  // digest of its name
   std::string name;
   std::int32_t size = 0;
   std::vector<Member> members;
-  bool freed = false;  // by them; then nothing follows
-  std::optional<Rest> rest;
+  bool freed = false;                                                // by them; then nothing follows
+  std::optional<Rest> rest;                                          // none while they call on
   std::vector<Seen> calls;                                           // the last ones, oldest first
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
 };
@@ -61,7 +61,7 @@ class Reporter {
   struct Told {
     std::uint64_t communicator = 0;
     Excerpt::Member member;
-    Excerpt::Rest last;    // as seen at the last look
+    Rest last;             // as seen at the last look
     int looks = 0;         // since then
     bool resting = false;  // told
     bool any = false;      // told

@@ -208,7 +208,7 @@ TEST_F(ExcerptTest, LeavesOutRanksThatTheWorldHasNot) {
   excerpt.communicator = NameDigest("world");
   excerpt.name = std::string(500, 'x');
   excerpt.members = {{-1, 0}, {4, 1}, {2, 2}};
-  excerpt.rest = Excerpt::Rest{7, 7};
+  excerpt.rest = comm::Rest{7, 7};
   Enter(BookOf(0), excerpt);
   EXPECT_EQ(JournalAt(BookOf(0), 2, 0).started, 7u);
 }
