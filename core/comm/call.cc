@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/comm/operation.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -41,9 +42,9 @@ Call CallOf(const dtrun_op& op, int size) {
 std::string CallText(const Call& call) {
   std::string text = KindText(call.kind);
   if (call.kind == DTRUN_BARRIER) return text;
-  text += fmt::format(" ({}", DtypeText(call.dtype));
+  text += fmt::format(" ({}", sdk::TypeName(call.dtype));
   if (call.shape == 0 && call.kind < DTRUN_ALLGATHERV) text += fmt::format(" x {}", call.count);
-  if (call.reduce != 0) text += fmt::format(", {}", ReduceText(call.reduce));
+  if (call.reduce != 0) text += fmt::format(", {}", sdk::ReductionName(call.reduce));
   if (call.root >= 0) text += fmt::format(", root {}", call.root);
   if (call.shape != 0)
     text += fmt::format(", counts per rank with digest {:08x}", static_cast<std::uint32_t>(call.shape));

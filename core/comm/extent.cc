@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "dtrun/plugin/names.hpp"
+
 namespace dtrun::comm {
 namespace {
 
@@ -47,7 +49,7 @@ Error TooLarge(const dtrun_op& op, const Scope& scope, std::uint64_t count) {
   std::string shown = fmt::format("{}", count);
   if (count > INT64_MAX) shown += fmt::format(" ({} as a signed number)", static_cast<std::int64_t>(count));
   return Invalid(op, fmt::format("{} elements of {} for {} ranks do not fit into memory", shown,
-                                 DtypeText(op.dtype), scope.size));
+                                 sdk::TypeName(op.dtype), scope.size));
 }
 
 Status CheckReceivedApart(const dtrun_op& op, const Parts& parts) {

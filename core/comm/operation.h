@@ -21,9 +21,7 @@ constexpr bool IsCollective(std::int32_t kind) { return kind != DTRUN_SEND && ki
 
 // Has a root: a rank that is not like the others.
 constexpr bool IsRooted(std::int32_t kind) { return FormOf(kind).rooted; }
-const char* KindText(std::int32_t kind);      // "allreduce"
-const char* DtypeText(std::int32_t dtype);    // "float32"
-const char* ReduceText(std::int32_t reduce);  // "sum"
+const char* KindText(std::int32_t kind);  // "allreduce"
 
 // "allreduce #17 on 'world' (float32 x 1024, sum)". Reads no array: those are gone once the
 // call that started the operation has returned.

@@ -4,6 +4,7 @@
 
 #include "core/comm/extent.h"
 #include "core/comm/operation.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -16,8 +17,8 @@ Error Invalid(const dtrun_op& op, std::string_view text) {
 
 Error Unsupported(const dtrun_op& op, const Scope& scope) {
   std::string text = fmt::format("backend '{}' does not support {}", scope.backend, KindText(op.kind));
-  if (op.kind != DTRUN_BARRIER) text += fmt::format(" of {}", DtypeText(op.dtype));
-  if (FormOf(op.kind).reduces) text += fmt::format(" with {}", ReduceText(op.reduce));
+  if (op.kind != DTRUN_BARRIER) text += fmt::format(" of {}", sdk::TypeName(op.dtype));
+  if (FormOf(op.kind).reduces) text += fmt::format(" with {}", sdk::ReductionName(op.reduce));
   return Error{DTRUN_UNSUPPORTED, text + "; choose another with backend.name"};
 }
 
@@ -45,8 +46,9 @@ Status CheckReduction(const dtrun_op& op) {
     return Invalid(op, fmt::format("unknown reduction {}", op.reduce));
   }
   if (kernels::Supports(op.dtype, op.reduce)) return {};
-  return Error{DTRUN_UNSUPPORTED, fmt::format("{}: {} of {}: {}", KindText(op.kind), ReduceText(op.reduce),
-                                              DtypeText(op.dtype), Instead(op.dtype, op.reduce))};
+  return Error{DTRUN_UNSUPPORTED,
+               fmt::format("{}: {} of {}: {}", KindText(op.kind), sdk::ReductionName(op.reduce),
+                           sdk::TypeName(op.dtype), Instead(op.dtype, op.reduce))};
 }
 
 Status CheckRank(const dtrun_op& op, const Scope& scope, const char* what, std::int32_t rank) {
@@ -82,7 +84,7 @@ Error Unsound(const dtrun_op& op, const char* what, const void* buffer, std::uin
         op, fmt::format("the {} buffer is null, and has {} elements", what, bytes / DtypeSize(op.dtype)));
   }
   return Invalid(op, fmt::format("the {} buffer at {} is not aligned to the {} bytes of {}", what, buffer,
-                                 kernels::ElementAlignment(op.dtype), DtypeText(op.dtype)));
+                                 kernels::ElementAlignment(op.dtype), sdk::TypeName(op.dtype)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/comm/form.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -56,13 +57,13 @@ TEST(OperationWords, NameEveryKindTypeAndReductionOnce) {
     ++count;
   };
   for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) add(KindText(kind));
-  for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) add(DtypeText(dtype));
-  for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) add(ReduceText(reduce));
+  for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) add(sdk::TypeName(dtype));
+  for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) add(sdk::ReductionName(reduce));
   EXPECT_EQ(names.size(), count);
   for (const std::int32_t bad : {-1, 0, 1000}) {
     EXPECT_STREQ(KindText(bad), "unknown operation");
-    EXPECT_STREQ(DtypeText(bad), "unknown type");
-    EXPECT_STREQ(ReduceText(bad), "unknown reduction");
+    EXPECT_STREQ(sdk::TypeName(bad), "unknown type");
+    EXPECT_STREQ(sdk::ReductionName(bad), "unknown reduction");
   }
 }
 

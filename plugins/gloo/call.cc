@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "dtrun/plugin/names.hpp"
 #include "operation.h"
 
 namespace dtrun::gloo_plugin {
@@ -22,7 +23,7 @@ bool Rooted(std::int32_t kind) {
 }
 
 [[noreturn]] void Refuse(const dtrun_op& op, const std::string& why) {
-  throw Failure(DTRUN_INVALID_ARGUMENT, std::string(KindText(op.kind)) + ": " + why);
+  throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) + ": " + why);
 }
 
 // Mixes what ranks must agree on into a few bits; FNV-1a.
@@ -152,28 +153,6 @@ struct Needs {
 
 }  // namespace
 
-const char* KindText(std::int32_t kind) {
-  switch (kind) {
-    case DTRUN_ALLREDUCE: return "allreduce";
-    case DTRUN_BROADCAST: return "broadcast";
-    case DTRUN_ALLGATHER: return "allgather";
-    case DTRUN_REDUCE_SCATTER: return "reduce-scatter";
-    case DTRUN_BARRIER: return "barrier";
-    case DTRUN_SEND: return "send";
-    case DTRUN_RECV: return "recv";
-    case DTRUN_REDUCE: return "reduce";
-    case DTRUN_ALLTOALL: return "alltoall";
-    case DTRUN_GATHER: return "gather";
-    case DTRUN_SCATTER: return "scatter";
-    case DTRUN_ALLGATHERV: return "allgatherv";
-    case DTRUN_REDUCE_SCATTERV: return "reduce-scatterv";
-    case DTRUN_ALLTOALLV: return "alltoallv";
-    case DTRUN_GATHERV: return "gatherv";
-    case DTRUN_SCATTERV: return "scatterv";
-    default: return "unknown";
-  }
-}
-
 bool PointToPoint(std::int32_t kind) { return kind == DTRUN_SEND || kind == DTRUN_RECV; }
 
 void Check(const dtrun_op& op, int rank, int size, const std::string& world) {
@@ -197,7 +176,7 @@ void Check(const dtrun_op& op, int rank, int size, const std::string& world) {
     if (op.reduce <= 0 || op.reduce >= DTRUN_REDUCE_COUNT)
       Refuse(op, "unknown reduction " + std::to_string(op.reduce));
     if (!kernels::Supports(op.dtype, op.reduce)) {
-      throw Failure(DTRUN_UNSUPPORTED, std::string(KindText(op.kind)) + ": reduction " +
+      throw Failure(DTRUN_UNSUPPORTED, std::string(sdk::OperationName(op.kind)) + ": reduction " +
                                            std::to_string(op.reduce) + " has no meaning for element type " +
                                            std::to_string(op.dtype) + "; the table is in dtrun/abi/types.h");
     }

@@ -36,8 +36,6 @@ struct CollectiveCall {
   std::vector<Range> recvs;
 };
 
-// "allreduce", "recv".
-const char* KindText(std::int32_t kind);
 bool PointToPoint(std::int32_t kind);
 
 // Throws sdk::Failure with the reason why `op` cannot be done on rank `rank` of `size` ranks of `world`.

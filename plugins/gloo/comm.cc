@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "dtrun/plugin/block_signals.hpp"
+#include "dtrun/plugin/names.hpp"
 #include "job.h"
 #include "p2p.h"
 #include "signals.h"
@@ -18,7 +20,7 @@ GlooCommunicator::GlooCommunicator(const sdk::Host& host, const sdk::CommParams&
                                    const Interface& interface)
     : default_timeout_(params.timeout), mesh_(host, params, interface) {
   if (mesh_.size() == 1) return;
-  const BlockSignals block;
+  const sdk::BlockSignals block;
   worker_ = std::thread([this, host] { RunJobs(host); });
 }
 
@@ -59,7 +61,7 @@ std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op
   auto job = std::make_shared<CollectiveJob>();
   job->call = MakeCall(op, mesh_.rank(), mesh_.size());
   job->sequence = op.sequence;
-  job->operation.text = std::string(KindText(op.kind)) + " " + std::to_string(op.sequence);
+  job->operation.text = std::string(sdk::OperationName(op.kind)) + " " + std::to_string(op.sequence);
   job->operation.timeout = timeout;
   last_enqueued_ = op.sequence;
   if (mesh_.size() == 1) {

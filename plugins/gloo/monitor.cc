@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "signals.h"
+#include "dtrun/plugin/block_signals.hpp"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -34,7 +34,7 @@ Monitor::Monitor(const sdk::Host& host, Mesh& mesh)
 Monitor::~Monitor() { Stop(); }
 
 void Monitor::Start() {
-  const BlockSignals block;
+  const sdk::BlockSignals block;
   thread_ = std::thread([this] { Run(); });
 }
 

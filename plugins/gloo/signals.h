@@ -1,7 +1,6 @@
-// Keeps signals away from Gloo, which writes to sockets that may be closed (SIGPIPE) and
-// starts threads of its own that must not run the program's handlers.
+// Keeps SIGPIPE away from Gloo, which writes to sockets that may be closed.
 //
-// Scopes on the stack of the thread they affect.
+// A scope on the stack of the thread that it affects.
 #pragma once
 
 #include <pthread.h>
@@ -9,22 +8,6 @@
 #include <time.h>
 
 namespace dtrun::gloo_plugin {
-
-// Threads started while it lives have every signal blocked.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // A write to a closed socket, made by this thread while it lives, raises no SIGPIPE.
 class NoSigpipe {

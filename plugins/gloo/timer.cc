@@ -1,11 +1,11 @@
 #include "timer.h"
 
-#include "signals.h"
+#include "dtrun/plugin/block_signals.hpp"
 
 namespace dtrun::gloo_plugin {
 
 Timer::Timer(const sdk::Host& host) {
-  const BlockSignals block;
+  const sdk::BlockSignals block;
   thread_ = std::thread([this, host] { Run(host); });
 }
 

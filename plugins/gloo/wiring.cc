@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "addresses.h"
-#include "signals.h"
+#include "dtrun/plugin/block_signals.hpp"
 
 namespace dtrun::gloo_plugin {
 namespace {
 
 std::shared_ptr<::gloo::transport::Device> MakeDevice(const std::string& address) {
-  const BlockSignals block;  // the device starts a thread
+  const sdk::BlockSignals block;  // the device starts a thread
   ::gloo::transport::tcp::attr attributes;
   attributes.hostname = address;
   return ::gloo::transport::tcp::CreateDevice(attributes);

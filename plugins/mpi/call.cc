@@ -4,6 +4,7 @@
 #include <string>
 
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 #include "text.h"
 
 namespace dtrun::mpi_plugin {
@@ -13,7 +14,7 @@ using sdk::Failure;
 
 [[noreturn]] void Refuse(const dtrun_op& op, const std::string& why,
                          dtrun_status status = DTRUN_INVALID_ARGUMENT) {
-  throw Failure(status, std::string(KindText(op.kind)) + ": " + why);
+  throw Failure(status, std::string(sdk::OperationName(op.kind)) + ": " + why);
 }
 
 bool Reduces(std::int32_t kind) {

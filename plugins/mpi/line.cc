@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "scoped.h"
+#include "dtrun/plugin/block_signals.hpp"
 #include "text.h"
 
 namespace dtrun::mpi_plugin {
@@ -80,7 +80,7 @@ void Line::Queue(const std::shared_ptr<Job>& job) {
 
 void Line::EnsureWorker() {
   if (!worker_) {
-    const BlockSignals block;
+    const sdk::BlockSignals block;
     std::thread([self = shared_from_this()] { self->Work(); }).detach();
     worker_ = true;
   }

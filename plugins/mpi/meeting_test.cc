@@ -76,7 +76,7 @@ TEST_F(MeetingOf, NamesBothRanksAndCallsOfADisagreement) {
     EXPECT_EQ(failure.code(), DTRUN_INVALID_ARGUMENT);
     EXPECT_EQ(failure.peer(), 0);
     EXPECT_THAT(failure.what(),
-                AllOf(HasSubstr("collective 1"), HasSubstr("allreduce of 0 unknown on rank 2"),
+                AllOf(HasSubstr("collective 1"), HasSubstr("allreduce of 0 unknown type on rank 2"),
                       HasSubstr("barrier on rank 0")));
   }
   EXPECT_TRUE(ranks_[0].GoBack(1));

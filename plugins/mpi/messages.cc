@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dtrun/kernels.hpp"
-#include "scoped.h"
+#include "dtrun/plugin/block_signals.hpp"
 #include "text.h"
 
 namespace dtrun::mpi_plugin {
@@ -195,7 +195,7 @@ bool Messages::Wait(Message& message, const sdk::Deadline& until) {
 void Messages::EnsureMover() {
   changed_.notify_all();
   if (mover_) return;
-  const BlockSignals block;
+  const sdk::BlockSignals block;
   std::thread([self = shared_from_this()] { self->Move(); }).detach();
   mover_ = true;
 }

@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-#include "scoped.h"
+#include "dtrun/plugin/block_signals.hpp"
 
 namespace dtrun::mpi_plugin {
 
@@ -12,7 +12,7 @@ bool Owner::Run(const sdk::Host& host, std::function<void()> task, const sdk::De
   mine->run = std::move(task);
   std::unique_lock lock(mutex_);
   if (!started_) {
-    const BlockSignals block;  // MPI's own threads inherit that
+    const sdk::BlockSignals block;  // MPI's own threads inherit that
     std::thread([this, host] { Serve(host); }).detach();
     started_ = true;
   }

@@ -19,14 +19,6 @@ std::map<std::string, std::string> Variables() {
 
 }  // namespace
 
-BlockSignals::BlockSignals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before_);
-}
-
-BlockSignals::~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
 KeepSignalHandlers::KeepSignalHandlers() {
   for (int number = 1; number < NSIG; ++number)
     sigaction(number, nullptr, &before_[static_cast<std::size_t>(number)]);

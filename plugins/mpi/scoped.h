@@ -1,5 +1,5 @@
-// What MPI_Init changes in the process and must not: signal handlers, this thread's signal
-// mask, and environment variables that children would inherit.
+// What MPI_Init changes in the process and must not: signal handlers, and environment variables that
+// children would inherit.
 //
 // Scopes on the stack of the thread that they affect.
 #pragma once
@@ -11,18 +11,6 @@
 #include <string>
 
 namespace dtrun::mpi_plugin {
-
-// Threads started while it lives have every signal blocked.
-class BlockSignals {
- public:
-  BlockSignals();
-  ~BlockSignals();
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // Puts back every handler that was replaced while it lived.
 class KeepSignalHandlers {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "text.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -132,7 +132,7 @@ std::string Team::MissingRanks(std::uint64_t call, int* first) {
     if (*first < 0) *first = rank;
     text += (text.empty() ? "" : ", ") + RankText(rank) + " (";
     text += last == 0 ? "has made no collective call)"
-                      : "its last is " + std::string(KindText(place->KindOf(rank))) + " " +
+                      : "its last is " + std::string(sdk::OperationName(place->KindOf(rank))) + " " +
                             std::to_string(last) + ")";
   }
   return text;

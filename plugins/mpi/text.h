@@ -1,4 +1,4 @@
-// Names of operations, types and reductions, for messages. Pure functions; any thread.
+// How messages call an operation. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 namespace dtrun::mpi_plugin {
 
-const char* KindText(std::int32_t kind);
 // "allreduce of 10 float32 (sum)", "broadcast of 3 int8 from rank 2".
 std::string DescribeCall(std::int32_t kind, std::int32_t dtype, std::int32_t reduce, std::int32_t root,
                          std::uint64_t count);

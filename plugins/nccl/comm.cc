@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bootstrap_address.h"
+#include "dtrun/plugin/names.hpp"
 #include "launch.h"
 #include "nccl_failure.h"
 #include "patience.h"
@@ -95,11 +96,12 @@ cuda::Stream NcclCommunicator::StreamOf(const dtrun_op& op, const dtrun_stream* 
   constexpr std::int32_t kCuda = 1;
   if (stream == nullptr || stream->device_kind == kHost) return stream_->get();
   if (stream->device_kind != kCuda) {
-    throw Failure(DTRUN_UNSUPPORTED, std::string(KindText(op.kind)) + ": a stream of device kind " +
+    throw Failure(DTRUN_UNSUPPORTED, std::string(sdk::OperationName(op.kind)) + ": a stream of device kind " +
                                          std::to_string(stream->device_kind) + " is not CUDA's (1)");
   }
   if (stream->device_index != device_) {
-    throw Failure(DTRUN_INVALID_ARGUMENT, std::string(KindText(op.kind)) + ": the stream belongs to device " +
+    throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) +
+                                              ": the stream belongs to device " +
                                               std::to_string(stream->device_index) + ", '" +
                                               gathering_.name() + "' to device " + std::to_string(device_));
   }
@@ -113,7 +115,8 @@ void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffe
     cuda.get_last_error();
     attributes.type = cuda::kMemoryUnregistered;
   }
-  const std::string subject = std::string(KindText(operation.op.kind)) + ": the " + which + " buffer";
+  const std::string subject =
+      std::string(sdk::OperationName(operation.op.kind)) + ": the " + which + " buffer";
   if (attributes.type != cuda::kMemoryDevice && attributes.type != cuda::kMemoryManaged) {
     throw Failure(DTRUN_UNSUPPORTED,
                   "nccl moves device memory; " + subject +

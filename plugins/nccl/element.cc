@@ -4,13 +4,14 @@
 #include <optional>
 #include <string>
 
+#include "dtrun/plugin/names.hpp"
+
 namespace dtrun::nccl_plugin {
 namespace {
 
 enum class Family { kFloating, kInteger, kBool, kComplex };
 
 struct Type {
-  const char* text;
   std::uint64_t bytes;
   Family family;
   std::optional<Wire> reduced_as;  // nullopt: NCCL cannot compute with it
@@ -18,28 +19,24 @@ struct Type {
 
 // In the order of types.h, from 1.
 constexpr Type kTypes[] = {
-    {"float16", 2, Family::kFloating, Wire{nccl::kFloat16, 1}},
-    {"bfloat16", 2, Family::kFloating, Wire{nccl::kBfloat16, 1}},
-    {"float32", 4, Family::kFloating, Wire{nccl::kFloat32, 1}},
-    {"float64", 8, Family::kFloating, Wire{nccl::kFloat64, 1}},
-    {"int32", 4, Family::kInteger, Wire{nccl::kInt32, 1}},
-    {"int64", 8, Family::kInteger, Wire{nccl::kInt64, 1}},
-    {"uint8", 1, Family::kInteger, Wire{nccl::kUint8, 1}},
-    {"int8", 1, Family::kInteger, Wire{nccl::kInt8, 1}},
-    {"int16", 2, Family::kInteger, std::nullopt},
-    {"uint16", 2, Family::kInteger, std::nullopt},
-    {"uint32", 4, Family::kInteger, Wire{nccl::kUint32, 1}},
-    {"uint64", 8, Family::kInteger, Wire{nccl::kUint64, 1}},
+    {2, Family::kFloating, Wire{nccl::kFloat16, 1}},
+    {2, Family::kFloating, Wire{nccl::kBfloat16, 1}},
+    {4, Family::kFloating, Wire{nccl::kFloat32, 1}},
+    {8, Family::kFloating, Wire{nccl::kFloat64, 1}},
+    {4, Family::kInteger, Wire{nccl::kInt32, 1}},
+    {8, Family::kInteger, Wire{nccl::kInt64, 1}},
+    {1, Family::kInteger, Wire{nccl::kUint8, 1}},
+    {1, Family::kInteger, Wire{nccl::kInt8, 1}},
+    {2, Family::kInteger, std::nullopt},
+    {2, Family::kInteger, std::nullopt},
+    {4, Family::kInteger, Wire{nccl::kUint32, 1}},
+    {8, Family::kInteger, Wire{nccl::kUint64, 1}},
     // The maximum of bytes is no logical or: any byte that is not 0 is true, and results are 0 or 1.
-    {"bool", 1, Family::kBool, std::nullopt},
-    {"complex64", 8, Family::kComplex, Wire{nccl::kFloat32, 2}},
-    {"complex128", 16, Family::kComplex, Wire{nccl::kFloat64, 2}},
+    {1, Family::kBool, std::nullopt},
+    {8, Family::kComplex, Wire{nccl::kFloat32, 2}},
+    {16, Family::kComplex, Wire{nccl::kFloat64, 2}},
 };
 static_assert(std::size(kTypes) == DTRUN_DTYPE_COUNT - 1);
-
-constexpr const char* kReduces[] = {"sum",  "prod", "min",  "max",  "avg", "premul-sum",
-                                    "band", "bor",  "bxor", "land", "lor"};
-static_assert(std::size(kReduces) == DTRUN_REDUCE_COUNT - 1);
 
 const Type* Find(std::int32_t dtype) {
   return dtype > 0 && dtype < DTRUN_DTYPE_COUNT ? &kTypes[dtype - 1] : nullptr;
@@ -72,13 +69,6 @@ std::uint64_t ElementBytes(std::int32_t dtype) {
   return type == nullptr ? 0 : type->bytes;
 }
 
-const char* TypeText(std::int32_t dtype) {
-  const Type* const type = Find(dtype);
-  return type == nullptr ? "unknown" : type->text;
-}
-
-const char* ReduceText(std::int32_t reduce) { return Known(reduce) ? kReduces[reduce - 1] : "unknown"; }
-
 Wire MoveAs(std::int32_t dtype) { return {nccl::kInt8, ElementBytes(dtype)}; }
 
 Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
@@ -87,7 +77,7 @@ Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "unknown element type " + std::to_string(dtype));
   if (!Known(reduce))
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "unknown reduction " + std::to_string(reduce));
-  const std::string pair = std::string(ReduceText(reduce)) + " of " + type->text;
+  const std::string pair = std::string(sdk::ReductionName(reduce)) + " of " + sdk::TypeName(dtype);
   if (!HasMeaning(type->family, reduce)) throw sdk::Failure(DTRUN_INVALID_ARGUMENT, pair + " has no meaning");
   if (!type->reduced_as || !NcclHas(type->family, reduce)) {
     throw sdk::Failure(DTRUN_UNSUPPORTED,

@@ -19,10 +19,6 @@ struct Wire {
 // Bytes of one element; 0 for an unknown type.
 std::uint64_t ElementBytes(std::int32_t dtype);
 
-// "bfloat16", "premul-sum"; "unknown" for an unknown value.
-const char* TypeText(std::int32_t dtype);
-const char* ReduceText(std::int32_t reduce);
-
 // For moving: any known type, as bytes.
 Wire MoveAs(std::int32_t dtype);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -18,7 +19,7 @@ dtrun_status StatusOf(std::int32_t dtype, std::int32_t reduce) {
 
 TEST(Element, HasTheSizesOfTheAbi) {
   for (int dtype = -1; dtype <= DTRUN_DTYPE_COUNT; ++dtype) {
-    EXPECT_EQ(ElementBytes(dtype), kernels::ElementBytes(dtype)) << TypeText(dtype);
+    EXPECT_EQ(ElementBytes(dtype), kernels::ElementBytes(dtype)) << sdk::TypeName(dtype);
   }
 }
 
@@ -27,7 +28,7 @@ TEST(Element, TellsNonsenseFromWhatNcclLacks) {
   for (int dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) {
     for (int reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) {
       EXPECT_EQ(StatusOf(dtype, reduce) == DTRUN_INVALID_ARGUMENT, !kernels::Supports(dtype, reduce))
-          << ReduceText(reduce) << " of " << TypeText(dtype);
+          << sdk::ReductionName(reduce) << " of " << sdk::TypeName(dtype);
     }
   }
   EXPECT_EQ(StatusOf(0, DTRUN_SUM), DTRUN_INVALID_ARGUMENT);

@@ -1,23 +1,18 @@
 #include "operation.h"
 
-#include <iterator>
 #include <limits>
 #include <numeric>
+
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::nccl_plugin {
 namespace {
 
 using sdk::Failure;
 
-constexpr const char* kKinds[] = {"allreduce",       "broadcast", "allgather", "reduce-scatter",
-                                  "barrier",         "send",      "recv",      "reduce",
-                                  "alltoall",        "gather",    "scatter",   "allgatherv",
-                                  "reduce-scatterv", "alltoallv", "gatherv",   "scatterv"};
-static_assert(std::size(kKinds) == DTRUN_OP_COUNT - 1);
-
 [[noreturn]] void Refuse(const dtrun_op& op, const std::string& why,
                          dtrun_status code = DTRUN_INVALID_ARGUMENT) {
-  throw Failure(code, std::string(KindText(op.kind)) + ": " + why);
+  throw Failure(code, std::string(sdk::OperationName(op.kind)) + ": " + why);
 }
 
 bool HasRoot(std::int32_t kind) {
@@ -137,10 +132,6 @@ Traffic ReadTraffic(const dtrun_op& op, const Site& site, Operation& out) {
 
 }  // namespace
 
-const char* KindText(std::int32_t kind) {
-  return kind > 0 && kind < DTRUN_OP_COUNT ? kKinds[kind - 1] : "unknown";
-}
-
 Operation ReadOperation(const dtrun_op& raw, const Site& site) {
   if (raw.kind <= 0 || raw.kind >= DTRUN_OP_COUNT) {
     throw Failure(DTRUN_UNSUPPORTED,
@@ -149,7 +140,7 @@ Operation ReadOperation(const dtrun_op& raw, const Site& site) {
   Operation out;
   out.op = raw;
   out.op.send_counts = out.op.send_offsets = out.op.recv_counts = out.op.recv_offsets = nullptr;
-  out.text = KindText(raw.kind);
+  out.text = sdk::OperationName(raw.kind);
   if (out.point_to_point()) {
     CheckPeer(raw, site);
     out.text += (raw.kind == DTRUN_SEND ? " to rank " : " from rank ") + std::to_string(raw.peer);

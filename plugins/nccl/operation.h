@@ -55,9 +55,6 @@ inline bool Reduces(std::int32_t kind) {
          kind == DTRUN_REDUCE_SCATTERV;
 }
 
-// "reduce-scatter"; "unknown" for an unknown value.
-const char* KindText(std::int32_t kind);
-
 // Where an operation happens.
 struct Site {
   const std::string& name;

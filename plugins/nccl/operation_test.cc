@@ -38,7 +38,7 @@ std::string Refusal(const dtrun_op& op) {
 }
 
 TEST(Operation, IsNamedByKindAndNumberOrPeer) {
-  EXPECT_EQ(ReadOperation(Op(DTRUN_REDUCE_SCATTER), kSite).text, "reduce-scatter 9");
+  EXPECT_EQ(ReadOperation(Op(DTRUN_REDUCE_SCATTER), kSite).text, "reduce_scatter 9");
   dtrun_op op = Op(DTRUN_RECV);
   op.peer = 2;
   EXPECT_EQ(ReadOperation(op, kSite).text, "recv from rank 2");

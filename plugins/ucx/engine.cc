@@ -1,7 +1,6 @@
 #include "engine.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dtrun/plugin/block_signals.hpp"
 #include "messenger.h"
 #include "process.h"
 
@@ -44,22 +44,6 @@ int MakeBell() {
   return bell;
 }
 
-// A thread started while it lives takes no signals: they are the program's.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context)
@@ -75,7 +59,7 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
       seen_left_(static_cast<std::size_t>(params.size)) {
   try {
     roster_.Join({ProcessIdentity(), worker_.Address()});
-    const BlockSignals block;
+    const sdk::BlockSignals block;
     thread_ = std::thread([this] { Own(); });
   } catch (...) {
     close(bell_);

@@ -1,12 +1,13 @@
 #include "operation.h"
 
 #include "dtrun/algorithms.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::ucx_plugin {
 namespace {
 
 std::string TextOf(const dtrun_op& op, std::uint64_t number) {
-  std::string text = algorithms::KindName(op.kind);
+  std::string text = sdk::OperationName(op.kind);
   if (algorithms::IsCollective(op.kind))
     return text + " " + std::to_string(op.sequence != 0 ? op.sequence : number);
   text += op.kind == DTRUN_SEND ? " to " : " from ";

@@ -3,6 +3,7 @@
 
 #include "dtrun/algorithms.hpp"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::algorithms {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using sdk::Failure;
 
 [[noreturn]] void Refuse(const dtrun_op& op, const std::string& why) {
-  throw Failure(DTRUN_INVALID_ARGUMENT, std::string(KindName(op.kind)) + ": " + why);
+  throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) + ": " + why);
 }
 
 bool Reduces(std::int32_t kind) {
@@ -121,28 +122,6 @@ void CheckRanks(const dtrun_op& op, int size) {
 }
 
 }  // namespace
-
-const char* KindName(std::int32_t kind) {
-  switch (kind) {
-    case DTRUN_ALLREDUCE: return "allreduce";
-    case DTRUN_BROADCAST: return "broadcast";
-    case DTRUN_ALLGATHER: return "allgather";
-    case DTRUN_REDUCE_SCATTER: return "reduce-scatter";
-    case DTRUN_BARRIER: return "barrier";
-    case DTRUN_SEND: return "send";
-    case DTRUN_RECV: return "recv";
-    case DTRUN_REDUCE: return "reduce";
-    case DTRUN_ALLTOALL: return "alltoall";
-    case DTRUN_GATHER: return "gather";
-    case DTRUN_SCATTER: return "scatter";
-    case DTRUN_ALLGATHERV: return "allgatherv";
-    case DTRUN_REDUCE_SCATTERV: return "reduce-scatterv";
-    case DTRUN_ALLTOALLV: return "alltoallv";
-    case DTRUN_GATHERV: return "gatherv";
-    case DTRUN_SCATTERV: return "scatterv";
-    default: return "unknown";
-  }
-}
 
 bool IsCollective(std::int32_t kind) {
   return kind > 0 && kind < DTRUN_OP_COUNT && kind != DTRUN_SEND && kind != DTRUN_RECV;

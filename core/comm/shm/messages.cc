@@ -8,6 +8,7 @@
 #include "core/base/thread.h"
 #include "core/comm/operation.h"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::shm {
 
@@ -214,8 +215,8 @@ void Messages::CheckMatch(const Header& header, int from, const Message& message
   group_.Fail(Failure(
       DTRUN_MISMATCH,
       fmt::format("message with tag {} on '{}' differs: rank {} sends {} x {}, rank {} receives {} x {}",
-                  header.tag, group_.name(), from, comm::DtypeText(header.dtype), header.count, group_.rank(),
-                  comm::DtypeText(message.op.dtype), message.op.count),
+                  header.tag, group_.name(), from, sdk::TypeName(header.dtype), header.count, group_.rank(),
+                  sdk::TypeName(message.op.dtype), message.op.count),
       from));
 }
 

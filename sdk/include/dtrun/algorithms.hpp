@@ -75,9 +75,6 @@ class Messenger {
   ScratchPool scratch_;
 };
 
-// "allreduce", "reduce-scatter", "send" ...; "unknown" for any other value.
-const char* KindName(std::int32_t kind);
-
 // Whether `kind` is one of the operations that RunCollective serves: all but send and receive.
 bool IsCollective(std::int32_t kind);
 

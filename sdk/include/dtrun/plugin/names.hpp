@@ -1,0 +1,52 @@
+// dtrun/plugin/names.hpp - what operations, element types and reductions are called in messages.
+//
+// Not part of plugin.hpp. Pure functions of the values of dtrun/abi/types.h; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dtrun/abi/backend.h"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  inline constexpr const char* kOperationNames[] = {"unknown operation",
+                                                    "allreduce",
+                                                    "broadcast",
+                                                    "allgather",
+                                                    "reduce_scatter",
+                                                    "barrier",
+                                                    "send",
+                                                    "recv",
+                                                    "reduce",
+                                                    "alltoall",
+                                                    "gather",
+                                                    "scatter",
+                                                    "allgatherv",
+                                                    "reduce_scatterv",
+                                                    "alltoallv",
+                                                    "gatherv",
+                                                    "scatterv"};
+  inline constexpr const char* kTypeNames[] = {
+      "unknown type", "float16", "bfloat16", "float32", "float64", "int32", "int64",     "uint8",
+      "int8",         "int16",   "uint16",   "uint32",  "uint64",  "bool",  "complex64", "complex128"};
+  inline constexpr const char* kReductionNames[] = {
+      "unknown reduction", "sum",  "prod", "min",  "max",  "avg",
+      "premul_sum",        "band", "bor",  "bxor", "land", "lor"};
+  static_assert(sizeof kOperationNames / sizeof *kOperationNames == DTRUN_OP_COUNT);
+  static_assert(sizeof kTypeNames / sizeof *kTypeNames == DTRUN_DTYPE_COUNT);
+  static_assert(sizeof kReductionNames / sizeof *kReductionNames == DTRUN_REDUCE_COUNT);
+
+  template <std::size_t Count>
+  constexpr const char* NameIn(const char* const(&names)[Count], std::int32_t value) {
+    return names[value > 0 && value < static_cast<std::int32_t>(Count) ? value : 0];
+  }
+
+  // "reduce_scatter"; "unknown operation" for a value that is none. The others likewise.
+  constexpr const char* OperationName(std::int32_t kind) { return NameIn(kOperationNames, kind); }
+  constexpr const char* TypeName(std::int32_t dtype) { return NameIn(kTypeNames, dtype); }
+  constexpr const char* ReductionName(std::int32_t reduce) { return NameIn(kReductionNames, reduce); }
+
+}  // namespace v0
+}  // namespace dtrun::sdk
