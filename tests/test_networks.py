@@ -1,7 +1,10 @@
 """A job in each of the networks of support/topologies.py: trains where it can, says why where it cannot."""
 
+import dataclasses
+import ipaddress
 import json
 import secrets
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -75,6 +78,8 @@ class Networks(JobTest):
         self.check_variables(topology, result, record)
 
     def check_variables(self, topology, result, record):
+        names = {host["interface"] for host in record["hosts"]}
+        networks = {str(ipaddress.ip_interface(host["address"] + "/24").network) for host in record["hosts"]}
         for rank, host in enumerate(record["hosts"]):
             address, name = host["address"], host["interface"]
             line = next(line for line in result.out.splitlines() if f"{rank} address" in line)
@@ -82,10 +87,28 @@ class Networks(JobTest):
             if name == "lo":
                 self.assertIn("nccl   gloo  mpi", line)  # the name would mean 127.0.0.1
                 continue
-            sees = {"nccl": "=" + name, "gloo": name, "mpi": name, **topology.sees}
+            mpi = name if len(names) == 1 else ",".join(sorted(networks))  # one value for all hosts
+            sees = {"nccl": "=" + name, "gloo": name, "mpi": mpi, **topology.sees}
             self.assertIn(f"gloo {sees['gloo']} ", line)
             self.assertIn(f"nccl {sees['nccl']} {'AF_INET6' if ':' in address else 'AF_INET'} ", line)
             self.assertTrue(line.endswith(f"mpi {sees['mpi']}"), line)
+
+    def test_open_mpi_where_names_differ(self):
+        topology = next(each for each in TOPOLOGIES if each.name == "names_that_differ")
+        for launcher in ("mpirun", "per-process"):
+            with self.subTest(launcher=launcher):
+                if launcher == "mpirun" and shutil.which("mpirun") is None:
+                    self.skipTest("there is no mpirun here (openmpi-bin)")
+                config = f"[launcher]\nname = \"{launcher}\"\n[backend]\nname = \"mpi\"\n"
+                site = self.prepare(topology)
+                result = self.run_in(dataclasses.replace(topology, config=config), site)
+                self.assert_ok(result)
+                for rank in range(3):
+                    self.assertIn(f"rank {rank} of 3 over shm+mpi: sum 6\n", result.out)
+                    self.assertIn(f"[{rank}] {rank} address 10.5.0.1 nccl", result.out)
+                self.assertEqual(result.out.count("mpi 10.5.0.0/24\n"), 3, str(result))
+                logs = "".join(file.read_text() for file in self.folder.glob("run/**/rank-*.err"))
+                self.assertNotIn("invalid value", result.err + logs)
 
 
 def test_of(topology):

@@ -1,10 +1,13 @@
 #include "core/net/variables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/network_v4.hpp>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -102,9 +105,25 @@ std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host,
   return "means no interface there";
 }
 
+// One value for all hosts: an mpirun hands that of its own host to every rank, and ranks of Open MPI 4.1
+// never connect whose hosts each give their own address. Empty: there is none.
+std::string ForOpenMpi(const std::vector<Network>& networks) {
+  const auto same = [&](const Network& one) { return one.named && one.interface == networks[0].interface; };
+  if (std::ranges::all_of(networks, same)) return networks[0].interface;
+  if (std::ranges::any_of(networks, &Network::ipv6)) return {};  // it takes addresses of IPv4 only
+  std::set<std::string> texts;
+  for (const Network& one : networks) {
+    const auto address = asio::ip::make_address_v4(one.address);
+    const auto prefix = static_cast<unsigned short>(one.prefix);
+    texts.insert(asio::ip::make_network_v4(address, prefix).canonical().to_string());
+  }
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
 }  // namespace
 
-std::map<std::string, std::string> Variables(const Network& network) {
+std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host) {
+  const Network& network = networks[host];
   std::map<std::string, std::string> out;
   if (network.named) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE"}) {
@@ -113,10 +132,7 @@ std::map<std::string, std::string> Variables(const Network& network) {
     out["NCCL_SOCKET_IFNAME"] = "=" + network.interface;
     out["NCCL_SOCKET_FAMILY"] = network.ipv6() ? "AF_INET6" : "AF_INET";
   }
-  // Open MPI takes addresses of IPv4 only.
-  if (network.named || !network.ipv6()) {
-    // By name where it can be: ranks of Open MPI 4.1 whose hosts each give their own /32 never connect.
-    const std::string mca = network.named ? network.interface : network.address + "/32";
+  if (const std::string mca = ForOpenMpi(networks); !mca.empty()) {
     for (const char* name :
          {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"}) {
       out[name] = mca;

@@ -7,14 +7,15 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/net/decision.h"
 
 namespace dtrun::net {
 
-// For every rank of a host that uses `network`. A library that takes names only is left alone
-// when the name means another address.
-std::map<std::string, std::string> Variables(const Network& network);
+// For every rank of host `host`; `networks` has what each host of the job uses. A library that takes names
+// only is left alone when the name means another address.
+std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host);
 
 // The variable that says the contrary of `variable` to the same library, which refuses both at once;
 // empty for most.

@@ -50,7 +50,7 @@ Decision TwoNetworks(bool eth1_works) {
 
 TEST(Variables, MeanOneInterfaceOnly) {
   EXPECT_THAT(
-      Variables(Eth0()),
+      Variables({Eth0()}, 0),
       AllOf(Contains(Pair("NCCL_SOCKET_IFNAME", "=eth0")), Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET")),
             Contains(Pair("GLOO_SOCKET_IFNAME", "eth0")), Contains(Pair("TP_SOCKET_IFNAME", "eth0")),
             Contains(Pair("HOROVOD_GLOO_IFACE", "eth0")), Contains(Pair("UCX_NET_DEVICES", "eth0")),
@@ -62,28 +62,41 @@ TEST(Variables, MeanOneInterfaceOnly) {
 TEST(Variables, OpenMpiTakesNamesForIpv6) {
   Network network = Eth0();
   network.address = "fd00::5";
-  EXPECT_THAT(Variables(network), AllOf(Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0")),
-                                        Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET6"))));
+  EXPECT_THAT(Variables({network}, 0), AllOf(Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0")),
+                                             Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET6"))));
 }
 
 TEST(Variables, ANameThatMeansAnotherAddressIsNotGiven) {
   Network network = Eth0();
   network.named = false;
-  EXPECT_THAT(Variables(network), AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))),
-                                        Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.1/32"))));
+  EXPECT_THAT(Variables({network}, 0), AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))),
+                                             Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/24"))));
   network.address = "fd00::5";
-  EXPECT_THAT(Variables(network), IsEmpty());
+  EXPECT_THAT(Variables({network}, 0), IsEmpty());
+}
+
+TEST(Variables, OpenMpiIsToldTheSameOnAllHosts) {
+  const Network elsewhere{"ens3", "10.5.0.2", 24, "", true, false, false};
+  const Network routed{"eth0", "10.6.0.2", 32, "", true, false, false};
+  const auto told = [](const std::vector<Network>& networks) {
+    const std::string value = Variables(networks, 0)["OMPI_MCA_btl_tcp_if_include"];
+    EXPECT_EQ(Variables(networks, 1)["OMPI_MCA_btl_tcp_if_include"], value);
+    return value;
+  };
+  EXPECT_EQ(told({Eth0(), elsewhere}), "10.5.0.0/24");
+  EXPECT_EQ(told({elsewhere, routed}), "10.5.0.0/24,10.6.0.2/32");
+  EXPECT_EQ(told({Eth0(), routed}), "eth0");
 }
 
 TEST(Variables, RdmaIsRestrictedOnlyWhenAskedFor) {
   Network network = Eth0();
   network.rdma = "mlx5_0:1";
   network.host_has_rdma = true;
-  EXPECT_THAT(Variables(network),
+  EXPECT_THAT(Variables({network}, 0),
               AllOf(Not(Contains(Key("NCCL_IB_HCA"))), Not(Contains(Key("UCX_NET_DEVICES")))));
   network.asked_for = true;
-  EXPECT_THAT(Variables(network), AllOf(Contains(Pair("NCCL_IB_HCA", "=mlx5_0:1")),
-                                        Contains(Pair("UCX_NET_DEVICES", "mlx5_0:1"))));
+  EXPECT_THAT(Variables({network}, 0), AllOf(Contains(Pair("NCCL_IB_HCA", "=mlx5_0:1")),
+                                             Contains(Pair("UCX_NET_DEVICES", "mlx5_0:1"))));
 }
 
 TEST(OwnValue, WhatIsProvenIsFine) {

@@ -59,7 +59,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
   std::vector<Variables> out;
   std::map<std::string, Override> kept;  // by the variable that the user has set
   for (std::size_t host = 0; host < backend.size(); ++host) {
-    const Variables network = networks.empty() ? Variables() : net::Variables(networks[host]);
+    const Variables network = networks.empty() ? Variables() : net::Variables(networks, host);
     Variables ours = backend[host];
     ours.insert(network.begin(), network.end());
     std::erase_if(ours, [&](const auto& variable) {
