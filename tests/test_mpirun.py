@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -13,7 +14,7 @@ from support.lab import command_of
 from support.local_launcher import BY_SHELL
 
 LAB = None
-OPEN_MPI = BUILD / "tests/open_mpi_program"
+OPEN_MPI, MPICH = BUILD / "tests/open_mpi_program", BUILD / "tests/mpich_program"
 MPIRUN = ["launcher.name=mpirun"]
 SHOW = [sys.executable, "-c", """
 import json, os, sys
@@ -114,10 +115,22 @@ class OneHost(JobTest):
         self.assert_ok(result)
         self.assertIn("bound to socket", result.err)
 
-    def test_the_code_of_the_rank_that_failed_is_the_jobs(self):
+    def test_the_rank_that_failed_is_named_and_its_code_is_the_jobs(self):
         result = self.mpirun(2, "sh", "-c", "[ $RANK = 1 ] && exit 7; sleep 1000")
         self.assertEqual(result.code, 7, str(result))
-        self.assertIn("the process of ranks 0, 1 exited with code 7", result.err)
+        self.assertIn("rank 1 exited with code 7", result.err)
+        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        self.assertEqual(verdict["first_failed_rank"], 1)
+
+    def test_so_it_is_under_a_hydra_which_would_wait_for_the_others(self):
+        if shutil.which("mpiexec.hydra") is None:
+            self.skipTest("there is no mpiexec.hydra here (mpich)")
+        for fails, code, how in (("exit 7", 7, "exited with code 7"), ("kill -SEGV $$", 139, "was killed by signal 11")):
+            with self.subTest(how=how):
+                result = self.mpirun(3, "sh", "-c", f"[ $RANK = 1 ] && {fails}; sleep 1000",
+                                     sets=["launcher.options.program=mpiexec.hydra"])
+                self.assertEqual(result.code, code, str(result))
+                self.assertIn(f"rank 1 {how}", result.err)
 
     @unittest.skipUnless(OPEN_MPI.exists(), "no Open MPI program was built")
     def test_segments_of_open_mpi_go_with_the_job_whoever_is_killed(self):
@@ -154,8 +167,8 @@ class OneHost(JobTest):
         self.assertEqual(job.finish().code, 143)
 
 
-class ThreeHosts(ClusterTest):
-    launcher = "[launcher]\nname = \"mpirun\"\n"
+class OnThreeHosts:
+    """What goes for either family; with `launcher`, a config, and `programs` of it on hosts 0 and 1."""
 
     def test_ranks_of_three_hosts_find_their_places(self):
         show = "echo rank $RANK $LOCAL_RANK $NODE_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $(hostname) $MASTER_ADDR"
@@ -165,20 +178,6 @@ class ThreeHosts(ClusterTest):
             host = rank // 2
             self.assertIn(f"[{rank}] rank {rank} {rank % 2} {host} 6 2 node{host} {LAB.address(0)}\n", result.out)
 
-    def test_a_mapping_that_numbers_ranks_otherwise_is_refused(self):
-        more = self.launcher + "[launcher.options]\narguments = [\"--map-by\", \"node\"]\n"
-        result = self.run_cluster("true", more=more)
-        self.assertNotEqual(result.code, 0)
-        self.assertIn("ranks are numbered host by host", result.err)
-
-    def test_ranks_meet_over_gloo_and_over_mpi(self):
-        for backend in ("gloo", "mpi"):
-            with self.subTest(backend=backend):
-                result = self.run_cluster(RANK, more=self.launcher + f"[backend]\nname = \"{backend}\"\n")
-                self.assert_ok(result)
-                for rank in range(6):
-                    self.assertIn(f"rank {rank} of 6 over shm+{backend}: sum 21\n", result.out)
-
     def test_the_root_need_not_be_a_host(self):
         result = self.run_cluster("sh", "-c", "echo $RANK on $(hostname)", hosts=["node1", "node2"], more=self.launcher)
         self.assert_ok(result)
@@ -186,18 +185,22 @@ class ThreeHosts(ClusterTest):
         self.assertIn("3 on node2\n", result.out)
 
     def test_one_process_per_host(self):
-        more = self.launcher + "[launcher.options]\nprocesses = \"host\"\n"
+        more = self.launcher + "processes = \"host\"\n"
         result = self.run_cluster("sh", "-c", BY_SHELL, RANK, more=more)
         self.assert_ok(result)
         for rank in range(6):
             self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
 
     def test_a_rank_that_fails_elsewhere_ends_all_hosts(self):
-        result = self.run_cluster("sh", "-c", "[ $RANK = 5 ] && exit 7; sleep 1000", more=self.launcher)
+        result = self.run_cluster("sh", "-c", "[ $RANK = 5 ] && echo I am $$ && exit 7; sleep 1000", more=self.launcher)
         self.assertEqual(result.code, 7, str(result))
+        pid = re.search(r"I am (\d+)", result.out).group(1)
+        self.assertIn("rank 5 exited with code 7\n", result.err, str(result))
+        self.assertIn(f"host node2, pid {pid}", result.err, str(result))
+        self.assertIn(f"| I am {pid}\n", result.err, str(result))
 
     def test_nothing_survives_whoever_is_killed(self):
-        for word, host in (("mpirun", 0), ("orted", 1), ("sleep", 2), ("dtrun", 0)):
+        for word, host in ((self.programs[0], 0), (self.programs[1], 1), ("sleep", 2), ("dtrun", 0)):
             with self.subTest(killed=word, host=host):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
                 job = self.start_cluster("sh", "-c", "echo rank $RANK is here; sleep 1000", more=self.launcher)
@@ -211,6 +214,42 @@ class ThreeHosts(ClusterTest):
         result = self.run_cluster("sh", "-c", script, more=self.launcher + "[restart]\nmax = 1\n")
         self.assert_ok(result)
         self.assertEqual(result.out.count("generation 1\n"), 6, str(result))
+
+
+class ThreeHosts(OnThreeHosts, ClusterTest):
+    launcher = "[launcher]\nname = \"mpirun\"\n[launcher.options]\n"
+    programs = ("mpirun", "orted")
+
+    def test_a_mapping_that_numbers_ranks_otherwise_is_refused(self):
+        result = self.run_cluster("true", more=self.launcher + "arguments = [\"--map-by\", \"node\"]\n")
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("ranks are numbered host by host", result.err)
+
+    def test_ranks_meet_over_gloo_and_over_mpi(self):
+        for backend in ("gloo", "mpi"):
+            with self.subTest(backend=backend):
+                result = self.run_cluster(RANK, more=self.launcher + f"[backend]\nname = \"{backend}\"\n")
+                self.assert_ok(result)
+                for rank in range(6):
+                    self.assertIn(f"rank {rank} of 6 over shm+{backend}: sum 21\n", result.out)
+
+
+@unittest.skipUnless(shutil.which("mpiexec.hydra"), "there is no mpiexec.hydra here (mpich)")
+class ThreeHostsOfHydra(OnThreeHosts, ClusterTest):
+    launcher = "[launcher]\nname = \"mpirun\"\n[launcher.options]\nprogram = \"mpiexec.hydra\"\n"
+    programs = ("mpiexec.hydra", "hydra_pmi_proxy")
+
+    def test_ranks_meet_over_gloo_and_over_mpich(self):
+        result = self.run_cluster(RANK, more=self.launcher + "[backend]\nname = \"gloo\"\n")
+        self.assert_ok(result)
+        for rank in range(6):
+            self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
+        if not MPICH.exists():
+            self.skipTest("no MPICH program was built (libmpich-dev)")
+        result = self.run_cluster(MPICH, more=self.launcher + "[backend]\nname = \"none\"\n")
+        self.assert_ok(result)
+        for rank in range(6):
+            self.assertIn(f"rank {rank} of 6 on node{rank // 2}: sum 21\n", result.out)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include "core/agent/process.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
+#include "core/plan/dialect.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -16,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
 constexpr std::size_t kTailLines = 10;
+
+bool WasAskedToEnd(const Ending& ending) { return ending.signal == SIGTERM || ending.signal == SIGKILL; }
 
 }  // namespace
 
@@ -199,12 +202,38 @@ void Conductor::On(std::size_t, const Ended& ended) {
   const int index = IndexOf(ended.rank);
   if (index < 0) return;
   RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
-  rank.ending = ended.ending;
+  rank.ending = rank.failed ? rank.failed->ending : ended.ending;
+  if (rank.failed) return;
   if (!rank.abort) rank.ended_at = Clock::now() - begin_;
   rank.signal_sent = ended.signal_sent;
   if (phase_ != Phase::kRunning) return;
   if (!rank.ending->failed()) rank.ending->desertion = DesertionOf(rank);
   if (rank.ending->failed()) FailedFirst(static_cast<std::size_t>(index));
+}
+
+void Conductor::On(std::size_t, const RankEnded& ended) {
+  const int index = IndexOf(ended.rank);
+  if (index < 0 || !ended.ending.failed()) return;
+  const bool running = phase_ == Phase::kRunning;
+  if (!running && (WasAskedToEnd(ended.ending) || !MayBeMistaken())) return;
+  RankFacts& process = facts_.ranks[static_cast<std::size_t>(index)];
+  process.failed = RankFacts::Inner{ended.rank, ended.pid, ended.ending};
+  if (process.ending) process.ending = ended.ending;
+  process.signal_sent = 0;
+  process.ended_at = Clock::now() - begin_;
+  facts_.first_failed = index;
+  if (running) FailedFirst(static_cast<std::size_t>(index));
+}
+
+// An mpirun ends ranks because of one of them, and itself with that one's code; on other hosts that may be
+// seen before the rank's own end is heard of.
+bool Conductor::MayBeMistaken() const {
+  if (facts_.first_failed < 0) return false;
+  const auto index = static_cast<std::size_t>(facts_.first_failed);
+  const RankFacts& first = facts_.ranks[index];
+  if (first.failed) return WasAskedToEnd(first.failed->ending);
+  return plan_.processes[index].env.contains(dialect::kRankOutputs) && first.ending &&
+         first.ending->signal == 0;
 }
 
 void Conductor::FailedFirst(std::size_t index) {
@@ -392,7 +421,7 @@ int Conductor::IndexOf(int rank) const {
 
 Facts Conductor::Finish() {
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
-    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].rank)];
+    const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].blamed())];
     facts_.ranks[i].tail = output.Tail(kTailLines);
     facts_.ranks[i].log_files = output.Files();
   }

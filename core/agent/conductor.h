@@ -105,6 +105,7 @@ class Conductor {
   void On(std::size_t host, const Called& called);
   void On(std::size_t host, const Differed& differed);
   void On(std::size_t host, const Looked& looked);
+  void On(std::size_t host, const RankEnded& ended);
   // Answers that came too late for the search of the network.
   void On(std::size_t, const Surveyed&) {}
   void On(std::size_t, const Proven&) {}
@@ -121,6 +122,8 @@ class Conductor {
   // A rank that has exited with 0, though MPI libraries of others wait for it, or will.
   Desertion DesertionOf(const RankFacts& rank) const;
   void FailedFirst(std::size_t index);
+  // That what ended the job is known less well than the end of a rank which is heard of late.
+  bool MayBeMistaken() const;
   // The ranks have ended, or should have joined each other long ago.
   void JudgeJoining();
   Facts Finish();

@@ -353,50 +353,94 @@ TEST_F(ConductorTest, EndsARankThatWaitsAfterMpiAbort) {
   EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
 }
 
-// A host whose only rank has a framework, joins nobody, and ends when it is asked to.
-class LonelyHost final : public Host {
+// A host of one process that tells what it is told to.
+class ScriptedHost final : public Host {
  public:
-  explicit LonelyHost(boost::asio::io_context& loop) : loop_(loop) {}
+  ScriptedHost(boost::asio::io_context& loop, std::vector<Event> at_start, std::vector<Event> at_stop)
+      : loop_(loop), at_start_(std::move(at_start)), at_stop_(std::move(at_stop)) {}
 
   void Do(const Command& command) override {
-    if (std::holds_alternative<Prepare>(command)) Post(Prepared());
-    if (std::holds_alternative<Start>(command)) {
-      asked_ = !std::get<Start>(command).meeting_ports.empty();
-      Post(Started{{1}});
-      Post(Looked{false, {"PyTorch"}, false});
-      Post(Looked{false, {"PyTorch"}, true});
-    }
-    if (!std::holds_alternative<Stop>(command)) return;
-    Post(Ended{0, {0, SIGTERM}, SIGTERM});
-    Post(Gone());
+    if (std::holds_alternative<Prepare>(command)) Post({Prepared()});
+    if (std::holds_alternative<Start>(command)) Post(at_start_);
+    if (std::holds_alternative<Stop>(command)) Post(at_stop_);
   }
-  bool asked() const { return asked_; }
 
  private:
-  void Post(const Event& event) {
-    boost::asio::post(loop_, [this, event] { Emit(event); });
+  void Post(const std::vector<Event>& events) {
+    for (const Event& event : events) boost::asio::post(loop_, [this, event] { Emit(event); });
   }
 
   boost::asio::io_context& loop_;
-  bool asked_ = false;
+  const std::vector<Event> at_start_, at_stop_;
 };
+
+constexpr Ending kTerminated{0, SIGTERM};
 
 TEST_F(ConductorTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob) {
   Plan({""});
-  LonelyHost host(loop_);
+  ScriptedHost host(loop_,
+                    {Started{{1}}, Looked{false, {"PyTorch"}, false}, Looked{false, {"PyTorch"}, true}},
+                    {Ended{0, kTerminated, SIGTERM}, Gone()});
   Conductor conductor(loop_, signals_, plan_, {&host}, [](const std::string&) {});
   ASSERT_TRUE(conductor.Prepare(0, std::string(64, '0')));
   World world;
   world.tokens.resize(1);
   world.outputs.push_back(std::make_unique<Keeper>(*owned_[0]));
-  world.meeting_ports = {29500};
   world.lone_worlds = LoneWorldsPolicy::kFail;
   const Result<Facts> facts = conductor.Run(std::move(world));
   ASSERT_TRUE(facts);
-  EXPECT_TRUE(host.asked());
   EXPECT_EQ(facts->first_failed, -1);
   ASSERT_TRUE(facts->lone_worlds);
   EXPECT_THAT(facts->lone_worlds->what, HasSubstr("PyTorch"));
+}
+
+// What an mpirun has started on two hosts, the second of which is heard of late.
+Result<Facts> RunMpirun(boost::asio::io_context& loop, UserSignals& signals, plan::Plan plan,
+                        std::vector<std::unique_ptr<testing::MemoryOutput>>& outputs, const Event& first,
+                        const Event& then) {
+  plan.hosts.push_back({"node1", 1, 1});
+  plan.processes[1].host = 1;
+  for (plan::Process& process : plan.processes) process.env["DTRUN_RANK_OUTPUTS"] = "1";
+  const bool ended = std::holds_alternative<Ended>(first);
+  const Event end = Ended{0, kTerminated, SIGTERM};
+  ScriptedHost root(
+      loop, ended ? std::vector<Event>{Started{{1}}, first, Gone()} : std::vector{Event(Started{{1}}), first},
+      ended ? std::vector<Event>() : std::vector{end, Event(Gone())});
+  ScriptedHost other(loop, {Started{{2}}}, {then, Ended{1, kTerminated, SIGTERM}, Gone()});
+  Conductor conductor(loop, signals, plan, {&root, &other}, [](const std::string&) {});
+  if (auto prepared = conductor.Prepare(0, std::string(64, '0')); !prepared) return prepared.error();
+  World world;
+  world.tokens.resize(2);
+  for (auto& output : outputs) world.outputs.push_back(std::make_unique<Keeper>(*output));
+  return conductor.Run(std::move(world));
+}
+
+TEST_F(ConductorTest, BlamesTheRankWhoseEndMadeAnMpirunEndItselfOrOthers) {
+  Plan({"", ""});
+  const Event late = RankEnded{1, 4242, {7, 0}};
+  for (const Event& first : {Event(Ended{0, {7, 0}}), Event(RankEnded{0, 4241, kTerminated})}) {
+    const Result<Facts> facts = RunMpirun(loop_, signals_, plan_, owned_, first, late);
+    ASSERT_TRUE(facts);
+    EXPECT_EQ(facts->first_failed, 1);
+    ASSERT_TRUE(facts->ranks[1].failed);
+    EXPECT_EQ(facts->ranks[1].failed->pid, 4242);
+    EXPECT_EQ(facts->ranks[1].ending->code, 7);
+    EXPECT_EQ(facts->ranks[1].signal_sent, 0);
+  }
+}
+
+TEST_F(ConductorTest, BlamesNoRankThatFailedAfterwards) {
+  Plan({"", ""});
+  const Event killed = Ended{0, {0, SIGKILL}};  // the mpirun itself
+  const Event first = RankEnded{0, 4241, {3, 0}};
+  const Event late = RankEnded{1, 4242, {7, 0}};
+  for (const auto& [before, then] :
+       {std::pair(first, late), {killed, late}, {first, Event(RankEnded{1, 4242, kTerminated})}}) {
+    const Result<Facts> facts = RunMpirun(loop_, signals_, plan_, owned_, before, then);
+    ASSERT_TRUE(facts);
+    EXPECT_EQ(facts->first_failed, 0);
+    EXPECT_FALSE(facts->ranks[1].failed);
+  }
 }
 
 TEST_F(ConductorTest, RunsAsManyGenerationsAsItIsAsked) {

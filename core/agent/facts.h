@@ -47,8 +47,17 @@ struct PeerReport {
 };
 
 struct RankFacts {
+  // A rank whose process the one of this host, an mpirun, has started.
+  struct Inner {
+    int rank = 0;
+    pid_t pid = 0;
+    Ending ending;
+  };
+
   int rank = 0;   // the first one that lives in the process
   int count = 1;  // how many do
+  std::optional<Inner>
+      failed;  // of these the one that failed first, where that is known; then `ending` is its
   std::string host;
   pid_t pid = 0;
   bool joined = false;  // reached dtrun_init
@@ -63,6 +72,9 @@ struct RankFacts {
   std::vector<std::filesystem::path> log_files;  // that have all of it
   std::optional<diagnosis::LogFinding> known;    // what its output says, looked for in the first cause
   std::vector<PeerReport> reports;               // what it said of others
+
+  // Whose failure it is.
+  int blamed() const { return failed ? failed->rank : rank; }
 };
 
 // A host that could not be reached any more.

@@ -1,6 +1,7 @@
 #include "core/agent/holdings.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,11 +35,20 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
           "; install the same dtrun on every host"};
 }
 
+Ending EndingOf(int status) {
+  Ending ending;
+  if (WIFEXITED(status)) ending.code = WEXITSTATUS(status);
+  if (!WIFSIGNALED(status)) return ending;
+  ending.signal = WTERMSIG(status);
+  ending.core_dumped = WCOREDUMP(status);
+  return ending;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Holdings>> Holdings::Take(boost::asio::io_context& loop, const LocalOptions& options,
                                                  const Prepare& prepare, std::span<char> buffer,
-                                                 const Printed& printed, Prepared* prepared) {
+                                                 const Events& events, Prepared* prepared) {
   if (Status files = CheckFiles(prepare.processes); !files) return files.error();
   std::unique_ptr<Holdings> held(new Holdings());
   if (Status ports = held->HoldPorts(prepare, prepared); !ports) return ports.error();
@@ -53,14 +63,14 @@ Result<std::unique_ptr<Holdings>> Holdings::Take(boost::asio::io_context& loop, 
   prepared->store = socket.string();
   for (const plan::Process& process : prepare.processes) {
     if (!process.env.contains(dialect::kRankOutputs)) continue;
-    if (Status opened = held->OpenOutputs(loop, options, process, buffer, printed); !opened)
+    if (Status opened = held->OpenPipes(loop, options, process, buffer, events); !opened)
       return opened.error();
   }
   return held;
 }
 
 Holdings::~Holdings() {
-  for (const auto& pipe : outputs_) pipe->Drop();
+  for (const auto& pipe : pipes_) pipe->Drop();
 }
 
 Status Holdings::HoldPorts(const Prepare& prepare, Prepared* prepared) {
@@ -79,28 +89,39 @@ Status Holdings::HoldPorts(const Prepare& prepare, Prepared* prepared) {
   return {};
 }
 
-Status Holdings::OpenOutputs(boost::asio::io_context& loop, const LocalOptions& options,
-                             const plan::Process& process, std::span<char> buffer, const Printed& printed) {
+Status Holdings::OpenPipes(boost::asio::io_context& loop, const LocalOptions& options,
+                           const plan::Process& process, std::span<char> buffer, const Events& events) {
+  const auto add = [&](Result<UniqueFd> end, OutputPipe::Printed printed, output::Stream stream,
+                       OutputGate* gate) -> Status {
+    if (!end) return end.error();
+    pipes_.push_back(
+        std::make_shared<OutputPipe>(loop, *std::move(end), stream, buffer, std::move(printed), gate));
+    return {};
+  };
   for (int i = 0; i < process.rank_count; ++i) {
+    const int rank = process.rank + i, local_rank = process.local_rank + i;
     for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
-      Result<UniqueFd> end = MakeRankFifo(options.socket_dir, process.local_rank + i, stream);
-      if (!end) return end.error();
-      const int rank = process.rank + i;
-      outputs_.push_back(std::make_shared<OutputPipe>(
-          loop, *std::move(end), stream, buffer,
-          [printed, rank](output::Stream from, std::string_view bytes) { printed(rank, from, bytes); },
-          options.gate));
+      const auto printed = [events, rank](output::Stream from, std::string_view bytes) {
+        events.printed(rank, from, bytes);
+      };
+      Status added = add(MakeRankFifo(options.socket_dir, local_rank, stream), printed, stream, options.gate);
+      if (!added) return added;
     }
+    const auto ended = [events, rank](output::Stream, std::string_view bytes) {
+      if (const auto end = ReadEnd(bytes)) events.ended({rank, end->pid, EndingOf(end->status)});
+    };
+    Status added = add(MakeEndFifo(options.socket_dir, local_rank), ended, output::Stream::kOut, nullptr);
+    if (!added) return added;
   }
   return {};
 }
 
-void Holdings::WatchOutputs() {
-  for (const auto& pipe : outputs_) pipe->Watch();
+void Holdings::WatchPipes() {
+  for (const auto& pipe : pipes_) pipe->Watch();
 }
 
-void Holdings::FinishOutputs() {
-  for (const auto& pipe : outputs_) pipe->Finish();
+void Holdings::FinishPipes() {
+  for (const auto& pipe : pipes_) pipe->Finish();
 }
 
 void Holdings::Close() {

@@ -1,5 +1,5 @@
 // What a host holds for its ranks during one generation: ports, the store's socket, the flight
-// recorder, and pipes for what ranks print that another program starts.
+// recorder, and pipes to ranks that another program starts.
 //
 // Owned by the local host; loop thread. All is let go with it.
 #pragma once
@@ -21,36 +21,40 @@ namespace dtrun::agent {
 
 class Holdings {
  public:
-  using Printed = std::function<void(int rank, output::Stream stream, std::string_view bytes)>;
+  // From ranks that another program starts.
+  struct Events {
+    std::function<void(int rank, output::Stream stream, std::string_view bytes)> printed;
+    std::function<void(RankEnded)> ended;
+  };
 
   // What is held stands in `prepared`. Checks first that the files are here which the root has seen on its
   // own host. `options` and `buffer`, which is for reads and may be shared, outlive it.
   static Result<std::unique_ptr<Holdings>> Take(boost::asio::io_context& loop, const LocalOptions& options,
                                                 const Prepare& prepare, std::span<char> buffer,
-                                                const Printed& printed, Prepared* prepared);
+                                                const Events& events, Prepared* prepared);
   ~Holdings();
   Holdings(const Holdings&) = delete;
   Holdings& operator=(const Holdings&) = delete;
 
   comm::BookHead* book() const { return recorder_->book(); }
-  // Reads what the ranks print into the pipes.
-  void WatchOutputs();
+  // Reads what comes through the pipes.
+  void WatchPipes();
   // Takes what is in them, and closes them.
-  void FinishOutputs();
+  void FinishPipes();
   // Lets others have the port of rank 0, and new clients of the store come no more.
   void Close();
 
  private:
   Holdings() = default;
   Status HoldPorts(const Prepare& prepare, Prepared* prepared);
-  Status OpenOutputs(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
-                     std::span<char> buffer, const Printed& printed);
+  Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
+                   std::span<char> buffer, const Events& events);
 
   std::optional<HeldPort> port_;
   std::vector<HeldPort> task_ports_;
   std::optional<comm::BookMapping> recorder_;
   std::unique_ptr<store::Door> door_;
-  std::vector<std::shared_ptr<OutputPipe>> outputs_;
+  std::vector<std::shared_ptr<OutputPipe>> pipes_;
 };
 
 }  // namespace dtrun::agent

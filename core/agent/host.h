@@ -129,6 +129,12 @@ struct Ended {
   Ending ending;
   int signal_sent = 0;  // last one dtrun sent before, to end it
 };
+// A rank whose process another program of the plan has started, which ends by itself.
+struct RankEnded {
+  int rank = 0;
+  pid_t pid = 0;
+  Ending ending;
+};
 // For the user: one line.
 struct Said {
   std::string line;
@@ -179,9 +185,9 @@ struct Measured {
   net::Throughput throughput;
 };
 
-using Event =
-    std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
-                 MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed, Looked>;
+using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
+                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed,
+                           Looked, RankEnded>;
 
 class Host {
  public:

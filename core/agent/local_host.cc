@@ -109,12 +109,16 @@ class LocalHost final : public Host {
     audit_.reset();
     held_.reset();
     Prepared prepared;
-    Result<std::unique_ptr<Holdings>> held = Holdings::Take(
-        loop_, options_, prepare_, buffer_,
-        [this](int rank, output::Stream stream, std::string_view bytes) {
-          Emit(Output{rank, stream, bytes});
-        },
-        &prepared);
+    Holdings::Events events;
+    events.printed = [this](int rank, output::Stream stream, std::string_view bytes) {
+      Emit(Output{rank, stream, bytes});
+    };
+    events.ended = [this](RankEnded ended) {
+      if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Rose();
+      Emit(ended);
+    };
+    Result<std::unique_ptr<Holdings>> held =
+        Holdings::Take(loop_, options_, prepare_, buffer_, events, &prepared);
     if (!held) return Post(Refused{held.error()});
     held_ = *std::move(held);
     if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(Refused{served.error()});
@@ -147,7 +151,7 @@ class LocalHost final : public Host {
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
-    held_->WatchOutputs();
+    held_->WatchPipes();
     stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
     if (!start.meeting_ports.empty()) {
       joining_.emplace(
@@ -282,7 +286,7 @@ class LocalHost final : public Host {
                             process.name, process.state)});
     }
     Gone gone;
-    held_->FinishOutputs();
+    held_->FinishPipes();
     for (Running& one : running_) {
       one.process->FinishOutput();
       one.process->Reap();

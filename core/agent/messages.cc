@@ -150,14 +150,24 @@ void Fields(C& c, Of<C, Output>& m) {
   c.Number(m.stream);
 }
 template <class C>
+void Fields(C& c, Of<C, Ending>& m) {
+  c.Number(m.code);
+  c.Number(m.signal);
+  c.Flag(m.core_dumped);
+  c.Flag(m.out_of_memory);
+  c.Number(m.stopped_by);
+}
+template <class C>
 void Fields(C& c, Of<C, Ended>& m) {
   c.Number(m.rank);
-  c.Number(m.ending.code);
-  c.Number(m.ending.signal);
-  c.Flag(m.ending.core_dumped);
-  c.Flag(m.ending.out_of_memory);
-  c.Number(m.ending.stopped_by);
+  Fields<C>(c, m.ending);
   c.Number(m.signal_sent);
+}
+template <class C>
+void Fields(C& c, Of<C, RankEnded>& m) {
+  c.Number(m.rank);
+  c.Number(m.pid);
+  Fields<C>(c, m.ending);
 }
 template <class C>
 void Fields(C& c, Of<C, Said>& m) {

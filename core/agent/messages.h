@@ -53,7 +53,7 @@ using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Clie
                              Survey, Prove, Measure, Called, Differed, Examine>;
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, Proven, Measured, Called, Differed, Examined, Lost, Looked>;
+                            ClientClosed, Surveyed, Proven, Measured, Called, Differed, Examined, Lost, Looked, RankEnded>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

@@ -122,6 +122,10 @@ TEST(Messages, CarryEventsAndCommands) {
   const Start start = ThroughAgent(Start{{{"⟦store⟧", "/x"}}, {29500}});
   EXPECT_EQ(start.tokens.at("⟦store⟧"), "/x");
   EXPECT_EQ(start.meeting_ports, std::vector<std::uint16_t>{29500});
+  const RankEnded rank = ThroughRoot(RankEnded{5, 4242, {7, 0}});
+  EXPECT_EQ(rank.rank, 5);
+  EXPECT_EQ(rank.pid, 4242);
+  EXPECT_EQ(rank.ending.code, 7);
   const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true});
   EXPECT_FALSE(looked.joined);
   EXPECT_EQ(looked.frameworks, std::vector<std::string>{"PyTorch"});

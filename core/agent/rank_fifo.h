@@ -1,11 +1,15 @@
-// Named pipes for what ranks print that another program of the plan starts, such as mpirun: in
-// the folder of the store's socket, two for each rank of a host by its local rank.
+// Named pipes for ranks that another program of the plan starts, such as mpirun: what each prints, and how
+// it ends. In the folder of the store's socket, three for each rank of a host by its local rank.
 //
 // The agent makes and reads them before that program starts; what stands between it and a rank
 // opens them. Any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -18,5 +22,17 @@ Result<UniqueFd> MakeRankFifo(const std::filesystem::path& folder, int local_ran
 
 // Makes them stdout and stderr of this process. `store` is the store's socket.
 Status PrintToRankFifos(const std::filesystem::path& store, int local_rank);
+
+// The same for how a rank ends.
+Result<UniqueFd> MakeEndFifo(const std::filesystem::path& folder, int local_rank);
+Result<UniqueFd> OpenEndFifo(const std::filesystem::path& store, int local_rank);
+
+// What goes through it: the process of the rank, and its status as waitpid(2) has it.
+struct RankEnd {
+  pid_t pid = 0;
+  int status = 0;
+};
+Status TellEnd(const UniqueFd& fifo, const RankEnd& end);
+std::optional<RankEnd> ReadEnd(std::string_view bytes);
 
 }  // namespace dtrun::agent

@@ -55,6 +55,7 @@ void AddRanks(const RankFacts& process, std::vector<int>* to) {
 
 // "rank 3"; "the process of ranks 0-3" where one process holds several.
 std::string Who(const RankFacts& process) {
+  if (process.failed) return FoldRanks({process.failed->rank});
   std::vector<int> ranks;
   AddRanks(process, &ranks);
   return (process.count == 1 ? "" : "the process of ") + FoldRanks(ranks);
@@ -197,7 +198,7 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
 std::string Tail(const RankFacts& rank, const std::string& logs) {
   if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
   std::string text =
-      fmt::format("  last output of {} (all of it: {}/rank-{}.*):\n", Who(rank), logs, rank.rank);
+      fmt::format("  last output of {} (all of it: {}/rank-{}.*):\n", Who(rank), logs, rank.blamed());
   for (const std::string& line : rank.tail) text += "    | " + line + "\n";
   return text;
 }
@@ -226,7 +227,8 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   std::string text = fmt::format("dtrun: job '{}' failed after {}: {} {}\n", facts.job,
                                  FormatElapsed(cause.ended_at), Who(cause), FailureText(cause));
-  text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.pid, PhaseText(facts, cause));
+  text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
+                      PhaseText(facts, cause));
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
   for (const RankFacts& rank : facts.ranks) {

@@ -43,7 +43,7 @@ Json Summary(const Facts& facts) {
       {"exit_class", cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(ClassName(cause.exit_class))},
       {"exit_code", ExitCode(facts)},
       {"duration_seconds", Seconds(facts.duration)},
-      {"first_failed_rank", rank ? Json(facts.ranks[cause.index].rank) : Json(nullptr)},
+      {"first_failed_rank", rank ? Json(facts.ranks[cause.index].blamed()) : Json(nullptr)},
       {"lost_host", host ? Json(facts.losses[cause.index].host) : Json(nullptr)},
       {"interrupt", facts.interrupt == 0 ? Json(nullptr) : Json(SignalName(facts.interrupt))}};
 }

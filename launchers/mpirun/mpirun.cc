@@ -11,9 +11,11 @@
 
 namespace {
 
-using dtrun::sdk::Failure;
 using dtrun::sdk::Job;
 using Words = std::vector<std::string>;
+
+// The verb of dtrun that an mpirun takes for a remote shell.
+constexpr char kShell[] = "mpi-shell";
 
 constexpr const char* kFamilies[] = {"auto", "open-mpi", "mpich"};
 constexpr const char* kProcesses[] = {"rank", "host"};
@@ -66,6 +68,8 @@ class Mpirun final : public dtrun::sdk::Launcher {
                                                {"DTRUN_RANK_OUTPUTS", "1"}});
       }
       if (job.host_count() > 1) process.env.emplace_back("DTRUN_MPI_HOSTS", HostNames(job));
+      if (job.host_count() > 1 && mpich_ && index == 0)
+        process.env.emplace_back("HYDRA_LAUNCHER_EXTRA_ARGS", kShell);
       if (!own_threads) {
         process.env.emplace_back("OMP_NUM_THREADS",
                                  std::to_string(std::max(1, host.cores / host.local_size)));
@@ -108,17 +112,17 @@ class Mpirun final : public dtrun::sdk::Launcher {
     if (job.host_count() == 1) return;
     // The daemons stay children of dtrun's agents, whose processes they end with.
     add({"--leave-session-attached", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
-         job.program() + " mpi-shell", "--mca", "orte_keep_fqdn_hostnames", "1"});
+         job.program() + " " + kShell, "--mca", "orte_keep_fqdn_hostnames", "1"});
   }
 
   template <class Add>
   void AddHydra(const Job& job, Add add) const {
-    if (job.host_count() > 1) {
-      throw Failure(DTRUN_UNSUPPORTED,
-                    "a Hydra starts the ranks of one host only; use Open MPI's mpirun for several");
-    }
     add({"-hosts", HostSlots(job)});
     if (!Given("bind-to")) add({"-bind-to", BindTo(job)});
+    if (job.host_count() == 1) return;
+    // Its proxies are started as Open MPI's daemons are, by a "rsh" whose first argument is kShell. A rank
+    // inherits from the proxy of its host, not from here.
+    add({"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(), "-localhost", job.master_addr()});
   }
 
   // Whether the user's own arguments choose this.

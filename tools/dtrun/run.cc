@@ -59,7 +59,6 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
       [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-
       agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds"))};
 }
 

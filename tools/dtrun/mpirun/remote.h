@@ -15,6 +15,8 @@ namespace dtrun::mpirun {
 
 // Names of the job's hosts, in order, with commas between them: set by the launcher.
 inline constexpr char kHosts[] = "DTRUN_MPI_HOSTS";
+// By which a Hydra calls that remote shell; set by the launcher too, and none of the ranks' business.
+inline constexpr char kHydraArguments[] = "HYDRA_LAUNCHER_EXTRA_ARGS";
 
 // The place of `name`, as mpirun spells it (it may have cut off the domain), in `hosts`.
 Result<int> IndexOf(const std::string& name, const std::string& hosts);

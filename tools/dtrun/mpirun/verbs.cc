@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 
 #include "core/agent/lifeline.h"
 #include "core/agent/program.h"
 #include "core/agent/rank_fifo.h"
 #include "core/plan/dialect.h"
+#include "tools/dtrun/mpirun/attend.h"
 #include "tools/dtrun/mpirun/identity.h"
 #include "tools/dtrun/mpirun/remote.h"
 
@@ -50,15 +50,6 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// mpirun hands its own settings to ranks everywhere, and an address of host 0 is none of the others'.
-void DropAddressesOfOneHost() {
-  for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"}) {
-    const char* value = std::getenv(name);
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text.ends_with("/32") || text.ends_with("/128")) ::unsetenv(name);
-  }
-}
-
 // Open MPI's segments go where the job's own folder is removed after any kill; in /dev/shm itself they would
 // stay when mpirun is killed.
 Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
@@ -81,23 +72,27 @@ int Rank(Words words) {
     if (const Status here = CheckHostProcess(*identity, lookup); !here) return Complain(here.error().text);
     return Become(words);
   }
-  DropAddressesOfOneHost();
   const auto variables = RankVariables(*identity, lookup);
   if (!variables) return Complain(variables.error().text);
   const char* store = lookup(dialect::kStore);
   if (store != nullptr) {
     if (const Status kept = KeepSegmentsWithTheJob(store); !kept) return Complain(kept.error().text);
   }
-  if (lookup(dialect::kRankOutputs) != nullptr && store != nullptr) {
-    const Status printed = agent::PrintToRankFifos(store, identity->local_rank);
-    if (!printed) return Complain(printed.error().text);
-  }
-  for (const char* name : {dialect::kFirstRank, dialect::kRankOutputs, kHosts}) ::unsetenv(name);
+  const bool own_outputs = lookup(dialect::kRankOutputs) != nullptr && store != nullptr;
+  const std::string socket = own_outputs ? store : "";
+  for (const char* name : {dialect::kFirstRank, dialect::kRankOutputs, kHosts, kHydraArguments})
+    ::unsetenv(name);
   for (const auto& [name, value] : *variables) {
     ::setenv(name.c_str(), value.c_str(), 1);
     for (std::string& word : words) word = Replaced(std::move(word), "${" + name + "}", value);
   }
-  return Become(words);
+  if (!own_outputs) return Become(words);
+  const Result<UniqueFd> agent = agent::OpenEndFifo(socket, identity->local_rank);
+  if (!agent) return Complain(agent.error().text);
+  return Attend(*agent, [&] {
+    const Status printed = agent::PrintToRankFifos(socket, identity->local_rank);
+    return printed ? Become(words) : Complain(printed.error().text);
+  });
 }
 
 int Shell(const Words& words) {

@@ -275,7 +275,6 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
            const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
        [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-
        agent::LoneWorldsPolicyNamed(settings.Text("job.lone_worlds"))});
   const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;
