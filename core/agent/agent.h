@@ -25,7 +25,7 @@ struct RunRequest {
   // Jobs on several hosts: how they come together, and the plan once they have said what they
   // offer, by host. `network` is null until the one that joins them is known.
   std::optional<Cluster> cluster = {};
-  // `answers`: to `questions`, by host; empty when there are none.
+  // `answers`: to `questions`, by host; empty before they are asked, and when there are none.
   std::function<Result<plan::Plan>(const std::vector<plan::HostOffer>& offers,
                                    const std::vector<std::string>& answers, const net::Decision* network)>
       replan = {};

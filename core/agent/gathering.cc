@@ -34,49 +34,51 @@ Result<bool> Gathering::Gather() {
     hosts_.push_back(one.host == nullptr ? &here_ : one.host);
   }
   if (!first && offers == offers_) return false;
-  if (Status asked = AskBackends(offers); !asked) return asked.error();
-  Result<plan::Plan> plan = request_.replan(offers, answers_, nullptr);
+  Result<plan::Plan> draft = request_.replan(offers, {}, nullptr);
+  if (!draft) return draft.error();
+  plan_ = *std::move(draft);
+  // The network first: one that loses large packets is named by its proof, and would swallow a question.
+  const Result<std::optional<net::Decision>> network = FindNetwork(*present);
+  if (!network) return network.error();
+  const Result<std::vector<std::string>> answers = AskBackends(offers);
+  if (!answers) return answers.error();
+  Result<plan::Plan> plan = request_.replan(offers, *answers, *network ? &**network : nullptr);
   if (!plan) return plan.error();
   plan_ = *std::move(plan);
-  if (Status found = FindNetwork(*present, offers); !found) return found.error();
   ApplyRungs();
   offers_ = std::move(offers);
   return true;
 }
 
-// What each host says of the backends that the job may use.
-Status Gathering::AskBackends(const std::vector<plan::HostOffer>& offers) {
-  const Result<std::vector<std::string>> questions = request_.questions(offers);
-  if (!questions) return questions.error();
-  if (questions->empty()) return {};
+// What each host says of the backends that the job may use; empty when there is nothing to ask.
+Result<std::vector<std::string>> Gathering::AskBackends(const std::vector<plan::HostOffer>& offers) {
+  Result<std::vector<std::string>> questions = request_.questions(offers);
+  if (!questions || questions->empty()) return questions;
   Examiner examiner(loop_, signals_);
   Result<std::vector<std::string>> told = examiner.Run(*questions, remote_);
   interrupted_ = examiner.interrupted();
-  if (!told) return told.error();
-  answers_ = *std::move(told);
-  return {};
+  return told;
 }
 
-// Puts the network that joins the hosts into the plan. One host, or several that are one machine, need none;
-// what the user has asked for is checked all the same.
-Status Gathering::FindNetwork(const std::vector<Muster::Present>& present,
-                              const std::vector<plan::HostOffer>& offers) {
-  if (plan_.network_rules.empty()) return {};
-  if (hosts_.size() == 1) return CheckRuleHere(plan_.network_rules[0]);
+// The network that joins the hosts. One host, or several that are one machine, need none; what the user has
+// asked for is checked all the same.
+Result<std::optional<net::Decision>> Gathering::FindNetwork(const std::vector<Muster::Present>& present) {
+  if (plan_.network_rules.empty()) return {std::nullopt};
+  if (hosts_.size() == 1) {
+    if (Status chosen = CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen.error();
+    return {std::nullopt};
+  }
   const auto is_first = [&](const Muster::Present& one) { return one.machine == present[0].machine; };
-  if (std::ranges::all_of(present, is_first)) return {};
+  if (std::ranges::all_of(present, is_first)) return {std::nullopt};
   std::vector<NetworkSearch::Member> members;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     members.push_back({plan_.hosts[i].name, present[i].machine, hosts_[i]});
   }
   NetworkSearch search(loop_, signals_, std::move(members));
-  const Result<net::Decision> decision = search.Run(plan_.network_rules);
+  Result<net::Decision> decision = search.Run(plan_.network_rules);
   interrupted_ = search.interrupted();
   if (!decision) return decision.error();
-  Result<plan::Plan> plan = request_.replan(offers, answers_, &*decision);
-  if (!plan) return plan.error();
-  plan_ = *std::move(plan);
-  return {};
+  return {*std::move(decision)};
 }
 
 std::optional<std::string> Gathering::TakeRung(const Facts& facts,

@@ -1,5 +1,5 @@
-// The hosts of a job's next generation and the plan for those that have come: each is asked what it can, the
-// network that joins them is found, and ways between GPUs that were given up stay so.
+// The hosts of a job's next generation and the plan for those that have come: the network that joins
+// them is found, each is asked what it can, and ways between GPUs that were given up stay so.
 //
 // Owned by the root's run; loop thread. Its calls run the loop.
 #pragma once
@@ -41,8 +41,8 @@ class Gathering {
   int interrupted() const { return interrupted_; }
 
  private:
-  Status AskBackends(const std::vector<plan::HostOffer>& offers);
-  Status FindNetwork(const std::vector<Muster::Present>& present, const std::vector<plan::HostOffer>& offers);
+  Result<std::vector<std::string>> AskBackends(const std::vector<plan::HostOffer>& offers);
+  Result<std::optional<net::Decision>> FindNetwork(const std::vector<Muster::Present>& present);
   void ApplyRungs();
 
   boost::asio::io_context& loop_;
@@ -54,8 +54,7 @@ class Gathering {
   std::vector<Host*> hosts_;
   std::vector<RemoteHost*> remote_;
   std::vector<plan::HostOffer> offers_;
-  std::vector<std::string> answers_;  // to the questions
-  std::vector<Rung> rungs_;           // that were taken
+  std::vector<Rung> rungs_;  // that were taken
   int interrupted_ = 0;
 };
 

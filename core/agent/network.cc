@@ -21,6 +21,7 @@ constexpr std::chrono::seconds kLimit{2};
 // The second try is not held to interfaces, and is the last one: a busy host gets more time.
 constexpr std::chrono::seconds kLastLimit{5};
 constexpr std::size_t kMostMeasured = 4;
+constexpr std::size_t kMostRefusals = 3;
 
 Error At(const plan::NetworkRule& rule, const std::string& text) {
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", rule.place, text)};
@@ -55,8 +56,12 @@ void NetworkSearch::On(std::size_t host, const Event& event) {
         } else if constexpr (std::is_same_v<T, Measured>) {
           answer.throughput = seen.throughput;
         } else if constexpr (std::is_same_v<T, Refused>) {
-          if (!failure_) refused_by_ = host;
-          return Fail({seen.error.code, fmt::format("host {}: {}", members_[host].name, seen.error.text)});
+          // What the user has written may fit no host: all are heard.
+          if (seen.error.code == DTRUN_INVALID_ARGUMENT) {
+            answer.refusal = seen.error.text;
+          } else {
+            return Fail({seen.error.code, fmt::format("host {}: {}", members_[host].name, seen.error.text)});
+          }
         } else if constexpr (std::is_same_v<T, Lost>) {
           return Fail(
               {DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", members_[host].name, seen.why)});
@@ -89,14 +94,30 @@ Status NetworkSearch::AwaitAnswers() {
   return {};
 }
 
+// The hosts that can make nothing of their rules, the first few in full.
+Status NetworkSearch::Refusals(const std::vector<plan::NetworkRule>& rules) const {
+  const plan::NetworkRule* first = nullptr;
+  std::string text;
+  std::size_t told = 0, untold = 0;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (answers_[i].refusal.empty()) continue;
+    if (first == nullptr) first = &rules[i];
+    if (told == kMostRefusals) {
+      ++untold;
+      continue;
+    }
+    text += fmt::format("{}host {}: {}", told++ == 0 ? "" : "; ", members_[i].name, answers_[i].refusal);
+  }
+  if (first == nullptr) return {};
+  return At(*first, untold == 0 ? text : fmt::format("{}; {} more hosts say the like", text, untold));
+}
+
 Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,
                                 std::vector<net::HostOffer>* offers) {
   const std::string key = net::NewProofKey();
   for (std::size_t i = 0; i < members_.size(); ++i) Tell(i, Survey{static_cast<int>(i), rules[i].text, key});
-  if (Status answered = AwaitAnswers(); !answered) {
-    if (answered.error().code != DTRUN_INVALID_ARGUMENT) return answered;
-    return At(rules[refused_by_], answered.error().text);
-  }
+  if (Status answered = AwaitAnswers(); !answered) return answered;
+  if (Status accepted = Refusals(rules); !accepted) return accepted;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     offers->push_back({members_[i].name, members_[i].machine, std::move(answers_[i].offer)});
   }

@@ -39,6 +39,7 @@ class NetworkSearch {
  private:
   struct Answer {
     bool due = false;
+    std::string refusal;  // of the rule
     net::Offer offer;
     std::vector<net::Attempt> attempts;
     net::Throughput throughput;
@@ -46,6 +47,7 @@ class NetworkSearch {
 
   void On(std::size_t host, const Event& event);
   void Fail(Error error);
+  Status Refusals(const std::vector<plan::NetworkRule>& rules) const;
   void Tell(std::size_t host, const Command& command);
   Status AwaitAnswers();
   Status SurveyAll(const std::vector<plan::NetworkRule>& rules, std::vector<net::HostOffer>* offers);
@@ -58,7 +60,6 @@ class NetworkSearch {
   std::vector<Answer> answers_;
   net::Evidence evidence_{{}};
   std::optional<Error> failure_;
-  std::size_t refused_by_ = 0;
   int interrupted_ = 0;
 };
 

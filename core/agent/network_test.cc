@@ -136,6 +136,15 @@ TEST_F(NetworkSearchTest, ARefusalHasThePlaceAndTheHost) {
   EXPECT_EQ(ErrorOf(), "job.toml:4:1: network.interface: host node1: 'etg0' is no interface of this host");
 }
 
+TEST_F(NetworkSearchTest, EveryHostThatRefusesIsNamed) {
+  first_.refusal = Error{DTRUN_INVALID_ARGUMENT, "'etg0' is nothing here"};
+  second_.refusal = Error{DTRUN_INVALID_ARGUMENT, "'etg0' is nothing there"};
+  EXPECT_EQ(
+      ErrorOf(),
+      "job.toml:4:1: network.interface: host node0: 'etg0' is nothing here; host node1: 'etg0' is nothing "
+      "there");
+}
+
 TEST_F(NetworkSearchTest, AnEntryThatNoHostHasIsASlip) {
   first_.unmatched = second_.unmatched = {"eth1"};
   EXPECT_THAT(ErrorOf("eth0,eth1"),

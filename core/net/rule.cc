@@ -241,13 +241,34 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   const auto choosing = static_cast<std::size_t>(
       std::ranges::count_if(entries_, [](const Entry& entry) { return !entry.excludes; }));
   if (choosing > 0 && offer.unmatched.size() == choosing) {
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is no interface of this host, which has {}{}", text_, ListText(interfaces),
-                             nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")};
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("'{}' is no interface of this host, which has {}{}", text_, ListText(interfaces),
+                    nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
   }
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("'{}' leaves no interface of this host that may reach others: {}", text_,
                            reasons.empty() ? "it has none" : reasons)};
+}
+
+// For those who name the address of one host and mean its network.
+std::string Rule::AddressHint(const std::vector<Interface>& interfaces) const {
+  for (const Entry& entry : entries_) {
+    const bool alone = entry.name.empty() && entry.prefix == (entry.network.is_v4() ? 32 : 128);
+    if (entry.excludes || !alone) continue;
+    for (const Interface& one : interfaces) {
+      for (const Address& address : one.addresses) {
+        if (!InNetwork(address.ip, entry.network, address.prefix)) continue;
+        return fmt::format(
+            "; an address is of one host: '{}/{}' is its network, which this host is in, and "
+            "network.interface_on gives each host its own",
+            entry.text, address.prefix);
+      }
+    }
+    return "; an address is of one host: name a network such as '10.0.0.0/16', or give each host its own in "
+           "network.interface_on";
+  }
+  return {};
 }
 
 }  // namespace dtrun::net

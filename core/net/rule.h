@@ -42,6 +42,7 @@ class Rule {
   };
   static Result<Entry> ParseEntry(std::string_view text);
   bool Matches(const Entry& entry, const Interface& one, const std::vector<Interface>& all) const;
+  std::string AddressHint(const std::vector<Interface>& interfaces) const;
   const Entry* Excluding(const Interface& one, const std::vector<Interface>& all) const;
   std::vector<Address> Chosen(const Interface& one, const std::vector<Interface>& all) const;
 

@@ -9,6 +9,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Address At(const char* text, int prefix) { return {asio::ip::make_address(text), prefix}; }
 
@@ -107,6 +108,12 @@ TEST(Rule, AnUnknownNameListsWhatThereIsAndTheNearest) {
   EXPECT_THAT(ErrorOf("etg1"),
               AllOf(HasSubstr("'etg1' is no interface of this host, which has lo (127.0.0.1/8"),
                     HasSubstr("eth10 (10.1.0.5/24)"), HasSubstr("did you mean 'eth1'?")));
+}
+
+TEST(Rule, AnAddressOfAnotherHostIsMetWithItsNetwork) {
+  EXPECT_THAT(ErrorOf("10.0.0.7"), HasSubstr("'10.0.0.7/24' is its network, which this host is in"));
+  EXPECT_THAT(ErrorOf("10.9.9.9"), HasSubstr("name a network such as"));
+  EXPECT_THAT(ErrorOf("10.9.0.0/16"), Not(HasSubstr("an address is of one host")));
 }
 
 TEST(Rule, WhatIsLeftOutSaysWhy) {

@@ -155,13 +155,17 @@ std::string Opposite(const std::string& variable) {
   return variable.substr(0, variable.size() - kInclude.size()) + "_if_exclude";
 }
 
-std::string CheckOwnValue(const std::string& variable, const std::string& value, const Decision& decision) {
+std::string CheckOwnValue(const std::string& variable, const std::vector<std::string>& values,
+                          const Decision& decision) {
   const auto grammar = GrammarOf(variable);
   if (!grammar) return {};
-  // RDMA devices are not proven, so nothing can be said of them.
-  if (variable == "UCX_NET_DEVICES" && (value == "all" || value.find(':') != std::string::npos)) return {};
   std::map<std::string, std::string> hosts_of;  // by problem
   for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
+    const std::string& value = values[host];
+    // RDMA devices are not proven, so nothing can be said of them.
+    const bool rdma =
+        variable == "UCX_NET_DEVICES" && (value == "all" || value.find(':') != std::string::npos);
+    if (value.empty() || rdma) continue;
     const auto problem = ProblemOn(decision, host, *grammar, value);
     if (!problem) continue;
     std::string& names = hosts_of[*problem];

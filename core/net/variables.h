@@ -21,9 +21,10 @@ std::map<std::string, std::string> Variables(const std::vector<Network>& network
 // empty for most.
 std::string Opposite(const std::string& variable);
 
-// What is wrong with `value`, which the user has set for all hosts: a sentence that names the hosts
+// What is wrong with what the user has set, by host (empty: nothing there): a sentence that names the hosts
 // where it means no interface, or one that is not proven. Empty when nothing is, or when `variable`
 // names no interfaces.
-std::string CheckOwnValue(const std::string& variable, const std::string& value, const Decision& decision);
+std::string CheckOwnValue(const std::string& variable, const std::vector<std::string>& values,
+                          const Decision& decision);
 
 }  // namespace dtrun::net

@@ -48,6 +48,11 @@ Decision TwoNetworks(bool eth1_works) {
           {{}, std::chrono::milliseconds(80), {}}};
 }
 
+// What is wrong with a value on all hosts.
+std::string Check(const std::string& variable, const std::string& value, const Decision& decision) {
+  return CheckOwnValue(variable, std::vector<std::string>(decision.evidence.hosts().size(), value), decision);
+}
+
 TEST(Variables, MeanOneInterfaceOnly) {
   EXPECT_THAT(
       Variables({Eth0()}, 0),
@@ -101,35 +106,34 @@ TEST(Variables, RdmaIsRestrictedOnlyWhenAskedFor) {
 
 TEST(OwnValue, WhatIsProvenIsFine) {
   const Decision decision = TwoNetworks(true);
-  EXPECT_EQ(CheckOwnValue("NCCL_SOCKET_IFNAME", "eth1", decision), "");
-  EXPECT_EQ(CheckOwnValue("NCCL_SOCKET_IFNAME", "=eth1", decision), "");
-  EXPECT_EQ(CheckOwnValue("NCCL_SOCKET_IFNAME", "^docker,lo", decision), "");
-  EXPECT_EQ(CheckOwnValue("GLOO_SOCKET_IFNAME", "eth0", decision), "");
-  EXPECT_EQ(CheckOwnValue("OMPI_MCA_btl_tcp_if_include", "10.6.0.0/16", decision), "");
-  EXPECT_EQ(CheckOwnValue("UCX_NET_DEVICES", "mlx5_0:1", decision), "");
-  EXPECT_EQ(CheckOwnValue("PATH", "eth7", decision), "");
+  EXPECT_EQ(Check("NCCL_SOCKET_IFNAME", "eth1", decision), "");
+  EXPECT_EQ(Check("NCCL_SOCKET_IFNAME", "=eth1", decision), "");
+  EXPECT_EQ(Check("NCCL_SOCKET_IFNAME", "^docker,lo", decision), "");
+  EXPECT_EQ(Check("GLOO_SOCKET_IFNAME", "eth0", decision), "");
+  EXPECT_EQ(Check("OMPI_MCA_btl_tcp_if_include", "10.6.0.0/16", decision), "");
+  EXPECT_EQ(Check("UCX_NET_DEVICES", "mlx5_0:1", decision), "");
+  EXPECT_EQ(Check("PATH", "eth7", decision), "");
 }
 
 TEST(OwnValue, WhatIsNotProvenNamesTheHosts) {
-  EXPECT_EQ(CheckOwnValue("NCCL_SOCKET_IFNAME", "eth1", TwoNetworks(false)),
+  EXPECT_EQ(Check("NCCL_SOCKET_IFNAME", "eth1", TwoNetworks(false)),
             "on node1, node2 it means eth1 there, which is not proven to reach all hosts");
 }
 
 TEST(OwnValue, WhatCannotWorkSaysWhy) {
   const Decision decision = TwoNetworks(true);
-  EXPECT_THAT(CheckOwnValue("NCCL_SOCKET_IFNAME", "docker", decision),
+  EXPECT_THAT(Check("NCCL_SOCKET_IFNAME", "docker", decision),
               HasSubstr("docker0 there, which is for guests"));
-  EXPECT_THAT(CheckOwnValue("GLOO_SOCKET_IFNAME", "docker", decision), HasSubstr("means no interface there"));
-  EXPECT_THAT(CheckOwnValue("GLOO_SOCKET_IFNAME", "=eth0", decision), HasSubstr("means no interface there"));
-  EXPECT_THAT(CheckOwnValue("OMPI_MCA_btl_tcp_if_include", "10.9.0.0/16", decision),
-              HasSubstr("no interface"));
+  EXPECT_THAT(Check("GLOO_SOCKET_IFNAME", "docker", decision), HasSubstr("means no interface there"));
+  EXPECT_THAT(Check("GLOO_SOCKET_IFNAME", "=eth0", decision), HasSubstr("means no interface there"));
+  EXPECT_THAT(Check("OMPI_MCA_btl_tcp_if_include", "10.9.0.0/16", decision), HasSubstr("no interface"));
 }
 
 TEST(OwnValue, AnExclusionMeansTheRest) {
   const Decision decision = TwoNetworks(true);
-  EXPECT_EQ(CheckOwnValue("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0", decision), "");
-  EXPECT_EQ(CheckOwnValue("UCX_NET_DEVICES", "^eth0", decision), "");
-  EXPECT_EQ(CheckOwnValue("OMPI_MCA_btl_tcp_if_exclude", "10.5.0.0/24", TwoNetworks(false)),
+  EXPECT_EQ(Check("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0", decision), "");
+  EXPECT_EQ(Check("UCX_NET_DEVICES", "^eth0", decision), "");
+  EXPECT_EQ(Check("OMPI_MCA_btl_tcp_if_exclude", "10.5.0.0/24", TwoNetworks(false)),
             "on node1, node2 it means eth1 there, which is not proven to reach all hosts");
 }
 

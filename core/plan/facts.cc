@@ -1,6 +1,7 @@
 #include "core/plan/facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,31 +12,9 @@ namespace {
 constexpr std::size_t kMostTexts = 3;
 constexpr std::size_t kMostNames = 4;
 
-struct Said {
-  std::string text;
-  std::vector<std::string> hosts;
-};
-
 std::string Names(const std::vector<std::string>& hosts) {
   if (hosts.size() > kMostNames) return fmt::format("{} hosts", hosts.size());
-  std::string out;
-  for (const std::string& host : hosts) out += (out.empty() ? "" : ", ") + host;
-  return out;
-}
-
-// "on: ..." of all hosts; "node0, node1: on: ...; node2: off: ..." where they differ.
-std::string Fold(const std::vector<Said>& all) {
-  if (all.size() == 1) return all.front().text;
-  std::string out;
-  std::size_t untold = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i >= kMostTexts) {
-      untold += all[i].hosts.size();
-      continue;
-    }
-    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", Names(all[i].hosts), all[i].text);
-  }
-  return untold == 0 ? out : out + fmt::format("; another on each of {} more, in plan.json", untold);
+  return fmt::format("{}", fmt::join(hosts, ", "));
 }
 
 }  // namespace
@@ -46,9 +25,31 @@ const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host) {
   return backend.info[host < backend.info.size() ? host : 0];
 }
 
+std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // text, by whom
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) continue;
+    auto known = std::ranges::find(said, texts[i], [](const auto& one) { return one.first; });
+    if (known == said.end()) known = said.insert(known, {texts[i], {}});
+    known->second.push_back(hosts[i].name);
+  }
+  if (said.empty()) return {};
+  if (said.size() == 1) return said.front().first;
+  std::string out;
+  std::size_t untold = 0;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    const auto& [text, by] = said[i];
+    if (i >= kMostTexts) {
+      untold += by.size();
+    } else {
+      out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", Names(by), text);
+    }
+  }
+  return untold == 0 ? out : out + fmt::format("; another on each of {} more, in plan.json", untold);
+}
+
 void AddFacts(const Backend& backend, Plan* plan) {
-  std::vector<std::pair<std::string, std::vector<Said>>>
-      by_key;  // in the order of the first host that says it
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_key;  // texts by host
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
     Host& host = plan->hosts[i];
     host.backend_facts = InfoOf(backend, i).facts;
@@ -56,12 +57,12 @@ void AddFacts(const Backend& backend, Plan* plan) {
       if (key.starts_with(kPeerFact)) continue;
       auto known = std::ranges::find(by_key, key, [](const auto& one) { return one.first; });
       if (known == by_key.end()) known = by_key.insert(known, {key, {}});
-      auto said = std::ranges::find(known->second, text, &Said::text);
-      if (said == known->second.end()) said = known->second.insert(said, {text, {}});
-      said->hosts.push_back(host.name);
+      known->second.resize(plan->hosts.size());
+      known->second[i] = text;
     }
   }
-  for (const auto& [key, said] : by_key) plan->backend_facts.emplace_back(key, Fold(said));
+  for (const auto& [key, texts] : by_key)
+    plan->backend_facts.emplace_back(key, TellByHost(plan->hosts, texts));
 }
 
 }  // namespace dtrun::plan

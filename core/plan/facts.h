@@ -14,6 +14,9 @@ namespace dtrun::plan {
 // The answer for `host`.
 const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host);
 
+// A text for all hosts, given one for each: said once, or with their names where they differ.
+std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts);
+
 // Gives each host its facts, and the plan those that tell of all: where hosts differ, with their names.
 // What a backend says of single pairs of devices ("peer 0>1") is left to the hosts.
 void AddFacts(const Backend& backend, Plan* plan);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/net/variables.h"
+#include "core/plan/facts.h"
 
 namespace dtrun::plan {
 namespace {
@@ -21,9 +22,9 @@ constexpr std::pair<const char*, const char*> kAgreed[] = {
     {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"DTRUN_P2P", "off"}};
 
 struct Override {
-  std::string text;  // for the note
-  std::string value;
-  std::string instead;  // what dtrun would set
+  std::string by;                    // who has made it: "is yours"
+  std::vector<std::string> values;   // by host
+  std::vector<std::string> instead;  // what dtrun would set, by host
 };
 
 const std::string* OwnValue(const VendorInputs& inputs, const std::string& name) {
@@ -57,7 +58,14 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
       inputs.network == nullptr ? std::vector<net::Network>() : net::NetworksOf(*inputs.network);
   const std::vector<Variables> backend = Agreed(inputs, notes);
   std::vector<Variables> out;
-  std::map<std::string, Override> kept;  // by the variable that the user has set
+  std::map<std::string, Override> kept;  // by the variable
+  const auto keep = [&](std::size_t host, const std::string& name, const std::string& by,
+                        const std::string& value, const std::string& instead) {
+    const std::vector<std::string> none(backend.size());
+    Override& choice = kept.try_emplace(name, Override{by, none, none}).first->second;
+    choice.values[host] = value;
+    choice.instead[host] = instead;
+  };
   for (std::size_t host = 0; host < backend.size(); ++host) {
     const Variables network = networks.empty() ? Variables() : net::Variables(networks, host);
     Variables ours = backend[host];
@@ -68,28 +76,30 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
       if (const std::string* const own = OwnValue(inputs, name)) {
         // A backend that repeats it does not make it ours.
         const std::string& instead = *own == value && proven != nullptr ? *proven : value;
-        if (*own != instead) kept.try_emplace(name, Override{name + "=" + *own + " is yours", *own, instead});
+        if (*own != instead) keep(host, name, "is yours", *own, instead);
         return true;
       }
       const std::string opposite = net::Opposite(name);
       if (const std::string* const own = opposite.empty() ? nullptr : OwnValue(inputs, opposite)) {
-        kept.try_emplace(opposite, Override{opposite + "=" + *own + " is yours", *own,
-                                            fmt::format("{}={}, which cannot stand beside it", name, value)});
+        keep(host, opposite, "is yours", *own,
+             fmt::format("{}={}, which cannot stand beside it", name, value));
         return true;
       }
-      if (proven != nullptr && value != *proven) {
-        kept.try_emplace(
-            name, Override{fmt::format("{}={} is what backend.options say", name, value), value, *proven});
-      }
+      if (proven != nullptr && value != *proven)
+        keep(host, name, "is what backend.options say", value, *proven);
       return false;
     });
     out.push_back(std::move(ours));
   }
   for (const auto& [name, choice] : kept) {
     const std::string wrong =
-        inputs.network == nullptr ? "" : net::CheckOwnValue(name, choice.value, *inputs.network);
-    notes->push_back(fmt::format("{} and is kept; dtrun would set {}{}", choice.text, choice.instead,
-                                 wrong.empty() ? "" : "; " + wrong));
+        inputs.network == nullptr ? "" : net::CheckOwnValue(name, choice.values, *inputs.network);
+    std::vector<std::string> settings;
+    for (const std::string& value : choice.values)
+      settings.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));
+    notes->push_back(
+        fmt::format("{} {} and is kept; dtrun would set {}{}", TellByHost(inputs.hosts, settings), choice.by,
+                    TellByHost(inputs.hosts, choice.instead), wrong.empty() ? "" : "; " + wrong));
   }
   return out;
 }

@@ -104,6 +104,16 @@ TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
               HasSubstr("dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, which cannot stand beside it"));
 }
 
+TEST_F(Vendor, AnOptionThatMeansAnotherInterfaceOnEachHostIsCheckedThere) {
+  const net::Decision decision = Decided();
+  by_host = {{{"GLOO_SOCKET_IFNAME", "eth1"}}, {{"GLOO_SOCKET_IFNAME", "eth7"}}};
+  Of(&decision);
+  EXPECT_THAT(notes,
+              ElementsAre("node1: GLOO_SOCKET_IFNAME=eth1; node2: GLOO_SOCKET_IFNAME=eth7 is what "
+                          "backend.options say and is kept; dtrun would set eth0; on node2 it means no "
+                          "interface there"));
+}
+
 TEST_F(Vendor, WhatOneHostMustDoWithoutNoneUses) {
   by_host = {{{"NCCL_P2P_DISABLE", "1"}, {"DTRUN_P2P", "off"}}, {{"DTRUN_P2P", "on"}}};
   for (const Variables& host : Of(nullptr))

@@ -125,7 +125,7 @@ plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
 }
 
 // What the candidate would use here; its error is also kept as the reason against it.
-Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported) {
+Status Preparation::Ask(Candidate& candidate) {
   if (candidate.answer) return {};
   plan::Backend answer = AnswerOf(candidate);
   if (candidate.file) {
@@ -134,7 +134,7 @@ Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>&
       if (!probe) return probe.error();
       candidate.probe = *std::move(probe);
     }
-    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, reported);
+    auto hosts = plan::PlaceRanks(candidate.settings, *hardware_, {});
     if (!hosts) return hosts.error();
     auto info = candidate.probe->Launch(candidate.settings.SnapshotOf("backend.options."),
                                         static_cast<int>(hosts->size()), hosts->front().local_size);
@@ -158,11 +158,11 @@ Status Preparation::Ask(Candidate& candidate, const std::vector<plan::Hardware>&
   return {};
 }
 
-Result<std::size_t> Preparation::ChooseHere(const std::vector<plan::Hardware>& reported) {
+Result<std::size_t> Preparation::ChooseHere() {
   examination::Answer answer;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     Candidate& candidate = candidates_[i];
-    if (Status asked = Ask(candidate, reported); !asked) return asked.error();
+    if (Status asked = Ask(candidate); !asked) return asked.error();
     if (candidates_.size() == 1) return i;  // a single name never falls back
     answer.backends.push_back({candidate.name, candidate.why_not});
     if (candidate.why_not.empty()) break;
@@ -216,24 +216,29 @@ std::vector<plan::Hardware> Preparation::HardwareOf(const std::vector<plan::Host
   return reported;
 }
 
-Result<plan::Plan> Preparation::MakeDraft() {
-  if (!plan::HasCluster(loaded_.settings)) return MakePlan();
+Result<plan::Plan> Preparation::MakePlan() {
   if (Status read = ReadHardware(); !read) return read.error();
-  for (Candidate& candidate : candidates_) candidate.probe.reset();
-  Candidate draft{candidates_.front().name, candidates_.front().settings, {}, {}, {}, {}};
-  draft.answer = AnswerOf(candidates_.front());
-  return Build(draft, {}, nullptr);
-}
-
-Result<plan::Plan> Preparation::MakePlan(const std::vector<plan::HostOffer>& offers,
-                                         const std::vector<std::string>& answers,
-                                         const net::Decision* network) {
-  if (Status read = ReadHardware(); !read) return read.error();
-  std::vector<plan::Hardware> reported = HardwareOf(offers);
-  const auto chosen = answers.empty() ? ChooseHere(reported) : ChooseByAll(reported, answers);
+  const auto chosen = ChooseHere();
   if (!chosen) return chosen.error();
   // A later plan may be made in another process, which asks again.
   for (Candidate& candidate : candidates_) candidate.probe.reset();
+  return Build(candidates_[*chosen], {}, nullptr);
+}
+
+Result<plan::Plan> Preparation::PlanOfRun(const std::vector<plan::HostOffer>& offers,
+                                          const std::vector<std::string>& answers,
+                                          const net::Decision* network) {
+  if (!plan::HasCluster(loaded_.settings)) return MakePlan();
+  if (Status read = ReadHardware(); !read) return read.error();
+  for (Candidate& candidate : candidates_) candidate.probe.reset();
+  std::vector<plan::Hardware> reported = HardwareOf(offers);
+  if (answers.empty()) {
+    Candidate& draft = candidates_.front();
+    draft.answer = AnswerOf(draft);
+    return Build(draft, std::move(reported), network);
+  }
+  const auto chosen = ChooseByAll(reported, answers);
+  if (!chosen) return chosen.error();
   return Build(candidates_[*chosen], std::move(reported), network);
 }
 

@@ -41,16 +41,16 @@ class Preparation {
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
-  // The plan of a job on several hosts before they have come: no backend is asked, because this host
-  // need not be one of them. Of another job it is MakePlan. REQUIRES: no problems.
-  Result<plan::Plan> MakeDraft();
+  // Asks the backend what it would use here, the first time, and builds the plan. REQUIRES: no problems.
+  Result<plan::Plan> MakePlan();
 
-  // Asks the backend what it would use here, the first time, and builds the plan. `offers`: of
-  // hosts that have reported theirs. `answers`: theirs to Questions, by host; without them this host
-  // answers for all. `network`: once it is proven. REQUIRES: no problems.
-  Result<plan::Plan> MakePlan(const std::vector<plan::HostOffer>& offers = {},
-                              const std::vector<std::string>& answers = {},
-                              const net::Decision* network = nullptr);
+  // The plan as a run makes it, which of one host is the same. Of a job on several, `offers` are of hosts
+  // that have reported theirs, `answers` theirs to Questions, by host, and `network` is what was proven.
+  // Without answers it is a draft whose backend nobody was asked about: this host need not be one of them.
+  // REQUIRES: no problems.
+  Result<plan::Plan> PlanOfRun(const std::vector<plan::HostOffer>& offers = {},
+                               const std::vector<std::string>& answers = {},
+                               const net::Decision* network = nullptr);
 
   // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
   std::vector<examination::BackendQuestion> BackendQuestions(int host_count, int world_size) const;
@@ -74,8 +74,8 @@ class Preparation {
                                   const config::Settings& so_far);
   void AddCandidate(config::Settings settings, std::string name);
   static plan::Backend AnswerOf(const Candidate& candidate);
-  Status Ask(Candidate& candidate, const std::vector<plan::Hardware>& reported);
-  Result<std::size_t> ChooseHere(const std::vector<plan::Hardware>& reported);
+  Status Ask(Candidate& candidate);
+  Result<std::size_t> ChooseHere();
   Result<std::size_t> ChooseByAll(const std::vector<plan::Hardware>& reported,
                                   const std::vector<std::string>& answers);
   Status ReadHardware();

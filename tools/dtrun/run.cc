@@ -47,7 +47,7 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   };
   auto restart = RestartPolicyOf(preparation.settings());
   if (!restart) return complain(restart.error());
-  auto plan = preparation.MakeDraft();
+  auto plan = preparation.PlanOfRun();
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
@@ -57,7 +57,7 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
       &Header,
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-          const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
+          const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
       [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
       agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds"))};
 }

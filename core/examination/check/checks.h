@@ -24,11 +24,15 @@ void CheckPorts(const Question& question, Checks* to);
 // Locked memory, open files, processes, /dev/shm, memory.
 void CheckLimits(const Question& question, Checks* to);
 
-// Processors, BLAS, GPUs, RDMA devices, network interfaces.
+// Processors, BLAS, GPUs, network interfaces.
 void CheckMachine(const Question& question, Checks* to);
 
 // What may stand between GPUs that shall read each other's memory: an IOMMU, bridges that redirect.
 // Nothing of fewer than two GPUs. `root` is "/" but in tests.
 void CheckPeers(const std::filesystem::path& root, Checks* to);
+
+// RDMA ports: which would be used, by which of the backends that have answered, and why not. `root` is "/"
+// but in tests.
+void CheckRdma(const std::filesystem::path& root, const std::vector<BackendAnswer>& backends, Checks* to);
 
 }  // namespace dtrun::examination

@@ -35,6 +35,7 @@ Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& bac
   CheckNames(question, &checks);
   CheckPorts(question, &checks);
   CheckMachine(question, &checks);
+  CheckRdma("/", backends, &checks);
   CheckLimits(question, &checks);
   CheckBackends(question, backends, &checks);
   return checks;

@@ -26,15 +26,6 @@ std::string FirstLine(const fs::path& file) {
   return line;
 }
 
-std::vector<std::string> NamesIn(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    names.push_back(it->path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
 void CheckProcessors(const Question& question, Checks* to) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -87,28 +78,6 @@ void CheckGpus(Checks* to) {
                  hidden ? fmt::format("unset {} to show them", binding::ListVariable(gpus.vendor)) : ""});
 }
 
-void CheckRdma(Checks* to) {
-  const fs::path root = "/sys/class/infiniband";
-  const std::vector<std::string> devices = NamesIn(root);
-  if (devices.empty()) {
-    to->push_back({"rdma", Level::kOk, "no devices"});
-    return;
-  }
-  for (const std::string& device : devices) {
-    for (const std::string& port : NamesIn(root / device / "ports")) {
-      const std::string state = FirstLine(root / device / "ports" / port / "state");
-      const std::string link = FirstLine(root / device / "ports" / port / "link_layer");
-      const bool active = state.find("ACTIVE") != state.npos;
-      to->push_back({"rdma", active ? Level::kOk : Level::kWarning,
-                     fmt::format("{} port {}: {}, {}", device, port, link, state),
-                     active
-                         ? ""
-                         : "a port that is down is not used: check cable and subnet manager, or name others "
-                           "with UCX_NET_DEVICES and NCCL_IB_HCA"});
-    }
-  }
-}
-
 void CheckInterfaces(const Question& question, Checks* to) {
   const Result<std::vector<net::Interface>> interfaces = net::ReadInterfaces();
   if (!interfaces) {
@@ -138,7 +107,6 @@ void CheckMachine(const Question& question, Checks* to) {
   CheckBlas(to);
   CheckGpus(to);
   CheckPeers("/", to);
-  CheckRdma(to);
 }
 
 }  // namespace dtrun::examination

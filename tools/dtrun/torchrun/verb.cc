@@ -241,7 +241,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
       return code == 0 || code == kUserError ? code : kFailed;
     }
   }
-  auto plan = purpose == Purpose::kRun ? preparation.MakeDraft() : preparation.MakePlan();
+  auto plan = purpose == Purpose::kRun ? preparation.PlanOfRun() : preparation.MakePlan();
   if (!plan) return Explain(plan.error());
   std::vector<std::string> notes = std::move(translated->notes);
   if (purpose != Purpose::kRun) {
@@ -273,7 +273,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        {},
        std::move(*cluster),
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-           const net::Decision* network) { return preparation.MakePlan(offers, answers, network); },
+           const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
        [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
        agent::LoneWorldsPolicyNamed(settings.Text("job.lone_worlds"))});
   const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
