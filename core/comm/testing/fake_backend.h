@@ -133,8 +133,8 @@ struct Fake {
       std::memset(*out, 0, bytes);
       return DTRUN_OK;
     };
-    t.mem_free = [](dtrun_backend_comm*, void* memory) {
-      if (std::erase(current->memory, memory) == 1) ::operator delete(memory, std::align_val_t(64));
+    t.mem_free = [](dtrun_backend_comm*, void* block) {
+      if (std::erase(current->memory, block) == 1) ::operator delete(block, std::align_val_t(64));
     };
     return t;
   }
