@@ -107,9 +107,12 @@ class Networks(JobTest):
         self.addCleanup(self.site.close)
         for i in range(3):
             self.site.bridge(i, "kube-bridge", f"10.244.{i}.1/24")
-            self.site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24")
 
-    def doctor(self, *arguments, interface="auto"):
+    def doctor(self, *arguments, interface="auto", passes=None, **card):
+        for i in range(3):
+            self.site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24", **card)
+        if passes:
+            self.site.narrow("red", passes)
         self.site.lay()
         key = self.write(secrets.token_hex(32), "key")
         key.chmod(0o600)
@@ -161,6 +164,13 @@ class Networks(JobTest):
         self.assertIn("problem  network      hosts cannot reach each other in both directions", result.out)
         self.assertIn("node1     eth0   .      none\n", result.out)
         self.assertIn("node2     eth0   none   .\n", result.out)
+
+    def test_a_network_that_swallows_large_packets_is_named_though_hosts_are_lost(self):
+        result = self.doctor(passes=1500, mtu=9000, offload=False)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("small messages pass, large ones do not", result.out)
+        self.assertRegex(result.out, r"problem  cluster +host node\d was lost")
+        self.assertIn("backend gloo", result.out)  # of this host
 
     def test_a_rule_that_fits_no_host_is_a_problem(self):
         result = self.doctor(interface="etg0")

@@ -1,6 +1,7 @@
 #include "core/agent/ask_hosts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <set>
@@ -44,6 +45,15 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifelin
   Muster muster(loop, signals, cluster, inquiry.job, shells, {{}, [](store::Socket) {}, say});
   const Result<std::vector<Muster::Present>> present = muster.Gather();
   if (!present) return present.error();
+  // The network first: one that loses large packets swallows a question, and is named by its proof.
+  Result<std::optional<examination::NetworkFinding>> network =
+      FindNetwork(loop, signals, inquiry, *present, *here);
+  if (!network) {
+    muster.Dismiss(0, "");
+    return network.error();
+  }
+  Answers answers;
+  answers.network = *std::move(network);
   std::vector<RemoteHost*> hosts;
   std::vector<std::string> asked;
   for (const Muster::Present& one : *present) {
@@ -51,14 +61,19 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifelin
     asked.push_back(inquiry.questions[static_cast<std::size_t>(one.offer.number)]);
     if (one.host != nullptr) one.host->Attach([](const Event&) {});
   }
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  answers.asked_seconds = now.count();
   Examiner examiner(loop, signals);
   Result<std::vector<std::string>> told = examiner.Run(asked, hosts);
-  Result<std::optional<examination::NetworkFinding>> network{std::nullopt};
-  if (told) network = FindNetwork(loop, signals, inquiry, *present, *here);
   muster.Dismiss(0, "");
-  if (!told) return told.error();
-  if (!network) return network.error();
-  return Answers{*std::move(told), *std::move(network)};
+  const bool joined = !answers.network || answers.network->decision.ok();
+  if (!told && (joined || examiner.interrupted() != 0)) return told.error();
+  if (told) {
+    answers.by_host = *std::move(told);
+  } else {
+    answers.lost = told.error().text;
+  }
+  return answers;
 }
 
 }  // namespace dtrun::agent

@@ -23,11 +23,14 @@ struct Inquiry {
 };
 
 struct Answers {
-  std::vector<std::string> by_host;
   std::optional<examination::NetworkFinding> network;  // of several machines
+  double asked_seconds = 0;                            // since 1970, when the questions went out
+  std::vector<std::string> by_host;
+  // Why there are none by host: where the network joins not all of them, one may be lost on being asked.
+  std::string lost;
 };
 
-// Brings the hosts together, asks each its question, looks for their network, and lets them go.
+// Brings the hosts together, looks for their network, asks each its question, and lets them go.
 // Errors name the host that is missing or was lost, and the next step. `say` gets lines about who is
 // missing. REQUIRES: called by the work of Guarded; a question for each host.
 Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifeline& lifeline,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -101,13 +100,15 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
   return visit;
 }
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+// Hosts that cannot be asked are a finding, and this host can be looked at all the same.
+void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* report) {
+  report->hosts.push_back({plan::HostName(), examination::Examine(visit.questions.front()).checks});
+  report->between.push_back(
+      {"cluster", Level::kProblem, why, "the job would end the same way; cure this first, then look again"});
 }
 
 Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
   agent::Answers answers;
-  const double sent = Now();
   if (visit.cluster) {
     agent::Inquiry inquiry{visit.job, visit.hosts, {}, visit.network_rules};
     for (const examination::Question& question : visit.questions)
@@ -128,7 +129,8 @@ Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
     report.hosts.push_back({visit.hosts[i], answer->checks});
     by_host.emplace_back(visit.hosts[i], *std::move(answer));
   }
-  report.between = examination::Compare(by_host, sent);
+  report.between = examination::Compare(by_host, answers.asked_seconds);
+  if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
   // One machine needs no network; what the user has asked for is checked all the same.
   if (!report.network && !visit.network_rules.empty()) {
@@ -136,16 +138,6 @@ Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
       report.between.push_back({"network", Level::kProblem, here.error().text,
                                 "a job would end the same way, before any rank starts; cure this first"});
   }
-  return report;
-}
-
-// Hosts that cannot be brought together are a finding, and this host can be looked at all the same.
-DoctorReport WithoutOthers(const Visit& visit, const Error& error) {
-  DoctorReport report;
-  const examination::Answer here = examination::Examine(visit.questions.front());
-  report.hosts.push_back({plan::HostName(), here.checks});
-  report.between.push_back({"cluster", Level::kProblem, error.text,
-                            "the job would end the same way; cure this first, then look again"});
   return report;
 }
 
@@ -192,7 +184,10 @@ int Doctor(DoctorArguments arguments) {
   ::unsetenv(kClusterKey);
   return agent::Guarded([&](agent::Lifeline& lifeline) {
     auto report = Look(*visit, lifeline);
-    return Print(report ? *report : WithoutOthers(*visit, report.error()), arguments.json);
+    if (report) return Print(*report, arguments.json);
+    DoctorReport alone;
+    AddThisHostAlone(*visit, report.error().text, &alone);
+    return Print(alone, arguments.json);
   });
 }
 
