@@ -112,6 +112,13 @@ class Explained(Faked):
         self.assertIn("ranks see DTRUN_P2P=off, NCCL_P2P_DISABLE=1", text)
         self.assertNotIn("peer 0>1", result.err)  # the header has one line
 
+    def test_doctor_shows_the_pairs(self):
+        environment = self.environment(DTRUN_FAKE_DEVICES="2", DTRUN_FAKE_PEERS="0>1=corrupt", XDG_CACHE_HOME=str(self.cache))
+        config = self.write(f'[job]\ncommand = ["true"]\nprocesses_per_host = 2\n[backend]\nname = "nccl"\n[backend.options]\n'
+                            f'library = "{FAKES}/libnccl.so.2"\ncuda_library = "{FAKES}/libcudart.so.13"\n')
+        result = self.dtrun("doctor", "--config", config, env=environment)
+        self.assertIn("GPU 1 of GPU 0: broken, the copy arrives corrupt", result.out)
+
     def test_a_trial_that_hung_left_the_others_untried(self):
         text, hosts, _ = self.story("0>1=hang")
         self.assertIn("GPU 1 of GPU 0: broken, the copy did not end within 2 s", text)

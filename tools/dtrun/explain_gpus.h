@@ -1,5 +1,4 @@
-// Which GPUs of a host read each other's memory, read back from the plan of a run: each pair with what
-// was found before the ranks started.
+// What was found of the GPUs of each host before the ranks of a run started, read back from its plan.
 //
 // Values; pure; any thread.
 #pragma once
@@ -8,20 +7,14 @@
 #include <string>
 #include <vector>
 
-namespace dtrun::cli {
+#include "core/examination/gpu_pairs.h"
 
-// Device `to` reads the memory of `from`.
-struct GpuPair {
-  int from = 0, to = 0;
-  std::string verdict;  // "proven", "refused", "broken", "not tried"
-  std::string reason;   // the rate of a proven one
-};
+namespace dtrun::cli {
 
 struct GpuHost {
   std::string name;
-  std::vector<std::string> devices;  // PCI bus ids
-  std::vector<int> ranks;            // that take them, by local rank; empty: not one for each
-  std::vector<GpuPair> pairs;        // all of them
+  examination::GpuPairs gpus;
+  std::vector<int> ranks;  // that take them, by local rank; empty: not one for each
 };
 
 // The hosts whose backend has said something of pairs.

@@ -73,6 +73,26 @@ TEST(Checks, ABackendIsAProblemWhenTheJobNeedsIt) {
   EXPECT_THAT(good, Contains(Is("backend ucx", Level::kOk, "UCX 1.13")));
 }
 
+TEST(Checks, GpusThatCannotReadEachOtherAreShown) {
+  Question question;
+  question.backends = {{"nccl", "", "", "", true}};
+  BackendAnswer answer{"nccl", "", "NCCL 2"};
+  answer.info.facts = {{"peer 0", "0000:01:00.0"},
+                       {"peer 1", "0000:02:00.0"},
+                       {"peer 0>1", "proven: 9 GB/s"},
+                       {"peer 1>0", "proven: 9 GB/s"}};
+  EXPECT_THAT(CheckHost(question, {answer}), Contains(Is("gpu peers", Level::kOk, "each of 2 GPUs")));
+  answer.info.facts[2].second = "broken: the copy arrives corrupt";
+  EXPECT_THAT(CheckHost(question, {answer}),
+              Contains(Is("gpu peers", Level::kWarning,
+                          "reads    GPU 0     GPU 1\nGPU 0    .         proven\nGPU 1    broken    .\n"
+                          "GPU 1 of GPU 0: broken, the copy arrives corrupt")));
+  answer.info.facts[2].second = answer.info.facts[3].second = "refused: the driver says that it cannot";
+  EXPECT_THAT(CheckHost(question, {answer}), Contains(Is("gpu peers", Level::kOk, "refused")));
+  answer.info.facts.resize(2);
+  EXPECT_THAT(CheckHost(question, {answer}), Contains(Is("gpu peers", Level::kOk, "not tried")));
+}
+
 TEST(Checks, MoreRanksThanProcessorsAreAWarning) {
   Question question;
   question.local_ranks = 100000;

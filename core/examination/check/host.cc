@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/examination/check/checks.h"
+#include "core/examination/gpu_pairs.h"
 
 namespace dtrun::examination {
 namespace {
@@ -28,6 +31,28 @@ void CheckBackends(const Question& question, const std::vector<BackendAnswer>& b
   }
 }
 
+// What the trial found of each pair, when there was one. A refusal is common, and no obstacle.
+void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
+  for (const BackendAnswer& backend : backends) {
+    const GpuPairs gpus = ReadGpuPairs(backend.info.facts);
+    if (gpus.devices.size() < 2) continue;
+    if (AllProven(gpus)) {
+      to->push_back(
+          {"gpu peers", Level::kOk,
+           fmt::format("each of {} GPUs reads every other, proven by a copy", gpus.devices.size())});
+      continue;
+    }
+    const bool broken =
+        std::ranges::any_of(gpus.pairs, [](const GpuPair& pair) { return pair.verdict == "broken"; });
+    to->push_back(
+        {"gpu peers", broken ? Level::kWarning : Level::kOk,
+         "which GPUs read the memory of which\n" + Table(gpus),
+         broken ? "look at IOMMU, ACS and driver; until then ranks see NCCL_P2P_DISABLE=1 and their GPUs "
+                  "meet in host memory, which is slower"
+                : ""});
+  }
+}
+
 }  // namespace
 
 Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& backends) {
@@ -38,6 +63,7 @@ Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& bac
   CheckRdma("/", backends, &checks);
   CheckLimits(question, &checks);
   CheckBackends(question, backends, &checks);
+  CheckGpuPairs(backends, &checks);
   return checks;
 }
 
