@@ -19,7 +19,6 @@
 
 #include "core/agent/asio.h"
 #include "core/agent/host.h"
-#include "core/agent/tcp_sockets.h"
 
 namespace dtrun::agent {
 

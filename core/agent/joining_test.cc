@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "core/agent/testing.h"
+#include "core/base/tcp_sockets.h"
 
 namespace dtrun::agent {
 namespace {

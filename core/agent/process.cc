@@ -1,13 +1,11 @@
 #include "core/agent/process.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -17,6 +15,7 @@
 #include <sstream>
 
 #include "core/base/fd.h"
+#include "core/base/proc_file.h"
 
 namespace dtrun::agent {
 namespace {
@@ -30,7 +29,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::error_code gone;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   for (fs::directory_iterator it(tasks, gone), end; !gone && it != end; it.increment(gone)) {
-    std::istringstream list(ReadAll(it->path().string() + "/children"));
+    std::istringstream list(ReadProcFile(it->path().string() + "/children"));
     for (pid_t child; list >> child;) children.push_back(child);
   }
   return children;
@@ -74,21 +73,8 @@ void AwaitAny(const std::vector<pid_t>& children, std::chrono::milliseconds time
 
 }  // namespace
 
-// Not by a stream: those throw when a process ends between open and read.
-std::string ReadAll(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string content;
-  std::array<char, 4096> piece;
-  for (ssize_t size = 1; file && size > 0;) {
-    size = ::read(file.get(), piece.data(), piece.size());
-    if (size > 0) content.append(piece.data(), static_cast<std::size_t>(size));
-    if (size < 0 && errno == EINTR) size = 1;
-  }
-  return content;
-}
-
 std::optional<Process> ReadProcess(pid_t pid) {
-  const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = ReadProcFile("/proc/" + std::to_string(pid) + "/stat");
   const auto open = stat.find('('), close = stat.rfind(')');  // a name may hold both
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
   Process process;
@@ -158,7 +144,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
 }
 
 std::string StartEnvironment(pid_t pid, const std::string& name) {
-  const std::string block = '\0' + ReadAll("/proc/" + std::to_string(pid) + "/environ");
+  const std::string block = '\0' + ReadProcFile("/proc/" + std::to_string(pid) + "/environ");
   const std::string key = '\0' + name + '=';
   const auto at = block.find(key);
   if (at == std::string::npos) return {};

@@ -21,9 +21,6 @@ struct Process {
   std::string name;
 };
 
-// The content of a file in /proc, as far as it could be read before its process ended.
-std::string ReadAll(const std::string& path);
-
 // Empty when there is no such process.
 std::optional<Process> ReadProcess(pid_t pid);
 

@@ -1,48 +1,39 @@
 #include "core/base/port_user.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/base/proc_file.h"
+#include "core/base/tcp_sockets.h"
 
 namespace dtrun {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A local end of some connection or listener on the port, from /proc/net/tcp or tcp6.
-struct Entry {
-  std::string state;  // "0A" is listening
-  std::string inode;  // "0" for connections that no process holds any more
-};
-
-std::vector<Entry> EntriesOf(int port) {
-  const std::string suffix = fmt::format(":{:04X}", port);
-  std::vector<Entry> entries;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream file(table);
-    std::string line;
-    std::getline(file, line);  // headings
-    while (std::getline(file, line)) {
-      std::istringstream fields(line);
-      std::string slot, local, remote, skipped;
-      Entry entry;
-      fields >> slot >> local >> remote >> entry.state;
-      for (int i = 0; i < 5; ++i) fields >> skipped;
-      fields >> entry.inode;
-      if (local.ends_with(suffix)) entries.push_back(entry);
-    }
-  }
-  return entries;
+// With a local end on the port.
+std::vector<TcpSocket> SocketsOn(int port) {
+  std::vector<TcpSocket> sockets = TcpSocketsSeenBy(::getpid());
+  std::erase_if(sockets, [port](const TcpSocket& socket) { return socket.local_port != port; });
+  return sockets;
 }
 
-// "pid 4242 (python3)", or empty when it cannot be seen: another user's, or a container's.
-std::string HolderOf(const std::string& inode) {
-  const std::string wanted = "socket:[" + inode + "]";
+struct Holder {
+  pid_t pid = 0;
+  std::string program;
+};
+
+// Nothing when it cannot be seen: another user's, or a container's.
+std::optional<Holder> HolderOf(ino_t inode) {
+  const std::string wanted = fmt::format("socket:[{}]", inode);
   std::error_code error;
   for (fs::directory_iterator process("/proc", error), end; !error && process != end;
        process.increment(error)) {
@@ -53,40 +44,44 @@ std::string HolderOf(const std::string& inode) {
          fd.increment(closed)) {
       std::error_code gone;
       if (fs::read_symlink(fd->path(), gone) != wanted) continue;
-      std::string name;
-      std::getline(std::ifstream(process->path() / "comm"), name);
-      return fmt::format("process {} ({})", pid, name.empty() ? "?" : name);
+      std::string name = ReadProcFile(process->path() / "comm");
+      name.erase(std::min(name.find('\n'), name.size()));
+      return Holder{pid, name.empty() ? "?" : name};
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace
 
 Error PortInUse(int port) {
-  const std::vector<Entry> entries = EntriesOf(port);
-  std::string holder;
-  for (const char* state : {"0A", ""}) {
-    for (const Entry& entry : entries) {
-      if (!holder.empty() || entry.inode == "0" || !entry.state.starts_with(state)) continue;
-      holder = HolderOf(entry.inode);
-    }
+  std::vector<TcpSocket> sockets = SocketsOn(port);
+  std::ranges::stable_partition(sockets, &TcpSocket::listens);
+  std::optional<Holder> holder;
+  for (const TcpSocket& socket : sockets) {
+    if (!holder && socket.inode != 0) holder = HolderOf(socket.inode);
   }
-  if (holder.empty()) {
-    holder = entries.empty() ? "a socket that does not listen yet, such as another dtrun job"
-                             : "a process of another user or container";
-  }
+  const std::string who = holder            ? fmt::format("process {} ({})", holder->pid, holder->program)
+                          : sockets.empty() ? "a socket that does not listen yet, such as another dtrun job"
+                                            : "a process of another user or container";
   return Error{DTRUN_BUSY,
                fmt::format("port {} is in use by {}; end it, choose another port, or let dtrun choose "
                            "by leaving the port unset",
-                           port, holder)};
+                           port, who)};
+}
+
+std::string ProgramListeningOn(int port) {
+  for (const TcpSocket& socket : SocketsOn(port)) {
+    if (!socket.listens) continue;
+    if (auto holder = HolderOf(socket.inode)) return std::move(holder->program);
+  }
+  return {};
 }
 
 bool OnlyFading(int port) {
-  const std::vector<Entry> entries = EntriesOf(port);
-  bool fading = !entries.empty();
-  for (const Entry& entry : entries) fading = fading && entry.inode == "0";
-  return fading;
+  const std::vector<TcpSocket> sockets = SocketsOn(port);
+  return !sockets.empty() &&
+         std::ranges::all_of(sockets, [](const TcpSocket& socket) { return socket.inode == 0; });
 }
 
 }  // namespace dtrun

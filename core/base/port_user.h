@@ -1,6 +1,8 @@
 // Who uses a TCP port of this host, from /proc. Any thread.
 #pragma once
 
+#include <string>
+
 #include "core/base/error.h"
 
 namespace dtrun {
@@ -8,6 +10,9 @@ namespace dtrun {
 // "port 1234 is in use by process 4242 (python3); ...": DTRUN_BUSY. Another user's process,
 // or one in another container, is described where it cannot be named.
 Error PortInUse(int port);
+
+// The program that listens on the port: "dtrun"; empty when none does, or it cannot be seen.
+std::string ProgramListeningOn(int port);
 
 // True when nothing but connections of an earlier process, closed and fading away, keeps
 // the port from being bound: SO_REUSEADDR may then be set without stealing it.

@@ -1,13 +1,13 @@
-#include "core/agent/tcp_sockets.h"
+#include "core/base/tcp_sockets.h"
 
 #include <unistd.h>
 
 #include <charconv>
 #include <sstream>
 
-#include "core/agent/process.h"
+#include "core/base/proc_file.h"
 
-namespace dtrun::agent {
+namespace dtrun {
 namespace {
 
 constexpr int kListen = 0x0A;
@@ -64,10 +64,11 @@ std::vector<TcpSocket> ParseTcpSockets(std::string_view text) {
 std::vector<TcpSocket> TcpSocketsSeenBy(pid_t pid) {
   std::vector<TcpSocket> all;
   for (const char* name : {"tcp", "tcp6"}) {
-    std::vector<TcpSocket> some = ParseTcpSockets(ReadAll("/proc/" + std::to_string(pid) + "/net/" + name));
+    std::vector<TcpSocket> some =
+        ParseTcpSockets(ReadProcFile("/proc/" + std::to_string(pid) + "/net/" + name));
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
   return all;
 }
 
-}  // namespace dtrun::agent
+}  // namespace dtrun

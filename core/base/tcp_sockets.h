@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtrun::agent {
+namespace dtrun {
 
 struct TcpSocket {
   std::string local, remote;  // address and port; the same text where one socket's end is another's
@@ -28,4 +28,4 @@ std::vector<TcpSocket> TcpSocketsSeenBy(pid_t pid);
 // What /proc/net/tcp or tcp6 says; lines that make no sense are left out.
 std::vector<TcpSocket> ParseTcpSockets(std::string_view text);
 
-}  // namespace dtrun::agent
+}  // namespace dtrun

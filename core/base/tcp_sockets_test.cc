@@ -1,9 +1,9 @@
-#include "core/agent/tcp_sockets.h"
+#include "core/base/tcp_sockets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace dtrun::agent {
+namespace dtrun {
 namespace {
 
 constexpr char kHeading[] =
@@ -53,4 +53,4 @@ TEST(ParseTcpSockets, LeavesOutWhatMakesNoSense) {
 TEST(TcpSocketsSeenBy, NobodySeesNothing) { EXPECT_THAT(TcpSocketsSeenBy(-1), testing::IsEmpty()); }
 
 }  // namespace
-}  // namespace dtrun::agent
+}  // namespace dtrun
