@@ -18,6 +18,15 @@ def setUpModule():
     LAB = open_lab()
 
 
+def listens(pid, port):
+    """Whether anybody listens on the port in the network of process `pid`."""
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}") as file:
+            if any(fields[1].endswith(f":{port:04X}") and fields[3] == "0A" for fields in map(str.split, file)):
+                return True
+    return False
+
+
 class NodesTest(ClusterTest):
     def environment(self, **more):
         environment = super().environment(PYTHON_EXEC="/usr/bin/python3", **more)
@@ -56,6 +65,24 @@ class Meeting(NodesTest):
             self.assert_ok(result)
         self.assert_table(results[2])
         self.assertIn("whoever knows the run id can join", results[2].err)
+
+    def test_two_nodes_may_be_one_machine(self):
+        script = self.script()
+        meetings = {"c10d": ["--rdzv-backend=c10d", "--rdzv-id=j18", "--rdzv-endpoint=node0:29400"],
+                    "static": ["--master-addr=node0", "--master-port=29400"]}
+        for backend, words in meetings.items():
+            with self.subTest(backend=backend):
+                jobs = []
+                for node in range(2):
+                    number = [f"--node-rank={node}"] if backend == "static" else []
+                    jobs.append(self.torchrun(0, "--nnodes=2", "--nproc-per-node=2", *words, *number, script))
+                    if node == 0:
+                        until(lambda: listens(jobs[0].pid, 29400), "the root")
+                results = [job.finish() for job in jobs]
+                for result in results:
+                    self.assert_ok(result)
+                for rank in range(4):
+                    self.assertIn(f"rank {rank} of 4 local {rank % 2} node {rank // 2} of 2 ", results[0].out)
 
     def test_the_variables_of_a_kubeflow_pod_will_do(self):
         script = self.script()

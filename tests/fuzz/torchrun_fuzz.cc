@@ -45,7 +45,7 @@ void Try(torchrun::Program program, const std::vector<std::string>& words,
   }
   torchrun::Surroundings here;
   here.environment = environment;
-  here.is_this_host = [](const std::string& host) { return host.size() % 2 == 0; };
+  here.meet_here = [](const std::string& host, int) { return host.size() % 2 == 0; };
   const auto translated = torchrun::Translate(it, here);
   if (!translated) return CheckError(translated.error());
   Require(!translated->given.empty(), "a command is given");

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/base/fd.h"
+#include "core/base/port_user.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/prepare.h"
 
@@ -104,7 +105,7 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
         "cluster.connect = \"manual\" needs cluster.root = \"ADDRESS:PORT\", where all hosts reach host 0"};
   }
   if (!settings.Has("cluster.host_index")) {
-    if (hosts[0].name.empty()) return agent::LeadsHere(root.names[0]) ? 0 : -1;
+    if (hosts[0].name.empty()) return RootIsHere(root.names[0], root.port) ? 0 : -1;
     return Error{DTRUN_INVALID_ARGUMENT,
                  "cluster.connect = \"manual\" needs the number of this host; give --host-index, from 0"};
   }
@@ -141,6 +142,10 @@ Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
 }
 
 }  // namespace
+
+bool RootIsHere(const std::string& host, int port) {
+  return agent::LeadsHere(host) && ProgramListeningOn(port) != "dtrun";
+}
 
 bool HasKey(const config::Settings& settings) {
   return settings.Has("cluster.key_file") || std::getenv(kClusterKey) != nullptr;

@@ -49,8 +49,7 @@ bool IsTrue(const std::string& text) {
 
 }  // namespace
 
-Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
-                          const std::function<bool(const std::string& host)>& is_this_host) {
+Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, const MeetHere& meet_here) {
   Meeting meeting;
   if (Standalone(arguments)) {
     if (arguments.min_nodes > 1) {
@@ -99,7 +98,7 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
   meeting.port = endpoint->port.value_or(kC10dPort);
   meeting.last_call = Configured(arguments, "last_call_timeout").value_or("");
   const auto is_host = Configured(arguments, "is_host");
-  if (is_host ? IsTrue(*is_host) : is_this_host(endpoint->host)) meeting.node = 0;
+  if (is_host ? IsTrue(*is_host) : meet_here(meeting.host, *meeting.port)) meeting.node = 0;
   return meeting;
 }
 
@@ -123,6 +122,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Mee
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
   add("cluster.host_count", std::to_string(meeting.most_nodes), "nnodes");
   if (meeting.nodes < meeting.most_nodes) add("cluster.min_hosts", std::to_string(meeting.nodes), "nnodes");
+  add("cluster.oversubscribe", "true", "nnodes");  // several nodes may be one machine
   if (meeting.node) add("cluster.host_index", std::to_string(*meeting.node), "node_rank");
   if (!meeting.join_timeout.empty()) add("cluster.join_timeout", meeting.join_timeout + "s", "rdzv_conf");
   if (!meeting.last_call.empty()) add("cluster.last_call", meeting.last_call + "s", "rdzv_conf");

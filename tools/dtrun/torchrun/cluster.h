@@ -27,10 +27,11 @@ struct Meeting {
   std::string join_timeout, last_call;
 };
 
-// `uuid` names a job that has no other name. `is_this_host` says whether a host of an
-// endpoint is this machine.
-Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid,
-                          const std::function<bool(const std::string& host)>& is_this_host);
+// Whether a job's nodes would meet at this process: the host is this machine, and no dtrun has the port.
+using MeetHere = std::function<bool(const std::string& host, int port)>;
+
+// `uuid` names a job that has no other name.
+Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, const MeetHere& meet_here);
 
 // The settings for several nodes and for restarts.
 std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Meeting& meeting);

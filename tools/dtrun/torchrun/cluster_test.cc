@@ -19,7 +19,7 @@ Arguments Given(Words words) {
 }
 
 Result<Meeting> Meet(const Words& words, bool is_this_host = false) {
-  return MeetingOf(Given(words), "uuid", [=](const std::string&) { return is_this_host; });
+  return MeetingOf(Given(words), "uuid", [=](const std::string&, int) { return is_this_host; });
 }
 
 std::string Refusal(const Words& words) {
@@ -97,7 +97,7 @@ TEST(MeetingOf, RefusesByName) {
 TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
   const Arguments arguments = Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]",
                                      "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
-  const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
+  const auto meeting = MeetingOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values, places;
   for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
     values[given.key] = std::get<std::string>(given.value);
@@ -108,6 +108,7 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
                                                         {"cluster.root", "[::1]:29500"},
                                                         {"cluster.host_index", "1"},
                                                         {"cluster.host_count", "2"},
+                                                        {"cluster.oversubscribe", "true"},
                                                         {"cluster.join_timeout", "60s"}}));
   EXPECT_EQ(places["cluster.root"], "--master-addr");
   EXPECT_EQ(places["restart.max"], "--max-restarts");
@@ -116,7 +117,7 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
 TEST(ClusterSettings, AnElasticJobSaysHowFewNodesWillDo) {
   const Arguments arguments = Given({"--nnodes", "2:4", "--rdzv-backend", "c10d", "--rdzv-endpoint", "h",
                                      "--rdzv-conf", "last_call_timeout=5"});
-  const auto meeting = MeetingOf(arguments, "", [](const std::string&) { return false; });
+  const auto meeting = MeetingOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values;
   for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
     values[given.key] = std::get<std::string>(given.value);
@@ -124,6 +125,7 @@ TEST(ClusterSettings, AnElasticJobSaysHowFewNodesWillDo) {
   EXPECT_EQ(values, (std::map<std::string, std::string>{{"cluster.connect", "manual"},
                                                         {"cluster.root", "h:29400"},
                                                         {"cluster.host_count", "4"},
+                                                        {"cluster.oversubscribe", "true"},
                                                         {"cluster.min_hosts", "2"},
                                                         {"cluster.last_call", "5s"}}));
 }

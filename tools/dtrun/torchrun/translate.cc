@@ -52,7 +52,7 @@ class Translator {
 
   Result<Translation> Run() {
     if (Status refused = RefuseUnserved(); !refused) return refused.error();
-    const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.is_this_host);
+    const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.meet_here);
     if (!meeting) return meeting.error();
     const std::vector<config::Given> cluster = ClusterSettings(arguments_, *meeting);
     out_.key_text = "dtrun torchrun " + meeting->run_id;

@@ -4,7 +4,6 @@
 // origin, so that errors and `dtrun config explain` name what the user typed.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "core/config/settings.h"
 #include "tools/dtrun/torchrun/arguments.h"
+#include "tools/dtrun/torchrun/cluster.h"
 
 namespace dtrun::torchrun {
 
@@ -22,7 +22,7 @@ struct Surroundings {
   std::string random;                      // makes the folder of this run unique
   std::string uuid;                        // names a job that has no other name
   std::optional<std::string> script_text;  // of the training script, when it could be read
-  std::function<bool(const std::string& host)> is_this_host;
+  MeetHere meet_here;
 };
 
 struct Translation {

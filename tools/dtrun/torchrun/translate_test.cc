@@ -19,7 +19,7 @@ class TranslateTest : public testing::Test {
     here_.log_base = "/tmp/torchelastic_r";
     here_.random = "r";
     here_.uuid = "uuid";
-    here_.is_this_host = [](const std::string&) { return true; };
+    here_.meet_here = [](const std::string&, int) { return true; };
   }
 
   Result<Translation> Run(const Words& words, Program program = Program::kTorchrun) {

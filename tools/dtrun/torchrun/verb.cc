@@ -83,7 +83,7 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   std::error_code failure;
   const bool readable = std::filesystem::is_regular_file(arguments.training_script, failure);
   if (!arguments.use_env && readable) here.script_text = ReadFile(arguments.training_script);
-  here.is_this_host = &agent::LeadsHere;
+  here.meet_here = &RootIsHere;
   return here;
 }
 
