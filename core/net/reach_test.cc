@@ -29,10 +29,11 @@ Candidate At(const char* address, int prefix = 8) {
 class ReachTest : public ::testing::Test {
  protected:
   // Runs the loop until the tries have ended.
-  std::vector<Attempt> Try(std::vector<Candidate> own, std::vector<Peer> peers, ReachOptions options = {}) {
+  std::vector<Attempt> Try(const std::vector<Candidate>& own, std::vector<Peer> peers,
+                           ReachOptions options = {}) {
     options.key = kKey;
     std::optional<std::vector<Attempt>> attempts;
-    const Reach reach(loop_, options, std::move(own), std::move(peers),
+    const Reach reach(loop_, options, own, std::move(peers),
                       [&](std::vector<Attempt> given) { attempts = std::move(given); });
     while (!attempts && loop_.run_one() > 0) {
     }

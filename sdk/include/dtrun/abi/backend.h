@@ -33,8 +33,9 @@ typedef struct dtrun_launch_sink {
   uint32_t struct_size;
   uint32_t flags;
   void* context;
-  /* One fact, for the run header and `describe`. Known to core: "library" (name, version), "library_path", "p2p",
-   * "interface", "unusable" (why: lists pass it over), "peer 0>1" (device 1 reads device 0; not in the header). */
+  /* One fact, for the run header and `describe`. Known to core: "library" (name, version), "library_path",
+   * "p2p", "interface", "unusable" (why: lists pass it over), "peer 0>1" (device 1 reads device 0; not in the
+   * header). */
   void (*fact)(void* context, const char* key, const char* value);
   /* An environment variable for every rank of this host. */
   void (*env)(void* context, const char* name, const char* value);

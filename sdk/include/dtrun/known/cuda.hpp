@@ -15,7 +15,10 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
        "set backend.options.p2p = \"off\", or NCCL_P2P_DISABLE=1; when it remains, another library asks for "
        "it "
        "(custom all-reduce kernels, UCX's cuda_ipc: UCX_TLS=^cuda_ipc)",
-       "CUDA runtime, TensorRT-LLM issue 1498", Depth::kCause, Kind::kUnsaid, kPeerAccess},
+       "CUDA runtime, TensorRT-LLM issue 1498",
+       Depth::kCause,
+       Kind::kUnsaid,
+       kPeerAccess},
       {"cuda-driver-too-old",
        {"driver version is insufficient for CUDA runtime version", "driver version is insufficient",
         "The NVIDIA driver on your system is too old (found version {version})",
