@@ -84,6 +84,16 @@ class Meeting(NodesTest):
                 for rank in range(4):
                     self.assertIn(f"rank {rank} of 4 local {rank % 2} node {rank // 2} of 2 ", results[0].out)
 
+    def test_two_nodes_of_one_machine_may_start_in_the_same_instant(self):
+        words = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-id=j19", "--rdzv-endpoint=node0:29400", "--no-python",
+                 "sh", "-c", "echo node $GROUP_RANK of $GROUP_WORLD_SIZE"]
+        for _ in range(5):
+            results = [job.finish() for job in [self.torchrun(0, *words) for _ in range(2)]]
+            for result in results:
+                self.assert_ok(result)
+            for node in range(2):
+                self.assertIn(f"node {node} of 2\n", results[0].out + results[1].out)
+
     def test_the_variables_of_a_kubeflow_pod_will_do(self):
         script = self.script()
         jobs = [self.torchrun(i, script, env=self.environment(

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
@@ -49,6 +53,24 @@ Result<Root> RootOf(const config::Settings& settings) {
   const auto [next, error] = std::from_chars(text.data() + colon + 1, last, root.port);
   if (error == std::errc{} && next == last && root.port >= 1 && root.port <= 65535) return root;
   return At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
+}
+
+// Whether nobody else of this user, in this network namespace, has claimed to be the root at `port`. The
+// claim is a name in the abstract namespace of Unix sockets and ends with the process: of several that start
+// in the same instant one is the first.
+bool ClaimRoot(int port) {
+  static std::map<int, UniqueFd> claims;
+  if (claims.contains(port)) return true;
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string name = fmt::format("dtrun-root-{}-{}", ::getuid(), port);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // behind a zero: abstract
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd claim(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!claim) return true;  // the port itself will tell
+  if (::bind(claim.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0 && errno == EADDRINUSE)
+    return false;
+  claims.emplace(port, std::move(claim));
+  return true;
 }
 
 Result<std::string> ReadKeyFile(const std::string& path) {
@@ -144,7 +166,7 @@ Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
 }  // namespace
 
 bool RootIsHere(const std::string& host, int port) {
-  return agent::LeadsHere(host) && ProgramListeningOn(port) != "dtrun";
+  return agent::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
 }
 
 bool HasKey(const config::Settings& settings) {

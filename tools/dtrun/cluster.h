@@ -20,8 +20,8 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
 Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings,
                                                 const std::string& key_text = {});
 
-// Whether this process is to be the root of hosts without numbers: `host` is this machine, and no dtrun
-// listens on the port already.
+// Whether this process is to be the root of hosts without numbers: `host` is this machine, and no other dtrun
+// there has the port or is about to. Once true it stays so, and false for others, until this process ends.
 bool RootIsHere(const std::string& host, int port);
 
 // Whether the user has given a key.
