@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/agent/process.h"
-#include "core/base/proc_file.h"
+#include "core/base/kernel_file.h"
 #include "core/base/tcp_sockets.h"
 
 namespace dtrun::agent {
@@ -93,7 +93,7 @@ void Joining::Look() {
   const std::vector<pid_t> sample = Sample();
   const Looked before = looked_;
   for (const pid_t pid : sample) {
-    for (std::string& name : FrameworksIn(ReadProcFile("/proc/" + std::to_string(pid) + "/maps"))) {
+    for (std::string& name : FrameworksIn(ReadKernelFile("/proc/" + std::to_string(pid) + "/maps"))) {
       if (std::ranges::count(looked_.frameworks, name) == 0) looked_.frameworks.push_back(std::move(name));
     }
   }

@@ -15,7 +15,7 @@
 #include <sstream>
 
 #include "core/base/fd.h"
-#include "core/base/proc_file.h"
+#include "core/base/kernel_file.h"
 
 namespace dtrun::agent {
 namespace {
@@ -29,7 +29,7 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::error_code gone;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   for (fs::directory_iterator it(tasks, gone), end; !gone && it != end; it.increment(gone)) {
-    std::istringstream list(ReadProcFile(it->path().string() + "/children"));
+    std::istringstream list(ReadKernelFile(it->path().string() + "/children"));
     for (pid_t child; list >> child;) children.push_back(child);
   }
   return children;
@@ -74,7 +74,7 @@ void AwaitAny(const std::vector<pid_t>& children, std::chrono::milliseconds time
 }  // namespace
 
 std::optional<Process> ReadProcess(pid_t pid) {
-  const std::string stat = ReadProcFile("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = ReadKernelFile("/proc/" + std::to_string(pid) + "/stat");
   const auto open = stat.find('('), close = stat.rfind(')');  // a name may hold both
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
   Process process;
@@ -144,7 +144,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
 }
 
 std::string StartEnvironment(pid_t pid, const std::string& name) {
-  const std::string block = '\0' + ReadProcFile("/proc/" + std::to_string(pid) + "/environ");
+  const std::string block = '\0' + ReadKernelFile("/proc/" + std::to_string(pid) + "/environ");
   const std::string key = '\0' + name + '=';
   const auto at = block.find(key);
   if (at == std::string::npos) return {};

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/proc_file.h"
+#include "core/base/kernel_file.h"
 #include "core/base/tcp_sockets.h"
 
 namespace dtrun {
@@ -44,7 +44,7 @@ std::optional<Holder> HolderOf(ino_t inode) {
          fd.increment(closed)) {
       std::error_code gone;
       if (fs::read_symlink(fd->path(), gone) != wanted) continue;
-      std::string name = ReadProcFile(process->path() / "comm");
+      std::string name = ReadKernelFile(process->path() / "comm");
       name.erase(std::min(name.find('\n'), name.size()));
       return Holder{pid, name.empty() ? "?" : name};
     }

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "core/base/proc_file.h"
+#include "core/base/kernel_file.h"
 
 namespace dtrun {
 namespace {
@@ -65,7 +65,7 @@ std::vector<TcpSocket> TcpSocketsSeenBy(pid_t pid) {
   std::vector<TcpSocket> all;
   for (const char* name : {"tcp", "tcp6"}) {
     std::vector<TcpSocket> some =
-        ParseTcpSockets(ReadProcFile("/proc/" + std::to_string(pid) + "/net/" + name));
+        ParseTcpSockets(ReadKernelFile("/proc/" + std::to_string(pid) + "/net/" + name));
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
   return all;

@@ -4,36 +4,20 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
+
+#include "core/base/kernel_file.h"
 
 namespace dtrun::net {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string FirstLine(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// A file that cannot be listed is a folder without entries.
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    entries.push_back(it->path());
-  }
-  return entries;
-}
-
 // RoCE ports name their interface; InfiniBand ports share the card.
 bool Belongs(const fs::path& port, const std::string& name, bool same_card) {
   bool named = false;
   for (const fs::path& entry : EntriesOf(port / "gid_attrs/ndevs")) {
-    const std::string interface = FirstLine(entry);
+    const std::string interface = FirstLineOf(entry);
     if (interface == name) return true;
     named = named || !interface.empty();
   }
@@ -111,7 +95,7 @@ std::string RdmaTwin(const std::string& sys, const std::string& name, const std:
     const fs::path device = fs::canonical(card / "device", error);
     const bool same_card = !error && !bus.empty() && device.filename() == bus;
     for (const fs::path& port : EntriesOf(card / "ports")) {
-      if (FirstLine(port / "state").find("ACTIVE") == std::string::npos) continue;
+      if (FirstLineOf(port / "state").find("ACTIVE") == std::string::npos) continue;
       if (Belongs(port, name, same_card)) {
         return card.filename().string() + ":" + port.filename().string();
       }

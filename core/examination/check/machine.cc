@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/kernel_file.h"
 #include "core/binding/gpu.h"
 #include "core/examination/check/checks.h"
 #include "core/net/interface.h"
@@ -18,13 +18,6 @@ namespace dtrun::examination {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string FirstLine(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 void CheckProcessors(const Question& question, Checks* to) {
   cpu_set_t set;
@@ -71,7 +64,7 @@ void CheckGpus(Checks* to) {
   }
   std::string what = fmt::format("{} {}, {} visible to ranks", gpus.devices.size(),
                                  gpus.vendor == binding::Vendor::kNvidia ? "NVIDIA" : "AMD", visible.size());
-  const std::string driver = FirstLine("/proc/driver/nvidia/version");
+  const std::string driver = FirstLineOf("/proc/driver/nvidia/version");
   if (!driver.empty()) what += "; " + driver;
   const bool hidden = visible.empty();
   to->push_back({"gpus", hidden ? Level::kWarning : Level::kOk, what,

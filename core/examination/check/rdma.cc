@@ -6,32 +6,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "core/base/kernel_file.h"
 #include "core/examination/check/checks.h"
 
 namespace dtrun::examination {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string FirstLine(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
-
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    entries.push_back(it->path());
-  std::ranges::sort(entries);
-  return entries;
-}
 
 struct Obstacle {
   std::string what;  // empty: none
@@ -41,7 +25,7 @@ struct Obstacle {
 // What keeps programs from opening the device.
 Obstacle ObstacleTo(const fs::path& root, const std::string& device) {
   for (const fs::path& verbs : EntriesOf(root / "sys/class/infiniband_verbs")) {
-    if (FirstLine(verbs / "ibdev") != device) continue;
+    if (FirstLineOf(verbs / "ibdev") != device) continue;
     const fs::path file = fs::path("dev/infiniband") / verbs.filename();
     if (::access((root / file).c_str(), R_OK | W_OK) == 0) return {};
     return {fmt::format("/{} cannot be opened: {}", file.string(), std::strerror(errno)),
@@ -52,12 +36,13 @@ Obstacle ObstacleTo(const fs::path& root, const std::string& device) {
 
 bool HasGid(const fs::path& port) {
   const std::vector<fs::path> gids = EntriesOf(port / "gids");
-  return std::ranges::any_of(
-      gids, [](const fs::path& gid) { return FirstLine(gid).find_first_not_of("0:") != std::string::npos; });
+  return std::ranges::any_of(gids, [](const fs::path& gid) {
+    return FirstLineOf(gid).find_first_not_of("0:") != std::string::npos;
+  });
 }
 
 Obstacle ObstacleAt(const fs::path& port) {
-  if (FirstLine(port / "state").find("ACTIVE") == std::string::npos) {
+  if (FirstLineOf(port / "state").find("ACTIVE") == std::string::npos) {
     return {"it is not active",
             "check cable and subnet manager, or name others with UCX_NET_DEVICES and NCCL_IB_HCA"};
   }
@@ -115,7 +100,7 @@ void CheckRdma(const fs::path& root, const std::vector<BackendAnswer>& backends,
     for (const fs::path& port : EntriesOf(device / "ports")) {
       const Obstacle obstacle = closed.what.empty() ? ObstacleAt(port) : closed;
       const std::string what = fmt::format("{} port {}: {}, {}", name, port.filename().string(),
-                                           FirstLine(port / "link_layer"), FirstLine(port / "state"));
+                                           FirstLineOf(port / "link_layer"), FirstLineOf(port / "state"));
       if (obstacle.what.empty()) {
         usable = true;
         to->push_back({"rdma", Level::kOk, what});
