@@ -56,7 +56,7 @@ std::optional<Holder> HolderOf(ino_t inode) {
 
 Error PortInUse(int port) {
   std::vector<TcpSocket> sockets = SocketsOn(port);
-  std::ranges::stable_partition(sockets, &TcpSocket::listens);
+  std::stable_partition(sockets.begin(), sockets.end(), [](const TcpSocket& one) { return one.listens; });
   std::optional<Holder> holder;
   for (const TcpSocket& socket : sockets) {
     if (!holder && socket.inode != 0) holder = HolderOf(socket.inode);
