@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from support import lab
-from support.job import DTRUN, SOURCE, JobTest, main
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main
 
 # What is run, and what must stand in its answer.
 SCRIPTS = {
@@ -17,6 +17,7 @@ SCRIPTS = {
     "launch.py --ranks 2 --failures 2 --restarts 2 --rounds 1 --without mpirun":
         ["### Launch to the first user line", "| 2 ranks | dtrun (0 survivors) |", "first line after the restart"],
     f"soak.py {DTRUN} --kills 2": ["2 kills", "0 failures"],
+    "peers.py --rounds 1": ["| hang |"],
     "train.py --rounds 1 --epochs 2 --batch 1024": ["2 ranks under dtrun: test accuracy after 2 epochs"],
 }
 BETWEEN_HOSTS = {
@@ -36,6 +37,8 @@ class BenchScripts(JobTest):
 
     def run_scripts(self, lines):
         for line, texts in lines.items():
+            if line.startswith("peers.py") and not (BUILD / "tests/nccl-fake").exists():
+                continue  # no CUDA headers, no pretended GPUs
             with self.subTest(line):
                 done = self.run_script(line)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
