@@ -38,7 +38,7 @@ class BenchScripts(JobTest):
     def run_scripts(self, lines):
         for line, texts in lines.items():
             if line.startswith("peers.py") and not (BUILD / "tests/nccl-fake").exists():
-                continue  # no CUDA headers, no pretended GPUs
+                continue  # the nccl plugin is not built here
             with self.subTest(line):
                 done = self.run_script(line)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
