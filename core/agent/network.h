@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class NetworkSearch {
   Status SurveyAll(const std::vector<plan::NetworkRule>& rules, std::vector<net::HostOffer>* offers);
   Status ProveAll(bool by_device, std::chrono::nanoseconds limit);
   Status MeasureAll(bool by_device, net::Assignment* assignment);
+  Status MeasureAgain(bool by_device, std::span<net::Assignment> assignments);
 
   boost::asio::io_context& loop_;
   UserSignals& signals_;

@@ -22,6 +22,7 @@ struct Count {
   std::vector<char> buffer = std::vector<char>(kReadBytes);
   BurstCount count;
   std::optional<std::chrono::steady_clock::time_point> begin;
+  std::chrono::milliseconds limit = kBurst;
 };
 
 }  // namespace
@@ -100,8 +101,13 @@ void Door::State::CountBurst(const Visitor& visitor, const std::shared_ptr<Count
         // The clock starts with the first bytes, which therefore do not count.
         if (burst->begin) burst->count.bytes += size;
         if (!burst->begin) burst->begin = now;
-        burst->count.time_ns = std::chrono::nanoseconds(now - *burst->begin).count();
-        if (now - *burst->begin < kBurst) return self->CountBurst(visitor, burst);
+        const std::chrono::nanoseconds time = now - *burst->begin;
+        burst->count.time_ns = time.count();
+        if (time < burst->limit) return self->CountBurst(visitor, burst);
+        if (burst->limit == kBurst && burst->count.bytes < kLittleBytes) {
+          burst->limit = kLongBurst;
+          return self->CountBurst(visitor, burst);
+        }
         visitor->Send(std::string(reinterpret_cast<const char*>(&burst->count), sizeof burst->count),
                       [self, visitor](const error_code& failed) {
                         failed ? self->Leave(visitor) : self->AwaitEnd(visitor);

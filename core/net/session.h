@@ -16,6 +16,10 @@ namespace dtrun::net {
 // Several times the largest MTU, so that no packet of it fits into a small one.
 inline constexpr std::size_t kLargeMessageBytes = 64 << 10;
 inline constexpr std::chrono::milliseconds kBurst{30};
+// A burst of which so little has come by then, 140 Mbit/s, goes on for longer: on a busy host it may be the
+// processor that was missing.
+inline constexpr std::size_t kLittleBytes = 512 << 10;
+inline constexpr std::chrono::milliseconds kLongBurst{150};
 
 // What came of a burst.
 struct BurstCount {
