@@ -203,8 +203,8 @@ Result<net::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule>& r
   for (net::Assignment& one : assignments) {
     if (Status measured = MeasureAll(by_device, &one); !measured) return measured.error();
   }
-  // A burst may have met another load, which makes it slower than its network, never faster. So once more,
-  // and again while all are slow; and those that would be preferred to the fastest.
+  // A burst may have met another load, which makes it slower than its network, never faster. So all are
+  // measured again while all are slow, and once more those that would be preferred to the fastest.
   for (int i = 0; i < kMostRepeats && assignments.size() > 1 && AllSlow(assignments); ++i) {
     if (Status measured = MeasureAgain(by_device, assignments); !measured) return measured.error();
   }
