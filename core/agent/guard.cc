@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/agent/cause.h"
+#include "core/agent/orphans.h"
 #include "core/agent/process.h"
 #include "core/agent/runtime_dir.h"
 #include "core/agent/terminal_pump.h"
@@ -120,7 +121,7 @@ void Remove(const fs::path& runtime_dir) {
   int code = 0;
   {
     Lifeline lifeline(dir, std::move(control));
-    code = work(lifeline);
+    code = ReapWhile([&] { return work(lifeline); });
     std::fflush(nullptr);
     KillDescendants(kKillPatience);
     RemoveRuntimeDir(dir);  // in case the guard is dead; else it does the same, and reports what fails
@@ -195,7 +196,10 @@ class Guard {
 
   void Relay() {
     while (const int signal = signals_.Next()) {
-      if (signal == SIGCHLD) LookAtAgent();
+      if (signal == SIGCHLD) {
+        LookAtAgent();
+        ReapOthers(agent_);
+      }
       if (!signals_.IsRelayed(signal)) continue;
       if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {
         if (interrupts_ == 2) second_interrupt_ = Clock::now();
