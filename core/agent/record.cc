@@ -85,8 +85,8 @@ Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
   return dir_.Write(Prefix(generation) + "runtime.json", Dump(json));
 }
 
-Status Record::WriteVerdict(const std::vector<Facts>& generations) const {
-  return dir_.Write("verdict.json", VerdictJson(generations));
+Status Record::WriteVerdict(const History& history) const {
+  return dir_.Write("verdict.json", VerdictJson(history));
 }
 
 Status Record::WriteNotStarted(const std::string& job, const std::string& error) const {

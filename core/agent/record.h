@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/facts.h"
+#include "core/agent/history.h"
 #include "core/agent/run_dir.h"
 #include "core/plan/plan.h"
 
@@ -28,8 +28,8 @@ class Record {
   // What a generation settled, by host.
   Status WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
                       const std::vector<Tokens>& tokens) const;
-  // How every generation so far ended; the last one in full.
-  Status WriteVerdict(const std::vector<Facts>& generations) const;
+  // How the generations so far ended; the last one in full.
+  Status WriteVerdict(const History& history) const;
   Status WriteNotStarted(const std::string& job, const std::string& error) const;
   Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
 

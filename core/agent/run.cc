@@ -100,7 +100,7 @@ class Runner {
       Note(record.WriteNotStarted(asked.job, facts.error().text));
       return facts.error();
     }
-    Note(record.WriteVerdict(generations_));
+    Note(record.WriteVerdict(history_));
     Say(WithoutNewline(VerdictText(*facts)));
     return ExitCode(*facts);
   }
@@ -134,9 +134,9 @@ class Runner {
     for (std::uint64_t generation = 0;; ++generation) {
       if (Status gathered = Gather(generation, record, gathering); !gathered) {
         if (gathering.interrupted() != 0) return Ended(gathering.interrupted());
-        if (generations_.empty() || !generations_.back().regroup.empty()) return gathered.error();
+        if (history_.empty() || !history_.last().regroup.empty()) return gathered.error();
         Say("dtrun: not restarted: " + gathered.error().text);
-        return generations_.back();
+        return history_.last();
       }
       Conductor conductor(loop_, signals, gathering.plan(), gathering.hosts(),
                           [this](const std::string& line) { Say(line); });
@@ -159,16 +159,16 @@ class Runner {
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
       Note(Recognise(&*facts));
-      generations_.push_back(*facts);
+      history_.Add(*facts);
       if (!facts->regroup.empty() && conductor.interrupted() == 0) {
-        Note(record.WriteVerdict(generations_));
+        Note(record.WriteVerdict(history_));
         Say(fmt::format("dtrun: {}: starting again", facts->regroup));
         continue;
       }
       if (ExitCode(*facts) == 0) return facts;
       if (const auto line = gathering.TakeRung(*facts, environment_)) {
         Say("dtrun: " + *line);
-        Note(record.WriteVerdict(generations_));
+        Note(record.WriteVerdict(history_));
         Note(record.WriteNextPlan(generation + 1, gathering.plan()));
         continue;
       }
@@ -178,7 +178,7 @@ class Runner {
         return facts;
       }
       ++restarts;
-      Note(record.WriteVerdict(generations_));
+      Note(record.WriteVerdict(history_));
       Say(WithoutNewline(VerdictText(*facts)));
       Say(fmt::format("dtrun: {}{}", decision.why,
                       decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
@@ -267,9 +267,7 @@ class Runner {
   }
 
   // The job was ended while its hosts were joining.
-  Facts Ended(int signal) {
-    return Interrupted(signal, generations_.empty() ? Facts() : generations_.back());
-  }
+  Facts Ended(int signal) { return Interrupted(signal, history_.empty() ? Facts() : history_.last()); }
 
   // The job was ended while no rank ran.
   Facts Interrupted(int signal, Facts facts) {
@@ -280,9 +278,7 @@ class Runner {
     facts.regroup.clear();
     facts.guard_died = signal == Lifeline::kGuardGone;
     facts.interrupt = facts.guard_died ? 0 : signal;
-    const bool known = !generations_.empty() && generations_.back().generation == facts.generation;
-    if (known) generations_.pop_back();  // it ended differently now
-    generations_.push_back(facts);
+    history_.Add(facts);
     return facts;
   }
 
@@ -302,7 +298,7 @@ class Runner {
   std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
   std::unique_ptr<Host> here_;
-  std::vector<Facts> generations_;
+  History history_;
 };
 
 }  // namespace

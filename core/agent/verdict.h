@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/agent/facts.h"
+#include "core/agent/history.h"
 
 namespace dtrun::agent {
 
@@ -18,9 +19,9 @@ int ExitCode(const Facts& facts);
 // Ends in a newline. One line for success; a block that names the first cause otherwise.
 std::string VerdictText(const Facts& facts);
 
-// The content of verdict.json: the last generation in full, all of them in short.
+// The content of verdict.json: the last generation in full, the others in short.
 // REQUIRES: not empty.
-std::string VerdictJson(const std::vector<Facts>& generations);
+std::string VerdictJson(const History& history);
 
 // The same file when nothing ran.
 std::string NotStartedJson(const std::string& job, const std::string& error);

@@ -12,18 +12,6 @@ using Json = nlohmann::ordered_json;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-const char* ResultName(const Facts& facts) {
-  if (facts.guard_died) return "guard killed";
-  if (!facts.regroup.empty()) return "regrouped";
-  switch (FindCause(facts).kind) {
-    case Cause::Kind::kRank:
-    case Cause::Kind::kLoneWorlds:
-    case Cause::Kind::kHost: return "failed";
-    case Cause::Kind::kInterrupt: return "interrupted";
-    default: return "succeeded";
-  }
-}
-
 Json KnownJson(const RankFacts& rank) {
   if (!rank.known) return nullptr;
   Json known = diagnosis::ToJson(rank.known->finding);
@@ -33,25 +21,21 @@ Json KnownJson(const RankFacts& rank) {
 }
 
 // How a generation ended, without its ranks.
-Json Summary(const Facts& facts) {
-  const Cause cause = FindCause(facts);
-  const bool rank = cause.kind == Cause::Kind::kRank;
-  const bool host = cause.kind == Cause::Kind::kHost;
-  return {
-      {"generation", facts.generation},
-      {"result", ResultName(facts)},
-      {"exit_class", cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(ClassName(cause.exit_class))},
-      {"exit_code", ExitCode(facts)},
-      {"duration_seconds", Seconds(facts.duration)},
-      {"first_failed_rank", rank ? Json(facts.ranks[cause.index].blamed()) : Json(nullptr)},
-      {"lost_host", host ? Json(facts.losses[cause.index].host) : Json(nullptr)},
-      {"interrupt", facts.interrupt == 0 ? Json(nullptr) : Json(SignalName(facts.interrupt))}};
+Json SummaryJson(const GenerationSummary& summary) {
+  return {{"generation", summary.generation},
+          {"result", summary.result},
+          {"exit_class", summary.exit_class.empty() ? Json(nullptr) : Json(summary.exit_class)},
+          {"exit_code", summary.exit_code},
+          {"duration_seconds", Seconds(summary.duration)},
+          {"first_failed_rank", summary.first_failed_rank ? Json(*summary.first_failed_rank) : Json(nullptr)},
+          {"lost_host", summary.lost_host.empty() ? Json(nullptr) : Json(summary.lost_host)},
+          {"interrupt", summary.interrupt == 0 ? Json(nullptr) : Json(SignalName(summary.interrupt))}};
 }
 
 }  // namespace
 
-std::string VerdictJson(const std::vector<Facts>& generations) {
-  const Facts& facts = generations.back();
+std::string VerdictJson(const History& history) {
+  const Facts& facts = history.last();
   Json ranks = Json::array();
   for (const RankFacts& rank : facts.ranks) {
     Json reports = Json::array();
@@ -86,12 +70,14 @@ std::string VerdictJson(const std::vector<Facts>& generations) {
     losses.push_back({{"host", loss.host}, {"why", loss.why}, {"at_seconds", Seconds(loss.at)}});
   }
   Json all = Json::array();
-  for (const Facts& generation : generations) all.push_back(Summary(generation));
+  for (const GenerationSummary& generation : history.first()) all.push_back(SummaryJson(generation));
+  for (const GenerationSummary& generation : history.latest()) all.push_back(SummaryJson(generation));
   Json verdict = {{"job", facts.job}};
-  verdict.update(Summary(facts));
+  verdict.update(SummaryJson(Summarise(facts)));
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
+  verdict["generations_omitted"] = history.omitted();  // after the first ones
   // Output of ranks need not be UTF-8.
   return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
