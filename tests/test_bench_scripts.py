@@ -16,7 +16,9 @@ SCRIPTS = {
     "hosts.py --hosts 2 --ranks 2 --rounds 1": ["2 hosts x 2 ranks: first rank"],
     "launch.py --ranks 2 --failures 2 --restarts 2 --rounds 1 --without mpirun":
         ["### Launch to the first user line", "| 2 ranks | dtrun (0 survivors) |", "first line after the restart"],
-    f"soak.py {DTRUN} --kills 2": ["2 kills", "0 failures"],
+    f"soak.py {DTRUN} --trials kill,stop --rounds 3": ["3 rounds", "0 failures"],
+    f"soak.py {DTRUN} --trials restart --rounds 1 --restarts 300": ["300 restarts", "0 failures"],
+    f"soak.py {DTRUN} --trials short --rounds 1 --jobs 3": ["3 short jobs", "0 failures"],
     "peers.py --rounds 1": ["| hang |"],
     "train.py --rounds 1 --epochs 2 --batch 1024": ["2 ranks under dtrun: test accuracy after 2 epochs"],
 }
@@ -24,7 +26,10 @@ BETWEEN_HOSTS = {
     "link.py --rate none --backend gloo --sizes 8 --rounds 2 --seconds 1": ["gloo"],
     "overlap.py --rate none --megabytes 1 --rounds 1 --repeat 1 --backend gloo": ["| gloo |"],
     "proof.py --rounds 1 --hosts 2 --networks 1": ['interface = "auto"'],
-    f"soak.py {DTRUN} --kills 1 --hosts 2": ["1 kills", "0 failures"],
+    f"soak.py {DTRUN} --trials kill --rounds 1 --hosts 2": ["1 rounds", "0 failures"],
+    f"soak.py {DTRUN} --trials network --rounds 1 --hosts 2": ["lost network", "0 failures"],
+    f"soak.py {DTRUN} --trials flap --rounds 1 --hosts 2": ["flapping link", "0 failures"],
+    f"soak.py {DTRUN} --trials disk --rounds 1": ["full disk", "0 failures"],
 }
 
 
