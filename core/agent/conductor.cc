@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
 constexpr std::size_t kTailLines = 10;
+constexpr std::size_t kMostReports = 64;  // of one rank of its peers
 
 bool WasAskedToEnd(const Ending& ending) { return ending.signal == SIGTERM || ending.signal == SIGKILL; }
 
@@ -82,7 +83,7 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
     members_[i].state = State::kBusy;
     members_[i].host->Do(prepare);
   }
-  while (Busy() && loop_.run_one() > 0) {
+  while (Busy() && interrupted_ == 0 && loop_.run_one() > 0) {
   }
   if (!refusal_ && interrupted_ == 0) {
     phase_ = Phase::kIdle;
@@ -162,7 +163,8 @@ void Conductor::Left(int rank) {
 
 void Conductor::Reported(int rank, int peer, const std::string& what) {
   if (const int index = IndexOf(rank); index >= 0) {
-    facts_.ranks[static_cast<std::size_t>(index)].reports.push_back({peer, what});
+    std::vector<PeerReport>& reports = facts_.ranks[static_cast<std::size_t>(index)].reports;
+    if (reports.size() < kMostReports) reports.push_back({peer, what});
   }
 }
 
@@ -172,7 +174,7 @@ void Conductor::On(std::size_t host, const Event& event) {
 
 void Conductor::On(std::size_t host, const Prepared& prepared) {
   members_[host].prepared = prepared;
-  members_[host].state = State::kPrepared;
+  if (phase_ != Phase::kKilling) members_[host].state = State::kPrepared;  // else it answers Kill next
 }
 
 void Conductor::On(std::size_t host, const Refused& refused) {
@@ -298,7 +300,7 @@ void Conductor::On(std::size_t host, const Asked& asked) {
 void Conductor::On(std::size_t host, const Lost& lost) {
   Member& member = members_[host];
   member.state = State::kLost;
-  facts_.losses.push_back({member.name, lost.why, lost.agent_died, Clock::now() - begin_});
+  facts_.losses.push_back({member.name, lost.why, lost.agent_died, Clock::now() - begin_, lost.next});
   if (phase_ == Phase::kPreparing && !refusal_) {
     refusal_ = Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost.why)};
   }

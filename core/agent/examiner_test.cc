@@ -15,12 +15,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // The other end of a link: an agent that answers each question by `reply`, or is lost without one.
-class AgentLink final : public control::Channel {
+class AskedAgent final : public control::Channel {
  public:
   using Reply = std::function<std::string(const std::string& question)>;
-  AgentLink(boost::asio::io_context& loop, Reply reply) : loop_(loop), reply_(std::move(reply)) {}
+  AskedAgent(boost::asio::io_context& loop, Reply reply) : loop_(loop), reply_(std::move(reply)) {}
 
-  void Start(Handlers handlers) override { handlers_ = std::move(handlers); }
+  void Start(Handlers handlers) override {
+    handlers_ = std::move(handlers);
+    handlers_.on_message(Encode(ToRoot(Introduction{"node1", "machine", "0.0=0", {}})));
+  }
   void Send(std::string_view message) override {
     const Result<ToAgent> told = DecodeToAgent(message);
     ASSERT_TRUE(told) << told.error().text;
@@ -48,8 +51,8 @@ class AgentLink final : public control::Channel {
 
 class ExaminerTest : public ::testing::Test {
  protected:
-  std::unique_ptr<RemoteHost> HostWith(AgentLink::Reply reply) {
-    return std::make_unique<RemoteHost>(loop_, "node1", std::make_unique<AgentLink>(loop_, std::move(reply)),
+  std::unique_ptr<RemoteHost> HostWith(AskedAgent::Reply reply) {
+    return std::make_unique<RemoteHost>(loop_, "node1", std::make_unique<AskedAgent>(loop_, std::move(reply)),
                                         services_, [](const Introduction&) {});
   }
 
@@ -95,7 +98,7 @@ TEST_F(ExaminerTest, TheUserEndsItWhileAHostIsSilent) {
   const auto patient = HostWith([](const std::string&) { return "never asked in time"; });
   boost::asio::io_context elsewhere;  // never runs, so this agent never answers
   RemoteHost mute(elsewhere, "node2",
-                  std::make_unique<AgentLink>(elsewhere, [](const std::string&) { return ""; }), services_,
+                  std::make_unique<AskedAgent>(elsewhere, [](const std::string&) { return ""; }), services_,
                   [](const Introduction&) {});
   const auto answers = examiner_.Run({"a", "b", "c"}, {silent.get(), patient.get(), &mute});
   ASSERT_FALSE(answers);

@@ -83,6 +83,7 @@ struct HostLoss {
   std::string why;
   bool agent_died = false;  // else the network or the whole host is gone
   std::chrono::nanoseconds at{};
+  std::string next = {};  // what the user can do; empty: what is usual
 };
 
 struct Facts {

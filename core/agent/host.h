@@ -173,6 +173,7 @@ struct MpiAborted {
 struct Lost {
   std::string why;
   bool agent_died = false;  // else the network or the whole host is gone
+  std::string next = {};    // what the user can do, where that is known; it does not travel
 };
 
 struct Surveyed {

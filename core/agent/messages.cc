@@ -9,8 +9,16 @@
 namespace dtrun::agent {
 namespace {
 
-// The channel bounds whole messages.
+// The channel bounds whole messages, and so single texts. Lists take several times as much memory as their
+// bytes did, so that their counts are bounded too: far above what a job needs.
 constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMostEntries = 1 << 20;  // ranks, ports, arguments, variables
+constexpr std::size_t kMostHosts = 1 << 16;
+constexpr std::size_t kMostProcesses = 1 << 16;   // of one host; GPUs and excerpts as well
+constexpr std::size_t kMostCandidates = 1 << 14;  // of one host
+constexpr std::size_t kMostCalls = 1 << 10;       // of one excerpt
+constexpr std::size_t kMostFrameworks = 64;
+constexpr std::size_t kMostName = 4096;  // bytes, of what the system calls something
 
 // The fields of every message, once for both directions. A message with raw bytes has them
 // behind its fields.
@@ -22,13 +30,38 @@ void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
 }
 
 template <class C, class T, class Each>
-void List(C& c, T& values, Each each) {
+void List(C& c, T& values, std::size_t most, Each each) {
   auto count = static_cast<std::uint32_t>(values.size());
   c.Number(count);
+  if constexpr (!C::kWrites) {
+    if (count > most) return c.Fail("a list is longer than its limit");
+  }
   if constexpr (C::kWrites) {
     for (const auto& value : values) each(value);
   } else {
     for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
+  }
+}
+
+template <class T>
+auto Underlying(T value) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<std::underlying_type_t<T>>(value);
+  } else {
+    return value;
+  }
+}
+
+// One of `first` to `last`.
+template <class C, class T, class Bound>
+void Choice(C& c, T& value, Bound first, Bound last) {
+  auto number = Underlying(value);
+  c.Number(number);
+  if constexpr (!C::kWrites) {
+    const bool known = number >= static_cast<decltype(number)>(first) &&
+                       number <= static_cast<decltype(number)>(last);
+    if (!known) return c.Fail("a choice is none of those there are");
+    value = static_cast<T>(number);
   }
 }
 
@@ -38,17 +71,17 @@ void Fields(C& c, Of<C, plan::Process>& m) {
   c.Number(m.rank);
   c.Number(m.local_rank);
   c.Number(m.rank_count);
-  c.Texts(m.argv, kAny, kAny);
-  c.Pairs(m.env, kAny, kAny);
-  c.Text(m.cwd, kAny);
+  c.Texts(m.argv, kMostEntries, kAny);
+  c.Pairs(m.env, kMostEntries, kAny);
+  c.Text(m.cwd, kMostName);
   c.Text(m.binding, kAny);
 }
 template <class C>
 void Fields(C& c, Of<C, pmi::Job>& m) {
-  c.Number(m.kind);
-  c.Text(m.name, kAny);
-  List(c, m.hosts, [&](auto& host) {
-    c.Text(host.name, kAny);
+  Choice(c, m.kind, pmi::Kind::kNone, pmi::Kind::kPmi1);
+  c.Text(m.name, kMostName);
+  List(c, m.hosts, kMostHosts, [&](auto& host) {
+    c.Text(host.name, kMostName);
     c.Number(host.first_rank);
     c.Number(host.local_size);
   });
@@ -58,18 +91,18 @@ template <class C>
 void Fields(C& c, Of<C, Prepare>& m) {
   c.Number(m.generation);
   c.Number(m.world_size);
-  c.Text(m.job_key, kAny);
+  c.Text(m.job_key, kMostName);
   c.Number(m.master_port);
-  List(c, m.task_ranks, [&](auto& rank) { c.Number(rank); });
-  List(c, m.processes, [&](auto& process) { Fields<C>(c, process); });
-  c.Texts(m.environment, kAny, kAny);
+  List(c, m.task_ranks, kMostEntries, [&](auto& rank) { c.Number(rank); });
+  List(c, m.processes, kMostProcesses, [&](auto& process) { Fields<C>(c, process); });
+  c.Texts(m.environment, kMostEntries, kAny);
   Duration<C>(c, m.grace);
   Fields<C>(c, m.mpi);
 }
 template <class C>
 void Fields(C& c, Of<C, Start>& m) {
-  c.Pairs(m.tokens, kAny, kAny);
-  List(c, m.meeting_ports, [&](auto& port) { c.Number(port); });
+  c.Pairs(m.tokens, kMostEntries, kAny);
+  List(c, m.meeting_ports, kMostEntries, [&](auto& port) { c.Number(port); });
 }
 template <class C>
 void Fields(C& c, Of<C, Signal>& m) {
@@ -95,7 +128,7 @@ void Fields(C& c, Of<C, Over>& m) {
 template <class C>
 void Fields(C& c, Of<C, Examine>& m) {
   c.Text(m.question, kAny);
-  c.Texts(m.environment, kAny, kAny);
+  c.Texts(m.environment, kMostEntries, kAny);
 }
 template <class C>
 void Fields(C& c, Of<C, Examined>& m) {
@@ -115,39 +148,39 @@ void Fields(C& c, Of<C, ClientClosed>& m) {
 }
 template <class C>
 void Fields(C& c, Of<C, Introduction>& m) {
-  c.Text(m.host_name, kAny);
-  c.Text(m.machine, kAny);
+  c.Text(m.host_name, kMostName);
+  c.Text(m.machine, kMostName);
   c.Text(m.processors, kAny);
-  c.Number(m.gpus.vendor);
-  List(c, m.gpus.devices, [&](auto& gpu) {
-    c.Text(gpu.uuid, kAny);
+  Choice(c, m.gpus.vendor, binding::Vendor::kNvidia, binding::Vendor::kAmd);
+  List(c, m.gpus.devices, kMostProcesses, [&](auto& gpu) {
+    c.Text(gpu.uuid, kMostName);
     c.Number(gpu.numa);
-    c.Text(gpu.name, kAny);
+    c.Text(gpu.name, kMostName);
   });
 }
 template <class C>
 void Fields(C& c, Of<C, Prepared>& m) {
   c.Number(m.master_port);
-  List(c, m.task_ports, [&](auto& task) {
+  List(c, m.task_ports, kMostEntries, [&](auto& task) {
     c.Number(task.first);
     c.Number(task.second);
   });
-  c.Text(m.store, kAny);
-  c.Text(m.recorder, kAny);
+  c.Text(m.store, kMostName);
+  c.Text(m.recorder, kMostName);
 }
 template <class C>
 void Fields(C& c, Of<C, Refused>& m) {
-  c.Number(m.error.code);
+  Choice(c, m.error.code, DTRUN_INVALID_ARGUMENT, DTRUN_INTERNAL);
   c.Text(m.error.text, kAny);
 }
 template <class C>
 void Fields(C& c, Of<C, Started>& m) {
-  List(c, m.pids, [&](auto& pid) { c.Number(pid); });
+  List(c, m.pids, kMostEntries, [&](auto& pid) { c.Number(pid); });
 }
 template <class C>
 void Fields(C& c, Of<C, Output>& m) {
   c.Number(m.rank);
-  c.Number(m.stream);
+  Choice(c, m.stream, output::Stream::kOut, output::Stream::kErr);
 }
 template <class C>
 void Fields(C& c, Of<C, Ending>& m) {
@@ -176,7 +209,7 @@ void Fields(C& c, Of<C, Said>& m) {
 template <class C>
 void Fields(C& c, Of<C, Looked>& m) {
   c.Flag(m.joined);
-  c.Texts(m.frameworks, kAny, kAny);
+  c.Texts(m.frameworks, kMostFrameworks, kMostName);
   c.Flag(m.late);
 }
 template <class C>
@@ -190,7 +223,7 @@ void Fields(C& c, Of<C, Asked>& m) {
 template <class C>
 void Fields(C& c, Of<C, Offered>& m) {
   c.Text(m.part.exchange, kAny);
-  List(c, m.part.hosts, [&](auto& host) { c.Number(host); });
+  List(c, m.part.hosts, kMostHosts, [&](auto& host) { c.Number(host); });
   c.Text(m.part.bytes, kAny);
 }
 template <class C>
@@ -211,7 +244,7 @@ void Fields(C& c, Of<C, MpiAborted>& m) {
 template <class C>
 void Fields(C& c, Of<C, net::Address>& m) {
   std::string text = m.ip.to_string();
-  c.Text(text, kAny);
+  c.Text(text, kMostName);
   c.Number(m.prefix);
   if constexpr (!C::kWrites) {
     net::error_code problem;
@@ -221,28 +254,28 @@ void Fields(C& c, Of<C, net::Address>& m) {
 }
 template <class C>
 void Fields(C& c, Of<C, net::Candidate>& m) {
-  c.Text(m.interface, kAny);
+  c.Text(m.interface, kMostName);
   c.Number(m.index);
-  c.Number(m.kind);
+  Choice(c, m.kind, net::Kind::kLoopback, net::Kind::kVirtual);
   Fields<C>(c, m.address);
   c.Flag(m.first_address);
   c.Flag(m.default_route);
   c.Number(m.mtu);
   c.Number(m.speed_mbps);
-  c.Text(m.rdma, kAny);
+  c.Text(m.rdma, kMostName);
   c.Number(m.port);
 }
 template <class C>
 void Fields(C& c, Of<C, Survey>& m) {
   c.Number(m.host);
   c.Text(m.rule, kAny);
-  c.Text(m.proof_key, kAny);
+  c.Text(m.proof_key, kMostName);
 }
 template <class C>
 void Fields(C& c, Of<C, Prove>& m) {
-  List(c, m.peers, [&](auto& peer) {
+  List(c, m.peers, kMostHosts, [&](auto& peer) {
     c.Number(peer.host);
-    List(c, peer.candidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+    List(c, peer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
   });
   c.Flag(m.by_device);
   Duration<C>(c, m.limit);
@@ -256,23 +289,23 @@ void Fields(C& c, Of<C, Measure>& m) {
 }
 template <class C>
 void Fields(C& c, Of<C, Surveyed>& m) {
-  List(c, m.offer.candidates, [&](auto& candidate) { Fields<C>(c, candidate); });
-  List(c, m.offer.left_out, [&](auto& one) {
-    c.Text(one.interface, kAny);
-    c.Number(one.kind);
-    c.Text(one.address, kAny);
-    c.Text(one.why, kAny);
+  List(c, m.offer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+  List(c, m.offer.left_out, kMostCandidates, [&](auto& one) {
+    c.Text(one.interface, kMostName);
+    Choice(c, one.kind, net::Kind::kLoopback, net::Kind::kVirtual);
+    c.Text(one.address, kMostName);
+    c.Text(one.why, kMostName);
   });
-  c.Texts(m.offer.unmatched, kAny, kAny);
+  c.Texts(m.offer.unmatched, kMostCandidates, kMostName);
   c.Flag(m.offer.has_rdma);
 }
 template <class C>
 void Fields(C& c, Of<C, Proven>& m) {
-  List(c, m.attempts, [&](auto& attempt) {
+  List(c, m.attempts, kMostEntries, [&](auto& attempt) {
     c.Number(attempt.from);
     c.Number(attempt.peer);
     c.Number(attempt.to);
-    c.Text(attempt.why, kAny);
+    c.Text(attempt.why, kMostName);
     Duration<C>(c, attempt.round_trip);
   });
 }
@@ -285,9 +318,9 @@ void Fields(C& c, Of<C, Measured>& m) {
 template <class C>
 void Fields(C& c, Of<C, comm::Excerpt>& m) {
   c.Number(m.communicator);
-  c.Text(m.name, kAny);
+  c.Text(m.name, kMostName);
   c.Number(m.size);
-  List(c, m.members, [&](auto& member) {
+  List(c, m.members, kMostEntries, [&](auto& member) {
     c.Number(member.world_rank);
     c.Number(member.rank);
   });
@@ -299,7 +332,7 @@ void Fields(C& c, Of<C, comm::Excerpt>& m) {
     c.Number(m.rest->started);
     c.Number(m.rest->ended);
   }
-  List(c, m.calls, [&](auto& seen) {
+  List(c, m.calls, kMostCalls, [&](auto& seen) {
     c.Number(seen.number);
     c.Number(seen.chain);
     c.Number(seen.call.kind);
@@ -309,14 +342,14 @@ void Fields(C& c, Of<C, comm::Excerpt>& m) {
     c.Number(seen.call.count);
     c.Number(seen.call.shape);
   });
-  List(c, m.checkpoints, [&](auto& checkpoint) {
+  List(c, m.checkpoints, kMostCalls, [&](auto& checkpoint) {
     c.Number(checkpoint.first);
     c.Number(checkpoint.second);
   });
 }
 template <class C>
 void Fields(C& c, Of<C, Called>& m) {
-  List(c, m.excerpts, [&](auto& excerpt) { Fields<C>(c, excerpt); });
+  List(c, m.excerpts, kMostProcesses, [&](auto& excerpt) { Fields<C>(c, excerpt); });
 }
 
 template <class C>

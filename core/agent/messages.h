@@ -1,8 +1,8 @@
 // What root and agent say to each other over their channel: the commands and events of
 // core/agent/host.h, the agent's introduction, and the bytes of store clients.
 //
-// The peer has proved that it knows the key and has the same version, so a message that does
-// not decode is a defect, not an attack; it ends the channel all the same. Pure; any thread.
+// A peer that has proved that it knows the key may send anything all the same: what decodes is bounded in
+// count and memory, and what it may mean when is checked by core/agent/protocol.h. Pure; any thread.
 #pragma once
 
 #include <cstdint>

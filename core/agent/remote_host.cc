@@ -2,47 +2,76 @@
 
 #include <fmt/format.h>
 
+#include "core/base/units.h"
+
 namespace dtrun::agent {
 
 RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
                        std::unique_ptr<control::Channel> channel, const Services& services,
                        std::function<void(const Introduction&)> introduced)
-    : name_(std::move(name)),
+    : loop_(loop),
+      name_(std::move(name)),
       channel_(std::move(channel)),
       services_(services),
-      introduced_(std::move(introduced)) {
+      introduced_(std::move(introduced)),
+      kill_timer_(loop) {
   relay_.emplace(loop, store::Relay::Wire{{},
                                           [this](std::uint32_t client, std::string_view bytes) {
-                                            channel_->Send(Encode(ToAgent(ClientData{client, bytes})));
+                                            Send(ClientData{client, bytes});
                                           },
-                                          [this](std::uint32_t client) {
-                                            channel_->Send(Encode(ToAgent(ClientClosed{client})));
-                                          }});
+                                          [this](std::uint32_t client) { Send(ClientClosed{client}); }});
   channel_->Start({[this](std::string_view message) { OnMessage(message); },
                    [this](const control::Loss& loss) { OnLost(loss); },
                    {}});
+}
+
+void RemoteHost::Send(const ToAgent& message) {
+  protocol_.Note(message);
+  channel_->Send(Encode(message));
 }
 
 void RemoteHost::Do(const Command& command) {
   if (const auto* prepare = std::get_if<Prepare>(&command)) {
     Prepare whole = *prepare;
     whole.environment = services_.environment;
-    return channel_->Send(Encode(ToAgent(std::move(whole))));
+    return Send(ToAgent(std::move(whole)));
   }
-  std::visit([this](const auto& given) { channel_->Send(Encode(ToAgent(given))); }, command);
+  std::visit([this](const auto& given) { Send(ToAgent(given)); }, command);
+  if (std::holds_alternative<Kill>(command)) AwaitEnd();
+}
+
+void RemoteHost::AwaitEnd() {
+  if (std::exchange(killing_, true)) return;
+  kill_timer_.expires_after(services_.kill_limit);
+  kill_timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || !killing_) return;
+    Drop(fmt::format("it did not end its ranks within {} of being told to kill them",
+                     FormatDuration(services_.kill_limit)),
+         fmt::format("look on {} for processes that cannot be killed (state D in `ps -eo pid,stat,cmd`)",
+                     name_));
+  });
+}
+
+void RemoteHost::HasEnded() {
+  killing_ = false;
+  kill_timer_.cancel();
 }
 
 void RemoteHost::OnMessage(std::string_view message) {
   if (lost_) return;
   Result<ToRoot> decoded = DecodeToRoot(message);
-  if (!decoded) return Lose(decoded.error().text, true);
+  const Result<bool> valid = decoded ? protocol_.Check(*decoded) : Result<bool>(decoded.error());
+  if (!valid) {
+    return Drop(
+        valid.error().text,
+        fmt::format("install the same dtrun on {} as here; if it is, find out who runs an agent there",
+                    name_));
+  }
+  if (!*valid) return;
   std::visit(
       [this]<class T>(T& seen) {
         if constexpr (std::is_same_v<T, ClientOpened>) {
-          Result<store::Socket> socket = relay_->Open(seen.client);
-          if (socket) return services_.serve(*std::move(socket));
-          services_.say(fmt::format("dtrun: {}: {}", name_, socket.error().text));
-          channel_->Send(Encode(ToAgent(ClientClosed{seen.client})));
+          OpenClient(seen.client);
         } else if constexpr (std::is_same_v<T, ClientData>) {
           relay_->Data(seen.client, seen.bytes);
         } else if constexpr (std::is_same_v<T, ClientClosed>) {
@@ -54,27 +83,47 @@ void RemoteHost::OnMessage(std::string_view message) {
         } else if constexpr (std::is_same_v<T, Lost>) {
           Lose(seen.why, seen.agent_died);
         } else {
+          if constexpr (std::is_same_v<T, Gone> || std::is_same_v<T, Refused>) HasEnded();
           Emit(seen);
         }
       },
       *decoded);
 }
 
+void RemoteHost::OpenClient(std::uint32_t client) {
+  Result<store::Socket> socket = relay_->Open(client);
+  if (socket) return services_.serve(*std::move(socket));
+  services_.say(fmt::format("dtrun: {}: {}", name_, socket.error().text));
+  Send(ClientClosed{client});
+}
+
 void RemoteHost::OnLost(const control::Loss& loss) {
   Lose(loss.error.text, loss.closed || loss.error.code != DTRUN_TIMEOUT);
 }
 
-void RemoteHost::Lose(const std::string& why, bool agent_died) {
+void RemoteHost::Drop(const std::string& why, const std::string& next) {
+  if (lost_ || leaving_) return;
+  channel_->Close();  // it ends its ranks then
+  Lose(why, true, next);
+}
+
+void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string& next) {
   if (leaving_ || std::exchange(lost_, true)) return;
+  HasEnded();
   if (auto done = std::exchange(examination_done_, {})) {
     return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
   }
-  Emit(Lost{why, agent_died});
+  Emit(Lost{why, agent_died, next});
 }
 
 void RemoteHost::Examine(const std::string& question, ExaminationDone done) {
   examination_done_ = std::move(done);
-  channel_->Send(Encode(ToAgent(agent::Examine{question, services_.environment})));
+  if (!lost_) return Send(agent::Examine{question, services_.environment});
+  boost::asio::post(loop_, [this, ended = ended_] {
+    if (*ended) return;
+    if (auto asked = std::exchange(examination_done_, {}))
+      asked(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost before it was asked", name_)});
+  });
 }
 
 void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void()> done) {
@@ -82,7 +131,7 @@ void RemoteHost::Leave(int exit_code, const std::string& why, std::function<void
     if (done) done();
     return;
   }
-  channel_->Send(Encode(ToAgent(Over{exit_code, why})));
+  Send(Over{exit_code, why});
   channel_->Close(std::move(done));
 }
 

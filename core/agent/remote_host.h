@@ -1,16 +1,21 @@
 // A host elsewhere: its agent at the other end of a channel.
 //
 // Made by the muster when the agent joins, and owned by it; loop thread. Commands become messages and
-// messages become events; clients of the store there are served by the store here.
+// messages become events; clients of the store there are served by the store here. An agent that breaks
+// the protocol (core/agent/protocol.h), or does not end its ranks when it is told to, is a lost host.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/messages.h"
+#include "core/agent/protocol.h"
 #include "core/control/channel.h"
 #include "core/store/relay.h"
 
@@ -23,16 +28,20 @@ class RemoteHost final : public Host {
     std::vector<std::string> environment;         // what ranks inherit
     std::function<void(store::Socket)> serve;     // takes a client of the store
     std::function<void(const std::string&)> say;  // a line for the user
+    // From Kill to Gone. The host itself gives SIGKILL twice ten seconds (core/agent/local_host.cc).
+    std::chrono::nanoseconds kill_limit = std::chrono::seconds(30);
   };
 
   // `services` outlives it. `introduced` is called once, when the agent has said what its host is.
   RemoteHost(boost::asio::io_context& loop, std::string name, std::unique_ptr<control::Channel> channel,
              const Services& services, std::function<void(const Introduction&)> introduced);
 
+  ~RemoteHost() override { *ended_ = true; }
+
   void Do(const Command& command) override;
 
   // It cannot be reached any more, as its owner knows; the event follows. Of two reasons the first counts.
-  void Lose(const std::string& why, bool agent_died);
+  void Lose(const std::string& why, bool agent_died, const std::string& next = {});
   // Asks the agent a question of core/examination; `done` gets the answer, or the loss of the host.
   // While no generation runs, one at a time.
   using ExaminationDone = std::function<void(Result<std::string> answer)>;
@@ -51,15 +60,26 @@ class RemoteHost final : public Host {
  private:
   void OnMessage(std::string_view message);
   void OnLost(const control::Loss& loss);
+  void Send(const ToAgent& message);
+  void OpenClient(std::uint32_t client);
+  void AwaitEnd();
+  void HasEnded();
+  // Lets go of an agent that is there but cannot be worked with.
+  void Drop(const std::string& why, const std::string& next);
 
+  boost::asio::io_context& loop_;
   const std::string name_;
   std::unique_ptr<control::Channel> channel_;
   const Services& services_;
   std::function<void(const Introduction&)> introduced_;
+  Protocol protocol_;
   std::optional<store::Relay> relay_;
+  boost::asio::steady_timer kill_timer_;
   ExaminationDone examination_done_;
   bool lost_ = false;
   bool leaving_ = false;
+  bool killing_ = false;  // it was told to, and has not said that it did
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for what the loop has to do yet
 };
 
 // "10.0.0.7" of "10.0.0.7:5555", "fe80::1%2" of "[fe80::1%2]:5555".

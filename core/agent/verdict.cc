@@ -262,6 +262,7 @@ std::string LossText(const Facts& facts, const Cause& why) {
                                  FormatElapsed(loss.at), loss.host, loss.why);
   std::string hint = fmt::format("look whether {} is up and can be reached", loss.host);
   if (loss.agent_died) hint = fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host);
+  if (!loss.next.empty()) hint = loss.next;
   if (LostAllTogether(facts))
     hint = "all other hosts were lost together: look at the network of the root's host";
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);

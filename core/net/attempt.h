@@ -4,10 +4,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace dtrun::net {
+
+// Of the candidates of two hosts; the rest is not tried.
+inline constexpr std::size_t kMostTriesPerPeer = 64;
 
 inline constexpr char kSmallOnly[] = "small messages pass, large ones do not";
 

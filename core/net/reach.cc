@@ -14,7 +14,6 @@ namespace {
 // What a try may take longer than those that have reached every peer. A connection is answered by the
 // other host's kernel, however busy the host is; and by then two packets have asked for it.
 constexpr std::chrono::milliseconds kGrace{150};
-constexpr std::size_t kMostTriesPerPeer = 64;
 
 std::string TooLarge(const Candidate& from) {
   return fmt::format("{}; set the MTU of both interfaces, {} here, to what the network between them carries",

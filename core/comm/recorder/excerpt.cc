@@ -59,6 +59,7 @@ std::vector<Excerpt> Reporter::Report() {
     TellRest(journal, told, out);
   }
   asked_ = 0;
+  std::erase_if(out, [this](const Excerpt& excerpt) { return !MakesSense(excerpt, book_->ranks); });
   return out;
 }
 
@@ -128,9 +129,26 @@ Journal* JournalOf(BookHead* book, const Excerpt& excerpt, const Excerpt::Member
 
 }  // namespace
 
+bool MakesSense(const Excerpt& excerpt, int world_size) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // calls, which nobody makes
+  const auto is_number = [](std::uint64_t number) { return number > 0 && number < kMost; };
+  const int size = excerpt.freed ? world_size : excerpt.size;  // what is freed has no size any more
+  const auto fits = [&](const Excerpt::Member& member) {
+    return member.world_rank >= 0 && member.world_rank < world_size && member.rank >= 0 && member.rank < size;
+  };
+  return excerpt.communicator != 0 && size > 0 && size <= world_size &&
+         excerpt.name.size() < kJournalNameBytes && std::ranges::all_of(excerpt.members, fits) &&
+         (!excerpt.rest || (excerpt.rest->started < kMost && excerpt.rest->ended < kMost)) &&
+         excerpt.calls.size() <= kEntries && excerpt.checkpoints.size() <= kCheckpoints &&
+         std::ranges::all_of(excerpt.calls, is_number, &Excerpt::Seen::number) &&
+         std::ranges::all_of(excerpt.checkpoints, [&](const auto& checkpoint) {
+           return is_number(checkpoint.first) && checkpoint.first % kCheckpointEvery == 0;
+         });
+}
+
 void Enter(BookHead* book, const Excerpt& excerpt) {
+  if (!MakesSense(excerpt, book->ranks)) return;
   for (const Excerpt::Member& member : excerpt.members) {
-    if (member.world_rank < 0 || member.world_rank >= book->ranks || excerpt.communicator == 0) continue;
     Journal* const journal = JournalOf(book, excerpt, member);
     if (journal == nullptr) continue;
     if (excerpt.freed) {

@@ -79,6 +79,10 @@ class Reporter {
   std::uint64_t asked_ = 0;
 };
 
+// Whether ranks of a world of `world_size` could have called this: what ranks have written over, or
+// another host makes up, may say anything.
+bool MakesSense(const Excerpt& excerpt, int world_size);
+
 // Enters what another host tells. Leaves out what makes no sense in this book.
 void Enter(BookHead* book, const Excerpt& excerpt);
 

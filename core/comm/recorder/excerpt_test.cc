@@ -203,13 +203,27 @@ TEST_F(ExcerptTest, FreesWhatTheOthersHaveFreed) {
   }
 }
 
-TEST_F(ExcerptTest, LeavesOutRanksThatTheWorldHasNot) {
+TEST_F(ExcerptTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   Excerpt excerpt;
   excerpt.communicator = NameDigest("world");
-  excerpt.name = std::string(500, 'x');
-  excerpt.members = {{-1, 0}, {4, 1}, {2, 2}};
+  excerpt.name = "world";
+  excerpt.size = 4;
+  excerpt.members = {{2, 2}};
   excerpt.rest = comm::Rest{7, 7};
-  Enter(BookOf(0), excerpt);
+  const auto entered = [&](auto change) {
+    Excerpt other = excerpt;
+    change(other);
+    Enter(BookOf(0), other);
+    return JournalAt(BookOf(0), 2, 0).communicator != 0;
+  };
+  EXPECT_FALSE(entered([](Excerpt& one) { one.members.push_back({4, 3}); }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.members.push_back({-1, 3}); }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.members[0].rank = 4; }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.size = 5; }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.name = std::string(500, 'x'); }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.rest->started = UINT64_MAX; }));
+  EXPECT_FALSE(entered([](Excerpt& one) { one.checkpoints = {{65, 1}}; }));
+  EXPECT_TRUE(entered([](Excerpt&) {}));
   EXPECT_EQ(JournalAt(BookOf(0), 2, 0).started, 7u);
 }
 
