@@ -147,7 +147,7 @@ Status Muster::Listen() {
       loop_, std::move(options),
       {[this](const control::Hello& hello, const std::string& from) { return Admit(hello, from); },
        [this](const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
-         OnJoined(hello, std::move(channel));
+         Join(hello, std::move(channel));
        },
        [this](const std::string& line) { services_.say("dtrun: " + line); }});
   if (!listener) return listener.error();
@@ -192,7 +192,7 @@ Status Muster::Admit(const control::Hello& hello, const std::string& from) {
                            hello.host_index, member->name, member->host->peer(), from)};
 }
 
-void Muster::OnJoined(const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
+void Muster::Join(const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
   Member* member = hello.host_index < 0 ? nullptr : Numbered(hello.host_index);
   if (member == nullptr) {
     members_.push_back(std::make_unique<Member>());

@@ -56,6 +56,10 @@ class Muster {
   // The signal that ended it, Lifeline::kGuardGone, or 0.
   int interrupted() const { return interrupted_; }
 
+  // For the control port's listener: the last word on a host that knows the key, and its channel.
+  Status Admit(const control::Hello& hello, const std::string& from);
+  void Join(const control::Hello& hello, std::unique_ptr<control::Channel> channel);
+
  private:
   struct Member;
   // A command that starts agents, and the hosts that it is for.
@@ -88,8 +92,6 @@ class Muster {
   void OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending);
   void RetryLater();
 
-  Status Admit(const control::Hello& hello, const std::string& from);
-  void OnJoined(const control::Hello& hello, std::unique_ptr<control::Channel> channel);
   void OnIntroduced(Member& member, const Introduction& introduction);
   void OnEvent(Member& member, const Event& event);
   void Forget(Member& member);

@@ -1,0 +1,74 @@
+// The agent's end of its channel: checks what the root says (core/agent/protocol.h), has the host carry it
+// out, and tells the root what comes of it.
+//
+// Owned by the agent (core/agent/serve.h); loop thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/agent/asio.h"
+#include "core/agent/local_host.h"
+#include "core/agent/messages.h"
+#include "core/agent/output_gate.h"
+#include "core/agent/protocol.h"
+#include "core/control/channel.h"
+#include "core/store/relay.h"
+
+namespace dtrun::agent {
+
+class AgentLink {
+ public:
+  static constexpr int kUserError = 2;
+  static constexpr int kLost = 1;
+
+  // `options` of the host; who serves the store's clients, and the gate of the output, are set here.
+  AgentLink(boost::asio::io_context& loop, LocalOptions options);
+  // Ends an examination that is under way, with the processes that it has started.
+  ~AgentLink();
+  AgentLink(const AgentLink&) = delete;
+  AgentLink& operator=(const AgentLink&) = delete;
+
+  // The root has let us in. Once.
+  void Join(std::unique_ptr<control::Channel> channel);
+  bool joined() const { return channel_ != nullptr; }
+
+  void Tell(const ToRoot& message);
+  // The job is over here, whatever still runs: that is killed first. Of two codes the first counts.
+  void End(int code);
+  // The same, and the root learns the reason here; from the end of the channel it could only guess.
+  void Leave(const std::string& why);
+  // The same, for a reason that the user of this host reads.
+  void Refuse(const std::string& why);
+
+  // The exit code, once nothing runs here any more.
+  std::optional<int> code() const { return code_; }
+
+ private:
+  void OnMessage(std::string_view message);
+  void CarryOut(ToAgent message);
+  void OnLost(const control::Loss& loss);
+  void OnEvent(const Event& event);
+  void StartExamination(std::string question, std::vector<std::string> environment);
+
+  boost::asio::io_context& loop_;
+  std::unique_ptr<control::Channel> channel_;
+  Protocol protocol_;
+  store::Relay relay_;
+  OutputGate gate_;
+  std::unique_ptr<Host> host_;
+  std::thread examination_;
+  bool prepared_ = false;  // something may run here
+  bool over_ = false;
+  std::optional<int> ending_;  // the exit code once nothing runs here
+  std::optional<int> code_;
+};
+
+// One line of this host for the user, on stderr.
+void Complain(const std::string& text);
+
+}  // namespace dtrun::agent
