@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/encoding.h"
 #include "core/control/frame.h"
 
@@ -18,20 +20,31 @@ void LossLimit(Coder& coder, Of<Coder, Nanoseconds>& limit) {
   }
 }
 
+// Names are printed, on terminals too.
+template <class Coder>
+void Name(Coder& coder, Of<Coder, std::string>& name) {
+  coder.Text(name, kMaxNameBytes);
+  if constexpr (!Coder::kWrites) {
+    const bool printable =
+        std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+    if (!printable) coder.Fail("a name has control characters");
+  }
+}
+
 template <class Coder>
 void Fields(Coder& coder, Of<Coder, Hello>& m) {
   coder.Number(m.protocol);
-  coder.Text(m.version, kMaxNameBytes);
+  Name<Coder>(coder, m.version);
   if (m.protocol != kProtocol) return;
   coder.Text(m.job, kMaxNameBytes);
   coder.Number(m.host_index);
-  coder.Text(m.host_name, kMaxNameBytes);
+  Name<Coder>(coder, m.host_name);
   LossLimit(coder, m.loss_limit);
 }
 
 template <class Coder>
 void Fields(Coder& coder, Of<Coder, Welcome>& m) {
-  coder.Text(m.host_name, kMaxNameBytes);
+  Name<Coder>(coder, m.host_name);
   LossLimit(coder, m.loss_limit);
 }
 

@@ -100,5 +100,12 @@ TEST(Compare, NamesBothJobs) {
               HasSubstr("this root is of job 'b', this host belongs to job 'a'"));
 }
 
+TEST(Hello, NamesHaveNoControlCharacters) {
+  Hello hello;
+  hello.host_name = "node\x1b[2J";
+  EXPECT_NE(DecodeHello(std::string_view(Encode(hello)).substr(4)).error().text.find("control characters"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrun::control

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/ssl/stream_base.hpp>
 #include <cerrno>
 #include <chrono>
 #include <list>
+#include <map>
 #include <optional>
 
 #include "core/base/fd.h"
@@ -19,6 +22,8 @@ namespace {
 
 constexpr std::chrono::seconds kLinePause{1};
 constexpr std::chrono::milliseconds kAcceptPause{50};
+constexpr std::size_t kStrangersPerFile = 8;  // one stranger for so many files
+constexpr std::size_t kFewestStrangers = 4;
 
 // What the parts of one listener share; outlives it while their last operations end.
 struct Door {
@@ -90,6 +95,9 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
     Leave();
     wire_->Close();
   }
+
+  // "10.0.0.7", without the port.
+  std::string_view address() const { return std::string_view(wire_->peer).substr(0, wire_->peer.rfind(':')); }
 
   // Without a word, when the listener ends.
   void Drop() {
@@ -187,15 +195,25 @@ void AcceptLater(const std::shared_ptr<Door>& door) {
   });
 }
 
+// So that a flood from one address delays no host at another. REQUIRES: there are visitors.
+void PushOneOut(const std::shared_ptr<Door>& door) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& visitor : door->visitors) ++counts[visitor->address()];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  const std::shared_ptr<Visitor> oldest = *std::ranges::find_if(
+      door->visitors, [&](const auto& visitor) { return visitor->address() == most->first; });
+  oldest->Refuse("it said nothing while too many others knocked");
+}
+
 void Accept(const std::shared_ptr<Door>& door) {
   door->acceptor.async_accept([door](const error_code& error, Tcp::socket socket) {
     if (!door->open) return;
+    const bool crowded = !error && door->visitors.size() >= door->options.max_strangers;
+    const bool out_of_files = error == asio::error::no_descriptors && !door->visitors.empty();
+    if (crowded || out_of_files) PushOneOut(door);
+    if (!door->open) return;  // on_refused ended the listener
+    if (out_of_files) return Accept(door);
     if (error) return AcceptLater(door);
-    if (door->visitors.size() >= door->options.max_strangers) {
-      const std::shared_ptr<Visitor> oldest = door->visitors.front();
-      oldest->Refuse("it said nothing while too many others knocked");
-      if (!door->open) return;  // on_refused ended the listener
-    }
     std::make_shared<Visitor>(std::move(socket), door)->Start();
     if (door->open) Accept(door);
   });
@@ -290,6 +308,11 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Optio
   Tcp::endpoint endpoint;
   Result<UniqueFd> socket = Bind(options, endpoint);
   if (!socket) return std::move(socket).error();
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    const std::size_t share = std::max<std::size_t>(files.rlim_cur / kStrangersPerFile, kFewestStrangers);
+    options.max_strangers = std::min(options.max_strangers, share);
+  }
   auto door = std::make_shared<Door>(loop, std::move(options), std::move(handlers));
   error_code error;
   door->acceptor.assign(endpoint.protocol(), socket->Release(), error);

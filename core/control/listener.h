@@ -28,7 +28,9 @@ class Listener {
     Key key;
     Welcome welcome;  // what we say of ourselves; its loss limit holds for every channel
     Nanoseconds greeting_limit = std::chrono::seconds(10);  // for TLS and Hello of one client
-    std::size_t max_strangers = 256;                        // at a time; one more pushes the oldest out
+    // At a time, and an eighth of the files that this process may open at most. One more, or one for whom no
+    // descriptor is left, pushes out the oldest of the address that has most.
+    std::size_t max_strangers = 256;
   };
   struct Handlers {
     // Last word on a Hello whose protocol, version and job fit. The text of an error goes to

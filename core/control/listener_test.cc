@@ -1,12 +1,14 @@
 #include "core/control/listener.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <boost/asio/read.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 
 #include "core/base/encoding.h"
+#include "core/base/fd.h"
 #include "core/control/testing.h"
 #include "core/control/tls.h"
 #include "core/control/wire.h"
@@ -146,6 +148,28 @@ TEST(Listener, PushesTheOldestStrangerOutWhenThereAreTooMany) {
   EXPECT_TRUE(crowd[0]->dropped);
   EXPECT_FALSE(crowd[19]->dropped);
   EXPECT_EQ(root.listener->refused(), 13u);
+}
+
+// All descriptors are taken, most of them by strangers: who comes next is heard at once all the same.
+TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
+  asio::io_context loop;
+  Root root(loop, [](Listener::Options& options) { options.greeting_limit = std::chrono::hours(1); });
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  for (int i = 0; i < 3; ++i) crowd.push_back(std::make_unique<Stranger>(loop, root.listener->port()));
+  while (loop.run_one_for(milliseconds(200)) > 0) {
+  }
+  loop.restart();
+  Stranger late(loop, root.listener->port(), "GET / HTTP/1.1\r\n\r\n");  // waits to be accepted
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd next(::dup(0));  // the lowest one that is free
+  const rlimit full{static_cast<rlim_t>(next.get()), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+  const bool heard = RunUntil(loop, [&] { return late.dropped; });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(heard);
+  EXPECT_TRUE(crowd[0]->dropped);
+  EXPECT_FALSE(crowd[2]->dropped);
 }
 
 TEST(Listener, PutsTheRefusalsOfASecondIntoOneLine) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
 #include <optional>
 #include <set>
 
@@ -33,6 +34,7 @@ struct Door::State : std::enable_shared_from_this<Door::State> {
 
   using Visitor = std::shared_ptr<Session>;
   void Listen(const std::shared_ptr<Tcp::acceptor>& acceptor);
+  void ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor);
   void Welcome(const Visitor& visitor);
   void Echo(const Visitor& visitor);
   void CountBurst(const Visitor& visitor, const std::shared_ptr<Count>& burst);
@@ -44,6 +46,7 @@ struct Door::State : std::enable_shared_from_this<Door::State> {
   const std::string key;
   std::vector<std::shared_ptr<Tcp::acceptor>> acceptors;
   std::set<Visitor> visitors;
+  std::list<Visitor> strangers;  // of the visitors, those that have not greeted yet; the oldest first
   bool closed = false;
 };
 
@@ -52,26 +55,36 @@ void Door::State::Listen(const std::shared_ptr<Tcp::acceptor>& acceptor) {
   acceptor->async_accept(visitor->socket,
                          [self = shared_from_this(), acceptor, visitor](const error_code& error) {
                            if (self->closed) return;
-                           if (!error && self->visitors.size() < kMostVisitors) {
-                             self->Welcome(visitor);
-                             return self->Listen(acceptor);
+                           const bool full = !error && self->visitors.size() >= kMostVisitors;
+                           const bool room = !self->strangers.empty();  // who says nothing makes it
+                           if ((full || error == asio::error::no_descriptors) && room) {
+                             self->Leave(Visitor(self->strangers.front()));
+                           } else if (full || error) {
+                             return self->ListenLater(acceptor);
                            }
-                           // Out of descriptors, or too many of them: some will leave.
-                           const auto pause = std::make_shared<asio::steady_timer>(self->loop, kPause);
-                           pause->async_wait([self, acceptor, pause](const error_code&) {
-                             if (!self->closed) self->Listen(acceptor);
-                           });
+                           if (!error) self->Welcome(visitor);
+                           self->Listen(acceptor);
                          });
+}
+
+// Out of descriptors, or too many visitors: some will leave.
+void Door::State::ListenLater(const std::shared_ptr<Tcp::acceptor>& acceptor) {
+  const auto pause = std::make_shared<asio::steady_timer>(loop, kPause);
+  pause->async_wait([self = shared_from_this(), acceptor, pause](const error_code&) {
+    if (!self->closed) self->Listen(acceptor);
+  });
 }
 
 void Door::State::Welcome(const Visitor& visitor) {
   CloseOnExec(visitor->socket.native_handle());
   visitor->Limit(kLongestVisit);
   visitors.insert(visitor);
+  strangers.push_back(visitor);
   visitor->Receive(kGreetingBytes,
                    [self = shared_from_this(), visitor](const error_code& error, const std::string& bytes) {
                      const auto greeting = error ? std::nullopt : ReadGreeting(self->key, bytes);
                      if (!greeting) return self->Leave(visitor);
+                     self->strangers.remove(visitor);
                      visitor->Send(AnswerBytes(self->key, greeting->challenge, self->host),
                                    [self, visitor, purpose = greeting->purpose](const error_code& failed) {
                                      if (failed) return self->Leave(visitor);
@@ -126,6 +139,7 @@ void Door::State::AwaitEnd(const Visitor& visitor) {
 void Door::State::Leave(const Visitor& visitor) {
   visitor->Close();
   visitors.erase(visitor);
+  strangers.remove(visitor);
 }
 
 Door::Door(asio::io_context& loop, int host, std::string key, Offer* offer)

@@ -24,6 +24,7 @@ using boost::system::error_code;
 // Ranks send a request at once and keep no connection for later.
 constexpr std::chrono::seconds kRequestTime{10};
 constexpr std::chrono::milliseconds kPause{50};
+constexpr std::size_t kMostSessions = 4096;  // one more pushes the oldest out
 
 // One connection: a request, its answer, and the next one when the client keeps it.
 class Session : public std::enable_shared_from_this<Session> {
@@ -75,8 +76,10 @@ class Porter : public std::enable_shared_from_this<Porter> {
   void Accept() {
     acceptor_.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
       if (!self->acceptor_.is_open()) return;
-      if (error) return self->Pause();
       std::erase_if(self->sessions_, [](const auto& session) { return session.expired(); });
+      const bool crowded = error == asio::error::no_descriptors || self->sessions_.size() >= kMostSessions;
+      if (crowded && !self->sessions_.empty()) self->CloseOldest();
+      if (error) return self->Pause();
       auto session = std::make_shared<Session>(std::move(socket), self->table_);
       self->sessions_.push_back(session);
       session->Read();
@@ -94,6 +97,11 @@ class Porter : public std::enable_shared_from_this<Porter> {
   }
 
  private:
+  void CloseOldest() {
+    if (const auto oldest = sessions_.front().lock()) oldest->Close();
+    sessions_.erase(sessions_.begin());
+  }
+
   // Out of descriptors, most likely: give clients time to leave instead of spinning.
   void Pause() {
     pause_.expires_after(kPause);
