@@ -1,10 +1,15 @@
 """The processes of a job, and those that they start: reaped, told apart, ended."""
 
 import os
+import pty
+import shutil
+import signal
+import subprocess
 import sys
+import uuid
 from pathlib import Path
 
-from support.job import JobTest, main, until
+from support.job import DTRUN, JobTest, main, processes_with, until
 
 # Forks twice, so that every grandchild becomes an orphan and ends as one.
 ORPHANS = """
@@ -17,6 +22,43 @@ for i in range(1000):
     os.waitpid(pid, 0)
 print("made", flush=True)
 os.read(0, 1)
+"""
+
+
+# A segment of Python's, which its resource tracker unlinks when the pipe to it closes.
+SEGMENT = """
+import os, signal, sys, time
+from multiprocessing import resource_tracker, shared_memory
+name, how = sys.argv[1], sys.argv[2]
+segment = shared_memory.SharedMemory(create=True, size=4096, name=f"{name}_{os.environ['RANK']}")
+tracker = resource_tracker._resource_tracker._pid
+while not int(open(f"/proc/{tracker}/status").read().partition("SigIgn:")[2].split()[0], 16) & 1 << signal.SIGTERM - 1:
+    time.sleep(0.01)  # it has not begun yet
+open(f"{name}.{os.environ['RANK']}", "w").close()
+while not all(os.path.exists(f"{name}.{rank}") for rank in range(int(os.environ["WORLD_SIZE"]))):
+    time.sleep(0.01)
+if how == "end":
+    os._exit(0)
+if how == "fail":
+    os._exit(3)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+if os.environ["RANK"] == "1":
+    sys.exit(3)
+time.sleep(1000)
+"""
+
+# Each process of a chain lives for a hundredth of a second, in a session of its own.
+CHAINS = """
+import os, time
+for _ in range(100):
+    if os.fork() == 0:
+        while True:
+            os.setsid() if os.getpid() != os.getsid(0) else None
+            time.sleep(0.01)
+            if os.fork() != 0:
+                os._exit(0)
+print("up", flush=True)
 """
 
 
@@ -43,6 +85,63 @@ class Processes(JobTest):
         self.assertEqual(len(children(agent)), 1)  # the rank
         os.close(writer)
         self.assert_ok(job.finish())
+
+    def test_helpers_that_end_by_themselves_clean_up_and_are_not_spoken_of(self):
+        for how, code in (("end", 0), ("fail", 3), ("kill", 137), ("one", 3)):
+            with self.subTest(how):
+                name = f"dtrun-test-{uuid.uuid4().hex[:8]}"
+                result = self.ranks(2, sys.executable, "-c", SEGMENT, name, how)
+                self.assertEqual(result.code, code, str(result))
+                self.assertEqual([entry for entry in os.listdir("/dev/shm") if entry.startswith(name)], [])
+                self.assertNotIn("behind", result.err)
+
+    def test_a_chain_of_forks_is_ended(self):
+        result = self.ranks(1, sys.executable, "-c", CHAINS, sets=["job.grace=1s"])
+        self.assert_ok(result)
+        self.assertEqual(processes_with(self.mark), [])
+
+    def test_a_message_is_not_given_to_a_rank_that_it_would_end(self):
+        command = 'if [ $RANK = 0 ]; then trap "echo told; exit 0" USR1; fi; echo up; until [ -e $OUT ]; do sleep 0.05; done'
+        go = self.folder / "go"
+        job = self.start_ranks(2, "sh", "-c", command, env=self.environment(OUT=str(go)))
+        for rank in range(2):
+            job.wait_for_line(rank, "up")
+        job.signal(signal.SIGUSR1)
+        job.wait_for_line(0, "told")
+        go.touch()
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertIn("SIGUSR1 was not forwarded to rank 1", result.err)
+
+    def test_ctrl_c_ends_a_debugger_at_its_prompt(self):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            command = ["dtrun", "--set", "job.grace=1h", "--", sys.executable, "-c", "breakpoint()\nx = 1"]
+            os.execve(DTRUN, command, self.environment())
+        seen, sent = b"", False
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            seen += piece
+            if b"(Pdb)" in seen and not sent:
+                os.write(master, b"\x03")
+                sent = True
+        _, status = os.waitpid(pid, 0)
+        os.close(master)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 130, seen.decode(errors="replace"))
+
+    def test_under_the_proc_of_another_namespace(self):
+        unshare = ["unshare", "--pid", "--fork", "--kill-child"]
+        if not shutil.which("unshare") or subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no PID namespace may be made here")
+        command = [*unshare, DTRUN, "--set", "job.processes_per_host=2", "--", "sh", "-c", "sleep 1000 & exit 4"]
+        result = subprocess.run(command, cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("/proc belongs to another PID namespace", result.stderr)
 
 
 if __name__ == "__main__":

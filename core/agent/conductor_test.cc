@@ -161,7 +161,7 @@ TEST_F(ConductorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
   EXPECT_THAT(said_, ElementsAre("dtrun: rank 0 did not stop within 50ms: killing"));
 }
 
-TEST_F(ConductorTest, KillsTheGroupOfTheFailedRankAtOnce) {
+TEST_F(ConductorTest, EndsTheGroupOfTheFailedRank) {
   Plan(
       {"(trap '' TERM; : > $DIR/armed; exec sleep 1000) & while [ ! -e $DIR/armed ]; do sleep 0.01; done; "
        "exit 4"});

@@ -28,6 +28,7 @@
 #include "core/agent/process.h"
 #include "core/agent/runtime_dir.h"
 #include "core/agent/terminal_pump.h"
+#include "core/agent/user_signals.h"
 #include "core/agent/verdict.h"
 
 namespace dtrun::agent {
@@ -108,6 +109,7 @@ void Remove(const fs::path& runtime_dir) {
   BecomeSubreaper();
   // A stopped agent cannot clean up: the death of the guard wakes it.
   ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  const UniqueFd guard_handle(static_cast<int>(::syscall(SYS_pidfd_open, guard, 0)));
   if (::getppid() != guard) ::_exit(128 + SIGKILL);
   if (pump) {
     ::dup2(pump->reader().get(), STDIN_FILENO);
@@ -126,7 +128,7 @@ void Remove(const fs::path& runtime_dir) {
     KillDescendants(kKillPatience);
     RemoveRuntimeDir(dir);  // in case the guard is dead; else it does the same, and reports what fails
   }
-  if (::getppid() == guard) ::kill(guard, SIGCONT);  // a stopped one would stay
+  SendSignal(guard_handle.get(), SIGCONT);  // a stopped one would stay
   ::_exit(code);
 }
 
@@ -189,7 +191,7 @@ class Guard {
   // A stopped agent watches nothing, and the other hosts would take it for dead.
   void WakeAgent() {
     if (stopped_by_ == 0 || Clock::now() - stopped_at_ < kStopsAlone) return;
-    ::kill(agent_, SIGCONT);
+    SendSignal(handle_.get(), SIGCONT);
     SayOnStderr(fmt::format("dtrun: the agent (pid {}) was stopped by {}, alone of this job: it goes on\n",
                             agent_, SignalName(std::exchange(stopped_by_, 0))));
   }
@@ -203,8 +205,10 @@ class Guard {
       if (!signals_.IsRelayed(signal)) continue;
       if ((signal == SIGINT || signal == SIGQUIT) && ++interrupts_ >= 2) {
         if (interrupts_ == 2) second_interrupt_ = Clock::now();
-        if (Clock::now() - second_interrupt_ > kStuckAfter) ::kill(agent_, SIGKILL);
+        if (Clock::now() - second_interrupt_ > kStuckAfter) SendSignal(handle_.get(), SIGKILL);
       }
+      if (UserSignals::EndsJob(signal))
+        pump_.reset();  // a debugger at its prompt ends when nobody types any more
       const char message = static_cast<char>(signal);
       // Full only when the agent has not read for hundreds of signals.
       ::send(control_.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -239,9 +243,8 @@ class Guard {
 void SayAgentDied(pid_t agent, int signal, const std::vector<Process>& left, const std::string& last_words) {
   std::string text = fmt::format("dtrun: the agent (pid {}) was killed by signal {} ({}); ", agent, signal,
                                  SignalName(signal));
-  text += left.empty() ? "every process of the job has been ended\n" : "these processes do not end:\n";
-  for (const Process& process : left)
-    text += fmt::format("  {} {} (state {})\n", process.pid, process.name, process.state);
+  text += left.empty() ? "every process of the job has been ended\n" : "these stay:\n";
+  for (const Process& process : left) text += "  " + WhyItStays(process) + "\n";
   text += last_words + fmt::format("  class: {}\n", ClassName(ExitClass::kLauncher));
   if (signal == SIGKILL) text += "  next: look in `dmesg` for the out-of-memory killer, or start it again\n";
   SayOnStderr(text);

@@ -1,18 +1,29 @@
 #include "core/agent/leftovers.h"
 
 #include <fmt/format.h>
-#include <sys/syscall.h>
 
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "core/plan/dialect.h"
 
 namespace dtrun::agent {
 namespace {
 
+using Descriptor = boost::asio::posix::stream_descriptor;
+
 constexpr std::size_t kMostNamed = 8;
 
 }  // namespace
+
+Leftovers::Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
+                     std::vector<pid_t> spared)
+    : loop_(loop),
+      timer_(loop),
+      rank_of_group_(std::move(rank_of_group)),
+      say_(std::move(say)),
+      spared_(std::move(spared)) {}
 
 std::string Leftovers::OwnerOf(const Process& process) const {
   if (auto found = rank_of_group_.find(process.group); found != rank_of_group_.end()) {
@@ -22,55 +33,63 @@ std::string Leftovers::OwnerOf(const Process& process) const {
   return rank.empty() ? "the job" : "rank " + rank;
 }
 
-std::vector<std::string> Leftovers::Stop(std::chrono::nanoseconds grace, std::function<void()> done) {
+void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace,
+                     std::function<void()> done) {
   done_ = std::move(done);
-  std::map<std::string, std::vector<Process>> left;
   for (Process& process : Descendants(::getpid(), spared_)) {
     if (process.state == 'Z') continue;
-    auto handle = std::make_unique<Descriptor>(loop_);
-    const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
-    if (fd < 0) continue;  // ended just now
-    handle->assign(fd);
-    handle->async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
-      if (!error && --living_ == 0) Finish();
-    });
-    handles_.push_back(std::move(handle));
-    ++living_;
-    const std::string owner = OwnerOf(process);  // can be seen only while it lives
-    ::kill(process.pid, SIGTERM);
-    ::kill(process.pid, SIGCONT);  // a stopped process takes SIGTERM only then
-    left[owner].push_back(std::move(process));
+    UniqueFd pidfd = Open(process);
+    if (!pidfd) continue;  // ended just now
+    auto one = std::make_unique<One>();
+    one->owner = OwnerOf(process);
+    one->process = std::move(process);
+    one->ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
+    one->ended->async_wait(Descriptor::wait_read,
+                           [this, one = one.get(), ended = ended_](const boost::system::error_code& error) {
+                             if (!error && !*ended) OnEnded(*one);
+                           });
+    left_.push_back(std::move(one));
   }
-  if (living_ == 0) {
-    Finish();
-    return {};
-  }
-  timer_.expires_after(grace);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) Finish();
+  if (left_.empty()) return Finish();
+  timer_.expires_after(moment);
+  timer_.async_wait([this, grace, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended && done_) AskToEnd(grace);
   });
-
-  std::vector<std::string> lines;
-  for (const auto& [owner, processes] : left) {
-    std::string names;
-    for (std::size_t i = 0; i < processes.size() && i < kMostNamed; ++i) {
-      names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i].pid, processes[i].name);
-    }
-    if (processes.size() > kMostNamed) names += ", …";
-    lines.push_back(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),
-                                processes.size() == 1 ? "" : "es", names));
-  }
-  return lines;
 }
 
-void Leftovers::Hurry() { Finish(); }
+void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
+  std::map<std::string, std::vector<const Process*>> of_owner;
+  for (const auto& one : left_) {
+    if (!one->living) continue;
+    SendSignal(one->ended->native_handle(), SIGTERM);
+    SendSignal(one->ended->native_handle(), SIGCONT);  // a stopped process takes SIGTERM only then
+    of_owner[one->owner].push_back(&one->process);
+  }
+  for (const auto& [owner, processes] : of_owner) {
+    std::string names;
+    for (std::size_t i = 0; i < processes.size() && i < kMostNamed; ++i) {
+      names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i]->pid, processes[i]->name);
+    }
+    if (processes.size() > kMostNamed) names += ", …";
+    say_(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),
+                     processes.size() == 1 ? "" : "es", names));
+  }
+  timer_.expires_after(grace);
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended) Finish();
+  });
+}
+
+void Leftovers::OnEnded(One& one) {
+  one.living = false;
+  if (std::ranges::none_of(left_, &One::living)) Finish();
+}
 
 void Leftovers::Finish() {
   if (!done_) return;  // a second reason to finish was queued already
   timer_.cancel();
-  handles_.clear();
-  living_ = 0;
-  // Never from inside Stop, whose caller wants to print its lines first.
+  for (const auto& one : left_) one->ended->close();
+  // Never from inside Stop.
   boost::asio::post(loop_, std::exchange(done_, nullptr));
 }
 

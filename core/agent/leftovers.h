@@ -1,6 +1,8 @@
-// Ends the processes that ranks left behind: SIGTERM, a short grace, SIGKILL.
+// Ends the processes that ranks left behind: a moment to end by themselves, SIGTERM, a short grace.
 //
-// Lives on the agent's loop thread, after all ranks have ended.
+// Helpers of a rank end when the pipe to it closes, and clean up first: Python's resource tracker and
+// torch's shared memory manager unlink segments. Whoever does so is not spoken of. Lives on the agent's
+// loop thread, after all ranks have ended.
 #pragma once
 
 #include <chrono>
@@ -17,33 +19,48 @@ namespace dtrun::agent {
 
 class Leftovers {
  public:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  // How long helpers have to end by themselves.
+  static constexpr std::chrono::milliseconds kMoment{300};
+
+  using Say = std::function<void(const std::string& line)>;
 
   // `rank_of_group`: process group -> rank, for those that ran. `spared`: children of this
-  // process that are not the job's.
-  Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, std::vector<pid_t> spared = {})
-      : loop_(loop), timer_(loop), rank_of_group_(std::move(rank_of_group)), spared_(std::move(spared)) {}
+  // process that are not the job's. `say` gets a line for each rank that left something that had to be
+  // stopped: "rank 1 left 2 processes behind (4242 sleep, 4243 sh): stopped".
+  Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
+            std::vector<pid_t> spared = {});
+  ~Leftovers() { *ended_ = true; }
+  Leftovers(const Leftovers&) = delete;
+  Leftovers& operator=(const Leftovers&) = delete;
 
-  // Asks every living process below this one to end. `done` runs once on the loop: when
-  // they have ended or `grace` is over; at once when there are none. What is left then is
-  // for KillDescendants. Returns a line per rank that left something: "rank 1 left 2
-  // processes behind (4242 sleep, 4243 sh): stopped".
-  std::vector<std::string> Stop(std::chrono::nanoseconds grace, std::function<void()> done);
+  // `done` runs once on the loop: when every process below this one has ended, or `grace` is over after
+  // `moment`. What is left then is for KillDescendants.
+  void Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, std::function<void()> done);
 
   // Ends the wait.
-  void Hurry();
+  void Hurry() { Finish(); }
 
  private:
+  struct One {
+    Process process;
+    std::string owner;  // can be seen only while it lives
+    std::unique_ptr<boost::asio::posix::stream_descriptor> ended;
+    bool living = true;
+  };
+
+  void AskToEnd(std::chrono::nanoseconds grace);
   std::string OwnerOf(const Process& process) const;
+  void OnEnded(One& one);
   void Finish();
 
   boost::asio::io_context& loop_;
   boost::asio::steady_timer timer_;
   std::map<pid_t, int> rank_of_group_;
+  Say say_;
   std::vector<pid_t> spared_;
-  std::vector<std::unique_ptr<Descriptor>> handles_;
-  std::size_t living_ = 0;
+  std::vector<std::unique_ptr<One>> left_;
   std::function<void()> done_;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for handlers that are due already
 };
 
 }  // namespace dtrun::agent

@@ -28,17 +28,37 @@ class LeftoversTest : public ::testing::Test {
     return std::move(Spawn(request)).value();
   }
 
+  Leftovers::Say Say() {
+    return [this](const std::string& line) { said_.push_back(line); };
+  }
+
   testing::ScratchDir scratch_;
+  std::vector<std::string> said_;
   boost::asio::io_context loop_;
   int done_ = 0;
 };
 
 TEST_F(LeftoversTest, FinishAtOnceWhenThereAreNone) {
-  Leftovers leftovers(loop_, {});
-  EXPECT_THAT(leftovers.Stop(std::chrono::hours(1), [this] { ++done_; }), IsEmpty());
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
   EXPECT_EQ(done_, 0);  // never from inside Stop
   loop_.run();
   EXPECT_EQ(done_, 1);
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(LeftoversTest, HaveAMomentToEndByThemselvesOfWhichNothingIsSaid) {
+  const Child helper =
+      Start("trap ': > told; exit' TERM; : > up; until [ -e go ]; do sleep 0.01; done; : > cleaned", "0");
+  ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
+  std::ofstream(scratch_ / "go").close();
+  loop_.run();
+  EXPECT_EQ(done_, 1);
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "cleaned"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "told"));
+  EXPECT_THAT(said_, IsEmpty());
 }
 
 TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
@@ -50,20 +70,20 @@ TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
     return std::filesystem::exists(scratch_ / "up.1") && std::filesystem::exists(scratch_ / "up.2") &&
            std::filesystem::exists(scratch_ / "up.3");
   }));
-  Leftovers leftovers(loop_, {{by_group.pid, 4}});
-  EXPECT_THAT(
-      leftovers.Stop(std::chrono::hours(1), [this] { ++done_; }),
-      ElementsAre(HasSubstr("rank 4 left 1 process behind (" + std::to_string(by_group.pid)),
-                  HasSubstr("rank 7 left 1 process behind"), HasSubstr("the job left 1 process behind")));
+  Leftovers leftovers(loop_, {{by_group.pid, 4}}, Say());
+  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::hours(1), [this] { ++done_; });
   loop_.run();  // ends long before the hour: all took SIGTERM
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 4 left 1 process behind (" + std::to_string(by_group.pid)),
+                                 HasSubstr("rank 7 left 1 process behind"),
+                                 HasSubstr("the job left 1 process behind")));
   EXPECT_EQ(done_, 1);
 }
 
 TEST_F(LeftoversTest, GetNoMoreThanTheGrace) {
   const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
   ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
-  Leftovers leftovers(loop_, {});
-  leftovers.Stop(std::chrono::milliseconds(10), [this] { ++done_; });
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::milliseconds(10), [this] { ++done_; });
   loop_.run();
   EXPECT_EQ(done_, 1);
 }
@@ -71,8 +91,8 @@ TEST_F(LeftoversTest, GetNoMoreThanTheGrace) {
 TEST_F(LeftoversTest, CanBeHurriedMoreThanOnce) {
   const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
   ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
-  Leftovers leftovers(loop_, {});
-  leftovers.Stop(std::chrono::hours(1), [this] { ++done_; });
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
   leftovers.Hurry();
   leftovers.Hurry();
   loop_.run();

@@ -151,6 +151,11 @@ class LocalHost final : public Host {
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
+    if (!ProcIsOurs()) {
+      Post(
+          Said{"dtrun: warning: /proc belongs to another PID namespace: processes that ranks leave behind "
+               "cannot be found; next: mount one for this namespace, `mount -t proc proc /proc`"});
+    }
     held_->WatchPipes();
     stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
     if (!start.meeting_ports.empty()) {
@@ -200,7 +205,6 @@ class LocalHost final : public Host {
     one.failed = ending.failed();
     ending.stopped_by = one.stopped_by;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
-    if (one.failed && phase_ == Phase::kRunning) one.process->Signal(SIGKILL);  // what is left of its group
     Emit(Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
@@ -209,10 +213,20 @@ class LocalHost final : public Host {
   void On(const Signal& signal) {
     const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
     if (whole) suspended_ = signal.number == SIGSTOP;
+    std::vector<int> untold;
     for (Running& one : running_) {
       if (!one.process->living()) continue;
-      whole ? one.process->Signal(signal.number) : one.process->Tell(signal.number);
+      if (whole) {
+        one.process->Signal(signal.number);
+      } else if (Survives(one.pid, signal.number)) {
+        one.process->Tell(signal.number);
+      } else {
+        untold.push_back(one.rank);
+      }
     }
+    if (untold.empty()) return;
+    Post(Said{fmt::format("dtrun: {} was not forwarded to {} on {}, which would end: no handler for it",
+                          SignalName(signal.number), FoldRanks(untold), plan::HostName())});
   }
 
   void On(const Exchanged& exchanged) { mpi_.Complete(exchanged); }
@@ -246,16 +260,29 @@ class LocalHost final : public Host {
     });
   }
 
-  // To all groups, also of ranks that have ended: what they left should end as well.
+  // To all groups, also of ranks that have ended: what they left should end as well, but helpers that end
+  // by themselves have their moment.
   void SignalToEnd(int signal) {
     stops_->Look();
     for (Running& one : running_) {
-      if (one.process->living() && one.signal_sent == 0 && !suspended_)
-        one.stopped_by = stops_->SignalOf(one.pid);
-      if (one.process->living()) one.signal_sent = signal;
-      one.process->Signal(signal);
-      if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
+      const bool living = one.process->living();
+      if (living && one.signal_sent == 0 && !suspended_) one.stopped_by = stops_->SignalOf(one.pid);
+      if (living) one.signal_sent = signal;
+      if (living || signal == SIGKILL) SignalGroup(one, signal);
     }
+    if (signal == SIGKILL) return;
+    patience_.expires_after(Leftovers::kMoment);
+    patience_.async_wait([this, signal](const boost::system::error_code& error) {
+      if (error || phase_ != Phase::kStopping) return;
+      for (Running& one : running_) {
+        if (!one.process->living()) SignalGroup(one, signal);
+      }
+    });
+  }
+
+  static void SignalGroup(const Running& one, int signal) {
+    one.process->Signal(signal);
+    if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
   }
 
   void EndUnstarted() {
@@ -273,17 +300,16 @@ class LocalHost final : public Host {
     if (at_once) return Finish();
     std::map<pid_t, int> rank_of_group;
     for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
-    leftovers_.emplace(loop_, std::move(rank_of_group), Spared());
-    for (const std::string& line : leftovers_->Stop(prepare_.grace, [this] { Finish(); })) {
-      Emit(Said{"dtrun: " + line});
-    }
+    leftovers_.emplace(
+        loop_, std::move(rank_of_group), [this](const std::string& line) { Emit(Said{"dtrun: " + line}); },
+        Spared());
+    leftovers_->Stop(Leftovers::kMoment, prepare_.grace, [this] { Finish(); });
   }
 
   void Finish() {
     phase_ = Phase::kOver;
     for (const Process& process : KillDescendants(kKillPatience, Spared())) {
-      Emit(Said{fmt::format("dtrun: process {} ({}) does not end, even by SIGKILL (state {})", process.pid,
-                            process.name, process.state)});
+      Emit(Said{"dtrun: " + WhyItStays(process)});
     }
     Gone gone;
     held_->FinishPipes();

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "core/agent/process.h"
+
 namespace dtrun::agent {
 
 RankProcess::RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
@@ -45,11 +47,11 @@ void RankProcess::AwaitEnd() {
 }
 
 void RankProcess::Signal(int signal) {
-  if (!reaped_) ::kill(-pid_, signal);
+  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // it may have left its group
 }
 
 void RankProcess::Tell(int signal) {
-  if (!reaped_) ::kill(pid_, signal);
+  if (!reaped_) SendSignal(handle_.native_handle(), signal);
 }
 
 void RankProcess::FinishOutput() {

@@ -166,7 +166,7 @@ bool OnLostHost(const Facts& facts, const RankFacts& rank) {
 std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};
-  return {"could not be ended, even by SIGKILL", "could not be ended, even by SIGKILL"};
+  return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
 }
 
 // `cause` is null when it is not a rank; then everything that ended after `at` counts.

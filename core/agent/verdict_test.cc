@@ -155,7 +155,7 @@ TEST(Verdict, SaysWhichRanksHadToBeKilled) {
   facts.ranks[3].ending.reset();
   EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("rank 1 did not stop in time and was killed by dtrun"),
                                         HasSubstr("rank 2 was killed by signal 9 (SIGKILL) 0.89 s later"),
-                                        HasSubstr("rank 3 could not be ended, even by SIGKILL")));
+                                        HasSubstr("rank 3 had not ended 10 s after SIGKILL")));
 }
 
 TEST(Verdict, QuotesWhatRanksReportedOfTheFailedOne) {
