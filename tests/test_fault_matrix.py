@@ -14,7 +14,8 @@ import secrets
 import signal
 import unittest
 
-from support.faults import LAST, FaultTest, open_fault_lab
+from support.cluster import open_lab
+from support.faults import LAST, FaultTest
 from support.job import DTRUN, RANK, main, until
 from support.lab import command_of
 
@@ -135,7 +136,7 @@ NO_CELL = {
 
 
 def setUpModule():
-    open_fault_lab()
+    open_lab()
 
 
 class Matrix(FaultTest):

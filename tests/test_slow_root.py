@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from support.faults import FaultTest, open_fault_lab
+from support.cluster import open_lab
+from support.faults import FaultTest
 from support.job import main, until
 from support.lab import find, run
 
@@ -18,7 +19,7 @@ fi"""
 
 
 def setUpModule():
-    open_fault_lab()
+    open_lab()
 
 
 def memory_of(pid):

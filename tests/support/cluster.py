@@ -40,6 +40,8 @@ class ClusterTest(JobTest):
                     os.kill(pid, signal.SIGKILL)
         super().tearDown()
         self.assertEqual(left, [], "processes survived on the hosts")
+        segments = [f"{path} on {self.lab.names[i]}" for i in range(3) for path in self.lab.segments(i)]
+        self.assertEqual(segments, [], "segments stayed in shared memory")
         folders = [str(path) for i in range(3) for path in self.lab.runtime_dir(i).iterdir()]
         self.assertEqual(folders, [], "folders with sockets stayed on the hosts")
 

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from support.cluster import ClusterTest, open_lab
+from support.cluster import ClusterTest
 from support.job import DTRUN, until
 from support.lab import command_of, run, state
 
@@ -35,25 +35,13 @@ def children_of(pid, among):
     return []
 
 
-def open_fault_lab():
-    """For setUpModule: a laboratory whose hosts have a /dev/shm each, as machines have."""
-    lab = open_lab()
-    for host in range(3):
-        run(*lab.enter(host), "mount", "-t", "tmpfs", "none", "/dev/shm")
-
-
 class FaultTest(ClusterTest):
     """Jobs on one host of the laboratory, node0, or on all three; what is broken belongs to the last rank."""
 
     def tearDown(self):
         super().tearDown()
-        left = [f"{path} on {self.lab.names[i]}" for i in range(3) for path in self.segments(i)]
-        self.assertEqual(left, [], "segments stayed in shared memory")
         left = [line for i in range(3) for line in self.sockets(i)]
         self.assertEqual(left, [], "sockets stayed open")
-
-    def segments(self, host):
-        return list(Path(f"/proc/{self.lab.holders[host]}/root/dev/shm").iterdir())
 
     def sockets(self, host):
         """Listening TCP sockets but for sshd's, and named Unix sockets but for systemd's and the like."""

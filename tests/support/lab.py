@@ -1,7 +1,7 @@
 """A laboratory of hosts on this machine: network namespaces with a name, an address and an sshd each.
 
-Every host has its own network, host name and /etc/hosts; processes and files are shared. The bridge that
-joins them lives in a namespace of its own, so nothing of the machine's own network is touched, and all of it
+Every host has its own network, host name, /etc/hosts, /sys, /dev/shm and boot id, by which libraries tell
+machines apart; processes and other files are shared. The bridge that joins them lives in a namespace of its own, so nothing of the machine's own network is touched, and all of it
 goes with the processes of the laboratory: those die with this one, whatever happens to it.
 """
 
@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import uuid
 from pathlib import Path
 
 from support.job import until
@@ -85,8 +86,15 @@ class Lab:
     def hold(self, name, hosts):
         """A process that keeps a host's namespaces; its pid."""
         ready, told = os.pipe()
+        boot_id = self.folder / f"boot-id-{name}"
+        boot_id.write_text(f"{uuid.uuid4()}\n")
+        cgroup = self.folder / "cgroup"
+        cgroup.mkdir(exist_ok=True)
         script = (f"hostname {name} && mount --make-rprivate / && mount --bind {hosts} /etc/hosts && "
                   f"mount --bind {self.folder}/nsswitch /etc/nsswitch.conf && "
+                  f"mount --bind {boot_id} /proc/sys/kernel/random/boot_id && "
+                  f"mount --rbind /sys/fs/cgroup {cgroup} && mount -t sysfs sysfs /sys && "
+                  f"mount --move {cgroup} /sys/fs/cgroup && mount -t tmpfs tmpfs /dev/shm && "
                   f"ip link set lo up && echo ready >&{told} && exec sleep infinity")
         process = subprocess.Popen(["unshare", "-n", "-u", "-m", "sh", "-c", script], pass_fds=[told],
                                    preexec_fn=die_with_parent)
@@ -128,6 +136,10 @@ class Lab:
     def enter(self, i, folder="/"):
         """The words before a command that make it run on host i, in `folder`."""
         return ["nsenter", "-t", str(self.holders[i]), "-n", "-u", "-m", f"--wd={folder}"]
+
+    def segments(self, i):
+        """Files in /dev/shm of host i."""
+        return list(Path(f"/proc/{self.holders[i]}/root/dev/shm").iterdir())
 
     def shell(self):
         """cluster.remote_shell"""
