@@ -46,6 +46,8 @@ std::vector<Check> CheckNetwork(const NetworkFinding& finding) {
     checks.push_back({"network", Level::kProblem, finding.decision.error().text,
                       "a job would end the same way, before any rank starts; cure this first"});
   }
+  for (const std::string& duplicate : finding.evidence.Duplicates())
+    checks.push_back({"network", Level::kWarning, duplicate, "give every host an address of its own"});
   if (!finding.evidence.hosts().empty()) checks.push_back(LinksCheck(finding.evidence));
   return checks;
 }

@@ -14,6 +14,7 @@ constexpr int kAllPairsUpTo = 32;
 constexpr int kRandomPeers = 3;
 constexpr int kMostSteps = 100'000;  // of a search that only strange networks make long
 constexpr std::size_t kMostNamed = 3;
+constexpr char kIsTheAddress[] = " is the address ";
 // Measurements that differ by less are taken as equal.
 constexpr double kAsFast = 0.6;
 
@@ -89,6 +90,42 @@ Evidence::Evidence(std::vector<HostOffer> hosts)
       pairs_(PairsToProve(static_cast<int>(hosts_.size()))),
       attempts_(hosts_.size()) {
   std::erase_if(pairs_, [this](const auto& pair) { return OneMachine(pair.first, pair.second); });
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const auto& candidates = hosts_[host].offer.candidates;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      holders_[candidates[i].address.ip].emplace_back(static_cast<int>(host), static_cast<int>(i));
+  }
+}
+
+std::vector<std::string> Evidence::Duplicates() const {
+  std::vector<std::string> texts;
+  for (const auto& [address, holders] : holders_) {
+    const auto card = [this](const auto& holder) {
+      const auto& candidates = hosts_[static_cast<std::size_t>(holder.first)].offer.candidates;
+      return Penalty(candidates[static_cast<std::size_t>(holder.second)].kind) == 0;
+    };
+    std::string text = std::ranges::any_of(holders, card) ? DuplicateText(address) : "";
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::string Evidence::DuplicateText(const Ip& address) const {
+  const auto found = holders_.find(address);
+  if (found == holders_.end()) return {};
+  std::string text;
+  std::size_t named = 0;
+  bool shared = false;
+  for (const auto& [host, candidate] : found->second) {
+    shared = shared || !OneMachine(host, found->second.front().first);
+    if (++named > kMostNamed) continue;
+    const HostOffer& one = hosts_[static_cast<std::size_t>(host)];
+    text += fmt::format("{}of {} ({})", text.empty() ? "" : " and ", one.name,
+                        one.offer.candidates[static_cast<std::size_t>(candidate)].interface);
+  }
+  if (!shared) return {};
+  if (named > kMostNamed) text += fmt::format(" and {} more", named - kMostNamed);
+  return address.to_string() + kIsTheAddress + text;
 }
 
 bool Evidence::OneMachine(int a, int b) const {
@@ -105,9 +142,21 @@ std::vector<int> Evidence::PeersOf(int host) const {
 
 void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
   auto& all = attempts_[static_cast<std::size_t>(host)];
+  const auto candidate = [this](int of, int number) -> const Candidate& {
+    return hosts_[static_cast<std::size_t>(of)].offer.candidates[static_cast<std::size_t>(number)];
+  };
   for (const Attempt& attempt : attempts) {
     all.push_back(attempt);
-    if (attempt.proven()) proven_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
+    if (attempt.proven()) {
+      proven_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
+      continue;
+    }
+    const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
+    if (!OneNetwork(from, to)) continue;  // as from a bridge for guests, which has one address on all hosts
+    // Whatever the host saw: its packets, or their answers, may have gone to the wrong host.
+    std::string duplicate = DuplicateText(to.address.ip);
+    if (duplicate.empty()) duplicate = DuplicateText(from.address.ip);
+    if (!duplicate.empty()) all.back().why = std::move(duplicate);
   }
 }
 
@@ -225,10 +274,13 @@ std::string Evidence::PairText(int a, int b) const {
                           from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,
                           to.offer.candidates[static_cast<std::size_t>(attempt.to)].Text(), attempt.why);
     }
-    if (!tried && named++ < kMostNamed) {
-      text += fmt::format("\n  {} to {}: no address of the one could reach an address of the other",
-                          from.name, to.name);
+    if (tried || named++ >= kMostNamed) continue;
+    std::string why = "no address of the one could reach an address of the other";
+    for (const Candidate& one : from.offer.candidates) {
+      const auto same = [&](const Candidate& other) { return other.address.ip == one.address.ip; };
+      if (std::ranges::any_of(to.offer.candidates, same)) why = DuplicateText(one.address.ip);
     }
+    text += fmt::format("\n  {} to {}: {}", from.name, to.name, why);
   }
   return text;
 }
@@ -250,10 +302,13 @@ std::string Evidence::Obstacle() const {
            "one network, or name their interfaces in network.interface";
   }
   if (apart > kMostNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostNamed);
+  const char* const cure = text.find(kIsTheAddress) == text.npos ? "open a network between them for all ports"
+                                                                 : "give every host an address of its own";
   return fmt::format(
-      "hosts cannot reach each other in both directions:{}\n  open a network between them for all "
-      "ports, or set network.interface = \"off\" to start without proof",
-      text);
+      "hosts cannot reach each other in both directions:{}\n  {}, or set network.interface = \"off\" to "
+      "start "
+      "without proof",
+      text, cure);
 }
 
 }  // namespace dtrun::net

@@ -3,6 +3,7 @@
 // Pure, so that the same evidence gives the same answer; the root keeps it. Any thread.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,6 +54,9 @@ class Evidence {
   const Assignment& Best(const std::vector<Assignment>& measured) const;
   // Why there is no assignment, and what to do.
   std::string Obstacle() const;
+  // "10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)": those of cards that several machines have.
+  // Bridges for guests have one address everywhere, by design.
+  std::vector<std::string> Duplicates() const;
 
  private:
   struct Preference;
@@ -64,11 +68,14 @@ class Evidence {
   // Of another network, at some host.
   bool OnTop(const Assignment& assignment) const;
   std::string PairText(int a, int b) const;
+  // Of an address that several machines have; else empty.
+  std::string DuplicateText(const Ip& address) const;
 
   std::vector<HostOffer> hosts_;
   std::set<std::pair<int, int>> pairs_;
   std::vector<std::vector<Attempt>> attempts_;  // by host
   std::set<std::pair<std::pair<int, int>, std::pair<int, int>>> proven_;
+  std::map<Ip, std::vector<std::pair<int, int>>> holders_;  // host and candidate, by address
 };
 
 }  // namespace dtrun::net
