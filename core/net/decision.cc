@@ -7,6 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/net/variables.h"
+
 namespace dtrun::net {
 namespace {
 
@@ -75,7 +77,8 @@ std::vector<Network> NetworksOf(const Decision& decision) {
   std::vector<Network> out;
   for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
     const Candidate& one = decision.CandidateOf(host);
-    out.push_back({one.interface, one.address.ip.to_string(), one.address.prefix, one.rdma, one.first_address,
+    const bool named = one.first_address && Sayable(one.interface);
+    out.push_back({one.interface, one.address.ip.to_string(), one.address.prefix, one.rdma, named,
                    decision.asked_for[host], decision.evidence.hosts()[host].offer.has_rdma});
   }
   return out;

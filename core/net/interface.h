@@ -38,6 +38,8 @@ bool InNetwork(const Ip& ip, const Ip& network, int prefix);
 struct Interface {
   int index = 0;
   std::string name;
+  std::vector<std::string> other_names =
+      {};  // "altname" of `ip link`; no library but the kernel's own knows them
   Kind kind = Kind::kVirtual;
   bool up = false;       // somebody has switched it on
   bool carrier = false;  // and it has a link

@@ -6,6 +6,8 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
@@ -127,6 +129,29 @@ std::vector<int> DefaultThrough(rtnl_route* route) {
   return indices;
 }
 
+// Of one message of a dump: the alternative names, which libnl's cache of links does not keep.
+int AddOtherNames(nl_msg* message, void* interfaces) {
+  auto& found = *static_cast<std::map<int, Interface>*>(interfaces);
+  nlmsghdr* const header = nlmsg_hdr(message);
+  const auto it = found.find(static_cast<const ifinfomsg*>(nlmsg_data(header))->ifi_index);
+  nlattr* const list = nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_PROP_LIST);
+  if (it == found.end() || list == nullptr) return NL_OK;
+  nlattr* one = nullptr;
+  int left = 0;
+  nla_for_each_nested(one, list, left) {
+    if (nla_type(one) == IFLA_ALT_IFNAME) it->second.other_names.emplace_back(nla_get_string(one));
+  }
+  return NL_OK;
+}
+
+Status ReadOtherNames(nl_sock* socket, std::map<int, Interface>* found) {
+  ifinfomsg all{};
+  nl_socket_modify_cb(socket, NL_CB_VALID, NL_CB_CUSTOM, AddOtherNames, found);
+  int code = nl_send_simple(socket, RTM_GETLINK, NLM_F_DUMP, &all, sizeof all);
+  if (code >= 0) code = nl_recvmsgs_default(socket);
+  return code < 0 ? Status(NetlinkError("list other names of network interfaces", code)) : Status();
+}
+
 }  // namespace
 
 Result<std::vector<Interface>> ReadInterfaces() {
@@ -168,6 +193,8 @@ Result<std::vector<Interface>> ReadInterfaces() {
         }
       });
   if (!read) return read.error();
+  // The last use of the socket, whose callback it changes.
+  if (read = ReadOtherNames(socket.get(), &found); !read) return read.error();
 
   std::vector<Interface> all;
   for (auto& [index, one] : found) all.push_back(std::move(one));

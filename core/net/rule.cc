@@ -12,7 +12,7 @@
 namespace dtrun::net {
 namespace {
 
-constexpr std::size_t kLongestName = 15;  // IFNAMSIZ less its end
+constexpr std::size_t kLongestName = 127;  // of an alternative one: ALTIFNAMSIZ less its end
 constexpr char kAuto[] = "auto";
 
 // Networks for guests of a host: virtual machines and containers. Every host has them, often with
@@ -109,7 +109,7 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
   if (text.empty()) return Wrong(entry.text, "names no interface");
   if (text == kAuto) return Wrong(entry.text, "stands alone; leave the other entries out, or it");
   if (!LooksLikeAddress(text)) {
-    if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 15 characters of a name");
+    if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 127 characters of a name");
     if (text.find_first_of(" \t^=*") != std::string_view::npos) {
       return Wrong(entry.text, "is no name of an interface; a beginning such as \"eth\" needs no '*'");
     }
@@ -166,10 +166,14 @@ bool Rule::Matches(const Entry& entry, const Interface& one, const std::vector<I
       return InNetwork(address.ip, entry.network, entry.prefix);
     });
   }
-  if (one.name == entry.name) return true;
+  if (one.name == entry.name || std::ranges::find(one.other_names, entry.name) != one.other_names.end())
+    return true;
   if (entry.exact || !HasPrefix(one.name, entry.name)) return false;
   // A whole name means that one alone, not what is stacked on it.
-  return std::ranges::none_of(all, [&](const Interface& other) { return other.name == entry.name; });
+  return std::ranges::none_of(all, [&](const Interface& other) {
+    return other.name == entry.name ||
+           std::ranges::find(other.other_names, entry.name) != other.other_names.end();
+  });
 }
 
 const Rule::Entry* Rule::Excluding(const Interface& one, const std::vector<Interface>& all) const {

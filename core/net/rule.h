@@ -3,6 +3,7 @@
 //   auto                 every interface but those for guests of the host; the default
 //   eth0, ens3           names, and the beginnings of names; "eth1" never means eth10
 //   =eth0                exactly that name
+//   enp129s0f0np0        another name that `ip link` shows as "altname", whole
 //   10.0.0.0/16, fd00::2 addresses of the host in a network, or one address
 //   ^docker, ^10.9.0.0/16  not these; besides those that "auto" leaves out anyway
 //

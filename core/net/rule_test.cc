@@ -57,6 +57,15 @@ std::string ErrorOf(const char* text, const std::vector<Interface>& all = Usual(
   return offer ? "" : offer.error().text;
 }
 
+TEST(Rule, AnotherNameOfAnInterfaceIsTakenWhole) {
+  auto all = Usual();
+  all[1].other_names = {"enp129s0f0np0-onboard", "lan"};
+  EXPECT_THAT(Chosen("enp129s0f0np0-onboard", all), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5"));
+  EXPECT_THAT(Chosen("=lan", all), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5"));
+  EXPECT_THAT(Chosen("^lan,^eth10,^eth1.100", all), ElementsAre("tun0 10.8.0.5"));
+  EXPECT_THAT(ErrorOf("la", all), HasSubstr("is no interface of this host"));
+}
+
 TEST(Rule, AutoTakesAllButLoopbackAndNetworksForGuests) {
   EXPECT_THAT(Chosen("auto"), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5", "eth10 10.1.0.5",
                                           "eth1.100 10.2.0.5", "tun0 10.8.0.5"));

@@ -149,6 +149,11 @@ std::map<std::string, std::string> Variables(const std::vector<Network>& network
   return out;
 }
 
+bool Sayable(const std::string& interface) {
+  return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
+         !interface.starts_with('=');
+}
+
 std::string Opposite(const std::string& variable) {
   constexpr std::string_view kInclude = "_if_include";
   if (!variable.ends_with(kInclude)) return {};

@@ -17,6 +17,10 @@ namespace dtrun::net {
 // only is left alone when the name means another address.
 std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host);
 
+// Whether the lists of Gloo, UCX, NCCL and Open MPI can say this name: their ',' separates, and a '^' or '='
+// in front means something else.
+bool Sayable(const std::string& interface);
+
 // The variable that says the contrary of `variable` to the same library, which refuses both at once;
 // empty for most.
 std::string Opposite(const std::string& variable);

@@ -80,6 +80,20 @@ TEST(Variables, ANameThatMeansAnotherAddressIsNotGiven) {
   EXPECT_THAT(Variables({network}, 0), IsEmpty());
 }
 
+TEST(Variables, ANameThatListsCannotSayIsNotGiven) {
+  for (const char* name : {"lan,0", "^lan", "=lan"}) {
+    Decision decision = TwoNetworks(true);
+    std::vector<HostOffer> hosts = decision.evidence.hosts();
+    for (HostOffer& host : hosts) host.offer.candidates[0].interface = name;
+    decision.evidence = Evidence(std::move(hosts));
+    EXPECT_THAT(Variables(NetworksOf(decision), 0),
+                AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))), Not(Contains(Key("GLOO_SOCKET_IFNAME"))),
+                      Not(Contains(Key("UCX_NET_DEVICES"))),
+                      Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/24"))))
+        << name;
+  }
+}
+
 TEST(Variables, OpenMpiIsToldTheSameOnAllHosts) {
   const Network elsewhere{"ens3", "10.5.0.2", 24, "", true, false, false};
   const Network routed{"eth0", "10.6.0.2", 32, "", true, false, false};

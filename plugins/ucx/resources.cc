@@ -173,7 +173,13 @@ std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector
   if (tcp.empty()) return "all";
   for (const std::string& name : preferred) {
     for (const Resource& one : tcp) {
-      if (one.device == name) return name;
+      if (one.device != name) continue;
+      if (name.find(',') != std::string::npos || name.front() == '^')
+        throw Failure(DTRUN_INVALID_ARGUMENT,
+                      "UCX cannot be told the interface '" + name +
+                          "': its lists separate by ',' and exclude by '^'; rename it, "
+                          "or use the gloo backend");
+      return name;
     }
   }
   return tcp.front().device;
