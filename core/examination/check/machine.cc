@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +20,8 @@ namespace dtrun::examination {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMostOfAKind = 6;
 
 void CheckProcessors(const Question& question, Checks* to) {
   cpu_set_t set;
@@ -77,12 +81,26 @@ void CheckInterfaces(const Question& question, Checks* to) {
     to->push_back({"network", Level::kProblem, interfaces.error().text, "look at `ip address`"});
     return;
   }
+  std::vector<net::Interface> running;
+  std::ranges::copy_if(*interfaces, std::back_inserter(running), [](const net::Interface& one) {
+    return one.kind != net::Kind::kLoopback && one.up && one.carrier && !one.addresses.empty();
+  });
+  // Those that matter first: what follows of a kind is only counted.
+  std::ranges::stable_sort(running, {}, [](const net::Interface& one) {
+    return std::pair(!one.default_route, std::ranges::all_of(one.addresses, &net::Address::link_local));
+  });
   std::string what;
-  for (const net::Interface& one : *interfaces) {
-    if (one.kind == net::Kind::kLoopback || !one.up || !one.carrier || one.addresses.empty()) continue;
+  std::map<net::Kind, std::size_t> shown, more;
+  for (const net::Interface& one : running) {
+    if (++shown[one.kind] > kMostOfAKind) {
+      ++more[one.kind];
+      continue;
+    }
     what += fmt::format("{}{} ({}, MTU {})", what.empty() ? "" : ", ", one.name, one.addresses.front().Text(),
                         one.mtu);
   }
+  for (const auto& [kind, count] : more)
+    what += fmt::format(", {} more of kind {}", count, net::KindText(kind));
   if (!what.empty()) {
     to->push_back({"network", Level::kOk, "running: " + what});
   } else {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
 #include "core/examination/check/checks.h"
+#include "core/net/interface.h"
 
 namespace dtrun::examination {
 namespace {
@@ -44,6 +46,17 @@ std::string OwnName() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
+// Of no interface here: a connection to it ends elsewhere, or nowhere.
+bool Foreign(const std::string& address) {
+  net::error_code error;
+  const net::Ip ip = net::asio::ip::make_address(address, error);
+  const auto interfaces = net::ReadInterfaces();
+  if (error || !interfaces) return false;
+  return std::ranges::none_of(*interfaces, [&](const net::Interface& one) {
+    return std::ranges::find(one.addresses, ip, &net::Address::ip) != one.addresses.end();
+  });
+}
+
 void CheckOwnName(const Question& question, Checks* to) {
   const std::string name = OwnName();
   const Resolved own = Resolve(name);
@@ -57,6 +70,13 @@ void CheckOwnName(const Question& question, Checks* to) {
          fmt::format("its own name '{}' is {}, which no other host reaches", name, own.address),
          "libraries that go by the name (gloo in torch) advertise that address: give the name the host's own "
          "address in /etc/hosts, or set GLOO_SOCKET_IFNAME in job.env"});
+  } else if (!own.loopback && Foreign(own.address)) {
+    to->push_back(
+        {"names", Level::kWarning,
+         fmt::format("its own name '{}' is {}, which no interface of it has", name, own.address),
+         fmt::format("correct '{}' in /etc/hosts or DNS: libraries that go by the name (gloo in torch, "
+                     "MPI) cannot listen there",
+                     name)});
   } else {
     to->push_back({"names", Level::kOk, fmt::format("its own name '{}' is {}", name, own.address)});
   }
