@@ -52,7 +52,7 @@ constexpr KnownFailure kTable[] = {
      Depth::kSymptom,
      Kind::kNetwork},
     {"deepspeed-batch-size",
-     {"train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size {equation...}"},
+     {"train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size{equation...}"},
      "DeepSpeed's batch sizes do not fit the number of ranks: {equation}",
      "change train_batch_size, train_micro_batch_size_per_gpu or gradient_accumulation_steps in its config, "
      "or "
@@ -75,6 +75,13 @@ constexpr KnownFailure kTable[] = {
      "gradients overflow at every loss scale: the loss diverged",
      "lower the learning rate, or train in bfloat16",
      "DeepSpeed fp16/loss_scaler.py"},
+    {"deepspeed-ssh",
+     {"Command 'ssh -o PasswordAuthentication=no {host} hostname' returned non-zero exit status"},
+     "DeepSpeed's launcher cannot reach {host} by ssh without a password",
+     "make `ssh -o BatchMode=yes {host} true` work, or start with dtrun, whose error says what ssh prints",
+     "DeepSpeed launcher/runner.py, issue 4907",
+     Depth::kCause,
+     Kind::kRendezvous},
     {"deepspeed-killed",
      {"exits with return code = -9"},
      "a rank under DeepSpeed's launcher was killed (SIGKILL)",

@@ -16,8 +16,10 @@ constexpr KnownFailure kTable[] = {
      "run",
      "c10d socket.cpp, TCPStoreLibUvBackend.cpp, pytorch 126510"},
     {"torch-store-silent",
-     {"The client socket has timed out after {time} while trying to connect to ({host}, {port})"},
-     "rank 0's store at {host}, port {port}, did not answer within {time}",
+     {"The client socket has timed out after {time} while trying to connect to ({host}, {port})",
+      "The client socket has timed out after {time} while trying to connect to {host}:{port}",
+      "connect() timed out. Original timeout was {time} ms"},
+     "rank 0's store[ at {host}, port {port},] did not answer within {time}",
      "look why rank 0 did not start to listen; MASTER_ADDR must be an address of its "
      "host that the others reach",
      "c10d socket.cpp, pytorch 146371",
@@ -45,6 +47,39 @@ constexpr KnownFailure kTable[] = {
      "c10d TCPStore.cpp",
      Depth::kCause,
      Kind::kRendezvous},
+    {"torch-store-barrier",
+     {"imed out initializing process group in store based barrier on rank: {rank}, for key: {key} "
+      "(world_size={size}, "
+      "worker_count={count}, timeout=",
+      "imed out initializing process group in store based barrier on rank {rank}, for key: {key} "
+      "(world_size={size}, "
+      "num_workers_joined={count}, timeout="},
+     "{count} ranks came to torch's store where {size} were expected",
+     "when more came: end the other job, or the leftover of an earlier one, that uses the same MASTER_PORT, "
+     "and call "
+     "init_process_group once; when fewer came: look at the ranks that are missing",
+     "torch distributed_c10d.py, yolov5 issue 4409",
+     Depth::kCause,
+     Kind::kRendezvous},
+    {"torch-store-barrier-waits",
+     {"Waiting in store based barrier to initialize process group for rank: {rank}, key: {key} "
+      "(world_size={size}, "
+      "worker_count={count},"},
+     "rank {rank} waited for the others at torch's store: {count} had come, {size} are expected",
+     "when more came than expected, another job uses the same MASTER_PORT; else look at the ranks that are "
+     "missing",
+     "torch distributed_c10d.py, yolov5 issue 4574",
+     Depth::kSymptom,
+     Kind::kRendezvous},
+    {"torch-store-retrying",
+     {"TCP client failed to connect/validate to host {host}:{port} - retrying"},
+     "rank 0's store at {host}, port {port}, does not answer, or resets connections",
+     "MASTER_ADDR must be an address of rank 0's host that the others reach; a proxy or firewall between "
+     "them may take "
+     "connections and drop them",
+     "c10d TCPStore.cpp",
+     Depth::kSymptom,
+     Kind::kRendezvous},
     {"torch-environment",
      {"rendezvous: environment variable {variable} expected, but not set"},
      "torch misses the variable {variable}",
@@ -68,7 +103,8 @@ constexpr KnownFailure kTable[] = {
      Kind::kRendezvous},
     {"torch-store-gone",
      {"Failed to recv, got 0 bytes. Connection was likely closed", "failed to recv, got 0 bytes",
-      "recvValue failed on SocketImpl(", "sendBytes failed on SocketImpl("},
+      "recvValue failed on SocketImpl(", "sendBytes failed on SocketImpl(",
+      "DistNetworkError: Connection reset by peer", "RuntimeError: Connection reset by peer"},
      "torch's store went away: rank 0 ended first",
      "look at the first failure of rank 0",
      "c10d TCPStore.cpp, Utils.hpp",
