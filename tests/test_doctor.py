@@ -88,6 +88,17 @@ class ThreeHosts(JobTest):
         self.assertIn("clocks", [check["topic"] for check in report["between"]])
         print(f"three hosts in {seconds:.1f} s")
 
+    def test_a_name_whose_address_no_interface_has_is_a_warning(self):
+        (self.lab.folder / "hosts").write_text("127.0.0.1 localhost\n10.77.0.99 node0\n")
+        process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "doctor", "--json"], cwd=self.folder,
+                                   env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, errors="replace")
+        self.addCleanup(end, process)
+        checks = json.loads(Job(process, self.folder).finish().out)["hosts"][0]["checks"]
+        found = [check for check in checks if check["topic"] == "names"]
+        self.assertEqual(found[0]["level"], "warning", found)
+        self.assertIn("its own name 'node0' is 10.77.0.99, which no interface of it has", found[0]["what"])
+
     def test_a_host_that_cannot_be_reached_is_a_problem_and_the_rest_is_told(self):
         result, report, _ = self.doctor([*self.lab.names[:2], "nowhere"], 'join_timeout = "2s"\n')
         self.assertEqual(result.code, 1)
@@ -108,17 +119,18 @@ class Networks(JobTest):
         for i in range(3):
             self.site.bridge(i, "kube-bridge", f"10.244.{i}.1/24")
 
-    def doctor(self, *arguments, interface="auto", passes=None, **card):
-        for i in range(3):
-            self.site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24", **card)
-        if passes:
-            self.site.narrow("red", passes)
-        self.site.lay()
+    def doctor(self, *arguments, interface="auto", passes=None, root="10.5.0.1", lay=True, **card):
+        if lay:
+            for i in range(3):
+                self.site.wire(i, "eth0", "red", f"10.5.0.{i + 1}/24", **card)
+            if passes:
+                self.site.narrow("red", passes)
+            self.site.lay()
         key = self.write(secrets.token_hex(32), "key")
         key.chmod(0o600)
         config = self.write(
             f'[job]\ncommand = ["true"]\n[cluster]\nhosts = {json.dumps(self.site.names)}\nconnect = "manual"\n'
-            f'root = "10.5.0.1:29400"\nkey_file = "{key}"\njoin_timeout = "60s"\n[network]\ninterface = "{interface}"\n')
+            f'root = "{root}:29400"\nkey_file = "{key}"\njoin_timeout = "60s"\n[network]\ninterface = "{interface}"\n')
         begin = time.monotonic()
         jobs = []
         for i in range(3):
@@ -156,6 +168,33 @@ class Networks(JobTest):
         self.assertEqual(links["level"], "warning")
         self.assertIn("eth1 10.6.0.1 of node0 does not reach node2: no answer", links["what"])
         self.assertIn("firewall", links["cure"])
+
+    def test_one_address_on_two_hosts_is_a_warning_that_names_both(self):
+        for i in range(3):
+            self.site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
+        report = json.loads(self.doctor("--json").out)
+        self.assertIn("10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)",
+                      [check["what"] for check in self.between(report, "network")])
+
+    def test_lost_packets_and_a_slow_host_are_warnings(self):
+        self.site.firewall(1, 'iifname "eth0" numgen random mod 100 < 10 drop')
+        for i in range(3):
+            self.site.wire(i, "eth1", "blue", f"10.6.0.{i + 1}/24", **({"rate": "1mbit", "rate_in": "1mbit"} if i == 2 else {}))
+        for interface, text in (("eth0", r"packets get lost: .* from eth0 of node0 to eth0 of node1"),
+                                ("eth1", r"node2 is the slow host: \S+ Mbit/s by its eth1")):
+            with self.subTest(interface=interface):
+                report = json.loads(self.doctor("--json", interface=interface, root="10.6.0.1", lay=interface == "eth0").out)
+                warnings = [check["what"] for check in self.between(report, "network") if check["level"] == "warning"]
+                self.assertRegex("\n".join(warnings), text)
+
+    def test_of_many_bridges_a_few_are_named(self):
+        for i in range(3):
+            for n in range(30):
+                self.site.bridge(i, f"br-{n:02d}", f"172.{16 + n}.{i}.1/24")
+        report = json.loads(self.doctor("--json").out)
+        running = next(check["what"] for check in report["hosts"][0]["checks"] if check["what"].startswith("running: "))
+        self.assertIn("eth0 (10.5.0.1/24, MTU 1500)", running)
+        self.assertIn("25 more of kind bridge", running)
 
     def test_hosts_that_do_not_reach_each_other_are_a_problem_with_the_pairs(self):
         self.site.firewall(1, 'iifname "eth0" ip saddr 10.5.0.3 drop')

@@ -3,6 +3,7 @@
 import dataclasses
 import ipaddress
 import json
+import re
 import secrets
 import shutil
 import subprocess
@@ -87,11 +88,24 @@ class Networks(JobTest):
             if name == "lo":
                 self.assertIn("nccl   gloo  mpi", line)  # the name would mean 127.0.0.1
                 continue
+            if "," in name or name.startswith("^"):  # which their lists cannot say
+                self.assertTrue(line.endswith(f"nccl   gloo  mpi {networks.pop()}"), line)
+                return
             mpi = name if len(names) == 1 else ",".join(sorted(networks))  # one value for all hosts
             sees = {"nccl": "=" + name, "gloo": name, "mpi": mpi, **topology.sees}
             self.assertIn(f"gloo {sees['gloo']} ", line)
             self.assertIn(f"nccl {sees['nccl']} {'AF_INET6' if ':' in address else 'AF_INET'} ", line)
             self.assertTrue(line.endswith(f"mpi {sees['mpi']}"), line)
+
+    def test_ucx_uses_the_network_between_hosts(self):
+        topology = next(each for each in TOPOLOGIES if each.name == "one_network")
+        site = self.prepare(topology)
+        result = self.run_in(dataclasses.replace(topology, config='[backend]\nname = "ucx"\n', env={"UCX_LOG_LEVEL": "info"}), site)
+        self.assert_ok(result)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3 over shm+ucx: sum 6\n", result.out)
+        ways = set(re.findall(r"tag\(([^)]*)\)", result.out))
+        self.assertEqual(ways, {"tcp/eth0"}, str(result))
 
     def test_open_mpi_where_names_differ(self):
         topology = next(each for each in TOPOLOGIES if each.name == "names_that_differ")

@@ -99,6 +99,7 @@ struct Measure {
   int peer = 0;
   net::Candidate to;
   bool by_device = true;
+  double pace = 0;  // bits/s at most; 0: as fast as it goes
 };
 
 using Command =

@@ -98,7 +98,7 @@ class LocalHost final : public Host {
   void On(const Measure& measure) {
     const auto from = static_cast<std::size_t>(measure.from);
     if (!prover_ || from >= prover_->candidate_count()) return Post(Measured{});
-    prover_->Measure(from, measure.peer, measure.to, measure.by_device,
+    prover_->Measure(from, measure.peer, measure.to, measure.by_device, measure.pace,
                      [this](net::Throughput throughput) { Post(Measured{throughput}); });
   }
 

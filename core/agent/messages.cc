@@ -286,6 +286,7 @@ void Fields(C& c, Of<C, Measure>& m) {
   c.Number(m.peer);
   Fields<C>(c, m.to);
   c.Flag(m.by_device);
+  c.Number(m.pace);
 }
 template <class C>
 void Fields(C& c, Of<C, Surveyed>& m) {
@@ -313,6 +314,7 @@ template <class C>
 void Fields(C& c, Of<C, Measured>& m) {
   c.Number(m.throughput.bits_per_s);
   Duration<C>(c, m.throughput.round_trip);
+  c.Number(m.throughput.loss);
 }
 
 template <class C>

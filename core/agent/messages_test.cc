@@ -201,12 +201,14 @@ TEST(Messages, CarryTheProofOfNetworks) {
   EXPECT_EQ(proven.attempts.at(0).to, 3);
   EXPECT_EQ(ThroughRoot(Lost{"its remote shell has ended", true}).why, "its remote shell has ended");
   EXPECT_EQ(ThroughRoot(Measured{{1e9, std::chrono::microseconds(4)}}).throughput.bits_per_s, 1e9);
+  EXPECT_EQ(ThroughRoot(Measured{{1e9, {}, 0.25}}).throughput.loss, 0.25);
   EXPECT_EQ(ThroughAgent(Measure{1, 2, candidate, true}).to.interface, "eth0");
+  EXPECT_EQ(ThroughAgent(Measure{1, 2, candidate, true, 5e8}).pace, 5e8);
   EXPECT_EQ(ThroughAgent(Survey{3, "auto", "key"}).rule, "auto");
 }
 
 TEST(Messages, RefuseAnAddressThatIsNone) {
-  std::string bytes = Encode(ToAgent(Measure{1, 2, {}, true}));
+  std::string bytes = Encode(ToAgent(Measure{1, 2, {}, true, 0}));
   const auto at = bytes.find("0.0.0.0");
   ASSERT_NE(at, std::string::npos);
   bytes[at] = 'x';

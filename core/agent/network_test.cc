@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/agent/testing.h"
 
 namespace dtrun::agent {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -32,9 +35,14 @@ class CardHost final : public Host {
       return Answer(std::move(proven));
     }
     if (const auto* measure = std::get_if<Measure>(&command)) {
+      const double loss = measure->pace > 0 ? calm_loss : measure->from == 0 ? burst_loss : 0;
+      if (measure->pace > 0) {
+        paces.push_back(measure->pace);
+        return Answer(Measured{{measure->pace, std::chrono::microseconds(9), loss}});
+      }
       measured.push_back(measure->from);
       const double rate = bursts.empty() ? 1e9 : bursts.at(measured.size() - 1);
-      return Answer(Measured{{rate, std::chrono::microseconds(9)}});
+      return Answer(Measured{{rate, std::chrono::microseconds(9), loss}});
     }
     if (refusal) return Answer(Refused{*refusal});
     if (lost) return Answer(Lost{"its cable was pulled", false});
@@ -54,8 +62,10 @@ class CardHost final : public Host {
   std::optional<Error> refusal;
   std::vector<std::string> unmatched;
   int rounds = 0, cards = 1;
-  std::vector<double> bursts;  // what its bursts show, one after another; empty: 1 Gbit/s
-  std::vector<int> measured;   // cards, in the order of the bursts
+  std::vector<double> bursts;            // what its bursts show, one after another; empty: 1 Gbit/s
+  std::vector<int> measured;             // cards, in the order of the bursts
+  double burst_loss = 0, calm_loss = 0;  // of the first card
+  std::vector<double> paces;             // of its calm bursts
 
  private:
   void Answer(Event event) {
@@ -117,6 +127,43 @@ TEST_F(NetworkSearchTest, TheFastestWins) {
   const auto decision = Run();
   ASSERT_TRUE(decision) << decision.error().text;
   EXPECT_EQ(decision->CandidateOf(0).interface, "eth1");
+}
+
+TEST_F(NetworkSearchTest, TheFasterCardThatLosesPacketsIsNotTaken) {
+  first_.cards = second_.cards = 2;
+  first_.bursts = second_.bursts = {1e10, 2e8, 1e10, 2e8};
+  first_.burst_loss = first_.calm_loss = 0.1;
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->CandidateOf(0).interface, "eth1");
+  EXPECT_EQ(decision->measured[0].loss, 0.1);
+  EXPECT_THAT(first_.paces, Each(5e9));
+  EXPECT_FALSE(first_.paces.empty());
+}
+
+TEST_F(NetworkSearchTest, WhatIsLostInARushAloneDoesNotCount) {
+  first_.cards = second_.cards = 2;
+  first_.bursts = second_.bursts = {1e10, 2e8};
+  first_.burst_loss = 0.1;
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->CandidateOf(0).interface, "eth0");
+  EXPECT_EQ(decision->chosen.loss, 0);
+}
+
+TEST_F(NetworkSearchTest, AHostIsMeasuredAgainBeforeItIsCalledSlow) {
+  second_.bursts = {1e6, 1e9};
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->chosen.bits_per_s, 1e9);
+}
+
+TEST_F(NetworkSearchTest, NumbersThatAreNoneCountAsNothing) {
+  second_.bursts = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                    std::numeric_limits<double>::quiet_NaN()};
+  const auto decision = Run();
+  ASSERT_TRUE(decision) << decision.error().text;
+  EXPECT_EQ(decision->chosen.bits_per_s, 0);
 }
 
 TEST_F(NetworkSearchTest, WhatWasTriedStaysWhenNothingJoins) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/net/link.h"
+#include "core/net/weakness.h"
 
 namespace dtrun::examination {
 namespace {
@@ -42,6 +43,13 @@ std::vector<Check> CheckNetwork(const NetworkFinding& finding) {
     checks.push_back({"network", Level::kOk, net::Summary(*finding.decision)});
     const std::string others = net::OthersText(*finding.decision);
     if (!others.empty()) checks.push_back({"network", Level::kOk, "not used: " + others});
+    for (net::Weakness& one : net::WeaknessesOf(*finding.decision, finding.decision->chosen))
+      checks.push_back({"network", Level::kWarning, std::move(one.what), std::move(one.cure)});
+    for (const net::Assignment& one : finding.decision->measured) {
+      if (one.candidates == finding.decision->chosen.candidates || one.loss == 0) continue;
+      const net::Weakness loss = net::WeaknessesOf(*finding.decision, one).front();
+      checks.push_back({"network", Level::kWarning, "not used, " + loss.what, loss.cure});
+    }
   } else {
     checks.push_back({"network", Level::kProblem, finding.decision.error().text,
                       "a job would end the same way, before any rank starts; cure this first"});

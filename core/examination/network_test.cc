@@ -37,6 +37,20 @@ TEST(CheckNetwork, SaysWhatWasChosen) {
   EXPECT_EQ(checks[1].level, Level::kOk);
 }
 
+TEST(CheckNetwork, WarnsOfLostPacketsAndOfSlowHosts) {
+  const net::Evidence evidence = Tried("");
+  net::Assignment chosen{{0, 0}};
+  chosen.links = {{0, 1, {1e6, {}, 0.1}}, {1, 0, {1e9, {}, 0}}};
+  chosen.Conclude();
+  const auto checks =
+      CheckNetwork({net::Decision{evidence, {chosen}, chosen, {false, false}, true, {}}, evidence});
+  ASSERT_EQ(checks.size(), 4u);
+  EXPECT_EQ(checks[1].what, "packets get lost: 10.0 % from eth0 of node0 to eth0 of node1");
+  EXPECT_EQ(checks[1].level, Level::kWarning);
+  EXPECT_EQ(checks[2].what, "slow links: 1.0 Mbit/s from eth0 of node0 to eth0 of node1");
+  EXPECT_EQ(checks[2].level, Level::kWarning);
+}
+
 TEST(CheckNetwork, WithoutOneItShowsWhoReachesWhom) {
   const auto checks =
       CheckNetwork({Error{DTRUN_FAILED_PRECONDITION, "hosts cannot reach each other"}, Tried("no answer")});

@@ -30,6 +30,7 @@ struct Attempt {
 struct Throughput {
   double bits_per_s = 0;  // 0: it failed
   std::chrono::nanoseconds round_trip{};
+  double loss = 0;  // share of its packets that had to be sent again
 };
 
 }  // namespace dtrun::net

@@ -14,14 +14,16 @@ namespace {
 
 constexpr std::size_t kMostNamed = 4;
 
-std::string RateText(double bits_per_s) {
-  if (bits_per_s >= 1e9) return fmt::format("{:.1f} Gbit/s", bits_per_s / 1e9);
-  return fmt::format("{:.0f} Mbit/s", bits_per_s / 1e6);
-}
-
 std::string TimeText(std::chrono::nanoseconds time) {
   const double us = static_cast<double>(time.count()) / 1e3;
   return us < 1000 ? fmt::format("{:.0f} us", us) : fmt::format("{:.1f} ms", us / 1e3);
+}
+
+// "9.4 Gbit/s, 45 us round trip, 9.8 % of packets lost"
+std::string MeasuredText(const Assignment& one) {
+  const std::string text =
+      fmt::format("{}, {} round trip", RateText(one.bits_per_s), TimeText(one.round_trip));
+  return one.loss > 0 ? text + fmt::format(", {} of packets lost", LossText(one.loss)) : text;
 }
 
 // What the tries of one candidate showed, and how fast it is where that was measured.
@@ -34,9 +36,7 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
   std::string measured;
   for (const Assignment& one : decision.measured) {
     if (one.candidates[host] != candidate) continue;
-    measured = one.bits_per_s > 0
-                   ? fmt::format("{}, {} round trip", RateText(one.bits_per_s), TimeText(one.round_trip))
-                   : "a burst of data did not pass";
+    measured = one.bits_per_s > 0 ? MeasuredText(one) : "a burst of data did not pass";
   }
   if (decision.chosen.candidates[host] == candidate) return {"chosen", measured};
   std::map<int, std::string> failed;  // by peer
@@ -69,6 +69,13 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
 
 }  // namespace
 
+std::string RateText(double bits_per_s) {
+  if (bits_per_s >= 1e9) return fmt::format("{:.1f} Gbit/s", bits_per_s / 1e9);
+  return fmt::format("{:.{}f} Mbit/s", bits_per_s / 1e6, bits_per_s < 10e6 ? 1 : 0);
+}
+
+std::string LossText(double loss) { return fmt::format("{:.1f} %", 100 * loss); }
+
 const Candidate& Decision::CandidateOf(std::size_t host) const {
   return evidence.hosts()[host].offer.candidates[static_cast<std::size_t>(chosen.candidates[host])];
 }
@@ -98,10 +105,7 @@ std::string Summary(const Decision& decision) {
   if (hosts.size() > kMostNamed) names += ", …";
   if (same) names = fmt::format("{} on all {} hosts", decision.CandidateOf(0).interface, hosts.size());
   const auto& chosen = decision.chosen;
-  const std::string speed =
-      chosen.bits_per_s > 0
-          ? fmt::format("{}, {} round trip", RateText(chosen.bits_per_s), TimeText(chosen.round_trip))
-          : "not measured";
+  const std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";
   return fmt::format("{} ({}), {}; proven in {}", names, decision.CandidateOf(0).address.ip.to_string(),
                      speed, TimeText(decision.effort.total()));
 }
@@ -212,9 +216,17 @@ std::string ToJson(const Decision& decision) {
     Json entry{{"addresses", Json::array()},
                {"bits_per_s", one.bits_per_s},
                {"round_trip_us", static_cast<double>(one.round_trip.count()) / 1e3},
+               {"loss", one.loss},
+               {"links", Json::array()},
                {"chosen", one.candidates == decision.chosen.candidates}};
     for (std::size_t host = 0; host < hosts.size(); ++host) {
       entry["addresses"].push_back(address(host, one.candidates[host]));
+    }
+    for (const MeasuredLink& link : one.links) {
+      entry["links"].push_back({{"from", hosts[static_cast<std::size_t>(link.from)].name},
+                                {"to", hosts[static_cast<std::size_t>(link.to)].name},
+                                {"bits_per_s", link.seen.bits_per_s},
+                                {"loss", link.seen.loss}});
     }
     out["measured"].push_back(std::move(entry));
   }

@@ -17,7 +17,7 @@ struct Network {
   std::string address;     // numeric
   int prefix = 0;          // bits that its network has in common
   std::string rdma;        // "mlx5_0:1" when the same port does RDMA; else empty
-  bool named = true;       // libraries that know only the name take this address too
+  bool named = true;       // a library that is told the name takes this address
   bool asked_for = false;  // by network.interface
   bool host_has_rdma = false;
 
@@ -41,6 +41,11 @@ struct Decision {
 
   const Candidate& CandidateOf(std::size_t host) const;
 };
+
+// "9.4 Gbit/s"
+std::string RateText(double bits_per_s);
+// "9.8 %"
+std::string LossText(double loss);
 
 // By host.
 std::vector<Network> NetworksOf(const Decision& decision);

@@ -20,11 +20,23 @@ struct HostOffer {
   Offer offer;
 };
 
+// One direction between two hosts that was measured.
+struct MeasuredLink {
+  int from = 0;
+  int to = 0;
+  Throughput seen;  // its loss is that of a calm burst: a rush alone may overflow a switch
+};
+
 // One candidate for every host, such that all hosts reach each other.
 struct Assignment {
   std::vector<int> candidates;            // by host
   double bits_per_s = 0;                  // of the slowest link that was measured; 0: none was
   std::chrono::nanoseconds round_trip{};  // of the slowest
+  double loss = 0;                        // of the worst
+  std::vector<MeasuredLink> links = {};
+
+  // Takes the three from `links`.
+  void Conclude();
 };
 
 // Pairs of hosts that have to prove that they reach each other: all up to 32 hosts; beyond, a

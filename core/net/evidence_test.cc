@@ -150,6 +150,44 @@ TEST(Evidence, TheFasterNetworkWinsWhateverTheOrder) {
   EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
 }
 
+TEST(Evidence, LostPacketsCountMoreThanSpeed) {
+  auto evidence = Tried(Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(3, "eth1", "10.1.0.1", 24)},
+                               {Card(2, "eth0", "10.0.0.2", 24), Card(3, "eth1", "10.1.0.2", 24)}}),
+                        Always);
+  auto found = evidence.Assignments(4);
+  found[0].bits_per_s = 1e9;
+  found[0].loss = 0.1;
+  found[1].bits_per_s = 1e8;
+  EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(1, 1));
+  found[1].bits_per_s = 1e6;  // so slow that loss is the smaller evil
+  EXPECT_THAT(evidence.Best(found).candidates, ElementsAre(0, 0));
+}
+
+TEST(Evidence, HostsWithOneAddressAreNamedWhateverWasSeen) {
+  const auto evidence = Tried(Hosts({{Card(2, "eth0", "10.0.0.1", 24)},
+                                     {Card(5, "ens3", "10.0.0.1", 24)},
+                                     {Card(2, "eth0", "10.0.0.3", 24)}}),
+                              [](const Candidate&, const Candidate&) { return false; });
+  const char* const said = "10.0.0.1 is the address of node0 (eth0) and of node1 (ens3)";
+  EXPECT_THAT(evidence.Duplicates(), ElementsAre(said));
+  EXPECT_EQ(evidence.AttemptsOf(2).at(0).why, said);
+  EXPECT_EQ(evidence.AttemptsOf(0).at(0).why, said);
+  EXPECT_THAT(evidence.Obstacle(),
+              AllOf(HasSubstr(std::string("node0 to node1: ") + said), Not(HasSubstr("no answer")),
+                    HasSubstr("give every host an address of its own")));
+}
+
+TEST(Evidence, BridgesForGuestsMayHaveOneAddressEverywhere) {
+  const auto hosts =
+      Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(5, "br-1", "172.18.0.1", 16, Kind::kBridge)},
+             {Card(2, "eth0", "10.0.0.2", 24), Card(5, "br-1", "172.18.0.1", 16, Kind::kBridge)}});
+  const auto evidence =
+      Tried(hosts, [](const Candidate& from, const Candidate&) { return from.interface == "eth0"; });
+  EXPECT_THAT(evidence.Duplicates(), IsEmpty());
+  for (const Attempt& attempt : evidence.AttemptsOf(0))
+    EXPECT_THAT(attempt.why, Not(HasSubstr("is the address")));
+}
+
 TEST(Evidence, AmongEqualsRdmaThenKindThenDefaultRouteDecide) {
   auto rdma = Card(4, "eth2", "10.2.0.1", 24), rdma2 = Card(4, "eth2", "10.2.0.2", 24);
   rdma.rdma = rdma2.rdma = "mlx5_0:1";

@@ -28,8 +28,11 @@ class Prover {
                    std::move(done));
   }
   // REQUIRES: `from` is the number of a candidate.
-  void Measure(std::size_t from, int peer, const Candidate& to, bool by_device, Burst::Done done) {
-    burst_.emplace(loop_, ReachOptions{host_, key_, by_device}, own_[from], peer, to, std::move(done));
+  void Measure(std::size_t from, int peer, const Candidate& to, bool by_device, double pace,
+               Burst::Done done) {
+    ReachOptions burst_options{host_, key_, by_device};
+    burst_options.pace = pace;
+    burst_.emplace(loop_, burst_options, own_[from], peer, to, std::move(done));
   }
   std::size_t candidate_count() const { return own_.size(); }
 

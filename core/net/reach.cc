@@ -7,6 +7,7 @@
 
 #include "core/net/dial.h"
 #include "core/net/evidence.h"
+#include "core/net/loss.h"
 
 namespace dtrun::net {
 namespace {
@@ -190,8 +191,8 @@ Reach::~Reach() {
 }
 
 struct Burst::State : std::enable_shared_from_this<Burst::State> {
-  State(asio::io_context& l, Call c, Done d)
-      : loop(l), call(std::move(c)), done(std::move(d)), session(std::make_shared<Session>(l)) {}
+  State(asio::io_context& l, Call c, double p, Done d)
+      : loop(l), call(std::move(c)), pace(p), done(std::move(d)), session(std::make_shared<Session>(l)) {}
 
   void Begin();
   void Write();
@@ -199,6 +200,7 @@ struct Burst::State : std::enable_shared_from_this<Burst::State> {
 
   asio::io_context& loop;
   const Call call;
+  const double pace;
   Done done;
   const std::shared_ptr<Session> session;
 };
@@ -206,6 +208,7 @@ struct Burst::State : std::enable_shared_from_this<Burst::State> {
 void Burst::State::Begin() {
   Dial(session, call, [self = shared_from_this()](const Greeted& greeted) {
     if (!greeted.why.empty()) return self->Finish({});
+    if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
     self->Write();
     self->session->Receive(
         sizeof(BurstCount), [self, greeted](const error_code& error, const std::string& answer) {
@@ -213,7 +216,8 @@ void Burst::State::Begin() {
           BurstCount count;
           answer.copy(reinterpret_cast<char*>(&count), sizeof count);
           const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
-          self->Finish({8 * static_cast<double>(count.bytes) / seconds, greeted.round_trip});
+          self->Finish({8 * static_cast<double>(count.bytes) / seconds, greeted.round_trip,
+                        LossOf(self->session->socket.native_handle())});
         });
   });
 }
@@ -238,7 +242,7 @@ Burst::Burst(asio::io_context& loop, const ReachOptions& options, Candidate own,
     : state_(std::make_shared<State>(loop,
                                      Call{options.host, options.key, options.by_device, std::move(own), peer,
                                           std::move(to), Purpose::kBurst},
-                                     std::move(done))) {
+                                     options.pace, std::move(done))) {
   state_->session->Limit(options.limit);
   state_->Begin();
 }

@@ -30,6 +30,7 @@ struct ReachOptions {
   // dial once more, lest a lost packet decide; what is not connected then soon ends, and so do tries
   // from candidates that reach nobody.
   std::chrono::nanoseconds limit = std::chrono::seconds(2);
+  double pace = 0;  // of a burst, in bits/s at most; 0: as fast as it goes
 };
 
 // `done` is called once, from the loop. Ends what is under way when it is destroyed first.

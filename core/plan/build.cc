@@ -182,12 +182,12 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.job = settings.Text("job.name");
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
+  plan.notes = dialect::OuterNotes(inputs.environment);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   AddFacts(inputs.backend, &plan);
   if (plan.backend != "none") plan.backend_facts.emplace_back("local", LocalText(inputs, plan));
-  plan.notes = dialect::OuterNotes(inputs.environment);
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));

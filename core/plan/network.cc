@@ -6,6 +6,7 @@
 
 #include "core/base/suggest.h"
 #include "core/net/rule.h"
+#include "core/net/weakness.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
@@ -69,6 +70,8 @@ void AddNetwork(const net::Decision& decision, Plan* plan) {
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) plan->hosts[i].address = networks[i].address;
   plan->network = net::Summary(decision);
   plan->network_others = net::OthersText(decision);
+  for (const net::Weakness& one : net::WeaknessesOf(decision, decision.chosen))
+    plan->notes.push_back(fmt::format("{}; {}", one.what, one.cure));
   plan->record["network.txt"] = net::Table(decision);
   plan->record["network.json"] = net::ToJson(decision);
 }

@@ -28,7 +28,7 @@ class Site(Lab):
         """`addresses`: what the names stand for, "10.5.0.{}" with the number of the host from 1."""
         self.addresses, self.loopback_names = addresses, loopback_names
         self.made, self.configured, self.switched = {}, {}, []
-        self.switches, self.ports, self.offloaded = set(), 0, []
+        self.switches, self.ports, self.offloaded, self.rates = set(), 0, [], []
         super().__init__(folder, count)
 
     def build(self):
@@ -47,8 +47,9 @@ class Site(Lab):
         # Debian's installer gives the own name an address of its own.
         return "127.0.1.1" if own and self.loopback_names else self.addresses.format(self.names.index(name) + 1)
 
-    def wire(self, host, interface, switch, *addresses, mtu=1500, rate=None, up=True, cable=True, offload=True):
-        """A card with a cable to `switch`. `rate`: of what leaves, as tc writes it."""
+    def wire(self, host, interface, switch, *addresses, mtu=1500, rate=None, rate_in=None, up=True, cable=True,
+             offload=True):
+        """A card with a cable to `switch`. `rate`: of what leaves, as tc writes it; `rate_in`: of what comes."""
         port = f"p{self.ports}"
         self.ports += 1
         self.made[host].append(f"link add {interface} mtu {mtu} type veth peer name {port} mtu {mtu} netns {self.switch}")
@@ -62,7 +63,9 @@ class Site(Lab):
         if not offload:
             self.offloaded.append((host, interface))
         if rate:
-            self.configured[host].append((interface, rate))
+            self.rates.append((self.holders[host], interface, rate))
+        if rate_in:
+            self.rates.append((self.switch, port, rate_in))
 
     def join(self, switch, mtu=None):
         if switch not in self.switches:
@@ -104,11 +107,10 @@ class Site(Lab):
             self.batch(self.holders[i], lines)
         self.batch(self.switch, self.switched)
         for i, lines in self.configured.items():
-            self.batch(self.holders[i], [line for line in lines if isinstance(line, str)])
-            for line in lines:
-                if not isinstance(line, str):
-                    run("nsenter", "-t", str(self.holders[i]), "-n", find("tc"), "qdisc", "add", "dev", line[0], "root",
-                        "tbf", "rate", line[1], "burst", "64kb", "latency", "50ms")
+            self.batch(self.holders[i], lines)
+        for holder, interface, rate in self.rates:
+            run("nsenter", "-t", str(holder), "-n", find("tc"), "qdisc", "add", "dev", interface, "root",
+                "tbf", "rate", rate, "burst", "64kb", "latency", "50ms")
         for host, interface in self.offloaded:
             self.inside(host, "no_offload", interface)
 

@@ -123,6 +123,26 @@ def the_first_card_is_faster(site):
     second(site, rate="50mbit")
 
 
+@topology("eth0")
+def the_faster_card_loses_packets(site):
+    plain(site, rate="200mbit")
+    second(site)
+    for i in hosts(site):
+        site.firewall(i, 'iifname "eth1" numgen random mod 100 < 10 drop')
+
+
+@topology("eth0", says=("packets get lost: ", " % from eth0 of node0 to eth0 of node1"))
+def the_only_network_loses_packets(site):
+    plain(site)
+    site.firewall(1, 'iifname "eth0" numgen random mod 100 < 10 drop')
+
+
+@topology("eth0", says=("note       node1 is the slow host: ", " Mbit/s by its eth0"))
+def a_host_whose_port_is_slow(site):
+    for i in hosts(site):
+        site.wire(i, "eth0", "red", f"{NETWORK}.{i + 1}/24", **({"rate": "1mbit", "rate_in": "1mbit"} if i == 1 else {}))
+
+
 @topology({"eth0", "eth1"})
 def two_cards_in_one_subnet(site):
     plain(site)
@@ -280,6 +300,32 @@ def one_address_on_two_hosts(site):
     plain(site)
     for i in hosts(site):
         site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
+
+
+@topology(None, rule="eth1", says=("10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)",
+                                   "give every host an address of its own"))
+def one_address_on_two_hosts_of_the_only_network(site):
+    plain(site)
+    for i in hosts(site):
+        site.wire(i, "eth1", "blue", "10.6.0.1/24" if i < 2 else "10.6.0.3/24")
+
+
+@topology("lan,0")
+def a_name_with_a_comma(site):
+    plain(site, interface="lan,0")
+
+
+@topology("^lan")
+def a_name_that_begins_like_an_exclusion(site):
+    plain(site, interface="^lan")
+
+
+@topology("eth0", rule="enp129s0f0np0-lan")
+def an_alternative_name(site):
+    plain(site)
+    second(site)
+    for i in hosts(site):
+        site.more(i, "link property add dev eth0 altname enp129s0f0np0-lan")
 
 
 @topology("eth0")
