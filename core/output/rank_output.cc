@@ -29,8 +29,11 @@ Result<LogFile> OpenLog(const std::filesystem::path& path, bool append = false) 
   const int fresh = append ? 0 : O_TRUNC;
   log.fd = UniqueFd(open(log.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | fresh | O_CLOEXEC, 0644));
   if (log.fd) return log;
-  Error error = Error::System("cannot create log file '" + log.path + "'", errno);
-  error.text += "; choose a folder that can be written with [logs] dir";
+  const int number = errno;
+  Error error = Error::System("cannot create log file '" + log.path + "'", number);
+  error.text += number == EMFILE || number == ENFILE
+                    ? "; raise `ulimit -n`"
+                    : "; choose a folder that can be written with [logs] dir";
   return error;
 }
 

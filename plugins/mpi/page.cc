@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,7 +42,10 @@ Page Page::Make(int size) {
   const int file = memfd_create("dtrun-mpi", MFD_CLOEXEC);
   if (file < 0) ThrowErrno("make the page that ranks meet in");
   const std::size_t bytes = Bytes(size);
-  if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+  rlimit limit{};
+  const bool fits = getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;  // else SIGXFSZ
+  if (!fits) errno = EFBIG;
+  if (!fits || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
     const int code = errno;
     close(file);
     errno = code;

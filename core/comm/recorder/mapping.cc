@@ -16,7 +16,10 @@ Result<BookMapping> BookMapping::Create(int ranks) {
   if (!fd) return Error::System("make the flight recorder", errno);
   const std::size_t bytes = BookBytes(ranks);
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return Error::System(fmt::format("size the flight recorder to {} bytes", bytes), errno);
+    const int number = errno;
+    Error error = Error::System(fmt::format("size the flight recorder to {} bytes", bytes), number);
+    if (number == EFBIG) error.text += "; raise `ulimit -f`";
+    return error;
   }
   void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return Error::System("map the flight recorder", errno);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,12 +31,22 @@ std::byte* Map(int fd, std::size_t bytes, const std::string& what) {
   return static_cast<std::byte*>(base);
 }
 
+// Beyond it the kernel ends the process by SIGXFSZ, which a library may not change in its user's program.
+void CheckLimit(std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return;
+  errno = EFBIG;
+  Fail("size shared memory to " + std::to_string(bytes) + " bytes",
+       "raise `ulimit -f`, or set comm.local = \"none\"");
+}
+
 }  // namespace
 
 Memory Memory::Create(const char* name, std::size_t bytes) {
   Memory memory;
   memory.fd_ = memfd_create(name, MFD_CLOEXEC);
   if (memory.fd_ < 0) Fail("make shared memory", "set comm.local = \"none\" to do without");
+  CheckLimit(bytes);
   if (ftruncate(memory.fd_, static_cast<off_t>(bytes)) != 0) {
     Fail("size shared memory to " + std::to_string(bytes) + " bytes", "free some memory");
   }
