@@ -2,6 +2,7 @@
 
 import os
 import pty
+import resource
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from support.job import DTRUN, JobTest, main, processes_with, until
+from support.job import DTRUN, RANK, JobTest, main, processes_with, until
 
 # Forks twice, so that every grandchild becomes an orphan and ends as one.
 ORPHANS = """
@@ -45,6 +46,21 @@ if how == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 if os.environ["RANK"] == "1":
     sys.exit(3)
+time.sleep(1000)
+"""
+
+# Rank 0 waits with two segments that nobody tracks; rank 1 fails.
+UNTRACKED = """
+import os, sys, time
+from multiprocessing import resource_tracker, shared_memory
+if os.environ["RANK"] == "1":
+    while not os.path.exists("up"):
+        time.sleep(0.01)
+    sys.exit(3)
+segments = [shared_memory.SharedMemory(create=True, size=4096, name=name) for name in sys.argv[1:]]
+for segment in segments:
+    resource_tracker.unregister(segment._name, "shared_memory")
+open("up", "w").close()
 time.sleep(1000)
 """
 
@@ -95,6 +111,15 @@ class Processes(JobTest):
                 self.assertEqual([entry for entry in os.listdir("/dev/shm") if entry.startswith(name)], [])
                 self.assertNotIn("behind", result.err)
 
+    def test_a_segment_whose_helper_dtrun_ended_is_removed_by_name(self):
+        name, kept = f"psm_dtruntest{uuid.uuid4().hex[:8]}", f"dtruntest{uuid.uuid4().hex[:8]}"
+        self.addCleanup(Path("/dev/shm", kept).unlink, missing_ok=True)
+        result = self.ranks(2, sys.executable, "-c", UNTRACKED, name, kept)
+        self.assertEqual(result.code, 3, str(result))
+        self.assertIn(f"what the ranks left there: {name}", result.err)
+        self.assertFalse(Path("/dev/shm", name).exists())
+        self.assertTrue(Path("/dev/shm", kept).exists())  # its name says that it may be meant to stay
+
     def test_a_chain_of_forks_is_ended(self):
         result = self.ranks(1, sys.executable, "-c", CHAINS, sets=["job.grace=1s"])
         self.assert_ok(result)
@@ -132,6 +157,14 @@ class Processes(JobTest):
         _, status = os.waitpid(pid, 0)
         os.close(master)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130, seen.decode(errors="replace"))
+
+    def test_a_limit_of_file_sizes_is_told_and_kills_nothing(self):
+        for kilobytes in (1, 64):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes << 10, kilobytes << 10))
+            result = self.ranks(2, RANK, preexec_fn=limit)
+            self.assertNotIn("SIGXFSZ", result.err)
+            self.assertGreater(result.code, 0, str(result))
+            self.assertIn("ulimit -f", result.out + result.err)
 
     def test_under_the_proc_of_another_namespace(self):
         unshare = ["unshare", "--pid", "--fork", "--kill-child"]

@@ -65,6 +65,7 @@ Result<std::vector<Prepared>> Conductor::Prepare(std::uint64_t generation, const
     prepare.world_size = plan_.world_size();
     prepare.job_key = job_key;
     prepare.grace = std::min<std::chrono::nanoseconds>(plan_.grace, kLeftoverGrace);
+    prepare.memory = plan_.memory;
     for (const plan::Process& process : plan_.processes) {
       if (process.host != static_cast<int>(i)) continue;
       prepare.processes.push_back(process);

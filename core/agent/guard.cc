@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/agent/cause.h"
+#include "core/agent/cgroup.h"
 #include "core/agent/orphans.h"
 #include "core/agent/process.h"
 #include "core/agent/runtime_dir.h"
@@ -264,6 +265,7 @@ std::vector<pid_t> ChildrenNow() {
 int Guarded(const std::function<int(Lifeline&)>& work) {
   OpenStandardDescriptors();
   ::signal(SIGCHLD, SIG_DFL);  // where our parent ignores it, the ends of our children would pass unheard
+  ::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like any other; ranks get the default
   auto refuse = [](const Error& error) {
     SayOnStderr("dtrun: " + error.text + "\n");
     return kUserError;
@@ -304,10 +306,13 @@ int Guarded(const std::function<int(Lifeline&)>& work) {
     return refuse(Error::System("watch the agent", number));
   }
 
+  const Result<fs::path> cgroups = OwnCgroup();
   Guard watch(agent, std::move(handle), std::move(ours), signals, std::move(pump));
   const int status = watch.Watch();
+  if (cgroups) RemoveCgroup(*cgroups, dir.filename().string());  // the agent was killed, or there is none
   const std::vector<Process> left = KillDescendants(kKillPatience, spared);
   Remove(dir);
+  if (cgroups) RemoveForsakenCgroups(*cgroups);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   watch.WriteVerdict(WTERMSIG(status));
   SayAgentDied(agent, WTERMSIG(status), left, watch.last_words());

@@ -43,6 +43,7 @@ struct Prepare {
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
   std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
   std::chrono::nanoseconds grace{};      // of what ranks leave behind
+  std::uint64_t memory = 0;              // what the ranks of this host may hold together, in bytes; 0: no limit
   pmi::Job mpi;                          // what to serve to their MPI libraries
 };
 struct Start {

@@ -8,10 +8,10 @@
 #include <csignal>
 
 #include "core/agent/audit.h"
+#include "core/agent/containment.h"
 #include "core/agent/holdings.h"
 #include "core/agent/joining.h"
 #include "core/agent/leftovers.h"
-#include "core/agent/memory_evidence.h"
 #include "core/agent/mpi_service.h"
 #include "core/agent/process.h"
 #include "core/agent/rank_process.h"
@@ -52,7 +52,8 @@ class LocalHost final : public Host {
         patience_(loop),
         buffer_(kReadBytes),
         mpi_(loop, {options_.socket_dir / "mpi", options_.memory_dir},
-             [this](const Event& event) { Emit(event); }) {}
+             [this](const Event& event) { Emit(event); }),
+        containment_(options_.cgroup, [this] { return Spared(); }) {}
 
   void Do(const Command& command) override {
     std::visit([this](const auto& given) { On(given); }, command);
@@ -105,6 +106,8 @@ class LocalHost final : public Host {
   void On(const Prepare& prepare) {
     prover_.reset();
     prepare_ = prepare;
+    if (Status contained = containment_.Begin(prepare_.memory); !contained)
+      return Post(Refused{contained.error()});
     running_.clear();
     audit_.reset();
     held_.reset();
@@ -131,7 +134,7 @@ class LocalHost final : public Host {
     plan::Plan part;
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
-    memory_.emplace();
+    memory_.emplace(containment_.Memory());
     const std::vector<std::string>& base =
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     Started started;
@@ -140,10 +143,16 @@ class LocalHost final : public Host {
       for (int i = 0; i < process.rank_count; ++i) ranks.push_back(process.rank + i);
       Result<pmi::Admission> mpi = mpi_.Admit(process);
       if (!mpi) return RefuseStart(mpi.error());
-      const SpawnRequest request{
-          process.rank,        process.argv,         EnvironmentOf(process, *mpi, base),
-          process.cwd,         process.binding,      process.rank == 0 ? options_.stdin_fd : -1,
-          options_.open_files, mpi->descriptor.get()};
+      const SpawnRequest request{.rank = process.rank,
+                                 .argv = process.argv,
+                                 .env = EnvironmentOf(process, *mpi, base),
+                                 .cwd = process.cwd,
+                                 .binding = process.binding,
+                                 .stdin_fd = process.rank == 0 ? options_.stdin_fd : -1,
+                                 .open_files = options_.open_files,
+                                 .cgroup = containment_.cgroup(),
+                                 .cgroup_required = containment_.cgroup_required(),
+                                 .extra_fd = mpi->descriptor.get()};
       Result<Child> child = Spawn(request);
       if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
@@ -171,7 +180,7 @@ class LocalHost final : public Host {
   }
 
   void RefuseStart(const Error& error) {
-    KillDescendants(kKillPatience, Spared());
+    containment_.End();
     running_.clear();
     mpi_.End();
     phase_ = Phase::kOver;
@@ -205,6 +214,8 @@ class LocalHost final : public Host {
     one.failed = ending.failed();
     ending.stopped_by = one.stopped_by;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
+    if (const std::string text = ending.out_of_memory ? containment_.MemoryText() : ""; !text.empty())
+      Emit(Said{"dtrun: " + text});
     Emit(Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
@@ -253,7 +264,7 @@ class LocalHost final : public Host {
     if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
     phase_ = Phase::kKilling;
     SignalToEnd(SIGKILL);
-    SignalDescendants(SIGKILL, Spared());
+    containment_.Kill();
     patience_.expires_after(kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {
       if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
@@ -263,6 +274,7 @@ class LocalHost final : public Host {
   // To all groups, also of ranks that have ended: what they left should end as well, but helpers that end
   // by themselves have their moment.
   void SignalToEnd(int signal) {
+    containment_.LookForSegments();
     stops_->Look();
     for (Running& one : running_) {
       const bool living = one.process->living();
@@ -287,6 +299,7 @@ class LocalHost final : public Host {
 
   void EndUnstarted() {
     phase_ = Phase::kOver;
+    containment_.End();
     mpi_.End();
     Post(Gone{});
   }
@@ -297,6 +310,7 @@ class LocalHost final : public Host {
     patience_.cancel();
     if (joining_ && std::ranges::none_of(running_, &Running::failed)) joining_->Look();
     joining_.reset();
+    containment_.LookForSegments();
     if (at_once) return Finish();
     std::map<pid_t, int> rank_of_group;
     for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
@@ -308,9 +322,7 @@ class LocalHost final : public Host {
 
   void Finish() {
     phase_ = Phase::kOver;
-    for (const Process& process : KillDescendants(kKillPatience, Spared())) {
-      Emit(Said{"dtrun: " + WhyItStays(process)});
-    }
+    for (const std::string& line : containment_.End()) Emit(Said{"dtrun: " + line});
     Gone gone;
     held_->FinishPipes();
     for (Running& one : running_) {
@@ -339,6 +351,7 @@ class LocalHost final : public Host {
   std::optional<Stops> stops_;
   std::optional<Joining> joining_;
   bool suspended_ = false;  // by dtrun itself, as the user asked
+  Containment containment_;
   std::optional<MemoryEvidence> memory_;
   std::vector<Running> running_;
   std::optional<Leftovers> leftovers_;

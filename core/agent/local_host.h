@@ -27,6 +27,7 @@ struct LocalOptions {
   int stdin_fd = -1;                           // for rank 0; stays the caller's
   std::optional<rlim_t> open_files;            // soft limit of the processes
   std::function<std::vector<pid_t>()> spared;  // children that are not the job's; empty: none
+  std::string cgroup;                          // its name, like a runtime folder's; empty: none is made
   OutputGate* gate = nullptr;                  // of what the ranks print; null: always open
 };
 

@@ -11,19 +11,20 @@ namespace fs = std::filesystem;
 
 // Candidates, the most precise first. In a container the group's own path is often not
 // mounted, and the mount's root is the group.
-std::vector<fs::path> Counters(const fs::path& root) {
+std::vector<fs::path> Counters(const fs::path& root, const fs::path& group) {
   std::vector<fs::path> files;
+  if (!group.empty()) files.push_back(group);
   std::ifstream groups(root / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    const fs::path own = fs::path(line.substr(second + 1)).relative_path();
     if (controllers.empty()) {
-      files.push_back(root / "sys/fs/cgroup" / group / "memory.events");
+      files.push_back(root / "sys/fs/cgroup" / own / "memory.events");
     } else if (controllers == "memory") {
-      files.push_back(root / "sys/fs/cgroup/memory" / group / "memory.oom_control");
+      files.push_back(root / "sys/fs/cgroup/memory" / own / "memory.oom_control");
       files.push_back(root / "sys/fs/cgroup/memory/memory.oom_control");
     }
   }
@@ -42,8 +43,8 @@ std::optional<std::uint64_t> ReadCounter(const fs::path& file) {
 
 }  // namespace
 
-MemoryEvidence::MemoryEvidence(const fs::path& root) {
-  for (const fs::path& file : Counters(root)) {
+MemoryEvidence::MemoryEvidence(const fs::path& root, const fs::path& group) {
+  for (const fs::path& file : Counters(root, group)) {
     before_ = ReadCounter(file);
     if (!before_) continue;
     counter_ = file;

@@ -12,8 +12,9 @@ namespace dtrun::agent {
 
 class MemoryEvidence {
  public:
-  // `root` is where /proc and /sys are found.
-  explicit MemoryEvidence(const std::filesystem::path& root = "/");
+  // `root` is where /proc and /sys are found. The counter in `group`, a file of the ranks' own control group,
+  // is taken where there is one.
+  explicit MemoryEvidence(const std::filesystem::path& root = "/", const std::filesystem::path& group = {});
 
   // Whether the counter has risen since this object was made.
   bool Rose() const;

@@ -97,6 +97,7 @@ void Fields(C& c, Of<C, Prepare>& m) {
   List(c, m.processes, kMostProcesses, [&](auto& process) { Fields<C>(c, process); });
   c.Texts(m.environment, kMostEntries, kAny);
   Duration<C>(c, m.grace);
+  c.Number(m.memory);
   Fields<C>(c, m.mpi);
 }
 template <class C>

@@ -28,6 +28,7 @@ TEST(Messages, CarryAWholePartOfAPlan) {
   prepare.job_key = "secret";
   prepare.master_port = 0;
   prepare.grace = std::chrono::milliseconds(1500);
+  prepare.memory = std::uint64_t{1} << 40;
   prepare.environment = {"A=1", "B="};
   plan::Process process;
   process.host = 1;
@@ -45,6 +46,7 @@ TEST(Messages, CarryAWholePartOfAPlan) {
   EXPECT_EQ(got.job_key, "secret");
   EXPECT_EQ(got.master_port, 0);
   EXPECT_EQ(got.grace, prepare.grace);
+  EXPECT_EQ(got.memory, prepare.memory);
   EXPECT_EQ(got.environment, prepare.environment);
   ASSERT_EQ(got.processes.size(), 2u);
   EXPECT_EQ(got.processes[1].rank, 3);

@@ -24,12 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "dtrun-";
 constexpr std::size_t kDigits = 12;
 
-// As NameRuntimeDir makes them.
-bool IsName(const std::string& name) {
-  return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
-         name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string::npos;
-}
-
 UniqueFd OpenLocked(const fs::path& dir) {
   UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
@@ -37,6 +31,11 @@ UniqueFd OpenLocked(const fs::path& dir) {
 }
 
 }  // namespace
+
+bool IsRuntimeDirName(const std::string& name) {
+  return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
+         name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string::npos;
+}
 
 fs::path NameRuntimeDir() {
   constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
@@ -77,7 +76,7 @@ void RemoveForsaken(const fs::path& dir, std::chrono::seconds age) {
   std::error_code error;
   for (fs::directory_iterator it(dir.parent_path(), error), end; !error && it != end; it.increment(error)) {
     const fs::path other = it->path();
-    if (!IsName(other.filename().string())) continue;
+    if (!IsRuntimeDirName(other.filename().string())) continue;
     struct stat info {};
     if (::lstat(other.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
     // A young one may not have its lock yet.

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -18,6 +19,9 @@ namespace dtrun::agent {
 // A name that nobody else has. The agent makes the folder, so that at no moment it exists with only one
 // process that knows of it.
 std::filesystem::path NameRuntimeDir();
+
+// The last part of such a name.
+bool IsRuntimeDirName(const std::string& name);
 
 // Makes it with mode 0700; the descriptor holds the lock.
 Result<UniqueFd> MakeRuntimeDir(const std::filesystem::path& dir);

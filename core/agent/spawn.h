@@ -26,7 +26,9 @@ struct SpawnRequest {
   std::string binding;               // CPUs, "0-3,8"; empty: inherited
   int stdin_fd = -1;                 // stays the caller's; -1: /dev/null
   std::optional<rlim_t> open_files;  // soft RLIMIT_NOFILE of the child; unset: inherited
-  int extra_fd = -1;                 // the child's kExtraDescriptor; stays the caller's; -1: none
+  int cgroup = -1;               // folder of the cgroup to start in; stays the caller's; -1: the caller's own
+  bool cgroup_required = false;  // else it starts without, where the kernel refuses it
+  int extra_fd = -1;             // the child's kExtraDescriptor; stays the caller's; -1: none
 };
 
 inline constexpr int kExtraDescriptor = 3;

@@ -106,6 +106,12 @@ void AddJob(Schema& schema) {
                                  "10s"),
                          "0s", "1h"));
   schema.push_back(Range(
+      Long(Option("job.memory", Type::kBytes, kAgent, "memory that the ranks of each host may hold together"),
+           "Kept by a control group (cgroup v2), without swap; a job that may not make one is "
+           "refused with the reason. When it is used up, the kernel ends a rank and the verdict "
+           "says so. Unset, there is no limit."),
+      "16MiB", "1024TiB"));
+  schema.push_back(Range(
       Default(
           Long(Option("job.master_port", Type::kUint, kAgent, "port where rank 0 may listen (MASTER_PORT)"),
                "0 takes any free one. dtrun holds it until rank 0 listens, so nobody else gets it."),

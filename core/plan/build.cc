@@ -194,6 +194,7 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
+  if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));
   if (NeedsReports(settings) && inputs.reported.empty()) {
     plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
   }

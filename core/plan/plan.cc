@@ -132,6 +132,7 @@ std::string ToJson(const Plan& plan) {
   out["withheld"] = plan.withheld;
   out["logs"] = plan.log_dir;
   out["grace_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(plan.grace).count();
+  if (plan.memory != 0) out["memory_bytes"] = plan.memory;
   out["hosts"] = Json::array();
   for (const Host& host : plan.hosts) {
     out["hosts"].push_back({{"name", host.name},

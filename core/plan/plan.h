@@ -84,6 +84,7 @@ struct Plan {
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   std::string log_prefix;                     // "auto", "rank", "none"
   std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL
+  std::uint64_t memory = 0;                   // of the ranks of one host together, in bytes; 0: no limit
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory
   int world_size() const;
 };

@@ -1,0 +1,55 @@
+// What keeps the processes of one generation on this host together, and ends them to the last: a cgroup where
+// one may be made, a sweep of the processes below this one, and what they left in /dev/shm.
+//
+// Owned by the local host; loop thread. REQUIRES: this process is a child subreaper.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent/cgroup.h"
+#include "core/agent/memory_evidence.h"
+#include "core/agent/segments.h"
+
+namespace dtrun::agent {
+
+class Containment {
+ public:
+  // `cgroup`: its name, like a runtime folder's; empty: none is made. `spared`: children that are not the
+  // job's.
+  Containment(std::string cgroup, std::function<std::vector<pid_t>()> spared)
+      : name_(std::move(cgroup)), spared_(std::move(spared)) {}
+
+  // Before processes are started. `memory`: what they may hold together, in bytes; 0: no limit. Fails only
+  // when that cannot be kept.
+  Status Begin(std::uint64_t memory);
+  // For SpawnRequest; -1: none.
+  int cgroup() const { return cgroup_ ? cgroup_->descriptor() : -1; }
+  bool cgroup_required() const { return memory_ != 0; }
+  MemoryEvidence Memory() const;
+  // "the ranks on node1 held 15.98 GiB of memory at most, job.memory is 16.00 GiB"; empty when nobody
+  // counted.
+  std::string MemoryText() const;
+
+  // Before any process is signalled to end.
+  void LookForSegments();
+  // SIGKILL to all, without waiting.
+  void Kill();
+  // Returns when nothing runs any more, with lines for the user about what could not be ended or was removed.
+  std::vector<std::string> End();
+
+ private:
+  const std::string name_;
+  const std::function<std::vector<pid_t>()> spared_;
+  const Result<std::filesystem::path> parent_ = OwnCgroup();
+  std::uint64_t memory_ = 0;
+  std::unique_ptr<Cgroup> cgroup_;  // of the generation that began last
+  std::optional<Segments> segments_;
+};
+
+}  // namespace dtrun::agent
