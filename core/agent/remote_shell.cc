@@ -7,23 +7,20 @@
 #include <csignal>
 
 #include "core/agent/local_host.h"
+#include "core/base/fd.h"
 
 namespace dtrun::agent {
 
 Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context& loop,
                                                         const std::vector<std::string>& argv,
                                                         const std::string& line, std::set<pid_t>& pids,
-                                                        Handlers handlers) {
+                                                        Handlers handlers, OutputGate* gate) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create a pipe", errno);
-  UniqueFd reader(ends[0]);
-  std::unique_ptr<RemoteShell> shell(new RemoteShell(pids, std::move(handlers)));
-  shell->stdin_ = UniqueFd(ends[1]);
-  // Before it starts: a pipe holds more than a line, so this never blocks.
-  const std::string whole = line + "\n";
-  if (::write(shell->stdin_.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
-    return Error::System("write to a pipe", errno);
-  }
+  const UniqueFd reader(ends[0]);
+  std::unique_ptr<RemoteShell> shell(new RemoteShell(loop, pids, std::move(handlers)));
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // the command's end is another, and may block
+  shell->stdin_.assign(ends[1]);
   SpawnRequest request;
   request.rank = -1;
   request.argv = argv;
@@ -41,30 +38,56 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
       [self](const Ending& ending) {
         self->process_->FinishOutput();
         if (self->handlers_.on_ended) self->handlers_.on_ended(ending);
-      });
+      },
+      gate);
   shell->process_->Watch();
+  shell->Write(line + "\n");
   return shell;
 }
 
 RemoteShell::~RemoteShell() {
   handlers_ = {};
   if (process_ == nullptr) return;
-  stdin_.Reset();
+  stdin_.close();
   process_->Abandon();
   pids_.erase(pid_);
 }
 
-void RemoteShell::OnBytes(output::Stream stream, std::string_view bytes) {
-  std::string& partial = partial_[stream == output::Stream::kErr];
-  const bool end = bytes.empty();
-  partial += bytes;
-  for (auto at = partial.find('\n'); at != std::string::npos; at = partial.find('\n')) {
-    std::string line = partial.substr(0, at);
-    partial.erase(0, at + 1);
-    while (line.ends_with('\r')) line.pop_back();
-    if (!line.empty() && handlers_.on_line) handlers_.on_line(line);
+void RemoteShell::Write(std::string_view bytes) {
+  if (!stdin_.is_open()) return;
+  queue_.append(bytes);
+  if (!waiting_) Flush();
+}
+
+void RemoteShell::Flush() {
+  while (sent_ < queue_.size()) {
+    const ssize_t size = ::write(stdin_.native_handle(), queue_.data() + sent_, queue_.size() - sent_);
+    if (size > 0) {
+      sent_ += static_cast<std::size_t>(size);
+    } else if (errno == EAGAIN) {
+      waiting_ = true;
+      return stdin_.async_wait(Descriptor::wait_write, [this](const boost::system::error_code& error) {
+        if (error) return;  // closed, by the destructor too
+        waiting_ = false;
+        Flush();
+        if (!waiting_ && handlers_.on_written) handlers_.on_written();
+      });
+    } else if (errno != EINTR) {
+      stdin_.close();  // it reads no more; why, its last lines and its end will tell
+      break;
+    }
   }
-  if (end && !partial.empty() && handlers_.on_line) handlers_.on_line(std::exchange(partial, {}));
+  queue_.clear();
+  sent_ = 0;
+}
+
+void RemoteShell::OnBytes(output::Stream stream, std::string_view bytes) {
+  const auto take = [this](const std::string& line) {
+    if (handlers_.on_line) handlers_.on_line(line);
+  };
+  LineCutter& lines = lines_[stream == output::Stream::kErr];
+  if (bytes.empty()) return lines.Finish(take);
+  lines.Feed(bytes, take);
 }
 
 }  // namespace dtrun::agent
