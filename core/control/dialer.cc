@@ -2,15 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/ssl/stream_base.hpp>
+#include <algorithm>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <random>
 
+#include "core/control/attempt.h"
+#include "core/control/trouble.h"
 #include "core/control/wire.h"
 
 namespace dtrun::control {
 namespace {
+
+// What comes in together is told together.
+constexpr std::chrono::milliseconds kTellAfter{100};
+constexpr char kNoAnswer[] = "no answer";
 
 class Search : public std::enable_shared_from_this<Search> {
  public:
@@ -20,167 +27,230 @@ class Search : public std::enable_shared_from_this<Search> {
         handlers_(std::move(handlers)),
         tls_(std::make_shared<Tls>(options_.key, options_.hello.job)),
         deadline_(loop),
-        step_limit_(loop),
+        next_(loop),
         pause_timer_(loop),
+        patience_(loop),
+        tell_(loop),
+        detour_timer_(loop),
         pause_(options_.first_pause),
         random_(std::random_device{}()) {}
 
   void Start() {
-    deadline_.expires_after(options_.deadline);
-    deadline_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error && !self->ended_) self->GiveUp();
-    });
-    asio::post(loop_, [self = shared_from_this()] { self->NextRound(); });
+    After(deadline_, options_.deadline, [](Search& search) { search.GiveUp(); });
+    After(patience_, options_.patience, [](Search& search) { search.LosePatience(); });
+    if (options_.detour.open) AwaitDetour(options_.detour_after);
+    asio::post(loop_, [self = shared_from_this()] { self->StartRound(); });
   }
 
   void Stop() {
     ended_ = true;
     handlers_ = {};
-    Settle();
-    deadline_.cancel();
-    pause_timer_.cancel();
+    lookups_.clear();
+    queue_.clear();
+    ready_.clear();
+    for (const auto& attempt : std::exchange(flying_, {})) attempt->Drop();
+    for (auto* timer : {&deadline_, &next_, &pause_timer_, &patience_, &tell_, &detour_timer_})
+      timer->cancel();
   }
 
   int tries() const { return tries_; }
   const std::string& last_error() const { return last_error_; }
+  const std::string& trouble() const { return trouble_.told(); }
 
  private:
-  // A step that is over: its timer, lookup and connection mean nothing any more.
-  void Settle() {
-    ++step_;
-    step_limit_.cancel();
-    lookup_.reset();
-    if (wire_) wire_->Close();
-    wire_.reset();
-  }
-
-  // Starts a step: what it says it is doing, and how long it may.
-  void Begin(std::string doing) {
-    doing_ = std::move(doing);
-    step_limit_.expires_after(options_.try_limit);
-    step_limit_.async_wait([self = shared_from_this(), step = step_](const error_code& error) {
-      if (error || self->step_ != step) return;
-      self->Missed(
-          fmt::format("{}: no answer within {}", self->doing_, FormatDuration(self->options_.try_limit)));
+  void After(asio::steady_timer& timer, Nanoseconds time, void (*then)(Search&)) {
+    timer.expires_after(time);
+    timer.async_wait([self = shared_from_this(), then](const error_code& error) {
+      if (!error && !self->ended_) then(*self);
     });
   }
 
-  void NextRound() {
+  // What is still under way from the round before goes on.
+  void StartRound() {
     if (ended_) return;
-    names_.assign(options_.names.begin(), options_.names.end());
-    NextName();
+    failed_ = resting_ = false;
+    for (const std::string& name : options_.names) {
+      if (lookups_.contains(name)) continue;
+      lookups_[name] = nullptr;
+      auto handle = options_.resolver(loop_, name, [weak = weak_from_this(), name](const Addresses& found) {
+        const auto self = weak.lock();
+        if (self != nullptr && !self->ended_) self->HandleLookup(name, found);
+      });
+      const auto pending = lookups_.find(name);
+      if (pending != lookups_.end()) pending->second = std::move(handle);
+    }
+    Rest();
   }
 
-  void NextName() {
-    if (names_.empty()) return Pause();
-    const std::string name = std::move(names_.front());
-    names_.pop_front();
-    Begin(fmt::format("looking '{}' up", name));
-    lookup_ = options_.resolver(loop_, name, [self = shared_from_this(), step = step_](Addresses found) {
-      if (self->ended_ || self->step_ != step) return;
-      if (!found) return self->Missed(found.error().text);
-      self->Settle();
-      self->addresses_.assign(found->begin(), found->end());
-      self->NextAddress();
-    });
+  void HandleLookup(const std::string& name, const Addresses& found) {
+    lookups_.erase(name);
+    if (!found) {
+      ++tries_;  // one that works counts with its addresses
+      trouble_.NoteName(name, found.error().text);
+      Missed(found.error().text);
+      return Rest();
+    }
+    for (const auto& address : *found) {
+      const Tcp::endpoint endpoint(address, static_cast<std::uint16_t>(options_.port));
+      const bool known =
+          std::ranges::count(queue_, endpoint) != 0 || std::ranges::any_of(flying_, [&](const auto& attempt) {
+            return attempt->target() == TextOf(endpoint);
+          });
+      if (!known) queue_.push_back(endpoint);
+    }
+    if (!staggering_) ConnectNext();
   }
 
-  void NextAddress() {
-    if (addresses_.empty()) return NextName();
-    const Tcp::endpoint endpoint(addresses_.front(), static_cast<std::uint16_t>(options_.port));
-    addresses_.pop_front();
-    target_ = TextOf(endpoint);
+  // The next one comes when its time has, or when this one has failed.
+  void ConnectNext() {
+    staggering_ = false;
+    if (queue_.empty()) return Rest();
+    const Tcp::endpoint endpoint = queue_.front();
+    queue_.pop_front();
+    const auto attempt = Add(TextOf(endpoint));
+    newest_ = attempt.get();
+    staggering_ = true;
+    const auto others = static_cast<std::int64_t>(queue_.size() + flying_.size());
+    After(next_, std::min(options_.stagger, options_.spread / others),
+          [](Search& search) { search.ConnectNext(); });
+    attempt->Connect(endpoint, options_.try_limit);
+  }
+
+  std::shared_ptr<Attempt> Add(const std::string& target) {
     ++tries_;
-    Begin(fmt::format("connecting to {}", target_));
-    wire_ = std::make_shared<Wire>(Tcp::socket(loop_), tls_);
-    error_code unusable;  // a family that this host lacks
-    wire_->socket().open(endpoint.protocol(), unusable);
-    if (unusable) return Missed(fmt::format("{}: {}", target_, unusable.message()));
-    CloseOnExec(wire_->socket());
-    wire_->socket().async_connect(
-        endpoint, Guarded([](Search& search, const error_code& error) {
-          if (error) return search.Missed(fmt::format("{}: {}", search.target_, error.message()));
-          search.Handshake();
-        }));
+    // Attempts are dropped before this ends.
+    auto attempt = std::make_shared<Attempt>(
+        loop_, tls_, target, options_.hello.job,
+        Attempt::Events{[this](Attempt& one) {
+                          ready_.push_back(one.shared_from_this());
+                          GreetNext();
+                        },
+                        [this](Attempt& one, Welcome welcome) { Join(one.TakeWire(), std::move(welcome)); },
+                        [this, keep = weak_from_this()](Attempt& one, const Error& why) {
+                          if (const auto self = keep.lock()) HandleFailure(one, why);
+                        }});
+    flying_.push_back(attempt);
+    return attempt;
   }
 
-  void Handshake() {
-    wire_->Name();
-    wire_->Handshake(asio::ssl::stream_base::client,
-                     Guarded([](Search& search, const error_code& error) { search.HandleHandshake(error); }));
+  // One at a time, or the root would see one host join twice.
+  void GreetNext() {
+    if (greeting_ != nullptr || ready_.empty()) return;
+    const std::shared_ptr<Attempt> attempt = ready_.front();
+    ready_.pop_front();
+    greeting_ = attempt.get();
+    attempt->Greet(options_.hello);
   }
 
-  void HandleHandshake(const error_code& error) {
-    if (!error && ProvedKey(wire_->stream.native_handle())) return Greet();
-    switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
-      case HandshakeFailure::kWrongKey:
-        return Refused(
-            fmt::format("the root at {} does not know the key of job '{}': another job's root uses "
-                        "this address, or this host was given another key",
-                        target_, options_.hello.job));
-      case HandshakeFailure::kGone:
-        return Missed(
-            fmt::format("{}: it accepts connections and drops them ({})", target_, error.message()));
-      case HandshakeFailure::kNotTls:
-      case HandshakeFailure::kNoKey:
-        return Missed(fmt::format("{}: what listens there is not the root of a dtrun job", target_));
-      case HandshakeFailure::kOther: break;
+  void HandleFailure(Attempt& one, const Error& why) {
+    const auto keep = one.shared_from_this();
+    std::erase(flying_, keep);
+    std::erase(ready_, keep);
+    if (why.code == DTRUN_FAILED_PRECONDITION) return Fail(why);
+    trouble_.Note(one.target(), why.text.starts_with(kNoAnswer) ? kNoAnswer : why.text);
+    Missed(fmt::format("{}: {}", one.target(), why.text));
+    if (std::exchange(greeting_, greeting_ == &one ? nullptr : greeting_) == &one) GreetNext();
+    if (one.target() == options_.detour.name) {
+      detoured_ = false;
+      AwaitDetour(options_.detour_after);
     }
-    Missed(fmt::format("{}: no handshake came about ({})", target_, error.message()));
-  }
-
-  void Greet() {
-    wire_->Write(Encode(options_.hello), Guarded([](Search& search, const error_code& error) {
-                   if (error) search.Missed(fmt::format("{}: {}", search.target_, error.message()));
-                 }));
-    wire_->ReadFrame([self = shared_from_this(), step = step_](const Result<std::string_view>& frame) {
-      if (self->ended_ || self->step_ != step) return;
-      if (!frame) return self->Missed(fmt::format("{}: {}", self->target_, frame.error().text));
-      self->HandleAnswer(*frame);
-    });
-  }
-
-  void HandleAnswer(std::string_view frame) {
-    Result<Welcome> welcome = DecodeAnswer(frame);
-    if (!welcome && welcome.error().code == DTRUN_FAILED_PRECONDITION) {
-      return Refused(fmt::format("the root at {} refused this host: {}", target_, welcome.error().text));
+    if (newest_ == &one && staggering_) {
+      next_.cancel();
+      return ConnectNext();
     }
-    if (!welcome) return Missed(fmt::format("{}: {}", target_, welcome.error().text));
-    auto wire = std::move(wire_);
-    auto handlers = std::move(handlers_);
-    Stop();
-    auto channel = MakeChannel(std::move(wire), options_.hello.loss_limit, welcome->loss_limit, {});
-    handlers.on_joined(*std::move(welcome), std::move(channel));
+    Rest();
   }
 
-  // This try failed; the next address, name or round may not.
   void Missed(std::string why) {
+    failed_ = true;
     last_error_ = std::move(why);
-    if (!wire_) ++tries_;  // a lookup; one that works counts with its addresses
-    Settle();
-    NextAddress();
+    Tell();
   }
 
-  void Pause() {
+  // Ends the round once all of it is under way: what has failed is tried again after a pause, whatever the
+  // rest is waiting for.
+  void Rest() {
+    if (ended_ || resting_ || staggering_ || !queue_.empty()) return;
+    const bool idle = flying_.empty() && lookups_.empty();
+    if (!failed_ && !idle) return;
+    resting_ = true;
+    if (idle) TakeDetour();
     // Half of it for certain: hosts that start together shall not knock together.
     std::uniform_real_distribution<double> part(0.5, 1.0);
-    pause_timer_.expires_after(std::chrono::duration_cast<Nanoseconds>(pause_ * part(random_)));
-    pause_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->NextRound();
-    });
+    After(pause_timer_, std::chrono::duration_cast<Nanoseconds>(pause_ * part(random_)),
+          [](Search& search) { search.StartRound(); });
     pause_ = std::min(2 * pause_, options_.max_pause);
   }
 
-  void Refused(std::string why) { Fail({DTRUN_FAILED_PRECONDITION, std::move(why)}); }
+  void AwaitDetour(Nanoseconds time) {
+    After(detour_timer_, time, [](Search& search) {
+      // Who has taken a connection may only be slow.
+      const bool hope = std::ranges::any_of(search.flying_, [](const auto& one) { return one->connected(); });
+      if (hope) return search.AwaitDetour(search.options_.detour_after);
+      search.TakeDetour();
+    });
+  }
+
+  void TakeDetour() {
+    if (!options_.detour.open || detoured_) return;
+    UniqueFd stream = options_.detour.open();
+    if (!stream) return;
+    detoured_ = true;
+    detour_timer_.cancel();
+    patient_ = false;
+    TellNow();
+    const auto attempt = Add(options_.detour.name);
+    asio::post(loop_,
+               [self = shared_from_this(), attempt, fd = std::make_shared<UniqueFd>(std::move(stream))] {
+                 if (!self->ended_) attempt->Take(std::move(*fd), self->options_.deadline);
+               });
+  }
+
+  // What has not answered yet is trouble by now.
+  void LosePatience() {
+    patient_ = false;
+    for (const auto& attempt : flying_) {
+      if (attempt->target() != options_.detour.name) trouble_.Note(attempt->target(), kNoAnswer);
+    }
+    for (const auto& lookup : lookups_) {
+      trouble_.NoteName(lookup.first, fmt::format("looking '{}' up has not ended", lookup.first));
+    }
+    Tell();
+  }
+
+  // A root that starts a moment later is no trouble.
+  void Tell() {
+    if (patient_ || std::exchange(telling_, true)) return;
+    After(tell_, kTellAfter, [](Search& search) {
+      search.telling_ = false;
+      search.TellNow();
+    });
+  }
+
+  void TellNow() {
+    const auto tell = handlers_.on_trouble;
+    if (trouble_.TakeNews() && tell) tell(trouble_.told());
+  }
+
+  void Join(std::shared_ptr<Wire> wire, Welcome welcome) {
+    auto handlers = std::move(handlers_);
+    trouble_.TakeNews();
+    Stop();
+    auto channel = MakeChannel(std::move(wire), options_.hello.loss_limit, welcome.loss_limit, {});
+    handlers.on_joined(std::move(welcome), std::move(channel));
+  }
 
   void GiveUp() {
     std::string names;
     for (const std::string& name : options_.names) names += (names.empty() ? "" : ", ") + name;
-    const std::string latest = last_error_.empty() ? doing_ + " has not ended" : last_error_;
+    if (last_error_.empty()) {
+      LosePatience();
+      last_error_ = trouble_.Line();
+    }
     Fail({DTRUN_TIMEOUT,
           fmt::format("could not join the root at {} port {} within {}, {} tries; last error: {}; check that "
                       "the root runs, and that this host reaches it under that name and port",
-                      names, options_.port, FormatDuration(options_.deadline), tries_, latest)});
+                      names, options_.port, FormatDuration(options_.deadline), tries_, last_error_)});
   }
 
   void Fail(const Error& error) {
@@ -190,32 +260,29 @@ class Search : public std::enable_shared_from_this<Search> {
     handlers.on_failed(error);
   }
 
-  // Calls `next` unless the step that started it is over.
-  std::function<void(const error_code&)> Guarded(std::function<void(Search&, const error_code&)> next) {
-    return [self = shared_from_this(), step = step_, next = std::move(next)](const error_code& error) {
-      if (!self->ended_ && self->step_ == step) next(*self, error);
-    };
-  }
-
   asio::io_context& loop_;
   const Dialer::Options options_;
   Dialer::Handlers handlers_;
   std::shared_ptr<Tls> tls_;
-  asio::steady_timer deadline_;
-  asio::steady_timer step_limit_;
-  asio::steady_timer pause_timer_;
+  asio::steady_timer deadline_, next_, pause_timer_, patience_, tell_, detour_timer_;
   Nanoseconds pause_;
   std::mt19937 random_;
 
-  std::deque<std::string> names_;            // of this round, not yet looked up
-  std::deque<asio::ip::address> addresses_;  // of this name, not yet tried
-  std::shared_ptr<void> lookup_;
-  std::shared_ptr<Wire> wire_;
-  std::string target_;
-  std::string doing_ = "the first try";
+  std::map<std::string, std::shared_ptr<void>> lookups_;  // under way, by name
+  std::deque<Tcp::endpoint> queue_;                       // found and not yet tried in this round
+  std::vector<std::shared_ptr<Attempt>> flying_;
+  std::deque<std::shared_ptr<Attempt>> ready_;  // those that wait to greet
+  const Attempt* greeting_ = nullptr;
+  const Attempt* newest_ = nullptr;
+  Trouble trouble_;
   std::string last_error_;
-  std::uint64_t step_ = 0;
   int tries_ = 0;
+  bool staggering_ = false;  // the next one waits for its time
+  bool failed_ = false;      // something, in this round
+  bool resting_ = false;
+  bool patient_ = true;
+  bool telling_ = false;
+  bool detoured_ = false;
   bool ended_ = false;
 };
 
@@ -225,6 +292,7 @@ class PatientDialer final : public Dialer {
   ~PatientDialer() override { search_->Stop(); }
   int tries() const override { return search_->tries(); }
   const std::string& last_error() const override { return search_->last_error(); }
+  const std::string& trouble() const override { return search_->trouble(); }
 
  private:
   std::shared_ptr<Search> search_;

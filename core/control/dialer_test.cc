@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <sys/socket.h>
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
@@ -112,18 +113,155 @@ TEST(Dialer, SaysWhatItWaitsForWhenNothingAnsweredAtAll) {
   EXPECT_THAT(agent.error.text, HasSubstr("last error: looking 'node0' up has not ended"));
 }
 
-TEST(Dialer, LeavesAnAddressThatTakesTheConnectionAndStaysSilent) {
+TEST(Dialer, PassesAnAddressThatTakesTheConnectionAndStaysSilent) {
   asio::io_context loop;
   Tcp::acceptor mute(loop, {asio::ip::make_address("127.0.0.2"), 0});
   Root root(loop, [&](Listener::Options& options) { options.port = mute.local_endpoint().port(); });
   Dialer::Options way = root.Way();
   way.names = {"127.0.0.2", "127.0.0.1"};
-  way.try_limit = milliseconds(500);
+  way.try_limit = seconds(3600);
   Agent agent(loop, way);
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
   EXPECT_TRUE(agent.channel) << agent.error.text;
-  EXPECT_THAT(agent.dialer->last_error(), HasSubstr("connecting to 127.0.0.2"));
-  EXPECT_THAT(agent.dialer->last_error(), HasSubstr("no answer within 500ms"));
+  EXPECT_EQ(agent.dialer->tries(), 2);
+}
+
+TEST(Dialer, TellsWhoGivesNoAnswerLongBeforeItGivesHimUp) {
+  asio::io_context loop;
+  Tcp::acceptor mute(loop, {asio::ip::make_address("127.0.0.2"), 0});
+  Dialer::Options way = Root(loop).Way();
+  way.port = mute.local_endpoint().port();
+  way.names = {"127.0.0.2", "127.0.0.3"};
+  way.try_limit = seconds(3600);
+  way.patience = milliseconds(20);
+  std::vector<std::string> told;
+  const auto dialer =
+      Dialer::Start(loop, way, {{}, {}, [&](const std::string& line) { told.push_back(line); }});
+  const std::string port = ":" + std::to_string(way.port);
+  const std::string both =
+      "cannot reach 127.0.0.2" + port + ": no answer; 127.0.0.3" + port + ": Connection refused";
+  ASSERT_TRUE(RunUntil(loop, [&] { return dialer->trouble() == both; }));
+  EXPECT_EQ(told.back(), both);
+  const std::size_t lines = told.size();
+  const int tries = dialer->tries();
+  ASSERT_TRUE(RunUntil(loop, [&] { return dialer->tries() > tries + 3; }));  // what fails is tried again
+  EXPECT_EQ(told.size(), lines);                                             // and told once
+}
+
+TEST(Dialer, TriesManyAddressesSideBySide) {
+  asio::io_context loop;
+  std::vector<std::unique_ptr<Tcp::acceptor>> mute;
+  Root root(loop);
+  Dialer::Options way = root.Way();
+  way.names.clear();
+  for (int i = 2; i < 60; ++i) {
+    way.names.push_back("127.0.0." + std::to_string(i));
+    const Tcp::endpoint endpoint(asio::ip::make_address(way.names.back()),
+                                 static_cast<std::uint16_t>(way.port));
+    mute.push_back(std::make_unique<Tcp::acceptor>(loop, endpoint));
+  }
+  way.names.push_back("127.0.0.1");
+  way.try_limit = seconds(3600);
+  Agent agent(loop, way);
+  ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
+  EXPECT_TRUE(agent.channel) << agent.error.text;
+  EXPECT_EQ(root.hellos.size(), 1u);
+  EXPECT_TRUE(root.lines.empty());
+}
+
+TEST(Dialer, JoinsOnceWhenSeveralWaysLeadThere) {
+  asio::io_context loop;
+  Root root(loop, [](Listener::Options& options) { options.address = ""; });
+  Dialer::Options way = root.Way();
+  way.names = {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"};
+  way.stagger = way.spread = Nanoseconds(1);
+  Agent agent(loop, way);
+  ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended && !root.joined.empty(); }));
+  End near, far;
+  near.Take(std::move(root.joined[0]));
+  far.Take(std::move(agent.channel));
+  far.channel->Send("hello");
+  ASSERT_TRUE(RunUntil(loop, [&] { return near.count == 1; }));
+  EXPECT_EQ(root.hellos.size(), 1u);
+  EXPECT_TRUE(root.lines.empty());
+}
+
+// A stream between the two that no network carries.
+struct Bypass {
+  explicit Bypass(Root& root)
+      : detour{"root (through ssh)", [this, &root] {
+                 ++opened;
+                 int ends[2];
+                 EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+                 root.listener->Enter(UniqueFd(ends[0]), "node3:22");
+                 return UniqueFd(ends[1]);
+               }} {}
+  int opened = 0;
+  Detour detour;
+};
+
+TEST(Dialer, TakesTheDetourWhenNoAddressLeadsToTheRoot) {
+  asio::io_context loop;
+  Root root(loop);
+  Tcp::acceptor mute(loop, {asio::ip::make_address("127.0.0.2"), 0});
+  for (const char* name : {"127.0.0.3", "nowhere.invalid", "127.0.0.2"}) {
+    Bypass bypass(root);
+    Dialer::Options way = root.Way();
+    way.names = {name};
+    way.port = mute.local_endpoint().port();
+    way.resolver = std::string(name) == "nowhere.invalid" ? LateResolver(1'000'000) : ResolveBySystem;
+    way.try_limit = milliseconds(500);  // what takes a connection may be slow
+    way.detour_after = milliseconds(50);
+    way.detour = bypass.detour;
+    const std::size_t before = root.joined.size();
+    Agent agent(loop, way);
+    ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended && root.joined.size() > before; }));
+    ASSERT_TRUE(agent.channel) << agent.error.text;
+    EXPECT_EQ(bypass.opened, 1);
+    EXPECT_EQ(agent.channel->peer(), "root (through ssh)");
+    EXPECT_EQ(root.joined.back()->peer(), "node3:22");
+    EXPECT_FALSE(agent.dialer->trouble().empty());
+    End near, far;
+    near.Take(std::move(root.joined.back()));
+    far.Take(std::move(agent.channel));
+    far.channel->Send("over");
+    near.channel->Send("and out");
+    ASSERT_TRUE(RunUntil(loop, [&] { return near.count == 1 && far.count == 1; }));
+    near.channel->Close();
+    ASSERT_TRUE(RunUntil(loop, [&] { return !far.losses.empty(); }));
+    EXPECT_TRUE(far.losses[0].closed);
+  }
+}
+
+TEST(Dialer, TakesNoDetourWhereAnAddressLeadsToTheRoot) {
+  asio::io_context loop;
+  Root root(loop);
+  Bypass bypass(root);
+  Dialer::Options way = root.Way();
+  way.detour_after = seconds(3600);
+  way.detour = bypass.detour;
+  Agent agent(loop, way);
+  ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
+  EXPECT_TRUE(agent.channel) << agent.error.text;
+  EXPECT_EQ(bypass.opened, 0);
+}
+
+TEST(Dialer, TakesTheDetourAgainWhenTheRootWasBusy) {
+  asio::io_context loop;
+  Root root(loop);
+  Bypass bypass(root);
+  int asked = 0;
+  root.admit = [&](const Hello&, const std::string&) {
+    return ++asked < 3 ? Status(Error{DTRUN_BUSY, "the world is being restarted"}) : Status();
+  };
+  Dialer::Options way = root.Way();
+  way.names = {"127.0.0.3"};
+  way.detour_after = milliseconds(5);
+  way.detour = bypass.detour;
+  Agent agent(loop, way);
+  ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
+  EXPECT_TRUE(agent.channel) << agent.error.text;
+  EXPECT_EQ(bypass.opened, 3);
 }
 
 TEST(Dialer, StopsAtOnceWhenItsKeyIsWrong) {

@@ -69,13 +69,8 @@ void Report(const std::shared_ptr<Door>& door) {
 // is settled.
 class Visitor : public std::enable_shared_from_this<Visitor> {
  public:
-  Visitor(Tcp::socket socket, std::shared_ptr<Door> door)
-      : door_(std::move(door)),
-        wire_(std::make_shared<Wire>(std::move(socket), door_->tls)),
-        timer_(door_->acceptor.get_executor()) {
-    CloseOnExec(wire_->socket());
-    wire_->Name();
-  }
+  Visitor(std::shared_ptr<Wire> wire, std::shared_ptr<Door> door)
+      : door_(std::move(door)), wire_(std::move(wire)), timer_(door_->acceptor.get_executor()) {}
 
   void Start() {
     door_->visitors.push_back(shared_from_this());
@@ -111,7 +106,7 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
     if (!error && ProvedKey(connection)) return ReadHello();
     const std::string claim = ClaimedJob(connection);
     switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
-      case HandshakeFailure::kGone: return Refuse("it left without a word");
+      case HandshakeFailure::kGone: ++door_->refused; return Drop();
       case HandshakeFailure::kNotTls: return Refuse("not TLS (does another job use this address?)");
       case HandshakeFailure::kNoKey: return Refuse("TLS without the key of a job");
       case HandshakeFailure::kWrongKey:
@@ -127,6 +122,8 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
   void ReadHello() {
     wire_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
       if (self->settled_) return;
+      // It has proved the key: an agent that was welcomed by another way.
+      if (!frame && frame.error().code == DTRUN_REMOTE_FAILURE) return self->Drop();
       if (!frame) return self->Refuse(fmt::format("it sent no hello ({})", frame.error().text));
       Result<Hello> hello = DecodeHello(*frame);
       if (!hello) return self->Answer(std::move(hello).error());
@@ -214,14 +211,17 @@ void Accept(const std::shared_ptr<Door>& door) {
     if (!door->open) return;  // on_refused ended the listener
     if (out_of_files) return Accept(door);
     if (error) return AcceptLater(door);
-    std::make_shared<Visitor>(std::move(socket), door)->Start();
+    auto wire = std::make_shared<Wire>(std::move(socket), door->tls);
+    CloseOnExec(wire->socket());
+    wire->Name();
+    std::make_shared<Visitor>(std::move(wire), door)->Start();
     if (door->open) Accept(door);
   });
 }
 
 class TcpListener final : public Listener {
  public:
-  explicit TcpListener(std::shared_ptr<Door> door) : door_(std::move(door)) {}
+  TcpListener(asio::io_context& loop, std::shared_ptr<Door> door) : loop_(loop), door_(std::move(door)) {}
   ~TcpListener() override {
     door_->open = false;
     error_code ignored;  // a close that fails still closes
@@ -235,8 +235,15 @@ class TcpListener final : public Listener {
   }
   int port() const override { return door_->port; }
   std::size_t refused() const override { return door_->refused; }
+  void Enter(UniqueFd stream, const std::string& from) override {
+    auto wire = std::make_shared<Wire>(Tcp::socket(loop_), door_->tls);
+    wire->Adopt(std::move(stream), from);
+    if (door_->visitors.size() >= door_->options.max_strangers) PushOneOut(door_);
+    if (door_->open) std::make_shared<Visitor>(std::move(wire), door_)->Start();
+  }
 
  private:
+  asio::io_context& loop_;
   std::shared_ptr<Door> door_;
 };
 
@@ -319,7 +326,7 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Optio
   if (!error) door->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) door->port = door->acceptor.local_endpoint(error).port();
   if (error) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), error.value());
-  auto listener = std::make_unique<TcpListener>(door);
+  auto listener = std::make_unique<TcpListener>(loop, door);
   Accept(door);
   return std::unique_ptr<Listener>(std::move(listener));
 }

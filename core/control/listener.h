@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/control/asio.h"
@@ -38,7 +39,8 @@ class Listener {
     std::function<Status(const Hello& hello, const std::string& from)> admit;
     // Right after admit, in the same turn of the loop.
     std::function<void(Hello hello, std::unique_ptr<Channel> channel)> on_joined;
-    // "control port 1234: refused 10.0.0.7:5555: ...", once a second at most.
+    // "control port 1234: refused 10.0.0.7:5555: ...", once a second at most. Not of those who leave before
+    // they have said anything: agents that came by several ways do.
     std::function<void(const std::string& line)> on_refused;
   };
 
@@ -48,6 +50,9 @@ class Listener {
   virtual ~Listener() = default;
 
   virtual int port() const = 0;
+  // Takes a client that comes by another way than the port, over a stream that stands already; it proves the
+  // key like everybody. `from` is its name in texts and the peer of its channel.
+  virtual void Enter(UniqueFd stream, const std::string& from) = 0;
   // Clients turned away so far.
   virtual std::size_t refused() const = 0;
 };

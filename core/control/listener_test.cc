@@ -79,12 +79,12 @@ TEST(Listener, DropsRandomBytes) {
   EXPECT_TRUE(root.joined.empty());
 }
 
-TEST(Listener, CountsAPortScanner) {
+TEST(Listener, CountsAPortScannerAndTellsNobody) {
   asio::io_context loop;
   Root root(loop);
   { Stranger scanner(loop, root.listener->port()); }
   ASSERT_TRUE(RunUntil(loop, [&] { return root.listener->refused() == 1; }));
-  EXPECT_THAT(root.lines[0], HasSubstr("left without a word"));
+  EXPECT_TRUE(root.lines.empty());
 }
 
 TEST(Listener, DropsTlsWithoutAKey) {
@@ -175,7 +175,10 @@ TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
 TEST(Listener, PutsTheRefusalsOfASecondIntoOneLine) {
   asio::io_context loop;
   Root root(loop);
-  for (int i = 0; i < 10; ++i) Stranger scanner(loop, root.listener->port());
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 10; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(loop, root.listener->port(), std::string(1000, '\0')));
+  }
   ASSERT_TRUE(RunUntil(loop, [&] { return root.listener->refused() == 10; }));
   EXPECT_EQ(root.lines.size(), 1u);
   ASSERT_TRUE(RunUntil(loop, [&] { return root.lines.size() == 2; }));

@@ -14,6 +14,13 @@ void Wire::Name() {
   socket().set_option(Tcp::no_delay(true), unknown);
 }
 
+void Wire::Adopt(UniqueFd connected, const std::string& name) {
+  peer = name;
+  error_code unusable;                                    // then the first operation says so
+  socket().assign(Tcp::v4(), connected.get(), unusable);  // Asio asks no stream for its family
+  if (!unusable) connected.Release();
+}
+
 void Wire::Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done) {
   stream.async_handshake(
       side, [self = shared_from_this(), done = std::move(done)](const error_code& error) { done(error); });

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/encoding.h"
+#include "core/base/fd.h"
 #include "core/control/asio.h"
 #include "core/control/channel.h"
 #include "core/control/hello.h"
@@ -30,6 +31,8 @@ struct Wire : std::enable_shared_from_this<Wire> {
   void Close();
   // Once the socket is connected: keeps the peer's address, and sends small frames at once.
   void Name();
+  // In place of a connected socket: a stream of another kind, which is open on both sides.
+  void Adopt(UniqueFd connected, const std::string& name);
 
   Tcp::socket& socket() { return stream.next_layer(); }
 
