@@ -68,6 +68,15 @@ bool IsTelling(const std::string& line) {
   return !line.starts_with("srun: ") || line.find(": task") == std::string::npos;
 }
 
+std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
+  constexpr std::string_view kName = "dtrun: ";
+  if (!line.starts_with(kName)) return {"", line};
+  const auto end = line.find(": ", kName.size());
+  const std::string host = line.substr(kName.size(), end - kName.size());
+  if (end == std::string::npos || host.empty() || host.find(' ') != std::string::npos) return {"", line};
+  return {host, line.substr(end + 2)};
+}
+
 // What ssh calls by its name is decided there; else the code. srun retries by itself what may pass.
 bool IsFinal(const Cluster& cluster, const Ending& ending, const std::string& line) {
   if (ending.signal != 0) return false;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/agent/cluster.h"
@@ -20,6 +21,9 @@ std::vector<std::string> StepCommand(const Cluster& cluster, const std::vector<s
 // Whether a line that such a command printed tells why something failed, and not only that it ended:
 // "srun: error: node1: task 0: Exited with exit code 2".
 bool IsTelling(const std::string& line);
+// A line as an agent prints it, "dtrun: node1: cannot reach ...": its host and the rest; else no host, and
+// the whole line.
+std::pair<std::string, std::string> SpeakerOf(const std::string& line);
 // Whether trying again cannot help. `line`: the last one that the command printed.
 bool IsFinal(const Cluster& cluster, const Ending& ending, const std::string& line);
 // Why it ended, and what the user may do: "...; install dtrun there as '/opt/dtrun', ...".

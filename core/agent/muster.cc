@@ -13,7 +13,6 @@ namespace {
 constexpr std::chrono::seconds kProgressEvery{10};
 // What agents and their remote shells may take to leave.
 constexpr std::chrono::seconds kDismissal{2};
-constexpr std::size_t kMostNamed = 8;
 
 }  // namespace
 
@@ -201,6 +200,11 @@ void Muster::Join(const control::Hello& hello, std::unique_ptr<control::Channel>
     member->number = hello.host_index;
   }
   member->hopeless = false;
+  if (!member->detour.empty() && channel->peer() == member->detour) {
+    services_.say(fmt::format("dtrun: {}: its control link goes through {}{}", member->name,
+                              member->start == nullptr ? "its shell" : member->start->program,
+                              member->last_error.empty() ? "" : ": " + member->last_error));
+  }
   member->host = std::make_unique<RemoteHost>(
       loop_, member->name, std::move(channel), services_,
       [this, member](const Introduction& introduction) { OnIntroduced(*member, introduction); });
@@ -210,11 +214,14 @@ void Muster::Join(const control::Hello& hello, std::unique_ptr<control::Channel>
 void Muster::OnIntroduced(Member& member, const Introduction& introduction) {
   member.introduction = introduction;
   if (const std::string* twin = TwinOf(member)) {
-    return GiveUp(member,
-                  {DTRUN_INVALID_ARGUMENT,
-                   fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
-                               "cluster.oversubscribe = true",
-                               *twin, member.name, introduction.host_name)});
+    Error error{DTRUN_INVALID_ARGUMENT,
+                fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
+                            "cluster.oversubscribe = true",
+                            *twin, member.name, introduction.host_name)};
+    // Without a list nobody else is sure to come in its place.
+    const bool needed = !member.listed && There() <= cluster_.min_hosts;
+    if (gathering_ && needed) return Fail(std::move(error));
+    return GiveUp(member, std::move(error));
   }
   if (gathering_) return AwaitLastCall();
   const auto gathered = std::ranges::count_if(members_, &Member::gathered);
@@ -322,7 +329,7 @@ void Muster::DealNumbers() {
 }
 
 const std::string* Muster::TwinOf(const Member& member) const {
-  static const std::string kRoot = "root";
+  static const std::string kRoot = plan::HostName();
   if (cluster_.share_machines) return nullptr;
   if (cluster_.here >= 0 && member.introduction->machine == MachineIdentity()) {
     const std::string& name = cluster_.hosts[static_cast<std::size_t>(cluster_.here)];
@@ -355,21 +362,6 @@ void Muster::AwaitProgress() {
 
 void Muster::Fail(Error error) {
   if (!failure_) failure_ = std::move(error);
-}
-
-std::string Muster::StatusLine() const {
-  std::size_t missing = 0;
-  std::string names, last_error;
-  for (const auto& member : members_) {
-    if (member->there()) continue;
-    if (++missing <= kMostNamed) names += (names.empty() ? "" : ", ") + member->name;
-    if (!member->last_error.empty())
-      last_error = fmt::format("; last error: {}: {}", member->name, member->last_error);
-  }
-  if (missing > kMostNamed) names += ", …";
-  if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
-  return fmt::format("{} of {} hosts joined; missing: {}{}", There(), cluster_.hosts.size(), names,
-                     last_error);
 }
 
 }  // namespace dtrun::agent

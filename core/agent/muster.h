@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/agent_shell.h"
 #include "core/agent/cluster.h"
 #include "core/agent/remote_host.h"
-#include "core/agent/remote_shell.h"
 #include "core/agent/user_signals.h"
 #include "core/control/listener.h"
 #include "core/plan/hosts.h"
@@ -64,10 +64,13 @@ class Muster {
   struct Member;
   // A command that starts agents, and the hosts that it is for.
   struct Starter {
-    std::string label;  // before its lines
+    std::string label;    // before its lines
+    std::string program;  // "ssh"
     std::vector<Member*> members;
-    std::unique_ptr<RemoteShell> shell;
+    std::unique_ptr<AgentShell> shell;
     std::string last_line;
+    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+    int told = 0;  // lines that the user got
   };
   // A host that is awaited or has joined.
   struct Member {
@@ -76,6 +79,7 @@ class Muster {
     bool listed = false;  // awaited by name or number; else it is forgotten when it is lost
     Starter* start = nullptr;
     std::string last_error;
+    std::string detour;     // the peer of a control link through `start`
     bool hopeless = false;  // it cannot join, and the job can do without it
     std::unique_ptr<RemoteHost> host;
     std::optional<Introduction> introduction;
@@ -89,6 +93,7 @@ class Muster {
   void StartMissing();
   void StartAgents(std::vector<Member*> members);
   void OnLine(Starter& start, const std::string& line);
+  void OnLink(int host, UniqueFd link, const std::string& from);
   void OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending);
   void RetryLater();
 
@@ -107,6 +112,7 @@ class Muster {
   void AwaitLastCall();
   void AwaitProgress();
   void Fail(Error error);
+  std::string WhyMissing(const Member& member) const;
   std::string StatusLine() const;
 
   boost::asio::io_context& loop_;

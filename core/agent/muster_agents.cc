@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/agent/agent_command.h"
 #include "core/agent/muster.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
+// Lines of one shell that the user gets.
+constexpr int kMostTold = 200;
 
 }  // namespace
 
@@ -39,23 +42,31 @@ void Muster::StartAgents(std::vector<Member*> members) {
       summons.nodes.emplace(member->number, member->name);
       hosts.push_back(member->name);
     }
-    start->label = "srun";
+    start->label = start->program = "srun";
     argv = StepCommand(cluster_, hosts);
   } else {
     summons.host = members[0]->number;
     start->label = members[0]->name;
+    start->program = std::filesystem::path(cluster_.remote_shell[0]).filename();
     argv = ShellCommand(cluster_, members[0]->name);
   }
-  auto shell = RemoteShell::Start(loop_, argv, ToLine(summons, key_digits_), pids_,
-                                  {[this, self](const std::string& line) { OnLine(*self, line); },
-                                   // Not from inside, for the shell has to go; and the channels may know
-                                   // better: what they still hold comes first.
-                                   [this, weak = std::weak_ptr(start), gone = gone_](const Ending& ending) {
-                                     boost::asio::post(loop_, [this, weak, ending, gone] {
-                                       const std::shared_ptr<Starter> ended = weak.lock();
-                                       if (!*gone && ended != nullptr) OnEnded(ended, ending);
-                                     });
-                                   }});
+  std::vector<int> numbers;
+  for (const Member* member : members) numbers.push_back(member->number);
+  AgentShell::Handlers handlers;
+  handlers.on_line = [this, self](const std::string& line) { OnLine(*self, line); };
+  handlers.on_link = [this](int host, UniqueFd link, const std::string& from) {
+    OnLink(host, std::move(link), from);
+  };
+  // Not from inside, for the shell has to go; and the channels may know better: what they still hold comes
+  // first.
+  handlers.on_ended = [this, weak = std::weak_ptr(start), gone = gone_](const Ending& ending) {
+    boost::asio::post(loop_, [this, weak, ending, gone] {
+      const std::shared_ptr<Starter> ended = weak.lock();
+      if (!*gone && ended != nullptr) OnEnded(ended, ending);
+    });
+  };
+  auto shell =
+      AgentShell::Start(loop_, argv, ToLine(summons, key_digits_), numbers, pids_, std::move(handlers));
   if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
   start->shell = *std::move(shell);
   for (Member* member : members) member->start = self;
@@ -65,11 +76,28 @@ void Muster::StartAgents(std::vector<Member*> members) {
 
 void Muster::OnLine(Starter& start, const std::string& line) {
   if (!IsTelling(line)) return;
-  start.last_line = line;
+  const auto [speaker, text] = SpeakerOf(line);
+  start.last_line = text;
   const bool joined =
       std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
-  if (joined && !dismissed_) return services_.say(fmt::format("{}: {}", start.label, line));
-  for (Member* member : start.members) member->last_error = line;
+  if (joined && !dismissed_) {
+    if (++start.told > kMostTold) return;
+    return services_.say(fmt::format("{}: {}{}", start.label, text,
+                                     start.told == kMostTold ? " (what more it prints is left out)" : ""));
+  }
+  const auto is_speaker = [&](const Member* member) { return member->name == speaker; };
+  const bool known = std::ranges::any_of(start.members, is_speaker);
+  for (Member* member : start.members) {
+    if (!known || is_speaker(member)) member->last_error = text;
+  }
+}
+
+// The network leads this host's agent to no address of the root's.
+void Muster::OnLink(int host, UniqueFd link, const std::string& from) {
+  Member* const member = Numbered(host);
+  if (member == nullptr) return;
+  member->detour = from.empty() ? member->name : from;
+  listener_->Enter(std::move(link), member->detour);
 }
 
 void Muster::OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending) {

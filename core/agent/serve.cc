@@ -1,14 +1,14 @@
 #include "core/agent/serve.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 
 #include "core/agent/agent_link.h"
+#include "core/agent/agent_stdio.h"
 #include "core/agent/process.h"
 #include "core/agent/user_signals.h"
 #include "core/control/dialer.h"
@@ -16,11 +16,6 @@
 
 namespace dtrun::agent {
 namespace {
-
-using Descriptor = boost::asio::posix::stream_descriptor;
-
-// A line of a summons is far shorter.
-constexpr std::size_t kLongestLine = 1 << 20;
 
 LocalOptions OptionsIn(const Lifeline& lifeline) {
   LocalOptions options;
@@ -33,15 +28,16 @@ LocalOptions OptionsIn(const Lifeline& lifeline) {
 
 class Agent {
  public:
-  explicit Agent(Lifeline& lifeline)
-      : signals_(loop_, lifeline), stdin_(loop_), link_(loop_, OptionsIn(lifeline)) {
+  explicit Agent(Lifeline& lifeline) : signals_(loop_, lifeline), link_(loop_, OptionsIn(lifeline)) {
     signals_.Handle([this](int signal) { OnSignal(signal); });
   }
 
   int RunFromStdin() {
-    stdin_.assign(::dup(STDIN_FILENO));
-    ReadStdin();
-    return RunLoop();
+    stdio_.emplace(loop_, AgentStdio::Handlers{[this](const std::string& line) { OnRequest(line); },
+                                               [this] { OnStdinEnd(); }});
+    const int code = RunLoop();
+    stdio_->Drain();
+    return code;
   }
 
   int Run(const Summons& summons) {
@@ -56,57 +52,44 @@ class Agent {
     return link_.code().value_or(AgentLink::kLost);
   }
 
-  void ReadStdin() {
-    stdin_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
-      // A file or /dev/null cannot be waited for, and need not be.
-      if (error && error != boost::asio::error::operation_not_supported) return;
-      char bytes[4096];
-      const ssize_t size = ::read(stdin_.native_handle(), bytes, sizeof bytes);
-      if (size < 0 && (errno == EINTR || errno == EAGAIN)) return ReadStdin();
-      if (size <= 0 && dialer_ == nullptr) return RefuseToBegin();
-      if (size <= 0) return link_.Leave("its remote shell has ended");  // or the root behind it
-      if (dialer_ == nullptr) {
-        line_.append(bytes, static_cast<std::size_t>(size));
-        if (const auto end = line_.find('\n'); end != std::string::npos) {
-          Result<Summons> summons = ParseSummons(line_.substr(0, end));
-          line_.clear();
-          if (!summons) return link_.Refuse(summons.error().text);
-          if (!summons->nodes.empty()) {
-            Result<int> number = NumberAmong(summons->nodes, std::getenv("SLURMD_NODENAME"));
-            if (!number) return link_.Refuse(number.error().text);
-            summons->host = *number;
-          }
-          Dial(*summons);
-        } else if (line_.size() > kLongestLine) {
-          return link_.Refuse(ParseSummons(line_).error().text);
-        }
-      }
-      ReadStdin();
-    });
+  void OnRequest(const std::string& line) {
+    Result<Summons> summons = ParseSummons(line);
+    if (!summons) return link_.Refuse(summons.error().text);
+    if (!summons->nodes.empty()) {
+      Result<int> number = NumberAmong(summons->nodes, std::getenv("SLURMD_NODENAME"));
+      if (!number) return link_.Refuse(number.error().text);
+      summons->host = *number;
+    }
+    Dial(*summons);
   }
 
-  void RefuseToBegin() {
+  void OnStdinEnd() {
+    if (dialer_ != nullptr) return link_.Leave("its remote shell has ended");  // or the root behind it
     link_.Refuse(
         "stdin ended before it said which job this host is for; `dtrun agent` is what dtrun starts on other "
         "hosts, start the job with `dtrun run`");
   }
 
   void Dial(const Summons& summons) {
-    control::Dialer::Options options{.names = summons.names,
-                                     .port = summons.port,
-                                     .hello = {},
-                                     .key = summons.key,
-                                     .deadline = summons.join_timeout};
+    const char* const launch_node = std::getenv("SLURM_LAUNCH_NODE_IPADDR");
+    control::Dialer::Options options{
+        .names = NearestFirst(summons.names, std::getenv("SSH_CONNECTION"), launch_node),
+        .port = summons.port,
+        .hello = {},
+        .key = summons.key,
+        .deadline = summons.join_timeout};
     options.hello.job = summons.job;
     options.hello.host_index = summons.host;
     options.hello.host_name = plan::HostName();
     options.hello.loss_limit = summons.lost_after;
+    if (stdio_) options.detour = stdio_->DetourOf(summons.host);
     dialer_ =
         control::Dialer::Start(loop_, std::move(options),
                                {[this](const control::Welcome&, std::unique_ptr<control::Channel> channel) {
                                   link_.Join(std::move(channel));
                                 },
-                                [this](const Error& error) { link_.Refuse(error.text); }});
+                                [this](const Error& error) { link_.Refuse(error.text); },
+                                [](const std::string& line) { Complain(line); }});
   }
 
   void OnSignal(int signal) {
@@ -118,8 +101,7 @@ class Agent {
 
   boost::asio::io_context loop_;
   UserSignals signals_;
-  Descriptor stdin_;
-  std::string line_;
+  std::optional<AgentStdio> stdio_;  // of one that a remote shell has started
   std::unique_ptr<control::Dialer> dialer_;
   AgentLink link_;
 };

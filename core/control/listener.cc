@@ -238,8 +238,9 @@ class TcpListener final : public Listener {
   void Enter(UniqueFd stream, const std::string& from) override {
     auto wire = std::make_shared<Wire>(Tcp::socket(loop_), door_->tls);
     wire->Adopt(std::move(stream), from);
-    if (door_->visitors.size() >= door_->options.max_strangers) PushOneOut(door_);
-    if (door_->open) std::make_shared<Visitor>(std::move(wire), door_)->Start();
+    const std::shared_ptr<Door> door = door_;  // on_refused may end the listener
+    if (door->visitors.size() >= door->options.max_strangers) PushOneOut(door);
+    if (door->open) std::make_shared<Visitor>(std::move(wire), door)->Start();
   }
 
  private:

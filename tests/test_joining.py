@@ -1,0 +1,163 @@
+"""How hosts join across networks that stand in the way, and what is said when they cannot."""
+
+import json
+import secrets
+import subprocess
+
+from support.cluster import ClusterTest, open_lab
+from support.job import RANK, main
+from support.lab import find
+
+LAB = None
+CONTROL = 29700  # of the root, so that a firewall can name it
+
+
+def setUpModule():
+    global LAB
+    LAB = open_lab()
+
+
+class JoiningTest(ClusterTest):
+    def firewall(self, verdict, host=0, port=CONTROL):
+        """Lets no connection into `port` of a host; "drop" without an answer."""
+        rules = f"table inet f {{\n chain c {{\n type filter hook input priority 0;\n tcp dport {port} {verdict}\n }}\n}}\n"
+        nft = [*LAB.enter(host), find("nft")]
+        subprocess.run([*nft, "-f", "-"], input=rules, text=True, check=True)
+        self.addCleanup(subprocess.run, [*nft, "delete", "table", "inet", "f"], check=True)
+
+    def through_the_wall(self, command, hosts, more=""):
+        return self.config(command, hosts=hosts, more=f'root = "{LAB.address(0)}:{CONTROL}"\n{more}')
+
+    def with_shell(self, file, words):
+        text = file.read_text()
+        file.write_text(text.replace(json.dumps(LAB.shell()), json.dumps(words)))
+        return file
+
+    def error_of(self, job, text):
+        """What `job` has printed on stderr once `text` is in it; the pipe is read no further."""
+        seen = ""
+        for line in job.process.stderr:
+            seen += line
+            if text in line:
+                return seen
+        raise AssertionError(f"'{text}' was never said\n{seen}")
+
+
+class TheLink(JoiningTest):
+    def test_it_goes_through_ssh_where_packets_to_the_root_get_lost(self):
+        self.firewall("drop")
+        result = self.start_on(0, "--config", self.through_the_wall([RANK], ["node1", "node2"])).finish()
+        self.assert_ok(result)
+        for rank in range(4):
+            self.assertIn(f"rank {rank} of 4 over shm+gloo: sum 10\n", result.out)
+        for host in ("node1", "node2"):
+            self.assertIn(f"dtrun: {host}: its control link goes through ssh: cannot reach {LAB.address(0)}:{CONTROL}: "
+                          "no answer\n", result.err)
+
+    def test_it_goes_through_ssh_where_the_root_refuses_and_carries_all_that_ranks_print(self):
+        self.firewall("reject with tcp reset")
+        file = self.through_the_wall(["seq", "1", "100000"], ["node0", "node1"])
+        file.write_text(file.read_text().replace("processes_per_host = 2", "processes_per_host = 1"))
+        job = self.start_on(0, "--config", file)
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertIn("Connection refused", result.err)
+        self.assertEqual(job.log(1), "".join(f"{i}\n" for i in range(1, 100001)))
+
+    def test_it_restarts_through_ssh_and_ends_with_the_ranks(self):
+        self.firewall("reject with tcp reset")
+        script = "[ $DTRUN_GENERATION = 1 ] || { [ $RANK = 3 ] && kill -9 $$; exec sleep 1000; }; [ $RANK = 2 ] && exit 5; exec sleep 1000"
+        file = self.through_the_wall(["sh", "-c", script], ["node1", "node2"], "[restart]\nmax = 1\n")
+        result = self.start_on(0, "--config", file).finish()
+        self.assertEqual(result.code, 5, str(result))
+        self.assertIn("rank 2 exited with code 5", result.err)
+        self.assertEqual(result.err.count("goes through ssh"), 2, result.err)
+
+    def test_a_lost_host_is_still_noticed(self):
+        self.firewall("reject with tcp reset")
+        job = self.start_on(0, "--config", self.through_the_wall(["sh", "-c", "echo ready; exec sleep 1000"],
+                                                                 ["node1", "node2"]))
+        for rank in range(4):
+            job.wait_for_line(rank, "ready")
+        shells = [pid for pid in LAB.processes_on(0) if b"node2" in command_line(pid) and b"ssh" in command_line(pid)]
+        self.assertEqual(len(shells), 1)
+        subprocess.run(["kill", "-KILL", str(shells[0])], check=True)
+        result = job.finish()
+        self.assertNotEqual(result.code, 0, str(result))
+        self.assertIn("node2", result.err)
+
+    def test_of_200_interfaces_the_right_one_is_found(self):
+        lines = "".join(f"link add d{i} type bridge\nlink set d{i} up\naddress add 10.{100 + i // 250}.{i % 250}.1/24 dev d{i}\n"
+                        for i in range(200))
+        ip = [*LAB.enter(0), find("ip"), "-batch", "-"]
+        self.addCleanup(subprocess.run, ip, input="".join(f"link del d{i}\n" for i in range(200)), text=True, check=True)
+        subprocess.run(ip, input=lines, text=True, check=True)
+        # By name: the root cannot know which of its addresses leads there. Those that do not lose packets.
+        result = self.start_on(0, "--config", self.config(
+            ["true"], hosts=["node0", "node1"], more='join_timeout = "20s"\n[network]\ninterface = "eth0"\n')).finish()
+        self.assert_ok(result)
+        self.assertNotIn("goes through", result.err)
+
+    def test_a_shell_that_prints_without_end_stops_nobody(self):
+        noisy = ["sh", "-c", 'head -c 50000000 /dev/zero | tr "\\0" x; exec "$@"', "sh", *LAB.shell()]
+        result = self.start_on(0, "--config", self.with_shell(self.config(["true"], hosts=["node0", "node1"]), noisy)).finish()
+        self.assert_ok(result)
+
+
+class WhyNot(JoiningTest):
+    def refused(self, file):
+        result = self.start_on(0, "--config", file).finish()
+        self.assertEqual(result.code, 2, str(result))
+        return result.err
+
+    def test_a_host_that_cannot_call_back_by_any_way(self):
+        self.firewall("drop")
+        deaf = ["sh", "-c", 'exec "$@" | grep --line-buffered " here "', "sh", *LAB.shell()]
+        file = self.through_the_wall(["true"], ["node1", "node2"], 'join_timeout = "5s"\n')
+        self.assertIn(f"missing: node1, node2; node1, node2: started by sh; cannot reach {LAB.address(0)}:{CONTROL}: no answer",
+                      self.refused(self.with_shell(file, deaf)))
+
+    def test_a_silent_shell(self):
+        file = self.config(["true"], hosts=["node0", "node1"], more='join_timeout = "3s"\n')
+        error = self.refused(self.with_shell(file, ["sh", "-c", "exec sleep 1000"]))
+        self.assertIn("node1: sh has said nothing for", error)
+        self.assertIn("for a password: try `sh node1 true`", error)
+
+    def test_a_host_started_by_hand_says_at_once_that_its_root_gives_no_answer(self):
+        self.firewall("drop")
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        file = self.through_the_wall(["true"], self.hosts, f'connect = "manual"\nkey_file = "{key}"\n')
+        node = self.start_on(1, "--config", file, "--host-index", 1)
+        self.error_of(node, f"dtrun: node1: cannot reach {LAB.address(0)}:{CONTROL}: no answer")
+        self.assertIsNone(node.process.poll())  # it goes on trying
+        node.signal(15)
+        node.process.wait()
+
+    def test_one_machine_under_two_names_ends_the_job(self):
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        file = self.write(f'[job]\ncommand = ["true"]\n[cluster]\nhost_count = 2\nconnect = "manual"\n'
+                          f'root = "{LAB.address(0)}:{CONTROL}"\nkey_file = "{key}"\n')
+        jobs = [self.start_on(0, "--config", file) for _ in range(2)]
+        results = [job.finish() for job in jobs]
+        for result in results:
+            self.assertEqual(result.code, 2, str(result))
+            self.assertRegex(result.err, "hosts node0 and node0(#1)? are one machine")
+
+    def test_an_agent_that_nobody_has_started(self):
+        with open("/dev/null") as nothing:
+            result = self.start_on(1, "agent", stdin=nothing).finish()
+        self.assert_user_error(result, "stdin ended before it said which job")
+
+
+def command_line(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    main()
