@@ -66,7 +66,7 @@ class CgroupTest : public ::testing::Test {
   void TearDown() override {
     KillDescendants(std::chrono::seconds(30));
     group_.reset();
-    if (!parent_.empty()) EXPECT_FALSE(fs::exists(parent_ / name_));
+    EXPECT_TRUE(parent_.empty() || !fs::exists(parent_ / name_));
   }
 
   Child Start(const std::string& script) const {
