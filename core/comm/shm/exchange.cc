@@ -140,7 +140,8 @@ void Collectives::ShareDirect(const std::vector<Take>& takes, Running& running) 
     const int peer = static_cast<int>(rank);
     Offer offer;
     std::memcpy(&offer, group_.PostOf(peer).payload, sizeof offer);
-    const std::byte* const from = peers_.Resolve(peer, group_.rank_of(peer).pid.load(), offer.place);
+    const std::byte* const from =
+        peers_.Resolve(peer, group_.rank_of(peer).pid.load(), offer.place, takes[rank].bytes);
     kernels::StreamingCopy(takes[rank].data, from, takes[rank].bytes);
   }
   kernels::Fence();
@@ -155,7 +156,8 @@ void Collectives::PersonalDirect(const dtrun_op& op, const std::vector<Take>& ta
     if (rank == rank_) return static_cast<const std::byte*>(op.send) + begin;
     Offer offer;
     std::memcpy(&offer, group_.PostOf(rank).payload, sizeof offer);
-    return peers_.Resolve(rank, group_.rank_of(rank).pid.load(), offer.place) + begin;
+    const std::size_t end = begin + takes[static_cast<std::size_t>(rank)].bytes;
+    return peers_.Resolve(rank, group_.rank_of(rank).pid.load(), offer.place, end) + begin;
   };
   if (ReduceScatters(op.kind)) {
     const Take& take = takes[static_cast<std::size_t>(rank_)];

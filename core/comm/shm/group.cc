@@ -203,7 +203,7 @@ void Group::ThrowFailure() const {
     if (tries > 1000) throw Failure(DTRUN_REMOTE_FAILURE, "another rank failed while it reported a failure");
     sched_yield();
   }
-  const std::string text = failure_->text;
+  const std::string text = RecordedText();
   const bool own = failure_->rank == rank_ || !met_;
   if (failure_->code == DTRUN_TIMEOUT && !own) {
     const std::string blamed = fmt::format("rank {} gave up: {}", failure_->rank, text);
@@ -255,7 +255,11 @@ void Group::Abort(const std::string& reason) {
 
 std::optional<std::string> Group::FailureText() const {
   if (failure_->state.load() != FailureState::kSet) return std::nullopt;
-  return std::string(failure_->text);
+  return RecordedText();
+}
+
+std::string Group::RecordedText() const {
+  return {failure_->text, ::strnlen(failure_->text, sizeof failure_->text)};
 }
 
 void Group::WakeEverybody() const {

@@ -129,6 +129,8 @@ class Group {
   void ThrowMismatch();
   bool Record(dtrun_status code, int peer, std::string text);
   [[noreturn]] void ThrowFailure() const;
+  // Ends where the record ends, whatever was written over it.
+  std::string RecordedText() const;
   // Tells core whom to blame, once.
   void ReportPeer(int peer, const std::string& what) const;
   void WakeEverybody() const;

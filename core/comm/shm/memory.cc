@@ -44,11 +44,15 @@ void CheckLimit(std::size_t bytes) {
 
 Memory Memory::Create(const char* name, std::size_t bytes) {
   Memory memory;
-  memory.fd_ = memfd_create(name, MFD_CLOEXEC);
+  memory.fd_ = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memory.fd_ < 0) Fail("make shared memory", "set comm.local = \"none\" to do without");
   CheckLimit(bytes);
   if (ftruncate(memory.fd_, static_cast<off_t>(bytes)) != 0) {
     Fail("size shared memory to " + std::to_string(bytes) + " bytes", "free some memory");
+  }
+  // Nobody can cut it under those who map it, which would end them by SIGBUS.
+  if (fcntl(memory.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    Fail("fix the size of shared memory", "set comm.local = \"none\" to do without");
   }
   memory.base_ = Map(memory.fd_, bytes, "shared memory");
   memory.bytes_ = bytes;

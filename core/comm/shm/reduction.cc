@@ -223,15 +223,16 @@ void Collectives::PairReduction(Running& running, const Combine& combine, Piece 
 void Collectives::DirectReduction(Running& running, const Combine& combine) {
   const dtrun_op& op = *running.op;
   const std::size_t width = Width(op);
+  const std::size_t bytes = op.count * width;
   std::vector<const std::byte*> sends;
   std::vector<std::byte*> recvs;
   for (int rank = 0; rank < size_; ++rank) {
     Operands operands;
     std::memcpy(&operands, group_.PostOf(rank).payload, sizeof operands);
     const pid_t pid = group_.rank_of(rank).pid.load();
-    sends.push_back(rank == rank_ ? Send(op) : peers_.Resolve(rank, pid, operands.send));
+    sends.push_back(rank == rank_ ? Send(op) : peers_.Resolve(rank, pid, operands.send, bytes));
     if (!Wanted(op, rank)) continue;
-    recvs.push_back(rank == rank_ ? Recv(op) : peers_.Resolve(rank, pid, operands.recv));
+    recvs.push_back(rank == rank_ ? Recv(op) : peers_.Resolve(rank, pid, operands.recv, bytes));
   }
   const Part own = EvenPart(op.count, size_, rank_);
   const bool streaming = op.count * width >= kStreamingBytes;

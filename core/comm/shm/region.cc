@@ -63,18 +63,23 @@ std::optional<RegionRef> FindRegion(const void* pointer, std::size_t bytes) {
   return RegionRef{found->second.id, memory.fd(), offset};
 }
 
-std::byte* PeerRegions::Resolve(int rank, pid_t pid, const RegionRef& ref) {
-  auto [place, inserted] = mapped_.try_emplace({rank, ref.id});
-  if (inserted) {
-    try {
-      place->second = Memory::Open(pid, ref.fd);
-      place->second.CloseFd();
-    } catch (...) {
-      mapped_.erase(place);
-      throw;
-    }
+std::byte* PeerRegions::Resolve(int rank, pid_t pid, const RegionRef& ref, std::size_t bytes) {
+  Mapped& mapped = mapped_[{rank, ref.fd}];
+  if (mapped.id != ref.id) {
+    mapped = {};  // the peer has freed what the descriptor stood for
+    mapped.memory = Memory::Open(pid, ref.fd);
+    mapped.memory.CloseFd();
+    mapped.id = ref.id;
   }
-  return place->second.data() + ref.offset;
+  const std::size_t size = mapped.memory.bytes();
+  if (ref.offset > size || bytes > size - ref.offset) {
+    throw sdk::Failure(DTRUN_INTERNAL,
+                       "rank " + std::to_string(rank) + " names " + std::to_string(bytes) + " bytes at " +
+                           std::to_string(ref.offset) + " of a buffer of " + std::to_string(size) +
+                           " bytes: its memory was written over",
+                       rank);
+  }
+  return mapped.memory.data() + ref.offset;
 }
 
 }  // namespace dtrun::shm

@@ -1,8 +1,10 @@
 // Buffers that every rank of the host can read and write in place: what `mem_alloc` gives.
 //
 // The registry belongs to the process and knows its own buffers; PeerRegions belongs to one
-// communicator and keeps the mappings of the others' buffers. Registry: any thread.
-// PeerRegions: the thread that runs calls.
+// communicator and keeps the mappings of the others' buffers. Nobody tells it that a buffer was
+// freed: a descriptor that comes again with another id says so, and the old mapping goes. So a
+// rank keeps at most as many mappings of a peer as that peer ever had descriptors at a time.
+// Registry: any thread. PeerRegions: the thread that runs calls.
 #pragma once
 
 #include <sys/types.h>
@@ -32,11 +34,16 @@ std::optional<RegionRef> FindRegion(const void* pointer, std::size_t bytes);
 
 class PeerRegions {
  public:
-  // The same place, mapped here. Throws sdk::Failure.
-  std::byte* Resolve(int rank, pid_t pid, const RegionRef& ref);
+  // The same place, mapped here, with `bytes` behind it. Throws sdk::Failure. What it gave stays
+  // valid until the peer frees the buffer.
+  std::byte* Resolve(int rank, pid_t pid, const RegionRef& ref, std::size_t bytes);
 
  private:
-  std::map<std::pair<int, std::uint32_t>, Memory> mapped_;  // by rank and id
+  struct Mapped {
+    std::uint32_t id = 0;
+    Memory memory;
+  };
+  std::map<std::pair<int, std::int32_t>, Mapped> mapped_;  // by rank and its descriptor
 };
 
 }  // namespace dtrun::shm

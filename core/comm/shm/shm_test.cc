@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 
@@ -109,6 +110,32 @@ TEST(ShmRegions, MixWithPrivateBuffers) {
       if (region) rank.Free(memory);
     });
   }
+}
+
+// Mappings of this process that are a rank's buffers.
+std::ptrdiff_t MappedBuffers() {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  std::ptrdiff_t count = 0;
+  while (std::getline(maps, line)) count += line.find("dtrun-buffer") != std::string::npos;
+  return count;
+}
+
+TEST(ShmRegions, LeaveNoMappingWithTheOthersOnceTheyAreFreed) {
+  constexpr std::size_t kCount = 40'000;
+  Engine().Play(2, [](Rank& rank) {
+    for (int round = 0; round < 200; ++round) {
+      auto* const data = static_cast<float*>(rank.Alloc(kCount * sizeof(float)));
+      std::fill_n(data, kCount, 1.0f);
+      const Outcome sum = rank.Do(AllreduceOp(data, data, kCount, DTRUN_FLOAT32, DTRUN_SUM));
+      ASSERT_TRUE(sum.ok()) << sum;
+      ASSERT_EQ(data[kCount - 1], 2.0f) << round;
+      rank.Free(data);
+    }
+    EXPECT_TRUE(rank.Barrier().ok());
+    EXPECT_LT(MappedBuffers(), 20);
+    EXPECT_TRUE(rank.Barrier().ok());
+  });
 }
 
 // What rank `from` gives to rank `to`.
