@@ -13,7 +13,7 @@ constexpr int kLooksForDetails = 3;
 
 }  // namespace
 
-Audit::Audit(boost::asio::io_context& loop, comm::BookHead* book, std::vector<int> ranks, Events events)
+Audit::Audit(boost::asio::io_context& loop, const comm::Book& book, std::vector<int> ranks, Events events)
     : auditor_(book),
       reporter_(book, ranks),
       ranks_(std::move(ranks)),
@@ -35,6 +35,7 @@ void Audit::Wait() {
 
 void Audit::Look() {
   std::optional<comm::Difference> difference = auditor_.Audit();
+  for (comm::Damage& damage : auditor_.TakeDamage()) events_.damaged(std::move(damage));
   if (!difference) return;
   difference->between_hosts = !IsHere(difference->first) || !IsHere(difference->second);
   if (difference->between_hosts && !difference->exact && looks_++ < kLooksForDetails) {

@@ -19,11 +19,12 @@ class Audit {
  public:
   struct Events {
     std::function<void(comm::Difference)> differed;            // at most once
+    std::function<void(comm::Damage)> damaged;                 // once for a rank
     std::function<void(std::vector<comm::Excerpt>)> reported;  // for the other hosts
   };
 
-  // `book` and `loop` outlive it. `ranks` of the world live on this host.
-  Audit(boost::asio::io_context& loop, comm::BookHead* book, std::vector<int> ranks, Events events);
+  // `loop` and the memory of `book` outlive it. `ranks` of the world live on this host.
+  Audit(boost::asio::io_context& loop, const comm::Book& book, std::vector<int> ranks, Events events);
 
   ~Audit() { *ended_ = true; }
   Audit(const Audit&) = delete;

@@ -62,6 +62,7 @@ Result<std::unique_ptr<Holdings>> Holdings::Take(boost::asio::io_context& loop, 
   held->door_ = *std::move(door);
   prepared->store = socket.string();
   for (const plan::Process& process : prepare.processes) {
+    for (int i = 0; i < process.rank_count; ++i) held->ranks_.push_back(process.rank + i);
     if (!process.env.contains(dialect::kRankOutputs)) continue;
     if (Status opened = held->OpenPipes(loop, options, process, buffer, events); !opened)
       return opened.error();
@@ -114,6 +115,10 @@ Status Holdings::OpenPipes(boost::asio::io_context& loop, const LocalOptions& op
     if (!added) return added;
   }
   return {};
+}
+
+void Holdings::Enter(const std::vector<comm::Excerpt>& excerpts) const {
+  for (const comm::Excerpt& excerpt : excerpts) comm::Enter(book(), ranks_, excerpt);
 }
 
 void Holdings::WatchPipes() {

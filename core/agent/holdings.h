@@ -14,6 +14,7 @@
 #include "core/agent/local_host.h"
 #include "core/agent/output_pipe.h"
 #include "core/agent/port.h"
+#include "core/comm/recorder/excerpt.h"
 #include "core/comm/recorder/mapping.h"
 #include "core/store/door.h"
 
@@ -36,7 +37,9 @@ class Holdings {
   Holdings(const Holdings&) = delete;
   Holdings& operator=(const Holdings&) = delete;
 
-  comm::BookHead* book() const { return recorder_->book(); }
+  const comm::Book& book() const { return recorder_->book(); }
+  // What another host tells of its ranks' calls, for the ranks and the audit of this one.
+  void Enter(const std::vector<comm::Excerpt>& excerpts) const;
   // Reads what comes through the pipes.
   void WatchPipes();
   // Takes what is in them, and closes them.
@@ -53,6 +56,7 @@ class Holdings {
   std::optional<HeldPort> port_;
   std::vector<HeldPort> task_ports_;
   std::optional<comm::BookMapping> recorder_;
+  std::vector<int> ranks_;  // of the world, that live here
   std::unique_ptr<store::Door> door_;
   std::vector<std::shared_ptr<OutputPipe>> pipes_;
 };

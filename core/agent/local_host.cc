@@ -175,6 +175,7 @@ class LocalHost final : public Host {
     audit_.emplace(
         loop_, held_->book(), std::move(ranks),
         Audit::Events{[this](comm::Difference difference) { Emit(Differed{std::move(difference)}); },
+                      [this](const comm::Damage& damage) { OnDamage(damage); },
                       [this](std::vector<comm::Excerpt> excerpts) { Emit(Called{std::move(excerpts)}); }});
     Post(std::move(started));
   }
@@ -199,6 +200,13 @@ class LocalHost final : public Host {
         },
         [this, index](const Ending& ending) { OnEnd(index, ending); }, options_.gate);
     running_.push_back(std::move(one));
+  }
+
+  void OnDamage(const comm::Damage& damage) {
+    Emit(Said{
+        fmt::format("dtrun: warning: {} (on {}): what this rank calls is not compared any more; next: look "
+                    "for a write past the end of a buffer in rank {}",
+                    damage.text, plan::HostName(), damage.rank)});
   }
 
   void OnStopped(pid_t pid, int signal) {
@@ -243,8 +251,7 @@ class LocalHost final : public Host {
   void On(const Exchanged& exchanged) { mpi_.Complete(exchanged); }
 
   void On(const Called& called) {
-    if (held_ == nullptr) return;
-    for (const comm::Excerpt& excerpt : called.excerpts) comm::Enter(held_->book(), excerpt);
+    if (held_ != nullptr) held_->Enter(called.excerpts);
   }
 
   void On(const Differed& differed) {

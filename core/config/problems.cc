@@ -1,34 +1,15 @@
 #include "core/config/problems.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
+#include "core/base/printable.h"
+
 namespace dtrun::config {
-namespace {
-
-// Keys and values come from the user and may hold line ends and terminal sequences.
-std::string OneLine(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\u{:04x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 void Problems::Add(Place place, const std::string& message, const std::string& hint) {
-  Problem problem{OneLine(place.text), OneLine(message), OneLine(hint)};
+  // Keys and values come from the user and may hold line ends and terminal sequences.
+  Problem problem{Printable(place.text), Printable(message), Printable(hint)};
   entries_.push_back({std::move(place), std::move(problem)});
 }
 

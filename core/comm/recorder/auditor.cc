@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
+#include "core/base/printable.h"
 #include "core/comm/recorder/journal.h"
 
 namespace dtrun::comm {
 namespace {
 
+constexpr int kAuditsUntilDamaged = 3;  // that must find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
 struct Seen {
@@ -35,9 +38,7 @@ struct Span {
 
 // The last call that both have begun and both remember tells whether all before it agree; else the last
 // checkpoint does. Nothing when they agree, or when there is no such call yet.
-std::optional<Span> DifferingSpan(const Journal& first, const Journal& second) {
-  std::uint64_t last =
-      std::min(first.started.load(std::memory_order_acquire), second.started.load(std::memory_order_acquire));
+std::optional<Span> DifferingSpan(const Journal& first, const Journal& second, std::uint64_t last) {
   bool differ = false;
   if (const auto a = At(first, last), b = At(second, last); last > 0 && a && b) {
     if (a->chain == b->chain) return std::nullopt;
@@ -71,38 +72,82 @@ std::optional<std::uint64_t> FirstDifferingCall(const Journal& first, const Jour
 
 }  // namespace
 
-void Ring(BookHead* book, const Difference& difference) {
-  Finding& finding = book->finding;
-  const std::size_t length = std::min(difference.text.size(), sizeof finding.text - 1);
-  std::memcpy(finding.text, difference.text.data(), length);
+void Ring(const Book& book, const Difference& difference) {
+  Finding& finding = book.head->finding;
+  const std::string text = Printable(difference.text);  // it may come from another host
+  const std::size_t length = std::min(text.size(), sizeof finding.text - 1);
+  std::memcpy(finding.text, text.data(), length);
   finding.text[length] = '\0';
   finding.first = difference.first;
   finding.second = difference.second;
   finding.between_hosts = difference.between_hosts ? 1 : 0;
   finding.communicator.store(difference.communicator);
-  book->alarm.store(1, std::memory_order_release);
-  (void)syscall(SYS_futex, &book->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  book.head->alarm.store(1, std::memory_order_release);
+  (void)syscall(SYS_futex, &book.head->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-std::optional<Difference> Auditor::Audit() const {
+std::optional<Difference> Auditor::Audit() {
+  for (Damaged& damaged : damaged_) damaged.why = nullptr;
+  std::optional<Difference> difference = CompareAll();
+  for (std::size_t rank = 0; rank < damaged_.size(); ++rank) {
+    Damaged& damaged = damaged_[rank];
+    damaged.audits = damaged.why == nullptr ? 0 : damaged.audits + 1;
+    if (damaged.left_out || damaged.audits < kAuditsUntilDamaged) continue;
+    damaged.left_out = true;
+    news_.push_back({static_cast<int>(rank),
+                     fmt::format("the pages of rank {} in the flight recorder were written over: {}", rank,
+                                 damaged.why)});
+  }
+  return difference;
+}
+
+std::vector<Damage> Auditor::TakeDamage() { return std::exchange(news_, {}); }
+
+std::optional<Difference> Auditor::CompareAll() {
+  std::optional<Difference> found;
   std::map<std::uint64_t, Member> firsts;  // of each communicator
-  for (int rank = 0; rank < book_->ranks; ++rank) {
-    for (int index = 0; index < kJournals; ++index) {
-      const Journal& journal = JournalAt(book_, rank, index);
-      const std::uint64_t communicator = journal.communicator.load(std::memory_order_acquire);
-      if (communicator == 0) continue;
-      const auto [first, is_new] = firsts.emplace(communicator, Member{rank, &journal});
-      if (is_new) continue;
-      if (auto difference = Compare(first->second, {rank, &journal})) return difference;
+  for (int rank = 0; rank < book_.ranks; ++rank) {
+    if (damaged_[static_cast<std::size_t>(rank)].left_out) continue;
+    for (Member& member : MembersOf(rank)) {
+      const auto [first, is_new] = firsts.try_emplace(member.heading.communicator, member);
+      if (!is_new && !found) found = Compare(first->second, member);
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+std::vector<Auditor::Member> Auditor::MembersOf(int rank) {
+  std::vector<Member> members;
+  for (int index = 0; index < kJournals; ++index) {
+    const Journal& journal = book_.JournalOf(rank, index);
+    HeadingRead read = ReadHeading(journal, book_.ranks);
+    if (read.damage != nullptr) {
+      damaged_[static_cast<std::size_t>(rank)].why = read.damage;
+      return {};
+    }
+    if (read.heading && read.heading->communicator != 0) {
+      members.push_back({rank, &journal, *std::move(read.heading)});
+    }
+  }
+  return members;
+}
+
+bool Auditor::EitherDamaged(const Member& first, const Member& second) {
+  bool any = false;
+  for (const Member* member : {&first, &second}) {
+    const char* const why = DamageIn(*member->journal, member->heading);
+    if (why == nullptr) continue;
+    damaged_[static_cast<std::size_t>(member->world_rank)].why = why;
+    any = true;
+  }
+  return any;
 }
 
 std::optional<Difference> Auditor::Compare(const Member& first, const Member& second) {
-  const std::optional<Span> span = DifferingSpan(*first.journal, *second.journal);
-  if (!span) return std::nullopt;
-  Difference difference{first.journal->communicator, first.world_rank, second.world_rank, {}};
+  const std::uint64_t last = std::min(first.heading.started, second.heading.started);
+  const std::optional<Span> span = DifferingSpan(*first.journal, *second.journal, last);
+  if (!span || EitherDamaged(first, second)) return std::nullopt;
+  Difference difference{first.heading.communicator, first.world_rank, second.world_rank, {}};
   if (const auto number = FirstDifferingCall(*first.journal, *second.journal, span->last)) {
     const auto x = At(*first.journal, *number);
     const auto y = At(*second.journal, *number);
@@ -111,30 +156,34 @@ std::optional<Difference> Auditor::Compare(const Member& first, const Member& se
       const auto y_before = At(*second.journal, *number - 1);
       difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
       difference.text = fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
-                                    first.journal->name, first.journal->rank, CallText(x->call),
-                                    second.journal->rank, CallText(y->call));
+                                    first.heading.name, first.heading.rank, CallText(x->call),
+                                    second.heading.rank, CallText(y->call));
       return difference;
     }
   }
   difference.text = fmt::format(
       "the calls {} to {} on '{}' differ between rank {} and rank {}; the difference is older than "
       "the {} calls that are remembered",
-      span->agreed + 1, span->last, first.journal->name, first.journal->rank, second.journal->rank, kEntries);
+      span->agreed + 1, span->last, first.heading.name, first.heading.rank, second.heading.rank, kEntries);
   return difference;
 }
 
 std::string Auditor::History(int rank) const {
   std::string text;
   for (int index = 0; index < kJournals; ++index) {
-    const Journal& journal = JournalAt(book_, rank, index);
-    const std::uint64_t started = journal.started.load(std::memory_order_acquire);
-    if (started == 0 || journal.name[0] == '\0') continue;
-    const std::uint64_t ended = journal.ended.load();
+    const Journal& journal = book_.JournalOf(rank, index);
+    const auto [heading, damage] = ReadHeading(journal, book_.ranks);
+    if (damage != nullptr) {
+      return fmt::format("rank {} of the world: its pages in the flight recorder were written over: {}\n",
+                         rank, damage);
+    }
+    if (!heading || heading->started == 0) continue;
+    const std::uint64_t started = heading->started, ended = heading->ended;
     text += fmt::format(
-        "rank {} of the world, rank {} of '{}': began {} calls, {}\n", rank, journal.rank, journal.name,
+        "rank {} of the world, rank {} of '{}': began {} calls, {}\n", rank, heading->rank, heading->name,
         started, ended >= started ? "all are over" : fmt::format("the last known to be over is #{}", ended));
-    for (std::uint64_t number = started > kHistory ? started - kHistory + 1 : 1; number <= started;
-         ++number) {
+    for (std::uint64_t left = std::min(started, kHistory); left > 0; --left) {
+      const std::uint64_t number = started - left + 1;
       if (const auto seen = At(journal, number)) {
         text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", CallText(seen->call));
       }

@@ -5,21 +5,28 @@
 // message. The agent reads all of them, names calls that differ, and rings the alarm; after a
 // death it says what everybody was doing. Pages of ranks elsewhere hold what their agents tell
 // (core/comm/recorder/excerpt.h). Layout only; who may write what stands beside the members.
+//
+// A rank maps its own pages for writing and all others for reading, so a stray write stays in the
+// pages of the rank that made it. Nothing that stands in a rank's pages is believed: not a size,
+// not a number, not that a text ends (core/comm/recorder/heading.h).
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/comm/call.h"
 
 namespace dtrun::comm {
 
-inline constexpr std::uint32_t kBookVersion = 2;
+inline constexpr std::uint32_t kBookVersion = 3;
 inline constexpr int kJournals = 16;                   // communicators of a rank that are recorded at a time
 inline constexpr int kEntries = 128;                   // calls of each that are remembered
 inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
 inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
 inline constexpr std::size_t kJournalNameBytes = 56;
+// The largest page of a machine that dtrun runs on: who may write is settled by the page.
+inline constexpr std::size_t kBookPageBytes = 64 << 10;
 
 // One call. `number` is written last, so that a reader sees whole entries.
 struct Entry {
@@ -32,6 +39,7 @@ struct Entry {
 struct Checkpoint {
   std::atomic<std::uint64_t> number{0};  // written last
   std::atomic<std::uint64_t> chain{0};
+  std::atomic<std::uint64_t> seal{0};  // digest of both: nothing else tells that it was written over
 };
 
 // One communicator of one rank. Written by that rank; that of a rank elsewhere by the agent.
@@ -47,7 +55,7 @@ struct alignas(64) Journal {
   Checkpoint checkpoints[kCheckpoints];
 };
 
-// What was found wrong, for all ranks to read. Written by the agent before the alarm.
+// What was found wrong, for all ranks to read. Written by the agent, before the alarm.
 struct Finding {
   std::atomic<std::uint64_t> communicator{0};
   std::int32_t first = -1;  // the world ranks that differ
@@ -56,20 +64,33 @@ struct Finding {
   char text[460] = {};
 };
 
+// Written by the agent.
 struct alignas(64) BookHead {
   std::uint32_t version = kBookVersion;
-  std::int32_t ranks = 0;               // of the world
   std::atomic<std::uint32_t> alarm{0};  // 1 once there is a finding; ranks sleep on it
   Finding finding;
 };
 
-// Behind the head: kJournals journals for each rank of the world.
+constexpr std::size_t WholePages(std::size_t bytes) {
+  return (bytes + kBookPageBytes - 1) / kBookPageBytes * kBookPageBytes;
+}
+inline constexpr std::size_t kBookHeadBytes = WholePages(sizeof(BookHead));
+// Behind the head: the pages of each rank of the world, kJournals journals.
+inline constexpr std::size_t kRankPagesBytes = WholePages(kJournals * sizeof(Journal));
 constexpr std::size_t BookBytes(int ranks) {
-  return sizeof(BookHead) + static_cast<std::size_t>(ranks) * kJournals * sizeof(Journal);
+  return kBookHeadBytes + static_cast<std::size_t>(ranks) * kRankPagesBytes;
 }
-inline Journal& JournalAt(BookHead* book, int rank, int index) {
-  auto* const first = reinterpret_cast<Journal*>(book + 1);
-  return first[static_cast<std::size_t>(rank) * kJournals + static_cast<std::size_t>(index)];
-}
+
+// A book that is mapped. How many ranks it has, its reader knows by itself.
+struct Book {
+  BookHead* head = nullptr;
+  int ranks = 0;  // of the world
+
+  std::byte* PagesOf(int rank) const {
+    return reinterpret_cast<std::byte*>(head) + kBookHeadBytes +
+           static_cast<std::size_t>(rank) * kRankPagesBytes;
+  }
+  Journal& JournalOf(int rank, int index) const { return reinterpret_cast<Journal*>(PagesOf(rank))[index]; }
+};
 
 }  // namespace dtrun::comm

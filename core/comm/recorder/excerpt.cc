@@ -14,24 +14,25 @@ constexpr int kRestLooks = 5;             // without a change, and ranks are at 
 constexpr std::uint64_t kLastCalls = 32;  // that are told of ranks at rest
 
 void AddCalls(const Journal& journal, std::uint64_t last, std::uint64_t count, Excerpt& to) {
-  for (std::uint64_t number = last > count ? last - count + 1 : 1; number <= last; ++number) {
+  for (std::uint64_t left = std::min(last, count); left > 0; --left) {
+    const std::uint64_t number = last - left + 1;
     Excerpt::Seen seen{number, 0, {}};
     if (Read(journal, number, &seen.call, &seen.chain)) to.calls.push_back(seen);
   }
 }
 
-void AddCheckpoints(const Journal& journal, std::uint64_t after, Excerpt& to) {
+void AddCheckpoints(const Journal& journal, std::uint64_t after, std::uint64_t last, Excerpt& to) {
   constexpr std::uint64_t kOldest = kCheckpointEvery * (kCheckpoints - 1);
-  const std::uint64_t last = LastCheckpoint(journal);
   std::uint64_t number = std::max(after, last > kOldest ? last - kOldest - kCheckpointEvery : 0);
-  for (number += kCheckpointEvery; number <= last; number += kCheckpointEvery) {
+  while (number < last) {  // both are multiples
+    number += kCheckpointEvery;
     if (const auto chain = ReadCheckpoint(journal, number)) to.checkpoints.emplace_back(number, *chain);
   }
 }
 
 }  // namespace
 
-Reporter::Reporter(BookHead* book, std::vector<int> ranks)
+Reporter::Reporter(const Book& book, std::vector<int> ranks)
     : book_(book), ranks_(std::move(ranks)), told_(ranks_.size() * kJournals) {}
 
 std::vector<Excerpt> Reporter::Report() {
@@ -39,27 +40,29 @@ std::vector<Excerpt> Reporter::Report() {
   std::map<std::uint64_t, int> here;  // ranks of each communicator
   for (const int rank : ranks_) {
     for (int index = 0; index < kJournals; ++index) {
-      ++here[JournalAt(book_, rank, index).communicator.load(std::memory_order_acquire)];
+      ++here[book_.JournalOf(rank, index).communicator.load(std::memory_order_acquire)];
     }
   }
   std::set<std::uint64_t> spoken_for;
   for (std::size_t i = 0; i < told_.size(); ++i) {
     Told& told = told_[i];
     const Journal& journal =
-        JournalAt(book_, ranks_[i / kJournals], static_cast<int>(i % static_cast<std::size_t>(kJournals)));
-    const std::uint64_t communicator = journal.communicator.load(std::memory_order_acquire);
+        book_.JournalOf(ranks_[i / kJournals], static_cast<int>(i % static_cast<std::size_t>(kJournals)));
+    const auto [heading, damage] = ReadHeading(journal, book_.ranks);
+    if (damage != nullptr) continue;  // the auditor says it
+    const std::uint64_t communicator = heading ? heading->communicator : 0;
     if (communicator != told.communicator) {
       if (told.any) TellFreed(told, out);
       told = {};
       told.communicator = communicator;
     }
-    if (communicator == 0 || journal.size <= here[communicator]) continue;
-    told.member = {ranks_[i / kJournals], journal.rank};
-    if (spoken_for.insert(communicator).second) TellProgress(journal, told, out);
-    TellRest(journal, told, out);
+    if (communicator == 0 || heading->size <= here[communicator]) continue;
+    told.member = {ranks_[i / kJournals], heading->rank};
+    if (spoken_for.insert(communicator).second) TellProgress(journal, *heading, told, out);
+    TellRest(journal, *heading, told, out);
   }
   asked_ = 0;
-  std::erase_if(out, [this](const Excerpt& excerpt) { return !MakesSense(excerpt, book_->ranks); });
+  std::erase_if(out, [this](const Excerpt& excerpt) { return !MakesSense(excerpt, book_.ranks); });
   return out;
 }
 
@@ -71,35 +74,37 @@ void Reporter::TellFreed(const Told& told, std::vector<Excerpt>& out) {
   out.push_back(std::move(excerpt));
 }
 
-Excerpt& Reporter::Add(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
+Excerpt& Reporter::Add(const Heading& heading, Told& told, std::vector<Excerpt>& out) {
   told.any = true;
   Excerpt& excerpt = out.emplace_back();
   excerpt.communicator = told.communicator;
-  excerpt.name = journal.name;
-  excerpt.size = journal.size;
+  excerpt.name = heading.name;
+  excerpt.size = heading.size;
   excerpt.members = {told.member};
   if (told.resting) excerpt.rest = told.last;
   return excerpt;
 }
 
 // For all ranks of the host, which its agent compares.
-void Reporter::TellProgress(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
+void Reporter::TellProgress(const Journal& journal, const Heading& heading, Told& told,
+                            std::vector<Excerpt>& out) {
   const std::uint64_t checkpoint = LastCheckpoint(journal);
   if (checkpoint > told.checkpoint) {
-    AddCheckpoints(journal, told.checkpoint, Add(journal, told, out));
+    AddCheckpoints(journal, told.checkpoint, checkpoint, Add(heading, told, out));
     told.checkpoint = checkpoint;
   }
   if (asked_ == told.communicator) {
-    AddCalls(journal, journal.started.load(std::memory_order_acquire), kEntries, Add(journal, told, out));
+    AddCalls(journal, heading.started, kEntries, Add(heading, told, out));
   }
 }
 
-void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out) {
-  const Rest now{journal.started.load(std::memory_order_acquire), journal.ended.load()};
+void Reporter::TellRest(const Journal& journal, const Heading& heading, Told& told,
+                        std::vector<Excerpt>& out) {
+  const Rest now{heading.started, heading.ended};
   if (now != told.last) {
     told.last = now;
     told.looks = 0;
-    if (std::exchange(told.resting, false)) Add(journal, told, out);  // it calls on
+    if (std::exchange(told.resting, false)) Add(heading, told, out);  // it calls on
     return;
   }
   if (told.resting || ++told.looks < kRestLooks) return;
@@ -113,14 +118,14 @@ void Reporter::TellRest(const Journal& journal, Told& told, std::vector<Excerpt>
     told.any = true;
     return other.members.push_back(told.member);
   }
-  AddCalls(journal, now.started, kLastCalls, Add(journal, told, out));
+  AddCalls(journal, now.started, kLastCalls, Add(heading, told, out));
 }
 
 namespace {
 
-Journal* JournalOf(BookHead* book, const Excerpt& excerpt, const Excerpt::Member& member) {
+Journal* JournalFor(const Book& book, const Excerpt& excerpt, const Excerpt::Member& member) {
   for (int index = 0; index < kJournals; ++index) {
-    Journal& journal = JournalAt(book, member.world_rank, index);
+    Journal& journal = book.JournalOf(member.world_rank, index);
     if (journal.communicator.load(std::memory_order_relaxed) == excerpt.communicator) return &journal;
   }
   if (excerpt.freed) return nullptr;
@@ -146,10 +151,11 @@ bool MakesSense(const Excerpt& excerpt, int world_size) {
          });
 }
 
-void Enter(BookHead* book, const Excerpt& excerpt) {
-  if (!MakesSense(excerpt, book->ranks)) return;
+void Enter(const Book& book, const std::vector<int>& here, const Excerpt& excerpt) {
+  if (!MakesSense(excerpt, book.ranks)) return;
   for (const Excerpt::Member& member : excerpt.members) {
-    Journal* const journal = JournalOf(book, excerpt, member);
+    if (std::ranges::find(here, member.world_rank) != here.end()) continue;
+    Journal* const journal = JournalFor(book, excerpt, member);
     if (journal == nullptr) continue;
     if (excerpt.freed) {
       journal->communicator.store(0, std::memory_order_release);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/comm/recorder/book.h"
+#include "core/comm/recorder/heading.h"
 
 namespace dtrun::comm {
 
@@ -48,10 +48,10 @@ struct Excerpt {
 class Reporter {
  public:
   // `ranks` of the world live on this host.
-  Reporter(BookHead* book, std::vector<int> ranks);
+  Reporter(const Book& book, std::vector<int> ranks);
 
   // What is new since the last time; called ten times a second. Nothing of communicators that
-  // have all their ranks here.
+  // have all their ranks here, and of journals that make no sense.
   std::vector<Excerpt> Report();
   // Next time, tell also the last calls on `communicator`, although calls go on.
   void Tell(std::uint64_t communicator) { asked_ = communicator; }
@@ -69,11 +69,11 @@ class Reporter {
   };
 
   static void TellFreed(const Told& told, std::vector<Excerpt>& out);
-  static Excerpt& Add(const Journal& journal, Told& told, std::vector<Excerpt>& out);
-  void TellProgress(const Journal& journal, Told& told, std::vector<Excerpt>& out);
-  static void TellRest(const Journal& journal, Told& told, std::vector<Excerpt>& out);
+  static Excerpt& Add(const Heading& heading, Told& told, std::vector<Excerpt>& out);
+  void TellProgress(const Journal& journal, const Heading& heading, Told& told, std::vector<Excerpt>& out);
+  static void TellRest(const Journal& journal, const Heading& heading, Told& told, std::vector<Excerpt>& out);
 
-  BookHead* const book_;
+  const Book book_;
   const std::vector<int> ranks_;
   std::vector<Told> told_;  // by journal: kJournals for each of ranks_
   std::uint64_t asked_ = 0;
@@ -83,7 +83,8 @@ class Reporter {
 // another host makes up, may say anything.
 bool MakesSense(const Excerpt& excerpt, int world_size);
 
-// Enters what another host tells. Leaves out what makes no sense in this book.
-void Enter(BookHead* book, const Excerpt& excerpt);
+// Enters what another host tells. Leaves out what makes no sense in this book, and ranks of this host:
+// `here` write their pages themselves.
+void Enter(const Book& book, const std::vector<int>& here, const Excerpt& excerpt);
 
 }  // namespace dtrun::comm

@@ -29,8 +29,9 @@ Call Allreduce(std::uint64_t count) {
 class ExcerptTest : public testing::Test {
  protected:
   struct Site {
-    explicit Site(const std::vector<int>& ranks)
-        : book(*BookMapping::Create(4)), reporter(book.book(), ranks) {}
+    explicit Site(const std::vector<int>& ranks_here)
+        : ranks(ranks_here), book(*BookMapping::Create(4)), reporter(book.book(), ranks) {}
+    std::vector<int> ranks;
     BookMapping book;
     Reporter reporter;
   };
@@ -38,7 +39,7 @@ class ExcerptTest : public testing::Test {
   ExcerptTest() {
     for (int rank = 0; rank < 4; ++rank) journals_.push_back(Open(rank, "world", rank, 4));
   }
-  BookHead* BookOf(int rank) { return sites_[rank / 2].book.book(); }
+  const Book& BookOf(int rank) { return sites_[rank / 2].book.book(); }
   Journal* Open(int rank, const std::string& name, int inner_rank, int size) {
     return OpenJournal(BookOf(rank), rank, NameDigest(name), name, inner_rank, size);
   }
@@ -49,7 +50,7 @@ class ExcerptTest : public testing::Test {
   void Look() {
     for (const int site : {0, 1}) {
       for (const Excerpt& excerpt : sites_[site].reporter.Report())
-        Enter(sites_[1 - site].book.book(), excerpt);
+        Enter(sites_[1 - site].book.book(), sites_[1 - site].ranks, excerpt);
     }
   }
   void Rest() {
@@ -187,7 +188,7 @@ TEST_F(ExcerptTest, KeepsCommunicatorsOfOneHostToItself) {
 TEST_F(ExcerptTest, FreesWhatTheOthersHaveFreed) {
   const auto in_use = [&] {
     int count = 0;
-    for (int index = 0; index < kJournals; ++index) count += JournalAt(BookOf(0), 2, index).communicator != 0;
+    for (int index = 0; index < kJournals; ++index) count += BookOf(0).JournalOf(2, index).communicator != 0;
     return count;
   };
   Rest();
@@ -213,8 +214,8 @@ TEST_F(ExcerptTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   const auto entered = [&](auto change) {
     Excerpt other = excerpt;
     change(other);
-    Enter(BookOf(0), other);
-    return JournalAt(BookOf(0), 2, 0).communicator != 0;
+    Enter(BookOf(0), {0, 1}, other);
+    return BookOf(0).JournalOf(2, 0).communicator != 0;
   };
   EXPECT_FALSE(entered([](Excerpt& one) { one.members.push_back({4, 3}); }));
   EXPECT_FALSE(entered([](Excerpt& one) { one.members.push_back({-1, 3}); }));
@@ -224,7 +225,10 @@ TEST_F(ExcerptTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   EXPECT_FALSE(entered([](Excerpt& one) { one.rest->started = UINT64_MAX; }));
   EXPECT_FALSE(entered([](Excerpt& one) { one.checkpoints = {{65, 1}}; }));
   EXPECT_TRUE(entered([](Excerpt&) {}));
-  EXPECT_EQ(JournalAt(BookOf(0), 2, 0).started, 7u);
+  EXPECT_EQ(BookOf(0).JournalOf(2, 0).started, 7u);
+  excerpt.members = {{1, 1}, {2, 2}};  // rank 1 lives here and writes itself
+  EXPECT_TRUE(entered([](Excerpt& one) { one.rest->started = 8; }));
+  EXPECT_EQ(BookOf(0).JournalOf(1, 0).started, 0u);
 }
 
 }  // namespace

@@ -44,13 +44,22 @@ void Store(Entry& entry, std::uint64_t number, const Words& words, std::uint64_t
   entry.number.store(number, std::memory_order_release);
 }
 
+std::uint64_t Chain(std::uint64_t chain, const Words& words) {
+  for (const std::uint64_t word : words) chain = Mix(chain, word);
+  return chain;
+}
+
+std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix(0, number), chain); }
+
 }  // namespace
 
+std::uint64_t NextChain(std::uint64_t chain, const Call& call) { return Chain(chain, WordsOf(call)); }
+
 void Begin(Journal& journal, std::uint64_t number, const Call& call) {
-  std::uint64_t chain =
+  const std::uint64_t before =
       number == 1 ? 0 : journal.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
   const Words words = WordsOf(call);
-  for (const std::uint64_t word : words) chain = Mix(chain, word);
+  const std::uint64_t chain = Chain(before, words);
   Store(journal.entries[number % kEntries], number, words, chain);
   if (number % kCheckpointEvery == 0) WriteCheckpoint(journal, number, chain);
   journal.started.store(number, std::memory_order_release);
@@ -82,8 +91,10 @@ std::optional<std::uint64_t> ReadCheckpoint(const Journal& journal, std::uint64_
   const Checkpoint& checkpoint = journal.checkpoints[number / kCheckpointEvery % kCheckpoints];
   if (checkpoint.number.load(std::memory_order_acquire) != number) return std::nullopt;
   const std::uint64_t chain = checkpoint.chain.load(std::memory_order_relaxed);
+  const std::uint64_t seal = checkpoint.seal.load(std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (checkpoint.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+  if (seal != SealOf(number, chain)) return std::nullopt;
   return chain;
 }
 
@@ -92,21 +103,23 @@ void WriteCheckpoint(Journal& journal, std::uint64_t number, std::uint64_t chain
   checkpoint.number.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_release);
   checkpoint.chain.store(chain, std::memory_order_relaxed);
+  checkpoint.seal.store(SealOf(number, chain), std::memory_order_relaxed);
   checkpoint.number.store(number, std::memory_order_release);
 }
 
 std::uint64_t LastCheckpoint(const Journal& journal) {
   std::uint64_t last = 0;
   for (const Checkpoint& checkpoint : journal.checkpoints) {
-    last = std::max(last, checkpoint.number.load(std::memory_order_acquire));
+    const std::uint64_t number = checkpoint.number.load(std::memory_order_acquire);
+    if (number > last && number % kCheckpointEvery == 0 && ReadCheckpoint(journal, number)) last = number;
   }
   return last;
 }
 
-Journal* OpenJournal(BookHead* book, int world_rank, std::uint64_t communicator, std::string_view name,
+Journal* OpenJournal(const Book& book, int world_rank, std::uint64_t communicator, std::string_view name,
                      int rank, int size) {
   for (int index = 0; index < kJournals; ++index) {
-    Journal& journal = JournalAt(book, world_rank, index);
+    Journal& journal = book.JournalOf(world_rank, index);
     if (journal.communicator.load(std::memory_order_relaxed) != 0) continue;
     journal.started = 0;
     journal.ended = 0;

@@ -11,11 +11,13 @@
 
 namespace dtrun::comm {
 
+// The chain after `call`, whose predecessor's is `chain`.
+std::uint64_t NextChain(std::uint64_t chain, const Call& call);
 // Digest of a communicator's name; never 0.
 std::uint64_t NameDigest(std::string_view name);
 // A free journal of a rank of the world becomes that of a communicator: null when there is none. `rank`
 // and `size` are those in the communicator.
-Journal* OpenJournal(BookHead* book, int world_rank, std::uint64_t communicator, std::string_view name,
+Journal* OpenJournal(const Book& book, int world_rank, std::uint64_t communicator, std::string_view name,
                      int rank, int size);
 
 // Notes that call `number` begins.
@@ -30,7 +32,7 @@ void Write(Journal& journal, std::uint64_t number, const Call& call, std::uint64
 // The chain of call `number`, when that is a checkpoint and still remembered.
 std::optional<std::uint64_t> ReadCheckpoint(const Journal& journal, std::uint64_t number);
 void WriteCheckpoint(Journal& journal, std::uint64_t number, std::uint64_t chain);
-// 0: none yet.
+// The largest that is whole; 0: none yet.
 std::uint64_t LastCheckpoint(const Journal& journal);
 
 }  // namespace dtrun::comm

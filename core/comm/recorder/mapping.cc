@@ -12,7 +12,7 @@
 namespace dtrun::comm {
 
 Result<BookMapping> BookMapping::Create(int ranks) {
-  UniqueFd fd(memfd_create("dtrun-recorder", MFD_CLOEXEC));
+  UniqueFd fd(memfd_create("dtrun-recorder", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Error::System("make the flight recorder", errno);
   const std::size_t bytes = BookBytes(ranks);
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -21,35 +21,44 @@ Result<BookMapping> BookMapping::Create(int ranks) {
     if (number == EFBIG) error.text += "; raise `ulimit -f`";
     return error;
   }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return Error::System("fix the size of the flight recorder", errno);
+  }
   void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return Error::System("map the flight recorder", errno);
   // Its pages are zero already, which is the empty state of the journals.
-  auto* const book = new (base) BookHead;
-  book->ranks = ranks;
-  return BookMapping(std::move(fd), bytes, book);
+  return BookMapping(std::move(fd), Book{new (base) BookHead, ranks});
 }
 
-Result<BookMapping> BookMapping::Open(const std::string& path) {
+Result<BookMapping> BookMapping::Open(const std::string& path, int rank) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return Error::System(fmt::format("open the flight recorder '{}'", path), errno);
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return Error::System(fmt::format("look at '{}'", path), errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (bytes < sizeof(BookHead))
+  if (bytes < kBookHeadBytes)
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no flight recorder", path)};
-  void* const base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  const auto ranks = static_cast<int>((bytes - kBookHeadBytes) / kRankPagesBytes);
+  void* const base = mmap(nullptr, BookBytes(ranks), PROT_READ, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return Error::System(fmt::format("map '{}'", path), errno);
-  BookMapping mapping(UniqueFd(), bytes, static_cast<BookHead*>(base));
-  if (mapping.book_->version != kBookVersion || bytes < BookBytes(mapping.book_->ranks)) {
+  BookMapping mapping(UniqueFd(), Book{static_cast<BookHead*>(base), ranks});
+  if (mapping.book_.head->version != kBookVersion || bytes != BookBytes(ranks)) {
     return Error{
         DTRUN_FAILED_PRECONDITION,
         fmt::format("the flight recorder '{}' is of another dtrun than this program's libdtrun", path)};
+  }
+  if (rank < 0 || rank >= ranks) {
+    return Error{DTRUN_INTERNAL, fmt::format("the flight recorder has no pages for rank {}", rank)};
+  }
+  std::byte* const own = mapping.book_.PagesOf(rank);
+  if (mprotect(own, kRankPagesBytes, PROT_READ | PROT_WRITE) != 0) {
+    return Error::System(fmt::format("map the pages of rank {} in '{}'", rank, path), errno);
   }
   return mapping;
 }
 
 BookMapping::~BookMapping() {
-  if (book_ != nullptr) munmap(book_, bytes_);
+  if (book_.head != nullptr) munmap(book_.head, BookBytes(book_.ranks));
 }
 
 std::string BookMapping::Path() const { return fmt::format("/proc/{}/fd/{}", getpid(), fd_.get()); }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "core/base/thread.h"
 
@@ -18,11 +19,8 @@ constexpr std::chrono::milliseconds kAllHear{100};
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
-  Result<BookMapping> mapping = BookMapping::Open(path);
+  Result<BookMapping> mapping = BookMapping::Open(path, rank);
   if (!mapping) return std::move(mapping).error();
-  if (rank < 0 || rank >= mapping->book()->ranks) {
-    return Error{DTRUN_INTERNAL, fmt::format("the flight recorder has no pages for rank {}", rank)};
-  }
   return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank));
 }
 
@@ -33,7 +31,7 @@ Recorder::Recorder(BookMapping mapping, int rank) : mapping_(std::move(mapping))
 Recorder::~Recorder() {
   stop_ = true;
   // Other ranks sleep on the same word; they look, find nothing, and sleep again.
-  (void)syscall(SYS_futex, &mapping_.book()->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  (void)syscall(SYS_futex, &mapping_.book().head->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   listener_.join();
 }
 
@@ -59,7 +57,7 @@ void Recorder::Unwatch(const void* owner) {
 }
 
 void Recorder::Listen() {
-  BookHead& book = *mapping_.book();
+  const BookHead& book = *mapping_.book().head;
   while (!stop_) {
     if (book.alarm.load(std::memory_order_acquire) == 0) {
       // A wake-up may come between the look at stop_ and the sleep; the limit makes up for it.
@@ -68,7 +66,8 @@ void Recorder::Listen() {
       continue;
     }
     const Finding& finding = book.finding;
-    const Error error{DTRUN_MISMATCH, finding.text, finding.first == rank_ ? finding.second : finding.first};
+    const std::string text(finding.text, ::strnlen(finding.text, sizeof finding.text));
+    const Error error{DTRUN_MISMATCH, text, finding.first == rank_ ? finding.second : finding.first};
     Tell(&Alarm::heard, error);
     if (finding.between_hosts != 0) std::this_thread::sleep_for(kAllHear);
     Tell(&Alarm::end, error);
@@ -79,16 +78,17 @@ void Recorder::Listen() {
 void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error& error) {
   const std::lock_guard lock(mutex_);
   for (const auto& [owner, watched] : watched_) {
-    if (watched.communicator == mapping_.book()->finding.communicator.load()) (watched.alarm.*what)(error);
+    if (watched.communicator == mapping_.book().head->finding.communicator.load())
+      (watched.alarm.*what)(error);
   }
 }
 
 std::string Recorder::Whereabouts(const Journal& journal, std::uint64_t number) const {
   const std::uint64_t communicator = journal.communicator.load();
   std::string behind, others;
-  for (int rank = 0; rank < mapping_.book()->ranks; ++rank) {
+  for (int rank = 0; rank < mapping_.book().ranks; ++rank) {
     for (int index = 0; index < kJournals; ++index) {
-      const Journal& theirs = JournalAt(mapping_.book(), rank, index);
+      const Journal& theirs = mapping_.book().JournalOf(rank, index);
       if (&theirs == &journal || theirs.communicator.load(std::memory_order_acquire) != communicator)
         continue;
       if (theirs.moving.load(std::memory_order_acquire)) continue;

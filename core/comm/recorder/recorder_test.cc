@@ -158,7 +158,7 @@ TEST_F(RecorderTest, HasAsManyJournalsAsItHas) {
 }
 
 TEST(BookMapping, RefusesWhatIsNoBook) {
-  const auto missing = BookMapping::Open("/proc/self/fd/999");
+  const auto missing = BookMapping::Open("/proc/self/fd/999", 0);
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().text, HasSubstr("/proc/self/fd/999"));
 }

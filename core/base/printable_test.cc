@@ -1,0 +1,19 @@
+#include "core/base/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace dtrun {
+namespace {
+
+TEST(Printable, LeavesTextAlone) { EXPECT_EQ(Printable("rank 0: größer ✓"), "rank 0: größer ✓"); }
+
+TEST(Printable, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(Printable("a\nb\x1b[2Jc\x7f\t"), "a\\nb\\u001b[2Jc\\u007f\\u0009");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "31m"),
+            "\\u009b31m");  // a CSI of one character
+  EXPECT_EQ(Printable("\xc2"), "\xc2");
+}
+
+}  // namespace
+}  // namespace dtrun

@@ -1,0 +1,133 @@
+// Pages of the flight recorder as a rank leaves them whose memory goes wrong.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <limits>
+
+#include "core/comm/recorder/auditor.h"
+#include "core/comm/recorder/excerpt.h"
+#include "core/comm/recorder/journal.h"
+#include "core/comm/recorder/mapping.h"
+
+namespace dtrun::comm {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class DamageTest : public testing::Test {
+ protected:
+  DamageTest() {
+    for (int rank = 0; rank < 3; ++rank) {
+      journals_.push_back(OpenJournal(book(), rank, NameDigest("world"), "world", rank, 3));
+    }
+  }
+  const Book& book() const { return mapping_.book(); }
+  void CallOnAll(std::uint64_t calls) {
+    Call call;
+    call.kind = DTRUN_ALLREDUCE;
+    for (std::uint64_t number = 1; number <= calls; ++number) {
+      for (Journal* const journal : journals_) Begin(*journal, number, call);
+    }
+  }
+  // Everything that reads pages.
+  void Read() {
+    EXPECT_FALSE(auditor_.Audit());
+    (void)reporter_.Report();
+    (void)auditor_.History(0);
+  }
+  std::vector<Damage> Audits(int count) {
+    for (int i = 0; i < count; ++i) Read();
+    return auditor_.TakeDamage();
+  }
+
+  BookMapping mapping_ = *BookMapping::Create(3);
+  Auditor auditor_{mapping_.book()};
+  Reporter reporter_{mapping_.book(), {0, 1, 2}};
+  std::vector<Journal*> journals_;
+};
+
+TEST_F(DamageTest, IsSaidOfTheRankWhosePagesTheyAreAndOnce) {
+  CallOnAll(10);
+  std::memset(book().PagesOf(1), 0xff, kRankPagesBytes);
+  EXPECT_THAT(Audits(2), IsEmpty());
+  const auto damage = Audits(1);
+  ASSERT_THAT(damage, SizeIs(1));
+  EXPECT_EQ(damage[0].rank, 1);
+  EXPECT_THAT(damage[0].text, HasSubstr("the pages of rank 1 in the flight recorder were written over"));
+  EXPECT_THAT(Audits(10), IsEmpty());
+  EXPECT_THAT(auditor_.History(1), HasSubstr("written over"));
+}
+
+TEST_F(DamageTest, OfOneCallAccusesNobodyElse) {
+  CallOnAll(10);
+  journals_[2]->entries[7].words[1] = 99;
+  journals_[2]->entries[10].chain = 99;
+  const auto damage = Audits(3);
+  ASSERT_THAT(damage, SizeIs(1));
+  EXPECT_EQ(damage[0].rank, 2);
+}
+
+TEST_F(DamageTest, OfACheckpointAccusesNobody) {
+  CallOnAll(1000);
+  journals_[1]->checkpoints[960 / kCheckpointEvery].chain = 99;
+  journals_[0]->entries[1000 % kEntries].number = 0;  // so that checkpoints are compared
+  EXPECT_FALSE(auditor_.Audit());
+}
+
+TEST_F(DamageTest, ThatPassesIsNotSaid) {
+  CallOnAll(10);
+  for (int round = 0; round < 5; ++round) {
+    journals_[1]->ended = 99;
+    EXPECT_THAT(Audits(2), IsEmpty());
+    journals_[1]->ended = 0;
+    EXPECT_THAT(Audits(1), IsEmpty());
+  }
+}
+
+TEST_F(DamageTest, OfNumbersEndsNoReader) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t number : {kMost, kMost - 1, kMost - 63, kMost / 2, kMost / 4}) {
+    CallOnAll(10);
+    for (Journal* const journal : journals_) {
+      journal->started = number;
+      WriteCheckpoint(*journal, number, 1);
+      journal->entries[number % kEntries].number = number;
+    }
+    Read();
+  }
+}
+
+TEST_F(DamageTest, OfANameIsNoText) {
+  CallOnAll(1);
+  std::memset(journals_[0]->name, 'x', kJournalNameBytes);
+  Read();
+  std::memcpy(journals_[0]->name, "\x1b[2J", 5);
+  journals_[0]->communicator = NameDigest("\x1b[2J");
+  Read();
+  EXPECT_THAT(auditor_.History(0), HasSubstr("\\u001b[2J"));
+}
+
+TEST_F(DamageTest, StaysInTheRanksOwnPages) {
+  const auto own = *BookMapping::Open(mapping_.Path(), 1);
+  own.book().JournalOf(1, 3).started = 7;
+  EXPECT_EQ(book().JournalOf(1, 3).started, 7u);
+  EXPECT_DEATH(own.book().JournalOf(2, 0).started = 7, "");
+  EXPECT_DEATH(own.book().head->alarm = 1, "");
+}
+
+TEST_F(DamageTest, LeavesTheSize) {
+  const int fd = ::open(mapping_.Path().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(::ftruncate(fd, 0), 0);
+  EXPECT_NE(::ftruncate(fd, 1 << 30), 0);
+  ::close(fd);
+  Read();
+}
+
+}  // namespace
+}  // namespace dtrun::comm

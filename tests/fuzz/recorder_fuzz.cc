@@ -1,0 +1,174 @@
+// The flight recorder's memory as ranks gone mad write it, read by the agent of their host, told to another
+// host, and read by a rank there. Readers end, stay in the memory, and say only lines.
+//
+// Input: steps of one byte each and what they take. Ranks 0 and 1 live here and 2 and 3 elsewhere.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/comm/recorder/auditor.h"
+#include "core/comm/recorder/excerpt.h"
+#include "core/comm/recorder/journal.h"
+#include "core/comm/recorder/mapping.h"
+
+namespace {
+
+namespace comm = dtrun::comm;
+
+constexpr int kRanks = 4;
+constexpr int kMostSteps = 200;
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+void RequirePrintable(const std::string& text, bool lines) {
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    Require((byte >= 0x20 && byte != 0x7f) || (lines && letter == '\n'), "a text obeys nobody");
+  }
+}
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool more() const { return size_ > 0; }
+  // Zeros when there is no more.
+  template <class T>
+  T Take() {
+    T value{};
+    const std::size_t bytes = size_ < sizeof value ? size_ : sizeof value;
+    std::memcpy(&value, data_, bytes);
+    data_ += bytes;
+    size_ -= bytes;
+    return value;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+comm::BookMapping MakeBook() {
+  auto mapping = comm::BookMapping::Create(kRanks);
+  if (!mapping) std::abort();
+  return *std::move(mapping);
+}
+
+struct Site {
+  explicit Site(std::vector<int> ranks) : here(std::move(ranks)), auditor(book()), reporter(book(), here) {}
+
+  // Both sites are made anew for each input; their memory is not.
+  static const comm::BookMapping& Memory(int first) {
+    static const comm::BookMapping books[2] = {MakeBook(), MakeBook()};
+    return books[first / 2];
+  }
+  const comm::Book& book() const { return Memory(here[0]).book(); }
+  void Clear() const {
+    std::memset(static_cast<void*>(book().PagesOf(0)), 0, kRanks * comm::kRankPagesBytes);
+    for (const int rank : here) Open(rank, "world", rank, kRanks);
+  }
+  comm::Journal* Open(int rank, const std::string& name, int inner, int size) const {
+    return comm::OpenJournal(book(), rank, comm::NameDigest(name), name, inner, size);
+  }
+
+  std::vector<int> here;
+  comm::Auditor auditor;
+  comm::Reporter reporter;
+};
+
+void Look(Site& site, const Site& other) {
+  if (const auto difference = site.auditor.Audit()) {
+    Require(difference->first != difference->second, "two ranks differ");
+    RequirePrintable(difference->text, false);
+    site.reporter.Tell(difference->communicator);
+  }
+  for (const auto& damage : site.auditor.TakeDamage()) RequirePrintable(damage.text, false);
+  for (const comm::Excerpt& excerpt : site.reporter.Report()) {
+    Require(excerpt.calls.size() <= comm::kEntries, "no more calls than are remembered");
+    Require(excerpt.checkpoints.size() <= comm::kCheckpoints, "no more checkpoints than are remembered");
+    comm::Enter(other.book(), other.here, excerpt);
+  }
+  for (const int rank : site.here) RequirePrintable(site.auditor.History(rank), true);
+}
+
+// A rank writes anywhere into its pages, mostly where something stands.
+void Scribble(Input& input, const comm::Book& book, int rank) {
+  auto* const pages = reinterpret_cast<unsigned char*>(book.PagesOf(rank));
+  const auto how = input.Take<std::uint8_t>();
+  const auto where = input.Take<std::uint16_t>();
+  std::size_t at = where;
+  if (how & 1) at = (where % comm::kJournals) * sizeof(comm::Journal) + where / comm::kJournals % 256;
+  if (how & 2) at = at / 8 * 8;
+  std::uint64_t value = input.Take<std::uint64_t>();
+  if (how & 4) value = std::uint64_t{1} << (value % 64);
+  if (how & 8) value = 0 - value;
+  const std::size_t words = how & 16 ? 1 + how / 32 * 100 : 1;
+  for (std::size_t i = 0; i < words && at + sizeof value <= comm::kRankPagesBytes; ++i, at += sizeof value) {
+    std::memcpy(pages + at, &value, sizeof value);
+  }
+}
+
+void CallOn(Input& input, const comm::Book& book, int rank) {
+  comm::Journal& journal = book.JournalOf(rank, input.Take<std::uint8_t>() % 3);
+  comm::Call call;
+  call.kind = input.Take<std::uint8_t>();
+  call.count = call.kind;
+  const int calls = 1 + input.Take<std::uint8_t>();
+  for (int i = 0; i < calls; ++i) comm::Begin(journal, journal.started.load() + 1, call);
+  if (calls & 1) comm::End(journal, journal.started.load());
+}
+
+// As the agent of another host tells it that is out of its mind.
+void EnterAnything(Input& input, const Site& site) {
+  comm::Excerpt excerpt;
+  excerpt.communicator = input.Take<std::uint64_t>();
+  if (excerpt.communicator % 2 == 0) excerpt.communicator = comm::NameDigest("world");
+  excerpt.name = std::string(input.Take<std::uint8_t>(), static_cast<char>(input.Take<std::uint8_t>()));
+  excerpt.size = input.Take<std::int32_t>();
+  excerpt.members = {{input.Take<std::int8_t>(), input.Take<std::int32_t>()}};
+  excerpt.freed = input.Take<std::uint8_t>() % 4 == 0;
+  if (input.Take<std::uint8_t>() % 2 == 0) {
+    excerpt.rest = comm::Rest{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()};
+  }
+  comm::Excerpt::Seen seen;
+  seen.number = input.Take<std::uint64_t>();
+  seen.call.kind = input.Take<std::uint8_t>();
+  excerpt.calls = {seen};
+  excerpt.checkpoints = {{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()}};
+  comm::Enter(site.book(), site.here, excerpt);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Site sites[2] = {Site({0, 1}), Site({2, 3})};
+  for (const Site& site : sites) site.Clear();
+  for (int step = 0; step < kMostSteps && input.more(); ++step) {
+    const auto what = input.Take<std::uint8_t>();
+    Site& site = sites[what / 64 % 2];
+    const int rank = site.here[static_cast<std::size_t>(what / 128)];
+    switch (what % 8) {
+      case 0:
+      case 1: Scribble(input, site.book(), rank); break;
+      case 2: CallOn(input, site.book(), rank); break;
+      case 3: EnterAnything(input, site); break;
+      case 4: site.Open(rank, "world." + std::to_string(input.Take<std::uint8_t>() % 4), rank % 2, 2); break;
+      case 5:
+        site.book().JournalOf(rank, input.Take<std::uint8_t>() % comm::kJournals).communicator = 0;
+        break;
+      default: Look(site, sites[what / 64 % 2 == 0 ? 1 : 0]);
+    }
+  }
+  for (int look = 0; look < 6; ++look) {
+    Look(sites[0], sites[1]);
+    Look(sites[1], sites[0]);
+  }
+  return 0;
+}
