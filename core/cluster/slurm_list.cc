@@ -12,9 +12,14 @@
 namespace dtrun::cluster {
 namespace {
 
-constexpr std::size_t kMaxDigits = 9;  // numbers below fit an int
+constexpr std::size_t kMaxNameBytes = 320;  // a user of 64, '@', and a host of 255
+constexpr std::size_t kMaxDigits = 9;       // numbers below fit an int
 
+// Of a list that is too long to show, its beginning.
 Error Bad(std::string_view text, std::string_view cause) {
+  constexpr std::size_t kShown = 80;
+  if (text.size() > kShown)
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}...': {}", text.substr(0, kShown), cause)};
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}': {}", text, cause)};
 }
 
@@ -57,8 +62,8 @@ Status AddElement(std::string_view whole, std::string_view element, std::vector<
   if (!last)
     return Bad(whole, fmt::format("range '{}' has no last number of at most {} digits", element, kMaxDigits));
   if (*last < *first) return Bad(whole, fmt::format("range '{}' runs backwards", element));
-  if (*last - *first >= kMaxHosts) {
-    return Bad(whole, fmt::format("range '{}' has more than {} hosts", element, kMaxHosts));
+  if (out->size() + static_cast<std::size_t>(*last - *first) >= kMaxHosts) {
+    return Bad(whole, fmt::format("brackets with more than {} hosts", kMaxHosts));
   }
   for (int i = *first; i <= *last; ++i) out->push_back(fmt::format("{:0{}}", i, dash));
   return {};
@@ -69,6 +74,13 @@ Status Multiply(std::string_view whole, const std::vector<std::string>& endings,
                 std::vector<std::string>* names) {
   if (names->size() * endings.size() > kMaxHosts)
     return Bad(whole, fmt::format("more than {} hosts", kMaxHosts));
+  const auto longest = [](const std::vector<std::string>& all) {
+    return std::ranges::max(all, {}, &std::string::size).size();
+  };
+  if (longest(*names) + longest(endings) > kMaxNameBytes) {
+    return Bad(whole.substr(0, kMaxNameBytes),
+               fmt::format("a name of more than {} characters", kMaxNameBytes));
+  }
   std::vector<std::string> out;
   for (const std::string& name : *names) {
     for (const std::string& ending : endings) out.push_back(name + ending);

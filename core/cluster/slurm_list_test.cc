@@ -52,6 +52,11 @@ TEST(ExpandNodelist, StaysSmallWhateverTheRange) {
   EXPECT_THAT(NodelistError("n[1-65537]"), HasSubstr("more than 65536 hosts"));
   EXPECT_THAT(NodelistError("n[0-999999999]"), HasSubstr("more than 65536 hosts"));
   EXPECT_THAT(NodelistError("n[1-9999999999]"), HasSubstr("at most 9 digits"));
+  EXPECT_THAT(NodelistError("n[1-60000,60001-120000]"), HasSubstr("more than 65536 hosts"));
+  std::string many = "n[";
+  for (int i = 0; i < 10'000; ++i) many += "0-65535,";
+  EXPECT_THAT(NodelistError(many + "1]"), HasSubstr("more than 65536 hosts"));
+  EXPECT_THAT(NodelistError(std::string(100'000, 'n') + "[0-65535]"), HasSubstr("more than 320 characters"));
   EXPECT_THAT(NodelistError("n[1-999][1-999]"), HasSubstr("more than 65536 hosts"));
   EXPECT_THAT(NodelistError("n[1-60000],m[1-60000]"), HasSubstr("more than 65536 hosts"));
 }

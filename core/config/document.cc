@@ -7,6 +7,7 @@
 #include <cctype>
 #include <sstream>
 
+#include "core/base/secrets.h"
 #include "core/option/text.h"
 
 namespace dtrun::config {
@@ -44,7 +45,9 @@ std::size_t SkipString(std::string_view text, std::size_t at) {
     if (quote == '"' && text[i] == '\\') {
       ++i;
     } else if (multiline) {
-      if (text.substr(i, 3) == triple) return i + 3;
+      // The string may end in one or two quotes of its own.
+      if (text.substr(i, 3) == triple)
+        return std::min(text.find_first_not_of(quote, i + 3), std::min(i + 5, text.size()));
     } else if (text[i] == quote || text[i] == '\n') {
       return i + 1;
     }
@@ -173,7 +176,8 @@ std::string FoundText(const Node& node, bool secret) {
   switch (node.kind) {
     case Node::Kind::kTable: return "a table";
     case Node::Kind::kList: return "a list";
-    case Node::Kind::kString: return secret ? "a string" : "string " + option::QuoteShort(node.text);
+    case Node::Kind::kString:
+      return secret ? "a string" : "string " + option::QuoteShort(MaskText(node.text));
     case Node::Kind::kInt: return secret ? "an integer" : fmt::format("integer {}", node.number);
     case Node::Kind::kFloat: return secret ? "a number" : fmt::format("number {}", node.real);
     case Node::Kind::kBool: return secret ? "a bool" : node.flag ? "true" : "false";

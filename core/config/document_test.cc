@@ -99,5 +99,20 @@ TEST(FoundText, NamesKindAndValueButNoSecret) {
   EXPECT_EQ(FoundText(*ParseTomlValue("10:00:00")), "date 10:00:00");
 }
 
+// A string in triple quotes may end in quotes of its own, and what follows is no string.
+TEST(ParseToml, BoundsKeysBehindStringsThatEndInQuotes) {
+  std::string deep = "k";
+  for (int i = 0; i < 120'000; ++i) deep += ".k";
+  for (const char* quotes : {"\"\"\"", "'''"}) {
+    for (std::size_t more = 0; more <= 2; ++more) {
+      const std::string text = std::string(quotes) + "text" + std::string(more, *quotes) + quotes;
+      const auto parsed = ParseToml("x = { a = " + text + ", " + deep + " = 1 }");
+      const auto* error = std::get_if<SyntaxError>(&parsed);
+      ASSERT_NE(error, nullptr) << text;
+      EXPECT_EQ(error->message, "key with more than 16 parts") << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dtrun::config

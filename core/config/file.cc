@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 
@@ -21,6 +23,17 @@ Error TooLarge(const std::string& size) {
                            FormatBytes(kMaxFileBytes))};
 }
 
+bool IsNamed(int pipe) {
+  struct statfs system {};
+  return ::fstatfs(pipe, &system) == 0 && system.f_type != PIPEFS_MAGIC;
+}
+
+Status AwaitWriter(int fd) {
+  pollfd ready{fd, POLLIN, 0};
+  if (::poll(&ready, 1, kPipeWaitMs) != 0) return {};
+  return Error{DTRUN_TIMEOUT, "nothing came through this pipe for 10s; is its writer running?"};
+}
+
 }  // namespace
 
 Result<std::string> ReadFile(const std::filesystem::path& path) {
@@ -35,6 +48,10 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   if (S_ISREG(info.st_mode) && info.st_size > static_cast<off_t>(kMaxFileBytes)) {
     return TooLarge(FormatBytes(static_cast<std::uint64_t>(info.st_size)));
   }
+  // A named pipe reads as empty until its writer has opened it.
+  if (S_ISFIFO(info.st_mode) && IsNamed(fd.get())) {
+    if (Status come = AwaitWriter(fd.get()); !come) return come.error();
+  }
   std::string text;
   char part[16384];
   for (;;) {
@@ -47,10 +64,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return Error::System("cannot read the file", errno);
-    pollfd ready{fd.get(), POLLIN, 0};
-    if (::poll(&ready, 1, kPipeWaitMs) == 0) {
-      return Error{DTRUN_TIMEOUT, "nothing came through this pipe for 10s; is its writer running?"};
-    }
+    if (Status come = AwaitWriter(fd.get()); !come) return come.error();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "core/config/test_folder.h"
@@ -57,11 +58,23 @@ TEST(ReadFile, RefusesWhatIsTooLargeWithoutReadingItAll) {
   EXPECT_THAT(Refusal("/dev/zero"), HasSubstr("the file has more than 1MiB"));
 }
 
-TEST(ReadFile, DoesNotWaitForAPipeWithoutAWriter) {
+TEST(ReadFile, WaitsForTheWriterOfANamedPipe) {
   TestFolder folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(*ReadFile(path), "");
+  std::thread writer([&] { std::ofstream(path) << "text"; });  // opens once there is a reader
+  const Result<std::string> read = ReadFile(path);
+  writer.join();
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  EXPECT_EQ(*read, "text");
+}
+
+TEST(ReadFile, DoesNotWaitForAPipeWhoseWriterHasGone) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[1]);
+  EXPECT_EQ(*ReadFile("/proc/self/fd/" + std::to_string(ends[0])), "");
+  ::close(ends[0]);
 }
 
 TEST(ReadFile, ReadsAPipeToItsEnd) {

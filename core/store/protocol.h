@@ -24,6 +24,8 @@ inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kMaxPrefixBytes = 256;
 inline constexpr std::size_t kMaxKeyBytes = DTRUN_KV_MAX_KEY_BYTES + kMaxPrefixBytes;
 inline constexpr std::size_t kMaxValueBytes = DTRUN_KV_MAX_VALUE_BYTES;
+// Answers that wait for a client: one that neither reads them nor stops asking is dropped.
+inline constexpr std::size_t kMaxQueuedBytes = 4 * kMaxValueBytes;
 inline constexpr std::size_t kMaxWaitKeys = 65536;
 inline constexpr std::size_t kMaxReportBytes = 4096;
 inline constexpr std::size_t kMaxFrameBytes = 2 * kMaxValueBytes + 8192;  // a compare_set of two values

@@ -6,6 +6,8 @@
 #include <boost/asio/write.hpp>
 #include <deque>
 
+#include "core/store/protocol.h"
+
 namespace dtrun::store {
 
 using boost::system::error_code;
@@ -28,6 +30,9 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   void Write(std::string_view bytes) {
+    // As in the store itself: who neither reads its answers nor stops asking is dropped.
+    waiting_bytes_ += bytes.size();
+    if (waiting_bytes_ > kMaxQueuedBytes) return relay_ == nullptr ? Drop() : End();
     waiting_.emplace_back(bytes);
     if (waiting_.size() == 1) WriteNext();
   }
@@ -49,6 +54,7 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
     boost::asio::async_write(socket_, boost::asio::buffer(waiting_.front()),
                              [self = shared_from_this()](const error_code& error, std::size_t) {
                                if (error) return self->relay_ == nullptr ? self->Drop() : self->End();
+                               self->waiting_bytes_ -= self->waiting_.front().size();
                                self->waiting_.pop_front();
                                if (!self->waiting_.empty()) return self->WriteNext();
                                if (self->relay_ == nullptr) self->Drop();
@@ -68,6 +74,7 @@ class Relay::Stream : public std::enable_shared_from_this<Stream> {
   Socket socket_;
   std::array<char, 16384> chunk_;
   std::deque<std::string> waiting_;
+  std::size_t waiting_bytes_ = 0;
 };
 
 Relay::Relay(boost::asio::io_context& loop, Wire wire) : loop_(loop), wire_(std::move(wire)) {}

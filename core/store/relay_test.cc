@@ -6,6 +6,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
+#include "core/store/protocol.h"
 #include "core/store/server.h"
 #include "core/store/testing/local_store.h"
 
@@ -90,6 +91,23 @@ TEST(Relay, TellsTheOtherEndWhenAClientLeaves) {
   EXPECT_EQ(opened, closed);
   EXPECT_EQ(closed.size(), 1u);
   relay.Data(closed[0], "late");  // ignored
+}
+
+TEST(Relay, DropsAClientThatReadsNothing) {
+  boost::asio::io_context loop;
+  int closed = 0;
+  Relay relay(
+      loop, {[](std::uint32_t) {}, [](std::uint32_t, std::string_view) {}, [&](std::uint32_t) { ++closed; }});
+  Socket ours(loop), theirs(loop);
+  boost::asio::local::connect_pair(ours, theirs);
+  relay.Enter(std::move(theirs));
+  const std::string answer(kMaxValueBytes, 'x');
+  for (std::size_t sent = 0; sent <= kMaxQueuedBytes; sent += answer.size()) {
+    EXPECT_EQ(closed, 0);
+    relay.Data(1, answer);
+  }
+  EXPECT_EQ(closed, 1);
+  relay.Data(1, answer);  // ignored
 }
 
 }  // namespace

@@ -15,8 +15,6 @@ namespace {
 using boost::system::error_code;
 
 constexpr std::chrono::seconds kHelloTime{30};
-// A client that neither reads its answers nor stops asking is dropped.
-constexpr std::size_t kMaxQueuedBytes = 4 * kMaxValueBytes;
 constexpr std::size_t kMaxWaits = 1024;
 
 // Takes the same time wherever the first difference is.
