@@ -1,0 +1,116 @@
+#include "core/base/own_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+namespace dtrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kWrite = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+// The umask takes nothing away. A file system without modes keeps its own: the folder decides there.
+void SetMode(int fd, mode_t mode) { (void)::fchmod(fd, mode); }
+
+std::string Next(int number) {
+  switch (number) {
+    case EMFILE:
+    case ENFILE: return "; raise `ulimit -n`";
+    case ENOSPC:
+    case EDQUOT: return "; free some space there";
+    case ELOOP: return "; a link stands there: remove it";
+    default: return "";
+  }
+}
+
+Error Cannot(std::string_view action, const fs::path& file, int number) {
+  Error error = Error::System(fmt::format("cannot {} '{}'", action, file.string()), number);
+  error.text += Next(number);
+  return error;
+}
+
+int WriteAll(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t size = ::write(fd, content.data(), content.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno;
+    content.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int MakeOwnFolder(const fs::path& folder, mode_t mode) {
+  if (::mkdir(folder.c_str(), kPrivateFolder) != 0) return errno;
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return errno;
+  SetMode(fd.get(), mode);
+  return 0;
+}
+
+Result<UniqueFd> MakeOwnFile(const fs::path& file, mode_t mode) {
+  UniqueFd fd(::open(file.c_str(), kWrite | O_EXCL, kPrivateFile));
+  if (!fd && errno == EEXIST && ::unlink(file.c_str()) == 0) {
+    fd = UniqueFd(::open(file.c_str(), kWrite | O_EXCL, kPrivateFile));
+  }
+  if (!fd) return Cannot("create", file, errno);
+  SetMode(fd.get(), mode);
+  return fd;
+}
+
+Result<UniqueFd> AppendToOwnFile(const fs::path& file, mode_t mode) {
+  UniqueFd fd(::open(file.c_str(), kWrite, kPrivateFile));
+  if (!fd) return Cannot("create", file, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return Cannot("look at", file, errno);
+  if (!S_ISREG(info.st_mode)) {
+    return Error{DTRUN_SYSTEM,
+                 fmt::format("cannot write '{}': it is no regular file; remove it", file.string())};
+  }
+  SetMode(fd.get(), mode);
+  return fd;
+}
+
+Status ReplaceOwnFile(int folder, const fs::path& shown, const std::string& name, std::string_view content,
+                      mode_t mode) {
+  const fs::path file = shown / name;
+  const std::string fresh = fmt::format("{}.new-{}", name, ::getpid());
+  int number = 0;
+  UniqueFd fd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
+  if (!fd && errno == EEXIST && ::unlinkat(folder, fresh.c_str(), 0) == 0) {  // of a process that was killed
+    fd = UniqueFd(::openat(folder, fresh.c_str(), kWrite | O_EXCL, kPrivateFile));
+  }
+  if (!fd) return Cannot("write", file, errno);
+  SetMode(fd.get(), mode);
+  number = WriteAll(fd.get(), content);
+  if (number == 0 && ::renameat(folder, fresh.c_str(), folder, name.c_str()) != 0) number = errno;
+  if (number == 0) return {};
+  (void)::unlinkat(folder, fresh.c_str(), 0);
+  return Cannot("write", file, number);
+}
+
+std::string WhoMayReplace(const fs::path& folder) {
+  const uid_t own = ::geteuid();
+  for (fs::path place = folder;; place = place.parent_path()) {
+    struct stat info {};
+    if (::stat(place.c_str(), &info) == 0) {
+      if (info.st_uid != own && info.st_uid != 0) {
+        return fmt::format("'{}' belongs to user {}", place.string(), info.st_uid);
+      }
+      if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) {
+        return fmt::format("everybody may write into '{}'", place.string());
+      }
+    }
+    if (place == place.parent_path()) return {};
+  }
+}
+
+}  // namespace dtrun

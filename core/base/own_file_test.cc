@@ -1,0 +1,110 @@
+#include "core/base/own_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+namespace dtrun {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class OwnFileTest : public testing::Test {
+ protected:
+  OwnFileTest() {
+    char name[] = "/tmp/dtrun-own-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    fd_ = UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    umask_ = ::umask(0);
+  }
+  ~OwnFileTest() override {
+    ::umask(umask_);
+    fs::remove_all(folder_);
+  }
+  static mode_t ModeOf(const fs::path& path) {
+    struct stat info {};
+    EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
+    return info.st_mode & 07777;
+  }
+  static std::string TextOf(const fs::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  fs::path folder_;
+  UniqueFd fd_;
+  mode_t umask_ = 0;
+};
+
+TEST_F(OwnFileTest, HasTheModeWhateverTheUmask) {
+  for (const mode_t umask : {0, 022, 077}) {
+    ::umask(umask);
+    ASSERT_EQ(MakeOwnFolder(folder_ / "shared", 0750), 0);
+    EXPECT_EQ(ModeOf(folder_ / "shared"), 0750u);
+    fs::remove(folder_ / "shared");
+    ASSERT_TRUE(MakeOwnFile(folder_ / "log", 0640));
+    EXPECT_EQ(ModeOf(folder_ / "log"), 0640u);
+    ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "x", 0600));
+    EXPECT_EQ(ModeOf(folder_ / "verdict"), 0600u);
+  }
+}
+
+TEST_F(OwnFileTest, IsNotWrittenThroughALink) {
+  const fs::path victim = folder_ / "victim";
+  std::ofstream(victim) << "precious";
+  for (const char* name : {"log", "verdict", "shared"}) fs::create_symlink(victim, folder_ / name);
+  ASSERT_TRUE(MakeOwnFile(folder_ / "log", 0600));
+  ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "x", 0600));
+  const auto appended = AppendToOwnFile(folder_ / "shared", 0600);
+  ASSERT_FALSE(appended);
+  EXPECT_THAT(appended.error().text, HasSubstr("a link stands there"));
+  EXPECT_EQ(TextOf(victim), "precious");
+  EXPECT_EQ(TextOf(folder_ / "verdict"), "x");
+}
+
+TEST_F(OwnFileTest, DoesNotWaitForAPipesReader) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(AppendToOwnFile(folder_ / "pipe", 0600));
+  EXPECT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "pipe", "x", 0600));
+  EXPECT_EQ(TextOf(folder_ / "pipe"), "x");
+}
+
+TEST_F(OwnFileTest, KeepsTheOldContentWhenThereIsNoRoom) {
+  ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "old", 0600));
+  const auto write_much = [this] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};  // of what is said too
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const Status written = ReplaceOwnFile(fd_.get(), folder_, "verdict", std::string(100'000, 'x'), 0600);
+    std::fprintf(stderr, "%s", written ? "written" : written.error().text.c_str());
+    std::exit(0);
+  };
+  EXPECT_EXIT(write_much(), testing::ExitedWithCode(0), "cannot write '.*verdict'");
+  EXPECT_EQ(TextOf(folder_ / "verdict"), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(OwnFileTest, NamesWhoMayReplaceAFolder) {
+  EXPECT_EQ(WhoMayReplace(folder_), "");
+  fs::create_directories(folder_ / "a/b");
+  ASSERT_EQ(::chmod((folder_ / "a/b").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((folder_ / "a").c_str(), 0777), 0);
+  EXPECT_THAT(WhoMayReplace(folder_ / "a/b"),
+              HasSubstr("everybody may write into '" + (folder_ / "a").string()));
+  ASSERT_EQ(::chmod((folder_ / "a").c_str(), 01777), 0);
+  EXPECT_EQ(WhoMayReplace(folder_ / "a/b"), "");
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown((folder_ / "a").c_str(), 4242, 4242), 0);
+  EXPECT_THAT(WhoMayReplace(folder_ / "a/b"), HasSubstr("belongs to user 4242"));
+}
+
+}  // namespace
+}  // namespace dtrun
