@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/agent/lifeline.h"
+#include "core/base/own_file.h"
 
 namespace dtrun::agent {
 namespace {
@@ -28,6 +29,28 @@ UniqueFd OpenLocked(const fs::path& dir) {
   UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
   return fd;
+}
+
+// An empty file that says that a folder is one of dtrun's: without it only an empty folder is removed. A full
+// disk has room for it where it has room for the folder.
+constexpr char kMark[] = ".dtrun-runtime-folder";
+
+bool IsMarked(const fs::path& dir) {
+  struct stat info {};
+  return ::lstat((dir / kMark).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// Whether all that is in it belongs to this user, and no other file system is mounted there.
+bool HoldsOnlyOurs(const fs::path& dir) {
+  struct stat top {};
+  if (::lstat(dir.c_str(), &top) != 0) return false;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    struct stat info {};
+    if (::lstat(it->path().c_str(), &info) != 0) return false;
+    if (info.st_uid != ::geteuid() || info.st_dev != top.st_dev) return false;
+  }
+  return !error;
 }
 
 }  // namespace
@@ -58,6 +81,10 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
                  Error::System(fmt::format("cannot create the folder '{}'", dir.string()), errno).text +
                      "; free some space there or point XDG_RUNTIME_DIR to a writable folder"};
   }
+  if (auto mark = MakeOwnFile(dir / kMark, kPrivateFile); !mark) {
+    ::rmdir(dir.c_str());
+    return mark.error();
+  }
   return OpenLocked(dir);  // some file systems have no locks: then nobody can take it for forsaken either
 }
 
@@ -81,7 +108,14 @@ void RemoveForsaken(const fs::path& dir, std::chrono::seconds age) {
     if (::lstat(other.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
     // A young one may not have its lock yet.
     if (::time(nullptr) - info.st_mtime < age.count()) continue;
-    if (const UniqueFd lock = OpenLocked(other)) RemoveRuntimeDir(other);
+    const UniqueFd lock = OpenLocked(other);
+    if (!lock || !HoldsOnlyOurs(other)) continue;
+    if (IsMarked(other)) {
+      RemoveRuntimeDir(other);
+    } else {
+      ::rmdir(
+          other.c_str());  // of a job that was killed before it had put its mark; fails unless it is empty
+    }
   }
 }
 

@@ -48,5 +48,21 @@ TEST_F(RuntimeDirTest, SparesAJobThatRunsAndFoldersOfOthers) {
   EXPECT_TRUE(fs::exists(Name("my-own-work")));
 }
 
+TEST_F(RuntimeDirTest, SparesWhatIsNotDtruns) {
+  const fs::path unmarked = Name("0123456789ab"), empty = Name("0123456789ac"),
+                 foreign = Name("0123456789ad");
+  fs::create_directories(unmarked / "work");
+  fs::create_directory(empty);
+  { auto lock = MakeRuntimeDir(foreign).value(); }
+  std::ofstream(foreign / "somebody") << "x";
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown((foreign / "somebody").c_str(), 4242, 4242), 0);
+  }
+  RemoveForsaken(Name("own"), seconds(0));
+  EXPECT_TRUE(fs::exists(unmarked / "work"));
+  EXPECT_FALSE(fs::exists(empty));
+  EXPECT_EQ(fs::exists(foreign), ::geteuid() == 0);
+}
+
 }  // namespace
 }  // namespace dtrun::agent
