@@ -427,6 +427,7 @@ Facts Conductor::Finish() {
     const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].blamed())];
     facts_.ranks[i].tail = output.Tail(kTailLines);
     facts_.ranks[i].log_files = output.Files();
+    facts_.ranks[i].log_cut = output.cut();
   }
   world_.outputs.clear();
   facts_.job = plan_.job;

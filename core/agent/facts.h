@@ -70,6 +70,7 @@ struct RankFacts {
   int signal_sent = 0;                           // last one dtrun sent before it ended, to end it
   std::vector<std::string> tail;                 // its last lines of output
   std::vector<std::filesystem::path> log_files;  // that have all of it
+  bool log_cut = false;                          // they could not be written to the end
   std::optional<diagnosis::LogFinding> known;    // what its output says, looked for in the first cause
   std::vector<PeerReport> reports;               // what it said of others
 

@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +31,7 @@
 #include "core/agent/terminal_pump.h"
 #include "core/agent/user_signals.h"
 #include "core/agent/verdict.h"
+#include "core/base/own_file.h"
 
 namespace dtrun::agent {
 namespace {
@@ -167,10 +168,15 @@ class Guard {
 
   // Where the agent cannot do it any more.
   void WriteVerdict(int signal) const {
-    const auto end = record_.find('\n');
+    const auto space = record_.find(' '), end = record_.find('\n');
     if (end == std::string::npos) return;  // there is no run directory yet
-    const fs::path file = fs::path(record_.substr(0, end)) / "verdict.json";
-    std::ofstream(file) << AgentKilledJson(record_.substr(end + 1), signal);
+    mode_t mode = 0;
+    std::from_chars(record_.data(), record_.data() + space, mode);
+    const fs::path folder = record_.substr(space + 1, end - space - 1);
+    const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string json = AgentKilledJson(record_.substr(end + 1), signal);
+    const Status written = ReplaceOwnFile(fd.get(), folder, "verdict.json", json, FileModeIn(mode));
+    if (!written) SayOnStderr("dtrun: " + written.error().text + "\n");
   }
 
  private:

@@ -214,7 +214,7 @@ TEST_F(GuardTest, EndsWithTheAgentAlsoWhenItIsStopped) {
 
 TEST_F(GuardTest, WritesTheVerdictOfAKilledAgent) {
   Begin([this](Lifeline& lifeline) {
-    lifeline.RecordIn(scratch_.path(), "job");
+    lifeline.RecordIn(scratch_.path(), 0700, "job");
     ::raise(SIGKILL);
     return 0;
   });

@@ -1,5 +1,6 @@
 #include "core/agent/lifeline.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -20,8 +21,8 @@ void Lifeline::Stopped() { ::send(control_.get(), &kMessageStopped, 1, MSG_DONTW
 
 void Lifeline::LastWords(std::string_view lines) { Tell(kMessageLastWords, lines); }
 
-void Lifeline::RecordIn(const std::filesystem::path& run_dir, std::string_view job) {
-  Tell(kMessageRecord, run_dir.string() + '\n' + std::string(job));
+void Lifeline::RecordIn(const std::filesystem::path& run_dir, mode_t mode, std::string_view job) {
+  Tell(kMessageRecord, fmt::format("{} {}\n{}", mode, run_dir.string(), job));
 }
 
 void Lifeline::Tell(char kind, std::string_view text) {

@@ -35,8 +35,8 @@ class Lifeline {
   void Stopped();
   // What the guard prints under its verdict, should the agent be killed: whole lines.
   void LastWords(std::string_view lines);
-  // Where the guard writes the verdict of the job then.
-  void RecordIn(const std::filesystem::path& run_dir, std::string_view job);
+  // Where the guard writes the verdict of the job then; `mode` is the folder's.
+  void RecordIn(const std::filesystem::path& run_dir, mode_t mode, std::string_view job);
 
  private:
   void Tell(char kind, std::string_view text);

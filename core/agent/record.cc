@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "core/agent/verdict.h"
+#include "core/base/secrets.h"
 
 namespace dtrun::agent {
 namespace {
@@ -27,21 +28,13 @@ std::string NameOf(std::string token) {
   return token;
 }
 
-bool LooksSecret(std::string name) {
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  constexpr std::string_view kWords[] = {"KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"};
-  return std::ranges::any_of(kWords,
-                             [&](std::string_view word) { return name.find(word) != std::string::npos; });
-}
-
 Json EnvironmentJson(const std::vector<std::string>& environment) {
   std::map<std::string, std::string> sorted;
   for (const std::string& entry : environment) {
     const auto equals = entry.find('=');
     if (equals == std::string::npos) continue;
     const std::string name = entry.substr(0, equals);
-    sorted[name] = LooksSecret(name) ? "(secret)" : entry.substr(equals + 1);
+    sorted[name] = MaskValue(name, entry.substr(equals + 1));
   }
   return sorted;
 }
@@ -100,10 +93,9 @@ Status Record::WriteCalls(std::uint64_t generation, const std::string& calls) co
 Result<std::filesystem::path> Record::LogsOf(std::uint64_t generation) const {
   if (generation == 0) return dir_.path();
   const std::filesystem::path folder = dir_.path() / fmt::format("generation-{}", generation);
-  std::error_code error;
-  std::filesystem::create_directory(folder, error);
-  if (error) return Error::System(fmt::format("make the folder '{}'", folder.string()), error.value());
-  return folder;
+  const int number = MakeOwnFolder(folder, dir_.mode());
+  if (number == 0 || (number == EEXIST && std::filesystem::is_directory(folder))) return folder;
+  return Error::System(fmt::format("make the folder '{}'", folder.string()), number);
 }
 
 }  // namespace dtrun::agent

@@ -1,6 +1,6 @@
 // What a run leaves in its directory besides the logs of the ranks.
 //
-// Written by the root; its loop thread. Secrets are in none of it.
+// Written by the root; its loop thread. The job's key is in none of it.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class Record {
   explicit Record(const RunDir& dir) : dir_(dir) {}
 
   // What was asked for: the plan's own record, the plan, and the environment that ranks
-  // inherit, with the values of variables that look like secrets masked.
+  // inherit, with secrets masked as far as they are known (core/base/secrets.h).
   Status WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const;
   // The plan of a later generation, where it has changed.
   Status WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const;

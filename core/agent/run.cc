@@ -88,11 +88,12 @@ class Runner {
  private:
   Result<int> RunAndRecord() {
     const plan::Plan& asked = request_.plan;
-    Result<RunDir> dir = RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now());
+    Result<RunDir> dir =
+        RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
     if (!dir) return dir.error();
     run_dir_ = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, run_dir_));
-    lifeline_.RecordIn(dir->path(), asked.job);
+    lifeline_.RecordIn(dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
     const Record record(*dir);
     Result<Facts> facts = RunGenerations(record);
@@ -155,6 +156,10 @@ class Runner {
         ++restarts;
         Say(fmt::format("dtrun: {}: starting again", facts.error().text));
         continue;
+      }
+      if (!facts && !generations_.empty() && generations_.back().regroup.empty()) {
+        Say("dtrun: not restarted: " + facts.error().text);
+        return generations_.back();
       }
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
@@ -245,8 +250,8 @@ class Runner {
     for (const plan::Process& process : plan.processes) {
       const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;
       for (int rank = process.rank; rank < process.rank + count; ++rank) {
-        auto output =
-            output::RankOutput::Open(*logs, rank, plan.world_size(), PrefixOf(plan.log_prefix), console_);
+        auto output = output::RankOutput::Open({*logs, FileModeIn(plan.log_mode)}, rank, plan.world_size(),
+                                               PrefixOf(plan.log_prefix), console_);
         if (!output) return output.error();
         world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
       }

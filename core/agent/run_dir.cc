@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-
-#include "core/base/fd.h"
+#include <utility>
 
 namespace dtrun::agent {
 namespace {
@@ -48,26 +47,27 @@ std::string LinkLatest(const fs::path& dir) {
 
 }  // namespace
 
-Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job, Time now) {
+Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job, Time now, mode_t mode) {
   const std::string named = Replace(pattern, "{job}", job);
   const bool timed = named.find(kTime) != std::string::npos;
   const std::string stamp =
       fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
   RunDir run;
+  run.mode_ = mode;
   for (int attempt = 1; attempt <= kMostRunsPerSecond; ++attempt) {
     run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
     if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
     std::error_code error;
     fs::create_directories(run.path_.parent_path(), error);
     if (error) return Refuse(run.path_, Error::System("its parent", error.value()).text);
-    if (::mkdir(run.path_.c_str(), 0777) == 0) {
+    const int number = MakeOwnFolder(run.path_, mode);
+    if (number == 0) {
       if (named.ends_with(kTime)) run.note_ = LinkLatest(run.path_);
-      return run;
+      return std::move(run).Opened();
     }
-    const int number = errno;
     if (number == EEXIST && timed) continue;
     if (number == EEXIST && fs::is_directory(run.path_, error)) {
-      if (::access(run.path_.c_str(), W_OK | X_OK) == 0) return run;
+      if (::access(run.path_.c_str(), W_OK | X_OK) == 0) return std::move(run).Opened();
       return Refuse(run.path_, Error::System("it exists", errno).text);
     }
     return Refuse(run.path_, Error::System("mkdir", number).text);
@@ -75,18 +75,19 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
   return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
 }
 
-Status RunDir::Write(const std::string& name, std::string_view content) const {
-  const fs::path file = path_ / name;
-  const std::string action = fmt::format("cannot write '{}'", file.string());
-  UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return Error::System(action, errno);
-  while (!content.empty()) {
-    const ssize_t size = ::write(fd.get(), content.data(), content.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return Error::System(action, errno);
-    content.remove_prefix(static_cast<std::size_t>(size));
+Result<RunDir> RunDir::Opened() && {
+  folder_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_) return Refuse(path_, Error::System("open it", errno).text);
+  if (const std::string who = WhoMayReplace(path_); !who.empty()) {
+    if (!note_.empty()) note_ += "; ";
+    note_ +=
+        "warning: " + who + ", so others may replace this run's folder; set logs.dir to a place of your own";
   }
-  return {};
+  return std::move(*this);
+}
+
+Status RunDir::Write(const std::string& name, std::string_view content) const {
+  return ReplaceOwnFile(folder_.get(), path_, name, content, FileModeIn(mode_));
 }
 
 }  // namespace dtrun::agent

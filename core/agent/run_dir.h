@@ -1,6 +1,7 @@
 // The folder of one run: what was started, what it printed, how it ended.
 //
-// Created once by the agent before anything starts. Written by the loop thread.
+// Created once by the agent before anything starts. Written by the loop thread. Private to the user unless
+// logs.mode says otherwise; its files are written through the folder that was opened, never through a link.
 #pragma once
 
 #include <chrono>
@@ -8,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/result.h"
+#include "core/base/own_file.h"
 
 namespace dtrun::agent {
 
@@ -18,19 +19,26 @@ class RunDir {
 
   // Expands {job} and {time} ("20261121-003015", UTC) in `pattern`, an absolute path, and
   // creates that folder. A time that is taken gets "-2", "-3", ...; without {time} an
-  // existing folder is used again. When the pattern ends in {time}, a link "latest" beside
-  // the folder points to it.
-  static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now);
+  // existing folder is used again, as it is. When the pattern ends in {time}, a link "latest"
+  // beside the folder points to it. A new folder has `mode`.
+  static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now,
+                               mode_t mode = kPrivateFolder);
 
   const std::filesystem::path& path() const { return path_; }
-  // Empty, or one line about the link that could not be made; the run goes on without it.
+  mode_t mode() const { return mode_; }
+  // Empty, or one line about a link that could not be made, or about others who may replace the folder; the
+  // run goes on.
   const std::string& note() const { return note_; }
 
-  // Replaces the file `name`. Errors name the file.
+  // Replaces the file `name`, whole or not at all. Errors name the file.
   Status Write(const std::string& name, std::string_view content) const;
 
  private:
+  Result<RunDir> Opened() &&;
+
   std::filesystem::path path_;
+  UniqueFd folder_;
+  mode_t mode_ = kPrivateFolder;
   std::string note_;
 };
 

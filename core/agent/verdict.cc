@@ -198,7 +198,8 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
 std::string Tail(const RankFacts& rank, const std::string& logs) {
   if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
   std::string text =
-      fmt::format("  last output of {} (all of it: {}/rank-{}.*):\n", Who(rank), logs, rank.blamed());
+      fmt::format("  last output of {} ({}: {}/rank-{}.*):\n", Who(rank),
+                  rank.log_cut ? "of which files have the beginning" : "all of it", logs, rank.blamed());
   for (const std::string& line : rank.tail) text += "    | " + line + "\n";
   return text;
 }

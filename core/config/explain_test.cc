@@ -43,9 +43,8 @@ TEST(Explain, TellsWordsUnitsAndRequirements) {
 }
 
 TEST(Explain, ListsTheOptionsOfATable) {
-  EXPECT_THAT(
-      *Explain(WithTimeout(), "logs"),
-      HasSubstr("logs: a table\n  logs.dir: folder of one run, with a log per rank\n  logs.prefix: "));
+  EXPECT_THAT(*Explain(WithTimeout(), "logs"),
+              HasSubstr("logs: a table\n  logs.dir: folder of one run, with a log per rank\n  logs.mode: "));
 }
 
 TEST(Explain, SuggestsTheNearestKey) {

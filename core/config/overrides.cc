@@ -3,6 +3,7 @@
 
 #include <cctype>
 
+#include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
@@ -19,6 +20,13 @@ bool LooksLikeToml(option::Type type, std::string_view text) {
   const bool list =
       type == option::Type::kList || type == option::Type::kPathList || type == option::Type::kNames;
   return (list && text.starts_with('[')) || (type == option::Type::kMap && text.starts_with('{'));
+}
+
+// "key=value" without a secret.
+std::string Shown(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos) return text;
+  return text.substr(0, equals + 1) + MaskValue(text.substr(0, equals), text.substr(equals + 1));
 }
 
 std::string Shortened(const std::string& text) {
@@ -80,7 +88,7 @@ void Loader::ReadSets(const Pass& pass) {
 void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   const std::size_t equals = text.find('=');
   std::string key = text.substr(0, equals);
-  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(text)};
+  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(Shown(text))};
   if (const auto own = BackendKey(key)) {
     if (own->empty()) return;  // another backend's
     key = *own;
@@ -128,7 +136,8 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
       if (const Status checked = CheckBounds(*spec, *data); !checked) data = checked.error();
     } else {
       const std::string& text = std::get<std::string>(given.value);
-      if (place.origin == DTRUN_ORIGIN_COMMAND_LINE && !spec->secret) place.text += "=" + Shortened(text);
+      if (place.origin == DTRUN_ORIGIN_COMMAND_LINE && !spec->secret)
+        place.text += "=" + Shortened(MaskValue(given.key, text));
       data = ParseText(*spec, text, start_folder_);
     }
     if (data) {
@@ -161,7 +170,7 @@ void Loader::AssignText(const option::Spec& spec, std::string_view text, const P
   } else if (LooksLikeToml(spec.type, text)) {
     Fail(spec, place, "",
          fmt::format("expected {}; found {}, which is not TOML", ExpectedText(spec),
-                     spec.secret ? "(secret)" : option::QuoteShort(text)));
+                     spec.secret ? "(secret)" : option::QuoteShort(MaskText(text))));
   } else {
     Result<option::Data> data = ParseText(spec, text, start_folder_);
     if (data) {

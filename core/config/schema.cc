@@ -294,6 +294,12 @@ void AddLogs(Schema& schema) {
                  "Relative to the folder where dtrun was started. {job} is the job's name, {time} "
                  "the start of the run."),
             DTRUN_SCOPE_HOST));
+  schema.push_back(Scope(
+      Long(Default(Option("logs.mode", Type::kString, kAgent, "who may read the folder of a run"), "private"),
+           "\"private\" is you alone, \"group\" the folder's group too, \"all\" everybody; or the "
+           "folder's mode as an octal number, such as \"0750\". Files get the same without the "
+           "right to execute. The umask changes nothing."),
+      DTRUN_SCOPE_HOST));
   schema.push_back(Scope(Long(Choices(Default(Option("logs.prefix", Type::kEnum, kAgent,
                                                      "what stands before each line of output"),
                                               "auto"),

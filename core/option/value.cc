@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/units.h"
 #include "core/option/text.h"
@@ -185,7 +186,7 @@ std::string FormatNumber(const Spec& spec, std::int64_t number) {
 std::string FormatMap(const std::map<std::string, std::string>& map) {
   std::string out;
   for (const auto& [name, text] : map)
-    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, Quote(text));
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, Quote(MaskValue(name, text)));
   return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
 }
 
@@ -209,13 +210,13 @@ Status CheckBounds(const Spec& spec, const Data& data) {
 
 std::string Format(const Spec& spec, const Data& data) {
   if (data.index() == 0) return "unset";
-  if (spec.secret) return "(secret)";
+  if (spec.secret) return std::string(kSecret);
   if (const auto* flag = std::get_if<bool>(&data)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<std::int64_t>(&data)) return FormatNumber(spec, *number);
   if (const auto* real = std::get_if<double>(&data)) return fmt::format("{}", *real);
-  if (const auto* text = std::get_if<std::string>(&data)) return Quote(*text);
+  if (const auto* text = std::get_if<std::string>(&data)) return Quote(MaskValue(spec.key, *text));
   if (const auto* map = std::get_if<std::map<std::string, std::string>>(&data)) return FormatMap(*map);
-  return fmt::format("[{}]", QuoteAll(std::get<std::vector<std::string>>(data)));
+  return fmt::format("[{}]", QuoteAll(MaskArguments(std::get<std::vector<std::string>>(data))));
 }
 
 }  // namespace dtrun::option

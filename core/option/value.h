@@ -42,7 +42,8 @@ Result<Data> ParseText(const Spec& spec, std::string_view text, const std::files
 Status CheckBounds(const Spec& spec, const Data& data);
 
 // For messages and tables, as one would write it in TOML: 4, "gloo", "60s", ["a", "b"].
-// "unset" when there is no value, "(secret)" instead of a secret one.
+// "unset" when there is no value, "(secret)" instead of a secret one,
+// and of secrets in commands, variables and addresses as far as they are known (core/base/secrets.h).
 std::string Format(const Spec& spec, const Data& data);
 
 }  // namespace dtrun::option

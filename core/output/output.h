@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/result.h"
+#include "core/base/own_file.h"
 
 namespace dtrun::output {
 
@@ -68,10 +68,14 @@ enum class Prefix { kAuto, kRank, kNone };
 
 class RankOutput {
  public:
-  // Opens the rank's files, folder/rank-R.out and rank-R.err unless a router says otherwise.
-  // Errors name the file.
-  static Result<std::unique_ptr<RankOutput>> Open(const std::filesystem::path& folder, int rank,
-                                                  int world_size, Prefix prefix, Console& console);
+  struct Place {
+    std::filesystem::path folder;
+    mode_t file_mode = kPrivateFile;
+  };
+  // Opens the rank's files, folder/rank-R.out and rank-R.err unless a router says otherwise. Files
+  // of an earlier run are replaced. Errors name the file.
+  static Result<std::unique_ptr<RankOutput>> Open(const Place& place, int rank, int world_size, Prefix prefix,
+                                                  Console& console);
   virtual ~RankOutput() = default;
 
   // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are
@@ -90,6 +94,8 @@ class RankOutput {
   virtual std::vector<std::string> Tail(std::size_t count) const = 0;
   // Where every byte is kept, stderr first; a stream without a file is left out.
   virtual std::vector<std::filesystem::path> Files() const { return {}; }
+  // Those files could not be written to the end.
+  virtual bool cut() const { return false; }
 };
 
 }  // namespace dtrun::output

@@ -1,7 +1,5 @@
-#include <fcntl.h>
 
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "core/base/error.h"
@@ -23,17 +21,18 @@ struct LogFile {
 };
 
 // Without a path there is nothing to open. Several ranks may append to one file.
-Result<LogFile> OpenLog(const std::filesystem::path& path, bool append = false) {
+Result<LogFile> OpenLog(const std::filesystem::path& path, mode_t mode, bool append = false) {
   LogFile log{path, {}};
   if (path.empty()) return log;
-  const int fresh = append ? 0 : O_TRUNC;
-  log.fd = UniqueFd(open(log.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | fresh | O_CLOEXEC, 0644));
-  if (log.fd) return log;
-  const int number = errno;
-  Error error = Error::System("cannot create log file '" + log.path + "'", number);
-  error.text += number == EMFILE || number == ENFILE
-                    ? "; raise `ulimit -n`"
-                    : "; choose a folder that can be written with [logs] dir";
+  Result<UniqueFd> fd = append ? AppendToOwnFile(path, mode) : MakeOwnFile(path, mode);
+  if (fd) {
+    log.fd = *std::move(fd);
+    return log;
+  }
+  Error error = std::move(fd).error();
+  // Others have a next step of their own.
+  if (error.text.find("; ") == std::string::npos)
+    error.text += "; choose a folder that can be written with [logs] dir";
   return error;
 }
 
@@ -68,10 +67,10 @@ struct Way {
   LogFile wanted_log;
 };
 
-Result<Way> OpenWay(Route route, const std::string& prefix) {
-  Result<LogFile> log = OpenLog(route.file);
+Result<Way> OpenWay(Route route, const std::string& prefix, mode_t mode) {
+  Result<LogFile> log = OpenLog(route.file, mode);
   if (!log) return std::move(log).error();
-  Result<LogFile> wanted_log = OpenLog(route.wanted_file, true);
+  Result<LogFile> wanted_log = OpenLog(route.wanted_file, mode, true);
   if (!wanted_log) return std::move(wanted_log).error();
   return Way{*std::move(log), route.shown, std::move(route.prefix).value_or(prefix), std::move(route.wanted),
              *std::move(wanted_log)};
@@ -117,6 +116,8 @@ class RankFiles final : public RankOutput {
     }
     return files;
   }
+
+  bool cut() const override { return log_given_up_; }
 
  private:
   struct Side {
@@ -207,15 +208,15 @@ class RankFiles final : public RankOutput {
 
 void SetRouter(Router router) { TheRouter() = std::move(router); }
 
-Result<std::unique_ptr<RankOutput>> RankOutput::Open(const std::filesystem::path& folder, int rank,
-                                                     int world_size, Prefix prefix, Console& console) {
+Result<std::unique_ptr<RankOutput>> RankOutput::Open(const Place& place, int rank, int world_size,
+                                                     Prefix prefix, Console& console) {
   const Router& router = TheRouter();
-  Result<Routes> routes = router ? router(folder, rank) : DefaultRoutes(folder, rank);
+  Result<Routes> routes = router ? router(place.folder, rank) : DefaultRoutes(place.folder, rank);
   if (!routes) return std::move(routes).error();
   const std::string text = PrefixOf(rank, world_size, prefix);
-  Result<Way> out = OpenWay(std::move(routes->out), text);
+  Result<Way> out = OpenWay(std::move(routes->out), text, place.file_mode);
   if (!out) return std::move(out).error();
-  Result<Way> err = OpenWay(std::move(routes->err), text);
+  Result<Way> err = OpenWay(std::move(routes->err), text, place.file_mode);
   if (!err) return std::move(err).error();
   return std::unique_ptr<RankOutput>(
       std::make_unique<RankFiles>(rank, *std::move(out), *std::move(err), console));

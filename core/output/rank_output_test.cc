@@ -52,7 +52,7 @@ class FakeConsole final : public Console {
 class RankOutputTest : public ::testing::Test {
  protected:
   std::unique_ptr<RankOutput> Open(int rank, int world_size, Prefix prefix, Console& console) {
-    auto output = RankOutput::Open(folder_.path(), rank, world_size, prefix, console);
+    auto output = RankOutput::Open({folder_.path()}, rank, world_size, prefix, console);
     EXPECT_TRUE(output.ok()) << output.error().text;
     return std::move(*output);
   }
@@ -92,43 +92,53 @@ TEST_F(RankOutputTest, LogsTheBytesAsTheyCame) {
   EXPECT_EQ(Log("rank-2.err"), "\r 10%\r 20%");
 }
 
-TEST_F(RankOutputTest, StartsWithEmptyLogsThatOthersMayRead) {
+TEST_F(RankOutputTest, StartsWithEmptyLogsThatNobodyElseReads) {
   Open(0, 1, Prefix::kAuto, pipe_)->Feed(Stream::kOut, "earlier run\n");
-  const mode_t mask = umask(022);
+  const mode_t mask = umask(0);
   unlink((folder_.path() / "rank-0.err").c_str());
   const auto output = Open(0, 1, Prefix::kAuto, pipe_);
   umask(mask);
   EXPECT_EQ(Log("rank-0.out"), "");
   struct stat info {};
   ASSERT_EQ(stat((folder_.path() / "rank-0.err").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0644u);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
 TEST_F(RankOutputTest, NamesTheLogThatCannotBeMade) {
-  const auto output = RankOutput::Open(folder_.path() / "missing", 5, 8, Prefix::kAuto, pipe_);
+  const auto output = RankOutput::Open({folder_.path() / "missing"}, 5, 8, Prefix::kAuto, pipe_);
   ASSERT_FALSE(output.ok());
-  EXPECT_EQ(output.error().text, "cannot create log file '" +
-                                     (folder_.path() / "missing/rank-5.out").string() +
+  EXPECT_EQ(output.error().text, "cannot create '" + (folder_.path() / "missing/rank-5.out").string() +
                                      "': no such file or directory; choose a folder that can be written "
                                      "with [logs] dir");
 }
 
-TEST_F(RankOutputTest, GoesOnWithTheConsoleWhenTheDiskIsFull) {
-  const std::string log = (folder_.path() / "rank-1.out").string();
-  ASSERT_EQ(symlink("/dev/full", log.c_str()), 0);
+TEST_F(RankOutputTest, GivesUpAllLogsOfARankWithOneAndGoesOnWithTheConsole) {
   const auto output = Open(1, 2, Prefix::kAuto, pipe_);
   output->Feed(Stream::kErr, "before\n");
-  output->Feed(Stream::kOut, "one\n");
+  EXPECT_FALSE(output->cut());
+  const FileSizeLimit limit(14);
+  output->Feed(Stream::kOut, "more than fits\n");
   output->Feed(Stream::kOut, "two\n");
   output->Feed(Stream::kErr, "three\n");
-  EXPECT_THAT(
-      pipe_.lines,
-      ElementsAre(Pair(Stream::kErr, "[1] before"),
-                  Pair(Stream::kErr, "dtrun: cannot write '" + log +
-                                         "': no space left on device; rank 1's output continues here only"),
-                  Pair(Stream::kOut, "[1] one"), Pair(Stream::kOut, "[1] two"),
-                  Pair(Stream::kErr, "[1] three")));
+  EXPECT_TRUE(output->cut());
+  const std::string log = (folder_.path() / "rank-1.out").string();
+  EXPECT_THAT(pipe_.lines,
+              ElementsAre(Pair(Stream::kErr, "[1] before"),
+                          Pair(Stream::kErr, "dtrun: cannot write '" + log +
+                                                 "': file too large; rank 1's output continues here only"),
+                          Pair(Stream::kOut, "[1] more than fits"), Pair(Stream::kOut, "[1] two"),
+                          Pair(Stream::kErr, "[1] three")));
   EXPECT_EQ(Log("rank-1.err"), "before\n");
+}
+
+TEST_F(RankOutputTest, WritesThroughNoLink) {
+  const std::string log = (folder_.path() / "rank-1.out").string();
+  const std::string mine = (folder_.path() / "mine").string();
+  std::ofstream(mine) << "precious";
+  ASSERT_EQ(symlink(mine.c_str(), log.c_str()), 0);
+  Open(1, 2, Prefix::kAuto, pipe_)->Feed(Stream::kOut, "one\n");
+  EXPECT_EQ(Log("mine"), "precious");
+  EXPECT_EQ(Log("rank-1.out"), "one\n");
 }
 
 TEST_F(RankOutputTest, SurvivesTheFileSizeLimit) {
@@ -275,7 +285,7 @@ TEST_F(RankOutputTest, PassesOnWhatTheRouterCouldNotDo) {
   const Routed routed([](const std::filesystem::path&, int) -> Result<Routes> {
     return Error{DTRUN_SYSTEM, "no room"};
   });
-  auto output = RankOutput::Open(folder_.path(), 0, 1, Prefix::kAuto, pipe_);
+  auto output = RankOutput::Open({folder_.path()}, 0, 1, Prefix::kAuto, pipe_);
   ASSERT_FALSE(output.ok());
   EXPECT_EQ(output.error().text, "no room");
 }

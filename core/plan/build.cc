@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
+#include "core/option/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialect.h"
@@ -169,6 +171,21 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   return placements;
 }
 
+// The mode of the run's folder.
+Result<unsigned> LogMode(const std::string& text) {
+  if (text == "private") return 0700u;
+  if (text == "group") return 0750u;
+  if (text == "all") return 0755u;
+  unsigned mode = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  const bool number = error == std::errc() && end == text.data() + text.size();
+  if (number && mode <= 0777 && (mode & 0700) == 0700) return mode;
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
+                  option::QuoteShort(text))};
+}
+
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
@@ -192,6 +209,9 @@ Result<Plan> Build(const Inputs& inputs) {
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
   plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
+  auto log_mode = LogMode(settings.Text("logs.mode"));
+  if (!log_mode) return At(settings, "logs.mode", log_mode.error());
+  plan.log_mode = *log_mode;
   plan.log_prefix = settings.Text("logs.prefix");
   plan.grace = settings.Duration("job.grace");
   if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));

@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <utility>
+
+#include "core/base/secrets.h"
 
 namespace dtrun::plan {
 namespace {
@@ -88,6 +91,21 @@ Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens)
   return out;
 }
 
+namespace {
+
+// A ⟦token⟧ is not the secret itself.
+std::string Shown(const std::string& name, const std::string& value) {
+  return value.starts_with("⟦") ? value : MaskValue(name, value);
+}
+
+std::map<std::string, std::string> Shown(const std::map<std::string, std::string>& variables) {
+  std::map<std::string, std::string> shown;
+  for (const auto& [name, value] : variables) shown[name] = Shown(name, value);
+  return shown;
+}
+
+}  // namespace
+
 std::string ToText(const Plan& plan) {
   std::string out =
       fmt::format("job {}: {} ranks on {} host{}, launcher {}, backend {}\n", plan.job, plan.world_size(),
@@ -107,12 +125,15 @@ std::string ToText(const Plan& plan) {
                      process.rank + process.rank_count - 1, host.name);
     }
     fmt::format_to(append, "\n  argv   ");
-    for (std::size_t i = 0; i < process.argv.size(); ++i) {
-      fmt::format_to(append, "{}{}", i == 0 ? "" : " ", Quote(process.argv[i]));
+    bool first = true;
+    for (const std::string& argument : MaskArguments(process.argv)) {
+      fmt::format_to(append, "{}{}", std::exchange(first, false) ? "" : " ", Quote(argument));
     }
     fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
                    process.binding.empty() ? "none" : process.binding);
-    for (const auto& [name, value] : process.env) fmt::format_to(append, "  env    {}={}\n", name, value);
+    for (const auto& [name, value] : process.env) {
+      fmt::format_to(append, "  env    {}={}\n", name, Shown(name, value));
+    }
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
   return out;
@@ -148,10 +169,10 @@ std::string ToJson(const Plan& plan) {
                                 {"local_rank", process.local_rank},
                                 {"rank_count", process.rank_count},
                                 {"host", plan.hosts[static_cast<std::size_t>(process.host)].name},
-                                {"argv", process.argv},
+                                {"argv", MaskArguments(process.argv)},
                                 {"cwd", process.cwd},
                                 {"binding", process.binding.empty() ? "none" : process.binding},
-                                {"env", process.env}});
+                                {"env", Shown(process.env)}});
   }
   // Arguments need not be UTF-8; JSON must be.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -82,6 +82,7 @@ struct Plan {
   std::string network;                        // that was chosen, a line for the run header
   std::string network_others;                 // interfaces that were not, and why
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
+  unsigned log_mode = 0700;                   // of the folder
   std::string log_prefix;                     // "auto", "rank", "none"
   std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL
   std::uint64_t memory = 0;                   // of the ranks of one host together, in bytes; 0: no limit

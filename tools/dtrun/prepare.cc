@@ -20,7 +20,7 @@ std::string RecordOf(const config::Settings& settings) {
   for (const option::Spec& spec : settings.schema()) {
     const option::Value& value = settings.Get(spec.key);
     if (!value.set()) continue;
-    out[spec.key] = {{"value", spec.secret ? "(secret)" : option::Format(spec, value.data)},
+    out[spec.key] = {{"value", option::Format(spec, value.data)},
                      {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
   }
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

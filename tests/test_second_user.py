@@ -1,0 +1,326 @@
+"""Another user of the machine, who tries each door of a running job: docs/security.md row by row.
+
+Root plays both: the job is root's, the stranger a process with uid 4242. The folder of the test is open to all, so
+that nothing but dtrun's own modes stands in the way.
+"""
+
+import ctypes
+import os
+import secrets
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from support.cluster import ClusterTest, open_lab
+from support.job import JobTest, main, processes_with, skip, until
+from support.lab import why_not
+
+STRANGER = 4242
+SLEEP = "trap '' USR1; echo ready; while [ ! -e go ]; do sleep 0.05; done"
+"".encode("idna")  # loaded now: the stranger may not be able to read the interpreter's folder
+LIBC = ctypes.CDLL(None, use_errno=True)
+SYS_PIDFD_GETFD = 438
+PTRACE_ATTACH = 16
+
+
+def as_stranger(action):
+    """Runs action() in a child with another uid; what it returned, or the OSError that it ended with."""
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(here)
+        try:
+            os.setgroups([])
+            os.setresgid(STRANGER, STRANGER, STRANGER)
+            os.setresuid(STRANGER, STRANGER, STRANGER)
+            text = f"did {action()}"
+        except OSError as error:
+            text = f"refused {error.strerror}"
+        except BaseException as error:  # a mistake of the test's
+            text = f"broken {error!r}"
+        os.write(there, text[:4000].encode())
+        os._exit(0)
+    os.close(there)
+    with os.fdopen(here) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return text
+
+
+def call(number_or_name, *arguments):
+    """A system call, or a function of libc; raises OSError."""
+    ctypes.set_errno(0)
+    if isinstance(number_or_name, int):
+        result = LIBC.syscall(number_or_name, *arguments)
+    else:
+        result = getattr(LIBC, number_or_name)(*arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def inodes_of(pids):
+    found = set()
+    for pid in pids:
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                target = os.readlink(fd)
+            except OSError:
+                continue  # closed meanwhile
+            if target.startswith("socket:["):
+                found.add(target[8:-1])
+    return found
+
+
+def tcp_listeners(pids):
+    """(family, port) of every socket on which these processes listen."""
+    mine, found = inodes_of(pids), []
+    for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/{pids[0]}/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in mine:
+                found.append((family, int(words[1].rsplit(":", 1)[1], 16)))
+    return found
+
+
+def unix_listeners(pids):
+    """Names of every Unix socket that these processes have bound, abstract ones with a NUL."""
+    mine, found = inodes_of(pids), set()
+    for line in Path(f"/proc/{pids[0]}/net/unix").read_text(errors="replace").splitlines()[1:]:
+        words = line.split()
+        if words[6] in mine and len(words) > 7:
+            found.add("\0" + words[7][1:] if words[7].startswith("@") else words[7])
+    return sorted(found)
+
+
+class SecondUserTest(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.folder.chmod(0o755)
+
+    def expect_refused(self, action, what):
+        told = as_stranger(action)
+        self.assertTrue(told.startswith("refused "), f"{what}: the stranger {told}")
+
+    def running(self, *sets):
+        """A job of two ranks, its processes, and what they inherited that ends it well."""
+        job = self.start_ranks(2, "sh", "-c", SLEEP, sets=sets)
+        for rank in (0, 1):
+            job.wait_for_line(rank, "ready")
+        return job, processes_with(self.mark)
+
+    def end_well(self, job):
+        (self.folder / "go").touch()
+        self.assert_ok(job.finish())
+
+
+class Files(SecondUserTest):
+    def test_of_a_run_are_not_read_listed_or_replaced(self):
+        job, _ = self.running()
+        run_dir = job.run_dir()
+        names = [path.name for path in run_dir.iterdir()]
+        self.assertIn("plan.json", names)
+        self.expect_refused(lambda: os.listdir(run_dir), "list the run directory")
+        for name in names:
+            file = run_dir / name
+            self.expect_refused(lambda: file.read_bytes(), f"read {name}")
+            self.expect_refused(lambda: os.unlink(file), f"remove {name}")
+            self.expect_refused(lambda: os.open(file, os.O_WRONLY), f"write {name}")
+        self.expect_refused(lambda: os.open(run_dir / "more", os.O_CREAT | os.O_WRONLY), "make a file in the run directory")
+        self.expect_refused(lambda: os.rename(run_dir, run_dir.parent / "x"), "move the run directory")
+        self.end_well(job)
+
+    def test_of_the_runtime_folder_are_not_reached(self):
+        job, pids = self.running()
+        sockets = [name for name in unix_listeners(pids) if name.startswith("/")]
+        self.assertTrue(sockets, "the store listens somewhere")
+        for name in sockets:
+            folder = Path(name).parent
+            self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o700, folder)
+            self.expect_refused(lambda: self.connect(name), f"connect to {name}")
+            self.expect_refused(lambda: os.listdir(folder), f"list {folder}")
+            self.expect_refused(lambda: os.unlink(name), f"remove {name}")
+            self.expect_refused(lambda: os.rename(folder, f"{folder}-taken"), f"move {folder}")
+        self.end_well(job)
+
+    @staticmethod
+    def connect(name):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(name)
+
+    def test_in_shared_memory_have_no_name(self):
+        before = set(os.listdir("/dev/shm"))
+        job, _ = self.running()
+        for name in set(os.listdir("/dev/shm")) - before:
+            info = os.lstat(f"/dev/shm/{name}")
+            self.assertEqual((info.st_uid, info.st_mode & 0o077), (0, 0), name)
+        self.end_well(job)
+
+    def test_that_the_stranger_made_beforehand_are_not_written(self):
+        mine = self.folder / "mine"
+        mine.write_text("precious")
+        trap = self.folder / "trap"
+        trap.mkdir()
+        for name in ("verdict.json", "plan.json", "rank-0.out", "rank-0.err"):
+            (trap / name).symlink_to(mine)
+        os.mkfifo(trap / "config.json", 0o666)
+        for path in (trap, *trap.iterdir()):
+            os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+        result = self.dtrun("--set", f"logs.dir={trap}", "--", "echo", "x")
+        self.assertEqual(mine.read_text(), "precious")
+        self.assert_ok(result)
+        self.assertIn(f"'{trap}' belongs to user {STRANGER}", result.err)
+
+    def test_that_the_stranger_made_beforehand_take_no_verdict_of_a_killed_agent(self):
+        mine = self.folder / "mine"
+        mine.write_text("precious")
+        job = self.start_ranks(1, "sh", "-c", SLEEP, sets=(f"logs.dir={self.folder}/trap",))
+        until(lambda: "ready" in self.read("trap/rank-0.out"), "the rank")
+        agent = next(pid for pid in self.children(job.pid))
+        (self.folder / "trap/verdict.json").symlink_to(mine)
+        os.kill(agent, signal.SIGKILL)
+        self.assertNotEqual(job.finish().code, 0)
+        self.assertEqual(mine.read_text(), "precious")
+        self.assertFalse((self.folder / "trap/verdict.json").is_symlink())
+
+    def read(self, name):
+        file = self.folder / name
+        return file.read_text() if file.exists() else ""
+
+    def children(self, pid):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def test_that_look_like_ours_and_are_not_stay(self):
+        place = self.folder / "tmp"
+        theirs, own = place / "dtrun-0123456789ab", place / "dtrun-0123456789ac"
+        for folder in (theirs, own):
+            folder.mkdir(parents=True)
+            (folder / "work").write_text("x")
+        os.chown(theirs, STRANGER, STRANGER)
+        for folder in (theirs, own):
+            os.utime(folder, (0, 0))
+        self.assert_ok(self.dtrun("--", "true", env=self.environment(XDG_RUNTIME_DIR=str(place))))
+        self.assertTrue((theirs / "work").exists())
+        self.assertTrue((own / "work").exists())
+
+
+class Processes(SecondUserTest):
+    def test_are_not_signalled_traced_or_looked_into(self):
+        job, pids = self.running()
+        self.assertGreaterEqual(len(pids), 4)  # guard, agent, two ranks
+        for pid in pids:
+            self.expect_refused(lambda: os.kill(pid, signal.SIGTERM), f"signal {pid}")
+            self.expect_refused(lambda: signal.pidfd_send_signal(os.pidfd_open(pid), signal.SIGTERM), f"signal {pid} by pidfd")
+            self.expect_refused(lambda: call("ptrace", PTRACE_ATTACH, pid, 0, 0), f"trace {pid}")
+            for name in ("environ", "mem", "maps", "fd", "cwd", "exe"):
+                path = f"/proc/{pid}/{name}"
+                self.expect_refused(lambda: os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1), path)
+        self.end_well(job)
+
+    def test_give_no_descriptor_and_no_memory_away(self):
+        job, pids = self.running()
+        found = 0
+        for pid in pids:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{fd}"
+                try:
+                    target = os.readlink(path)
+                except OSError:
+                    continue  # closed meanwhile
+                if not target.startswith("/memfd:dtrun"):
+                    continue
+                found += 1
+                self.expect_refused(lambda: os.open(path, os.O_RDWR), f"open {target} of {pid}")
+                self.expect_refused(lambda: call(SYS_PIDFD_GETFD, os.pidfd_open(pid), int(fd), 0), f"take {target} of {pid}")
+        self.assertGreater(found, 0, "the flight recorder is a memfd")
+        self.end_well(job)
+
+
+class Sockets(SecondUserTest):
+    def test_do_not_end_the_job_whatever_comes(self):
+        job, pids = self.running()
+        # Those of the test's own machine; dtrun's own ones are known for what docs/security.md says of them.
+        addresses = [(family, ("::1" if family == socket.AF_INET6 else "127.0.0.1", port)) for family, port in tcp_listeners(pids)]
+        addresses += [(socket.AF_UNIX, name) for name in unix_listeners(pids)]
+        for family, address in addresses:
+            for noise in (b"", b"\0" * 4096, b"\xff" * 4096, os.urandom(4096), b"GET / HTTP/1.0\r\n\r\n"):
+                told = as_stranger(lambda: self.say(family, address, noise))
+                self.assertFalse(told.startswith("broken"), told)
+        self.end_well(job)
+
+    @staticmethod
+    def say(family, address, noise):
+        with socket.socket(family) as stranger:
+            stranger.settimeout(5)
+            stranger.connect(address)
+            stranger.sendall(noise)
+
+
+LAB = None
+
+
+@unittest.skipIf(why_not(), why_not())
+class Hosts(ClusterTest):
+    """A job on several hosts: its control port, and who was a member once."""
+
+    def manual(self, *command, more=""):
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        return self.config(command, more=f'connect = "manual"\nroot = "{LAB.address(0)}:29400"\n'
+                           f'key_file = "{key}"\njoin_timeout = "60s"\n{more}')
+
+    def test_take_nobody_with_an_old_key(self):
+        file = self.manual("sh", "-c", SLEEP.replace("[ ! -e go ]", f"[ ! -e {self.folder}/go ]"))
+        old = self.write(secrets.token_hex(32), "old-key")
+        old.chmod(0o600)
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]
+        for rank in range(6):
+            until(lambda: "ready" in jobs[0].log(rank), f"rank {rank}")
+        # While the job runs, and with the place of a host that is there.
+        former = self.start_on(1, "--config", file, "--host-index", 1, "--set", f"cluster.key_file={old}",
+                               "--set", "cluster.join_timeout=2s").finish()
+        self.assertEqual(former.code, 2, str(former))
+        (self.folder / "go").touch()
+        for job in jobs:
+            self.assert_ok(job.finish())
+
+    def test_are_not_ended_by_noise_at_the_control_port(self):
+        file = self.manual("sh", "-c", SLEEP.replace("[ ! -e go ]", f"[ ! -e {self.folder}/go ]"))
+        jobs = [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]
+        for rank in range(6):
+            until(lambda: "ready" in jobs[0].log(rank), f"rank {rank}")
+        noise = ("import os, socket, sys\n''.encode('idna')\nos.setgroups([]); os.setresgid(4242, 4242, 4242); os.setresuid(4242, 4242, 4242)\n"
+                 "for text in (b'', bytes(5000), b'\\xff' * 5000, os.urandom(5000)):\n"
+                 " for _ in range(10):\n"
+                 "  with socket.create_connection((sys.argv[1], 29400), 5) as s:\n"
+                 "   try: s.sendall(text)\n"
+                 "   except OSError: pass\n")
+        stranger = subprocess.run([*self.lab.enter(1, self.folder), sys.executable, "-c", noise, LAB.address(0)],
+                                  capture_output=True, text=True, timeout=120)
+        self.assertEqual(stranger.returncode, 0, stranger.stderr)
+        (self.folder / "go").touch()
+        for job in jobs:
+            self.assert_ok(job.finish())
+
+    def test_keep_a_key_that_others_can_read_out(self):
+        file = self.manual("true")
+        (self.folder / "key").chmod(0o644)
+        result = self.start_on(0, "--config", file, "--host-index", 0).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("key", result.err)
+
+
+def setUpModule():
+    global LAB
+    if os.geteuid() != 0:
+        skip("only root can be two users")
+    if not why_not():
+        LAB = open_lab()
+
+
+if __name__ == "__main__":
+    main()
