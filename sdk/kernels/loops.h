@@ -154,7 +154,12 @@ void TradeLoop(void* out, const void* const* sources, void* shared, const void* 
 // The product of complex numbers, one at a time: nobody's hot loop. Not to be specialised: for a known
 // number of sources gcc 12 makes fused multiply-adds of it in spite of -ffp-contract=off.
 template <class T>
-[[gnu::noipa]] void ComplexProduct(void* out, const void* const* sources, int source_count,
+#ifdef __clang__
+[[gnu::noinline]]
+#else
+[[gnu::noipa]]
+#endif
+void ComplexProduct(void* out, const void* const* sources, int source_count,
                                    std::size_t count) {
   struct Complex {
     T real;
