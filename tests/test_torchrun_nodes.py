@@ -1,10 +1,18 @@
 """torchrun's command lines on several nodes: the same command on each, as its users have it."""
 
 import json
+import os
 import re
+import secrets
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
 
-from support.job import DTRUN, main, until
+from support.job import DTRUN, Job, end, main, until
 from support.cluster import ClusterTest, open_lab
 
 LAB = None
@@ -28,8 +36,23 @@ def listens(pid, port):
 
 
 class NodesTest(ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.id = f"--rdzv-id={uuid.uuid4()}"
+        self.give_home(self.folder)
+
+    def give_home(self, folder, key=None):
+        """A home folder for environment(), with the user's key unless it is empty."""
+        self.home = folder
+        (folder / ".dtrun").mkdir(mode=0o700, exist_ok=True)
+        file = folder / ".dtrun" / "key"
+        file.touch(0o600)
+        file.write_text(secrets.token_hex(32) if key is None else key)
+        if key == "":
+            file.unlink()
+
     def environment(self, **more):
-        environment = super().environment(PYTHON_EXEC="/usr/bin/python3", **more)
+        environment = super().environment(**{"PYTHON_EXEC": "/usr/bin/python3", "HOME": str(self.home), **more})
         return {k: v for k, v in environment.items() if not k.startswith(("PET_", "TORCHELASTIC_"))} | more
 
     def torchrun(self, host, *arguments, env=None):
@@ -58,17 +81,18 @@ class Meeting(NodesTest):
 
     def test_c10d_makes_the_node_of_the_endpoint_the_root(self):
         script = self.script()
-        jobs = [self.torchrun(i, "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=j17",
+        self.give_home(self.folder, key="")  # the run id is their secret
+        jobs = [self.torchrun(i, "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d", self.id,
                               "--rdzv-endpoint=node0:29400", script) for i in (1, 2, 0)]
         results = [job.finish() for job in jobs]
         for result in results:
             self.assert_ok(result)
+            self.assertIn("other users of this host see in the process list", result.err)
         self.assert_table(results[2])
-        self.assertIn("whoever knows the run id can join", results[2].err)
 
     def test_two_nodes_may_be_one_machine(self):
         script = self.script()
-        meetings = {"c10d": ["--rdzv-backend=c10d", "--rdzv-id=j18", "--rdzv-endpoint=node0:29400"],
+        meetings = {"c10d": ["--rdzv-backend=c10d", self.id, "--rdzv-endpoint=node0:29400"],
                     "static": ["--master-addr=node0", "--master-port=29400"]}
         for backend, words in meetings.items():
             with self.subTest(backend=backend):
@@ -85,7 +109,7 @@ class Meeting(NodesTest):
                     self.assertIn(f"rank {rank} of 4 local {rank % 2} node {rank // 2} of 2 ", results[0].out)
 
     def test_two_nodes_of_one_machine_may_start_in_the_same_instant(self):
-        words = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-id=j19", "--rdzv-endpoint=node0:29400", "--no-python",
+        words = ["--nnodes=2", "--rdzv-backend=c10d", self.id, "--rdzv-endpoint=node0:29400", "--no-python",
                  "sh", "-c", "echo node $GROUP_RANK of $GROUP_WORLD_SIZE"]
         for _ in range(5):
             results = [job.finish() for job in [self.torchrun(0, *words) for _ in range(2)]]
@@ -122,6 +146,132 @@ class Meeting(NodesTest):
                                script).finish()
         self.assert_ok(result)
         self.assertIn("rank 1 on host1", result.out)
+
+
+STRANGER = 4242
+
+
+class Strangers(NodesTest):
+    """Another user of a host, and another host, know everything but the secret."""
+
+    STATIC = ["--nnodes=2", "--master-port=29400"]
+
+    def setUp(self):
+        super().setUp()
+        self.give_home(self.folder, key="")
+        self.theirs = Path(tempfile.mkdtemp(prefix="dtrun-stranger-"))
+        self.addCleanup(shutil.rmtree, self.theirs)
+        os.chown(self.theirs, STRANGER, STRANGER)
+        self.evil = self.theirs / "train.py"  # a job of the same name
+        self.evil.write_text("import os\nprint('evil runs as', os.getuid(), flush=True)\n")
+        self.evil.chmod(0o644)
+
+    def as_stranger(self, host, *command):
+        """Starts a command as a user of their own on a host; they know the way to build what they like."""
+        environment = self.environment(HOME=str(self.theirs), XDG_RUNTIME_DIR=str(self.theirs), TMPDIR=str(self.theirs))
+        process = subprocess.Popen(
+            [*LAB.enter(host, self.theirs), "setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups",
+             *map(str, command)], env=environment, cwd=self.theirs, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(end, process)
+        return Job(process, self.theirs)
+
+    def leave(self, job):
+        job.signal(signal.SIGTERM)
+        return job.finish()
+
+    def test_without_a_secret_every_node_is_refused_with_what_to_do(self):
+        script = self.script()
+        c10d = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400"]
+        for words in (["--node-rank=0", *self.STATIC, "--master-addr=node0"],
+                      ["--node-rank=1", *self.STATIC, "--master-addr=node0"], c10d, [*c10d, "--rdzv-id=none"],
+                      [*c10d, "--rdzv-id=job17"]):
+            for host in range(2):
+                with self.subTest(words=words, host=host):
+                    result = self.torchrun(host, *words, script).finish()
+                    self.assertEqual(result.code, 2, str(result))
+                    self.assertEqual(result.out, "")
+                    for cure in ("~/.dtrun/key", "DTRUN_CLUSTER_KEY", "uuidgen", "insecure=true"):
+                        self.assertIn(cure, result.err)
+
+    def test_a_key_that_others_may_read_is_refused(self):
+        self.give_home(self.folder)
+        key = self.folder / ".dtrun" / "key"
+        words = ["--node-rank=0", *self.STATIC, "--master-addr=node0", self.script()]
+        key.chmod(0o644)
+        result = self.torchrun(0, *words).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn(f"chmod 600 '{key}'", result.err)
+        key.chmod(0o600)
+        os.chown(key, STRANGER, STRANGER)
+        result = self.torchrun(0, *words).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn(f"belongs to user {STRANGER}", result.err)
+
+    def test_doing_without_is_said_on_every_node(self):
+        words = [*self.STATIC, "--master-addr=node0", "--rdzv-conf=insecure=true", self.script()]
+        jobs = [self.torchrun(i, f"--node-rank={i}", *words) for i in range(2)]
+        for job in jobs:
+            result = job.finish()
+            self.assert_ok(result)
+            self.assertIn("insecure=true: whoever reaches the nodes' port", result.err)
+
+    def test_another_user_cannot_be_the_root_of_nodes_on_one_host(self):
+        words = [*self.STATIC, "--master-addr=127.0.0.1"]
+        thief = self.as_stranger(0, DTRUN, "torchrun", "--node-rank=0", *words, self.evil)
+        until(lambda: listens(LAB.holders[0], 29400), "the thief to listen")
+        victim = self.torchrun(0, "--node-rank=1", *words, self.script()).finish()
+        self.assertEqual(victim.code, 2, str(victim))
+        self.assertIn("key", victim.err)
+        self.assertNotIn("evil", self.leave(thief).out + victim.out)
+
+    def test_nor_join_them(self):
+        words = [*self.STATIC, "--master-addr=127.0.0.1"]
+        root = self.torchrun(0, "--node-rank=0", *words, self.script())
+        until(lambda: listens(root.pid, 29400), "the root")
+        thief = self.as_stranger(0, DTRUN, "torchrun", "--node-rank=1", *words, self.evil).finish()
+        self.assertEqual(thief.code, 2, str(thief))
+        self.assert_ok(self.torchrun(0, "--node-rank=1", *words, self.script()).finish())
+        result = root.finish()
+        self.assert_ok(result)
+        self.assertIn("rank 1 of 2", result.out)
+
+    def test_a_stranger_elsewhere_neither_leads_nor_joins(self):
+        self.give_home(self.folder)
+        words = [*self.STATIC, "--master-addr=node0"]
+        insecure = ["--rdzv-conf=insecure=true"]
+        thief = self.as_stranger(0, DTRUN, "torchrun", "--node-rank=0", *words, *insecure, self.evil)
+        until(lambda: listens(LAB.holders[0], 29400), "the thief to listen")
+        victim = self.torchrun(1, "--node-rank=1", *words, self.script()).finish()
+        self.assertEqual(victim.code, 2, str(victim))
+        self.assertIn(f"ours comes from {self.folder}/.dtrun/key: give every host the same", victim.err)
+        self.assertNotIn("evil", self.leave(thief).out + victim.out)
+
+        root = self.torchrun(0, "--node-rank=0", *words, self.script())
+        until(lambda: listens(root.pid, 29400), "the root")
+        thief = self.as_stranger(2, DTRUN, "torchrun", "--node-rank=1", *words, *insecure, self.evil).finish()
+        self.assertEqual(thief.code, 2, str(thief))
+        self.assert_ok(self.torchrun(1, "--node-rank=1", *words, self.script()).finish())
+        result = root.finish()
+        self.assert_ok(result)
+        self.assertIn("with another key than ours", result.err)
+
+    def test_nobody_keeps_a_root_from_being_elected(self):
+        self.give_home(self.folder)
+        squatter = self.as_stranger(0, sys.executable, "-c", (
+            "import socket, time\ns = []\n"
+            "for name in ('dtrun-root-0-29400', 'dtrun-root-4242-29400'):\n"
+            "    s.append(socket.socket(socket.AF_UNIX)); s[-1].bind('\\0' + name)\n"
+            "print('bound', flush=True); time.sleep(1000)"))
+        self.assertEqual(squatter.process.stdout.readline(), "bound\n")
+        words = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-id=none", "--rdzv-endpoint=node0:29400",
+                 "--rdzv-conf=join_timeout=30", "--no-python", "echo", "ran"]
+        results = [job.finish() for job in [self.torchrun(0, *words) for _ in range(2)]]
+        for result in results:
+            self.assert_ok(result)
+        self.assertEqual((results[0].out + results[1].out).count("ran"), 2)
+        squatter.signal(signal.SIGKILL)
+        squatter.process.communicate()
 
 
 class Running(NodesTest):

@@ -29,6 +29,7 @@ struct Cluster {
   std::vector<std::string> names;         // where agents reach the root; empty: found out
   int port = 0;                           // of the root; 0: any free one
   std::optional<control::Key> key;        // unset: made for this job
+  std::string key_origin;                 // of a given key, for errors
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};     // without a sign of life
   bool share_machines = false;  // several hosts may be one machine
@@ -46,6 +47,7 @@ struct Summons {
   std::map<int, std::string> nodes = {};
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};
+  std::string key_origin = {};  // where this host has the key from, for errors; not part of the line
 };
 
 // The one line that a remote shell gives to `dtrun agent`. The key travels in hex.

@@ -141,7 +141,8 @@ Status Muster::Listen() {
                                      .port = cluster_.port,
                                      .job = job_,
                                      .key = cluster_.key ? *cluster_.key : *made,
-                                     .welcome = {plan::HostName(), cluster_.lost_after}};
+                                     .welcome = {plan::HostName(), cluster_.lost_after},
+                                     .key_origin = cluster_.key_origin};
   auto listener = control::Listener::Listen(
       loop_, std::move(options),
       {[this](const control::Hello& hello, const std::string& from) { return Admit(hello, from); },

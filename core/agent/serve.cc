@@ -77,7 +77,8 @@ class Agent {
         .port = summons.port,
         .hello = {},
         .key = summons.key,
-        .deadline = summons.join_timeout};
+        .deadline = summons.join_timeout,
+        .key_origin = summons.key_origin};
     options.hello.job = summons.job;
     options.hello.host_index = summons.host;
     options.hello.host_name = plan::HostName();

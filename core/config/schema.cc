@@ -179,7 +179,7 @@ void AddCluster(Schema& schema) {
   schema.push_back(Long(
       Option("cluster.key_file", Type::kPath, kRoot, "file with the key that all hosts share"),
       "For \"manual\": 64 hex digits, as `openssl rand -hex 32` prints them, readable by its owner only. "
-      "Or set DTRUN_CLUSTER_KEY. \"ssh\" makes a key for each job."));
+      "Unset, DTRUN_CLUSTER_KEY has the key, or the file ~/.dtrun/key. \"ssh\" makes a key for each job."));
   schema.back().must_exist = true;
   schema.push_back(
       Range(Long(Option("cluster.min_hosts", Type::kUint, kRoot, "fewest hosts that the job runs on"),

@@ -8,9 +8,10 @@
 namespace dtrun::control {
 
 Attempt::Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
-                 Events events)
+                 std::string key_origin, Events events)
     : target_(std::move(target)),
       job_(std::move(job)),
+      key_origin_(std::move(key_origin)),
       events_(std::move(events)),
       wire_(std::make_shared<Wire>(Tcp::socket(loop), std::move(tls))),
       timer_(loop) {}
@@ -62,8 +63,8 @@ void Attempt::HandleHandshake(const error_code& error) {
   switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
     case HandshakeFailure::kWrongKey:
       return Miss(fmt::format("the root at {} does not know the key of job '{}': another job's root uses "
-                              "this address, or this host was given another key",
-                              target_, job_),
+                              "this address, or this host was given another key{}",
+                              target_, job_, HowToShare(key_origin_)),
                   DTRUN_FAILED_PRECONDITION);
     case HandshakeFailure::kGone:
       return Miss(fmt::format("it accepts connections and drops them ({})", error.message()));

@@ -28,9 +28,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     std::function<void(Attempt& self, const Error& why)> failed;
   };
 
-  // `target` is its name in texts.
+  // `target` is its name in texts; `key_origin`: where the user has put the key, may be empty.
   Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
-          Events events);
+          std::string key_origin, Events events);
 
   // All that follows takes `limit` at most, but for the wait between ready and Greet.
   void Connect(const Tcp::endpoint& endpoint, Nanoseconds limit);
@@ -55,6 +55,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   const std::string target_;
   const std::string job_;
+  const std::string key_origin_;
   Events events_;
   std::shared_ptr<Wire> wire_;
   asio::steady_timer timer_;

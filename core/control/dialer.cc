@@ -120,7 +120,7 @@ class Search : public std::enable_shared_from_this<Search> {
     ++tries_;
     // Attempts are dropped before this ends.
     auto attempt = std::make_shared<Attempt>(
-        loop_, tls_, target, options_.hello.job,
+        loop_, tls_, target, options_.hello.job, options_.key_origin,
         Attempt::Events{[this](Attempt& one) {
                           ready_.push_back(one.shared_from_this());
                           GreetNext();

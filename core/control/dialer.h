@@ -48,6 +48,7 @@ class Dialer {
     // Between rounds; doubles up to the second, and a random part is cut off each.
     Nanoseconds first_pause = std::chrono::milliseconds(100);
     Nanoseconds max_pause = std::chrono::seconds(5);
+    std::string key_origin = {};  // where the user has put the key; may be empty
     Resolver resolver = ResolveBySystem;
     // Tried once all addresses have failed, or none has taken a connection by then. Empty: there is none.
     Detour detour = {};

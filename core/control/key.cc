@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
+
+#include <cstdlib>
 
 namespace dtrun::control {
 namespace {
@@ -40,6 +44,21 @@ Key Key::FromText(std::string_view text) {
   static_assert(kBytes == SHA256_DIGEST_LENGTH);
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), key.bytes_.data());
   return key;
+}
+
+Key Key::For(std::string_view job) const {
+  Key key;
+  unsigned size = 0;
+  const bool done =
+      HMAC(EVP_sha256(), bytes_.data(), kBytes, reinterpret_cast<const unsigned char*>(job.data()),
+           job.size(), key.bytes_.data(), &size) != nullptr;
+  if (!done || size != kBytes) std::abort();  // only without memory
+  return key;
+}
+
+std::string HowToShare(std::string_view key_origin) {
+  if (key_origin.empty()) return {};
+  return fmt::format("; ours comes from {}: give every host the same", key_origin);
 }
 
 Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }

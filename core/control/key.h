@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "core/base/result.h"
@@ -21,6 +22,9 @@ class Key {
   // Made from a text that all hosts know, and only as secret as that.
   static Key FromText(std::string_view text);
 
+  // The key of one job, made from one that serves several.
+  Key For(std::string_view job) const;
+
   Key(const Key&) = default;
   Key& operator=(const Key&) = default;
   ~Key();
@@ -31,5 +35,9 @@ class Key {
   Key() = default;
   std::array<unsigned char, kBytes> bytes_{};
 };
+
+// The end of a sentence about keys that differ: where ours comes from, and what to do. Empty when no user has
+// put it there.
+std::string HowToShare(std::string_view key_origin);
 
 }  // namespace dtrun::control

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 
 namespace dtrun::control {
@@ -30,6 +31,14 @@ TEST(Key, SaysWhereADigitIsNone) {
   Result<Key> key = Key::FromHex(std::string(62, '0') + "0x");
   ASSERT_FALSE(key);
   EXPECT_THAT(key.error().text, HasSubstr("character 63 or 64"));
+}
+
+TEST(Key, OfAJobIsAnHmacOfTheSharedOne) {
+  // As `printf a | openssl dgst -sha256 -mac hmac -macopt hexkey:00…` prints it.
+  const Key shared = *Key::FromHex(std::string(64, '0'));
+  EXPECT_EQ(shared.For("a").data()[0], 0x96);
+  EXPECT_NE(std::memcmp(shared.For("a").data(), shared.For("b").data(), Key::kBytes), 0);
+  EXPECT_NE(std::memcmp(shared.For("").data(), shared.data(), Key::kBytes), 0);
 }
 
 TEST(Key, OfATextIsItsSha256) {

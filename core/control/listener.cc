@@ -113,7 +113,8 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
         if (claim != ShownJob(door_->options.job)) {
           return Refuse(fmt::format("it belongs to job '{}', this is job '{}'", claim, door_->options.job));
         }
-        return Refuse(fmt::format("it claims job '{}' with another key than ours", claim));
+        return Refuse(fmt::format("it claims job '{}' with another key than ours{}", claim,
+                                  HowToShare(door_->options.key_origin)));
       case HandshakeFailure::kOther: break;
     }
     Refuse(fmt::format("no handshake came about ({})", error.message()));

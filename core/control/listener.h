@@ -32,6 +32,7 @@ class Listener {
     // At a time, and an eighth of the files that this process may open at most. One more, or one for whom no
     // descriptor is left, pushes out the oldest of the address that has most.
     std::size_t max_strangers = 256;
+    std::string key_origin = {};  // where the user has put the key; may be empty
   };
   struct Handlers {
     // Last word on a Hello whose protocol, version and job fit. The text of an error goes to

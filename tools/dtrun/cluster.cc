@@ -1,20 +1,12 @@
 #include "tools/dtrun/cluster.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <map>
 
-#include "core/base/fd.h"
+#include "core/agent/user_secret.h"
 #include "core/base/port_user.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/prepare.h"
@@ -55,62 +47,16 @@ Result<Root> RootOf(const config::Settings& settings) {
   return At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
 }
 
-// Whether nobody else of this user, in this network namespace, has claimed to be the root at `port`. The
-// claim is a name in the abstract namespace of Unix sockets and ends with the process: of several that start
-// in the same instant one is the first.
+// Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several
+// that start in the same instant one is the first. The claim ends with the process.
 bool ClaimRoot(int port) {
-  static std::map<int, UniqueFd> claims;
+  static std::map<int, agent::UserSecret> claims;
   if (claims.contains(port)) return true;
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string name = fmt::format("dtrun-root-{}-{}", ::getuid(), port);
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // behind a zero: abstract
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd claim(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Result<agent::UserSecret> claim = agent::UserSecret::Open();
   if (!claim) return true;  // the port itself will tell
-  if (::bind(claim.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0 && errno == EADDRINUSE)
-    return false;
-  claims.emplace(port, std::move(claim));
+  if (!claim->ClaimRoot(port)) return false;
+  claims.emplace(port, *std::move(claim));
   return true;
-}
-
-Result<std::string> ReadKeyFile(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return Error::System(fmt::format("open cluster.key_file '{}'", path), errno);
-  struct stat info {};
-  if (::fstat(file.get(), &info) == 0 && (info.st_mode & 0077) != 0) {
-    return Error{
-        DTRUN_FAILED_PRECONDITION,
-        fmt::format("cluster.key_file '{}' has mode {:04o}, so others can read the key; run: chmod 600 '{}'",
-                    path, info.st_mode & 07777, path)};
-  }
-  char bytes[256];
-  const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
-  if (size < 0) return Error::System(fmt::format("read cluster.key_file '{}'", path), errno);
-  std::string text(bytes, static_cast<std::size_t>(size));
-  text.erase(text.find_last_not_of(" \r\n\t") + 1);
-  return text;
-}
-
-Result<control::Key> SharedKey(const config::Settings& settings, const std::string& key_text) {
-  if (!key_text.empty() && !HasKey(settings)) return control::Key::FromText(key_text);
-  std::string digits, origin = kClusterKey;
-  if (settings.Has("cluster.key_file")) {
-    Result<std::string> read = ReadKeyFile(settings.Text("cluster.key_file"));
-    if (!read) return read.error();
-    digits = *std::move(read);
-    origin = fmt::format("cluster.key_file '{}'", settings.Text("cluster.key_file"));
-  } else if (const char* value = std::getenv(kClusterKey); value != nullptr) {
-    digits = value;
-  } else {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("cluster.connect = \"manual\" needs a key that all hosts share; write the output of "
-                    "`openssl rand -hex 32` into cluster.key_file or {}",
-                    kClusterKey)};
-  }
-  Result<control::Key> key = control::Key::FromHex(digits);
-  if (key) return key;
-  return Error{key.error().code, fmt::format("{}: {}", origin, key.error().text)};
 }
 
 bool IsManual(const config::Settings& settings) {
@@ -169,12 +115,7 @@ bool RootIsHere(const std::string& host, int port) {
   return agent::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
 }
 
-bool HasKey(const config::Settings& settings) {
-  return settings.Has("cluster.key_file") || std::getenv(kClusterKey) != nullptr;
-}
-
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings,
-                                                const std::string& key_text) {
+Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
   if (!plan::HasCluster(settings)) return std::optional<agent::Cluster>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
@@ -196,9 +137,10 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
     Result<int> index = ManualIndex(settings, *root, *hosts);
     if (!index) return index.error();
     cluster.here = *index;
-    Result<control::Key> key = SharedKey(settings, key_text);
-    if (!key) return key.error();
-    cluster.key = *std::move(key);
+    const Result<ClusterKey> found = FindClusterKey(settings, rule);
+    if (!found) return found.error();
+    cluster.key = found->key;
+    cluster.key_origin = found->origin;
     return std::optional(std::move(cluster));
   }
   cluster.here = Here(cluster.hosts);
@@ -207,8 +149,7 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   return std::optional(std::move(cluster));
 }
 
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings,
-                                                const std::string& key_text) {
+Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings, const KeyRule& rule) {
   if (!IsManual(settings)) return std::optional<agent::Summons>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
@@ -217,10 +158,10 @@ Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings
   Result<int> index = ManualIndex(settings, *root, *hosts);
   if (!index) return index.error();
   if (*index == 0) return std::optional<agent::Summons>();
-  Result<control::Key> key = SharedKey(settings, key_text);
-  if (!key) return key.error();
-  agent::Summons summons{
-      settings.Text("job.name"), root->names, root->port, *std::move(key), *index, {}, {}, {}};
+  const Result<ClusterKey> found = FindClusterKey(settings, rule);
+  if (!found) return found.error();
+  agent::Summons summons{settings.Text("job.name"), root->names, root->port, found->key, *index, {}, {}, {}};
+  summons.key_origin = found->origin;
   summons.join_timeout = settings.Duration("cluster.join_timeout");
   summons.lost_after = settings.Duration("cluster.lost_after");
   return std::optional(std::move(summons));

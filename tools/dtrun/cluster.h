@@ -6,25 +6,20 @@
 
 #include "core/agent/cluster.h"
 #include "core/config/settings.h"
+#include "tools/dtrun/cluster_key.h"
 
 namespace dtrun::cli {
 
 // How the hosts of the job come together; nothing when the job is this machine's alone.
-// `key_text`: what the key of hosts that somebody else starts is made from, where the user has given none;
-// empty: he must.
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings,
-                                                const std::string& key_text = {});
+// `rule`: for the key of hosts that somebody else starts, where the user has given none.
+Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule = {});
 
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings,
-                                                const std::string& key_text = {});
+Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings, const KeyRule& rule = {});
 
 // Whether this process is to be the root of hosts without numbers: `host` is this machine, and no other dtrun
 // there has the port or is about to. Once true it stays so, and false for others, until this process ends.
 bool RootIsHere(const std::string& host, int port);
-
-// Whether the user has given a key.
-bool HasKey(const config::Settings& settings);
 
 }  // namespace dtrun::cli

@@ -69,6 +69,7 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   if (!endpoint) return endpoint.error();
   meeting.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
   meeting.join_timeout = Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
+  meeting.insecure = IsTrue(Configured(arguments, "insecure").value_or(""));
 
   if (backend == "static") {
     if (!endpoint->port) {

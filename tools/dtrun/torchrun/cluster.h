@@ -25,6 +25,7 @@ struct Meeting {
   std::optional<int> node;
   // As in rdzv_conf, in seconds; empty: not given.
   std::string join_timeout, last_call;
+  bool insecure = false;  // the user does without a secret
 };
 
 // Whether a job's nodes would meet at this process: the host is this machine, and no dtrun has the port.

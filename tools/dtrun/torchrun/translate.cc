@@ -55,7 +55,8 @@ class Translator {
     const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.meet_here);
     if (!meeting) return meeting.error();
     const std::vector<config::Given> cluster = ClusterSettings(arguments_, *meeting);
-    out_.key_text = "dtrun torchrun " + meeting->run_id;
+    out_.run_id = arguments_.rdzv_id;
+    out_.secret = SecretOf(arguments_, *meeting);
 
     Base("backend.name", "none");
     Base("logs.prefix", "none");

@@ -12,6 +12,7 @@
 #include "core/config/settings.h"
 #include "tools/dtrun/torchrun/arguments.h"
 #include "tools/dtrun/torchrun/cluster.h"
+#include "tools/dtrun/torchrun/secret.h"
 
 namespace dtrun::torchrun {
 
@@ -30,7 +31,8 @@ struct Translation {
   std::vector<config::Given> given;  // what was asked for
   std::vector<std::string> notes;    // lines for the user
   bool keeps_logs = true;            // false: --log-dir is the null device
-  std::string key_text;              // of the key that the nodes share, when the user has given none
+  Secret secret;                     // of the nodes, when the user shares no key
+  std::string run_id;
 };
 
 // Errors begin with the option's name.

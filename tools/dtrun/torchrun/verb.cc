@@ -18,6 +18,7 @@
 #include "core/agent/agent.h"
 #include "core/agent/serve.h"
 #include "core/output/output.h"
+#include "core/plan/hosts.h"
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/prepare.h"
 #include "tools/dtrun/restart.h"
@@ -196,6 +197,20 @@ int Explain(const Error& error) {
   return kUserError;
 }
 
+KeyRule RuleOf(const torchrun::Translation& translated) {
+  using Otherwise = KeyRule::Otherwise;
+  KeyRule rule;
+  rule.job = rule.text = "dtrun torchrun " + translated.run_id;
+  rule.origin = "--rdzv-id";
+  rule.refusal = translated.secret.refusal;
+  switch (translated.secret.from) {
+    case torchrun::Secret::From::kNothing: rule.otherwise = Otherwise::kRefuse; break;
+    case torchrun::Secret::From::kRunId: rule.otherwise = Otherwise::kText; break;
+    case torchrun::Secret::From::kThisHost: rule.otherwise = Otherwise::kThisHost; break;
+  }
+  return rule;
+}
+
 int Complain(Program program, const std::string& text) {
   fmt::print(stderr, "{}{}: error: {}\n", torchrun::Usage(program), torchrun::ProgramName(program), text);
   return kUserError;
@@ -230,10 +245,13 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     return kUserError;
   }
   const config::Settings& settings = preparation.settings();
+  const KeyRule rule = RuleOf(*translated);
+  const std::string note = HasClusterKey(settings) ? "" : translated->secret.note;
   if (purpose == Purpose::kRun) {
-    const auto summons = SummonsOf(settings, translated->key_text);
+    const auto summons = SummonsOf(settings, rule);
     if (!summons) return Explain(summons.error());
     if (*summons) {
+      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", plan::HostName(), note);
       { const Preparation done = std::move(preparation); }  // with the child that describes the backend
       ::unsetenv(kClusterKey);
       const int code =
@@ -257,14 +275,9 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   }
   auto restart = RestartPolicyOf(settings);
   if (!restart) return Explain(restart.error());
-  auto cluster = ClusterOf(settings, translated->key_text);
+  auto cluster = ClusterOf(settings, rule);
   if (!cluster) return Explain(cluster.error());
-  if (*cluster && !HasKey(settings)) {
-    notes.push_back(fmt::format(
-        "whoever knows the run id can join or listen; {} with 64 secret hex digits, on every node, "
-        "keeps others out",
-        kClusterKey));
-  }
+  if (*cluster && !note.empty()) notes.push_back(note);
   ::unsetenv(kClusterKey);  // has been read
   TorchrunJob job(
       asked, translated->keeps_logs, std::move(notes),

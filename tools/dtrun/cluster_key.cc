@@ -1,0 +1,106 @@
+#include "tools/dtrun/cluster_key.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "core/agent/user_secret.h"
+#include "core/base/fd.h"
+#include "tools/dtrun/prepare.h"
+
+namespace dtrun::cli {
+namespace {
+
+using Otherwise = KeyRule::Otherwise;
+
+// Empty: there is no home.
+std::string HomeKeyFile() {
+  const char* const home = std::getenv("HOME");
+  return home == nullptr || *home != '/' ? "" : fmt::format("{}/.dtrun/key", home);
+}
+
+// `name`: of the file, with the option that led to it.
+Result<std::string> ReadKeyFile(const std::string& path, const std::string& name) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return Error::System(fmt::format("open {}", name), errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Error::System(fmt::format("read {}", name), errno);
+  if ((info.st_mode & 0077) != 0) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,
+                             info.st_mode & 07777, path)};
+  }
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("{} belongs to user {}, who knows the key; make your own: "
+                             "openssl rand -hex 32 > FILE; chmod 600 FILE",
+                             name, info.st_uid)};
+  }
+  char bytes[256];
+  const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
+  if (size < 0) return Error::System(fmt::format("read {}", name), errno);
+  std::string text(bytes, static_cast<std::size_t>(size));
+  text.erase(text.find_last_not_of(" \r\n\t") + 1);
+  return text;
+}
+
+struct Digits {
+  std::string text, origin;
+};
+
+// As the user has given them, if he has.
+Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
+  if (settings.Has("cluster.key_file")) {
+    const std::string& path = settings.Text("cluster.key_file");
+    const std::string origin = fmt::format("cluster.key_file '{}'", path);
+    Result<std::string> text = ReadKeyFile(path, origin);
+    if (!text) return text.error();
+    return std::optional(Digits{*std::move(text), origin});
+  }
+  if (const char* value = std::getenv(kClusterKey); value != nullptr) {
+    return std::optional(Digits{value, kClusterKey});
+  }
+  const std::string home = HomeKeyFile();
+  if (home.empty() || ::access(home.c_str(), F_OK) != 0) return std::optional<Digits>();
+  Result<std::string> text = ReadKeyFile(home, home);
+  if (!text) return text.error();
+  return std::optional(Digits{*std::move(text), home});
+}
+
+}  // namespace
+
+bool HasClusterKey(const config::Settings& settings) {
+  const std::string home = HomeKeyFile();
+  return settings.Has("cluster.key_file") || std::getenv(kClusterKey) != nullptr ||
+         (!home.empty() && ::access(home.c_str(), F_OK) == 0);
+}
+
+Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRule& rule) {
+  Result<std::optional<Digits>> given = GivenDigits(settings);
+  if (!given) return given.error();
+  std::optional<Digits> digits = *std::move(given);
+  if (!digits && rule.otherwise == Otherwise::kThisHost) {
+    Result<agent::UserSecret> secret = agent::UserSecret::Open();
+    if (!secret) return secret.error();
+    digits = Digits{secret->digits(), "a file of this user on this host"};
+  }
+  if (digits) {
+    const Result<control::Key> key = control::Key::FromHex(digits->text);
+    if (!key) return Error{key.error().code, fmt::format("{}: {}", digits->origin, key.error().text)};
+    return ClusterKey{rule.job.empty() ? *key : key->For(rule.job), digits->origin};
+  }
+  if (rule.otherwise == Otherwise::kText) return ClusterKey{control::Key::FromText(rule.text), rule.origin};
+  if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("cluster.connect = \"manual\" needs a key that all hosts share; write the output of "
+                  "`openssl rand -hex 32` into cluster.key_file, {} or ~/.dtrun/key",
+                  kClusterKey)};
+}
+
+}  // namespace dtrun::cli
