@@ -32,7 +32,7 @@ CONTRACT = {
     "TORCHELASTIC_RESTART_COUNT": "0",
     "TORCHELASTIC_RUN_ID": None,
     "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-    "TORCHELASTIC_USE_AGENT_STORE": None,  # torchrun's agent serves a store, dtrun leaves it to rank 0
+    "TORCHELASTIC_USE_AGENT_STORE": "True",
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
     "WORLD_SIZE": "2",
 }
@@ -41,6 +41,19 @@ DUMP = """import json, os, sys
 with open(f"{sys.argv[1]}-{os.environ['RANK']}", "w") as file:
     json.dump({"argv": sys.argv, "flags": sys.flags.interactive, "env": dict(os.environ),
                "unbuffered": sys.stdout.write_through}, file)
+"""
+
+
+# Clients of torch's store, as torch 1.13 and 2.x connect: `add` counts at a key.
+STORE = """import os, socket, struct, sys
+def connect(validate):
+    store = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+    if validate: store.sendall(struct.pack("=BI", 0, 0x3C85F7CE))
+    return store
+def add(store, op, key):
+    store.sendall(struct.pack("=BQ", op, len(key)) + key + struct.pack("=q", 1))
+    return struct.unpack("=q", store.recv(8, socket.MSG_WAITALL))[0]
+old, new = connect(False), connect(True)
 """
 
 
@@ -83,7 +96,6 @@ class Contract(TorchrunTest):
                 self.assertEqual(env[name], value, name)
         self.assertEqual(env["MASTER_ADDR"], "127.0.0.1")
         self.assertTrue(0 < int(env["MASTER_PORT"]) < 65536)
-        self.assertEqual(env["TORCHELASTIC_USE_AGENT_STORE"], "False")
         self.assertRegex(env["TORCHELASTIC_RUN_ID"], r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
         self.assertRegex(env["TORCHELASTIC_ERROR_FILE"],
                          rf"/torchelastic_\w+/{env['TORCHELASTIC_RUN_ID']}_\w+/attempt_0/1/error\.json$")
@@ -272,11 +284,60 @@ class Restarts(TorchrunTest):
         self.assertNotIn("start 2", result.out)
 
 
+class AgentStore(TorchrunTest):
+    def test_is_there_before_any_rank_opens_one(self):
+        script = self.write(STORE + "print('counts', sorted([add(old, 3, b'n'), add(new, 4, b'n')]))\n", "store.py")
+        result = self.torchrun("--standalone", script)
+        self.assert_ok(result)
+        self.assertIn("counts [1, 2]\n", result.out)
+
+    def test_is_a_fresh_one_for_each_start(self):
+        script = self.write(STORE + "import time\nprint('count', add(new, 4, b'n'), flush=True)\ntime.sleep(1.2)\n"
+                            "sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n", "store.py")
+        result = self.torchrun("--standalone", "--max-restarts=1", script)
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("count 1\n"), 2, str(result))
+
+    def test_nobody_else_listens_on_its_port(self):
+        thief = ("import errno, os, socket\nfor address in ('0.0.0.0', '127.0.0.1'):\n"
+                 "    s = socket.socket()\n    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+                 "    try: s.bind((address, int(os.environ['MASTER_PORT']))); s.listen(); print('stolen')\n"
+                 "    except OSError as error: print('refused', error.errno == errno.EADDRINUSE)\n")
+        result = self.torchrun("--standalone", self.write(thief, "thief.py"))
+        self.assert_ok(result)
+        self.assertEqual(result.out, "refused True\n" * 2)
+
+    def test_may_be_left_to_rank_0(self):
+        listen = self.write("import os, socket\nprint(os.environ['TORCHELASTIC_USE_AGENT_STORE'])\n"
+                            "socket.create_server(('', int(os.environ['MASTER_PORT'])))\n", "listen.py")
+        for env in ({"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+                    {"DTRUN_CONFIG_LAUNCHER_OPTIONS_AGENT_STORE": "false"}):
+            result = self.torchrun("--standalone", listen, env=self.environment(**env))
+            self.assert_ok(result)
+            self.assertEqual(result.out, "False\n")
+
+    @unittest.skipUnless(has_torch(), "torch is not installed")
+    def test_serves_torch_itself(self):
+        script = self.write(
+            "import os, datetime, torch, torch.distributed as dist\n"
+            "wait = datetime.timedelta(seconds=60)\n"
+            "s = dist.TCPStore(os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False, timeout=wait)\n"
+            "rank = os.environ['RANK']\ns.set('own' + rank, rank)\n"
+            "assert s.get('own' + str(1 - int(rank))) == str(1 - int(rank)).encode()\n"
+            "assert s.compare_set('swap' + rank, '', 'x') == b'x' and s.add('n' + rank, 3) == 3 and s.delete_key('n' + rank)\n"
+            "try: s.wait(['never'], datetime.timedelta(milliseconds=200)); raise SystemExit('it came')\n"
+            "except RuntimeError: pass\n"
+            "dist.init_process_group('gloo')\nt = torch.ones(3)\ndist.all_reduce(t)\nprint('sum', t.sum().item())\n", "t.py")
+        result = self.torchrun("--standalone", "--nproc-per-node=2", script)
+        self.assert_ok(result)
+        self.assertEqual(result.out, "sum 6.0\n" * 2)
+
+
 class Refusals(TorchrunTest):
     def test_each_names_its_option_and_ends_with_2(self):
         cases = [
             (["--rdzv-backend=etcd", "x.py"], "--rdzv-backend=etcd: "),
-            (["--numa-binding=node", "x.py"], "--numa-binding=node: "),
+            (["--numa-binding=chiplet", "x.py"], "--numa-binding=chiplet: expected node"),
             (["--nproc-per-node=0", "x.py"], "--nproc-per-node=0: job.processes_per_host"),
             (["--nproc-per-node=xpu", "x.py"], "--nproc-per-node=xpu: job.processes_per_host"),
             (["--bogus", "x.py"], "usage: dtrun torchrun"),

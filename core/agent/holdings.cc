@@ -1,9 +1,11 @@
 #include "core/agent/holdings.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/agent/rank_fifo.h"
@@ -35,6 +37,21 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
           "; install the same dtrun on every host"};
 }
 
+// As torchrun says it to its workers.
+bool ServesTorchStore(const std::vector<plan::Process>& processes) {
+  if (processes.empty()) return false;
+  const auto served = processes[0].env.find("TORCHELASTIC_USE_AGENT_STORE");
+  return served != processes[0].env.end() && served->second == "True";
+}
+
+// Ranks may open several connections each; others who reach the port may not take all descriptors.
+std::size_t MostClients(int world_size) {
+  const std::size_t wanted = 1024 + 16 * static_cast<std::size_t>(world_size);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::min<std::size_t>(wanted, limit.rlim_cur / 2);
+}
+
 Ending EndingOf(int status) {
   Ending ending;
   if (WIFEXITED(status)) ending.code = WEXITSTATUS(status);
@@ -51,7 +68,7 @@ Result<std::unique_ptr<Holdings>> Holdings::Take(boost::asio::io_context& loop, 
                                                  const Events& events, Prepared* prepared) {
   if (Status files = CheckFiles(prepare.processes); !files) return files.error();
   std::unique_ptr<Holdings> held(new Holdings());
-  if (Status ports = held->HoldPorts(prepare, prepared); !ports) return ports.error();
+  if (Status ports = held->HoldPorts(loop, prepare, events, prepared); !ports) return ports.error();
   Result<comm::BookMapping> recorder = comm::BookMapping::Create(prepare.world_size);
   if (!recorder) return recorder.error();
   held->recorder_.emplace(*std::move(recorder));
@@ -74,12 +91,20 @@ Holdings::~Holdings() {
   for (const auto& pipe : pipes_) pipe->Drop();
 }
 
-Status Holdings::HoldPorts(const Prepare& prepare, Prepared* prepared) {
+Status Holdings::HoldPorts(boost::asio::io_context& loop, const Prepare& prepare, const Events& events,
+                           Prepared* prepared) {
   if (prepare.master_port >= 0) {
     Result<HeldPort> port = HeldPort::Hold(prepare.master_port);
     if (!port) return port.error();
-    port_.emplace(*std::move(port));
-    prepared->master_port = port_->number();
+    prepared->master_port = port->number();
+    if (ServesTorchStore(prepare.processes)) {
+      auto store =
+          store::TorchServer::Serve(loop, port->Release(), {MostClients(prepare.world_size), events.said});
+      if (!store) return store.error();
+      torch_store_ = *std::move(store);
+    } else {
+      port_.emplace(*std::move(port));
+    }
   }
   for (const int rank : prepare.task_ranks) {
     Result<HeldPort> port = HeldPort::Hold(0);
@@ -132,6 +157,7 @@ void Holdings::FinishPipes() {
 void Holdings::Close() {
   door_.reset();
   port_.reset();
+  torch_store_.reset();
 }
 
 }  // namespace dtrun::agent

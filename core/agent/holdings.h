@@ -1,5 +1,5 @@
-// What a host holds for its ranks during one generation: ports, the store's socket, the flight
-// recorder, and pipes to ranks that another program starts.
+// What a host holds for its ranks during one generation: ports, torch's store where they are told that their
+// agent serves it, the store's socket, the flight recorder, and pipes to ranks that another program starts.
 //
 // Owned by the local host; loop thread. All is let go with it.
 #pragma once
@@ -17,6 +17,7 @@
 #include "core/comm/recorder/excerpt.h"
 #include "core/comm/recorder/mapping.h"
 #include "core/store/door.h"
+#include "core/store/torch_server.h"
 
 namespace dtrun::agent {
 
@@ -26,6 +27,7 @@ class Holdings {
   struct Events {
     std::function<void(int rank, output::Stream stream, std::string_view bytes)> printed;
     std::function<void(RankEnded)> ended;
+    std::function<void(const std::string& line)> said;  // for the user
   };
 
   // What is held stands in `prepared`. Checks first that the files are here which the root has seen on its
@@ -49,11 +51,13 @@ class Holdings {
 
  private:
   Holdings() = default;
-  Status HoldPorts(const Prepare& prepare, Prepared* prepared);
+  Status HoldPorts(boost::asio::io_context& loop, const Prepare& prepare, const Events& events,
+                   Prepared* prepared);
   Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
 
-  std::optional<HeldPort> port_;
+  std::optional<HeldPort> port_;  // while nobody listens there
+  std::unique_ptr<store::TorchServer> torch_store_;
   std::vector<HeldPort> task_ports_;
   std::optional<comm::BookMapping> recorder_;
   std::vector<int> ranks_;  // of the world, that live here

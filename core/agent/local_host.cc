@@ -120,6 +120,7 @@ class LocalHost final : public Host {
       if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Rose();
       Emit(ended);
     };
+    events.said = [this](const std::string& line) { Emit(Said{"dtrun: " + line}); };
     Result<std::unique_ptr<Holdings>> held =
         Holdings::Take(loop_, options_, prepare_, buffer_, events, &prepared);
     if (!held) return Post(Refused{held.error()});

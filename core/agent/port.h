@@ -20,6 +20,8 @@ class HeldPort {
 
   int number() const { return number_; }
   int descriptor() const { return socket_.get(); }
+  // The socket, for whoever listens on it.
+  UniqueFd Release() { return std::move(socket_); }
 
  private:
   HeldPort(UniqueFd socket, int number) : socket_(std::move(socket)), number_(number) {}

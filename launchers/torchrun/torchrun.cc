@@ -26,6 +26,8 @@ enum class ErrorFiles { kRank, kAttempt, kNone };
 
 constexpr char kOmpThreads[] = "OMP_NUM_THREADS";
 constexpr char kDevices[] = "CUDA_VISIBLE_DEVICES";
+constexpr char kAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
+constexpr char kRankServes[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
 constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 // torchrun --run-path: the script becomes __main__ of an interpreter that is already up.
 constexpr char kRunPath[] =
@@ -89,7 +91,8 @@ class Torchrun final : public dtrun::sdk::Launcher {
         local_rank_argument_(options.FindString("local_rank_argument").value_or("")),
         master_addr_(options.FindString("master_addr").value_or("")),
         signals_(options.String("signals")),
-        virtual_local_rank_(options.Bool("virtual_local_rank")) {}
+        virtual_local_rank_(options.Bool("virtual_local_rank")),
+        agent_store_(options.Bool("agent_store")) {}
 
   void Plan(const Job& job, const dtrun::sdk::PlanSink& sink) override {
     const bool own_threads = job.Inherited(kOmpThreads).has_value();
@@ -133,8 +136,8 @@ class Torchrun final : public dtrun::sdk::Launcher {
         {"TORCHELASTIC_RESTART_COUNT", job.generation()},
         {"TORCHELASTIC_MAX_RESTARTS", std::to_string(max_restarts_)},
         {"TORCHELASTIC_RUN_ID", run_id_},
-        // Nobody but rank 0 serves a TCPStore at MASTER_PORT.
-        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+        // "True": the agent of rank 0's host serves it.
+        {kAgentStore, agent_store_ && job.Inherited(kRankServes) != "1" ? "True" : "False"},
         {"TORCHELASTIC_ERROR_FILE", ErrorFile(job, process)},
         {"TORCHELASTIC_SIGNALS_TO_HANDLE", signals_},
         {kAsyncErrors, job.Inherited(kAsyncErrors).value_or("1")},
@@ -201,6 +204,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
   const std::string master_addr_;
   const std::string signals_;
   const bool virtual_local_rank_;
+  const bool agent_store_;
 };
 
 constexpr dtrun_option EnumOption(const char* key, const char* default_text, const char* doc,
@@ -209,6 +213,13 @@ constexpr dtrun_option EnumOption(const char* key, const char* default_text, con
   option.long_doc = long_doc;
   option.choices = choices;
   option.choice_count = count;
+  return option;
+}
+
+constexpr dtrun_option BoolOption(const char* key, const char* default_text, const char* doc,
+                                  const char* long_doc) {
+  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_BOOL, default_text, doc);
+  option.long_doc = long_doc;
   return option;
 }
 
@@ -239,6 +250,9 @@ constexpr dtrun_option kOptions[] = {
                        "what TORCHELASTIC_SIGNALS_TO_HANDLE says"),
     dtrun::sdk::Option("virtual_local_rank", DTRUN_TYPE_BOOL, "false",
                        "LOCAL_RANK is 0 everywhere and each rank sees its own GPU only"),
+    BoolOption("agent_store", "true", "dtrun serves torch's TCPStore at MASTER_PORT, as torchrun does",
+               "TORCHELASTIC_USE_AGENT_STORE says so. With false, or TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
+               "the environment, the port is held for rank 0, which serves it."),
 };
 
 constexpr dtrun::sdk::PluginInfo kInfo = {

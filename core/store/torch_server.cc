@@ -1,0 +1,230 @@
+#include "core/store/torch_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <map>
+
+#include "core/store/torch_table.h"
+#include "core/store/torch_wire.h"
+
+namespace dtrun::store {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds kAcceptPause{50};
+constexpr std::chrono::seconds kLinePause{1};
+// Of replies that a client does not read: then its requests wait.
+constexpr std::size_t kMaxUnsentBytes = std::size_t{1} << 20;
+// Of replies that come unasked, to waits and watches, on top: then it is dropped.
+constexpr std::size_t kMostUnsentBytes = std::size_t{256} << 20;
+// Of requests that have not come whole, of all clients together.
+constexpr std::size_t kMaxPartBytes = std::size_t{512} << 20;
+constexpr std::size_t kFairPartBytes = std::size_t{1} << 20;  // which everybody may, even then
+
+class Session;
+
+// What the sessions of one server share; outlives it while their last operations end.
+struct Shared {
+  Shared(asio::io_context& loop, TorchServer::Options asked)
+      : options(std::move(asked)),
+        acceptor(loop),
+        accept_pause(loop),
+        table([this](TorchTable::Client client, std::string bytes) { Send(client, std::move(bytes)); }) {}
+
+  void Send(TorchTable::Client client, std::string bytes);
+  // What a stranger may make happen as often as he likes is said once a second.
+  void Say(const std::string& peer, const std::string& why) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!options.said || now < next_line) return;
+    next_line = now + kLinePause;
+    options.said(fmt::format("MASTER_PORT {}: dropped {}: {}", port, peer, why));
+  }
+
+  TorchServer::Options options;
+  tcp::acceptor acceptor;
+  asio::steady_timer accept_pause;
+  TorchTable table;
+  std::map<TorchTable::Client, std::shared_ptr<Session>> sessions;
+  TorchTable::Client last_client = 0;
+  std::size_t part_bytes = 0;
+  std::chrono::steady_clock::time_point next_line;
+  int port = 0;
+  bool open = true;
+};
+
+// One connection: reads, answers, and reads no further while its answers are not taken.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(TorchTable::Client client, tcp::socket socket, std::shared_ptr<Shared> shared)
+      : client_(client), socket_(std::move(socket)), shared_(std::move(shared)) {
+    error_code ignored;  // gone already, or no such option
+    const tcp::endpoint peer = socket_.remote_endpoint(ignored);
+    peer_ =
+        ignored ? "a client that has left" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+    socket_.set_option(tcp::no_delay(true), ignored);
+    ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+  }
+
+  void Read() {
+    socket_.async_read_some(asio::buffer(chunk_),
+                            [self = shared_from_this()](const error_code& error, std::size_t size) {
+                              if (self->closed_) return;
+                              if (error) return self->Close();
+                              self->Count([&] { self->reader_.Append({self->chunk_.data(), size}); });
+                              self->Serve();
+                            });
+  }
+
+  void Send(std::string bytes) {
+    if (closed_ || deaf_) return;
+    unsent_ += bytes;
+    if (sending_.empty()) Write();
+    if (unsent_.size() + sending_.size() <= kMostUnsentBytes) return;
+    deaf_ = true;  // and not from within the table
+    asio::post(socket_.get_executor(),
+               [self = shared_from_this()] { self->Drop("it does not read its answers"); });
+  }
+
+  void Close() {
+    if (std::exchange(closed_, true)) return;
+    shared_->part_bytes -= reader_.buffered();
+    error_code ignored;  // a close that fails still closes
+    socket_.close(ignored);
+    const auto keep = shared_from_this();
+    shared_->sessions.erase(client_);
+    shared_->table.Forget(client_);
+  }
+
+ private:
+  template <typename Work>
+  void Count(const Work& work) {
+    shared_->part_bytes -= reader_.buffered();
+    work();
+    shared_->part_bytes += reader_.buffered();
+  }
+
+  void Serve() {
+    while (unsent_.size() + sending_.size() <= kMaxUnsentBytes) {
+      Result<std::optional<TorchRequest>> request = std::optional<TorchRequest>();
+      Count([&] { request = reader_.Next(); });
+      if (!request) return Drop(request.error().text);
+      if (!request->has_value()) {
+        const bool large = reader_.buffered() > kFairPartBytes;
+        if (large && shared_->part_bytes > kMaxPartBytes) return Drop("it sends too much at a time");
+        return Read();
+      }
+      const Status taken = shared_->table.Take(client_, **std::move(request));
+      if (closed_) return;
+      if (!taken) return Drop(taken.error().text);
+    }
+    waits_for_room_ = true;
+  }
+
+  void Drop(const std::string& why) {
+    if (closed_) return;
+    shared_->Say(peer_, why);
+    Close();
+  }
+
+  void Write() {
+    std::swap(sending_, unsent_);
+    asio::async_write(socket_, asio::buffer(sending_),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        if (self->closed_) return;
+                        if (error) return self->Close();
+                        self->sending_.clear();
+                        if (!self->unsent_.empty()) self->Write();
+                        if (std::exchange(self->waits_for_room_, false)) self->Serve();
+                      });
+  }
+
+  const TorchTable::Client client_;
+  tcp::socket socket_;
+  std::shared_ptr<Shared> shared_;
+  std::string peer_;
+  TorchReader reader_;
+  std::array<char, 4096> chunk_;
+  std::string sending_, unsent_;
+  bool waits_for_room_ = false;
+  bool deaf_ = false;
+  bool closed_ = false;
+};
+
+void Shared::Send(TorchTable::Client client, std::string bytes) {
+  const auto session = sessions.find(client);
+  if (session != sessions.end()) session->second->Send(std::move(bytes));
+}
+
+void Accept(const std::shared_ptr<Shared>& shared) {
+  shared->acceptor.async_accept([shared](const error_code& error, tcp::socket socket) {
+    if (!shared->open) return;
+    if (error) {  // out of descriptors, most likely: give clients time to leave instead of spinning
+      shared->accept_pause.expires_after(kAcceptPause);
+      shared->accept_pause.async_wait([shared](const error_code& stopped) {
+        if (!stopped && shared->open) Accept(shared);
+      });
+      return;
+    }
+    const TorchTable::Client client = ++shared->last_client;
+    auto session = std::make_shared<Session>(client, std::move(socket), shared);
+    if (shared->sessions.size() >= shared->options.max_clients) {
+      shared->Say("a client", fmt::format("there are {} already", shared->options.max_clients));
+    } else {
+      shared->sessions.emplace(client, session);
+      session->Read();
+    }
+    Accept(shared);
+  });
+}
+
+class Server final : public TorchServer {
+ public:
+  explicit Server(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ~Server() override {
+    shared_->open = false;
+    error_code ignored;
+    shared_->acceptor.close(ignored);
+    shared_->accept_pause.cancel();
+    while (!shared_->sessions.empty()) {
+      const std::shared_ptr<Session> session = shared_->sessions.begin()->second;
+      session->Close();
+    }
+  }
+
+ private:
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, UniqueFd bound,
+                                                        Options options) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  if (::getsockopt(bound.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
+    return Error::System("serve torch's store", errno);
+  }
+  auto shared = std::make_shared<Shared>(loop, std::move(options));
+  error_code error;
+  shared->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), bound.Release(), error);
+  if (!error) shared->port = shared->acceptor.local_endpoint(error).port();
+  if (!error) shared->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return Error::System(fmt::format("serve torch's store at port {}", shared->port), error.value());
+  Accept(shared);
+  return std::unique_ptr<TorchServer>(std::make_unique<Server>(std::move(shared)));
+}
+
+}  // namespace dtrun::store
