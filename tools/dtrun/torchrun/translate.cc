@@ -45,6 +45,14 @@ bool EndsTheJob(std::string_view name) {
   return name == "SIGTERM" || name == "SIGINT" || name == "SIGHUP" || name == "SIGQUIT";
 }
 
+// What job.bind calls a mode of torch/numa/binding.py; null: there is no such mode.
+const char* PolicyOf(std::string_view mode) {
+  if (mode == "node") return "per-numa";
+  if (mode == "socket") return "per-socket";
+  if (mode == "exclusive" || mode == "core-complex") return "compact";
+  return nullptr;
+}
+
 class Translator {
  public:
   Translator(const Arguments& arguments, const Surroundings& surroundings)
@@ -75,23 +83,22 @@ class Translator {
 
  private:
   Status RefuseUnserved() const {
-    if (arguments_.logs_specs) {
+    if (arguments_.logs_specs && *arguments_.logs_specs != "default") {
       return Bad(
           fmt::format("{}={}: a Python plug-in of torchrun cannot be loaded; use --log-dir, --redirects "
                       "and --tee",
                       PlaceOf("logs_specs"), *arguments_.logs_specs));
     }
-    if (arguments_.numa_binding) {
-      return Bad(
-          fmt::format("{}={}: binding ranks near their GPU is not served; leave it out, or start the "
-                      "script through numactl",
-                      PlaceOf("numa_binding"), *arguments_.numa_binding));
+    if (arguments_.numa_binding && PolicyOf(*arguments_.numa_binding) == nullptr) {
+      return Bad(fmt::format("{}={}: expected node, socket, exclusive or core-complex",
+                             PlaceOf("numa_binding"), *arguments_.numa_binding));
     }
-    if (arguments_.event_log_handler != "null") {
+    const std::string& handler = arguments_.event_log_handler;
+    if (handler != "null" && handler != "console" && handler != "dynamic_rendezvous") {
       return Bad(
           fmt::format("{}={}: handlers of torch's events cannot be loaded; leave it out, verdict.json in "
                       "the run directory says how it ended",
-                      PlaceOf("event_log_handler"), arguments_.event_log_handler));
+                      PlaceOf("event_log_handler"), handler));
     }
     return {};
   }
@@ -125,6 +132,7 @@ class Translator {
     Give("launcher.options.role", arguments_.role, "role");
     Give("launcher.options.max_restarts", std::to_string(arguments_.max_restarts), "max_restarts");
     Give("launcher.options.signals", arguments_.signals_to_handle, "signals_to_handle");
+    if (arguments_.numa_binding) Give("job.bind", PolicyOf(*arguments_.numa_binding), "numa_binding");
     if (arguments_.virtual_local_rank) {
       Give("launcher.options.virtual_local_rank", "true", "virtual_local_rank");
     }
@@ -166,6 +174,16 @@ class Translator {
                        arguments_.node_rank));
     }
     AddSignalNotes();
+    if (arguments_.numa_binding == "core-complex") {
+      Note(
+          fmt::format("{}=core-complex: each rank has an equal share of the cores near its GPU, whatever "
+                      "caches they have",
+                      PlaceOf("numa_binding")));
+    }
+    if (arguments_.event_log_handler == "console") {
+      Note(fmt::format("{}=console: torch's events are not printed; verdict.json has how the job ended",
+                       PlaceOf("event_log_handler")));
+    }
     const auto set = [&](const char* name) { return surroundings_.environment.contains(name); };
     const auto timer = surroundings_.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
     if (timer != surroundings_.environment.end() && timer->second == "1") {

@@ -127,8 +127,21 @@ TEST_F(TranslateTest, SpellsTheLocalRankAsTheScriptDoes) {
 
 TEST_F(TranslateTest, RefusesByNameWhatItCannotServe) {
   EXPECT_THAT(Refusal({"--logs-specs", "mine", "x"}), HasSubstr("--logs-specs=mine: "));
-  EXPECT_THAT(Refusal({"--numa-binding", "node", "x"}), HasSubstr("--numa-binding=node: "));
-  EXPECT_THAT(Refusal({"--event-log-handler", "console", "x"}), HasSubstr("--event-log-handler=console: "));
+  EXPECT_THAT(Refusal({"--numa-binding", "chiplet", "x"}),
+              HasSubstr("--numa-binding=chiplet: expected node"));
+  EXPECT_THAT(Refusal({"--event-log-handler", "mine", "x"}), HasSubstr("--event-log-handler=mine: "));
+}
+
+TEST_F(TranslateTest, TakesTorchrunsOwnNamesOfHandlersAndBindings) {
+  EXPECT_THAT(Run({"--logs-specs=default", "--event-log-handler=dynamic_rendezvous", "x"})->notes, IsEmpty());
+  EXPECT_THAT(Run({"--event-log-handler=console", "x"})->notes, ElementsAre(HasSubstr("verdict.json")));
+  EXPECT_EQ(Value({"x"}, "job.bind"), "");
+  for (const auto& [mode, policy] :
+       {std::pair{"node", "per-numa"}, std::pair{"socket", "per-socket"}, std::pair{"exclusive", "compact"},
+        std::pair{"core-complex", "compact"}}) {
+    EXPECT_EQ(Value({"--numa-binding", mode, "x"}, "job.bind"), policy);
+  }
+  EXPECT_EQ(place_, "--numa-binding");
 }
 
 TEST_F(TranslateTest, NotesWhatIsDifferent) {
