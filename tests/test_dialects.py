@@ -4,10 +4,11 @@ import json
 import shlex
 import socket
 import subprocess
+import sys
 
 from support.job import JobTest, main
 
-DIALECTS = {"accelerate", "azureml", "deepspeed", "gcp", "horovod", "kubeflow-v1", "kubeflow-v2", "lightning", "mpich",
+DIALECTS = {"accelerate", "azureml", "deepspeed", "gcp", "horovod", "jax", "kubeflow-v1", "kubeflow-v2", "lightning", "mpich",
             "openmpi", "slurm", "spark", "tf-config", "torchrun", "vertex"}
 NONE = "backend.name=none"
 TASK = ["python3", "-c", """
@@ -106,12 +107,31 @@ class Dialects(JobTest):
         self.assertIn("MASTER_PORT=54965", result.out)
 
     def test_every_task_of_tensorflow_has_a_port_of_its_own(self):
-        result = self.ranks(4, *TASK, sets=[NONE, "job.dialects=tf-config", "job.roles=chief=1,worker=2,ps=1"])
+        result = self.ranks(4, *TASK, sets=[NONE, "job.success=all", "job.dialects=tf-config",
+                                                "job.roles=chief=1,worker=2,ps=1"])
         self.assert_ok(result)
         for task in ("chief 0 2", "worker 0 2", "worker 1 2", "ps 0 2"):
             self.assertIn(f"task {task}\n", result.out)
         runtime = json.loads((self.folder / "runs").glob("*/latest/runtime.json").__next__().read_text())
         self.assertEqual(len({runtime[f"port_{rank}"] for rank in range(4)}), 4)
+
+    def test_a_job_with_parameter_servers_succeeds_with_its_chief(self):
+        script = ("import json, os, time\nrole = json.loads(os.environ['TF_CONFIG'])['task']['type']\n"
+                  "open(role + os.environ['RANK'], 'w').close()\n"
+                  "while role != 'chief' or len(os.listdir('.')) < 4: time.sleep(0.05)\n")
+        tasks = self.folder / "tasks"
+        tasks.mkdir()
+        result = self.ranks(4, sys.executable, self.write(script, "tfps.py"), sets=[
+            NONE, f"job.cwd={tasks}", "job.dialects=tf-config", "job.roles=chief=1,worker=2,ps=1"])
+        self.assert_ok(result)
+        self.assertIn("every chief has ended with success: asked ranks 1-3 to end", result.err)
+        self.assertIn("succeeded", result.err)
+        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        self.assertEqual((verdict["result"], verdict["exit_code"]), ("succeeded", 0))
+
+    def test_whose_success_counts_must_be_there(self):
+        self.assert_user_error(self.ranks(2, "true", sets=[NONE, "job.success=chief"]), "--set job.success",
+                               "no rank is 'chief'")
 
     def test_roles_that_do_not_add_up_are_refused(self):
         self.assert_user_error(self.ranks(2, "true", sets=[NONE, "job.roles=worker=1"]), "--set job.roles",

@@ -134,6 +134,7 @@ std::optional<ExitClass> ClassNamed(std::string_view name) {
 }
 
 Cause FindCause(const Facts& facts) {
+  if (facts.accomplished) return {};
   if (facts.first_failed >= 0) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);

@@ -1,6 +1,7 @@
 #include "core/agent/conductor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -211,7 +212,27 @@ void Conductor::On(std::size_t, const Ended& ended) {
   rank.signal_sent = ended.signal_sent;
   if (phase_ != Phase::kRunning) return;
   if (!rank.ending->failed()) rank.ending->desertion = DesertionOf(rank);
-  if (rank.ending->failed()) FailedFirst(static_cast<std::size_t>(index));
+  if (rank.ending->failed()) return FailedFirst(static_cast<std::size_t>(index));
+  EndWhenAccomplished();
+}
+
+void Conductor::EndWhenAccomplished() {
+  if (plan_.success.empty()) return;
+  std::vector<int> others;
+  for (const RankFacts& process : facts_.ranks) {
+    bool counts = false;
+    for (int rank = process.rank; rank < process.rank + process.count; ++rank) {
+      counts = counts || std::ranges::count(plan_.success, plan_.roles[static_cast<std::size_t>(rank)]) != 0;
+    }
+    if (process.ending) continue;
+    if (counts) return;
+    others.push_back(process.rank);
+  }
+  if (others.empty()) return;
+  facts_.accomplished = true;
+  say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
+                   fmt::join(plan_.success, " and "), FoldRanks(others)));
+  StopAll(SIGTERM);
 }
 
 void Conductor::On(std::size_t, const RankEnded& ended) {

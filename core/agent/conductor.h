@@ -122,6 +122,8 @@ class Conductor {
   // A rank that has exited with 0, though MPI libraries of others wait for it, or will.
   Desertion DesertionOf(const RankFacts& rank) const;
   void FailedFirst(std::size_t index);
+  // Ends the others once the ranks whose success is the job's have had it.
+  void EndWhenAccomplished();
   // That what ended the job is known less well than the end of a rank which is heard of late.
   bool MayBeMistaken() const;
   // The ranks have ended, or should have joined each other long ago.

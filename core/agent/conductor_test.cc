@@ -8,6 +8,7 @@
 
 #include "core/agent/local_host.h"
 #include "core/agent/testing.h"
+#include "core/agent/verdict.h"
 
 namespace dtrun::agent {
 namespace {
@@ -147,6 +148,24 @@ TEST_F(ConductorTest, LetsOthersRunOnWhenARankSucceeds) {
   Plan({"while [ ! -e $DIR/go ]; do sleep 0.01; done; echo done", ": > $DIR/go"});
   EXPECT_EQ(MustRun().first_failed, -1);
   EXPECT_EQ(printed_[0], "done\n");
+}
+
+TEST_F(ConductorTest, EndsTheOthersWhenThoseHaveSucceededWhoseSuccessIsTheJobs) {
+  Plan({"sleep 0.1", kSleep, "exit 0", "trap 'exit 7' TERM; while :; do sleep 0.05; done"});
+  plan_.roles = {"chief", "worker", "worker", "ps"};
+  plan_.success = {"chief"};
+  const Facts facts = MustRun();
+  EXPECT_EQ(ExitCode(facts), 0) << VerdictText(facts);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGTERM);
+  EXPECT_EQ(facts.ranks[3].ending->code, 7);
+  EXPECT_THAT(said_, ElementsAre("dtrun: every chief has ended with success: asked ranks 1, 3 to end"));
+}
+
+TEST_F(ConductorTest, FailsWhenAnyRankFailsBeforeThoseHaveSucceeded) {
+  Plan({kSleep, "exit 5"});
+  plan_.roles = {"chief", "ps"};
+  plan_.success = {"chief"};
+  EXPECT_EQ(ExitCode(MustRun()), 5);
 }
 
 TEST_F(ConductorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {

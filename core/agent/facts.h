@@ -99,6 +99,7 @@ struct Facts {
   int interrupt = 0;                      // signal that ended the run before any rank failed
   std::optional<LoneWorlds> lone_worlds;  // which fail the job
   bool guard_died = false;                // dtrun's first process was killed
+  bool accomplished = false;              // by the ranks whose success is the job's, before the others ended
 };
 
 }  // namespace dtrun::agent

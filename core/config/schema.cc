@@ -97,7 +97,14 @@ void AddJob(Schema& schema) {
   schema.push_back(
       Long(Option("job.roles", Type::kMap, kPlan, "how many ranks are chief, worker, ps and evaluator"),
            "Such as { chief = 1, worker = 2, ps = 1 }, in this order from rank 0; they add up to all "
-           "ranks. Read by the dialects tf-config and torchrun."));
+           "ranks. Read by the dialects tf-config and torchrun, and by job.success."));
+  schema.push_back(Long(
+      Default(Option("job.success", Type::kNames, kPlan, "whose success is the job's: all, or some roles"),
+              "auto"),
+      "\"all\", \"chief\", or a list of roles of job.roles such as [\"chief\", \"evaluator\"]. Once every rank "
+      "of these has exited with 0, dtrun asks the others to end, and the job has succeeded; until then a "
+      "failure of any rank fails it. \"auto\" is the chief, or the workers without one, where there are "
+      "parameter servers, which wait for ever; else all."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
                         "Unset, it is the folder where dtrun was started."));
   schema.back().must_exist = true;

@@ -27,6 +27,28 @@ Status Merge(const std::string& owner, const dialect::Variables& from, dialect::
   return {};
 }
 
+// The roles of job.success; none: all ranks.
+Result<std::vector<std::string>> SuccessOf(const config::Settings& settings,
+                                           const std::vector<std::string>& roles) {
+  constexpr char kKey[] = "job.success";
+  const auto there = [&](const std::string& role) { return std::ranges::count(roles, role) != 0; };
+  const option::Data& data = settings.Get(kKey).data;
+  const auto* const list = std::get_if<std::vector<std::string>>(&data);
+  if (list == nullptr && settings.Text(kKey) == "all") return std::vector<std::string>();
+  if (list == nullptr && settings.Text(kKey) == "auto") {
+    if (!there("ps")) return std::vector<std::string>();
+    return std::vector<std::string>{there("chief") ? "chief" : "worker"};
+  }
+  std::vector<std::string> success = list != nullptr ? *list : std::vector{settings.Text(kKey)};
+  for (const std::string& role : success) {
+    if (there(role)) continue;
+    return At(settings, kKey,
+              Error{DTRUN_INVALID_ARGUMENT,
+                    fmt::format("no rank is '{}'; give \"all\", or roles that job.roles has", role)});
+  }
+  return success;
+}
+
 }  // namespace
 
 dialect::RankTable TableOf(const Plan& plan) {
@@ -54,6 +76,9 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan) {
     if (!roles) return At(settings, "job.roles", roles.error());
     plan->roles = std::move(*roles);
   }
+  auto success = SuccessOf(settings, plan->roles);
+  if (!success) return success.error();
+  plan->success = *std::move(success);
   if (!settings.Has("job.dialects")) return {};
   for (const std::string& name : settings.List("job.dialects")) {
     auto found = dialect::FindDialect(name);

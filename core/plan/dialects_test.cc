@@ -1,5 +1,7 @@
 #include "core/plan/dialects.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +56,22 @@ TEST(ChooseDialects, RefusesUnknownDialectsAndWrongRolesWithTheirPlace) {
   const Status roles = ChooseDialects(SettingsWith({"job.roles=worker=3"}), &plan);
   ASSERT_FALSE(roles.ok());
   EXPECT_THAT(roles.error().text, HasSubstr("roles for 3 ranks, and the job has 4"));
+}
+
+TEST(ChooseDialects, KnowsWhoseSuccessIsTheJobs) {
+  const auto success = [](std::vector<std::string> sets) {
+    Plan plan = TwoHosts();
+    const Status chosen = ChooseDialects(SettingsWith(std::move(sets)), &plan);
+    return chosen ? fmt::format("{}", fmt::join(plan.success, " ")) : chosen.error().text;
+  };
+  EXPECT_EQ(success({}), "");
+  EXPECT_EQ(success({"job.roles=chief=1,worker=3"}), "") << "the chief is one of the workers";
+  EXPECT_EQ(success({"job.roles=chief=1,worker=2,ps=1"}), "chief");
+  EXPECT_EQ(success({"job.roles=worker=3,ps=1"}), "worker");
+  EXPECT_EQ(success({"job.roles=chief=1,worker=2,ps=1", "job.success=all"}), "");
+  EXPECT_EQ(success({"job.roles=chief=1,worker=2,evaluator=1", "job.success=chief,evaluator"}),
+            "chief evaluator");
+  EXPECT_THAT(success({"job.success=chief"}), HasSubstr("job.success: no rank is 'chief'"));
 }
 
 TEST(ChooseDialects, TakesThePortThatProgramsHaveBuiltInUnlessTheUserChose) {

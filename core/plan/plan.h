@@ -75,6 +75,7 @@ struct Plan {
   std::vector<std::string> notes;                                  // more lines for it
   std::vector<std::string> dialects;                               // that job.dialects adds
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
+  std::vector<std::string> success;           // roles whose success is the job's; empty: all ranks
   std::vector<std::string> withheld;          // variables that no process inherits; "OMPI_*" is a pattern
   pmi::Kind pmi = pmi::Kind::kNone;           // what MPI libraries find
   int master_port = 0;                        // asked for by the user; 0: any free one
