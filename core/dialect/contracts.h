@@ -10,6 +10,7 @@ Contract WriteAzureMl(const RankTable& table, int rank);
 Contract WriteDeepSpeed(const RankTable& table, int rank);
 Contract WriteGcp(const RankTable& table, int rank);
 Contract WriteHorovod(const RankTable& table, int rank);
+Contract WriteJax(const RankTable& table, int rank);
 Contract WriteKubeflowV1(const RankTable& table, int rank);
 Contract WriteKubeflowV2(const RankTable& table, int rank);
 Contract WriteLightning(const RankTable& table, int rank);

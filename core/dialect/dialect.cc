@@ -16,6 +16,7 @@ const std::vector<Dialect>& Dialects() {
       {"deepspeed", "DeepSpeed's launcher: env:// and CROSS_*", &WriteDeepSpeed, nullptr},
       {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts", &WriteGcp, nullptr},
       {"horovod", "horovodrun: HOROVOD_*", &WriteHorovod, nullptr},
+      {"jax", "JAX: what initialize() finds without arguments", &WriteJax, nullptr},
       {"kubeflow-v1", "Kubeflow PyTorchJob: PET_*, RANK numbers pods, WORLD_SIZE processes", &WriteKubeflowV1,
        nullptr},
       {"kubeflow-v2", "Kubeflow TrainJob: PET_*", &WriteKubeflowV2, nullptr},

@@ -66,6 +66,15 @@ TEST_P(EveryDialect, WritesAsManyVariablesForEachRankOfAnUnevenJob) {
   }
 }
 
+TEST(Accelerate, IsToldOfCpusWhereNoGpuIsVisible) {
+  RankTable table = Table({1, 1});
+  const Dialect& accelerate = **FindDialect("accelerate");
+  EXPECT_FALSE(accelerate.write(table, 1).fallback.contains("ACCELERATE_USE_CPU"));
+  table.hosts[1].sees_gpus = false;
+  EXPECT_EQ(accelerate.write(table, 1).fallback.at("ACCELERATE_USE_CPU"), "true");
+  EXPECT_FALSE(accelerate.write(table, 0).fallback.contains("ACCELERATE_USE_CPU"));
+}
+
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const Dialect& dialect : Dialects()) names.emplace_back(dialect.name);

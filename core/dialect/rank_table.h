@@ -14,6 +14,7 @@ struct TableHost {
   std::string address;  // that all other hosts reach; IPv6 without brackets
   int first_rank = 0;
   int local_size = 0;
+  bool sees_gpus = true;  // of NVIDIA or AMD
 };
 
 struct RankTable {

@@ -161,6 +161,7 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
     }
     if (!placed) return placed.error();
     host.cores = placed->processors.cores;
+    host.sees_gpus = !HardwareOn(inputs, i).gpus.empty();
     placements.push_back(*std::move(placed));
   }
   plan->binding = BindingText(*plan, placements);

@@ -55,7 +55,7 @@ dialect::RankTable TableOf(const Plan& plan) {
   dialect::RankTable table;
   table.run_id = plan.job;
   for (const Host& host : plan.hosts)
-    table.hosts.push_back({host.name, host.address, host.first_rank, host.local_size});
+    table.hosts.push_back({host.name, host.address, host.first_rank, host.local_size, host.sees_gpus});
   table.master_address = plan.hosts.front().address;
   table.master_port = kTokenPort;
   for (int rank = 0; rank < plan.world_size(); ++rank) table.task_ports.push_back(TaskPortToken(rank));

@@ -29,6 +29,7 @@ struct Host {
   int cores = 1;                                                        // whole cores for its ranks
   std::string address = "127.0.0.1";                                    // that every rank of the job reaches
   std::vector<std::pair<std::string, std::string>> backend_facts = {};  // what the backend says of it
+  bool sees_gpus = true;                                                // its ranks do
 };
 
 struct Process {
