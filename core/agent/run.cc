@@ -157,9 +157,9 @@ class Runner {
         Say(fmt::format("dtrun: {}: starting again", facts.error().text));
         continue;
       }
-      if (!facts && !generations_.empty() && generations_.back().regroup.empty()) {
+      if (!facts && !history_.empty() && history_.last().regroup.empty()) {
         Say("dtrun: not restarted: " + facts.error().text);
-        return generations_.back();
+        return history_.last();
       }
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
