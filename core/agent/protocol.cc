@@ -148,6 +148,7 @@ void Apply(Conversation& said, const Prepare& prepare) {
   said.hosts = static_cast<int>(prepare.mpi.hosts.size());
   said.here = prepare.mpi.here;
   said.exchanges.clear();
+  said.surveys = said.proofs = said.measurements = 0;
   said.candidates.reset();
   said.candidates_of.clear();
 }
@@ -223,6 +224,15 @@ Result<bool> CheckAny(Conversation& said, const Message& message) {
 bool Conversation::Lives(int rank) const {
   return std::ranges::any_of(
       processes, [rank](const RankProcess& one) { return rank >= one.rank && rank - one.rank < one.count; });
+}
+
+const char* Conversation::unanswered() const {
+  if (phase == Phase::kPreparing) return kRule<Prepare>.name;
+  if (phase == Phase::kStarting) return kRule<Start>.name;
+  if (surveys > 0) return kRule<Survey>.name;
+  if (proofs > 0) return kRule<Prove>.name;
+  if (measurements > 0) return kRule<Measure>.name;
+  return examinations > 0 ? kRule<Examine>.name : nullptr;
 }
 
 void Protocol::Note(const ToAgent& message) { NoteAny(said_, message); }

@@ -48,6 +48,8 @@ struct Conversation {
   std::uint32_t last_client = 0;       // of the store
 
   bool Lives(int rank) const;  // on the agent's host
+  // The question that the agent has not answered yet, by the name of its message; null: none.
+  const char* unanswered() const;
 };
 
 class Protocol {

@@ -2,9 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/units.h"
 
 namespace dtrun::agent {
+namespace {
+
+constexpr std::chrono::seconds kMoment{5};
+
+}  // namespace
 
 RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
                        std::unique_ptr<control::Channel> channel, const Services& services,
@@ -14,6 +21,7 @@ RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
       channel_(std::move(channel)),
       services_(services),
       introduced_(std::move(introduced)),
+      answer_timer_(loop),
       kill_timer_(loop) {
   relay_.emplace(loop, store::Relay::Wire{{},
                                           [this](std::uint32_t client, std::string_view bytes) {
@@ -28,6 +36,29 @@ RemoteHost::RemoteHost(boost::asio::io_context& loop, std::string name,
 void RemoteHost::Send(const ToAgent& message) {
   protocol_.Note(message);
   channel_->Send(Encode(message));
+  if (protocol_.said().unanswered() != nullptr && !std::exchange(waiting_, true)) AwaitAnswer();
+}
+
+// Once more for a moment: while this process was stopped, time went by and answers came.
+void RemoteHost::Limit(boost::asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
+                       std::function<void()> late) {
+  timer.expires_after(limit);
+  timer.async_wait(
+      [&timer, limit, &due, late = std::move(late), ended = ended_](const boost::system::error_code& error) {
+        if (error || *ended || !due) return;
+        timer.expires_after(std::min<std::chrono::nanoseconds>(limit, kMoment));
+        timer.async_wait([&due, late, ended](const boost::system::error_code& cancelled) {
+          if (!cancelled && !*ended && due) late();
+        });
+      });
+}
+
+void RemoteHost::AwaitAnswer() {
+  Limit(answer_timer_, services_.answer_limit, waiting_, [this] {
+    Drop(fmt::format("it has not answered {} within {}", protocol_.said().unanswered(),
+                     FormatDuration(services_.answer_limit)),
+         fmt::format("look what `dtrun agent` on {} waits for (`eu-stack -p PID`)", name_));
+  });
 }
 
 void RemoteHost::Do(const Command& command) {
@@ -42,9 +73,7 @@ void RemoteHost::Do(const Command& command) {
 
 void RemoteHost::AwaitEnd() {
   if (std::exchange(killing_, true)) return;
-  kill_timer_.expires_after(services_.kill_limit);
-  kill_timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
-    if (error || *ended || !killing_) return;
+  Limit(kill_timer_, services_.kill_limit, killing_, [this] {
     Drop(fmt::format("it did not end its ranks within {} of being told to kill them",
                      FormatDuration(services_.kill_limit)),
          fmt::format("look on {} for processes that cannot be killed (state D in `ps -eo pid,stat,cmd`)",
@@ -67,6 +96,7 @@ void RemoteHost::OnMessage(std::string_view message) {
         fmt::format("install the same dtrun on {} as here; if it is, find out who runs an agent there",
                     name_));
   }
+  if (protocol_.said().unanswered() == nullptr && std::exchange(waiting_, false)) answer_timer_.cancel();
   if (!*valid) return;
   std::visit(
       [this]<class T>(T& seen) {
@@ -110,6 +140,8 @@ void RemoteHost::Drop(const std::string& why, const std::string& next) {
 void RemoteHost::Lose(const std::string& why, bool agent_died, const std::string& next) {
   if (leaving_ || std::exchange(lost_, true)) return;
   HasEnded();
+  waiting_ = false;
+  answer_timer_.cancel();
   if (auto done = std::exchange(examination_done_, {})) {
     return done(Error{DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", name_, why)});
   }

@@ -2,7 +2,8 @@
 //
 // Made by the muster when the agent joins, and owned by it; loop thread. Commands become messages and
 // messages become events; clients of the store there are served by the store here. An agent that breaks
-// the protocol (core/agent/protocol.h), or does not end its ranks when it is told to, is a lost host.
+// the protocol (core/agent/protocol.h), does not answer or does not end its ranks when it is told to, is a
+// lost host.
 #pragma once
 
 #include <chrono>
@@ -30,6 +31,8 @@ class RemoteHost final : public Host {
     std::function<void(const std::string&)> say;  // a line for the user
     // From Kill to Gone. The host itself gives SIGKILL twice ten seconds (core/agent/local_host.cc).
     std::chrono::nanoseconds kill_limit = std::chrono::seconds(30);
+    // From any other question to its answer. Plugins may look for devices for a minute or two.
+    std::chrono::nanoseconds answer_limit = std::chrono::minutes(5);
   };
 
   // `services` outlives it. `introduced` is called once, when the agent has said what its host is.
@@ -62,6 +65,10 @@ class RemoteHost final : public Host {
   void OnLost(const control::Loss& loss);
   void Send(const ToAgent& message);
   void OpenClient(std::uint32_t client);
+  // Calls `late` when `due` still holds after `limit`.
+  void Limit(boost::asio::steady_timer& timer, std::chrono::nanoseconds limit, const bool& due,
+             std::function<void()> late);
+  void AwaitAnswer();
   void AwaitEnd();
   void HasEnded();
   // Lets go of an agent that is there but cannot be worked with.
@@ -74,7 +81,8 @@ class RemoteHost final : public Host {
   std::function<void(const Introduction&)> introduced_;
   Protocol protocol_;
   std::optional<store::Relay> relay_;
-  boost::asio::steady_timer kill_timer_;
+  boost::asio::steady_timer answer_timer_, kill_timer_;
+  bool waiting_ = false;  // for an answer
   ExaminationDone examination_done_;
   bool lost_ = false;
   bool leaving_ = false;

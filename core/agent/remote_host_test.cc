@@ -173,6 +173,14 @@ TEST_F(RemoteHostTest, LosesAHostThatDoesNotEndItsRanks) {
   EXPECT_EQ(stubs_[1]->Count<Kill>(), 1u);
 }
 
+TEST_F(RemoteHostTest, LosesAHostThatDoesNotAnswer) {
+  services_.answer_limit = std::chrono::milliseconds(20);
+  Behave(0);
+  Behave(1, [](const ToAgent&) { return true; });
+  EXPECT_THAT(ErrorOfRun(), HasSubstr("host node1 was lost: it has not answered Prepare within 20ms"));
+  EXPECT_TRUE(stubs_[1]->closed);
+}
+
 TEST_F(RemoteHostTest, EndsWithoutAHostThatNeverAnswersWhenTheGuardIsGone) {
   services_.kill_limit = std::chrono::milliseconds(20);
   Behave(0);
