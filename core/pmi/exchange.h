@@ -1,5 +1,6 @@
 // Joins what the hosts of a job offer each other for their ranks' MPI libraries: a PMIx fence
-// or a PMI-1 barrier is complete when every host that takes part has offered its part.
+// or a PMI-1 barrier is complete when every host that takes part has offered its part. What waits is bounded:
+// an exchange beyond the limits fails for those who take part in it.
 //
 // Owned by the conductor; loop thread. Knows nothing of what the bytes mean.
 #pragma once
@@ -23,6 +24,10 @@ struct Part {
 
 class Exchange {
  public:
+  static constexpr std::size_t kMostOpen = 4096;
+  static constexpr std::size_t kMostBytes = std::size_t{48}
+                                            << 20;  // of all that wait; a message holds 64 MiB
+
   // To a host: the parts of all, one after the other by host, or why there are none.
   using Answer = std::function<void(int host, const std::string& exchange, const Result<std::string>& all)>;
 
@@ -44,6 +49,7 @@ class Exchange {
 
   const Answer answer_;
   std::map<std::string, Open> open_;
+  std::size_t bytes_ = 0;  // of the open ones
   std::optional<Error> failure_;
 };
 
