@@ -94,7 +94,6 @@ class Containment(JobTest):
         os.kill(agent, signal.SIGKILL)
         job.signal(signal.SIGKILL)
         job.finish()
-        self.assertTrue((GROUP / group).exists())
         self.assert_ok(self.ranks(1, "true"))
         self.assertFalse((GROUP / group).exists())
         self.assertEqual(processes_with(self.mark), [])  # also what had left its session

@@ -88,10 +88,17 @@ bool IsOurs(pid_t pid, pid_t guard) {
 
 // A group that nobody takes for forsaken before it has its lock; empty when the folder cannot be made.
 UniqueFd MakeLocked(const fs::path& path) {
-  constexpr int kTries = 3;
+  constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return {};
-    if (UniqueFd folder = OpenLocked(path)) return folder;  // else another dtrun is about to remove it
+    UniqueFd folder = OpenLocked(path);
+    struct stat held {};
+    struct stat there {};
+    if (folder && ::fstat(folder.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
+        held.st_ino == there.st_ino) {
+      return folder;
+    }
+    ::poll(nullptr, 0, 1);  // another dtrun has taken it for forsaken before it had its lock, and removes it
   }
   return {};
 }
