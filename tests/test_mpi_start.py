@@ -186,6 +186,8 @@ class MpichFailures(Failures, MpiTest):
 
 
 class ThreeHosts(MpiTest):
+    one_boot_id = False
+
     @classmethod
     def setUpClass(cls):
         reason = why_not()
@@ -193,7 +195,7 @@ class ThreeHosts(MpiTest):
             raise unittest.SkipTest(reason)
         folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
         cls.addClassCleanup(folder.cleanup)
-        cls.lab = Lab(folder.name)
+        cls.lab = Lab(folder.name, one_boot_id=cls.one_boot_id)
         cls.addClassCleanup(cls.lab.close)
 
     def tearDown(self):
@@ -216,6 +218,23 @@ class ThreeHosts(MpiTest):
         self.addCleanup(end, process)
         return Job(process, self.folder).finish()
 
+    def check_failures(self, program):
+        for how, code, text in (("die-before", 137, "rank 5 was killed by signal 9"),
+                                ("leave-before", 1, "rank 5 exited with code 0 without MPI_Init"),
+                                ("abort", 7, "rank 5 called MPI_Abort with code 7")):
+            with self.subTest(how=how):
+                result = self.run_cluster(program, how, "5")
+                self.assertEqual(result.code, code, str(result))
+                self.assertIn(text, result.err)
+
+    def check_restart(self, program, pmi):
+        script = f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 5 ] && kill -9 $$; exec {program}"
+        result = self.run_cluster("sh", "-c", script, sets=[f"job.pmi={pmi}", "restart.max=1"])
+        self.assert_sums(result, 6)
+        self.assertIn("after 1 restart", result.err)
+
+
+class OpenMpiOnThreeHosts(ThreeHosts):
     @needs(OPEN_MPI)
     def test_an_open_mpi_program_starts_under_every_launcher(self):
         for launcher in LAUNCHERS:
@@ -224,12 +243,6 @@ class ThreeHosts(MpiTest):
                 self.assert_sums(result, 6)
                 for i, name in enumerate(self.lab.names):
                     self.assertIn(f"rank {2 * i} of 6 on {name}: sum 21\n", result.out)
-
-    @needs(MPICH)
-    def test_an_mpich_program_starts_under_every_launcher(self):
-        for launcher in LAUNCHERS:
-            with self.subTest(launcher=launcher):
-                self.assert_sums(self.run_cluster(MPICH, sets=[f"launcher.name={launcher}"]), 6)
 
     @needs(OPEN_MPI)
     def test_the_mpi_backend_joins_hosts_alone_and_under_shared_memory(self):
@@ -242,25 +255,11 @@ class ThreeHosts(MpiTest):
 
     @needs(OPEN_MPI)
     def test_failures_on_another_host_end_those_that_wait(self):
-        for program in filter(Path.exists, (OPEN_MPI, MPICH)):
-            for how, code, text in (("die-before", 137, "rank 5 was killed by signal 9"),
-                                    ("leave-before", 1, "rank 5 exited with code 0 without MPI_Init"),
-                                    ("abort", 7, "rank 5 called MPI_Abort with code 7")):
-                with self.subTest(program=program.name, how=how):
-                    result = self.run_cluster(program, how, "5")
-                    self.assertEqual(result.code, code, str(result))
-                    self.assertIn(text, result.err)
+        self.check_failures(OPEN_MPI)
 
     @needs(OPEN_MPI)
     def test_a_restart_starts_mpi_again_on_all_hosts(self):
-        for program, pmi in ((OPEN_MPI, "pmix"), (MPICH, "pmi1")):
-            if not program.exists():
-                continue
-            with self.subTest(pmi=pmi):
-                script = f"[ $DTRUN_GENERATION = 0 ] && [ $RANK = 5 ] && kill -9 $$; exec {program}"
-                result = self.run_cluster("sh", "-c", script, sets=[f"job.pmi={pmi}", "restart.max=1"])
-                self.assert_sums(result, 6)
-                self.assertIn("after 1 restart", result.err)
+        self.check_restart(OPEN_MPI, "pmix")
 
     @needs(OPEN_MPI)
     @needs(TRAIN)
@@ -277,6 +276,27 @@ class ThreeHosts(MpiTest):
         self.assertEqual(len(seen["gloo"]), len(seen["mpi"]))
         for a, b in zip(seen["gloo"], seen["mpi"]):
             self.assertAlmostEqual(a, b, delta=5e-3)  # sums in another order
+
+
+class MpichOnThreeHosts(ThreeHosts):
+    """Debian's MPICH hangs in MPI_Finalize over UCX's TCP now and then, under its own mpirun too: here UCX has shared
+    memory."""
+
+    one_boot_id = True
+
+    @needs(MPICH)
+    def test_an_mpich_program_starts_under_every_launcher(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.assert_sums(self.run_cluster(MPICH, sets=[f"launcher.name={launcher}"]), 6)
+
+    @needs(MPICH)
+    def test_failures_on_another_host_end_those_that_wait(self):
+        self.check_failures(MPICH)
+
+    @needs(MPICH)
+    def test_a_restart_starts_mpi_again_on_all_hosts(self):
+        self.check_restart(MPICH, "pmi1")
 
 
 def parent_of(pid):

@@ -6,14 +6,14 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import unittest
 
 from support.cluster import ClusterTest, open_lab
 from support.job import BUILD, DTRUN, RANK, JobTest, main, processes_with, skip, until
-from support.lab import command_of
+from support.lab import Lab, command_of
 from support.local_launcher import BY_SHELL
 
-LAB = None
 OPEN_MPI, MPICH = BUILD / "tests/open_mpi_program", BUILD / "tests/mpich_program"
 MPIRUN = ["launcher.name=mpirun"]
 SHOW = [sys.executable, "-c", """
@@ -24,8 +24,7 @@ with open(os.environ["RANK"] + ".json", "w") as file:
 
 
 def setUpModule():
-    global LAB
-    LAB = open_lab()
+    open_lab()
 
 
 def program_of(pid):
@@ -176,7 +175,7 @@ class OnThreeHosts:
         self.assert_ok(result)
         for rank in range(6):
             host = rank // 2
-            self.assertIn(f"[{rank}] rank {rank} {rank % 2} {host} 6 2 node{host} {LAB.address(0)}\n", result.out)
+            self.assertIn(f"[{rank}] rank {rank} {rank % 2} {host} 6 2 node{host} {self.lab.address(0)}\n", result.out)
 
     def test_the_root_need_not_be_a_host(self):
         result = self.run_cluster("sh", "-c", "echo $RANK on $(hostname)", hosts=["node1", "node2"], more=self.launcher)
@@ -205,9 +204,9 @@ class OnThreeHosts:
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)  # job.log reads the newest
                 job = self.start_cluster("sh", "-c", "echo rank $RANK is here; sleep 1000", more=self.launcher)
                 until(lambda: all("is here" in job.log(rank) for rank in range(6)), "all ranks")
-                os.kill(job.pid if word == "dtrun" else victim(word, lambda: LAB.processes_on(host)), signal.SIGKILL)
+                os.kill(job.pid if word == "dtrun" else victim(word, lambda: self.lab.processes_on(host)), signal.SIGKILL)
                 self.assertNotEqual(job.finish().code, 0)
-                until(lambda: not any(map(LAB.processes_on, range(3))), f"the end of all after the death of {word}")
+                until(lambda: not any(map(self.lab.processes_on, range(3))), f"the end of all after the death of {word}")
 
     def test_the_job_starts_again(self):
         script = "[ $DTRUN_GENERATION = 0 ] && [ $RANK = 5 ] && sleep 1.1 && exit 3; echo generation $DTRUN_GENERATION"
@@ -238,6 +237,14 @@ class ThreeHosts(OnThreeHosts, ClusterTest):
 class ThreeHostsOfHydra(OnThreeHosts, ClusterTest):
     launcher = "[launcher]\nname = \"mpirun\"\n[launcher.options]\nprogram = \"mpiexec.hydra\"\n"
     programs = ("mpiexec.hydra", "hydra_pmi_proxy")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-lab-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.lab = Lab(folder.name, one_boot_id=True)  # MPICH hangs in MPI_Finalize over UCX's TCP now and then
+        cls.addClassCleanup(cls.lab.close)
 
     def test_ranks_meet_over_gloo_and_over_mpich(self):
         result = self.run_cluster(RANK, more=self.launcher + "[backend]\nname = \"gloo\"\n")

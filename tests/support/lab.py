@@ -41,8 +41,10 @@ def die_with_parent():
 
 
 class Lab:
-    def __init__(self, folder, count=3):
+    def __init__(self, folder, count=3, one_boot_id=False):
+        """`one_boot_id`: hosts that UCX takes for one machine, so that it joins them by shared memory."""
         self.folder = Path(folder)
+        self.boot_id = str(uuid.uuid4()) if one_boot_id else None
         self.names = [f"node{i}" for i in range(count)]
         self.processes = []
         self.holders = []
@@ -87,7 +89,7 @@ class Lab:
         """A process that keeps a host's namespaces; its pid."""
         ready, told = os.pipe()
         boot_id = self.folder / f"boot-id-{name}"
-        boot_id.write_text(f"{uuid.uuid4()}\n")
+        boot_id.write_text(f"{self.boot_id or uuid.uuid4()}\n")
         cgroup = self.folder / "cgroup"
         cgroup.mkdir(exist_ok=True)
         script = (f"hostname {name} && mount --make-rprivate / && mount --bind {hosts} /etc/hosts && "
