@@ -151,8 +151,7 @@ Status NetworkSearch::ProveAll(bool by_device, std::chrono::nanoseconds limit) {
   return {};
 }
 
-// Around a ring, so that every host sends and receives at once, as in a collective. What gets lost in the
-// rush of a burst is looked for once more at half its rate.
+// Around a ring, so that every host sends and receives at once, as in a collective.
 Status NetworkSearch::MeasureAll(bool by_device, net::Assignment* assignment) {
   assignment->links.clear();
   const std::size_t count = members_.size();
@@ -163,16 +162,22 @@ Status NetworkSearch::MeasureAll(bool by_device, net::Assignment* assignment) {
   }
   if (Status sent = Send(by_device, *assignment, &assignment->links); !sent) return sent;
   assignment->Conclude();
-  if (assignment->loss < kSuspectLoss) {
-    for (net::MeasuredLink& link : assignment->links) link.seen.loss = 0;
-  } else {
-    std::vector<net::MeasuredLink> calm = assignment->links;
-    if (Status sent = Send(by_device, *assignment, &calm); !sent) return sent;
-    for (std::size_t i = 0; i < calm.size(); ++i) {
-      const double loss = calm[i].seen.loss;
-      assignment->links[i].seen.loss = loss < kSuspectLoss ? 0 : loss;
-    }
+  assignment->suspect = assignment->loss >= kSuspectLoss;
+  for (net::MeasuredLink& link : assignment->links) link.seen.loss = 0;
+  assignment->Conclude();
+  return {};
+}
+
+// What got lost in the rush of a burst is looked for once more at half its rate.
+Status NetworkSearch::ConfirmLoss(bool by_device, net::Assignment* assignment) {
+  std::vector<net::MeasuredLink> calm = assignment->links;
+  if (Status sent = Send(by_device, *assignment, &calm); !sent) return sent;
+  for (std::size_t i = 0; i < calm.size(); ++i) {
+    const net::Throughput& seen = calm[i].seen;
+    const double loss = seen.bits_per_s > 0 ? seen.loss : 1;  // it did not even end
+    assignment->links[i].seen.loss = loss < kSuspectLoss ? 0 : loss;
   }
+  assignment->suspect = false;
   assignment->Conclude();
   return {};
 }
@@ -196,17 +201,18 @@ Status NetworkSearch::Send(bool by_device, const net::Assignment& assignment,
   return {};
 }
 
-// By link the faster result counts, and the loss of either.
+// By link the faster result counts.
 Status NetworkSearch::MeasureAgain(bool by_device, std::span<net::Assignment> assignments) {
   for (net::Assignment& one : assignments) {
     net::Assignment again = one;
     if (Status measured = MeasureAll(by_device, &again); !measured) return measured;
     for (std::size_t i = 0; i < one.links.size(); ++i) {
       net::Throughput& seen = one.links[i].seen;
-      const double loss = std::max(seen.loss, again.links[i].seen.loss);
+      const double loss = seen.loss;
       if (again.links[i].seen.bits_per_s > seen.bits_per_s) seen = again.links[i].seen;
       seen.loss = loss;
     }
+    one.suspect = one.suspect || again.suspect;
     one.Conclude();
   }
   return {};
@@ -234,15 +240,20 @@ Result<net::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule>& r
   for (net::Assignment& one : assignments) {
     if (Status measured = MeasureAll(by_device, &one); !measured) return measured.error();
   }
+  const auto best_index = [&] {
+    return static_cast<std::size_t>(&evidence_.Best(assignments) - assignments.data());
+  };
   // A burst may have met another load, which makes it slower than its network, never faster. So all are
   // measured again while all are slow, and once more those that would be preferred to the fastest.
   for (int i = 0; i < kMostRepeats && assignments.size() > 1 && AllSlow(assignments); ++i) {
     if (Status measured = MeasureAgain(by_device, assignments); !measured) return measured.error();
   }
-  const auto overruled = static_cast<std::size_t>(&evidence_.Best(assignments) - assignments.data());
-  if (Status measured = MeasureAgain(by_device, std::span(assignments).first(overruled)); !measured)
+  if (Status measured = MeasureAgain(by_device, std::span(assignments).first(best_index())); !measured)
     return measured.error();
-  const auto best = static_cast<std::size_t>(&evidence_.Best(assignments) - assignments.data());
+  std::size_t best = best_index();
+  for (; assignments[best].suspect; best = best_index()) {
+    if (Status confirmed = ConfirmLoss(by_device, &assignments[best]); !confirmed) return confirmed.error();
+  }
   // Before a host is called slow.
   for (int i = 0; i < kMostRepeats && !net::SlowLinks(assignments[best]).empty(); ++i) {
     if (Status measured = MeasureAgain(by_device, std::span(assignments).subspan(best, 1)); !measured)

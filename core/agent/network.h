@@ -54,6 +54,7 @@ class NetworkSearch {
   Status SurveyAll(const std::vector<plan::NetworkRule>& rules, std::vector<net::HostOffer>* offers);
   Status ProveAll(bool by_device, std::chrono::nanoseconds limit);
   Status MeasureAll(bool by_device, net::Assignment* assignment);
+  Status ConfirmLoss(bool by_device, net::Assignment* assignment);
   Status Send(bool by_device, const net::Assignment& assignment, std::vector<net::MeasuredLink>* links);
   Status MeasureAgain(bool by_device, std::span<net::Assignment> assignments);
 

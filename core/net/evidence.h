@@ -33,6 +33,7 @@ struct Assignment {
   double bits_per_s = 0;                  // of the slowest link that was measured; 0: none was
   std::chrono::nanoseconds round_trip{};  // of the slowest
   double loss = 0;                        // of the worst
+  bool suspect = false;                   // a burst lost packets, and no calm one has followed
   std::vector<MeasuredLink> links = {};
 
   // Takes the three from `links`.

@@ -43,7 +43,8 @@ class Ring {
 
 TEST(Weakness, HealthyNetworksHaveNone) {
   EXPECT_THAT(Ring({1e10, 9e9, 8e9}).Weak(), IsEmpty());
-  EXPECT_THAT(Ring({9e7, 9e7}).Weak(), IsEmpty());  // slow cards, all alike
+  EXPECT_THAT(Ring({9e7, 9e7}).Weak(), IsEmpty());         // slow cards, all alike
+  EXPECT_THAT(Ring({3e10, 3e10, 3e9}).Weak(), IsEmpty());  // a burst is too short to say
 }
 
 TEST(Weakness, TheSlowHostIsNamed) {
