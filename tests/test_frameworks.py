@@ -36,7 +36,12 @@ class Frameworks(JobTest):
 
     @needs("torch")
     def test_torch_of_today_without_a_process_group_is_named(self):
-        script = "import time; begin = time.monotonic(); import torch; time.sleep(1.5 * (time.monotonic() - begin) + 2)"
+        script = (
+            "import time; begin = time.monotonic(); import torch\n"
+            "end = time.monotonic() + 4 * (time.monotonic() - begin) + 4\n"
+            "x = torch.ones(400, 400, requires_grad=True); loss = (x @ x).sum()\n"
+            "while time.monotonic() < end: loss.backward(retain_graph=True)\n"
+        )
         result = self.ranks(2, PYTHON, "-c", script)
         self.assert_ok(result)
         self.assertIn("the ranks have not joined each other: each has PyTorch loaded", result.err)

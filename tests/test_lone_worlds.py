@@ -12,10 +12,19 @@ from support.cluster import ClusterTest, open_lab
 from support.job import JobTest, main
 
 WARNING = "the ranks have not joined each other"
-# dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old.
+# dtrun looks at 0.5, 1.5, 3.5, 7.5 ... s: once at least until a program is more than twice as old, twice until
+# it is more than four times as old.
 BEGIN = "import time; begin = time.monotonic(); "
 LINGER = "; time.sleep(1.5 * (time.monotonic() - begin) + 2)"
-ALONE = f"{BEGIN}import torch{LINGER}"
+IMPORT = f"{BEGIN}import torch"
+# Steps of training for so long that two looks fall into it, nearly always inside of backward.
+TRAIN = """
+end = time.monotonic() + 4 * (time.monotonic() - begin) + 4
+x = torch.ones(400, 400, requires_grad=True)
+loss = (x @ x).sum()
+while time.monotonic() < end: loss.backward(retain_graph=True)
+"""
+ALONE = IMPORT + TRAIN
 JOIN = "; import torch.distributed as d; d.init_process_group('gloo')"
 
 
@@ -31,6 +40,7 @@ def free_port():
 
 
 needs_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch here (python3-torch)")
+needs_stacks = unittest.skipUnless(sys.version_info[:2] == (3, 11), "stacks of this Python are not read")
 
 
 def setUpModule():
@@ -60,19 +70,30 @@ class OneHost(JobTest):
         self.assertNotIn(WARNING, result.err)
 
     @needs_torch
+    @needs_stacks
     def test_torch_without_a_process_group_is_named(self):
         self.assert_named(self.python(ALONE), "each has PyTorch loaded", "init_process_group")
 
     @needs_torch
     def test_torch_with_one_is_not(self):
-        self.assert_silent(self.python(ALONE + JOIN))
+        self.assert_silent(self.python(IMPORT + JOIN + TRAIN))
+
+    @needs_torch
+    def test_nor_is_one_that_meets_in_a_file(self):
+        join = f"d.init_process_group('gloo', init_method='file://{self.folder}/met', rank=int(os.environ['RANK']), world_size=2)"
+        self.assert_silent(self.python(f"{IMPORT}, os, torch.distributed as d; {join}{TRAIN}"))
+
+    @needs_torch
+    def test_nor_are_ranks_that_were_only_never_seen_to_join(self):
+        self.assert_silent(self.python(IMPORT + LINGER, sets=["job.lone_worlds=fail"]))
 
     @needs_torch
     def test_nor_is_one_that_meets_at_a_port_of_its_own(self):
         own = f"import os; os.environ['MASTER_PORT'] = '{free_port()}'; "
-        self.assert_silent(self.python(f"{own}{BEGIN}import torch{JOIN}{LINGER}; d.barrier()"))
+        self.assert_silent(self.python(f"{own}{IMPORT}{JOIN}{TRAIN}d.barrier()"))
 
     @needs_torch
+    @needs_stacks
     def test_ranks_in_lone_worlds_fail_the_job_where_they_must_not_be(self):
         result = self.python(ALONE, sets=["job.lone_worlds=fail"])
         self.assertEqual(result.code, 1, str(result))
@@ -87,7 +108,7 @@ class OneHost(JobTest):
 
     @needs_torch
     def test_a_job_that_fails_has_a_cause_of_its_own(self):
-        result = self.python(ALONE + "; raise SystemExit(3)", sets=["job.lone_worlds=fail"])
+        result = self.python(IMPORT + LINGER + "; raise SystemExit(3)", sets=["job.lone_worlds=fail"])
         self.assertEqual(result.code, 3, str(result))
         self.assertNotIn(WARNING, result.err)
 
@@ -116,8 +137,9 @@ class OneHost(JobTest):
 
 class ThreeHosts(ClusterTest):
     @needs_torch
+    @needs_stacks
     def test_the_evidence_of_all_hosts_counts(self):
-        for script, named in ((ALONE, True), (ALONE + JOIN, False)):
+        for script, named in ((ALONE, True), (IMPORT + JOIN + TRAIN, False)):
             with self.subTest(script=script):
                 result = self.run_cluster(sys.executable, "-c", script, more="[backend]\nname = \"none\"\n")
                 self.assert_ok(result)

@@ -12,6 +12,7 @@
 #include "core/agent/cluster.h"
 #include "core/agent/guard.h"
 #include "core/agent/restart.h"
+#include "core/agent/stall_watch.h"
 #include "core/net/decision.h"
 #include "core/plan/hosts.h"
 
@@ -32,6 +33,7 @@ struct RunRequest {
   // Of core/examination, to each host before the plan; may be none at all.
   std::function<Result<std::vector<std::string>>(const std::vector<plan::HostOffer>& offers)> questions = {};
   LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;
+  StallPolicy stall = {};
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

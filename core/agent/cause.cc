@@ -72,6 +72,13 @@ known::Kind KindOf(const RankFacts& rank) {
   return rank.known && rank.known->recent ? rank.known->finding.failure->kind : known::Kind::kUnsaid;
 }
 
+// Python could not get more.
+bool RanOutOfMemory(const RankFacts& rank) {
+  const std::string error = ErrorIn(rank.tail);
+  const std::string name = error.substr(0, error.find(':'));
+  return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
+}
+
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (rank.abort) return ExitClass::kUserError;
   const Ending& ending = *rank.ending;
@@ -87,6 +94,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
     }
   }
   if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
+  if (RanOutOfMemory(rank)) return ExitClass::kOutOfMemory;
   switch (KindOf(rank)) {
     case known::Kind::kNetwork: return ExitClass::kNetwork;
     case known::Kind::kRendezvous: return ExitClass::kRendezvous;
@@ -101,6 +109,12 @@ std::optional<std::size_t> StandingStill(const Facts& facts) {
     if (facts.ranks[i].ending && facts.ranks[i].ending->stopped_by != 0) return i;
   }
   return std::nullopt;
+}
+
+ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFacts& suspect) {
+  if (kind == Suspicion::Kind::kStoodStill || kind == Suspicion::Kind::kDiffers) return ExitClass::kHang;
+  if (kind == Suspicion::Kind::kLeft) return of_first;
+  return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
 }
 
 Cause LossCause(const Facts& facts, std::size_t index) {
@@ -120,14 +134,15 @@ std::string_view ClassName(ExitClass exit_class) {
     case ExitClass::kNetwork: return "network";
     case ExitClass::kPreemption: return "preemption";
     case ExitClass::kLauncher: return "launcher";
-    case ExitClass::kLoneWorlds: break;
+    case ExitClass::kLoneWorlds: return "lone-worlds";
+    case ExitClass::kHang: break;
   }
-  return "lone-worlds";
+  return "hang";
 }
 
 std::optional<ExitClass> ClassNamed(std::string_view name) {
   for (const ExitClass exit_class : {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory,
-                                     ExitClass::kRendezvous, ExitClass::kNetwork}) {
+                                     ExitClass::kRendezvous, ExitClass::kNetwork, ExitClass::kHang}) {
     if (ClassName(exit_class) == name) return exit_class;
   }
   return std::nullopt;
@@ -140,12 +155,19 @@ Cause FindCause(const Facts& facts) {
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
     const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
     if (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous) {
-      if (const auto still = StandingStill(facts)) return {Cause::Kind::kRank, *still, ExitClass::kSignal};
+      if (const auto still = StandingStill(facts))
+        return {Cause::Kind::kRank, *still, ExitClass::kSignal, *still};
+      if (Suspicion suspicion = Suspect(facts, index); suspicion.kind != Suspicion::Kind::kNone) {
+        const std::size_t suspect = suspicion.indices.front();
+        const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
+        return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
+      }
     }
-    return {Cause::Kind::kRank, index, exit_class};
+    return {Cause::Kind::kRank, index, exit_class, index};
   }
   if (!facts.losses.empty()) return LossCause(facts, 0);
   if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
+  if (!facts.stalled.empty()) return {Cause::Kind::kStalled, 0, ExitClass::kHang};
   if (facts.lone_worlds) return {Cause::Kind::kLoneWorlds, 0, ExitClass::kLoneWorlds};
   if (facts.interrupt == 0) return {};
   return {Cause::Kind::kInterrupt, 0,

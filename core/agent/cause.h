@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/agent/facts.h"
+#include "core/agent/suspect.h"
 
 namespace dtrun::agent {
 
@@ -23,6 +24,7 @@ enum class ExitClass {
   kPreemption,   // asked to end by SIGTERM, as schedulers do
   kLauncher,     // a process of dtrun was killed
   kLoneWorlds,   // the ranks never joined each other, which job.lone_worlds forbids
+  kHang,         // a rank stood still, or all did
 };
 
 // "user-error", "out-of-memory", ...: the words of restart.on and verdict.json.
@@ -31,10 +33,14 @@ std::string_view ClassName(ExitClass exit_class);
 std::optional<ExitClass> ClassNamed(std::string_view name);
 
 struct Cause {
-  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kLoneWorlds };
+  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kLoneWorlds, kStalled };
   Kind kind = Kind::kNone;
   std::size_t index = 0;  // into ranks, or into losses
   ExitClass exit_class = ExitClass::kNone;
+  // Of a rank: the one that failed first, with which the job ended. Another one than `index` when that one is
+  // suspected of being the reason.
+  std::size_t first = 0;
+  Suspicion suspicion = {};
 };
 
 Cause FindCause(const Facts& facts);

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "core/agent/process.h"
+#include "core/agent/suspect.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
 #include "core/plan/dialect.h"
@@ -17,8 +18,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
-constexpr std::size_t kTailLines = 10;
 constexpr std::size_t kMostReports = 64;  // of one rank of its peers
+// A job that the user ends after so long without output may be one that stands still.
+constexpr std::chrono::seconds kQuiet{5};
 
 bool WasAskedToEnd(const Ending& ending) { return ending.signal == SIGTERM || ending.signal == SIGKILL; }
 
@@ -32,6 +34,7 @@ Conductor::Conductor(boost::asio::io_context& loop, UserSignals& signals, const 
       say_(std::move(say)),
       deadline_(loop),
       idle_(loop),
+      inspection_(loop),
       run_id_(store::NewJobKey().substr(0, 8)),
       exchange_([this](int host, const std::string& exchange, const Result<std::string>& all) {
         Member& member = members_[static_cast<std::size_t>(host)];
@@ -104,7 +107,7 @@ Result<Facts> Conductor::Run(World world) {
   world_ = std::move(world);
   facts_ = Facts();
   frameworks_.clear();
-  have_joined_ = false;
+  have_joined_ = alone_ = late_ = false;
   for (const plan::Process& process : plan_.processes) {
     RankFacts rank;
     rank.rank = process.rank;
@@ -118,12 +121,19 @@ Result<Facts> Conductor::Run(World world) {
     members_[i].state = State::kRunning;
     members_[i].host->Do(Start{std::move(world_.tokens[i]), world_.meeting_ports});
   }
+  stall_watch_.emplace(loop_, world_.stall,
+                       StallWatch::Events{[this](Inspection::Done done) {
+                                            if (phase_ == Phase::kRunning) Look(std::move(done));
+                                          },
+                                          [this](const Stall& stall) { OnStall(stall); }});
   if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
   }
   deadline_.cancel();
   idle_.cancel();
+  inspection_.Cancel();
+  stall_watch_.reset();
   if (phase_ == Phase::kRunning && !refusal_) JudgeJoining();
   phase_ = Phase::kIdle;
   if (refusal_) return *refusal_;
@@ -198,6 +208,7 @@ void Conductor::On(std::size_t host, const Started& started) {
 void Conductor::On(std::size_t, const Output& output) {
   const auto rank = static_cast<std::size_t>(output.rank);
   if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
+  if (stall_watch_) stall_watch_->Progress();
   output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
 }
@@ -258,11 +269,6 @@ bool Conductor::MayBeMistaken() const {
   if (first.failed) return WasAskedToEnd(first.failed->ending);
   return plan_.processes[index].env.contains(dialect::kRankOutputs) && first.ending &&
          first.ending->signal == 0;
-}
-
-void Conductor::FailedFirst(std::size_t index) {
-  facts_.first_failed = static_cast<int>(index);
-  StopAll(SIGTERM);
 }
 
 void Conductor::On(std::size_t host, const Offered& offered) {
@@ -344,14 +350,17 @@ void Conductor::On(std::size_t, const Differed& differed) {
 void Conductor::On(std::size_t, const Looked& looked) {
   have_joined_ = have_joined_ || looked.joined;
   if (frameworks_.empty()) frameworks_ = looked.frameworks;
-  if (looked.late && phase_ == Phase::kRunning) JudgeJoining();
+  late_ = late_ || looked.late;
+  alone_ = alone_ || looked.alone;
+  if (alone_ && phase_ == Phase::kRunning) JudgeJoining();
 }
 
 void Conductor::JudgeJoining() {
   if (have_joined_ || frameworks_.empty()) return;
-  have_joined_ = true;  // said once
-  LoneWorlds found = DescribeLoneWorlds(frameworks_, plan_.pmi);
-  if (world_.lone_worlds == LoneWorldsPolicy::kWarn) {
+  have_joined_ = true;            // said once
+  if (!alone_ && !late_) return;  // that nothing was seen proves nothing
+  LoneWorlds found = DescribeLoneWorlds(frameworks_, plan_.pmi, alone_);
+  if (world_.lone_worlds == LoneWorldsPolicy::kWarn || !alone_) {
     return say_(fmt::format("dtrun: warning: {}; next: {}", found.what, found.next));
   }
   facts_.lone_worlds = std::move(found);
@@ -392,7 +401,8 @@ void Conductor::KillAll() {
 }
 
 void Conductor::OnSignal(int signal) {
-  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kStopping || phase_ == Phase::kKilling;
+  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kLooking || phase_ == Phase::kStopping ||
+                      phase_ == Phase::kKilling;
   if (signal == Lifeline::kGuardGone) {
     facts_.guard_died = true;
     if (interrupted_ == 0) interrupted_ = signal;
@@ -415,7 +425,8 @@ void Conductor::OnSignal(int signal) {
     say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", SignalName(signal),
                      FormatDuration(plan_.grace),
                      signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
-    return StopAll(signal);
+    const bool quiet = stall_watch_ && stall_watch_->Quiet() >= kQuiet;
+    return quiet ? LookAndStop(signal, false) : StopAll(signal);
   }
   if (phase_ == Phase::kStopping) Tell(Stop{signal});
 }
@@ -446,7 +457,7 @@ int Conductor::IndexOf(int rank) const {
 Facts Conductor::Finish() {
   for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
     const output::RankOutput& output = *world_.outputs[static_cast<std::size_t>(facts_.ranks[i].blamed())];
-    facts_.ranks[i].tail = output.Tail(kTailLines);
+    facts_.ranks[i].tail = output.Tail(kEvidenceLines);
     facts_.ranks[i].log_files = output.Files();
     facts_.ranks[i].log_cut = output.cut();
   }

@@ -15,6 +15,8 @@
 
 #include "core/agent/asio.h"
 #include "core/agent/host.h"
+#include "core/agent/inspection.h"
+#include "core/agent/stall_watch.h"
 #include "core/agent/user_signals.h"
 #include "core/output/output.h"
 #include "core/pmi/exchange.h"
@@ -27,6 +29,9 @@ struct World {
   std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
   std::vector<std::uint16_t> meeting_ports = {};  // where ranks may join each other; empty: nobody asks
   LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;  // when they do not
+  StallPolicy stall = {};
+  // Keeps stacks where the user finds them, and says where that is.
+  std::function<std::string(const std::string& why, const std::vector<RankDoing>& ranks)> keep_stacks = {};
 };
 
 class Conductor {
@@ -77,8 +82,9 @@ class Conductor {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // kStopping: asked to stop, grace running. kKilling: told to kill.
-  enum class Phase { kIdle, kPreparing, kRunning, kStopping, kKilling };
+  // kLooking: about to stop, when it is known what the ranks do. kStopping: asked to stop, grace running.
+  // kKilling: told to kill.
+  enum class Phase { kIdle, kPreparing, kRunning, kLooking, kStopping, kKilling };
   // kBusy: a command is under way. kLost is for ever.
   enum class State { kIdle, kBusy, kPrepared, kRunning, kLost };
   struct Member {
@@ -106,6 +112,7 @@ class Conductor {
   void On(std::size_t host, const Differed& differed);
   void On(std::size_t host, const Looked& looked);
   void On(std::size_t host, const RankEnded& ended);
+  void On(std::size_t host, const Inspected& inspected);
   // Answers that came too late for the search of the network.
   void On(std::size_t, const Surveyed&) {}
   void On(std::size_t, const Proven&) {}
@@ -124,6 +131,16 @@ class Conductor {
   void FailedFirst(std::size_t index);
   // Ends the others once the ranks whose success is the job's have had it.
   void EndWhenAccomplished();
+  // Enough lines for the end of a traceback with what libraries print below it.
+  static constexpr std::size_t kEvidenceLines = 60;
+  // What the living ranks have printed, before anybody asks them to end.
+  void KeepLastLines();
+  std::vector<std::string> LastLines(const RankFacts& rank) const;
+  // Asks the hosts what their ranks do.
+  void Look(Inspection::Done done);
+  // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
+  void LookAndStop(int signal, bool again);
+  void OnStall(const Stall& stall);
   // That what ended the job is known less well than the end of a rank which is heard of late.
   bool MayBeMistaken() const;
   // The ranks have ended, or should have joined each other long ago.
@@ -136,6 +153,8 @@ class Conductor {
   Say say_;
   std::function<bool(std::size_t host, int signal)> may_leave_;
   boost::asio::steady_timer deadline_, idle_;
+  Inspection inspection_;
+  std::optional<StallWatch> stall_watch_;
   std::vector<Member> members_;
   Phase phase_ = Phase::kIdle;
   std::uint64_t generation_ = 0;
@@ -143,6 +162,8 @@ class Conductor {
   Facts facts_;
   std::vector<std::string> frameworks_;  // that ranks of this generation have loaded
   bool have_joined_ = false;             // some rank has joined another
+  bool alone_ = false;                   // some rank was seen to work in a world of its own
+  bool late_ = false;                    // some rank has not been seen to join for long
   std::optional<Error> refusal_;
   std::string calls_;
   const std::string run_id_;  // unlike that of any other run

@@ -397,9 +397,9 @@ constexpr Ending kTerminated{0, SIGTERM};
 
 TEST_F(ConductorTest, EndsRanksThatShouldHaveJoinedLongAgoWhereThatFailsTheJob) {
   Plan({""});
-  ScriptedHost host(loop_,
-                    {Started{{1}}, Looked{false, {"PyTorch"}, false}, Looked{false, {"PyTorch"}, true}},
-                    {Ended{0, kTerminated, SIGTERM}, Gone()});
+  ScriptedHost host(
+      loop_, {Started{{1}}, Looked{false, {"PyTorch"}, false, false}, Looked{false, {"PyTorch"}, true, true}},
+      {Ended{0, kTerminated, SIGTERM}, Gone()});
   Conductor conductor(loop_, signals_, plan_, {&host}, [](const std::string&) {});
   ASSERT_TRUE(conductor.Prepare(0, std::string(64, '0')));
   World world;

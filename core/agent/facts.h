@@ -14,6 +14,7 @@
 
 #include "core/agent/lone_worlds.h"
 #include "core/diagnosis/log.h"
+#include "core/stacks/place.h"
 
 namespace dtrun::agent {
 
@@ -46,6 +47,17 @@ struct PeerReport {
   std::string what;
 };
 
+// What the process of a rank did when it was looked at (core/stacks/doing.h), and what it had used by then.
+struct RankDoing {
+  int rank = 0;  // the first one that lives in it
+  stacks::Stand stand = stacks::Stand::kUnknown;
+  bool trains = false;            // a step of training is under way; not told to other hosts
+  std::string phrase;             // "in time.sleep at train.py:40"
+  std::string text;               // its stacks
+  std::int64_t processor_ms = 0;  // with all processes below it
+  std::int64_t bytes = 0;         // read and written, likewise
+};
+
 struct RankFacts {
   // A rank whose process the one of this host, an mpirun, has started.
   struct Inner {
@@ -73,6 +85,10 @@ struct RankFacts {
   bool log_cut = false;                          // they could not be written to the end
   std::optional<diagnosis::LogFinding> known;    // what its output says, looked for in the first cause
   std::vector<PeerReport> reports;               // what it said of others
+  // Of a rank that lived when another one failed for want of a peer: its last lines until then, and what it
+  // did.
+  std::vector<std::string> before;
+  std::optional<RankDoing> doing;
 
   // Whose failure it is.
   int blamed() const { return failed ? failed->rank : rank; }
@@ -87,6 +103,9 @@ struct HostLoss {
   std::string next = {};  // what the user can do; empty: what is usual
 };
 
+// In the folder of a generation's logs: what its ranks did, each time they were looked at.
+inline constexpr char kStacksFile[] = "stacks.txt";
+
 struct Facts {
   std::string job;
   std::string logs;  // folder of this generation's logs
@@ -98,8 +117,10 @@ struct Facts {
   std::string regroup;                    // why it was ended to go on with other hosts; empty: it was not
   int interrupt = 0;                      // signal that ended the run before any rank failed
   std::optional<LoneWorlds> lone_worlds;  // which fail the job
-  bool guard_died = false;                // dtrun's first process was killed
-  bool accomplished = false;              // by the ranks whose success is the job's, before the others ended
+  std::string stalled;        // for how long nobody worked, which fails the job; empty: it does not
+  int regroups = 0;           // before it, because hosts came or left
+  bool guard_died = false;    // dtrun's first process was killed
+  bool accomplished = false;  // by the ranks whose success is the job's, before the others ended
 };
 
 }  // namespace dtrun::agent

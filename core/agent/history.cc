@@ -14,6 +14,7 @@ const char* ResultName(const Facts& facts) {
   switch (FindCause(facts).kind) {
     case Cause::Kind::kRank:
     case Cause::Kind::kLoneWorlds:
+    case Cause::Kind::kStalled:
     case Cause::Kind::kHost: return "failed";
     case Cause::Kind::kInterrupt: return "interrupted";
     default: return "succeeded";

@@ -79,6 +79,12 @@ struct Differed {
   comm::Difference difference;
 };
 
+// What do the ranks do? The answer comes within kLookPatience, without those that cannot be looked at. Their
+// processes are neither stopped nor told.
+struct Inspect {
+  std::uint32_t number = 0;
+};
+
 // Which network joins the hosts is found out between joining and the first Prepare, which closes
 // the doors again (core/net/prover.h).
 
@@ -103,8 +109,8 @@ struct Measure {
   double pace = 0;  // bits/s at most; 0: as fast as it goes
 };
 
-using Command =
-    std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure, Called, Differed>;
+using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure, Called,
+                             Differed, Inspect>;
 
 // The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
 // Gone or Lost is the last of a generation. After Survey comes Surveyed or Refused.
@@ -145,6 +151,7 @@ struct Said {
 struct Looked {
   bool joined = false;
   std::vector<std::string> frameworks;  // that a rank has loaded
+  bool alone = false;                   // it was seen to work in a world of its own
   bool late = false;                    // it has had one for so long that it should have joined
 };
 // Every process of this generation on this host has ended, with what it left behind.
@@ -178,6 +185,12 @@ struct Lost {
   std::string next = {};    // what the user can do, where that is known; it does not travel
 };
 
+struct Inspected {
+  std::uint32_t number = 0;      // of the question
+  std::vector<RankDoing> ranks;  // that live
+  std::uint64_t calls = 0;       // differs once any of them has called a collective that is recorded
+};
+
 struct Surveyed {
   net::Offer offer;
 };
@@ -190,7 +203,7 @@ struct Measured {
 
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
                            MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed,
-                           Looked, RankEnded>;
+                           Looked, RankEnded, Inspected>;
 
 class Host {
  public:

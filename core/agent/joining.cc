@@ -26,6 +26,22 @@ constexpr std::pair<std::string_view, const char*> kLibraries[] = {
     {"/libmpich.so", "MPICH"},       {"/libnccl.so", "NCCL"},
 };
 
+// Files that are there once an MPI has started without a server, in a world of one.
+constexpr std::string_view kSingletons[] = {"/mca_ess_singleton.so"};
+// MPICH opens UCX's parts as it starts. Whether it had a server, the root knows.
+constexpr std::string_view kPartsOfUcx = "/ucx/libuct_";
+// Of training: a step before the ranks join may be there to try out something.
+constexpr int kLooksAtWork = 2;
+// Ports of services that have nothing to do with the other ranks: ssh, names, the web, files.
+constexpr std::uint16_t kServices[] = {22, 53, 80, 111, 389, 443, 636, 988, 2049, 8080, 8443};
+
+bool IsLoopback(std::string_view end) {
+  // As the kernel writes 127.0.0.0/8, ::1 and no address at all.
+  constexpr std::string_view kOneV6 = "00000000000000000000000001000000:";
+  return end.substr(0, end.find(':')).ends_with("7F") || end.starts_with(kOneV6) ||
+         end.starts_with("00000000");
+}
+
 // What the kernel may be wrong about times by.
 constexpr std::chrono::milliseconds kTick{100};
 
@@ -48,6 +64,16 @@ std::set<ino_t> SocketsOf(const std::vector<pid_t>& processes) {
 
 }  // namespace
 
+namespace {
+
+bool IsSingleton(const std::vector<std::string>& frameworks, const std::string& maps) {
+  const auto has = [&](std::string_view file) { return maps.find(file) != std::string::npos; };
+  if (std::ranges::any_of(kSingletons, has)) return true;
+  return std::ranges::count(frameworks, "MPICH") != 0 && has(kPartsOfUcx);
+}
+
+}  // namespace
+
 std::vector<std::string> FrameworksIn(const std::string& maps) {
   std::vector<std::string> found;
   for (const auto& [file, name] : kLibraries) {
@@ -59,12 +85,14 @@ std::vector<std::string> FrameworksIn(const std::string& maps) {
 }
 
 Joining::Joining(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
-                 std::function<void(const Looked&)> told, Times times)
+                 bool others, std::function<void(const Looked&)> told, Times times)
     : timer_(loop),
       ports_(ports.begin(), ports.end()),
       ranks_(std::move(ranks)),
+      others_(others),
       told_(std::move(told)),
-      times_(times) {
+      times_(times),
+      inspector_(loop) {
   Wait(times_.first);
 }
 
@@ -92,17 +120,53 @@ void Joining::Look() {
   if (over_) return;
   const std::vector<pid_t> sample = Sample();
   const Looked before = looked_;
+  bool singleton = false;
   for (const pid_t pid : sample) {
-    for (std::string& name : FrameworksIn(ReadKernelFile("/proc/" + std::to_string(pid) + "/maps"))) {
-      if (std::ranges::count(looked_.frameworks, name) == 0) looked_.frameworks.push_back(std::move(name));
+    const std::string maps = ReadKernelFile("/proc/" + std::to_string(pid) + "/maps");
+    const std::vector<std::string> names = FrameworksIn(maps);
+    singleton = singleton || IsSingleton(names, maps);
+    for (const std::string& name : names) {
+      if (std::ranges::count(looked_.frameworks, name) == 0) looked_.frameworks.push_back(name);
     }
   }
   if (looked_.frameworks.empty()) return;
   if (before.frameworks.empty()) loaded_ = Clock::now();
   looked_.joined = HaveJoined(sample);
   looked_.late = !looked_.joined && Clock::now() - loaded_ >= times_.patience;
-  over_ = looked_.joined || looked_.late;
-  if (over_ || looked_.frameworks != before.frameworks) told_(looked_);
+  Tell(before);
+  if (looked_.joined || sample.empty()) return;
+  if (singleton) return SawWork(true);
+  inspector_.Look({{0, sample.front()}}, [this](const std::vector<RankDoing>& found) {
+    if (!found.empty() && found.front().trains) SawWork(false);
+  });
+}
+
+void Joining::SawWork(bool for_certain) {
+  const Looked before = looked_;
+  looked_.joined = HaveJoined(Sample());
+  if (!looked_.joined) worked_alone_ += for_certain ? kLooksAtWork : 1;
+  looked_.alone = !looked_.joined && worked_alone_ >= kLooksAtWork;
+  Tell(before);
+}
+
+void Joining::Tell(const Looked& before) {
+  over_ = looked_.joined || looked_.alone;
+  if (over_ || looked_.frameworks != before.frameworks || looked_.late != before.late) told_(looked_);
+}
+
+// A connection whose other end another rank of this host has, or another machine where there are ranks.
+bool Joining::IsWithRank(const TcpSocket& socket, const std::map<std::string, ino_t>& owners, pid_t sampled) {
+  const auto peer = owners.find(socket.remote + socket.local);
+  if (peer == owners.end()) {
+    return others_ && !IsLoopback(socket.remote) && std::ranges::count(kServices, socket.remote_port) == 0;
+  }
+  std::vector<pid_t> processes;
+  for (const pid_t rank : ranks_) {
+    if (rank == sampled) continue;
+    processes.push_back(rank);
+    for (const Process& below : Descendants(rank)) processes.push_back(below.pid);
+  }
+  return peer->second != 0 && SocketsOf(processes).contains(peer->second);
 }
 
 bool Joining::HaveJoined(const std::vector<pid_t>& sample) {
@@ -123,6 +187,7 @@ bool Joining::HaveJoined(const std::vector<pid_t>& sample) {
     if (socket.over > Clock::now() - begin_ + kTick) return false;  // of a job before this one
     if (ports_.contains(socket.local_port) || ports_.contains(socket.remote_port)) return true;
     if (socket.listens || inner_.contains(socket.local + socket.remote)) return false;
+    if (own.contains(socket.inode) && IsWithRank(socket, owners, sample.front())) return true;
     return listens_.contains(socket.local_port) || listens_.contains(socket.remote_port);
   });
 }

@@ -2,9 +2,12 @@
 // one loaded that is there to be joined with.
 //
 // Looks from outside, rarely, and at one rank: that with the lowest number which lives. Evidence of joining
-// is a socket on a port where the ranks of the job may meet, or a connection from outside on a port where
-// that rank listens; the kernel remembers both for a minute after they were closed. Owned by the local
-// host; loop thread.
+// is a socket on a port where the ranks of the job may meet, a connection from outside on a port where that
+// rank listens, one with another rank of this host, or, in a job on several hosts, one with another machine;
+// the kernel remembers the first two for a minute after they were closed. That none is seen proves nothing: a
+// short job may have joined and parted between two looks. Evidence of a world of its own is an MPI that has
+// started as a singleton, or a rank that is in the middle of a step of training, twice, while it has no such
+// connection. Owned by the local host; loop thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,6 +23,8 @@
 
 #include "core/agent/asio.h"
 #include "core/agent/host.h"
+#include "core/agent/inspector.h"
+#include "core/base/tcp_sockets.h"
 
 namespace dtrun::agent {
 
@@ -31,9 +37,9 @@ class Joining {
   };
 
   // `told` is called from the loop, or from Look, each time there is more to tell. `ranks`: processes, by
-  // rank.
+  // rank; `others`: there are ranks on other machines.
   Joining(boost::asio::io_context& loop, std::vector<std::uint16_t> ports, std::vector<pid_t> ranks,
-          std::function<void(const Looked&)> told, Times times);
+          bool others, std::function<void(const Looked&)> told, Times times);
   ~Joining() { *ended_ = true; }
   Joining(const Joining&) = delete;
   Joining& operator=(const Joining&) = delete;
@@ -48,17 +54,24 @@ class Joining {
   // The first rank that lives and what is below it; empty: none does.
   std::vector<pid_t> Sample() const;
   bool HaveJoined(const std::vector<pid_t>& sample);
+  bool IsWithRank(const TcpSocket& socket, const std::map<std::string, ino_t>& owners, pid_t sampled);
+  // It works, as a look at its stacks or its files says; in what world its sockets say.
+  void SawWork(bool for_certain);
+  void Tell(const Looked& before);
 
   boost::asio::steady_timer timer_;
   const std::set<std::uint16_t> ports_;
   const std::vector<pid_t> ranks_;
+  const bool others_;
   const std::function<void(const Looked&)> told_;
   const Times times_;
   const Clock::time_point begin_ = Clock::now();
   std::set<std::uint16_t> listens_;  // where ranks were seen to listen
   std::set<std::string> inner_;      // connections of a rank with itself, by their ends
   Looked looked_;
-  Clock::time_point loaded_{};                                         // when a framework was seen first
+  Clock::time_point loaded_{};  // when a framework was seen first
+  int worked_alone_ = 0;        // looks that saw so
+  Inspector inspector_;
   bool over_ = false;                                                  // there is no more to tell
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
 };

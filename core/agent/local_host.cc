@@ -10,6 +10,7 @@
 #include "core/agent/audit.h"
 #include "core/agent/containment.h"
 #include "core/agent/holdings.h"
+#include "core/agent/inspector.h"
 #include "core/agent/joining.h"
 #include "core/agent/leftovers.h"
 #include "core/agent/mpi_service.h"
@@ -170,8 +171,8 @@ class LocalHost final : public Host {
     stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
     if (!start.meeting_ports.empty()) {
       joining_.emplace(
-          loop_, start.meeting_ports, started.pids, [this](const Looked& looked) { Emit(looked); },
-          Joining::Times());
+          loop_, start.meeting_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
+          [this](const Looked& looked) { Emit(looked); }, Joining::Times());
     }
     audit_.emplace(
         loop_, held_->book(), std::move(ranks),
@@ -259,6 +260,17 @@ class LocalHost final : public Host {
     if (held_ != nullptr) comm::Ring(held_->book(), differed.difference);
   }
 
+  void On(const Inspect& inspect) {
+    std::vector<Inspector::Target> living;
+    for (const Running& one : running_) {
+      if (one.process->living()) living.push_back({one.rank, one.pid});
+    }
+    const std::uint64_t calls = audit_ ? std::hash<std::string>()(audit_->History()) : 0;
+    inspector_.Look(living, [this, number = inspect.number, calls](std::vector<RankDoing> ranks) {
+      Emit(Inspected{number, std::move(ranks), calls});
+    });
+  }
+
   void On(const Stop& stop) {
     if (phase_ == Phase::kPrepared) return EndUnstarted();
     if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
@@ -338,6 +350,7 @@ class LocalHost final : public Host {
       one.process->Reap();
       if (one.failed && gone.calls.empty()) gone.calls = audit_->History();
     }
+    inspector_.Cancel();
     audit_.reset();
     stops_.reset();
     held_->Close();
@@ -358,6 +371,7 @@ class LocalHost final : public Host {
   std::optional<Audit> audit_;
   std::optional<Stops> stops_;
   std::optional<Joining> joining_;
+  Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun itself, as the user asked
   Containment containment_;
   std::optional<MemoryEvidence> memory_;

@@ -8,7 +8,9 @@ namespace {
 
 // How ranks join each other with it.
 std::string WayToJoin(const std::string& framework, pmi::Kind pmi) {
-  if (framework == "PyTorch") return "call torch.distributed.init_process_group";
+  if (framework == "PyTorch") {
+    return "call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\"))";
+  }
   if (framework == "TensorFlow")
     return "set job.dialects = [\"tf-config\"] and use a strategy for several workers";
   if (framework == "JAX") return "call jax.distributed.initialize";
@@ -25,11 +27,14 @@ LoneWorldsPolicy LoneWorldsPolicyNamed(std::string_view word) {
   return word == "allow" ? LoneWorldsPolicy::kAllow : LoneWorldsPolicy::kWarn;
 }
 
-LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi) {
+LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi, bool seen) {
   std::vector<std::string> ways;
   for (const std::string& framework : frameworks) ways.push_back(WayToJoin(framework, pmi));
-  return {fmt::format("the ranks have not joined each other: each has {} loaded and works in a world of one",
-                      fmt::join(frameworks, " and ")),
+  const std::string loaded = fmt::format("{}", fmt::join(frameworks, " and "));
+  return {seen ? fmt::format(
+                     "the ranks have not joined each other: each has {} loaded and works in a world of one",
+                     loaded)
+               : fmt::format("the ranks were not seen to join each other: each has {} loaded", loaded),
           fmt::format("{}; job.lone_worlds = \"allow\" if that is meant", fmt::join(ways, ", or "))};
 }
 

@@ -23,7 +23,8 @@ struct LoneWorlds {
   std::string next;  // to do
 };
 
-// `frameworks`: what the ranks have loaded; not empty. `pmi`: what the job serves to MPI libraries.
-LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi);
+// `frameworks`: what the ranks have loaded; not empty. `pmi`: what the job serves to MPI libraries. `seen`:
+// one was seen to work alone; else none was seen to join.
+LoneWorlds DescribeLoneWorlds(const std::vector<std::string>& frameworks, pmi::Kind pmi, bool seen = true);
 
 }  // namespace dtrun::agent

@@ -58,8 +58,8 @@ void Choice(C& c, T& value, Bound first, Bound last) {
   auto number = Underlying(value);
   c.Number(number);
   if constexpr (!C::kWrites) {
-    const bool known = number >= static_cast<decltype(number)>(first) &&
-                       number <= static_cast<decltype(number)>(last);
+    const bool known =
+        number >= static_cast<decltype(number)>(first) && number <= static_cast<decltype(number)>(last);
     if (!known) return c.Fail("a choice is none of those there are");
     value = static_cast<T>(number);
   }
@@ -115,6 +115,25 @@ void Fields(C& c, Of<C, Stop>& m) {
 }
 template <class C>
 void Fields(C&, Of<C, Kill>&) {}
+template <class C>
+void Fields(C& c, Of<C, Inspect>& m) {
+  c.Number(m.number);
+}
+template <class C>
+void Fields(C& c, Of<C, RankDoing>& m) {
+  c.Number(m.rank);
+  Choice(c, m.stand, stacks::Stand::kUnknown, stacks::Stand::kElsewhere);
+  c.Text(m.phrase, kAny);
+  c.Text(m.text, kAny);
+  c.Number(m.processor_ms);
+  c.Number(m.bytes);
+}
+template <class C>
+void Fields(C& c, Of<C, Inspected>& m) {
+  c.Number(m.number);
+  List(c, m.ranks, kMostProcesses, [&](auto& one) { Fields<C>(c, one); });
+  c.Number(m.calls);
+}
 template <class C>
 void Fields(C& c, Of<C, Exchanged>& m) {
   c.Text(m.exchange, kAny);
@@ -211,6 +230,7 @@ template <class C>
 void Fields(C& c, Of<C, Looked>& m) {
   c.Flag(m.joined);
   c.Texts(m.frameworks, kMostFrameworks, kMostName);
+  c.Flag(m.alone);
   c.Flag(m.late);
 }
 template <class C>

@@ -86,6 +86,27 @@ TEST(Messages, CarryWhatRanksCall) {
   EXPECT_EQ(ThroughAgent(Called{{excerpt}}).excerpts.size(), 1u);
 }
 
+TEST(Messages, CarryWhatRanksDo) {
+  EXPECT_EQ(ThroughAgent(Inspect{7}).number, 7u);
+  RankDoing doing;
+  doing.rank = 3;
+  doing.stand = stacks::Stand::kElsewhere;
+  doing.phrase = "in time.sleep at train.py:40";
+  doing.text = "process 4711\n";
+  doing.processor_ms = 1LL << 40;
+  doing.bytes = 5;
+  const Inspected got = ThroughRoot(Inspected{7, {doing, doing}, 99});
+  EXPECT_EQ(got.number, 7u);
+  EXPECT_EQ(got.calls, 99u);
+  ASSERT_EQ(got.ranks.size(), 2u);
+  EXPECT_EQ(got.ranks[1].rank, 3);
+  EXPECT_EQ(got.ranks[1].stand, stacks::Stand::kElsewhere);
+  EXPECT_EQ(got.ranks[1].phrase, doing.phrase);
+  EXPECT_EQ(got.ranks[1].text, doing.text);
+  EXPECT_EQ(got.ranks[1].processor_ms, doing.processor_ms);
+  EXPECT_EQ(got.ranks[1].bytes, 5);
+}
+
 TEST(Messages, CarryADifference) {
   const Differed got = ThroughAgent(Differed{{7, 1, 5, "call 3 differs", true, true}});
   EXPECT_EQ(got.difference.communicator, 7u);
@@ -128,7 +149,7 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(rank.rank, 5);
   EXPECT_EQ(rank.pid, 4242);
   EXPECT_EQ(rank.ending.code, 7);
-  const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true});
+  const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true, true});
   EXPECT_FALSE(looked.joined);
   EXPECT_EQ(looked.frameworks, std::vector<std::string>{"PyTorch"});
   EXPECT_TRUE(looked.late);

@@ -19,6 +19,7 @@ class OutputGate {
     waiting_.push_back(std::move(go));
   }
 
+  bool open() const { return !closed_; }
   void Close() { closed_ = true; }
 
   void Open() {

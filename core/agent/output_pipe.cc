@@ -52,6 +52,13 @@ bool OutputPipe::ReadOnce() {
   return false;
 }
 
+void OutputPipe::Pump() {
+  if (gate_ != nullptr && !gate_->open()) return;
+  for (std::size_t bytes = 0; descriptor_.is_open() && bytes < kPipeBytes; bytes += buffer_.size()) {
+    if (!ReadOnce()) return;
+  }
+}
+
 void OutputPipe::Finish() {
   for (std::size_t bytes = 0; descriptor_.is_open() && bytes < kPipeBytes; bytes += buffer_.size()) {
     if (!ReadOnce()) break;

@@ -26,6 +26,8 @@ class OutputPipe : public std::enable_shared_from_this<OutputPipe> {
              Printed printed, OutputGate* gate = nullptr);
 
   void Watch();
+  // Reads what is there, unless the gate is closed.
+  void Pump();
   // Takes what is there without waiting for more, whatever the gate says, then closes: a process outside the
   // job may hold the other end for ever.
   void Finish();

@@ -52,6 +52,8 @@ constexpr Rule kRule<Kill>{"Kill", kJoined};
 template <>
 constexpr Rule kRule<Exchanged>{"Exchanged", kJoined};
 template <>
+constexpr Rule kRule<Inspect>{"Inspect", kWithRanks, nullptr, kMayBeLate};
+template <>
 constexpr Rule kRule<Over>{"Over", kAny};
 template <>
 constexpr Rule kRule<Survey>{"Survey", In({Phase::kIdle})};
@@ -80,6 +82,8 @@ template <>
 constexpr Rule kRule<Said>{"Said", kJoined};
 template <>
 constexpr Rule kRule<Looked>{"Looked", kWithRanks, nullptr, kMayBeLate};
+template <>
+constexpr Rule kRule<Inspected>{"Inspected", kWithRanks, nullptr, kMayBeLate};
 template <>
 constexpr Rule kRule<Gone>{"Gone", In({Phase::kPrepared, Phase::kRunning})};
 template <>

@@ -2,6 +2,7 @@
 // (core/agent/messages.cc).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -227,6 +228,15 @@ void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
   range.Require(own, fmt::format("rank {} is no process of its own on this host", ended.rank));
   range.Within("PID", ended.pid, 0, std::numeric_limits<pid_t>::max());
   Ranges(range, ended.ending);
+}
+void Ranges(Range& range, const Conversation& said, const Inspected& inspected) {
+  range.Require(inspected.ranks.size() <= said.processes.size(), "more processes than there are on its host");
+  for (const RankDoing& doing : inspected.ranks) {
+    const bool here = std::ranges::any_of(
+        said.processes, [&](const Conversation::RankProcess& one) { return one.rank == doing.rank; });
+    range.Require(here, fmt::format("no process of its host begins with rank {}", doing.rank));
+    range.Require(doing.processor_ms >= 0 && doing.bytes >= 0, "times or sizes below zero");
+  }
 }
 void Ranges(Range& range, const Conversation& said, const Gone&) {
   range.Require(said.phase == Phase::kRunning || said.told_to_end, "nobody told it to end");

@@ -42,6 +42,9 @@ void RankProcess::AwaitEnd() {
           ending.signal = info.si_status;
           ending.core_dumped = info.si_code == CLD_DUMPED;
         }
+        // Its last words are heard before its end: they may be evidence.
+        out_->Pump();
+        err_->Pump();
         ended_callback_(ending);
       });
 }

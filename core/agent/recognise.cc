@@ -35,13 +35,9 @@ std::optional<diagnosis::LogFinding> FindInTail(const std::vector<std::string>& 
   return found;
 }
 
-}  // namespace
-
-Status Recognise(Facts* facts) {
-  const Cause cause = FindCause(*facts);
-  if (cause.kind != Cause::Kind::kRank) return {};
-  RankFacts& rank = facts->ranks[cause.index];
-  if (!rank.abort && !EndedByItself(*rank.ending)) return {};
+Status RecogniseRank(RankFacts* facts) {
+  RankFacts& rank = *facts;
+  if (!rank.abort && (!rank.ending || !EndedByItself(*rank.ending))) return {};
   if (rank.log_files.empty()) {
     rank.known = FindInTail(rank.tail);
     return {};
@@ -50,6 +46,20 @@ Status Recognise(Facts* facts) {
   if (!found) return std::move(found).error();
   rank.known = *std::move(found);
   return {};
+}
+
+}  // namespace
+
+Status Recognise(Facts* facts) {
+  const Cause cause = FindCause(*facts);
+  if (cause.kind != Cause::Kind::kRank) return {};
+  if (Status read = RecogniseRank(&facts->ranks[cause.first]); !read) return read;
+  // What the first one says may lead to another one.
+  const Cause then = FindCause(*facts);
+  if (then.kind != Cause::Kind::kRank || then.index == cause.first) return {};
+  RankFacts& suspect = facts->ranks[then.index];
+  if (then.suspicion.kind == Suspicion::Kind::kErred) suspect.known = FindInTail(suspect.before);
+  return suspect.known ? Status() : RecogniseRank(&suspect);
 }
 
 }  // namespace dtrun::agent

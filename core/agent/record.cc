@@ -1,12 +1,15 @@
 #include "core/agent/record.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "core/agent/verdict.h"
+#include "core/base/fd.h"
 #include "core/base/secrets.h"
 
 namespace dtrun::agent {
@@ -88,6 +91,23 @@ Status Record::WriteNotStarted(const std::string& job, const std::string& error)
 
 Status Record::WriteCalls(std::uint64_t generation, const std::string& calls) const {
   return dir_.Write(Prefix(generation) + "calls.txt", calls);
+}
+
+Status Record::AddStacks(std::uint64_t generation, const std::string& why,
+                         const std::vector<RankDoing>& ranks) const {
+  const Result<std::filesystem::path> folder = LogsOf(generation);
+  if (!folder) return folder.error();
+  std::string text = fmt::format("==== {}\n", why);
+  for (const RankDoing& rank : ranks)
+    text += fmt::format("rank {} {}\n{}\n", rank.rank, rank.phrase, rank.text);
+  const std::string path = (*folder / kStacksFile).string();
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t size = file ? ::write(file.get(), rest.data(), rest.size()) : -1;
+    if (size <= 0) return Error::System(fmt::format("write '{}'", path), errno);
+    rest.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return {};
 }
 
 Result<std::filesystem::path> Record::LogsOf(std::uint64_t generation) const {

@@ -33,6 +33,10 @@ class Record {
   Status WriteNotStarted(const std::string& job, const std::string& error) const;
   Status WriteCalls(std::uint64_t generation, const std::string& calls) const;
 
+  // Appends what ranks did, and why they were looked at.
+  Status AddStacks(std::uint64_t generation, const std::string& why,
+                   const std::vector<RankDoing>& ranks) const;
+
   // The folder of a generation's logs, made when it is not there. That of generation 0 is the
   // run directory itself.
   Result<std::filesystem::path> LogsOf(std::uint64_t generation) const;

@@ -131,7 +131,7 @@ class Runner {
   }
 
   Result<Facts> Conduct(const Record& record, UserSignals& signals, Gathering& gathering, Muster* muster) {
-    int restarts = 0;
+    int restarts = 0, regroups = 0;
     for (std::uint64_t generation = 0;; ++generation) {
       if (Status gathered = Gather(generation, record, gathering); !gathered) {
         if (gathering.interrupted() != 0) return Ended(gathering.interrupted());
@@ -163,11 +163,13 @@ class Runner {
       }
       if (!facts) return facts;
       facts->logs = record.LogsOf(generation)->string();
+      facts->regroups = regroups;
       Note(Recognise(&*facts));
       history_.Add(*facts);
       if (!facts->regroup.empty() && conductor.interrupted() == 0) {
         Note(record.WriteVerdict(history_));
         Say(fmt::format("dtrun: {}: starting again", facts->regroup));
+        ++regroups;
         continue;
       }
       if (ExitCode(*facts) == 0) return facts;
@@ -246,6 +248,11 @@ class Runner {
     world.tokens = tokens;
     if (MayBeAlone(plan)) world.meeting_ports = rendezvous->Ports();
     world.lone_worlds = request_.lone_worlds;
+    world.stall = request_.stall;
+    world.keep_stacks = [&](const std::string& why, const std::vector<RankDoing>& ranks) {
+      Note(record.AddStacks(generation, why, ranks));
+      return (*logs / kStacksFile).string();
+    };
     world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
     for (const plan::Process& process : plan.processes) {
       const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;

@@ -10,6 +10,7 @@
 
 #include "core/agent/cause.h"
 #include "core/agent/process.h"
+#include "core/agent/suspect_text.h"
 #include "core/diagnosis/report.h"
 
 namespace dtrun::agent {
@@ -18,6 +19,8 @@ namespace {
 constexpr int kHostLost = 1;
 constexpr int kDeserted = 1;
 constexpr int kInLoneWorlds = 1;
+constexpr int kStalled = 1;
+constexpr std::size_t kTailLines = 10;
 
 std::string EndingText(const Ending& ending) {
   switch (ending.desertion) {
@@ -150,6 +153,17 @@ bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
   return rank.ending && !rank.ending->failed() && rank.ended_at < at;
 }
 
+bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
+
+// Ranks that had ended by then, and that ended later, whatever became of the others.
+std::string Beside(const Facts& facts, std::chrono::nanoseconds at) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
+}
+
 std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
@@ -173,7 +187,7 @@ std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts&
 std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank == cause || EndedWellBefore(rank, at)) continue;
+    if (&rank == cause || (EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);
       AddRanks(rank, &groups.Of(one, many).ranks);
@@ -200,16 +214,22 @@ std::string Tail(const RankFacts& rank, const std::string& logs) {
   std::string text =
       fmt::format("  last output of {} ({}: {}/rank-{}.*):\n", Who(rank),
                   rank.log_cut ? "of which files have the beginning" : "all of it", logs, rank.blamed());
-  for (const std::string& line : rank.tail) text += "    | " + line + "\n";
+  const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
+  for (std::size_t i = skipped; i < rank.tail.size(); ++i) text += "    | " + rank.tail[i] + "\n";
   return text;
 }
 
 // What is known of what the rank printed; the raw text stays in sight.
-std::string KnownText(const diagnosis::LogFinding& known) {
+std::string KnownText(const RankFacts& rank) {
+  const diagnosis::LogFinding& known = *rank.known;
   const diagnosis::Finding& finding = known.finding;
   const std::string place = diagnosis::PlaceText(known.file.filename().string(), finding);
-  return fmt::format("  {}: {} ({}{}{})\n    | {}\n", known.recent ? "known failure" : "seen long before",
-                     finding.what, finding.failure->id, place.empty() ? "" : "; ", place, finding.line);
+  const std::size_t last = std::min(rank.tail.size(), kTailLines);
+  const bool shown = std::find(rank.tail.end() - static_cast<std::ptrdiff_t>(last), rank.tail.end(),
+                               finding.line) != rank.tail.end();  // in the last output above
+  return fmt::format("  {}: {} ({}{}{})\n{}", known.recent ? "known failure" : "seen long before",
+                     finding.what, finding.failure->id, place.empty() ? "" : "; ", place,
+                     shown ? "" : "    | " + finding.line + "\n");
 }
 
 // What happened before and after, and where to read on.
@@ -220,16 +240,34 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   if (!before.empty()) text += "  before it: " + before + "\n";
   const std::string consequences = Consequences(facts, cause, at);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
+  const std::string beside = Beside(facts, at);
+  if (!beside.empty()) text += "  beside it: " + beside + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";
   return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
 }
 
+// And how that is known.
+std::string EvidenceText(const Facts& facts, const Cause& why) {
+  const RankFacts& first = facts.ranks[why.first];
+  const std::string error = ErrorIn(first.tail);
+  std::string text = fmt::format("  seen first: {} {}{}\n", Who(first), FailureText(first),
+                                 error.empty() ? "" : ": " + error);
+  if (why.suspicion.kind == Suspicion::Kind::kErred && facts.ranks[why.index].signal_sent != 0)
+    text += fmt::format("  {} had printed its error by then and had not ended yet\n",
+                        Who(facts.ranks[why.index]));
+  return text;
+}
+
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
-  std::string text = fmt::format("dtrun: job '{}' failed after {}: {} {}\n", facts.job,
-                                 FormatElapsed(cause.ended_at), Who(cause), FailureText(cause));
+  const RankFacts& first = facts.ranks[why.first];
+  const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  std::string text =
+      fmt::format("dtrun: job '{}' failed after {}: {}\n", facts.job, FormatElapsed(first.ended_at),
+                  suspected ? SuspicionText(facts, why.suspicion) : Who(cause) + " " + FailureText(cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
+  text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
   for (const RankFacts& rank : facts.ranks) {
@@ -239,12 +277,16 @@ std::string RankText(const Facts& facts, const Cause& why) {
         text += fmt::format("  {} reported of it: {}\n", Who(rank), report.what);
     }
   }
-  std::string hint = Hint(cause);
+  std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
   if (cause.known) {
-    text += KnownText(*cause.known);
+    text += KnownText(cause);
     if (cause.known->recent || hint.empty()) hint = cause.known->finding.cure;
   }
-  return text + Around(facts, &cause, cause.ended_at, hint, why.exit_class);
+  if (std::ranges::any_of(facts.ranks, [](auto& other) { return other.doing.has_value(); })) {
+    if (!suspected) text += fmt::format("  when it failed: {}\n", PlacesText(PlacesOf(facts)));
+    text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  }
+  return text + Around(facts, &cause, first.ended_at, hint, why.exit_class);
 }
 
 // No host of the ranks is left but the root's own, if that is one.
@@ -286,7 +328,7 @@ int ExitCode(const Facts& facts) {
   const Cause cause = FindCause(facts);
   switch (cause.kind) {
     case Cause::Kind::kRank: {
-      const RankFacts& rank = facts.ranks[cause.index];
+      const RankFacts& rank = facts.ranks[cause.first];
       // The lowest byte is what an exit code holds.
       if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
       const Ending& ending = *rank.ending;
@@ -298,6 +340,7 @@ int ExitCode(const Facts& facts) {
     case Cause::Kind::kGuard: return 128 + SIGKILL;
     case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
     case Cause::Kind::kLoneWorlds: return kInLoneWorlds;
+    case Cause::Kind::kStalled: return kStalled;
     case Cause::Kind::kNone: break;
   }
   return 0;
@@ -317,10 +360,18 @@ std::string VerdictText(const Facts& facts) {
           facts.job, elapsed, facts.logs);
     case Cause::Kind::kInterrupt: {
       const std::string endings = Endings(facts);
-      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}  logs: {}\n", facts.job,
-                         SignalName(facts.interrupt), elapsed, endings.empty() ? "" : "  " + endings + "\n",
-                         facts.logs);
+      const std::string places = PlacesText(PlacesOf(facts));
+      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}{}  logs: {}\n", facts.job,
+                         SignalName(facts.interrupt), elapsed,
+                         places.empty() ? "" : "  when it was: " + places + "\n",
+                         endings.empty() ? "" : "  " + endings + "\n", facts.logs);
     }
+    case Cause::Kind::kStalled:
+      return fmt::format("dtrun: job '{}' failed after {}: no progress for {}, and no rank at work\n  {}\n{}",
+                         facts.job, elapsed, facts.stalled, PlacesText(PlacesOf(facts)),
+                         Around(facts, nullptr, facts.duration,
+                                "look at these places; watch.on_stall = \"report\" lets such a job go on",
+                                cause.exit_class));
     case Cause::Kind::kLoneWorlds:
       return fmt::format("dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed,
                          facts.lone_worlds->what,
@@ -331,8 +382,11 @@ std::string VerdictText(const Facts& facts) {
   for (const RankFacts& process : facts.ranks) ranks += process.count;
   std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, ranks,
                                  ranks == 1 ? "" : "s", elapsed);
-  if (facts.generation > 0) {
-    text += fmt::format(", after {} restart{}", facts.generation, facts.generation == 1 ? "" : "s");
+  const std::int64_t restarts = static_cast<std::int64_t>(facts.generation) - facts.regroups;
+  if (restarts > 0) text += fmt::format(", after {} restart{}", restarts, restarts == 1 ? "" : "s");
+  if (facts.regroups > 0) {
+    text += fmt::format(", {} {} change{} of hosts", restarts > 0 ? "and" : "after", facts.regroups,
+                        facts.regroups == 1 ? "" : "s");
   }
   return text + fmt::format(", logs in {}\n", facts.logs);
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/agent/cause.h"
@@ -10,7 +11,37 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kTailLines = 10;
+
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+const char* SuspicionName(Suspicion::Kind kind) {
+  switch (kind) {
+    case Suspicion::Kind::kErred: return "printed an error";
+    case Suspicion::Kind::kStoodStill: return "stood still";
+    case Suspicion::Kind::kDiffers: return "waited elsewhere";
+    case Suspicion::Kind::kLeft: return "exited early";
+    case Suspicion::Kind::kNone: break;
+  }
+  return nullptr;
+}
+
+// Why other ranks than the one that failed first are blamed.
+Json SuspicionJson(const Facts& facts, const Cause& cause) {
+  if (cause.suspicion.kind == Suspicion::Kind::kNone) return nullptr;
+  Json ranks = Json::array();
+  for (const std::size_t index : cause.suspicion.indices) ranks.push_back(facts.ranks[index].blamed());
+  return {{"ranks", ranks},
+          {"why", SuspicionName(cause.suspicion.kind)},
+          {"seen_first", facts.ranks[cause.first].blamed()}};
+}
+
+Json LastOutput(const RankFacts& rank) {
+  Json lines = Json::array();
+  const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
+  for (std::size_t i = skipped; i < rank.tail.size(); ++i) lines.push_back(rank.tail[i]);
+  return lines;
+}
 
 Json KnownJson(const RankFacts& rank) {
   if (!rank.known) return nullptr;
@@ -61,7 +92,8 @@ std::string VerdictJson(const History& history) {
          {"mpi_abort", rank.abort ? Json(rank.abort->code) : Json(nullptr)},
          {"ending", ending},
          {"stopped_with", rank.signal_sent == 0 ? Json(nullptr) : Json(SignalName(rank.signal_sent))},
-         {"last_output", rank.tail},
+         {"last_output", LastOutput(rank)},
+         {"place", rank.doing ? Json(rank.doing->phrase) : Json(nullptr)},
          {"known_failure", KnownJson(rank)},
          {"reports", reports}});
   }
@@ -74,6 +106,7 @@ std::string VerdictJson(const History& history) {
   for (const GenerationSummary& generation : history.latest()) all.push_back(SummaryJson(generation));
   Json verdict = {{"job", facts.job}};
   verdict.update(SummaryJson(Summarise(facts)));
+  verdict["blamed"] = SuspicionJson(facts, FindCause(facts));
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;

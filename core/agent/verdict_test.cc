@@ -55,7 +55,8 @@ TEST(Verdict, SaysThatRanksWorkedAlone) {
       "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch "
       "and MPICH loaded and works in a world of one\n"
       "  before it: ranks 0, 1 had exited with code 0\n"
-      "  next: call torch.distributed.init_process_group, or set job.pmi = \"pmi1\", or launcher.name = "
+      "  next: call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), "
+      "or set job.pmi = \"pmi1\", or launcher.name = "
       "\"mpirun\"; job.lone_worlds = \"allow\" if that is meant\n"
       "  class: lone-worlds\n"
       "  logs: /runs/1\n");
@@ -124,6 +125,21 @@ TEST(Verdict, KeepsRanksThatHadEndedWellApart) {
   EXPECT_THAT(VerdictText(facts),
               AllOf(HasSubstr("before it: ranks 0, 2 had exited with code 0\n"),
                     HasSubstr("because of it: rank 3 exited with code 0 0.02 s later\n")));
+}
+
+TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(10)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("  beside it: rank 0 exited with code 0\n"), Not(HasSubstr("because of it"))));
+}
+
+TEST(Verdict, TellsChangesOfHostsFromRestarts) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
+  facts.generation = 3;
+  facts.regroups = 2;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 1 restart, and 2 changes of hosts, logs in"));
+  facts.generation = 2;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 2 changes of hosts, logs in"));
 }
 
 TEST(Verdict, FoldsRanksThatEndedAlike) {

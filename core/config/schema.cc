@@ -139,8 +139,11 @@ void AddJob(Schema& schema) {
           Long(Option("job.lone_worlds", Type::kEnum, kAgent,
                       "what it means when ranks never join each other"),
                "Ranks that have PyTorch, TensorFlow, JAX or an MPI loaded and meet nobody train alone, each "
-               "with the whole data, and all succeed. \"warn\" says so, one to two minutes after the start "
-               "or when the job ends; \"fail\" ends the job then, and fails it; \"allow\" does not look."),
+               "with the whole data, and all succeed. \"warn\" says so once a rank is seen to work in a "
+               "world of its "
+               "own; \"fail\" ends the job then, and fails it; \"allow\" does not look. Jobs of a few "
+               "seconds may end "
+               "unseen."),
           "warn"),
       {"warn", "fail", "allow"}));
 }
@@ -286,12 +289,29 @@ void AddRestart(Schema& schema) {
                          "The first restart comes at once; the wait doubles each time, up to a minute."),
                     "1s"),
             "0s", "1h"));
+  schema.push_back(Default(
+      Long(Option("restart.on", Type::kList, kAgent, "classes of failures that are worth a restart"),
+           "\"user-error\": the program failed by itself. \"signal\": it was killed. "
+           "\"out-of-memory\": by the "
+           "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost. \"hang\": a rank "
+           "stood still until another one gave up waiting."),
+      "user-error,signal,out-of-memory,rendezvous,network,hang"));
+}
+
+void AddWatch(Schema& schema) {
   schema.push_back(
-      Default(Long(Option("restart.on", Type::kList, kAgent, "classes of failures that are worth a restart"),
-                   "\"user-error\": the program failed by itself. \"signal\": it was killed. "
-                   "\"out-of-memory\": by the "
-                   "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost."),
-              "user-error,signal,out-of-memory,rendezvous,network"));
+      Default(Long(Option("watch.stall", Type::kString, kAgent,
+                          "how long a job may stand still before dtrun says who waits, and where"),
+                   "A duration, or \"off\". A job stands still when no rank prints, none calls a collective "
+                   "that dtrun records, and at least one neither computes nor reads or writes. Stacks go to "
+                   "stacks.txt in the run's folder."),
+              "10m"));
+  schema.push_back(Choices(
+      Default(Long(Option("watch.on_stall", Type::kEnum, kAgent, "what then becomes of the job"),
+                   "\"report\": it goes on. \"fail\": it is ended, with class \"hang\", when no rank is "
+                   "at work: one that computes may be what the others wait for."),
+              "report"),
+      {"report", "fail"}));
 }
 
 void AddLogs(Schema& schema) {
@@ -326,6 +346,7 @@ const option::Schema& CoreSchema() {
     AddComm(schema);
     AddNetwork(schema);
     AddRestart(schema);
+    AddWatch(schema);
     AddLogs(schema);
     return schema;
   }();

@@ -9,6 +9,7 @@
 #include "core/agent/serve.h"
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/restart.h"
+#include "tools/dtrun/watch.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -47,6 +48,8 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   };
   auto restart = RestartPolicyOf(preparation.settings());
   if (!restart) return complain(restart.error());
+  auto stall = StallPolicyOf(preparation.settings());
+  if (!stall) return complain(stall.error());
   auto plan = preparation.PlanOfRun();
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings());
@@ -59,7 +62,8 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
       [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-      agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds"))};
+      agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds")),
+      *stall};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {

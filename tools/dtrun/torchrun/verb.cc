@@ -22,6 +22,7 @@
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/prepare.h"
 #include "tools/dtrun/restart.h"
+#include "tools/dtrun/watch.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/routes.h"
@@ -275,6 +276,8 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   }
   auto restart = RestartPolicyOf(settings);
   if (!restart) return Explain(restart.error());
+  auto stall = StallPolicyOf(settings);
+  if (!stall) return Explain(stall.error());
   auto cluster = ClusterOf(settings, rule);
   if (!cluster) return Explain(cluster.error());
   if (*cluster && !note.empty()) notes.push_back(note);
@@ -288,7 +291,8 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
            const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
        [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-       agent::LoneWorldsPolicyNamed(settings.Text("job.lone_worlds"))});
+       agent::LoneWorldsPolicyNamed(settings.Text("job.lone_worlds")),
+       *stall});
   const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;
 }

@@ -1,0 +1,109 @@
+// The conductor's looks at ranks: before it ends those that others waited for, and when nothing moves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/agent/conductor.h"
+#include "core/agent/suspect.h"
+#include "core/agent/verdict.h"
+
+namespace dtrun::agent {
+namespace {
+
+// A rank that is on its way out moves on within this time; one that stands still does not.
+constexpr std::chrono::milliseconds kStandsStillAfter{250};
+
+// Whether a rank reports that a peer did not come until a limit.
+bool SaysItWaited(const PeerReport& report) {
+  return report.what.find("timed out") != std::string::npos ||
+         report.what.find("within") != std::string::npos;
+}
+
+}  // namespace
+
+void Conductor::FailedFirst(std::size_t index) {
+  facts_.first_failed = static_cast<int>(index);
+  const RankFacts& first = facts_.ranks[index];
+  const std::vector<std::string> lines = LastLines(first);
+  const bool differ = SaysCallsDiffer(lines);
+  if (first.abort || (!differ && first.reports.empty() && !SaysPeerIsMissing(lines))) return StopAll(SIGTERM);
+  KeepLastLines();
+  const bool waited = SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
+                        return SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
+                      });
+  waited || differ ? LookAndStop(SIGTERM, waited) : StopAll(SIGTERM);
+}
+
+std::vector<std::string> Conductor::LastLines(const RankFacts& rank) const {
+  const auto& output = world_.outputs[static_cast<std::size_t>(rank.blamed())];
+  return output == nullptr ? std::vector<std::string>() : output->Tail(kEvidenceLines);
+}
+
+void Conductor::KeepLastLines() {
+  for (RankFacts& rank : facts_.ranks) {
+    if (!rank.ending) rank.before = LastLines(rank);
+  }
+}
+
+void Conductor::Look(Inspection::Done done) {
+  std::map<std::size_t, Host*> hosts;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
+  }
+  inspection_.Begin(hosts, std::move(done));
+}
+
+void Conductor::On(std::size_t host, const Inspected& inspected) { inspection_.Answer(host, inspected); }
+
+void Conductor::LookAndStop(int signal, bool again) {
+  phase_ = Phase::kLooking;
+  Look([this, signal, again](const Inspected& all) {
+    if (phase_ != Phase::kLooking) return;
+    bool still = false;
+    for (RankFacts& rank : facts_.ranks) rank.doing.reset();
+    for (const RankDoing& doing : all.ranks) {
+      const int index = IndexOf(doing.rank);
+      if (index < 0) continue;
+      RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
+      rank.doing = doing;
+      still = still || doing.stand == stacks::Stand::kElsewhere;
+    }
+    if (!again || !still) {
+      if (world_.keep_stacks && !all.ranks.empty())
+        world_.keep_stacks("before the ranks were ended", all.ranks);
+      return StopAll(signal);
+    }
+    deadline_.expires_after(kStandsStillAfter);
+    deadline_.async_wait([this, signal, ended = ended_](const boost::system::error_code& error) {
+      if (error || *ended || phase_ != Phase::kLooking) return;
+      for (RankFacts& rank : facts_.ranks) {  // some had only to print what others had printed already
+        const auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
+        if (SaysPeerIsMissing(lines)) rank.before = lines;
+      }
+      LookAndStop(signal, false);
+    });
+  });
+}
+
+void Conductor::OnStall(const Stall& stall) {
+  if (phase_ != Phase::kRunning) return;
+  std::vector<RankDoing> ranks = stall.ranks;
+  for (RankDoing& rank : ranks) {
+    if (std::ranges::find(stall.working, rank.rank) != stall.working.end())
+      rank.phrase = "at work " + rank.phrase;
+  }
+  const std::string quiet = FormatElapsed(stall.quiet);
+  const std::string file = world_.keep_stacks ? world_.keep_stacks("no progress for " + quiet, ranks) : "";
+  say_(fmt::format("dtrun: no progress for {} (no output, no collective that is recorded): {}{}", quiet,
+                   PlacesText(ranks), file.empty() ? "" : "; stacks: " + file));
+  if (!world_.stall.fails || !stall.working.empty()) return;
+  for (const RankDoing& doing : stall.ranks) {
+    if (const int index = IndexOf(doing.rank); index >= 0)
+      facts_.ranks[static_cast<std::size_t>(index)].doing = doing;
+  }
+  facts_.stalled = quiet;
+  StopAll(SIGTERM);
+}
+
+}  // namespace dtrun::agent

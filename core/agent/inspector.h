@@ -1,0 +1,46 @@
+// Looks what the ranks of this host do, with a limit: a process that is stuck in the kernel, or stands on a
+// dead disk, holds up only the thread that looks at it.
+//
+// Owned by the local host; loop thread. Each process is looked at in a thread of its own, which nobody waits
+// for beyond the limit; the end of this process ends it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/agent/asio.h"
+#include "core/agent/facts.h"
+
+namespace dtrun::agent {
+
+inline constexpr std::chrono::seconds kLookPatience{2};
+
+class Inspector {
+ public:
+  struct Target {
+    int rank = 0;
+    pid_t pid = 0;
+  };
+  using Done = std::function<void(std::vector<RankDoing>)>;
+
+  explicit Inspector(boost::asio::io_context& loop) : loop_(loop) {}
+  ~Inspector() { Cancel(); }
+  Inspector(const Inspector&) = delete;
+  Inspector& operator=(const Inspector&) = delete;
+
+  // `done` is called from the loop, by rank; of several looks under way the last one answers.
+  void Look(const std::vector<Target>& targets, Done done, std::chrono::nanoseconds limit = kLookPatience);
+  void Cancel();
+
+ private:
+  class UnderWay;
+
+  boost::asio::io_context& loop_;
+  std::shared_ptr<UnderWay> under_way_;
+};
+
+}  // namespace dtrun::agent

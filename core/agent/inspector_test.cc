@@ -1,0 +1,102 @@
+#include "core/agent/inspector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+
+#include "core/agent/inspection.h"
+
+namespace dtrun::agent {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class InspectorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    child_ = ::fork();
+    if (child_ == 0) {
+      for (;;) ::pause();
+    }
+  }
+  void TearDown() override {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  boost::asio::io_context loop_;
+  pid_t child_ = 0;
+};
+
+TEST_F(InspectorTest, LooksAtEveryRank) {
+  Inspector inspector(loop_);
+  std::vector<RankDoing> found;
+  inspector.Look({{7, child_}, {3, child_}}, [&](std::vector<RankDoing> ranks) { found = std::move(ranks); });
+  loop_.run();
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].rank, 3);
+  EXPECT_EQ(found[1].rank, 7);
+  EXPECT_FALSE(found[0].phrase.empty());
+}
+
+TEST_F(InspectorTest, AnswersWhenNobodyLives) {
+  Inspector inspector(loop_);
+  bool done = false;
+  inspector.Look({}, [&](const std::vector<RankDoing>& ranks) { done = ranks.empty(); });
+  loop_.run();
+  EXPECT_TRUE(done);
+}
+
+TEST_F(InspectorTest, AnswersAtTheLimit) {
+  Inspector inspector(loop_);
+  bool done = false;
+  inspector.Look(
+      {{0, child_}}, [&](const std::vector<RankDoing>&) { done = true; }, std::chrono::nanoseconds(0));
+  loop_.run();
+  EXPECT_TRUE(done);
+}
+
+TEST_F(InspectorTest, MayGoBeforeItsThreads) {
+  std::optional<Inspector> inspector(std::in_place, loop_);
+  inspector->Look({{0, child_}}, [](const std::vector<RankDoing>&) { FAIL(); });
+  inspector.reset();
+  loop_.run();
+}
+
+// A host that answers when it is told to.
+class Quiet : public Host {
+ public:
+  void Do(const Command& command) override {
+    if (const auto* inspect = std::get_if<Inspect>(&command)) number = inspect->number;
+  }
+  std::uint32_t number = 0;
+};
+
+Inspected Answer(std::uint32_t number, int rank) {
+  RankDoing doing;
+  doing.rank = rank;
+  return {number, {doing}, 1};
+}
+
+TEST_F(InspectorTest, AnInspectionPutsTheHostsTogether) {
+  Quiet first, second;
+  Inspection inspection(loop_);
+  std::optional<Inspected> all;
+  inspection.Begin({{0, &first}, {2, &second}}, [&](const Inspected& found) { all = found; });
+  inspection.Answer(2, Answer(second.number - 1, 9));  // to an earlier question
+  inspection.Answer(2, Answer(second.number, 2));
+  EXPECT_FALSE(all);
+  inspection.Answer(0, Answer(first.number, 0));
+  ASSERT_TRUE(all);
+  ASSERT_THAT(all->ranks, SizeIs(2));
+  EXPECT_EQ(all->ranks[0].rank, 0);
+  EXPECT_EQ(all->ranks[1].rank, 2);
+}
+
+}  // namespace
+}  // namespace dtrun::agent

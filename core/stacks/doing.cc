@@ -1,0 +1,182 @@
+#include "core/stacks/doing.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/base/kernel_file.h"
+#include "core/stacks/kernel.h"
+#include "core/stacks/memory.h"
+#include "core/stacks/python.h"
+
+namespace dtrun::stacks {
+namespace {
+
+constexpr std::size_t kMostProcesses = 16;
+// Much longer than a thread of Python keeps the lock when another one asks for it.
+constexpr std::chrono::milliseconds kLockPatience{50};
+constexpr std::size_t kLongestSource = std::size_t{4} << 20;
+
+// A source file as the process sees it; empty when it is no ordinary file.
+std::string SourceText(pid_t pid, const std::string& file) {
+  const std::string root = fmt::format("/proc/{}/{}", pid, file.starts_with('/') ? "root" : "cwd/");
+  const UniqueFd opened(::open((root + file).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat status {};
+  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text;
+  std::array<char, 65536> bytes{};
+  while (text.size() < kLongestSource) {
+    const ssize_t size = ::read(opened.get(), bytes.data(), bytes.size());
+    if (size <= 0) break;
+    text.append(bytes.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+std::string LineOf(const std::string& text, int number) {
+  std::size_t begin = 0;
+  for (int line = 1; line < number; ++line) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return {};
+    ++begin;
+  }
+  std::string line = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
+  for (char& c : line) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) c = '?';
+  }
+  return line;
+}
+
+Source SourceOf(pid_t pid) {
+  return [pid, texts = std::map<std::string, std::string>()](const std::string& file, int line) mutable {
+    const auto found = texts.find(file);
+    const std::string& text =
+        found != texts.end() ? found->second : texts.emplace(file, SourceText(pid, file)).first->second;
+    return LineOf(text, line);
+  };
+}
+
+struct Look {
+  pid_t pid = 0;
+  std::vector<Task> tasks;
+  Python python;
+};
+
+Look LookInto(pid_t pid) {
+  Look look{pid, TasksOf(pid), {}};
+  look.python = ReadPython(Memory(pid), ReadKernelFile(fmt::format("/proc/{}/maps", pid)));
+  return look;
+}
+
+std::string TaskText(const Task& task) {
+  return fmt::format("{} \"{}\", state {}{}", task.id, task.name, task.state,
+                     task.waits.empty() ? "" : ", in " + task.waits);
+}
+
+std::string TextOf(const Look& look) {
+  std::string text = fmt::format("process {}\n", look.pid);
+  for (const PythonThread& thread : look.python.threads) {
+    const auto task = std::ranges::find(look.tasks, thread.id, &Task::id);
+    text +=
+        fmt::format("  thread {}{}\n", task == look.tasks.end() ? std::to_string(thread.id) : TaskText(*task),
+                    thread.holds_gil ? ", holds Python's lock (GIL)" : "");
+    text += FramesText(thread.frames);
+    if (thread.cut) text += "    ...\n";
+  }
+  for (const Task& task : look.tasks) {
+    if (std::ranges::find(look.python.threads, task.id, &PythonThread::id) != look.python.threads.end())
+      continue;
+    text += fmt::format("  thread {}\n", TaskText(task));
+  }
+  return text;
+}
+
+// In words that follow "waits for".
+std::string InThread(const Place& place) {
+  return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
+}
+
+// The thread that holds the interpreter's lock while the first one asks for it.
+const PythonThread* KeeperOfLock(const Look& look) {
+  if (look.tasks.empty() || look.tasks.front().waits != "futex") return nullptr;
+  const std::uint64_t asked = look.tasks.front().argument;
+  if (asked < look.python.lock_begin || asked >= look.python.lock_end) return nullptr;
+  const auto& threads = look.python.threads;
+  const auto holder = std::ranges::find_if(threads, &PythonThread::holds_gil);
+  return holder == threads.end() || holder == threads.begin() ? nullptr : &*holder;
+}
+
+void FillFromPython(const Look& look, Doing* doing) {
+  const Source source = SourceOf(look.pid);
+  const Place place = PlaceOf(look.python.threads.front().frames, source);
+  doing->stand = place.stand;
+  doing->trains = place.trains;
+  doing->what = place.what;
+  doing->where = place.where;
+  const Task* const task = look.tasks.empty() ? nullptr : &look.tasks.front();
+  if (place.what.empty() && !place.line.empty()) doing->more = fmt::format("`{}`", place.line);
+  if (task != nullptr && task->elsewhere && task->waits.find("descriptor") != std::string::npos)
+    doing->more = task->waits;
+  const PythonThread* const keeper = KeeperOfLock(look);
+  if (keeper == nullptr) return;
+  std::this_thread::sleep_for(kLockPatience);
+  const Look again = LookInto(look.pid);
+  const PythonThread* const later = KeeperOfLock(again);
+  if (later == nullptr || later->id != keeper->id) return;
+  doing->stand = Stand::kElsewhere;
+  doing->more =
+      fmt::format("thread {} keeps Python's lock, {}", keeper->id, InThread(PlaceOf(keeper->frames, source)));
+}
+
+void FillFromKernel(const Look& look, Doing* doing) {
+  if (look.tasks.empty()) return;
+  const Task& task = look.tasks.front();
+  doing->what = task.waits;
+  if (task.elsewhere) doing->stand = Stand::kElsewhere;
+}
+
+}  // namespace
+
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
+  std::vector<Look> looks{LookInto(pid)};
+  for (const pid_t other : below) {
+    if (looks.size() == kMostProcesses) break;
+    looks.push_back(LookInto(other));
+  }
+  // A shell or a launcher in front of the program is not what the user asks about.
+  const auto python =
+      std::ranges::find_if(looks, [](const Look& look) { return !look.python.threads.empty(); });
+  const Look& chosen = python == looks.end() ? looks.front() : *python;
+  Doing doing;
+  doing.pid = chosen.pid;
+  if (!chosen.tasks.empty()) {
+    const char state = chosen.tasks.front().state;
+    doing.runs = state == 'R';
+    doing.stopped = state == 'T' || state == 't';
+  }
+  chosen.python.threads.empty() ? FillFromKernel(chosen, &doing) : FillFromPython(chosen, &doing);
+  if (doing.stopped) doing.stand = Stand::kElsewhere;
+  for (const Look& look : looks) doing.text += TextOf(look);
+  return doing;
+}
+
+std::string PhraseOf(const Doing& doing) {
+  std::string text;
+  if (!doing.what.empty()) text = "in " + doing.what;
+  if (!doing.where.empty()) text += (text.empty() ? "at " : " at ") + doing.where;
+  if (!doing.more.empty()) text += text.empty() ? doing.more : fmt::format(" ({})", doing.more);
+  if (doing.stopped) text = "stopped" + (text.empty() ? "" : ", " + text);
+  if (text.empty()) return doing.runs ? "running" : "at a place that is not known";
+  return text;
+}
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,34 @@
+// What a process does just now, and the stacks that say so.
+//
+// Looks from outside: the process is neither stopped nor told. Any thread, where waiting is allowed, with a
+// limit of the caller's: files of /proc wait for a process that is stuck in the kernel.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "core/stacks/place.h"
+
+namespace dtrun::stacks {
+
+struct Doing {
+  pid_t pid = 0;  // of the process that was read: of a wrapper, the Python below it
+  Stand stand = Stand::kUnknown;
+  bool runs = false;     // on a processor
+  bool stopped = false;  // by a signal or a debugger
+  bool trains = false;
+  std::string what;   // "time.sleep"; empty: not known
+  std::string where;  // "train.py:40"; empty: not known
+  std::string more;   // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
+  std::string text;   // all stacks, for a file; lines
+};
+
+// `below`: the process's descendants, parents first.
+Doing LookAt(pid_t pid, const std::vector<pid_t>& below);
+
+// "in time.sleep at train.py:40"; "not known" when nothing is.
+std::string PhraseOf(const Doing& doing);
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,166 @@
+#include "core/stacks/kernel.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+
+#include "core/base/kernel_file.h"
+
+namespace dtrun::stacks {
+namespace {
+
+constexpr std::size_t kMostTasks = 256;
+
+struct Call {
+  long number;
+  const char* name;
+  bool takes_descriptor;
+  bool elsewhere;  // nobody waits for other ranks in it
+};
+
+constexpr Call kCalls[] = {
+    {SYS_read, "read", true, false},
+    {SYS_readv, "readv", true, false},
+    {SYS_pread64, "pread", true, true},
+    {SYS_write, "write", true, false},
+    {SYS_writev, "writev", true, false},
+    {SYS_recvfrom, "recv", true, false},
+    {SYS_recvmsg, "recvmsg", true, false},
+    {SYS_sendto, "send", true, false},
+    {SYS_sendmsg, "sendmsg", true, false},
+    {SYS_connect, "connect", true, false},
+    {SYS_accept, "accept", true, false},
+    {SYS_accept4, "accept", true, false},
+    {SYS_fsync, "fsync", true, true},
+    {SYS_fdatasync, "fdatasync", true, true},
+    {SYS_flock, "flock", true, true},
+    {SYS_fcntl, "fcntl", true, true},
+    {SYS_ioctl, "ioctl", true, false},
+    {SYS_openat, "open", false, true},
+#ifdef SYS_open
+    {SYS_open, "open", false, true},
+#endif
+#ifdef SYS_poll
+    {SYS_poll, "poll", false, false},
+#endif
+    {SYS_ppoll, "poll", false, false},
+#ifdef SYS_select
+    {SYS_select, "select", false, false},
+#endif
+    {SYS_pselect6, "select", false, false},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, "epoll_wait", false, false},
+#endif
+    {SYS_epoll_pwait, "epoll_wait", false, false},
+    {SYS_futex, "futex", false, false},
+    {SYS_nanosleep, "nanosleep", false, true},
+    {SYS_clock_nanosleep, "clock_nanosleep", false, true},
+#ifdef SYS_pause
+    {SYS_pause, "pause", false, true},
+#endif
+    {SYS_rt_sigsuspend, "sigsuspend", false, true},
+    {SYS_rt_sigtimedwait, "sigtimedwait", false, true},
+    {SYS_wait4, "wait for a child", false, true},
+    {SYS_waitid, "wait for a child", false, true},
+};
+
+std::string LinkOf(pid_t pid, int descriptor) {
+  std::array<char, 256> text{};
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
+  if (::readlink(path.c_str(), text.data(), text.size() - 1) <= 0) return {};
+  std::string link(text.data());
+  for (char& c : link) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return link;
+}
+
+std::string Described(const std::string& link) {
+  if (link.starts_with("pipe:")) return "a pipe";
+  if (link.starts_with("socket:")) return "a socket";
+  return link;
+}
+
+void AddWait(pid_t pid, const std::string& syscall, Task* task) {
+  std::istringstream fields(syscall);
+  long number = -1;
+  std::string first;
+  if (!(fields >> number >> first)) return;  // "running"
+  const auto* const call = std::ranges::find(kCalls, number, &Call::number);
+  if (call == std::end(kCalls)) {
+    if (number >= 0) task->waits = fmt::format("system call {}", number);
+    return;
+  }
+  task->waits = call->name;
+  task->elsewhere = call->elsewhere;
+  task->argument = std::strtoull(first.c_str(), nullptr, 16);
+  if (!call->takes_descriptor) return;
+  const auto descriptor = static_cast<int>(task->argument);
+  const std::string link = LinkOf(pid, descriptor);
+  task->waits +=
+      fmt::format(" of descriptor {}{}", descriptor, link.empty() ? "" : " (" + Described(link) + ")");
+  if (!link.empty() && !link.starts_with("socket:")) task->elsewhere = true;
+}
+
+// The fields after the name, which may hold anything: from the state on.
+std::string AfterName(const std::string& stat) {
+  const auto end = stat.rfind(')');
+  return end == std::string::npos || end + 2 > stat.size() ? "" : stat.substr(end + 2);
+}
+
+std::string NameIn(const std::string& stat) {
+  const auto begin = stat.find('('), end = stat.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  std::string name = stat.substr(begin + 1, end - begin - 1);
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return name;
+}
+
+}  // namespace
+
+std::vector<Task> TasksOf(pid_t pid) {
+  std::vector<Task> tasks;
+  const std::string folder = fmt::format("/proc/{}/task", pid);
+  for (const auto& entry : EntriesOf(folder)) {
+    if (tasks.size() == kMostTasks) break;
+    Task task;
+    task.id = static_cast<pid_t>(std::strtol(entry.filename().c_str(), nullptr, 10));
+    const std::string stat = ReadKernelFile((entry / "stat").string());
+    const std::string rest = AfterName(stat);
+    if (task.id <= 0 || rest.empty()) continue;
+    task.name = NameIn(stat);
+    task.state = rest.front();
+    if (task.state != 'R') AddWait(pid, ReadKernelFile((entry / "syscall").string()), &task);
+    tasks.push_back(std::move(task));
+  }
+  std::ranges::stable_partition(tasks, [&](const Task& task) { return task.id == pid; });
+  return tasks;
+}
+
+Used UsedBy(pid_t pid) {
+  Used used;
+  std::istringstream fields(AfterName(ReadKernelFile(fmt::format("/proc/{}/stat", pid))));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  std::int64_t user = 0, system = 0;
+  fields >> user >> system;
+  const long ticks = std::max(::sysconf(_SC_CLK_TCK), 1L);
+  used.processor_ms = (user + system) * 1000 / ticks;
+  std::istringstream io(ReadKernelFile(fmt::format("/proc/{}/io", pid)));
+  std::string name;
+  for (std::int64_t value = 0; io >> name >> value;) {
+    if (name == "rchar:" || name == "wchar:") used.bytes += value;
+  }
+  return used;
+}
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,174 @@
+#include "core/stacks/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace dtrun::stacks {
+namespace {
+
+bool Holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+bool IsPackage(std::string_view file) {
+  return Holds(file, "/site-packages/") || Holds(file, "/dist-packages/");
+}
+
+bool IsStandardLibrary(std::string_view file) {
+  return !IsPackage(file) && (file.starts_with("<frozen") || Holds(file, "/lib/python3"));
+}
+
+// Where torch, Horovod and Lightning keep what waits for other ranks.
+bool IsCollectiveFile(std::string_view file) {
+  constexpr std::string_view kFiles[] = {"/torch/distributed/distributed_c10d.py",
+                                         "/torch/distributed/rendezvous.py",
+                                         "/torch/distributed/_functional_collectives.py",
+                                         "/torch/distributed/nn/functional.py",
+                                         "/horovod/torch/mpi_ops.py",
+                                         "/horovod/common/",
+                                         "/jax/_src/distributed.py",
+                                         "/jax/experimental/multihost_utils.py"};
+  return std::ranges::any_of(kFiles, [&](std::string_view known) { return Holds(file, known); });
+}
+
+std::string_view NameOf(std::string_view file) {
+  return file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
+}
+
+std::string_view LastPart(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// A name made for comparison: all_reduce, Allreduce and allReduce are one.
+std::string Plain(std::string_view name) {
+  std::string out;
+  for (const char c : LastPart(name)) {
+    if (c != '_') out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  return out;
+}
+
+// Calls of mpi4py, of dtrun's library and of torch's work handles, whose inside Python does not see.
+bool WaitsForRanks(std::string_view callee) {
+  constexpr std::array kNames = {
+      "allreduce", "allgather",      "allgatherv",   "alltoall",       "alltoallv",      "barrier",
+      "bcast",     "broadcast",      "gather",       "gatherv",        "reduce",         "reducescatter",
+      "scatter",   "scatterv",       "recv",         "irecv",          "sendrecv",       "wait",
+      "waitall",   "dtrunallreduce", "dtrunbarrier", "dtrunbroadcast", "dtrunallgather", "dtruninit"};
+  return std::ranges::find(kNames, Plain(callee)) != kNames.end();
+}
+
+// Both a rank that waits and one that computes is found here: the wait is in native code below.
+bool MayWait(std::string_view callee) {
+  constexpr std::array kNames = {
+      "backward", "runbackward", "enginerunbackward", "item", "cpu", "synchronize", "numpy",
+      "tolist",   "send",        "blockuntilready"};
+  return std::ranges::find(kNames, Plain(callee)) != kNames.end();
+}
+
+bool Trains(const Frame& frame) {
+  if (Holds(frame.file, "/torch/optim/")) return true;
+  if (Holds(frame.file, "/torch/autograd/") || frame.file.ends_with("/torch/_tensor.py"))
+    return LastPart(frame.function) == "backward" || LastPart(frame.function) == "_engine_run_backward";
+  if (Holds(frame.file, "/keras/")) return LastPart(frame.function) == "fit";
+  return Holds(frame.file, "/jax/_src/pjit.py") || Holds(frame.file, "/jax/_src/interpreters/pxla.py");
+}
+
+// The name of what the frame's own line calls.
+std::string CalledAt(const Frame& frame, const std::string& line) {
+  const auto from = static_cast<std::size_t>(std::max(frame.column, 0));
+  const auto to = static_cast<std::size_t>(std::max(frame.end_column, 0));
+  if (frame.column < 0 || to <= from || to > line.size()) return {};
+  const std::string_view expression = std::string_view(line).substr(from, to - from);
+  if (!expression.ends_with(')')) return {};
+  // "loader(2).next(f(x))": what its last pair of brackets calls.
+  std::size_t open = expression.size();
+  for (int depth = 0; open-- > 0;) {
+    if (expression[open] == ')') ++depth;
+    if (expression[open] == '(' && --depth == 0) break;
+    if (open == 0) return {};
+  }
+  const std::string_view called = expression.substr(0, open);
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  };
+  std::size_t begin = called.size();
+  while (begin > 0 && is_name(called[begin - 1])) --begin;
+  std::string_view name = called.substr(begin);
+  if (name.starts_with('.')) name.remove_prefix(1);
+  return std::string(name);
+}
+
+std::string Trimmed(const std::string& line) {
+  const auto begin = line.find_first_not_of(" \t");
+  if (begin == std::string::npos) return {};
+  return line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+// How the function of a library is called by those who use it: "subprocess.Popen.wait", "all_reduce".
+std::string Shown(const Frame& frame) {
+  if (IsCollectiveFile(frame.file)) return std::string(LastPart(frame.function));
+  std::string_view module = NameOf(frame.file);
+  if (module.ends_with(".py")) module.remove_suffix(3);
+  if (!IsStandardLibrary(frame.file) || module == "__init__") return frame.function;
+  return fmt::format("{}.{}", module, frame.function);
+}
+
+// The frame that the user knows: the innermost of the program itself. Of a program that is a package, the
+// innermost outside the standard library.
+std::size_t OwnFrame(const std::vector<Frame>& frames) {
+  const auto own = [](const Frame& frame) {
+    return !IsPackage(frame.file) && !IsStandardLibrary(frame.file) && !frame.file.starts_with('<');
+  };
+  auto found = std::ranges::find_if(frames, own);
+  if (found == frames.end())
+    found = std::ranges::find_if(frames, [](const Frame& frame) { return IsPackage(frame.file); });
+  return found == frames.end() ? 0 : static_cast<std::size_t>(found - frames.begin());
+}
+
+}  // namespace
+
+Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
+  Place place;
+  const std::size_t own = OwnFrame(frames);
+  const Frame& frame = frames[own];
+  place.where = fmt::format("{}:{}", NameOf(frame.file), frame.line);
+  const std::string line = frame.line > 0 ? source(frame.file, frame.line) : "";
+  place.line = Trimmed(line);
+  place.trains = std::ranges::any_of(frames, Trains);
+  // Further in than the user's frame, a collective.
+  for (std::size_t i = own; i-- > 0;) {
+    if (!IsCollectiveFile(frames[i].file) || LastPart(frames[i].function) == "wrapper") continue;
+    place.stand = Stand::kWaits;
+    place.what = Shown(frames[i]);
+    return place;
+  }
+  if (own > 0) {
+    std::size_t called = own - 1;
+    while (called > 0 &&
+           (LastPart(frames[called].function) == "wrapper" || frames[called].file.starts_with('<')))
+      --called;
+    place.what = Shown(frames[called]);
+    const Frame& front = frames.front();
+    const std::string inner = CalledAt(front, front.line > 0 ? source(front.file, front.line) : "");
+    const bool in_package = IsPackage(frames[called].file);
+    const bool may = place.trains || (in_package && (MayWait(place.what) || MayWait(inner)));
+    place.stand = may ? Stand::kMayWait : Stand::kElsewhere;
+    return place;
+  }
+  place.what = CalledAt(frame, line);
+  place.stand = Stand::kElsewhere;
+  if (MayWait(place.what)) place.stand = Stand::kMayWait;
+  if (WaitsForRanks(place.what)) place.stand = Stand::kWaits;
+  return place;
+}
+
+std::string FramesText(const std::vector<Frame>& frames) {
+  std::string text;
+  for (const Frame& frame : frames) {
+    text += fmt::format("    File \"{}\", line {}, in {}\n", frame.file, frame.line, frame.function);
+  }
+  return text;
+}
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,125 @@
+#include "core/stacks/place.h"
+
+#include <gtest/gtest.h>
+
+#include "core/stacks/python.h"
+
+namespace dtrun::stacks {
+namespace {
+
+constexpr char kTorch[] = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py";
+
+Frame At(const std::string& file, int line, const std::string& function, int column = -1, int end = -1) {
+  return {file, function, line, column, end};
+}
+
+Place PlaceIn(std::vector<Frame> frames, const std::string& line = "") {
+  return PlaceOf(frames, [line](const std::string&, int) { return line; });
+}
+
+TEST(PlaceOf, NamesTheCallOfTheUsersOwnLine) {
+  const std::string line = "        time.sleep(10000)";
+  const Place place = PlaceIn({At("/home/u/train.py", 40, "main", 8, 25)}, line);
+  EXPECT_EQ(place.what, "time.sleep");
+  EXPECT_EQ(place.where, "train.py:40");
+  EXPECT_EQ(place.line, "time.sleep(10000)");
+  EXPECT_EQ(place.stand, Stand::kElsewhere);
+}
+
+TEST(PlaceOf, TakesTheLastCallOfAChain) {
+  const std::string line = "x = lib(None).wait_for(f(1), 2)";
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 4, 31)}, line).what, "wait_for");
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 4, 99)}, line).what, "");  // not of this line
+}
+
+TEST(PlaceOf, ShowsTheLineWhereNothingIsCalled) {
+  const Place place = PlaceIn({At("t.py", 7, "f", 4, 20)}, "    while True: pass");
+  EXPECT_EQ(place.what, "");
+  EXPECT_EQ(place.line, "while True: pass");
+  EXPECT_EQ(place.stand, Stand::kElsewhere);
+}
+
+TEST(PlaceOf, KnowsACollectiveBelowTheUsersLine) {
+  const Place place = PlaceIn({At(kTorch, 1322, "all_reduce"), At("/home/u/train.py", 42, "step")});
+  EXPECT_EQ(place.what, "all_reduce");
+  EXPECT_EQ(place.where, "train.py:42");
+  EXPECT_EQ(place.stand, Stand::kWaits);
+}
+
+TEST(PlaceOf, LooksBehindTorchsWrapper) {
+  const std::string wrapper = "/x/site-packages/torch/distributed/c10d_logger.py";
+  const Place place = PlaceIn({At("/x/site-packages/torch/distributed/distributed_c10d.py", 9, "barrier"),
+                               At(wrapper, 83, "wrapper"), At("train.py", 3, "<module>")});
+  EXPECT_EQ(place.what, "barrier");
+  EXPECT_EQ(place.stand, Stand::kWaits);
+}
+
+TEST(PlaceOf, ALauncherIsNoCollective) {
+  const Place place = PlaceIn({At("/usr/lib/python3.11/subprocess.py", 1955, "Popen.wait"),
+                               At("/x/site-packages/torch/distributed/run.py", 5, "main")});
+  EXPECT_EQ(place.stand, Stand::kElsewhere);
+  EXPECT_EQ(place.what, "subprocess.Popen.wait");
+}
+
+TEST(PlaceOf, DoesNotJudgeABackwardStepWhichMayWaitInside) {
+  const Place place =
+      PlaceIn({At("/x/site-packages/torch/autograd/__init__.py", 197, "backward"),
+               At("/x/site-packages/torch/_tensor.py", 488, "Tensor.backward"), At("t.py", 5, "f")});
+  EXPECT_EQ(place.stand, Stand::kMayWait);
+  EXPECT_TRUE(place.trains);
+  EXPECT_EQ(place.what, "Tensor.backward");
+}
+
+TEST(PlaceOf, AQueueOfTheProgramIsNoCollective) {
+  const Place place = PlaceIn({At("/usr/lib/python3.11/threading.py", 320, "Condition.wait"),
+                               At("/usr/lib/python3.11/queue.py", 171, "Queue.get"), At("t.py", 40, "f")});
+  EXPECT_EQ(place.stand, Stand::kElsewhere);
+  EXPECT_EQ(place.what, "queue.Queue.get");
+}
+
+TEST(PlaceOf, KnowsCallsWhoseInsidePythonDoesNotSee) {
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 20)}, "comm.Allreduce(a, b)").stand, Stand::kWaits);
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 11)}, "work.wait()").stand, Stand::kWaits);
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 11)}, "loss.item()").stand, Stand::kMayWait);
+  EXPECT_EQ(PlaceIn({At("t.py", 1, "f", 0, 14)}, "lock.acquire()").stand, Stand::kElsewhere);
+}
+
+// A table of locations as CPython 3.11 writes it, made by hand: PEP 626's entries one by one.
+TEST(Locate, ReadsEveryKindOfEntry) {
+  const std::string table = {
+      char(0x80 | (15 << 3) | 0),                 // one unit without a line
+      char(0x80 | (1 << 3) | 1),  0x24,           // two units, this line, columns 10 to 14
+      char(0x80 | (11 << 3) | 0), 4,    30,       // one unit, next line, columns 4 to 30
+      char(0x80 | (13 << 3) | 0), 6,              // one unit, three lines on, without columns
+      char(0x80 | (14 << 3) | 0), 3,    1,  5, 9  // one unit, a line back, over two lines
+  };
+  const auto at = [&](long unit) {
+    Frame frame;
+    Locate(table, 100, unit, &frame);
+    return frame;
+  };
+  EXPECT_EQ(at(0).line, 0);
+  EXPECT_EQ(at(1).line, 100);
+  EXPECT_EQ(at(2).column, 10);
+  EXPECT_EQ(at(2).end_column, 14);
+  EXPECT_EQ(at(3).line, 101);
+  EXPECT_EQ(at(3).end_column, 30);
+  EXPECT_EQ(at(4).line, 104);
+  EXPECT_EQ(at(4).column, -1);
+  EXPECT_EQ(at(5).line, 103);
+  EXPECT_EQ(at(5).column, -1);
+  EXPECT_EQ(at(99).line, 0);
+}
+
+TEST(Locate, EndsWithAnyTable) {
+  for (int seed = 0; seed < 256; ++seed) {
+    std::string table;
+    for (int i = 0; i < 64; ++i) table.push_back(static_cast<char>(seed * 31 + i * (seed | 1)));
+    Frame frame;
+    Locate(table, 1, 1L << 40, &frame);
+    EXPECT_EQ(frame.line, 0);
+  }
+}
+
+}  // namespace
+}  // namespace dtrun::stacks

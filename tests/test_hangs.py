@@ -1,0 +1,213 @@
+"""Ways to hang with torch's gloo: the verdict names the rank that others waited for, and where it stood.
+
+And what must not be named: ranks of healthy jobs, and ranks that only waited.
+"""
+
+import importlib.util
+import json
+import re
+import sys
+import unittest
+from pathlib import Path
+
+from support.cluster import ClusterTest, open_lab
+from support.job import SOURCE, JobTest, main, skip, until
+
+WAYS = SOURCE / "tests/programs/ways_to_hang.py"
+LIMIT_S = 4  # of torch's waits
+READS_STACKS = sys.version_info[:2] == (3, 11)  # the interpreter whose stacks dtrun reads
+
+# What is said of rank 1, where its stack is read; the line is found by its text.
+PLACES = {
+    "sleep": r"rank 1 was in time\.sleep at {}",
+    "loop": r"rank 1 was at {}|rank 1 was .*while True",
+    "lock": r"rank 1 was in lock\.acquire at {}",
+    "fifo": r"rank 1 was in open at {}",
+    "pipe": r"rank 1 was in os\.read at {} \(read of descriptor \d+ \(a pipe\)\)",
+    "child": r"rank 1 was in subprocess\.run at {}",
+    "queue": r"rank 1 was in queue\.Queue\.get at {}",
+    "worker": r"rank 1 was in \S*__next__ at {}",
+    "flock": r"rank 1 was in fcntl\.flock at {}",
+}
+LINES = {
+    "sleep": 'time.sleep(10000)\n    elif way == "loop"',
+    "loop": 'pass\n    elif way == "stop"',
+    "lock": 'lock.acquire()\n    elif way == "fifo"',
+    "fifo": "open(place",
+    "pipe": "os.read",
+    "child": "subprocess.run",
+    "queue": "queue.Queue",
+    "worker": "next(iter",
+    "flock": "fcntl.flock(until",
+}
+
+
+def line_of(way):
+    text = WAYS.read_text()
+    return text[: text.index(LINES[way])].count("\n") + 1
+
+
+def setUpModule():
+    if importlib.util.find_spec("torch") is None:
+        skip("there is no torch here (python3-torch)")
+    open_lab()
+
+
+class Hangs(JobTest):
+    def hang(self, way, ranks=3, sets=()):
+        environment = self.environment(DIR=str(self.folder))
+        result = self.ranks(ranks, sys.executable, WAYS, way, str(LIMIT_S), sets=["backend.name=none", *sets], env=environment)
+        file = next(self.folder.glob("runs/*/2*/verdict.json"))
+        return result, json.loads(file.read_text()), file.parent
+
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_the_rank_that_stands_still_is_named_with_its_place(self):
+        for way, said in PLACES.items():
+            with self.subTest(way=way):
+                for left in self.folder.glob("runs"):
+                    left.rename(self.folder / f"runs-before-{way}")
+                result, verdict, logs = self.hang(way)
+                self.assertEqual(result.code, 1, str(result))
+                self.assertRegex(result.err, said.format(f"{WAYS.name}:{line_of(way)}".replace(".", r"\.")))
+                self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
+                self.assertEqual(verdict["exit_class"], "hang", str(result))
+                self.assertIn("rank 1 ", (logs / "stacks.txt").read_text())
+
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_the_others_waited_in_a_collective(self):
+        result, _, logs = self.hang("sleep")
+        self.assertRegex(result.err, r"; the others waited in all_reduce at ways_to_hang\.py:\d+\n")
+        self.assertRegex((logs / "stacks.txt").read_text(), r'File ".*ways_to_hang.py", line \d+, in differ')
+
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_of_two_ranks_it_is_the_one_without_the_text_of_a_timeout(self):
+        result, verdict, _ = self.hang("sleep", ranks=2)
+        self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
+
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_a_thread_that_keeps_pythons_lock_is_named(self):
+        result, verdict, _ = self.hang("gil")
+        self.assertRegex(result.err, r"thread \d+ keeps Python's lock, in sleep at ways_to_hang\.py:\d+")
+        self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
+
+    def test_a_stopped_rank_is_named(self):
+        result, verdict, _ = self.hang("stop")
+        self.assertIn("rank 1 was stopped by signal 19 (SIGSTOP) and did not go on", result.err, str(result))
+        self.assertEqual(verdict["first_failed_rank"], 1)
+
+    def test_a_rank_that_left_early_is_named(self):
+        for way in ("left", "skip"):
+            with self.subTest(way=way):
+                result, verdict, _ = self.hang(way)
+                self.assertIn("rank 1 exited with code 0 while others still needed it", result.err, str(result))
+
+    def test_a_rank_in_another_collective_is_named(self):
+        result, verdict, _ = self.hang("order")
+        self.assertRegex(result.err, r"rank 1 was in barrier at ways_to_hang\.py:\d+; the others waited in all_reduce at", str(result))
+
+    def test_of_another_shape_no_rank_is_accused(self):
+        result, verdict, _ = self.hang("shape")
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("different sizes", result.err, str(result))
+        self.assertIsNone(verdict["blamed"], str(result))
+
+    def test_an_error_that_a_slow_rank_has_printed_counts(self):
+        script = (
+            "import torch, torch.distributed as d, sys, time, traceback; d.init_process_group('gloo'); t = torch.ones(9)\n"
+            "for i in range(9):\n"
+            "    if i == 5 and d.get_rank() == 2:\n"
+            "        try: raise ValueError('the true cause')\n"
+            "        except ValueError: traceback.print_exc(); d.destroy_process_group(); time.sleep(1000)\n"
+            "    d.all_reduce(t)\n"
+        )
+        result = self.ranks(4, sys.executable, "-c", script, sets=["backend.name=none"])
+        self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
+        self.assertIn("class: user-error", result.err)
+
+    def test_ranks_that_fail_alike_are_said_to(self):
+        script = (
+            "import os, sys, time\n"
+            "open(os.environ['DIR'] + '/' + os.environ['RANK'], 'w').close()\n"
+            "while len(os.listdir(os.environ['DIR'])) < 3: time.sleep(0.01)\n"
+            "try: open('/no/data-' + os.environ['RANK'])\n"
+            "except OSError:\n"
+            "    import traceback; traceback.print_exc(); sys.stderr.flush()\n"
+            "    open(os.environ['DIR'] + '/said-' + os.environ['RANK'], 'w').close()\n"
+            "    while len(os.listdir(os.environ['DIR'])) < 6: time.sleep(0.01)\n"
+            "    raise SystemExit(1)\n"
+        )
+        place = self.folder / "marks"
+        place.mkdir()
+        result = self.ranks(3, sys.executable, "-c", script, env=self.environment(DIR=str(place)))
+        self.assertIn("all 3 ranks failed alike: FileNotFoundError:", result.err, str(result))
+
+    def test_healthy_jobs_are_not_accused(self):
+        for _ in range(3):
+            result, verdict, logs = self.hang("-", sets=["job.lone_worlds=fail", "watch.stall=1s"])
+            self.assert_ok(result)
+            self.assertNotIn("no progress", result.err, str(result))
+            for left in self.folder.glob("runs"):
+                left.rename(self.folder / f"runs-{logs.name}")
+
+
+class Stalls(JobTest):
+    WAIT = "import os, time; time.sleep(1000)"
+
+    def test_a_job_without_progress_is_told_of_once(self):
+        job = self.start_ranks(2, sys.executable, "-c", self.WAIT, sets=["watch.stall=1s"])
+        stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
+        until(lambda: stacks.exists() and "rank 1" in stacks.read_text(), "stacks of the ranks")
+        job.signal(2)
+        result = job.finish()
+        self.assertEqual(result.err.count("dtrun: no progress for "), 1, str(result))
+        if READS_STACKS:
+            self.assertIn("ranks 0, 1 in time.sleep at <string>:1", result.err)
+
+    def test_it_fails_where_it_is_asked_to(self):
+        result = self.ranks(2, sys.executable, "-c", self.WAIT, sets=["watch.stall=1s", "watch.on_stall=fail"])
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("class: hang", result.err)
+        verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+        self.assertEqual((verdict["result"], verdict["exit_class"]), ("failed", "hang"))
+
+    def test_a_rank_at_work_is_not_ended_but_named(self):
+        script = (
+            "import os, time\n"
+            "if os.environ['RANK'] == '0': time.sleep(1000)\n"
+            "end = time.monotonic() + 1000\n"
+            "while time.monotonic() < end and not os.path.exists(os.environ['DIR'] + '/end'): pass\n"
+            "os._exit(7)\n"
+        )
+        environment = self.environment(DIR=str(self.folder))
+        job = self.start_ranks(2, sys.executable, "-c", script, sets=["watch.stall=2s", "watch.on_stall=fail"], env=environment)
+        stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
+        until(lambda: stacks.exists() and "rank 1" in stacks.read_text(), "stacks of the ranks")
+        (self.folder / "end").touch()
+        result = job.finish()
+        self.assertEqual(result.code, 7, str(result))
+        self.assertRegex(result.err, r"no progress for .*rank 1 at work")
+
+    def test_off_is_off_and_nonsense_an_error(self):
+        self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))
+        self.assert_user_error(self.ranks(2, "true", sets=["watch.stall=often"]), "watch.stall is 'often'", '"off"')
+        self.assert_user_error(self.ranks(2, "true", sets=["watch.on_stall=panic"]), "watch.on_stall")
+
+
+class SeveralHosts(ClusterTest):
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_the_rank_on_another_host_is_named(self):
+        script = (
+            "import datetime, time, torch, torch.distributed as d\n"
+            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={LIMIT_S})); t = torch.ones(9)\n"
+            "for i in range(9):\n"
+            "    if i == 3 and d.get_rank() == 1: time.sleep(10000)\n"
+            "    d.all_reduce(t)\n"
+        )
+        file = Path(self.folder) / "sleeps.py"
+        file.write_text(script)
+        result = self.run_cluster(sys.executable, str(file), more='[backend]\nname = "none"\n')
+        self.assertRegex(result.err, r"rank 1 was in time\.sleep at sleeps\.py:4; the others", str(result))
+
+
+if __name__ == "__main__":
+    main()
