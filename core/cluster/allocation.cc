@@ -96,19 +96,36 @@ Error Bare(const Environment& environment) {
 
 }  // namespace
 
+int MeetingPort(int rank_port) {
+  const int port = 10'000 + (rank_port * 31 + 17) % 10'000;
+  return port == rank_port ? port + 1 : port;
+}
+
 const std::vector<Platform>& Platforms() {
   static const std::vector<Platform> kPlatforms = {
-      {"slurm", "an allocation of Slurm: a batch script, salloc, or one srun task per host", &ReadSlurm},
-      {"openmpi", "one process per host of Open MPI's mpirun", &ReadOpenMpi},
-      {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec", &ReadPmi},
-      {"mpijob", "the launcher pod of Kubeflow's MPIJob", &ReadMpiJob},
-      {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host", &ReadAzureMl},
-      {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts", &ReadGcp},
-      {"vertex", "Vertex AI: CLUSTER_SPEC", &ReadVertex},
-      {"pai", "Alibaba PAI DLC: RANK and WORLD_SIZE number hosts", &ReadPai},
-      {"spark", "a task of Spark's TorchDistributor", &ReadSpark},
-      {"kubeflow", "a pod of Kubeflow's PyTorchJob or TrainJob: PET_*", &ReadKubeflow},
-      {"torchrun", "PET_* variables, or one worker per host of torchrun", &ReadTorchrun},
+      {"slurm", "an allocation of Slurm: a batch script, salloc, or one srun task per host",
+       "export it in the batch script before srun, which hands it on", &ReadSlurm},
+      {"openmpi", "one process per host of Open MPI's mpirun",
+       "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", &ReadOpenMpi},
+      {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",
+       "export it before mpiexec, which hands it on", &ReadPmi},
+      {"mpijob", "the launcher pod of Kubeflow's MPIJob", "", &ReadMpiJob},
+      {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
+       "write it under environment_variables of the job", &ReadAzureMl},
+      {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts",
+       "give it in the environment of the job's containers, or read it from Secret Manager into "
+       "cluster.key_file",
+       &ReadGcp},
+      {"vertex", "Vertex AI: CLUSTER_SPEC", "write it under containerSpec.env of every worker pool",
+       &ReadVertex},
+      {"pai", "Alibaba PAI DLC: RANK and WORLD_SIZE number hosts",
+       "write it into the environment variables of the job", &ReadPai},
+      {"spark", "a task of Spark's TorchDistributor",
+       "set spark.executorEnv.DTRUN_CLUSTER_KEY, or set it in the function that the task runs", &ReadSpark},
+      {"kubeflow", "a pod of Kubeflow's PyTorchJob or TrainJob: PET_*",
+       "give it to every pod from a Secret, by env with valueFrom.secretKeyRef", &ReadKubeflow},
+      {"torchrun", "PET_* variables, or one worker per host of torchrun",
+       "export the same value before torchrun on every host: its workers inherit it", &ReadTorchrun},
   };
   return kPlatforms;
 }

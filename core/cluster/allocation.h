@@ -30,7 +30,8 @@ struct Allocation {
   // Unset: it is started once, for all hosts.
   std::optional<int> own_index;
   std::string root_address;        // of host 0; empty: not said
-  std::optional<int> root_port;    // where rank 0 listens by the platform's contract
+  std::optional<int> rank_port;    // where rank 0 listens by the platform's contract; dtrun never does
+  bool rank_port_taken = false;    // the platform itself listens there
   std::string processes_per_host;  // as job.processes_per_host takes it; empty: not said
   std::string hostfile;            // path of a file with the hosts; empty: none
 };
@@ -38,9 +39,16 @@ struct Allocation {
 struct Platform {
   const char* name;     // what cluster.from takes
   const char* summary;  // one line
+  // How all hosts come to have DTRUN_CLUSTER_KEY there; empty: they need none.
+  const char* sharing;
   Result<Allocation> (*read)(const Environment& environment);
 };
 const std::vector<Platform>& Platforms();
+
+// Where the hosts of a job meet when its ranks have `rank_port`: the same on all of them, from 10000 to 19999,
+// so below the ports that systems give out. Ports beside each other lead far apart, for jobs that share a
+// host.
+int MeetingPort(int rank_port);
 
 // `from`: a platform's name, or "auto". Errors name every variable that is unset or
 // contradicts another one.

@@ -75,5 +75,23 @@ TEST(Platforms, ReportWhatIsMissingInAnEmptyEnvironment) {
   }
 }
 
+TEST(MeetingPort, IsNoPortOfTheRanksAndFarFromItsNeighbours) {
+  EXPECT_EQ(MeetingPort(29500), 14517);
+  for (int port = 1; port <= 65535; ++port) {
+    const int meeting = MeetingPort(port);
+    ASSERT_NE(meeting, port);
+    ASSERT_GE(meeting, 10'000);
+    ASSERT_LE(meeting, 20'000);
+    ASSERT_NE(meeting, MeetingPort(port + 1));
+  }
+}
+
+TEST(Platforms, SayHowTheirHostsComeToShareAKey) {
+  for (const Platform& platform : Platforms()) {
+    EXPECT_EQ(std::string_view(platform.sharing).empty(), std::string_view(platform.name) == "mpijob")
+        << platform.name;
+  }
+}
+
 }  // namespace
 }  // namespace dtrun::cluster

@@ -28,11 +28,11 @@ void ReadMpi(Reading& reading, bool intel, Allocation* out) {
   reading.OncePerHost(intel ? "MPI_LOCALNRANKS" : "OMPI_COMM_WORLD_LOCAL_SIZE", kCure);
   if (out->count.max == 1) {
     out->root_address = reading.Text("AZ_BATCHAI_MPI_MASTER_NODE");
-    out->root_port = kOneHostPort;
+    out->rank_port = kOneHostPort;
     return;
   }
   out->root_address = WithoutPort(reading.Text("AZ_BATCH_MASTER_NODE"));
-  out->root_port = reading.MaybeNumber("MASTER_PORT", 1).value_or(kSeveralHostsPort);
+  out->rank_port = reading.MaybeNumber("MASTER_PORT", 1).value_or(kSeveralHostsPort);
 }
 
 void ReadTorch(Reading& reading, Allocation* out) {

@@ -30,7 +30,7 @@ TEST(AzureMl, TheMasterIsWhereTheRecipePutsIt) {
       const auto allocation = ReadAzureMl(preset ? With(Mpi(hosts), {{"MASTER_PORT", "7000"}}) : Mpi(hosts));
       ASSERT_TRUE(allocation.ok()) << allocation.error().text;
       EXPECT_EQ(allocation->root_address, "10.0.0.4");
-      EXPECT_EQ(allocation->root_port, hosts == 1 ? 54965 : preset ? 7000 : 6105);
+      EXPECT_EQ(allocation->rank_port, hosts == 1 ? 54965 : preset ? 7000 : 6105);
       EXPECT_EQ(allocation->count, (HostCount{hosts, hosts}));
       EXPECT_EQ(allocation->own_index, 0);
     }
@@ -51,7 +51,7 @@ TEST(AzureMl, APyTorchJobHasNodeRank) {
   const auto allocation = ReadAzureMl(job);
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->own_index, 1);
-  EXPECT_EQ(allocation->root_port, 6105);
+  EXPECT_EQ(allocation->rank_port, 6105);
   const auto several = ReadAzureMl(With(job, {{"RANK", "3"}, {"LOCAL_RANK", "1"}}));
   ASSERT_FALSE(several.ok());
   EXPECT_THAT(several.error().text, HasSubstr("RANK says 3, but NODE_RANK says otherwise"));

@@ -23,7 +23,7 @@ TEST(Gcp, RankIsTheNumberOfTheHost) {
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->count, (HostCount{2, 2}));
   EXPECT_EQ(allocation->root_address, "master-0");
-  EXPECT_EQ(allocation->root_port, 2222);
+  EXPECT_EQ(allocation->rank_port, 2222);
   EXPECT_EQ(allocation->processes_per_host, "");
 }
 

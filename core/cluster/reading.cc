@@ -63,7 +63,7 @@ void Reading::Root(const std::string& address, const std::string& port, Allocati
   to->root_address = Text(address);
   const int number = Number(port, 1);
   if (number > 65535) Fail(fmt::format("{} says {}; the highest port is 65535", port, number));
-  to->root_port = number;
+  to->rank_port = number;
 }
 
 void Reading::OncePerHost(const std::string& local_size, const std::string& cure) {

@@ -68,7 +68,7 @@ void ReadStep(Reading& reading, Allocation* to) {
   }
   to->own_index = index;
   // Slurm has no rule for a port that all tasks know; Lightning's is this one.
-  if (const auto job = reading.MaybeNumber("SLURM_JOB_ID", 1)) to->root_port = 15000 + *job % 10000;
+  if (const auto job = reading.MaybeNumber("SLURM_JOB_ID", 1)) to->rank_port = 15000 + *job % 10000;
 }
 
 // Whether this is one of the tasks of a step. The shell that salloc or srun --pty gives to a user stands in a

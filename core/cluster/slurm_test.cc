@@ -49,7 +49,7 @@ TEST(Slurm, AStepKnowsItsOwnHost) {
   EXPECT_EQ(allocation->hosts, (Hosts{{"node2", {}}, {"node3", {}}}));
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->root_address, "node2");
-  EXPECT_EQ(allocation->root_port, 18456);
+  EXPECT_EQ(allocation->rank_port, 18456);
 }
 
 TEST(Slurm, AnInteractiveShellSpeaksForTheAllocation) {

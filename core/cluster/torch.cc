@@ -71,6 +71,7 @@ Result<Allocation> ReadTorchrun(const Environment& environment) {
   reading.Place("GROUP_RANK", "GROUP_WORLD_SIZE", &out);
   reading.OncePerHost("LOCAL_WORLD_SIZE", "torchrun --nproc-per-node 1 --no-python dtrun");
   reading.Root("MASTER_ADDR", "MASTER_PORT", &out);
+  out.rank_port_taken = true;  // its agent serves the store of its workers there
   return reading.Take(std::move(out));
 }
 

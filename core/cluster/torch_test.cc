@@ -26,7 +26,7 @@ TEST(Kubeflow, Version2SaysEverythingWithPet) {
   EXPECT_EQ(allocation->own_index, 2);
   EXPECT_EQ(allocation->processes_per_host, "auto");
   EXPECT_EQ(allocation->root_address, "job-node-0-0.job");
-  EXPECT_EQ(allocation->root_port, 29500);
+  EXPECT_EQ(allocation->rank_port, 29500);
 }
 
 TEST(Kubeflow, Version1CountsPodsInRankAndProcessesInWorldSize) {

@@ -49,7 +49,7 @@ void AddPool(Reading& reading, const std::string& name, const Json& pool, Alloca
     }
     if (out->hosts.empty()) {
       out->root_address = address.host;
-      out->root_port = address.port;
+      out->rank_port = address.port;
     }
     out->hosts.push_back({address.host, {}});
   }

@@ -25,7 +25,7 @@ TEST(Vertex, PoolsInOrderAreTheHosts) {
   EXPECT_EQ(allocation->hosts, (Hosts{{"chief-0", {}}, {"w-0", {}}, {"w-1", {}}}));
   EXPECT_EQ(allocation->own_index, 2);
   EXPECT_EQ(allocation->root_address, "chief-0");
-  EXPECT_EQ(allocation->root_port, 2222);
+  EXPECT_EQ(allocation->rank_port, 2222);
 }
 
 TEST(Vertex, ContradictionsNameBoth) {

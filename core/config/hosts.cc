@@ -3,6 +3,9 @@
 // its origin, unless it was given. Behind the loader there is one list of hosts, wherever it came from.
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
+
 #include "core/cluster/allocation.h"
 #include "core/cluster/hostfile.h"
 #include "core/config/file.h"
@@ -17,6 +20,7 @@ constexpr char kHostfile[] = "cluster.hostfile";
 constexpr char kFrom[] = "cluster.from";
 constexpr char kCount[] = "cluster.host_count";
 constexpr char kConnect[] = "cluster.connect";
+constexpr char kRootPort[] = "cluster.root_port";
 
 std::vector<std::string> ToTexts(const std::vector<cluster::HostSlots>& hosts) {
   std::vector<std::string> texts;
@@ -25,9 +29,10 @@ std::vector<std::string> ToTexts(const std::vector<cluster::HostSlots>& hosts) {
 }
 
 // "ADDRESS:PORT", or the address alone.
-std::string RootText(const cluster::Allocation& allocation) {
+std::string RootText(const cluster::Allocation& allocation, std::optional<std::int64_t> port) {
   std::string text = cluster::ToText({allocation.root_address, {}});
-  if (allocation.root_port) text += fmt::format(":{}", *allocation.root_port);
+  if (!port && allocation.rank_port) port = cluster::MeetingPort(*allocation.rank_port);
+  if (port) text += fmt::format(":{}", *port);
   return text;
 }
 
@@ -102,7 +107,12 @@ void Loader::TakePlatform(const option::Spec& source) {
   const bool everywhere = allocation->own_index.has_value() || allocation->hosts.empty();
   if (everywhere) {
     StandIn(kConnect, std::string("manual"), place);
-    if (!allocation->root_address.empty()) StandIn("cluster.root", RootText(*allocation), place);
+    std::optional<std::int64_t> port;
+    if (settings_.Has(kRootPort)) port = settings_.Int(kRootPort);
+    if (!allocation->root_address.empty()) StandIn("cluster.root", RootText(*allocation, port), place);
+    if (allocation->rank_port && !allocation->rank_port_taken) {
+      StandIn("job.master_port", std::int64_t{*allocation->rank_port}, place);
+    }
   } else if (platform == "slurm") {
     StandIn(kConnect, std::string("slurm"), place);
   }

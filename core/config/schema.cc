@@ -181,6 +181,11 @@ void AddCluster(Schema& schema) {
       Option("cluster.root", Type::kString, kRoot, "where agents reach host 0, ADDRESS or ADDRESS:PORT"),
       "Needed for \"manual\", with a port. Unset, agents of \"ssh\" are told the address that leads to the "
       "first other host, and all others of this machine."));
+  schema.push_back(Range(
+      Long(Option("cluster.root_port", Type::kUint, kRoot, "port where the root listens"),
+           "Where cluster.root does not say one. Unset, any free one (cluster.port_range); with a platform that "
+           "has a port for the ranks another, which all hosts derive from it."),
+      "1", "65535"));
   schema.push_back(
       Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of the hosts this one is"),
                  "For \"manual\"; as --host-index. Host 0 is the root."),

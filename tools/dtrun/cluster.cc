@@ -28,13 +28,14 @@ Error At(const config::Settings& settings, const char* key, const std::string& t
 // "node0", "node0:29400", "[fe80::1]:29400", "fe80::1".
 Result<Root> RootOf(const config::Settings& settings) {
   constexpr char kKey[] = "cluster.root";
-  if (!settings.Has(kKey)) return Root{};
+  Root root;
+  if (settings.Has("cluster.root_port")) root.port = static_cast<int>(settings.Int("cluster.root_port"));
+  if (!settings.Has(kKey)) return root;
   const std::string& text = settings.Text(kKey);
   const bool bracketed = text.starts_with('[');
   const auto end = bracketed ? text.find(']') : 0;
   auto colon = text.rfind(':');
   if (bracketed ? colon < end : text.find(':') != colon) colon = std::string::npos;
-  Root root;
   const std::string name = text.substr(0, colon);
   root.names = {bracketed ? text.substr(1, end - 1) : name};
   if (end == std::string::npos || root.names[0].empty()) {

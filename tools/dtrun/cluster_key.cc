@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
 
 #include "core/agent/user_secret.h"
 #include "core/base/fd.h"
+#include "core/cluster/allocation.h"
 #include "tools/dtrun/prepare.h"
 
 namespace dtrun::cli {
@@ -72,6 +74,19 @@ Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
   return std::optional(Digits{*std::move(text), home});
 }
 
+// How the platform of cluster.from gives a variable to all hosts; empty: there is none.
+std::string HowToShare(const config::Settings& settings) {
+  if (!settings.Has("cluster.from")) return {};
+  std::string from = settings.Text("cluster.from");
+  if (from == "auto") {
+    const Result<std::string> detected = cluster::DetectPlatform(Environment());
+    if (detected) from = *detected;
+  }
+  const auto& platforms = cluster::Platforms();
+  const auto found = std::ranges::find(platforms, from, &cluster::Platform::name);
+  return found == platforms.end() ? "" : found->sharing;
+}
+
 }  // namespace
 
 bool HasClusterKey(const config::Settings& settings) {
@@ -96,11 +111,12 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
   }
   if (rule.otherwise == Otherwise::kText) return ClusterKey{control::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
+  const std::string sharing = HowToShare(settings);
   return Error{
       DTRUN_INVALID_ARGUMENT,
       fmt::format("cluster.connect = \"manual\" needs a key that all hosts share; write the output of "
-                  "`openssl rand -hex 32` into cluster.key_file, {} or ~/.dtrun/key",
-                  kClusterKey)};
+                  "`openssl rand -hex 32` into cluster.key_file, {} or ~/.dtrun/key{}{}",
+                  kClusterKey, sharing.empty() ? "" : "; on this platform ", sharing)};
 }
 
 }  // namespace dtrun::cli
