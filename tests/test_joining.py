@@ -104,6 +104,37 @@ class TheLink(JoiningTest):
         self.assert_ok(result)
 
 
+class Ports(JoiningTest):
+    def test_a_window_in_the_firewall_is_enough(self):
+        for host in range(3):
+            rules = ("table inet w {\n chain c {\n type filter hook input priority 0; policy drop;\n iif lo accept\n"
+                     " ct state established,related accept\n tcp dport { 22, 29710-29730 } accept\n }\n}\n")
+            nft = [*LAB.enter(host), find("nft")]
+            subprocess.run([*nft, "-f", "-"], input=rules, text=True, check=True)
+            self.addCleanup(subprocess.run, [*nft, "delete", "table", "inet", "w"], check=True)
+        meet = ("import os, socket, time\n"
+                "port = int(os.environ['MASTER_PORT'])\n"
+                "if os.environ['RANK'] == '0':\n"
+                "    server = socket.create_server(('', port))\n"
+                "    peers = [server.accept() for _ in range(5)]\n"
+                "else:\n"
+                "    while True:\n"
+                "        try: socket.create_connection((os.environ['MASTER_ADDR'], port), 2); break\n"
+                "        except OSError: time.sleep(0.02)\n"
+                "print('port', port, os.environ['UCX_TCP_PORT_RANGE'], os.environ['OMPI_MCA_btl_tcp_port_min_v4'])\n")
+        result = self.start_on(0, "--config", self.config(
+            ["python3", "-c", meet], more='port_range = "29710-29730"\n')).finish()
+        self.assert_ok(result)
+        self.assertNotIn("goes through", result.err)
+        self.assertIn("eth0 on all 3 hosts", result.err)
+        for line in result.out.splitlines():
+            self.assertRegex(line, r"port 297[123][0-9] 29710-29730 29710$")
+
+    def test_a_window_that_is_none(self):
+        result = self.run_cluster("true", more='port_range = "many"\n')
+        self.assert_user_error(result, "cluster.port_range", "'many' is no range of ports; write FIRST-LAST")
+
+
 class WhyNot(JoiningTest):
     def refused(self, file):
         result = self.start_on(0, "--config", file).finish()

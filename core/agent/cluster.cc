@@ -69,7 +69,8 @@ std::string ToLine(const Summons& summons, const std::string& key_digits) {
               {"host", summons.host},
               {"nodes", nodes},
               {"join_timeout_ns", summons.join_timeout.count()},
-              {"lost_after_ns", summons.lost_after.count()}}
+              {"lost_after_ns", summons.lost_after.count()},
+              {"port_range", summons.port_range}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -92,7 +93,8 @@ Result<Summons> ParseSummons(const std::string& line) {
                    json.at("host").get<int>(),
                    std::move(nodes),
                    Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
-                   Nanoseconds(json.at("lost_after_ns").get<std::int64_t>())};
+                   Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
+                   json.at("port_range").get<std::string>()};
   } catch (const Json::exception&) {  // a field is missing or of another type
     return malformed;
   }

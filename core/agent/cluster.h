@@ -47,6 +47,7 @@ struct Summons {
   std::map<int, std::string> nodes = {};
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};
+  std::string port_range = {};  // cluster.port_range
   std::string key_origin = {};  // where this host has the key from, for errors; not part of the line
 };
 

@@ -21,7 +21,8 @@ TEST(Summons, SurvivesItsLine) {
                         2,
                         {{1, "node1"}, {2, "node2"}},
                         std::chrono::seconds(300),
-                        std::chrono::seconds(10)};
+                        std::chrono::seconds(10),
+                        "40000-40100"};
   const std::string line = ToLine(summons, digits);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const auto parsed = ParseSummons(line);
@@ -31,6 +32,7 @@ TEST(Summons, SurvivesItsLine) {
   EXPECT_EQ(parsed->host, 2);
   EXPECT_EQ(parsed->nodes, summons.nodes);
   EXPECT_EQ(parsed->lost_after, std::chrono::seconds(10));
+  EXPECT_EQ(parsed->port_range, "40000-40100");
   EXPECT_TRUE(std::equal(parsed->key.data(), parsed->key.data() + control::Key::kBytes, summons.key.data()));
 }
 

@@ -7,6 +7,7 @@
 #include "core/agent/agent_command.h"
 #include "core/agent/muster.h"
 #include "core/agent/process.h"
+#include "core/base/port_range.h"
 
 namespace dtrun::agent {
 namespace {
@@ -33,6 +34,7 @@ void Muster::StartMissing() {
 void Muster::StartAgents(std::vector<Member*> members) {
   Result<control::Key> key = control::Key::FromHex(key_digits_);
   Summons summons{job_, names_, listener_->port(), *key, -1, {}, cluster_.join_timeout, cluster_.lost_after};
+  summons.port_range = ToText(UsedPortRange());
   std::vector<std::string> argv;
   auto start = std::make_shared<Starter>();
   Starter* const self = start.get();

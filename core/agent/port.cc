@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "core/base/port_range.h"
 #include "core/base/port_user.h"
 
 namespace dtrun::agent {
@@ -33,11 +34,11 @@ Bound Bind(int port, bool reuse) {
     const socklen_t size = family == AF_INET6 ? sizeof any6 : sizeof any4;
     if (socket && reuse) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (socket && family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (socket && ::bind(socket.get(), address, size) == 0) {
+    bound.number = socket ? BindInRange(socket.get(), address, size) : errno;
+    if (bound.number == 0) {
       ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       return {std::move(socket), 0};
     }
-    bound.number = errno;
     if (bound.number != EAFNOSUPPORT && bound.number != EADDRNOTAVAIL) break;
   }
   return bound;

@@ -11,6 +11,7 @@
 #include "core/agent/agent_stdio.h"
 #include "core/agent/process.h"
 #include "core/agent/user_signals.h"
+#include "core/base/port_range.h"
 #include "core/control/dialer.h"
 #include "core/plan/hosts.h"
 
@@ -71,6 +72,9 @@ class Agent {
   }
 
   void Dial(const Summons& summons) {
+    const Result<PortRange> ports = ParsePortRange(summons.port_range);
+    if (!ports) return link_.Refuse(ports.error().text);
+    UsePortRange(*ports);
     const char* const launch_node = std::getenv("SLURM_LAUNCH_NODE_IPADDR");
     control::Dialer::Options options{
         .names = NearestFirst(summons.names, std::getenv("SSH_CONNECTION"), launch_node),

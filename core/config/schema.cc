@@ -181,11 +181,16 @@ void AddCluster(Schema& schema) {
       Option("cluster.root", Type::kString, kRoot, "where agents reach host 0, ADDRESS or ADDRESS:PORT"),
       "Needed for \"manual\", with a port. Unset, agents of \"ssh\" are told the address that leads to the "
       "first other host, and all others of this machine."));
-  schema.push_back(Range(
-      Long(Option("cluster.root_port", Type::kUint, kRoot, "port where the root listens"),
-           "Where cluster.root does not say one. Unset, any free one (cluster.port_range); with a platform that "
-           "has a port for the ranks another, which all hosts derive from it."),
-      "1", "65535"));
+  schema.push_back(Range(Long(Option("cluster.root_port", Type::kUint, kRoot, "port where the root listens"),
+                              "Where cluster.root does not say one. Unset, any free one "
+                              "(cluster.port_range); with a platform that "
+                              "has a port for the ranks another, which all hosts derive from it."),
+                         "1", "65535"));
+  schema.push_back(Long(
+      Option("cluster.port_range", Type::kString, kRoot, "ports that hosts listen on, FIRST-LAST"),
+      "For sites whose firewall has a window: the control port, the proof of networks, MASTER_PORT, tasks' "
+      "ports, Horovod's store, and UCX, Open MPI, MPICH and libfabric's tcp. What takes no such word is in "
+      "docs/networking.md. Unset, the system gives out any."));
   schema.push_back(
       Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of the hosts this one is"),
                  "For \"manual\"; as --host-index. Host 0 is the root."),

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "core/base/fd.h"
+#include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/control/wire.h"
 
@@ -257,10 +258,9 @@ Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
   if (socket && endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
-  const bool bound =
-      socket && ::bind(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
-  number = bound ? 0 : errno;
-  if (!bound) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
+  number =
+      socket ? BindInRange(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) : errno;
+  if (number != 0) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
   // Connections inherit it, and let the next listener in while they fade away.
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return socket;

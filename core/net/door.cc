@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/base/port_range.h"
 #include "core/net/greeting.h"
 #include "core/net/session.h"
 
@@ -149,7 +150,10 @@ Door::Door(asio::io_context& loop, int host, std::string key, Offer* offer)
     const Tcp::endpoint here(one.address.ip, 0);
     error_code error;
     acceptor->open(here.protocol(), error);
-    if (!error) acceptor->bind(here, error);
+    if (!error) {
+      error.assign(BindInRange(acceptor->native_handle(), here.data(), static_cast<socklen_t>(here.size())),
+                   boost::system::system_category());
+    }
     if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
     if (!error) one.port = acceptor->local_endpoint(error).port();
     if (error) {

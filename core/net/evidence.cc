@@ -319,13 +319,11 @@ std::string Evidence::Obstacle() const {
            "one network, or name their interfaces in network.interface";
   }
   if (apart > kMostNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostNamed);
-  const char* const cure = text.find(kIsTheAddress) == text.npos ? "open a network between them for all ports"
-                                                                 : "give every host an address of its own";
-  return fmt::format(
-      "hosts cannot reach each other in both directions:{}\n  {}, or set network.interface = \"off\" to "
-      "start "
-      "without proof",
-      text, cure);
+  const char* const cure =
+      text.find(kIsTheAddress) == text.npos
+          ? "open a network between them, for all ports or for those of cluster.port_range"
+          : "give every host an address of its own";
+  return fmt::format("hosts cannot reach each other in both directions:{}\n  {}", text, cure);
 }
 
 }  // namespace dtrun::net

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
 #include "core/option/text.h"
@@ -187,6 +188,25 @@ Result<unsigned> LogMode(const std::string& text) {
                   option::QuoteShort(text))};
 }
 
+// cluster.port_range as libraries take it.
+Variables PortVariables(const config::Settings& settings) {
+  if (!settings.Has("cluster.port_range")) return {};
+  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
+  if (!range || range->last == 0) return {};  // ClusterOf has refused it
+  const std::string first = std::to_string(range->first), last = std::to_string(range->last);
+  const std::string count = std::to_string(range->last - range->first + 1);
+  return {{"UCX_TCP_PORT_RANGE", first + "-" + last},
+          {"OMPI_MCA_btl_tcp_port_min_v4", first},
+          {"OMPI_MCA_btl_tcp_port_range_v4", count},
+          {"OMPI_MCA_btl_tcp_port_min_v6", first},
+          {"OMPI_MCA_btl_tcp_port_range_v6", count},
+          {"OMPI_MCA_oob_tcp_dynamic_ipv4_ports", first + "-" + last},
+          {"OMPI_MCA_oob_tcp_dynamic_ipv6_ports", first + "-" + last},
+          {"MPIR_CVAR_CH3_PORT_RANGE", first + ":" + last},
+          {"FI_TCP_PORT_LOW_RANGE", first},
+          {"FI_TCP_PORT_HIGH_RANGE", last}};
+}
+
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
@@ -228,6 +248,7 @@ Result<Plan> Build(const Inputs& inputs) {
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
     const auto& env = InfoOf(inputs.backend, i).env;
     wanted.emplace_back(env.begin(), env.end());
+    wanted.back().merge(PortVariables(settings));
   }
   const std::vector<Variables> vendor =
       VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.notes);

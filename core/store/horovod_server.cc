@@ -10,6 +10,7 @@
 #include <chrono>
 #include <vector>
 
+#include "core/base/port_range.h"
 #include "core/store/horovod_table.h"
 
 namespace dtrun::store {
@@ -140,7 +141,10 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
   auto porter = std::make_shared<Porter>(loop, std::move(members));
   tcp::acceptor& acceptor = porter->acceptor();
   if (acceptor.open(endpoint.protocol(), error); error) return failed(error);
-  if (acceptor.bind(endpoint, error); error) return failed(error);
+  error.assign(
+      BindInRange(acceptor.native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size())),
+      boost::system::system_category());
+  if (error) return failed(error);
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
   porter->Accept();
   return std::unique_ptr<HorovodServer>(std::make_unique<Server>(std::move(porter)));

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/agent/user_secret.h"
+#include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/prepare.h"
@@ -58,6 +59,15 @@ bool ClaimRoot(int port) {
   if (!claim->ClaimRoot(port)) return false;
   claims.emplace(port, *std::move(claim));
   return true;
+}
+
+// From here on this process listens in the window only.
+Status UsePorts(const config::Settings& settings) {
+  if (!settings.Has("cluster.port_range")) return {};
+  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
+  if (!range) return At(settings, "cluster.port_range", range.error().text);
+  UsePortRange(*range);
+  return {};
 }
 
 bool IsManual(const config::Settings& settings) {
@@ -117,6 +127,7 @@ bool RootIsHere(const std::string& host, int port) {
 }
 
 Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
+  if (Status ports = UsePorts(settings); !ports) return ports.error();
   if (!plan::HasCluster(settings)) return std::optional<agent::Cluster>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
@@ -165,6 +176,8 @@ Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings
   summons.key_origin = found->origin;
   summons.join_timeout = settings.Duration("cluster.join_timeout");
   summons.lost_after = settings.Duration("cluster.lost_after");
+  if (Status ports = UsePorts(settings); !ports) return ports.error();
+  summons.port_range = ToText(UsedPortRange());
   return std::optional(std::move(summons));
 }
 
