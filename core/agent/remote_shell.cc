@@ -27,6 +27,7 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   request.env = OwnEnvironment();
   request.cwd = "/";
   request.stdin_fd = reader.get();
+  request.adopts = true;  // ssh's ControlPersist leaves a process, which is not the job's
   Result<Child> child = Spawn(request);
   if (!child) return child.error();
   shell->pid_ = child->pid;

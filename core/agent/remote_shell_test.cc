@@ -6,6 +6,9 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <string>
+
+#include "core/agent/process.h"
 
 namespace dtrun::agent {
 namespace {
@@ -76,6 +79,18 @@ TEST_F(RemoteShellTest, NoiseWithoutNewlinesIsReadInBoundedMemory) {
   const auto shell = Start("head -c 30000000 /dev/zero | tr '\\0' x; echo; echo end", "word");
   RunUntilItEnds();
   EXPECT_THAT(lines_, ElementsAre(std::string(RemoteShell::kLongestLine, 'x'), "end"));
+}
+
+// As ssh's ControlPersist does: the agent sweeps its own children, and spares its shells.
+TEST_F(RemoteShellTest, WhatItLeavesBehindStaysBelowItWhileItLives) {
+  BecomeSubreaper();
+  const auto shell = Start("(sleep 1000 >/dev/null 2>&1 & echo $!); read x; read x", "go");
+  while (lines_.empty() && loop_.run_one_for(std::chrono::seconds(60)) > 0) {
+  }
+  const auto left = ReadProcess(static_cast<pid_t>(std::stol(lines_.at(0))));
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(pids_.contains(left->parent)) << left->parent;
+  ::kill(left->pid, SIGKILL);
 }
 
 TEST_F(RemoteShellTest, AClosedGateHoldsWhatItPrintsUp) {

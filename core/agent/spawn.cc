@@ -54,6 +54,7 @@ struct Start {
   int cgroup;  // folder; -1: none
   bool cgroup_required;
   int members;  // cgroup.procs of it, for who is not started there; -1: none
+  bool adopts;
 };
 
 // As clone3(2) takes it, whatever the headers know.
@@ -82,6 +83,7 @@ int RunChild(void* argument) {
   Start& start = *static_cast<Start*>(argument);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (start.adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   errno = ESRCH;
   if (::getppid() != start.parent) Fail(start, Step::kParentGone);
   if (start.members >= 0 && ::write(start.members, "0", 1) < 0 && start.cgroup_required)
@@ -305,7 +307,8 @@ Result<Child> Spawn(const SpawnRequest& request) {
               request.extra_fd,
               request.cgroup,
               request.cgroup_required,
-              -1};
+              -1,
+              request.adopts};
   const Started started = Clone(start);
   if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
   Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};

@@ -28,6 +28,7 @@ struct SpawnRequest {
   std::optional<rlim_t> open_files;  // soft RLIMIT_NOFILE of the child; unset: inherited
   int cgroup = -1;               // folder of the cgroup to start in; stays the caller's; -1: the caller's own
   bool cgroup_required = false;  // else it starts without, where the kernel refuses it
+  bool adopts = false;           // what its descendants leave behind stays below it while it lives
   int extra_fd = -1;             // the child's kExtraDescriptor; stays the caller's; -1: none
 };
 

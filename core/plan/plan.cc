@@ -83,8 +83,10 @@ std::vector<int> TaskPortsUsed(const Plan& plan) {
 
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens) {
   Plan out = plan;
+  auto shown = tokens;  // everybody on the host can read a command line
+  shown.erase(kTokenJobKey);
   for (Process& process : out.processes) {
-    for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), tokens);
+    for (std::string& argument : process.argv) argument = ReplaceTokens(std::move(argument), shown);
     for (auto& [name, value] : process.env) value = ReplaceTokens(std::move(value), tokens);
     process.cwd = ReplaceTokens(std::move(process.cwd), tokens);
   }

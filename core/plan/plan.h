@@ -99,6 +99,7 @@ std::string WorldText(const Plan& plan);
 std::vector<int> TaskPortsUsed(const Plan& plan);
 
 // The plan with every token replaced; `tokens` maps kToken… to text.
+// The job key stands in no argument, whoever wrote its token there.
 Plan Resolve(const Plan& plan, const std::map<std::string, std::string>& tokens);
 
 // Tokens unresolved, stable order and layout: what `dtrun plan` prints.

@@ -37,6 +37,15 @@ TEST(Plan, ResolveReplacesTokensAndNothingElse) {
   EXPECT_EQ(resolved.processes[1].argv[1], "it's");
 }
 
+TEST(Plan, ResolvePutsTheJobKeyIntoNoArgument) {
+  Plan plan = TwoRanks();
+  plan.processes[0].argv.push_back(std::string("key=") + kTokenJobKey);
+  plan.processes[0].env["DTRUN_JOB_KEY"] = kTokenJobKey;
+  const Plan resolved = Resolve(plan, {{kTokenJobKey, "secret"}});
+  EXPECT_EQ(resolved.processes[0].argv.back(), std::string("key=") + kTokenJobKey);
+  EXPECT_EQ(resolved.processes[0].env.at("DTRUN_JOB_KEY"), "secret");
+}
+
 TEST(Plan, KnowsWhichPortsOfTasksARunHasToHold) {
   Plan plan = TwoRanks();
   EXPECT_TRUE(TaskPortsUsed(plan).empty());
