@@ -67,12 +67,13 @@ class ThreeHosts(JobTest):
         self.lab = Lab(folder.name)
         self.addCleanup(self.lab.close)
 
-    def doctor(self, hosts=None, more=""):
+    def doctor(self, hosts=None, more="", timeout="20s", shell=None):
+        job = more if more.startswith("[job]") else '[job]\ncommand = ["true"]\n'
         config = self.write(
-            f'[job]\ncommand = ["true"]\n[cluster]\nhosts = {json.dumps(hosts or self.lab.names)}\n'
-            f"remote_shell = {json.dumps(self.lab.shell())}\n{more}")
+            f'{job}[cluster]\nhosts = {json.dumps(hosts or self.lab.names)}\n'
+            f"remote_shell = {shell or json.dumps(self.lab.shell())}\n{'' if job is more else more}")
         process = subprocess.Popen([*self.lab.enter(0, self.folder), str(DTRUN), "doctor", "--json", "--config",
-                                    str(config)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                    str(config), "--timeout", timeout], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
         self.addCleanup(end, process)
         begin = time.monotonic()
@@ -102,8 +103,30 @@ class ThreeHosts(JobTest):
     def test_a_host_that_cannot_be_reached_is_a_problem_and_the_rest_is_told(self):
         result, report, _ = self.doctor([*self.lab.names[:2], "nowhere"], 'join_timeout = "2s"\n')
         self.assertEqual(result.code, 1)
-        self.assertEqual(len(report["hosts"]), 1)
-        self.assertIn("nowhere", report["between"][0]["what"])
+        self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names[:2])
+        missing = [check for check in report["between"] if check["topic"] == "cluster"]
+        self.assertEqual([check["level"] for check in missing], ["problem"])
+        self.assertRegex(missing[0]["what"], "^host nowhere has not joined: ssh: .*nowhere")
+
+    def test_the_program_and_its_folder_are_looked_for_on_every_host(self):
+        place = self.folder / "only-here"
+        place.mkdir()
+        subprocess.run([*self.lab.enter(0), "mount", "-t", "tmpfs", "none", place], check=True)
+        self.addCleanup(subprocess.run, [*self.lab.enter(0), "umount", place])
+        subprocess.run([*self.lab.enter(0), "sh", "-c", f"mkdir {place}/work; cp /bin/true {place}/work/train"], check=True)
+        result, report, _ = self.doctor(more=f'[job]\ncommand = ["./train"]\ncwd = "{place}/work"\n')
+        self.assertEqual(result.code, 1, str(result))
+        for host in report["hosts"]:
+            found = [check["level"] for check in host["checks"] if check["topic"] == "program"]
+            self.assertEqual(found, ["ok"] if host["host"] == "node0" else ["problem", "problem"], host["host"])
+
+    def test_a_silent_host_costs_no_more_than_the_time_limit_and_is_named(self):
+        deaf = json.dumps(["sh", "-c", "exec sleep 1000"])
+        result, report, _ = self.doctor(self.lab.names[:2], timeout="3s", shell=deaf)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertEqual([host["host"] for host in report["hosts"]], self.lab.names[:1])
+        self.assertTrue(any("host node1 has not joined: sh has said nothing for" in check["what"]
+                            for check in report["between"]), report["between"])
 
 
 @unittest.skipIf(why_not() or not find("nft"), f"no laboratory of hosts: {why_not() or 'nft is not installed'}")

@@ -23,12 +23,14 @@ Result<std::optional<examination::NetworkFinding>> FindNetwork(boost::asio::io_c
   const auto is_first = [&](const Muster::Present& one) { return one.machine == present[0].machine; };
   if (inquiry.network_rules.empty() || std::ranges::all_of(present, is_first)) return {std::nullopt};
   std::vector<NetworkSearch::Member> members;
+  std::vector<plan::NetworkRule> rules;
   for (const Muster::Present& one : present) {
+    rules.push_back(inquiry.network_rules[static_cast<std::size_t>(one.offer.number)]);
     members.push_back({inquiry.hosts[static_cast<std::size_t>(one.offer.number)], one.machine,
                        one.host == nullptr ? &here : one.host});
   }
   NetworkSearch search(loop, signals, std::move(members));
-  Result<net::Decision> decision = search.Run(inquiry.network_rules);
+  Result<net::Decision> decision = search.Run(rules);
   if (search.interrupted() != 0) return decision.error();
   return {examination::NetworkFinding{std::move(decision), search.evidence()}};
 }
@@ -45,6 +47,8 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifelin
   Muster muster(loop, signals, cluster, inquiry.job, shells, {{}, [](store::Socket) {}, say});
   const Result<std::vector<Muster::Present>> present = muster.Gather();
   if (!present) return present.error();
+  Answers answers;
+  answers.missing = muster.Missing();
   // The network first: one that loses large packets swallows a question, and is named by its proof.
   Result<std::optional<examination::NetworkFinding>> network =
       FindNetwork(loop, signals, inquiry, *present, *here);
@@ -52,12 +56,12 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifelin
     muster.Dismiss(0, "");
     return network.error();
   }
-  Answers answers;
   answers.network = *std::move(network);
   std::vector<RemoteHost*> hosts;
   std::vector<std::string> asked;
   for (const Muster::Present& one : *present) {
     hosts.push_back(one.host);
+    answers.hosts.push_back(static_cast<std::size_t>(one.offer.number));
     asked.push_back(inquiry.questions[static_cast<std::size_t>(one.offer.number)]);
     if (one.host != nullptr) one.host->Attach([](const Event&) {});
   }

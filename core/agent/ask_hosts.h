@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/agent/cluster.h"
@@ -25,13 +26,17 @@ struct Inquiry {
 struct Answers {
   std::optional<examination::NetworkFinding> network;  // of several machines
   double asked_seconds = 0;                            // since 1970, when the questions went out
-  std::vector<std::string> by_host;
+  std::vector<std::size_t> hosts;                      // those that have joined: their numbers
+  std::vector<std::string> by_host;                    // of these
+  // Hosts that have not joined, each with the reason.
+  std::vector<std::pair<std::string, std::string>> missing;
   // Why there are none by host: where the network joins not all of them, one may be lost on being asked.
   std::string lost;
 };
 
 // Brings the hosts together, looks for their network, asks each its question, and lets them go.
-// Errors name the host that is missing or was lost, and the next step. `say` gets lines about who is
+// Fewer than all are asked where cluster.min_hosts allows it. Errors name the host that is missing or was
+// lost, and the next step. `say` gets lines about who is
 // missing. REQUIRES: called by the work of Guarded; a question for each host.
 Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, Lifeline& lifeline,
                          const std::function<void(const std::string& line)>& say);

@@ -124,11 +124,13 @@ bool IsThisMachine(const std::string& host) {
   const bool numeric =
       name.find_first_not_of("0123456789.") == std::string::npos || name.find(':') != std::string::npos;
   if (name == "localhost" || name == own) return true;
-  if (numeric) {
-    const auto addresses = AllAddresses();
-    return std::ranges::any_of(addresses, [&](const InterfaceAddress& one) { return one.text == name; });
-  }
+  if (numeric) return IsOwnAddress(name);
   return name == own.substr(0, own.find('.')) || name.substr(0, name.find('.')) == own;
+}
+
+bool IsOwnAddress(const std::string& text) {
+  const auto addresses = AllAddresses();
+  return std::ranges::any_of(addresses, [&](const InterfaceAddress& one) { return one.text == text; });
 }
 
 bool LeadsHere(const std::string& host) {

@@ -64,6 +64,8 @@ std::string MachineIdentity();
 bool IsThisMachine(const std::string& host);
 // The same, asking the name service too: so any name or address of any of its interfaces counts.
 bool LeadsHere(const std::string& host);
+// Whether it is a numeric address of an interface of this machine.
+bool IsOwnAddress(const std::string& text);
 // Numeric addresses of this machine that others may reach, none of loopback.
 std::vector<std::string> OwnAddresses();
 // The own address that a packet to `peer`, numeric, would carry; empty: no route.

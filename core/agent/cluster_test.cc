@@ -61,6 +61,13 @@ TEST(Machine, KnowsItselfUnderItsNamesAndAddresses) {
   EXPECT_EQ(MachineIdentity(), MachineIdentity());
 }
 
+TEST(Machine, KnowsTheAddressesOfItsInterfaces) {
+  EXPECT_TRUE(IsOwnAddress("127.0.0.1"));
+  EXPECT_FALSE(IsOwnAddress("127.0.0.2"));
+  EXPECT_FALSE(IsOwnAddress("localhost"));
+  EXPECT_FALSE(IsOwnAddress("192.0.2.1"));
+}
+
 TEST(Machine, KnowsWhatTheNameServiceLeadsHere) {
   for (const std::string& host :
        {std::string("localhost"), std::string("127.3.2.1"), std::string("::1"), plan::HostName()}) {

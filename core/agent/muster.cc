@@ -137,7 +137,9 @@ void Muster::Dismiss(int exit_code, const std::string& why) {
 
 Status Muster::Listen() {
   Result<control::Key> made = control::Key::FromHex(key_digits_);
-  control::Listener::Options options{.address = {},
+  // Where the user says at which address agents come, others are none of theirs.
+  const bool one = cluster_.names.size() == 1 && IsOwnAddress(cluster_.names[0]);
+  control::Listener::Options options{.address = one ? cluster_.names[0] : "",
                                      .port = cluster_.port,
                                      .job = job_,
                                      .key = cluster_.key ? *cluster_.key : *made,
@@ -282,6 +284,7 @@ void Muster::ForgetLost() {
 void Muster::GiveUp(Member& member, Error error) {
   if (member.hopeless) return;
   member.hopeless = true;
+  member.last_error = error.text;
   if (gathering_ && Wanted() < cluster_.min_hosts) return Fail(std::move(error));
   services_.say("dtrun: " + error.text);
   if (member.host == nullptr || member.host->lost()) return;

@@ -50,6 +50,9 @@ class Muster {
   // next Gather.
   bool Release(const RemoteHost& host, int signal);
 
+  // Hosts that are awaited and have not joined, each with the reason; that may be empty.
+  std::vector<std::pair<std::string, std::string>> Missing() const;
+
   // Lets the agents go, with `why` when the job never began, and waits a moment for them.
   void Dismiss(int exit_code, const std::string& why);
 

@@ -34,6 +34,18 @@ std::string Muster::WhyMissing(const Member& member) const {
       start->program, FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)), trial);
 }
 
+std::vector<std::pair<std::string, std::string>> Muster::Missing() const {
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (const auto& member : members_) {
+    if (!member->there()) missing.emplace_back(member->name, WhyMissing(*member));
+  }
+  const std::size_t there = There();
+  if (cluster_.hosts[0].empty() && there < cluster_.hosts.size()) {
+    missing.emplace_back(fmt::format("{} of {}", there, cluster_.hosts.size() - 1), "");
+  }
+  return missing;
+}
+
 std::string Muster::StatusLine() const {
   std::vector<std::pair<std::string, std::string>> reasons;  // and the hosts with each
   std::size_t missing = 0;

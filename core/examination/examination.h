@@ -31,6 +31,9 @@ struct Question {
   std::vector<std::string> host_names = {};  // that every host must know
   int host = 0;                              // index of the one asked
   int master_port = 0;                       // to be free on host 0; 0: any
+  std::string program = {};                  // first word of the ranks' command; empty: not known
+  std::string folder = {};                   // their working directory; empty: not known
+  std::string search_path = {};              // their PATH
 };
 
 struct BackendAnswer {

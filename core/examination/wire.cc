@@ -48,7 +48,10 @@ std::string Encode(const Question& question) {
                {"checks", question.checks},
                {"host_names", question.host_names},
                {"host", question.host},
-               {"master_port", question.master_port}});
+               {"master_port", question.master_port},
+               {"program", question.program},
+               {"folder", question.folder},
+               {"search_path", question.search_path}});
 }
 
 Result<Question> DecodeQuestion(const std::string& text) {
@@ -64,6 +67,9 @@ Result<Question> DecodeQuestion(const std::string& text) {
     question.host_names = json.at("host_names").get<std::vector<std::string>>();
     question.host = json.at("host");
     question.master_port = json.at("master_port");
+    question.program = json.at("program");
+    question.folder = json.at("folder");
+    question.search_path = json.at("search_path");
     return question;
   });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "core/agent/guard.h"
 #include "core/agent/network.h"
 #include "core/agent/serve.h"
+#include "core/base/units.h"
 #include "core/examination/examination.h"
 #include "core/examination/report.h"
 #include "core/plan/network.h"
@@ -70,7 +72,20 @@ std::vector<BackendQuestion> Backends(const ConfigArguments& arguments, const Pr
   return questions;
 }
 
-Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparation) {
+// Hosts that come in time are looked at, whoever is missing.
+Status Limit(const std::string& timeout, agent::Cluster* cluster) {
+  const Result<Nanoseconds> limit = ParseDuration(timeout);
+  if (!limit || limit->count() <= 0) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("--timeout '{}' is no time; write one such as 20s or 2m", timeout)};
+  }
+  cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, *limit);
+  cluster->min_hosts = 1;
+  return {};
+}
+
+Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparation,
+                   const std::string& timeout) {
   const config::Settings& settings = preparation.settings();
   auto environment = Environment();
   environment.erase(kClusterKey);
@@ -80,12 +95,17 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
   if (!hosts) return hosts.error();
   auto cluster = ClusterOf(settings);
   if (!cluster) return cluster.error();
-  if (*cluster) (*cluster)->min_hosts = hosts->size();  // all are looked at
+  if (*cluster) {
+    if (Status limited = Limit(timeout, &**cluster); !limited) return limited.error();
+  }
   auto rules = plan::NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
   const std::vector<BackendQuestion> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
+  std::error_code unknown;
+  const std::string folder =
+      settings.Has("job.cwd") ? settings.Text("job.cwd") : std::filesystem::current_path(unknown).string();
   for (std::size_t i = 0; i < hosts->size(); ++i) {
     examination::Question question;
     question.backends = backends;
@@ -95,6 +115,9 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
     if (hosts->size() > 1) question.host_names = visit.hosts;
     question.host = static_cast<int>(i);
     question.master_port = static_cast<int>(settings.Int("job.master_port"));
+    question.program = settings.List("job.command").front();
+    question.folder = folder;
+    question.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
     visit.questions.push_back(std::move(question));
   }
   return visit;
@@ -118,6 +141,7 @@ Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
     if (!told) return told.error();
     answers = *std::move(told);
   } else {
+    answers.hosts = {0};
     answers.by_host.push_back(Encode(examination::Examine(visit.questions.front())));
   }
   DoctorReport report;
@@ -126,10 +150,18 @@ Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
   for (std::size_t i = 0; i < answers.by_host.size(); ++i) {
     auto answer = examination::DecodeAnswer(answers.by_host[i]);
     if (!answer) return answer.error();
-    report.hosts.push_back({visit.hosts[i], answer->checks});
-    by_host.emplace_back(visit.hosts[i], *std::move(answer));
+    const std::string& name = visit.hosts[answers.hosts[i]];
+    report.hosts.push_back({name, answer->checks});
+    by_host.emplace_back(name, *std::move(answer));
   }
   report.between = examination::Compare(by_host, answers.asked_seconds);
+  for (const auto& [host, why] : answers.missing) {
+    report.between.push_back(
+        {"cluster", Level::kProblem,
+         fmt::format("host {} has not joined{}{}", host, why.empty() ? "" : ": ", why),
+         "the job would wait for it in vain; cure this, then look again (--timeout gives "
+         "a slow host longer)"});
+  }
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
   // One machine needs no network; what the user has asked for is checked all the same.
@@ -156,6 +188,8 @@ int Print(const DoctorReport& report, bool json) {
 CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
   CLI::App* doctor = app.add_subcommand("doctor", "Look at every host of a job before it is started");
   doctor->add_flag("--json", to->json, "Machine-readable");
+  doctor->add_option("--timeout", to->timeout,
+                     "Longest wait for hosts to join, and no longer than the job's (20s)");
   doctor->footer(
       "Names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend, on each host; without\n"
       "a config on this one. Exit code: 0, 1 when there are problems, 2 when the config cannot be read.");
@@ -176,7 +210,8 @@ int Doctor(DoctorArguments arguments) {
     ::unsetenv(kClusterKey);
     return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
   }
-  const auto visit = summons ? Plan(arguments.config, preparation) : Result<Visit>(summons.error());
+  const auto visit =
+      summons ? Plan(arguments.config, preparation, arguments.timeout) : Result<Visit>(summons.error());
   if (!visit) {
     fmt::print(stderr, "dtrun: {}\n", visit.error().text);
     return kUserError;

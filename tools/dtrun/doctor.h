@@ -10,6 +10,7 @@ namespace dtrun::cli {
 struct DoctorArguments {
   ConfigArguments config;
   bool json = false;
+  std::string timeout = "20s";  // for all hosts to join
 };
 
 // Adds the verb but for its config options; parsing fills `to`, which must outlive it.

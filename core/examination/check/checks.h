@@ -21,6 +21,9 @@ Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& bac
 void CheckNames(const Question& question, Checks* to);
 void CheckPorts(const Question& question, Checks* to);
 
+// The program of the ranks and their working directory.
+void CheckProgram(const Question& question, Checks* to);
+
 // Locked memory, open files, processes, /dev/shm, memory.
 void CheckLimits(const Question& question, Checks* to);
 

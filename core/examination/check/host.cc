@@ -59,6 +59,7 @@ Checks CheckHost(const Question& question, const std::vector<BackendAnswer>& bac
   Checks checks;
   CheckNames(question, &checks);
   CheckPorts(question, &checks);
+  CheckProgram(question, &checks);
   CheckMachine(question, &checks);
   CheckRdma("/", backends, &checks);
   CheckLimits(question, &checks);
