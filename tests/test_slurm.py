@@ -11,7 +11,7 @@ import unittest
 
 from support import lab, slurm
 from support.job import DTRUN, RANK, Job, JobTest, end, main, skip, until
-from support.lab import Lab, command_of
+from support.lab import Lab, command_of, find
 
 LAB = SLURM = None
 WAIT = "echo ready; while :; do sleep 0.05; done"
@@ -64,6 +64,19 @@ class Runs(SlurmTest):
         self.assertIn("6 ranks on 3 hosts (node0 2, node1 2, node2 2)", result.err)
         for rank in range(6):
             self.assertIn(f"rank {rank} of 6 over shm+gloo: sum 21\n", result.out)
+
+    def test_control_goes_through_srun_where_packets_to_the_root_get_lost(self):
+        nft = [*LAB.enter(0), find("nft")]
+        rules = "table inet f {\n chain c {\n type filter hook input priority 0;\n tcp dport 29690 drop\n }\n}\n"
+        subprocess.run([*nft, "-f", "-"], input=rules, text=True, check=True)
+        self.addCleanup(subprocess.run, [*nft, "delete", "table", "inet", "f"], check=True)
+        result = self.salloc("-N3", "--ntasks-per-node=1", DTRUN, "--config",
+                             self.config(RANK, cluster="root_port = 29690")).finish()
+        self.assert_ok(result)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3 over shm+gloo: sum 6\n", result.out)
+        for host in ("node1", "node2"):
+            self.assertIn(f"dtrun: {host}: its control link goes through srun", result.err)
 
     def test_a_batch_script_runs_on_its_first_node(self):
         file = self.config("sh", "-c", "echo $RANK on $(hostname)")

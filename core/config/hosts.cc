@@ -110,7 +110,11 @@ void Loader::TakePlatform(const option::Spec& source) {
     std::optional<std::int64_t> port;
     if (settings_.Has(kRootPort)) port = settings_.Int(kRootPort);
     if (!allocation->root_address.empty()) StandIn("cluster.root", RootText(*allocation, port), place);
-    if (allocation->rank_port && !allocation->rank_port_taken) {
+    const bool taken =
+        allocation->rank_port_taken ||
+        (settings_.Has("cluster.root") &&
+         settings_.Text("cluster.root").ends_with(fmt::format(":{}", allocation->rank_port.value_or(-1))));
+    if (allocation->rank_port && !taken) {
       StandIn("job.master_port", std::int64_t{*allocation->rank_port}, place);
     }
   } else if (platform == "slurm") {

@@ -62,10 +62,30 @@ TEST_F(HostsTest, APlatformThatStartsEveryHostSaysWhichThisIs) {
   EXPECT_FALSE(settings.Has("cluster.hosts"));
   EXPECT_EQ(settings.Int("cluster.host_count"), 4);
   EXPECT_EQ(settings.Int("cluster.host_index"), 1);
-  EXPECT_EQ(settings.Text("cluster.root"), "[fd00::1]:6000");
+  EXPECT_EQ(settings.Text("cluster.root"), "[fd00::1]:16017");  // 6000 is for rank 0
+  EXPECT_EQ(settings.Int("job.master_port"), 6000);
   EXPECT_EQ(settings.Text("cluster.connect"), "manual");
   EXPECT_EQ(settings.Int("job.processes_per_host"), 8);
   EXPECT_THAT(*Explain(settings, "cluster.root"), HasSubstr("variables of pai in the environment"));
+}
+
+TEST_F(HostsTest, HostsMeetAtNoPortOfTheRanks) {
+  request_.environment = {
+      {"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "6000"}};
+  const Settings chosen = Good("from = \"gcp\"\nroot_port = 7000\n");
+  EXPECT_EQ(chosen.Text("cluster.root"), "node0:7000");
+  EXPECT_EQ(chosen.Int("job.master_port"), 6000);
+  const Settings taken = Good("from = \"gcp\"\nroot = \"node0:6000\"\n");
+  EXPECT_EQ(taken.Text("cluster.root"), "node0:6000");
+  EXPECT_EQ(taken.Int("job.master_port"), 0);
+  request_.environment = {{"TORCHELASTIC_RUN_ID", "r"},
+                          {"GROUP_RANK", "1"},
+                          {"GROUP_WORLD_SIZE", "4"},
+                          {"MASTER_ADDR", "node0"},
+                          {"MASTER_PORT", "6000"}};
+  const Settings worker = Good("from = \"torchrun\"\n");  // whose agent listens there
+  EXPECT_EQ(worker.Text("cluster.root"), "node0:16017");
+  EXPECT_EQ(worker.Int("job.master_port"), 0);
 }
 
 TEST_F(HostsTest, WhatIsGivenIsAboveWhatAPlatformSays) {
