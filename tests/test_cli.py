@@ -28,6 +28,15 @@ class Help(JobTest):
             self.assertEqual(self.dtrun(*arguments).code, 2, arguments)
 
 
+    def test_an_agent_without_a_root_says_so_and_ends(self):
+        with self.write("", "empty").open() as empty:
+            for stdin in (subprocess.DEVNULL, subprocess.PIPE, empty):
+                agent = subprocess.Popen([str(DTRUN), "agent"], stdin=stdin, stderr=subprocess.PIPE, text=True)
+                _, text = agent.communicate("" if stdin == subprocess.PIPE else None, timeout=60)
+                self.assertEqual(agent.returncode, 2, text)
+                self.assertIn("`dtrun agent` is started by dtrun on another host", text)
+
+
 class Plugins(JobTest):
     def test_list_shows_both_kinds(self):
         result = self.dtrun("plugins", "list")

@@ -66,9 +66,7 @@ class Agent {
 
   void OnStdinEnd() {
     if (dialer_ != nullptr) return link_.Leave("its remote shell has ended");  // or the root behind it
-    link_.Refuse(
-        "stdin ended before it said which job this host is for; `dtrun agent` is what dtrun starts on other "
-        "hosts, start the job with `dtrun run`");
+    link_.Refuse(ParseSummons("").error().text);
   }
 
   void Dial(const Summons& summons) {

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -217,8 +218,8 @@ class Job {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const bool subreaper = (BecomeSubreaper(), true);
-  (void)subreaper;
+  static const bool ready = (BecomeSubreaper(), ::signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+  if (!ready) return 0;
   static const agent::testing::ScratchDir folder;
   Job(data, size, folder.path()).Run();
   return 0;

@@ -84,6 +84,19 @@ inline std::vector<int> SomeHosts(Source& in, int hosts) {
   return some;
 }
 
+inline agent::Inspected AnInspection(Source& in, int first_rank) {
+  agent::Inspected inspected{static_cast<std::uint32_t>(in.Number()), {}, in.Byte()};
+  for (std::size_t i = in.Count(); i > 0; --i) {
+    agent::RankDoing& doing = inspected.ranks.emplace_back();
+    doing.rank = in.Rarely() ? in.Int() : first_rank + static_cast<int>(in.Below(2));
+    doing.stand = static_cast<stacks::Stand>(in.Below(8));
+    doing.phrase = doing.text = in.Name();
+    doing.processor_ms = in.Number();
+    doing.bytes = in.Number();
+  }
+  return inspected;
+}
+
 // Of the agent of `host`, each of whose hosts has two ranks.
 inline agent::ToRoot AnEvent(Source& in, int host, int hosts) {
   using namespace agent;
@@ -146,7 +159,9 @@ inline agent::ToRoot AnEvent(Source& in, int host, int hosts) {
     case 21: return Examined{in.Coin() ? R"({"backends":[],"checks":[],"clock_seconds":0})" : in.Bytes(200)};
     case 22: return Lost{in.Name(), in.Coin()};
     case 23: return Looked{in.Rarely(), {in.Name()}, in.Coin()};
-    default: return RankEnded{rank(), in.Int(), AnEnding(in)};
+    default:
+      if (in.Rarely()) return AnInspection(in, first);
+      return RankEnded{rank(), in.Int(), AnEnding(in)};
   }
 }
 

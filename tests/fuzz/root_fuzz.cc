@@ -167,6 +167,8 @@ class Root {
               {0, peer.host, static_cast<int>(to), in_.Rarely() ? "no answer" : "", {}});
       }
       Due(agent, proven);
+    } else if (const auto* inspect = std::get_if<Inspect>(&told)) {
+      Due(agent, Inspected{inspect->number, {}, 0});
     } else if (std::holds_alternative<Measure>(told)) {
       Due(agent, Measured{{1e9, std::chrono::microseconds(9)}});
     } else if (std::holds_alternative<agent::Examine>(told)) {
