@@ -1,0 +1,123 @@
+#include "core/base/peer_user.h"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "core/base/fd.h"
+
+namespace dtrun {
+namespace {
+
+struct End {
+  std::array<std::uint32_t, 4> address{};
+  std::uint16_t port = 0;  // as on the wire
+  std::uint8_t family = AF_UNSPEC;
+};
+
+template <class Ask>
+std::optional<End> EndOf(Ask ask, int connection) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (ask(connection, reinterpret_cast<sockaddr*>(&name), &size) != 0) return std::nullopt;
+  End end;
+  end.family = static_cast<std::uint8_t>(name.ss_family);
+  if (name.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
+    end.address[0] = v4.sin_addr.s_addr;
+    end.port = v4.sin_port;
+  } else if (name.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
+    std::memcpy(end.address.data(), &v6.sin6_addr, sizeof v6.sin6_addr);
+    end.port = v6.sin6_port;
+  } else {
+    return std::nullopt;
+  }
+  return end;
+}
+
+struct Question {
+  nlmsghdr head;
+  inet_diag_req_v2 body;
+};
+
+// The kernel's entry of the socket whose own end is `own` and whose peer is `peer`.
+struct Found {
+  bool told = false;  // the kernel answers such questions
+  std::optional<inet_diag_msg> socket;
+};
+
+Found Find(const End& own, const End& peer) {
+  const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!kernel) return {};
+  Question question{};
+  question.head.nlmsg_len = sizeof question;
+  question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.head.nlmsg_flags = NLM_F_REQUEST;
+  question.body.sdiag_family = own.family;
+  question.body.sdiag_protocol = IPPROTO_TCP;
+  question.body.idiag_states = ~0U;
+  question.body.id.idiag_sport = own.port;
+  question.body.id.idiag_dport = peer.port;
+  std::ranges::copy(own.address, question.body.id.idiag_src);
+  std::ranges::copy(peer.address, question.body.id.idiag_dst);
+  std::ranges::fill(question.body.id.idiag_cookie, INET_DIAG_NOCOOKIE);
+  sockaddr_nl to{};
+  to.nl_family = AF_NETLINK;
+  if (::sendto(kernel.get(), &question, sizeof question, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
+    return {};
+  alignas(nlmsghdr) std::array<char, 8192> answer{};
+  const ssize_t size =
+      ::recv(kernel.get(), answer.data(), answer.size(), 0);  // there already: nobody is asked
+  const auto& head = reinterpret_cast<const nlmsghdr&>(answer);
+  if (size < static_cast<ssize_t>(sizeof head)) return {};
+  if (head.nlmsg_type == NLMSG_ERROR) {
+    int error = 0;
+    if (size < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof error)) return {};
+    std::memcpy(&error, answer.data() + NLMSG_HDRLEN, sizeof error);
+    // TCP's part of it answers an exact question for which there is no socket so, and nobody else.
+    return {error == -ENOENT, std::nullopt};
+  }
+  if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+      size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg))))
+    return {};
+  inet_diag_msg socket{};
+  std::memcpy(&socket, answer.data() + NLMSG_HDRLEN, sizeof socket);
+  // Without a connection it gives what listens there.
+  if (socket.id.idiag_dport != peer.port) return {true, std::nullopt};
+  return {true, socket};
+}
+
+bool Stands(int connection) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         info.tcpi_state == TCP_ESTABLISHED;
+}
+
+}  // namespace
+
+PeerUser UserOfPeer(int connection, uid_t user) {
+  const std::optional<End> here = EndOf(::getsockname, connection), there = EndOf(::getpeername, connection);
+  if (!here || !there) return PeerUser::kAnother;  // it is over
+  const Found found = Find(*there, *here);
+  if (!found.told) return PeerUser::kUnknown;
+  // What a process has closed has no inode, and user 0.
+  if (!found.socket || found.socket->idiag_inode == 0 || found.socket->idiag_uid != user)
+    return PeerUser::kAnother;
+  // While it stands nobody else can have had the two ports.
+  return Stands(connection) ? PeerUser::kSame : PeerUser::kAnother;
+}
+
+}  // namespace dtrun

@@ -1,0 +1,18 @@
+// Which user holds the other end of a TCP connection within this host, as the kernel knows it: nothing that
+// the peer says is believed. Any thread.
+#pragma once
+
+#include <sys/types.h>
+
+namespace dtrun {
+
+enum class PeerUser {
+  kSame,     // a process of `user` has the other end
+  kAnother,  // somebody else has, or nobody any more
+  kUnknown,  // this kernel does not tell
+};
+
+// `connection` is connected. Whoever has closed the other end is nobody.
+PeerUser UserOfPeer(int connection, uid_t user);
+
+}  // namespace dtrun
