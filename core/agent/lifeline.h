@@ -22,11 +22,6 @@ class Lifeline {
 
   // Private to this job: mode 0700, on a local filesystem, short enough for a Unix socket.
   const std::filesystem::path& runtime_dir() const { return runtime_dir_; }
-  // For files in memory: made by who needs it, removed with the other.
-  std::filesystem::path memory_dir() const { return MemoryDir(runtime_dir_); }
-  static std::filesystem::path MemoryDir(const std::filesystem::path& runtime_dir) {
-    return "/dev/shm" / runtime_dir.filename();
-  }
   // Readable when Next has something to say.
   int descriptor() const { return control_.get(); }
   // A signal number, kNothing, or kGuardGone. Never blocks.

@@ -20,8 +20,7 @@
 namespace dtrun::agent {
 
 struct LocalOptions {
-  std::filesystem::path socket_dir;            // private; where the store's socket is made
-  std::filesystem::path memory_dir;            // private to the job, in memory; made when it is needed
+  std::filesystem::path socket_dir;  // the private folder of the job; where the store's socket is made
   std::function<void(store::Socket)> serve;    // a client of the store has come
   std::vector<std::string> environment;        // of the ranks, under what the plan sets
   int stdin_fd = -1;                           // for rank 0; stays the caller's

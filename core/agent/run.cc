@@ -204,7 +204,6 @@ class Runner {
   std::unique_ptr<Host> HostHere() {
     LocalOptions options;
     options.socket_dir = lifeline_.runtime_dir();
-    options.memory_dir = lifeline_.memory_dir();
     options.cgroup = lifeline_.runtime_dir().filename().string();
     options.serve = [this](store::Socket client) { Serve(std::move(client)); };
     options.environment = environment_;

@@ -14,7 +14,7 @@
 #include <ctime>
 #include <string>
 
-#include "core/agent/lifeline.h"
+#include "core/agent/memory_dir.h"
 #include "core/base/own_file.h"
 
 namespace dtrun::agent {
@@ -81,6 +81,14 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
                  Error::System(fmt::format("cannot create the folder '{}'", dir.string()), errno).text +
                      "; free some space there or point XDG_RUNTIME_DIR to a writable folder"};
   }
+  struct stat made {};
+  if (::lstat(dir.c_str(), &made) != 0 || !S_ISDIR(made.st_mode) || made.st_uid != ::geteuid() ||
+      (made.st_mode & 077) != 0) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("the folder '{}' is not the private one that dtrun has just made there; who may "
+                             "rename in '{}'? Point XDG_RUNTIME_DIR to a folder of your own",
+                             dir.string(), dir.parent_path().string())};
+  }
   if (auto mark = MakeOwnFile(dir / kMark, kPrivateFile); !mark) {
     ::rmdir(dir.c_str());
     return mark.error();
@@ -90,12 +98,10 @@ Result<UniqueFd> MakeRuntimeDir(const fs::path& dir) {
 
 std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
   std::vector<Error> failed;
-  for (const fs::path& one : {dir, Lifeline::MemoryDir(dir)}) {
-    std::error_code error;
-    fs::remove_all(one, error);
-    if (error)
-      failed.push_back(Error::System(fmt::format("cannot remove '{}'", one.string()), error.value()));
-  }
+  if (Status removed = RemoveMemoryDir(dir); !removed) failed.push_back(removed.error());
+  std::error_code error;
+  fs::remove_all(dir, error);
+  if (error) failed.push_back(Error::System(fmt::format("cannot remove '{}'", dir.string()), error.value()));
   return failed;
 }
 

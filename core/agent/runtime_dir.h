@@ -1,5 +1,5 @@
-// The private folder of a job on this host, for its sockets, and the one in memory beside it
-// (Lifeline::MemoryDir).
+// The private folder of a job on this host, for its sockets, and with it the one in memory
+// (core/agent/memory_dir.h).
 //
 // Named by the guard, made by the agent, removed by both: whichever is left does it. When both are killed at
 // once, as by a scheduler that kills a whole control group, the next job of the user on this host removes it:

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "core/agent/lifeline.h"
+#include "core/agent/memory_dir.h"
 #include "core/agent/testing.h"
 
 namespace dtrun::agent {
@@ -25,8 +25,7 @@ TEST_F(RuntimeDirTest, RemovesWhatAJobLeftThatWasKilledAsAWhole) {
   const fs::path left = Name("0123456789ab");
   { auto lock = MakeRuntimeDir(left).value(); }  // whoever held it is dead
   std::ofstream(left / "store") << "x";
-  const fs::path memory = Lifeline::MemoryDir(left);
-  fs::create_directory(memory);
+  const fs::path memory = MakeMemoryDir(left).value();
   RemoveForsaken(Name("own"), seconds(60));
   EXPECT_TRUE(fs::exists(left)) << "it may have begun just now";
   RemoveForsaken(Name("own"), seconds(0));

@@ -21,7 +21,6 @@ namespace {
 LocalOptions OptionsIn(const Lifeline& lifeline) {
   LocalOptions options;
   options.socket_dir = lifeline.runtime_dir();
-  options.memory_dir = lifeline.memory_dir();
   options.cgroup = lifeline.runtime_dir().filename().string();
   options.open_files = RaiseOpenFiles();
   return options;

@@ -99,7 +99,6 @@ class Job {
   static LocalOptions OptionsIn(const std::filesystem::path& folder) {
     LocalOptions options;
     options.socket_dir = folder;
-    options.memory_dir = folder / "memory";
     return options;
   }
 

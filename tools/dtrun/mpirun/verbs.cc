@@ -1,14 +1,13 @@
 #include "tools/dtrun/mpirun/verbs.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/agent/lifeline.h"
+#include "core/agent/memory_dir.h"
 #include "core/agent/program.h"
 #include "core/agent/rank_fifo.h"
 #include "core/plan/dialect.h"
@@ -53,12 +52,9 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 // Open MPI's segments go where the job's own folder is removed after any kill; in /dev/shm itself they would
 // stay when mpirun is killed.
 Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
-  const std::filesystem::path job = agent::Lifeline::MemoryDir(store.parent_path());
-  for (const std::filesystem::path& folder : {job, job / "mpi"}) {
-    if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) continue;  // another rank was faster
-    return Error::System(fmt::format("make the folder '{}' for Open MPI", folder.string()), errno);
-  }
-  ::setenv("OMPI_MCA_btl_vader_backing_directory", (job / "mpi").c_str(), 0);
+  const Result<std::filesystem::path> job = agent::MakeMemoryDir(store.parent_path());
+  if (!job) return job.error();
+  ::setenv("OMPI_MCA_btl_vader_backing_directory", job->c_str(), 0);
   return {};
 }
 
