@@ -150,6 +150,8 @@ std::optional<ExitClass> ClassNamed(std::string_view name) {
 
 Cause FindCause(const Facts& facts) {
   if (facts.accomplished) return {};
+  // Ended the run before any rank failed; those that failed since have missed it.
+  if (facts.mpi_server_loss) return {Cause::Kind::kMpiServer, 0, ExitClass::kLauncher};
   if (facts.first_failed >= 0) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);

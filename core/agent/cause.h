@@ -33,7 +33,7 @@ std::string_view ClassName(ExitClass exit_class);
 std::optional<ExitClass> ClassNamed(std::string_view name);
 
 struct Cause {
-  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kLoneWorlds, kStalled };
+  enum class Kind { kNone, kRank, kHost, kInterrupt, kGuard, kLoneWorlds, kStalled, kMpiServer };
   Kind kind = Kind::kNone;
   std::size_t index = 0;  // into ranks, or into losses
   ExitClass exit_class = ExitClass::kNone;

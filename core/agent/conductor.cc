@@ -299,9 +299,29 @@ void Conductor::On(std::size_t, const MpiAborted& aborted) {
   const int index = IndexOf(aborted.rank);
   if (index < 0 || phase_ != Phase::kRunning) return;
   RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
-  rank.abort = MpiAbort{aborted.code, aborted.message};
+  rank.abort = MpiAbort{aborted.code, aborted.message, aborted.broke};
   rank.ended_at = Clock::now() - begin_;
   FailedFirst(static_cast<std::size_t>(index));
+}
+
+// Ranks need it from MPI_Init to the end of MPI_Finalize: both are fences of all. Those that have not come to
+// MPI_Init may never come.
+void Conductor::On(std::size_t host, const MpiServerLost& lost) {
+  if (phase_ != Phase::kRunning) return;
+  MpiServerLoss loss{members_[host].name, lost.how, {}, Clock::now() - begin_};
+  bool all_over = true;
+  for (const RankFacts& rank : facts_.ranks) {
+    if (rank.ending) continue;
+    if (rank.mpi == RankFacts::Mpi::kStarted) loss.needed.push_back(rank.rank);
+    if (rank.mpi == RankFacts::Mpi::kNone) all_over = false;
+  }
+  if (loss.needed.empty()) {
+    return say_(fmt::format("dtrun: warning: the PMIx server of host {} {}; {}", loss.host, loss.how,
+                            all_over ? "all ranks have finished with MPI, so the job goes on"
+                                     : "the job goes on, but ranks that call MPI_Init from now on fail"));
+  }
+  facts_.mpi_server_loss = std::move(loss);
+  StopAll(SIGTERM);
 }
 
 Desertion Conductor::DesertionOf(const RankFacts& rank) const {

@@ -107,6 +107,7 @@ class Conductor {
   void On(std::size_t host, const MpiStarted& started);
   void On(std::size_t host, const MpiFinished& finished);
   void On(std::size_t host, const MpiAborted& aborted);
+  void On(std::size_t host, const MpiServerLost& lost);
   void On(std::size_t host, const Lost& lost);
   void On(std::size_t host, const Called& called);
   void On(std::size_t host, const Differed& differed);

@@ -39,6 +39,7 @@ struct Ending {
 struct MpiAbort {
   int code = 0;
   std::string message;  // may be empty
+  bool broke = false;   // it did not: what it said to its PMI server made no sense, as `message` says
 };
 
 // A rank blames another one, through the store.
@@ -106,6 +107,14 @@ struct HostLoss {
 // In the folder of a generation's logs: what its ranks did, each time they were looked at.
 inline constexpr char kStacksFile[] = "stacks.txt";
 
+// What served the MPI libraries of a host has ended while ranks needed it.
+struct MpiServerLoss {
+  std::string host;
+  std::string how;          // "died of signal 11 (SIGSEGV)"
+  std::vector<int> needed;  // ranks between MPI_Init and MPI_Finalize
+  std::chrono::nanoseconds at{};
+};
+
 struct Facts {
   std::string job;
   std::string logs;  // folder of this generation's logs
@@ -117,6 +126,7 @@ struct Facts {
   std::string regroup;                    // why it was ended to go on with other hosts; empty: it was not
   int interrupt = 0;                      // signal that ended the run before any rank failed
   std::optional<LoneWorlds> lone_worlds;  // which fail the job
+  std::optional<MpiServerLoss> mpi_server_loss;  // which ended the run
   std::string stalled;        // for how long nobody worked, which fails the job; empty: it does not
   int regroups = 0;           // before it, because hosts came or left
   bool guard_died = false;    // dtrun's first process was killed

@@ -15,6 +15,7 @@ const char* ResultName(const Facts& facts) {
     case Cause::Kind::kRank:
     case Cause::Kind::kLoneWorlds:
     case Cause::Kind::kStalled:
+    case Cause::Kind::kMpiServer:
     case Cause::Kind::kHost: return "failed";
     case Cause::Kind::kInterrupt: return "interrupted";
     default: return "succeeded";

@@ -43,8 +43,8 @@ struct Prepare {
   std::vector<plan::Process> processes;  // of this host, by rank; tokens unresolved
   std::vector<std::string> environment;  // of the ranks, under what the plan sets; empty: the host's own
   std::chrono::nanoseconds grace{};      // of what ranks leave behind
-  std::uint64_t memory = 0;              // what the ranks of this host may hold together, in bytes; 0: no limit
-  pmi::Job mpi;                          // what to serve to their MPI libraries
+  std::uint64_t memory = 0;  // what the ranks of this host may hold together, in bytes; 0: no limit
+  pmi::Job mpi;              // what to serve to their MPI libraries
 };
 struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
@@ -177,6 +177,11 @@ struct MpiAborted {
   int rank = 0;
   int code = 0;
   std::string message;  // may be empty
+  bool broke = false;   // it did not: what it said to its server made no sense, as `message` says
+};
+// What served the MPI libraries of this host has ended, without being asked: "died of signal 11 (SIGSEGV)".
+struct MpiServerLost {
+  std::string how;
 };
 // The host cannot be reached any more, or is about to leave; its agent ends what runs there by itself.
 struct Lost {
@@ -203,7 +208,7 @@ struct Measured {
 
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
                            MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed,
-                           Looked, RankEnded, Inspected>;
+                           Looked, RankEnded, Inspected, MpiServerLost>;
 
 class Host {
  public:

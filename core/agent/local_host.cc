@@ -52,8 +52,7 @@ class LocalHost final : public Host {
         options_(std::move(options)),
         patience_(loop),
         buffer_(kReadBytes),
-        mpi_(loop, {options_.socket_dir / "mpi", options_.memory_dir},
-             [this](const Event& event) { Emit(event); }),
+        mpi_(loop, options_.socket_dir, buffer_, [this](const Event& event) { Emit(event); }),
         containment_(options_.cgroup, [this] { return Spared(); }) {}
 
   void Do(const Command& command) override {
@@ -183,9 +182,9 @@ class LocalHost final : public Host {
   }
 
   void RefuseStart(const Error& error) {
+    mpi_.End();
     containment_.End();
     running_.clear();
-    mpi_.End();
     phase_ = Phase::kOver;
     Post(Refused{error});
   }
@@ -226,6 +225,7 @@ class LocalHost final : public Host {
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
     if (const std::string text = ending.out_of_memory ? containment_.MemoryText() : ""; !text.empty())
       Emit(Said{"dtrun: " + text});
+    mpi_.Look();
     Emit(Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
@@ -319,8 +319,8 @@ class LocalHost final : public Host {
 
   void EndUnstarted() {
     phase_ = Phase::kOver;
-    containment_.End();
     mpi_.End();
+    containment_.End();
     Post(Gone{});
   }
 
@@ -342,6 +342,7 @@ class LocalHost final : public Host {
 
   void Finish() {
     phase_ = Phase::kOver;
+    mpi_.End();
     for (const std::string& line : containment_.End()) Emit(Said{"dtrun: " + line});
     Gone gone;
     held_->FinishPipes();
@@ -354,11 +355,16 @@ class LocalHost final : public Host {
     audit_.reset();
     stops_.reset();
     held_->Close();
-    mpi_.End();
     Emit(gone);
   }
 
-  std::vector<pid_t> Spared() const { return options_.spared ? options_.spared() : std::vector<pid_t>{}; }
+  // Children of this process that are not the job's.
+  std::vector<pid_t> Spared() const {
+    std::vector<pid_t> spared = mpi_.servers();
+    if (!options_.spared) return spared;
+    for (const pid_t other : options_.spared()) spared.push_back(other);
+    return spared;
+  }
 
   boost::asio::io_context& loop_;
   const LocalOptions options_;

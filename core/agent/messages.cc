@@ -260,6 +260,11 @@ void Fields(C& c, Of<C, MpiAborted>& m) {
   c.Number(m.rank);
   c.Number(m.code);
   c.Text(m.message, kAny);
+  c.Flag(m.broke);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiServerLost>& m) {
+  c.Text(m.how, kAny);
 }
 
 template <class C>

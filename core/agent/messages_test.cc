@@ -184,6 +184,8 @@ TEST(Messages, CarryWhatMpiLibrariesNeed) {
   EXPECT_EQ(ThroughRoot(MpiStarted{3}).rank, 3);
   EXPECT_EQ(ThroughRoot(MpiFinished{3}).rank, 3);
   EXPECT_EQ(ThroughRoot(MpiAborted{3, 7, "enough"}).message, "enough");
+  EXPECT_TRUE(ThroughRoot(MpiAborted{3, 1, "twice", true}).broke);
+  EXPECT_EQ(ThroughRoot(MpiServerLost{"died"}).how, "died");
 }
 
 TEST(Messages, CarryTheProofOfNetworks) {

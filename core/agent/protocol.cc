@@ -97,6 +97,8 @@ constexpr Rule kRule<MpiFinished>{"MpiFinished", kServed, nullptr, kMayBeLate};
 template <>
 constexpr Rule kRule<MpiAborted>{"MpiAborted", kServed, nullptr, kMayBeLate};
 template <>
+constexpr Rule kRule<MpiServerLost>{"MpiServerLost", kServed, nullptr, kMayBeLate};
+template <>
 constexpr Rule kRule<ClientOpened>{"ClientOpened", kJoined};
 template <>
 constexpr Rule kRule<Surveyed>{"Surveyed", In({Phase::kIdle}), &Conversation::surveys};

@@ -259,6 +259,9 @@ void Ranges(Range& range, const Conversation& said, const Offered& offered) {
 void Ranges(Range& range, const Conversation& said, const MpiStarted& m) { RankHere(range, said, m.rank); }
 void Ranges(Range& range, const Conversation& said, const MpiFinished& m) { RankHere(range, said, m.rank); }
 void Ranges(Range& range, const Conversation& said, const MpiAborted& m) { RankHere(range, said, m.rank); }
+void Ranges(Range& range, const Conversation& said, const MpiServerLost&) {
+  range.Require(said.hosts > 0, "it serves no MPI library");
+}
 void Ranges(Range& range, const Conversation& said, const ClientOpened& opened) {
   range.Within("client", opened.client, std::int64_t{said.last_client} + 1,
                std::numeric_limits<std::uint32_t>::max());

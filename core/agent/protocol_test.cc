@@ -126,6 +126,7 @@ TEST_F(ProtocolTest, IgnoresWhatIsSaidOfRanksThatAreGone) {
   protocol_.Note(Kill{});
   MustTake(Gone{});
   EXPECT_TRUE(Late(MpiFinished{2}));
+  EXPECT_TRUE(Late(MpiServerLost{"died of signal 11"}));
   EXPECT_TRUE(Late(Output{2, output::Stream::kErr, "x"}));
   EXPECT_TRUE(Late(CallsOf(2)));
   EXPECT_THAT(ErrorOfRoot(Ended{2, {}, 0}), HasSubstr("it sent Ended while no ranks were asked for"));

@@ -21,6 +21,7 @@ constexpr int kDeserted = 1;
 constexpr int kInLoneWorlds = 1;
 constexpr int kStalled = 1;
 constexpr std::size_t kTailLines = 10;
+constexpr int kWithoutMpiServer = 1;
 
 std::string EndingText(const Ending& ending) {
   switch (ending.desertion) {
@@ -41,6 +42,7 @@ std::string EndingText(const Ending& ending) {
 // How the rank failed that the job failed with.
 std::string FailureText(const RankFacts& rank) {
   if (!rank.abort) return EndingText(*rank.ending);
+  if (rank.abort->broke) return "broke PMI-1, by which its MPI library starts: " + rank.abort->message;
   return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }
@@ -311,6 +313,21 @@ std::string LossText(const Facts& facts, const Cause& why) {
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
 }
 
+std::string MpiServerText(const Facts& facts, const Cause& why) {
+  const MpiServerLoss& loss = *facts.mpi_server_loss;
+  const std::string text = fmt::format(
+      "dtrun: job '{}' failed after {}: the PMIx server of host {} {}, and {} still needed it, between "
+      "MPI_Init "
+      "and MPI_Finalize\n",
+      facts.job, FormatElapsed(loss.at), loss.host, loss.how, FoldRanks(loss.needed));
+  // Only this user's processes reach it.
+  const std::string hint = fmt::format(
+      "start the job again; if it happens again, look in `dmesg` on {} and what else of yours connects to "
+      "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
+      loss.host);
+  return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
+}
+
 // How the ranks ended in a run that was ended from outside.
 std::string Endings(const Facts& facts) {
   Groups groups;
@@ -341,6 +358,7 @@ int ExitCode(const Facts& facts) {
     case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
     case Cause::Kind::kLoneWorlds: return kInLoneWorlds;
     case Cause::Kind::kStalled: return kStalled;
+    case Cause::Kind::kMpiServer: return kWithoutMpiServer;
     case Cause::Kind::kNone: break;
   }
   return 0;
@@ -376,6 +394,7 @@ std::string VerdictText(const Facts& facts) {
       return fmt::format("dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed,
                          facts.lone_worlds->what,
                          Around(facts, nullptr, facts.duration, facts.lone_worlds->next, cause.exit_class));
+    case Cause::Kind::kMpiServer: return MpiServerText(facts, cause);
     case Cause::Kind::kNone: break;
   }
   int ranks = 0;

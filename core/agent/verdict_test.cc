@@ -63,6 +63,25 @@ TEST(Verdict, SaysThatRanksWorkedAlone) {
   EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "lone-worlds");
 }
 
+TEST(Verdict, NamesAPmixServerThatDied) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(100)), Rank(1, kTerm, milliseconds(3250), SIGTERM),
+                       Rank(2, {1, 0, false}, milliseconds(3205))},
+                      -1);
+  facts.mpi_server_loss = MpiServerLoss{"node1", "died of signal 11 (SIGSEGV)", {1, 2}, milliseconds(3200)};
+  EXPECT_EQ(ExitCode(facts), 1);
+  const std::string text = VerdictText(facts);
+  EXPECT_TRUE(
+      text.starts_with("dtrun: job 'quickstart' failed after 3.2 s: the PMIx server of host node1 died of "
+                       "signal 11 (SIGSEGV), and ranks 1, 2 still needed it"))
+      << text;
+  EXPECT_NE(text.find("  before it: rank 0 had exited with code 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("because of it: rank 1 was stopped by dtrun; rank 2 exited with code 1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("class: launcher"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["result"], "failed");
+}
+
 TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
   for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));

@@ -1,6 +1,6 @@
 #include "core/pmi/kind.h"
 
-#include "core/pmi/pmix_server.h"
+#include "core/pmi/pmix_program.h"
 
 namespace dtrun::pmi {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -15,6 +16,8 @@ namespace {
 using Descriptor = boost::asio::posix::stream_descriptor;
 
 constexpr std::size_t kReadBytes = 4096;
+// Of what the ranks of a host put in a generation: MPI libraries need some kilobytes for each rank.
+constexpr std::size_t kMaxPutBytes = std::size_t{64} << 20;
 
 class Pmi1Server;
 
@@ -25,12 +28,16 @@ class Session : public std::enable_shared_from_this<Session> {
       : server_(&server), socket_(loop, socket.Release()), rank_(rank) {}
 
   void Read();
-  // A client that has not read its last answer yet breaks the protocol: it is dropped.
   void Send(const std::string& line);
   void Close();
+  // Drops a rank that does not keep to PMI-1, and tells why.
+  void Break(const std::string& why);
 
   int rank() const { return rank_; }
   bool open() const { return socket_.is_open(); }
+
+  bool waits = false;     // in the barrier
+  bool finished = false;  // with MPI; another program of the rank may begin again
 
  private:
   Pmi1Server* server_;
@@ -72,8 +79,9 @@ class Pmi1Server final : public Server {
       return;
     }
     for (auto& [key, value] : *pairs) keys_[key] = std::move(value);
-    waiting_ = 0;
-    for (const auto& session : sessions_) session->Send("cmd=barrier_out rc=0\n");
+    for (const auto& session : sessions_) {
+      if (std::exchange(session->waits, false)) session->Send("cmd=barrier_out rc=0\n");
+    }
   }
 
   void End() override {
@@ -81,15 +89,32 @@ class Pmi1Server final : public Server {
     sessions_.clear();
     keys_.clear();
     fresh_.clear();
-    waiting_ = 0;
+    put_bytes_ = 0;
     barriers_ = 0;
     offered_ = false;
   }
 
-  // One request of a rank; its answer, empty for none.
-  std::string Answer(int rank, const Pmi1Request& request) {
+  void Broke(int rank, const std::string& why) { events_.broke(rank, why); }
+
+  // One request of a rank; its answer, empty for none. An error when it makes no sense now: the rank would
+  // count twice, or wait for what the others do not wait for.
+  Result<std::string> Answer(Session& session, const Pmi1Request& request) {
     const std::string& command = request.command;
+    if (session.waits && command != "abort") {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("'{}' while it waits in a barrier", command.substr(0, kMaxKeyBytes))};
+    }
+    if (command != "barrier_in") return Answer(session.rank(), command, request, &session.finished);
+    if (session.finished) return Error{DTRUN_INVALID_ARGUMENT, "'barrier_in' after 'finalize'"};
+    session.waits = true;
+    EnterBarrier();
+    return std::string();
+  }
+
+ private:
+  std::string Answer(int rank, const std::string& command, const Pmi1Request& request, bool* finished) {
     if (command == "init") {
+      *finished = false;
       events_.started(rank);
       return "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
     }
@@ -104,8 +129,8 @@ class Pmi1Server final : public Server {
     if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname rc=0 kvsname={}\n", job_.name);
     if (command == "put") return Put(request);
     if (command == "get") return Get(request);
-    if (command == "barrier_in") return EnterBarrier();
     if (command == "finalize") {
+      *finished = true;
       events_.finished(rank);
       return "cmd=finalize_ack rc=0\n";
     }
@@ -129,7 +154,6 @@ class Pmi1Server final : public Server {
     return fmt::format("cmd={}_result rc=-1 msg=unknown_command\n", command);
   }
 
- private:
   std::string BarrierName() const { return fmt::format("pmi1/{}", barriers_); }
 
   std::string Put(const Pmi1Request& request) {
@@ -138,6 +162,9 @@ class Pmi1Server final : public Server {
     if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
       return "cmd=put_result rc=-1 msg=key_or_value_too_long\n";
     }
+    if (put_bytes_ + key.size() + value.size() > kMaxPutBytes)
+      return "cmd=put_result rc=-1 msg=no_room_left\n";
+    put_bytes_ += key.size() + value.size();
     keys_[key] = fresh_[key] = value;
     return "cmd=put_result rc=0 msg=success\n";
   }
@@ -148,14 +175,14 @@ class Pmi1Server final : public Server {
     return fmt::format("cmd=get_result rc=0 msg=success value={}\n", found->second);
   }
 
-  std::string EnterBarrier() {
-    if (++waiting_ < job_.host().local_size) return {};
+  void EnterBarrier() {
+    const auto waiting = std::ranges::count_if(sessions_, [](const auto& session) { return session->waits; });
+    if (waiting < job_.host().local_size) return;
     Part part{BarrierName(), {}, EncodePairs(fresh_)};
     for (std::size_t host = 0; host < job_.hosts.size(); ++host) part.hosts.push_back(static_cast<int>(host));
     fresh_.clear();
     offered_ = true;
     events_.offered(std::move(part));
-    return {};
   }
 
   boost::asio::io_context& loop_;
@@ -164,7 +191,7 @@ class Pmi1Server final : public Server {
   std::vector<std::shared_ptr<Session>> sessions_;
   std::map<std::string, std::string> keys_;   // of all ranks, up to the last barrier, and of this host
   std::map<std::string, std::string> fresh_;  // of this host, since the last barrier
-  int waiting_ = 0;                           // ranks of this host in the barrier
+  std::size_t put_bytes_ = 0;                 // by ranks of this host
   std::uint64_t barriers_ = 0;                // that are over
   bool offered_ = false;                      // this host's part of the current one
 };
@@ -177,10 +204,12 @@ void Session::Read() {
         reader_.Append({chunk_.data(), size});
         for (;;) {
           Result<std::optional<Pmi1Request>> request = reader_.Next();
-          if (!request || !open()) return Close();
+          if (!request) return Break(request.error().text);
           if (!*request) return Read();
-          const std::string answer = server_->Answer(rank_, **request);
-          if (!answer.empty()) Send(answer);
+          const Result<std::string> answer = server_->Answer(*this, **request);
+          if (!answer) return Break(answer.error().text);
+          if (!answer->empty()) Send(*answer);
+          if (!open()) return;
         }
       });
 }
@@ -188,7 +217,14 @@ void Session::Read() {
 void Session::Send(const std::string& line) {
   if (!open()) return;
   const ssize_t size = ::send(socket_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (size != static_cast<ssize_t>(line.size())) Close();
+  if (size == static_cast<ssize_t>(line.size())) return;
+  const bool full = size >= 0 || errno == EAGAIN;
+  full ? Break("it does not read its answers") : Close();  // else it has ended
+}
+
+void Session::Break(const std::string& why) {
+  Close();
+  server_->Broke(rank_, why);
 }
 
 void Session::Close() {

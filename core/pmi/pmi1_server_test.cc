@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/pmi/exchange.h"
+#include "core/pmi/pmi1_wire.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -37,6 +38,9 @@ class Pmi1ServerTest : public ::testing::Test {
       events.finished = [this](int rank) { seen_.push_back("finished " + std::to_string(rank)); };
       events.aborted = [this](int rank, int code, const std::string&) {
         seen_.push_back("aborted " + std::to_string(rank) + " " + std::to_string(code));
+      };
+      events.broke = [this](int rank, const std::string& why) {
+        seen_.push_back("broke " + std::to_string(rank) + " " + why);
       };
       servers_.push_back(MakePmi1Server(loop_, std::move(events)));
       Job job = job_;
@@ -138,6 +142,55 @@ TEST_F(Pmi1ServerTest, DropsARankThatSpeaksSomethingElse) {
   Start({2});
   EXPECT_EQ(Ask(0, "hello\n"), "closed");
   EXPECT_EQ(Ask(1, "cmd=get_appnum\n"), "cmd=appnum rc=0 appnum=0\n");
+}
+
+TEST_F(Pmi1ServerTest, CountsARankOnceInABarrier) {
+  Start({2});
+  Say(0, "cmd=barrier_in\n");
+  EXPECT_EQ(Ask(0, "cmd=barrier_in\n"), "closed") << "rank 1 has not come";
+  EXPECT_EQ(Hear(1), "");
+  EXPECT_THAT(seen_, ElementsAre("broke 0 'barrier_in' while it waits in a barrier"));
+}
+
+TEST_F(Pmi1ServerTest, NamesWhatMakesNoSense) {
+  Start({3, 1});
+  Say(0, "cmd=barrier_in\n");
+  EXPECT_EQ(Ask(0, "cmd=put kvsname=job.0 key=a value=b\n"), "closed");
+  EXPECT_EQ(Ask(1, "cmd=finalize\n"), "cmd=finalize_ack rc=0\n");
+  EXPECT_EQ(Ask(1, "cmd=barrier_in\n"), "closed");
+  EXPECT_EQ(Ask(2, "hello\n"), "closed");
+  EXPECT_THAT(seen_, ElementsAre("broke 0 'put' while it waits in a barrier", "finished 1",
+                                 "broke 1 'barrier_in' after 'finalize'",
+                                 "broke 2 PMI request 'hello': a word without '='"));
+}
+
+TEST_F(Pmi1ServerTest, AnotherProgramOfARankMayBeginAgain) {
+  Start({1});
+  for (int i = 0; i < 2; ++i) {
+    Ask(0, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    EXPECT_EQ(Ask(0, "cmd=barrier_in\n"), "cmd=barrier_out rc=0\n");
+    Ask(0, "cmd=finalize\n");
+  }
+  EXPECT_THAT(seen_, ElementsAre("started 0", "finished 0", "started 0", "finished 0"));
+}
+
+TEST_F(Pmi1ServerTest, KeepsABoundedAmountOfWhatRanksPut) {
+  Start({1});
+  const std::string value(kMaxValueBytes, 'v');
+  std::string answer;
+  int puts = 0;
+  while (answer.find("rc=-1") == std::string::npos && puts < (1 << 20))
+    answer = Ask(0, "cmd=put kvsname=job.0 key=k" + std::to_string(puts++) + " value=" + value + "\n");
+  EXPECT_THAT(answer, HasSubstr("no_room_left"));
+  EXPECT_LE(puts, 64 << 10);
+}
+
+TEST_F(Pmi1ServerTest, DropsARankThatDoesNotReadItsAnswers) {
+  Start({1});
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "cmd=get_appnum\n";
+  for (int i = 0; i < 1000 && seen_.empty(); ++i) Say(0, many);
+  EXPECT_THAT(seen_, ElementsAre("broke 0 it does not read its answers"));
 }
 
 TEST_F(Pmi1ServerTest, HearsOfAnAbort) {

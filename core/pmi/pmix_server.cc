@@ -2,199 +2,314 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <set>
 
-#include "core/pmi/pmix_calls.h"
-#include "core/pmi/pmix_job.h"
+#include "core/base/encoding.h"
+#include "core/pmi/pmix_wire.h"
 
 namespace dtrun::pmi {
 namespace {
 
-constexpr char kHwlocComponents[] = "HWLOC_COMPONENTS";
+using Clock = std::chrono::steady_clock;
+using Descriptor = boost::asio::posix::stream_descriptor;
 
-class PmixServer final : public Server, private PmixHost {
+// For its start, which takes tens of milliseconds.
+constexpr std::chrono::seconds kPatience{30};
+constexpr std::size_t kReadBytes = 64 << 10;
+// Different sets of ranks that have had fences of their own in one generation.
+constexpr std::size_t kMostGroups = 1 << 16;
+constexpr std::size_t kMostOpenFences = 1 << 16;
+
+Error Nonsense(const std::string& what) {
+  return Error{DTRUN_INTERNAL, fmt::format("it broke its protocol with the agent: {}", what)};
+}
+
+// The connection to one PMIx server process, for one generation. Kept by its own pending operations.
+class Link : public std::enable_shared_from_this<Link> {
  public:
-  static Result<std::unique_ptr<Server>> Make(const Job& job, boost::asio::io_context& loop,
-                                              const Folders& folders, Events events);
-  ~PmixServer() override;
+  using Take = std::function<Status(FromPmix message)>;
+  using Lost = std::function<void(const Error& why)>;
 
-  Status Begin(const Job& job) override;
-  Result<Admission> Admit(int rank) override;
-  void Complete(const std::string& exchange, const Result<std::string>& all) override;
-  void End() override;
+  Link(boost::asio::io_context& loop, UniqueFd socket, Take take, Lost lost)
+      : socket_(loop, socket.Release()), take_(std::move(take)), lost_(std::move(lost)) {}
+
+  // Sends without the loop, before Watch: the server reads at once.
+  Status SendNow(const ToPmix& message) {
+    const std::string frame = Encode(message);
+    const timeval limit{kPatience.count(), 0};
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    for (std::string_view rest = frame; !rest.empty();) {
+      const ssize_t size = ::send(socket_.native_handle(), rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return Error::System("talk to the PMIx server", errno);
+      rest.remove_prefix(static_cast<std::size_t>(size));
+    }
+    return {};
+  }
+
+  // The first message, awaited without the loop.
+  Result<FromPmix> ReceiveNow() {
+    const Clock::time_point deadline = Clock::now() + kPatience;
+    for (;;) {
+      Result<std::optional<std::string_view>> frame = reader_.Next();
+      if (!frame) return frame.error();
+      if (*frame) return DecodeFromPmix(**frame);
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      pollfd wait{socket_.native_handle(), POLLIN, 0};
+      const int ready = left.count() > 0 ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0) {
+        return Error{DTRUN_TIMEOUT,
+                     fmt::format("the PMIx server has not started within {} s", kPatience.count())};
+      }
+      const ssize_t size = ::recv(socket_.native_handle(), chunk_.data(), chunk_.size(), MSG_DONTWAIT);
+      if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (size <= 0) return Error{DTRUN_INTERNAL, "the PMIx server ended while it started"};
+      reader_.Append({chunk_.data(), static_cast<std::size_t>(size)});
+    }
+  }
+
+  // From here on by the loop.
+  void Watch() {
+    socket_.async_wait(Descriptor::wait_read,
+                       [this, self = shared_from_this()](const boost::system::error_code& error) {
+                         if (error || !socket_.is_open()) return;
+                         TakeAll();
+                         if (socket_.is_open()) Watch();
+                       });
+  }
+
+  // What has come, and no more.
+  void TakeAll() {
+    while (socket_.is_open()) {
+      const ssize_t size = ::recv(socket_.native_handle(), chunk_.data(), chunk_.size(), MSG_DONTWAIT);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0 && errno == EAGAIN) return;
+      if (size <= 0) return Fail(Error{DTRUN_INTERNAL, ""});  // how it has ended tells more
+      reader_.Append({chunk_.data(), static_cast<std::size_t>(size)});
+      TakeFrames();
+    }
+  }
+
+  void Send(const ToPmix& message) {
+    if (!socket_.is_open()) return;
+    waiting_.push_back(Encode(message));
+    if (waiting_.size() == 1) Write(0);
+  }
+
+  void Close() {
+    boost::system::error_code ignored;  // nothing to do about a descriptor that does not close
+    socket_.close(ignored);
+  }
 
  private:
-  PmixServer(const PmixLibrary& library, Folders folders, Events events)
-      : library_(library), folders_(std::move(folders)), events_(std::move(events)) {}
-
-  void OnStarted(int rank) override { events_.started(rank); }
-  void OnFinished(int rank) override { events_.finished(rank); }
-  void OnAborted(int rank, int code, const std::string& message) override {
-    events_.aborted(rank, code, message);
+  void Write(std::size_t from) {
+    socket_.async_write_some(
+        boost::asio::buffer(waiting_.front().data() + from, waiting_.front().size() - from),
+        [this, from, self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
+          if (error || !socket_.is_open()) return;  // the read tells
+          if (from + size < waiting_.front().size()) return Write(from + size);
+          waiting_.pop_front();
+          if (!waiting_.empty()) Write(0);
+        });
   }
-  void OnSaid(int rank, const std::string& text) override { events_.said(rank, text); }
-  void OnFence(const std::string& job, const std::set<int>& ranks, std::string bytes,
-               PmixFence fence) override;
-  std::vector<int> HostsOf(const std::set<int>& ranks) const;
 
-  const PmixLibrary& library_;
-  const Folders folders_;
-  const Events events_;
-  Job job_;
-  bool begun_ = false;
-  std::map<std::string, PmixFence> fences_;           // by exchange
-  std::map<std::string, std::uint64_t> fence_count_;  // by members
+  void TakeFrames() {
+    while (socket_.is_open()) {
+      const Result<std::optional<std::string_view>> frame = reader_.Next();
+      if (!frame) return Fail(Nonsense(frame.error().text));
+      if (!*frame) return;
+      Result<FromPmix> message = DecodeFromPmix(**frame);
+      if (!message) return Fail(Nonsense(message.error().text));
+      if (const Status taken = take_(*std::move(message)); !taken) return Fail(taken.error());
+    }
+  }
+
+  void Fail(const Error& why) {
+    Close();
+    lost_(why);
+  }
+
+  Descriptor socket_;
+  const Take take_;
+  const Lost lost_;
+  std::array<char, kReadBytes> chunk_;
+  FrameReader reader_{kMaxPmixFrameBytes};
+  std::deque<std::string> waiting_;  // frames; the first is being written
 };
 
-// What an outer launcher told this process, as its client, would be taken for orders by a server.
-void ForgetOuterPmix() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (text.starts_with("PMIX_") && !text.starts_with("PMIX_MCA_"))
-      names.emplace_back(text.substr(0, text.find('=')));
-  }
-  for (const std::string& name : names) ::unsetenv(name.c_str());
-}
+class PmixServer final : public Server {
+ public:
+  PmixServer(boost::asio::io_context& loop, Folders folders, Events events, StartPmix start)
+      : loop_(loop), folders_(std::move(folders)), events_(std::move(events)), start_(std::move(start)) {}
+  ~PmixServer() override { End(); }
 
-Result<std::unique_ptr<Server>> PmixServer::Make(const Job& job, boost::asio::io_context& loop,
-                                                 const Folders& folders, Events events) {
-  Result<const PmixLibrary*> library = OpenPmix();
-  if (!library) return library.error();
-  for (const std::filesystem::path& folder : {folders.disk, folders.memory}) {
-    if (::mkdir(folder.c_str(), 0700) != 0) {
-      return Error::System(fmt::format("make the folder '{}'", folder.string()), errno);
+  // The server's start takes longer than that of two ranks: it goes on while the agent does other things, and
+  // the first Admit waits for what is left of it.
+  Status Begin(const Job& job) override {
+    End();
+    job_ = job;
+    begun_ = true;
+    for (const std::filesystem::path& folder : {folders_.disk, folders_.memory}) {
+      if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)  // the private folder of the job holds it
+        return Error::System(fmt::format("make the folder '{}'", folder.string()), errno);
+    }
+    const std::filesystem::path segments = folders_.memory / job.name;
+    if (::mkdir(segments.c_str(), 0700) != 0)
+      return Error::System(fmt::format("make the folder '{}'", segments.string()), errno);
+    Result<UniqueFd> socket = start_();
+    if (!socket) return socket.error();
+    link_ = std::make_shared<Link>(
+        loop_, *std::move(socket),
+        [this](FromPmix message) { return std::visit([this](auto& one) { return On(one); }, message); },
+        [this](const Error& why) { events_.lost(why.text); });
+    return link_->SendNow(PmixBegin{job, folders_.disk.string(), folders_.memory.string()});
+  }
+
+  Result<Admission> Admit(int rank) override {
+    if (variables_.empty()) {
+      if (Status ready = AwaitReady(); !ready) return ready.error();
+    }
+    Admission admission;
+    admission.variables = variables_.at(static_cast<std::size_t>(rank - job_.host().first_rank));
+    // Else these lie in /dev/shm itself, where nobody would remove them.
+    admission.defaults["OMPI_MCA_btl_vader_backing_directory"] = (folders_.memory / job_.name).string();
+    return admission;
+  }
+
+  void Complete(const std::string& exchange, const Result<std::string>& all) override {
+    const auto found = fences_.extract(exchange);
+    if (found.empty() || link_ == nullptr) return;
+    link_->Send(PmixAnswer{found.mapped(), all.ok(), all ? *all : ""});
+  }
+
+  void Look() override {
+    if (const std::shared_ptr<Link> link = link_; link != nullptr && !variables_.empty()) link->TakeAll();
+  }
+
+  void End() override {
+    if (!std::exchange(begun_, false)) return;
+    if (link_ != nullptr) link_->Close();
+    link_ = nullptr;
+    variables_.clear();
+    started_.clear();
+    fences_.clear();
+    fence_count_.clear();
+    next_fence_ = 0;
+    for (const std::filesystem::path& folder : {folders_.disk, folders_.memory}) {
+      std::error_code error;  // whoever removes the folder itself reports what cannot be removed
+      std::filesystem::remove_all(folder / job_.name, error);
     }
   }
 
-  ForgetOuterPmix();
-  // Its other stores share memory with the ranks under locks, which a killed rank may hold for ever.
-  ::setenv("PMIX_MCA_gds", "hash", 0);
-  std::unique_ptr<PmixServer> server(new PmixServer(**library, folders, std::move(events)));
-  PmixInfo info(**library);
-  info.Text(PMIX_SERVER_NSPACE, "dtrun-agent");
-  info.Rank(PMIX_SERVER_RANK, job.here);
-  info.Text(PMIX_HOSTNAME, job.host().name);
-  info.Text(PMIX_SERVER_TMPDIR, folders.disk.string());
-  info.Text(PMIX_SYSTEM_TMPDIR, folders.disk.string());
-  info.Text(PMIX_TCP_IF_INCLUDE, "lo");
-  pmix_server_module_t module = PmixModule();
-  const std::span<pmix_info_t> all = info.Finish();
-  // Nobody asks it for devices, and looking for them is half of its start.
-  const bool as_usual = std::getenv(kHwlocComponents) != nullptr;
-  if (!as_usual) ::setenv(kHwlocComponents, "-pci,-linuxio", 1);
-  const pmix_status_t status = (*library)->server_init(&module, all.data(), all.size());
-  if (!as_usual) ::unsetenv(kHwlocComponents);
-  if (status != PMIX_SUCCESS) return (*library)->Failed("start its server", status);
-  SetPmixHost(server.get(), &loop);
-  return std::unique_ptr<Server>(std::move(server));
-}
-
-// PMIx_server_finalize is not called, nor are ranks and jobs deregistered: when a rank was killed while
-// it connected, libpmix (4.2.2) has freed what these touch, and they may wait for ever. What it keeps
-// ends with the process.
-PmixServer::~PmixServer() {
-  End();
-  SetPmixHost(nullptr, nullptr);
-}
-
-Status PmixServer::Begin(const Job& job) {
-  End();
-  job_ = job;
-  begun_ = true;
-  if (::mkdir((folders_.memory / job.name).c_str(), 0700) != 0) {
-    return Error::System(fmt::format("make a folder in '{}'", folders_.memory.string()), errno);
+ private:
+  Status AwaitReady() {
+    Result<FromPmix> first = link_->ReceiveNow();
+    if (!first) return first.error();
+    if (const auto* refused = std::get_if<PmixRefused>(&*first))
+      return Error{DTRUN_FAILED_PRECONDITION, refused->why};
+    auto* const ready = std::get_if<PmixReady>(&*first);
+    if (ready == nullptr || ready->variables.size() != static_cast<std::size_t>(job_.host().local_size))
+      return Nonsense("its first message says nothing of the ranks");
+    variables_ = std::move(ready->variables);
+    link_->Watch();
+    return {};
   }
-  PmixInfo info(library_);
-  if (Status described = DescribeJob(library_, job, folders_, &info); !described) return described;
-  const std::span<pmix_info_t> all = info.Finish();
-  return AwaitPmix(library_, "register the job", [&](pmix_op_cbfunc_t done, void* context) {
-    return library_.server_register_nspace(job.name.c_str(), job.host().local_size, all.data(), all.size(),
-                                           done, context);
-  });
-}
 
-Result<Admission> PmixServer::Admit(int rank) {
-  pmix_proc_t process{};
-  std::strncpy(process.nspace, job_.name.c_str(), PMIX_MAX_NSLEN);
-  process.rank = static_cast<pmix_rank_t>(rank);
-  const Status registered = AwaitPmix(library_, "register a rank", [&](pmix_op_cbfunc_t done, void* context) {
-    return library_.server_register_client(&process, ::getuid(), ::getgid(), nullptr, done, context);
-  });
-  if (!registered) return registered.error();
-  char** block = nullptr;
-  const pmix_status_t status = library_.server_setup_fork(&process, &block);
-  Admission admission;
-  // Else these lie in /dev/shm itself, where nobody would remove them.
-  admission.defaults["OMPI_MCA_btl_vader_backing_directory"] = (folders_.memory / job_.name).string();
-  for (char** entry = block; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != text.npos) admission.variables[text.substr(0, equals)] = text.substr(equals + 1);
-    std::free(*entry);
+  Status On(const PmixReady&) { return Nonsense("it says twice that it is ready"); }
+  Status On(const PmixRefused& refused) { return Error{DTRUN_INTERNAL, refused.why}; }
+
+  Status On(const PmixStarted& started) {
+    if (!IsHere(started.rank)) return NotHere(started.rank);
+    started_.insert(started.rank);
+    events_.started(started.rank);
+    return {};
   }
-  std::free(block);
-  if (status != PMIX_SUCCESS) return library_.Failed("make the environment of a rank", status);
-  return admission;
-}
+  Status On(const PmixFinished& finished) {
+    if (!started_.contains(finished.rank))
+      return Nonsense(fmt::format("rank {} finishes what it has not begun", finished.rank));
+    events_.finished(finished.rank);
+    return {};
+  }
+  Status On(const PmixAborted& aborted) {
+    if (!IsHere(aborted.rank)) return NotHere(aborted.rank);
+    events_.aborted(aborted.rank, aborted.code, aborted.message);
+    return {};
+  }
+  Status On(const PmixSaid& said) {
+    if (!IsHere(said.rank)) return NotHere(said.rank);
+    events_.said(said.rank, said.text);
+    return {};
+  }
 
-std::vector<int> PmixServer::HostsOf(const std::set<int>& ranks) const {
-  std::vector<int> hosts;
-  for (std::size_t i = 0; i < job_.hosts.size(); ++i) {
-    const JobHost& host = job_.hosts[i];
-    const auto first = ranks.lower_bound(host.first_rank);
-    if (ranks.empty() || (first != ranks.end() && *first < host.first_rank + host.local_size)) {
-      hosts.push_back(static_cast<int>(i));
+  Status On(PmixFenced& fenced) {
+    if (fenced.fence != next_fence_++) return Nonsense("its fences do not count up");
+    const std::set<int> ranks(fenced.ranks.begin(), fenced.ranks.end());
+    if (!std::ranges::equal(ranks, fenced.ranks) ||
+        (!ranks.empty() && (*ranks.begin() < 0 || *ranks.rbegin() >= job_.size()))) {
+      return Nonsense(fmt::format("a fence of ranks {}", fmt::join(fenced.ranks, ",")));
     }
+    std::vector<int> hosts = HostsOf(ranks);
+    if (!std::ranges::binary_search(hosts, job_.here)) return Nonsense("a fence of other hosts' ranks alone");
+    const std::string members = fmt::format("{}", fmt::join(ranks, ","));
+    if (fences_.size() >= kMostOpenFences ||
+        (fence_count_.size() >= kMostGroups && !fence_count_.contains(members))) {
+      return Nonsense("more fences than ranks can have");
+    }
+    // Fences of the same ranks come one after the other, in the same order on every host.
+    const std::string exchange = fmt::format("pmix/{}/{}", members, fence_count_[members]++);
+    fences_[exchange] = fenced.fence;
+    events_.offered({exchange, std::move(hosts), std::move(fenced.bytes)});
+    return {};
   }
-  return hosts;
-}
 
-void PmixServer::OnFence(const std::string& job, const std::set<int>& ranks, std::string bytes,
-                         PmixFence fence) {
-  if (!begun_ || job != job_.name) return fence.Fail(PMIX_ERR_NOT_SUPPORTED);
-  const std::string members = fmt::format("{}", fmt::join(ranks, ","));
-  // Fences of the same ranks come one after the other, in the same order on every host.
-  const std::string exchange = fmt::format("pmix/{}/{}", members, fence_count_[members]++);
-  fences_[exchange] = fence;
-  events_.offered({exchange, HostsOf(ranks), std::move(bytes)});
-}
-
-void PmixServer::Complete(const std::string& exchange, const Result<std::string>& all) {
-  const auto found = fences_.extract(exchange);
-  if (found.empty()) return;
-  all ? found.mapped().Complete(*all) : found.mapped().Fail(PMIX_ERR_PROC_ABORTED);
-}
-
-void PmixServer::End() {
-  if (!std::exchange(begun_, false)) return;
-  for (const auto& [exchange, fence] : std::exchange(fences_, {})) {
-    fence.Fail(PMIX_ERR_PROC_ABORTED);
+  bool IsHere(int rank) const {
+    const JobHost& host = job_.host();
+    return rank >= host.first_rank && rank < host.first_rank + host.local_size;
   }
-  fence_count_.clear();
-  for (const std::filesystem::path& folder : {folders_.disk, folders_.memory}) {
-    std::error_code error;  // whoever removes the folder itself reports what cannot be removed
-    std::filesystem::remove_all(folder / job_.name, error);
+  static Error NotHere(int rank) { return Nonsense(fmt::format("rank {} is not on this host", rank)); }
+
+  std::vector<int> HostsOf(const std::set<int>& ranks) const {
+    std::vector<int> hosts;
+    for (std::size_t i = 0; i < job_.hosts.size(); ++i) {
+      const JobHost& host = job_.hosts[i];
+      const auto first = ranks.lower_bound(host.first_rank);
+      if (ranks.empty() || (first != ranks.end() && *first < host.first_rank + host.local_size)) {
+        hosts.push_back(static_cast<int>(i));
+      }
+    }
+    return hosts;
   }
-}
+
+  boost::asio::io_context& loop_;
+  const Folders folders_;
+  const Events events_;
+  const StartPmix start_;
+  Job job_;
+  bool begun_ = false;
+  std::shared_ptr<Link> link_;
+  std::vector<std::map<std::string, std::string>> variables_;  // by rank of this host; empty: not ready
+  std::set<int> started_;
+  std::map<std::string, std::uint64_t> fences_;       // number, by exchange
+  std::map<std::string, std::uint64_t> fence_count_;  // by members
+  std::uint64_t next_fence_ = 0;
+};
 
 }  // namespace
 
-Status PmixBuilt() { return {}; }
-
-Status PmixOpens() {
-  const Result<const PmixLibrary*> library = OpenPmix();
-  return library ? Status() : library.error();
-}
-
-Result<std::unique_ptr<Server>> MakePmixServer(const Job& job, boost::asio::io_context& loop,
-                                               const Folders& folders, Events events) {
-  return PmixServer::Make(job, loop, folders, std::move(events));
+std::unique_ptr<Server> MakePmixServer(boost::asio::io_context& loop, Folders folders, Events events,
+                                       StartPmix start) {
+  return std::make_unique<PmixServer>(loop, std::move(folders), std::move(events), std::move(start));
 }
 
 }  // namespace dtrun::pmi

@@ -1,19 +1,17 @@
-// PMIx for the ranks of a host, through libpmix: what Open MPI starts with.
+// PMIx for the ranks of a host: what Open MPI starts with.
 //
-// One at a time in a process, because libpmix has no more. Loop thread; libpmix's own thread hands
-// over to the loop.
+// libpmix is not in this process. It listens on TCP and dies of a malformed greeting, so it runs in one of
+// its own (dtrun-pmix, core/pmi/libpmix), made anew for each generation, and this talks to that over a socket
+// pair. What comes from there is checked against the job. Loop thread.
 #pragma once
 
 #include "core/pmi/server.h"
 
 namespace dtrun::pmi {
 
-// An error when this dtrun was built without it.
-Status PmixBuilt();
-// An error when libpmix is not here, or is not the one that is needed.
-Status PmixOpens();
-
-Result<std::unique_ptr<Server>> MakePmixServer(const Job& job, boost::asio::io_context& loop,
-                                               const Folders& folders, Events events);
+// `events.lost` tells when that process has said what it cannot mean, or, with no words, has closed its end:
+// whoever started it knows how it ended.
+std::unique_ptr<Server> MakePmixServer(boost::asio::io_context& loop, Folders folders, Events events,
+                                       StartPmix start);
 
 }  // namespace dtrun::pmi

@@ -5,9 +5,10 @@
 
 namespace dtrun::pmi {
 
-Result<std::unique_ptr<Server>> MakeServer(const Job& job, boost::asio::io_context& loop,
-                                           const Folders& folders, Events events) {
-  if (job.kind == Kind::kPmix) return MakePmixServer(job, loop, folders, std::move(events));
+std::unique_ptr<Server> MakeServer(Kind kind, boost::asio::io_context& loop, Folders folders, Events events,
+                                   StartPmix start) {
+  if (kind == Kind::kPmix)
+    return MakePmixServer(loop, std::move(folders), std::move(events), std::move(start));
   return MakePmi1Server(loop, std::move(events));
 }
 

@@ -53,7 +53,10 @@ struct Events {
   std::function<void(int rank)> started;   // it has begun MPI_Init
   std::function<void(int rank)> finished;  // it has called MPI_Finalize
   std::function<void(int rank, int code, const std::string& message)> aborted;
+  std::function<void(int rank, const std::string& why)>
+      broke;  // what it says makes no sense; it is served no more
   std::function<void(int rank, const std::string& text)> said;  // an error message of the library
+  std::function<void(const std::string& why)> lost;             // the server serves no more
 };
 
 class Server {
@@ -65,6 +68,8 @@ class Server {
   virtual Result<Admission> Admit(int rank) = 0;
   // The answer to an offered part: all parts, one after the other by host, or why there are none.
   virtual void Complete(const std::string& exchange, const Result<std::string>& all) = 0;
+  // Tells now what ranks have done so far: one that ends may be seen before what it did last.
+  virtual void Look() {}
   // The ranks are gone. Nothing of the job is left here.
   virtual void End() = 0;
 };
@@ -75,8 +80,11 @@ struct Folders {
   std::filesystem::path memory;
 };
 
-// REQUIRES: job.kind is not kNone.
-Result<std::unique_ptr<Server>> MakeServer(const Job& job, boost::asio::io_context& loop,
-                                           const Folders& folders, Events events);
+// Starts the program that serves PMIx apart from this process; our end of the socket to it.
+using StartPmix = std::function<Result<UniqueFd>()>;
+
+// REQUIRES: `kind` is not kNone.
+std::unique_ptr<Server> MakeServer(Kind kind, boost::asio::io_context& loop, Folders folders, Events events,
+                                   StartPmix start);
 
 }  // namespace dtrun::pmi

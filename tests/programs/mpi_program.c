@@ -5,7 +5,8 @@
 //   mpi_program die-before RANK      RANK is killed before MPI_Init
 //   mpi_program leave-before RANK    RANK exits with 0 before MPI_Init
 //   mpi_program leave-after RANK     RANK exits with 0 before MPI_Finalize
-//   mpi_program wait                 prints "ready" and waits for its end between MPI_Init and MPI_Finalize
+//   mpi_program wait [FILE]          prints "ready" between MPI_Init and MPI_Finalize, and waits for FILE or its end
+//   mpi_program wait-after FILE      prints "finalized" after MPI_Finalize, and waits for FILE
 //
 // The rank of one that has no MPI yet is DTRUN_RANK.
 #include <mpi.h>
@@ -14,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void wait_for(const char* file) {
+  while (file == NULL || access(file, F_OK) != 0) usleep(5000);
+}
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
@@ -33,12 +38,17 @@ int main(int argc, char** argv) {
   if (strcmp(what, "wait") == 0) {
     printf("ready\n");
     fflush(stdout);
-    for (;;) pause();
+    wait_for(argc > 2 ? argv[2] : NULL);
   }
   const int mine = rank + 1;
   MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   printf("rank %d of %d on %s: sum %d\n", rank, size, host, sum);
   fflush(stdout);
   MPI_Finalize();
+  if (strcmp(what, "wait-after") == 0) {
+    printf("finalized\n");
+    fflush(stdout);
+    wait_for(argv[2]);
+  }
   return 0;
 }

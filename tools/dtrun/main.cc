@@ -11,6 +11,7 @@
 
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
+#include "core/pmi/pmix_program.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/doctor.h"
 #include "tools/dtrun/env.h"
@@ -99,11 +100,14 @@ std::optional<int> ForeignMain(int argc, char** argv) {
                               purpose);
 }
 
-// Where it is installed; without it this program probes with a copy of itself.
-void UseSmallProbe() {
+// The programs that dtrun starts for itself, where they are installed. Without dtrun-probe it probes with a
+// copy of itself.
+void UseOwnPrograms() {
   for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
     const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
     if (::access(probe.c_str(), X_OK) == 0) dtrun::plugin::SetProbeProgram(probe);
+    const std::filesystem::path pmix = folder.parent_path() / "dtrun-pmix";
+    if (::access(pmix.c_str(), X_OK) == 0) dtrun::pmi::SetPmixProgram(pmix);
   }
 }
 
@@ -111,7 +115,7 @@ void UseSmallProbe() {
 
 int main(int argc, char** argv) {
   if (const int code = dtrun::plugin::ProbeMain(argc, argv); code >= 0) return code;
-  UseSmallProbe();
+  UseOwnPrograms();
   if (const std::optional<int> code = ForeignMain(argc, argv)) return *code;
 
   ConfigArguments arguments;

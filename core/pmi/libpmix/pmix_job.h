@@ -1,7 +1,7 @@
 // A job in the words of PMIx. Loop thread; only built where PMIx's headers are.
 #pragma once
 
-#include "core/pmi/pmix_library.h"
+#include "core/pmi/libpmix/pmix_library.h"
 #include "core/pmi/server.h"
 
 namespace dtrun::pmi {

@@ -1,6 +1,6 @@
-// libpmix, opened when the first job needs it: linked to dtrun it would cost every start.
+// libpmix, opened by dtrun-pmix (core/pmi/libpmix/serve.h): the agent neither links nor opens it.
 //
-// The only includer of PMIx's headers beside pmix_server.cc; only built where they are. Any thread.
+// This folder alone includes PMIx's headers; only built where they are. Any thread.
 #pragma once
 
 #include <pmix.h>

@@ -1,4 +1,4 @@
-#include "core/pmi/pmix_job.h"
+#include "core/pmi/libpmix/pmix_job.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

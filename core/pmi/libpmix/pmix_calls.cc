@@ -1,4 +1,4 @@
-#include "core/pmi/pmix_calls.h"
+#include "core/pmi/libpmix/pmix_calls.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -39,9 +39,13 @@ pmix_status_t OnConnected(const pmix_proc_t* process, void*, pmix_info_t*, size_
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-pmix_status_t OnFinalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t, void*) {
-  Hand([rank = static_cast<int>(process->rank)](PmixHost& host) { host.OnFinished(rank); });
-  return PMIX_OPERATION_SUCCEEDED;
+// The rank goes on, and may end, once the host knows.
+pmix_status_t OnFinalized(const pmix_proc_t* process, void*, pmix_op_cbfunc_t done, void* context) {
+  const bool handed = Hand([rank = static_cast<int>(process->rank), done, context](PmixHost& host) {
+    host.OnFinished(rank);
+    if (done != nullptr) done(PMIX_SUCCESS, context);
+  });
+  return handed && done != nullptr ? PMIX_SUCCESS : PMIX_OPERATION_SUCCEEDED;
 }
 
 // Open MPI 4 has nothing to say and says so.

@@ -1,4 +1,4 @@
-#include "core/pmi/pmix_library.h"
+#include "core/pmi/libpmix/pmix_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

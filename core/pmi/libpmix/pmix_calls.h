@@ -1,14 +1,14 @@
 // What libpmix asks of its host, brought from its thread to a loop.
 //
 // libpmix knows one host per process and calls back without a context, on a thread of its own.
-// Loop thread, but for what libpmix does inside. Only built where PMIx's headers are.
+// Loop thread of dtrun-pmix, but for what libpmix does inside. Only built where PMIx's headers are.
 #pragma once
 
 #include <set>
 #include <string>
 
 #include "core/pmi/asio.h"
-#include "core/pmi/pmix_library.h"
+#include "core/pmi/libpmix/pmix_library.h"
 
 namespace dtrun::pmi {
 
