@@ -221,6 +221,23 @@ class Processes(SecondUserTest):
                 self.expect_refused(lambda: os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1), path)
         self.end_well(job)
 
+    def test_stay_in_their_control_group(self):
+        job, pids = self.running()
+        folders = set()
+        for pid in pids:
+            for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+                if line.startswith("0::") and "dtrun-" in line:
+                    folders.add(Path("/sys/fs/cgroup" + line[3:]))
+        for folder in folders:
+            for name in ("cgroup.procs", "cgroup.kill", "cgroup.freeze"):
+                self.expect_refused(lambda: os.open(folder / name, os.O_WRONLY), f"write {folder / name}")
+            self.expect_refused(lambda: os.mkdir(folder / "sub"), f"make a group in {folder}")
+            self.expect_refused(lambda: os.rmdir(folder), f"remove {folder}")
+        self.end_well(job)
+        self.assertFalse([str(folder) for folder in folders if folder.exists()])
+        if not folders:
+            self.skipTest("jobs have no control group here")
+
     def test_give_no_descriptor_and_no_memory_away(self):
         job, pids = self.running()
         found = 0
