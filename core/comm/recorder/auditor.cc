@@ -121,6 +121,10 @@ std::vector<Auditor::Member> Auditor::MembersOf(int rank) {
   for (int index = 0; index < kJournals; ++index) {
     const Journal& journal = book_.JournalOf(rank, index);
     HeadingRead read = ReadHeading(journal, book_.ranks);
+    const bool twice = read.heading && std::ranges::any_of(members, [&](const Member& other) {
+                         return other.heading.communicator == read.heading->communicator;
+                       });
+    if (twice && read.heading->communicator != 0) read.damage = "two journals are of one communicator";
     if (read.damage != nullptr) {
       damaged_[static_cast<std::size_t>(rank)].why = read.damage;
       return {};

@@ -89,6 +89,15 @@ TEST_F(DamageTest, ThatPassesIsNotSaid) {
   }
 }
 
+TEST_F(DamageTest, ComparesNoRankWithItself) {
+  CallOnAll(10);
+  Journal* const twin = OpenJournal(book(), 1, NameDigest("world"), "world", 1, 3);
+  Begin(*twin, 1, Call{});
+  const auto damage = Audits(3);
+  ASSERT_THAT(damage, SizeIs(1));
+  EXPECT_EQ(damage[0].rank, 1);
+}
+
 TEST_F(DamageTest, OfNumbersEndsNoReader) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t number : {kMost, kMost - 1, kMost - 63, kMost / 2, kMost / 4}) {
