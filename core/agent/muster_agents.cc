@@ -16,6 +16,7 @@ constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::seconds kLongestPause{5};
 // Lines of one shell that the user gets.
 constexpr int kMostTold = 200;
+constexpr std::size_t kLongestTold = 500;  // bytes of each
 
 }  // namespace
 
@@ -78,7 +79,8 @@ void Muster::StartAgents(std::vector<Member*> members) {
 
 void Muster::OnLine(Starter& start, const std::string& line) {
   if (!IsTelling(line)) return;
-  const auto [speaker, text] = SpeakerOf(line);
+  auto [speaker, text] = SpeakerOf(line);
+  if (text.size() > kLongestTold) text = text.substr(0, kLongestTold) + "…";
   start.last_line = text;
   const bool joined =
       std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
@@ -87,7 +89,7 @@ void Muster::OnLine(Starter& start, const std::string& line) {
     return services_.say(fmt::format("{}: {}{}", start.label, text,
                                      start.told == kMostTold ? " (what more it prints is left out)" : ""));
   }
-  const auto is_speaker = [&](const Member* member) { return member->name == speaker; };
+  const auto is_speaker = [&, name = speaker](const Member* member) { return member->name == name; };
   const bool known = std::ranges::any_of(start.members, is_speaker);
   for (Member* member : start.members) {
     if (!known || is_speaker(member)) member->last_error = text;
