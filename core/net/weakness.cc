@@ -67,8 +67,9 @@ std::optional<Weakness> Loss(const Describe& describe, const Assignment& measure
 std::optional<Weakness> Slowness(const Describe& describe, const Assignment& measured) {
   const Links slow = SlowLinks(measured);
   if (slow.empty()) return std::nullopt;
-  const std::string rates =
-      describe.List(slow, [](const Throughput& seen) { return RateText(seen.bits_per_s); });
+  const std::string rates = describe.List(slow, [](const Throughput& seen) {
+    return seen.bits_per_s > 0 ? RateText(seen.bits_per_s) : "nothing";
+  });
   const std::string cure =
       "look at its card and port (ethtool, ip -s link): a collective is as slow as its slowest host";
   if (const auto host = CommonHost(slow)) {

@@ -64,6 +64,11 @@ TEST(Weakness, ANetworkMayBeSlowAsAWhole) {
                           "node1, 1.0 Mbit/s from eth0 of node1 to eth0 of node0"));
 }
 
+TEST(Weakness, ABurstThatDidNotPassIsNoRate) {
+  EXPECT_THAT(Ring({1e10, 1e10, 0}).Weak(),
+              ElementsAre("slow links: nothing from eth0 of node2 to eth0 of node0"));
+}
+
 TEST(Weakness, LostPacketsHavePlaces) {
   const Ring ring({1e8, 1e10, 1e10}, {0.098, 0, 0});
   EXPECT_EQ(ring.Weak().at(0), "packets get lost: 9.8 % from eth0 of node0 to eth0 of node1");
