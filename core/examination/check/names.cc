@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <future>
 #include <memory>
@@ -39,6 +40,25 @@ Resolved Resolve(const std::string& name) {
   resolved.loopback = resolved.address.starts_with("127.") || resolved.address == "::1";
   if (::getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, nullptr, 0, NI_NAMEREQD) == 0)
     resolved.reverse = text;
+  return resolved;
+}
+
+// Side by side, a few at a time: a name server that is silent costs its patience once.
+std::vector<Resolved> ResolveAll(const std::vector<std::string>& hosts) {
+  constexpr std::size_t kAtOnce = 16;
+  std::vector<Resolved> resolved(hosts.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < hosts.size(); i = next++) {
+      resolved[i] = Resolve(hosts[i].substr(hosts[i].find('@') + 1));
+    }
+  };
+  std::vector<std::future<void>> workers;
+  for (std::size_t i = 1; i < std::min(kAtOnce, hosts.size()); ++i) {
+    workers.push_back(std::async(std::launch::async | std::launch::deferred, work));
+  }
+  work();
+  for (const auto& worker : workers) worker.wait();
   return resolved;
 }
 
@@ -86,17 +106,13 @@ void CheckOwnName(const Question& question, Checks* to) {
 }  // namespace
 
 void CheckNames(const Question& question, Checks* to) {
-  // Side by side: a name server that is silent costs its patience once.
-  std::vector<std::future<Resolved>> others;
-  for (const std::string& written : question.host_names) {
-    others.push_back(std::async(std::launch::async, Resolve, written.substr(written.find('@') + 1)));
-  }
+  const std::vector<Resolved> others = ResolveAll(question.host_names);
   CheckOwnName(question, to);
   std::size_t good = 0;
   for (std::size_t i = 0; i < others.size(); ++i) {
     const std::string& written = question.host_names[i];
     const std::string name = written.substr(written.find('@') + 1);
-    const Resolved other = others[i].get();
+    const Resolved& other = others[i];
     if (!other.failure.empty()) {
       to->push_back(
           {"names", Level::kWarning, fmt::format("'{}' does not resolve: {}", name, other.failure),
