@@ -112,9 +112,14 @@ std::optional<std::size_t> StandingStill(const Facts& facts) {
 }
 
 ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFacts& suspect) {
-  if (kind == Suspicion::Kind::kStoodStill || kind == Suspicion::Kind::kDiffers) return ExitClass::kHang;
-  if (kind == Suspicion::Kind::kLeft) return of_first;
-  return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
+  switch (kind) {
+    case Suspicion::Kind::kStoodStill:
+    case Suspicion::Kind::kDiffers:  // one that stood still before it came has never come
+      return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
+    case Suspicion::Kind::kErred:
+      return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
+    default: return of_first;
+  }
 }
 
 Cause LossCause(const Facts& facts, std::size_t index) {

@@ -257,6 +257,7 @@ std::string EvidenceText(const Facts& facts, const Cause& why) {
   if (why.suspicion.kind == Suspicion::Kind::kErred && facts.ranks[why.index].signal_sent != 0)
     text += fmt::format("  {} had printed its error by then and had not ended yet\n",
                         Who(facts.ranks[why.index]));
+  if (first.known) text += KnownText(first);
   return text;
 }
 
