@@ -154,7 +154,6 @@ void Apply(Conversation& said, const Prepare& prepare) {
   said.hosts = static_cast<int>(prepare.mpi.hosts.size());
   said.here = prepare.mpi.here;
   said.exchanges.clear();
-  said.surveys = said.proofs = said.measurements = 0;
   said.candidates.reset();
   said.candidates_of.clear();
 }

@@ -131,7 +131,14 @@ void MpiRanges(Range& range, const Prepare& prepare) {
 template <class T>
 void Ranges(Range&, const Conversation&, const T&) {}
 
-void Ranges(Range& range, const Conversation&, const Prepare& prepare) {
+// Its answer would come when it has no place.
+void NothingDue(Range& range, const Conversation& said) {
+  if (const char* const question = said.unanswered())
+    range.Fail(fmt::format("{} is not answered yet", question));
+}
+
+void Ranges(Range& range, const Conversation& said, const Prepare& prepare) {
+  NothingDue(range, said);
   range.Within("a world of so many ranks:", prepare.world_size, 1, kMostRanks);
   range.Within("port", prepare.master_port, -1, kMostPort);
   range.Time("nanoseconds of grace:", prepare.grace);
@@ -154,7 +161,7 @@ void Ranges(Range& range, const Conversation&, const Over& over) {
 }
 void Ranges(Range& range, const Conversation& said, const Survey& survey) {
   range.Within("host", survey.host, 0, kMostHosts - 1);
-  range.Require(said.surveys == 0, "the last one is not answered yet");
+  NothingDue(range, said);
 }
 void Ranges(Range& range, const Conversation& said, const Prove& prove) {
   range.Require(said.candidates.has_value(), "its host was not surveyed");

@@ -232,6 +232,11 @@ TEST_F(ProtocolTest, AnAgentDoesInOrderWhatIsAskedOfIt) {
   EXPECT_THAT(ErrorOfAgent(Signal{0}), HasSubstr("signal 0"));
   EXPECT_THAT(ErrorOfAgent(Exchanged{"e", "", ""}), HasSubstr("nothing was offered"));
   EXPECT_THAT(ErrorOfAgent(ClientData{1, "x"}), HasSubstr("client 1 where none is allowed"));
+  EXPECT_EQ(ErrorOfAgent(Examine{}), "");
+  EXPECT_THAT(ErrorOfAgent(Examine{}), HasSubstr("the last one is not answered yet"));
+  EXPECT_THAT(ErrorOfAgent(Preparation()), HasSubstr("Examine is not answered yet"));
+  EXPECT_THAT(ErrorOfAgent(Survey{}), HasSubstr("Examine is not answered yet"));
+  protocol_.Note(Examined{});
   EXPECT_EQ(ErrorOfAgent(Preparation()), "");
   EXPECT_THAT(ErrorOfAgent(Preparation()), HasSubstr("Prepare while it prepared"));
   EXPECT_THAT(ErrorOfAgent(Examine{}), HasSubstr("Examine while it prepared"));
