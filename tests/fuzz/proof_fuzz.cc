@@ -98,7 +98,7 @@ void Answer(Source& in) {
   if (in.Coin()) {
     prover.Prove({{1, {theirs}}}, false, std::chrono::milliseconds(200), proven);
   } else {
-    prover.Measure(0, 1, theirs, false, [&](const net::Throughput& seen) {
+    prover.Measure(0, 1, theirs, false, 0, [&](const net::Throughput& seen) {
       Require(seen.bits_per_s >= 0, "a negative rate");
       done = true;
     });
