@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 
-from support.job import JobTest, main
+from support.job import JobTest, main, until
 
 # Not any python3 of PATH: some are wrappers that change the environment.
 SHOW = [sys.executable, "-c", "import json,os,sys; print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]))"]
@@ -139,6 +141,21 @@ class Run(JobTest):
         result = self.ranks(1, "sh", "-c", "setsid sleep 1000 & exit 0", sets=["job.grace=1s"])
         self.assert_ok(result)
         self.assertIn("rank 0 left 1 process behind", result.err)
+
+    def test_who_takes_a_held_port_is_named(self):
+        rank = ("import os, socket, sys\nprint('port', os.environ['MASTER_PORT'], flush=True)\nsys.stdin.readline()\n"
+                "socket.create_server(('0.0.0.0', int(os.environ['MASTER_PORT'])))\n")
+        job = self.start_ranks(1, sys.executable, self.write(rank, "rank.py"), stdin=subprocess.PIPE)
+        port = int(until(lambda: re.search(r"port (\d+)\n", job.log(0)), "the port")[1])
+        with socket.socket() as thief:
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            thief.bind(("0.0.0.0", port))
+            thief.listen()
+            job.process.stdin.write("go\n")
+            job.process.stdin.flush()
+            result = job.finish()
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn(f"MASTER_PORT {port} is held for rank 0, and process {os.getpid()} (", result.err)
 
     def test_jobs_in_parallel_share_no_port_and_no_folder(self):
         jobs = [self.start_ranks(1, "sh", "-c", "echo $MASTER_PORT; read x; exit 0", stdin=subprocess.PIPE) for _ in range(12)]

@@ -42,6 +42,8 @@ class Holdings {
   const comm::Book& book() const { return recorder_->book(); }
   // What another host tells of its ranks' calls, for the ranks and the audit of this one.
   void Enter(const std::vector<comm::Excerpt>& excerpts) const;
+  // The port that is held for rank 0 here, where nobody of dtrun's listens; 0: none.
+  int held_port() const { return port_ ? port_->number() : 0; }
   // Reads what comes through the pipes.
   void WatchPipes();
   // Takes what is in them, and closes them.

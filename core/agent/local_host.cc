@@ -18,6 +18,7 @@
 #include "core/agent/rank_process.h"
 #include "core/agent/stops.h"
 #include "core/agent/verdict.h"
+#include "core/base/port_user.h"
 #include "core/net/prover.h"
 #include "core/net/rule.h"
 #include "core/plan/hosts.h"
@@ -226,9 +227,24 @@ class LocalHost final : public Host {
     if (const std::string text = ending.out_of_memory ? containment_.MemoryText() : ""; !text.empty())
       Emit(Said{"dtrun: " + text});
     mpi_.Look();
+    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) LookForThief();
     Emit(Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
+  }
+
+  // A program with SO_REUSEADDR may listen on a port that is only held, and rank 0 then cannot.
+  void LookForThief() {
+    if (held_->held_port() == 0) return;
+    const std::vector<Process> own = Descendants(::getpid());
+    for (const PortUser& user : ListenersOn(held_->held_port())) {
+      if (user.pid != 0 && std::ranges::find(own, user.pid, &Process::pid) != own.end()) continue;
+      Emit(Said{
+          fmt::format("dtrun: MASTER_PORT {} is held for rank 0, and {}, which this job has not started, "
+                      "listens there, as a program with SO_REUSEADDR can; end it, or give another "
+                      "job.master_port",
+                      held_->held_port(), user.text)});
+    }
   }
 
   void On(const Signal& signal) {

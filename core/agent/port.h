@@ -1,7 +1,8 @@
 // A TCP port kept for a rank of the job: bound, never listening.
 //
 // While held, the rank's own socket with SO_REUSEADDR may bind and listen on it, nothing
-// without SO_REUSEADDR may, and the kernel gives it to nobody who asks for any port. Closes
+// without SO_REUSEADDR may, and the kernel gives it to nobody who asks for any port. A stranger's
+// program with SO_REUSEADDR that wants this port can listen there first, all the same. Closes
 // on exec and with the object. Any thread.
 #pragma once
 

@@ -78,6 +78,18 @@ std::string ProgramListeningOn(int port) {
   return {};
 }
 
+std::vector<PortUser> ListenersOn(int port) {
+  std::vector<PortUser> users;
+  for (const TcpSocket& socket : SocketsOn(port)) {
+    if (!socket.listens) continue;
+    const auto holder = HolderOf(socket.inode);
+    users.push_back(holder
+                        ? PortUser{holder->pid, fmt::format("process {} ({})", holder->pid, holder->program)}
+                        : PortUser{0, "a process of another user or container"});
+  }
+  return users;
+}
+
 bool OnlyFading(int port) {
   const std::vector<TcpSocket> sockets = SocketsOn(port);
   return !sockets.empty() &&

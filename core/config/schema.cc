@@ -101,8 +101,9 @@ void AddJob(Schema& schema) {
   schema.push_back(Long(
       Default(Option("job.success", Type::kNames, kPlan, "whose success is the job's: all, or some roles"),
               "auto"),
-      "\"all\", \"chief\", or a list of roles of job.roles such as [\"chief\", \"evaluator\"]. Once every rank "
-      "of these has exited with 0, dtrun asks the others to end, and the job has succeeded; until then a "
+      "\"all\", \"chief\", or a list of roles of job.roles such as [\"chief\", \"evaluator\"]. Once "
+      "every rank of these has exited with 0, dtrun asks the others to end, and the job has succeeded; until "
+      "then a "
       "failure of any rank fails it. \"auto\" is the chief, or the workers without one, where there are "
       "parameter servers, which wait for ever; else all."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
@@ -118,12 +119,13 @@ void AddJob(Schema& schema) {
            "refused with the reason. When it is used up, the kernel ends a rank and the verdict "
            "says so. Unset, there is no limit."),
       "16MiB", "1024TiB"));
-  schema.push_back(Range(
-      Default(
-          Long(Option("job.master_port", Type::kUint, kAgent, "port where rank 0 may listen (MASTER_PORT)"),
-               "0 takes any free one. dtrun holds it until rank 0 listens, so nobody else gets it."),
-          "0"),
-      "0", "65535"));
+  schema.push_back(Range(Default(Long(Option("job.master_port", Type::kUint, kAgent,
+                                             "port where rank 0 may listen (MASTER_PORT)"),
+                                      "0 takes any free one. dtrun holds it until rank 0 listens: nobody "
+                                      "gets it by chance. A program with SO_REUSEADDR that wants this very "
+                                      "port can listen there first, and is named when ranks fail."),
+                                 "0"),
+                         "0", "65535"));
   schema.push_back(Choices(
       Default(
           Long(
