@@ -53,8 +53,8 @@ bool OutputPipe::ReadOnce() {
 }
 
 void OutputPipe::Pump() {
-  if (gate_ != nullptr && !gate_->open()) return;
-  for (std::size_t bytes = 0; descriptor_.is_open() && bytes < kPipeBytes; bytes += buffer_.size()) {
+  const auto open = [this] { return descriptor_.is_open() && (gate_ == nullptr || gate_->open()); };
+  for (std::size_t bytes = 0; open() && bytes < kPipeBytes; bytes += buffer_.size()) {
     if (!ReadOnce()) return;
   }
 }

@@ -112,7 +112,7 @@ TEST(Evidence, BothWaysHaveToWork) {
   EXPECT_THAT(evidence.Assignments(4), IsEmpty());
   EXPECT_THAT(evidence.Obstacle(),
               AllOf(HasSubstr("node1 eth0 10.0.0.2 to node0 eth0 10.0.0.1: no answer"),
-                    Not(HasSubstr("node0 eth0 10.0.0.1 to")), HasSubstr("network.interface")));
+                    Not(HasSubstr("node0 eth0 10.0.0.1 to")), HasSubstr("cluster.port_range")));
 }
 
 TEST(Evidence, HostsWithoutACommonFamilyAreNamed) {
