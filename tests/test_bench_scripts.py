@@ -19,6 +19,7 @@ SCRIPTS = {
     f"soak.py {DTRUN} --trials kill,stop --rounds 3": ["3 rounds", "0 failures"],
     f"soak.py {DTRUN} --trials restart --rounds 1 --restarts 300": ["300 restarts", "0 failures"],
     f"soak.py {DTRUN} --trials short --rounds 1 --jobs 3": ["3 short jobs", "0 failures"],
+    f"healthy_jobs.py --dtrun {DTRUN} --jobs 4": ["0 false accusations"],
     "peers.py --rounds 1": ["| hang |"],
     "train.py --rounds 1 --epochs 2 --batch 1024": ["2 ranks under dtrun: test accuracy after 2 epochs"],
 }

@@ -144,7 +144,7 @@ class WhyNot(JoiningTest):
     def test_a_host_that_cannot_call_back_by_any_way(self):
         self.firewall("drop")
         deaf = ["sh", "-c", 'exec "$@" | grep --line-buffered " here "', "sh", *LAB.shell()]
-        file = self.through_the_wall(["true"], ["node1", "node2"], 'join_timeout = "5s"\n')
+        file = self.through_the_wall(["true"], ["node1", "node2"], 'join_timeout = "20s"\n')
         self.assertIn(f"missing: node1, node2; node1, node2: started by sh; cannot reach {LAB.address(0)}:{CONTROL}: no answer",
                       self.refused(self.with_shell(file, deaf)))
 
@@ -179,7 +179,7 @@ class WhyNot(JoiningTest):
     def test_an_agent_that_nobody_has_started(self):
         with open("/dev/null") as nothing:
             result = self.start_on(1, "agent", stdin=nothing).finish()
-        self.assert_user_error(result, "stdin ended before it said which job")
+        self.assert_user_error(result, "`dtrun agent` is started by dtrun on another host")
 
 
 def command_line(pid):

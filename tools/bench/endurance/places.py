@@ -22,6 +22,9 @@ class ThisHost:
     def __init__(self, dtrun, ranks, folder):
         self.dtrun, self.folder, self.ranks, self.hosts = dtrun, folder, ranks, 1
         self.mark = ""
+        self.names = set()  # of the socket folders that its jobs had
+        if os.geteuid() == 0:
+            count.own_shared_memory()
 
     def start(self, command=("sh", "-c", RANK), sets=(), ranks=None, before=()):
         """dtrun with `command` as its ranks; `before` stands in front of dtrun's own command line."""
@@ -36,6 +39,7 @@ class ThisHost:
 
     def processes(self):
         """pid -> what it is, of those that live."""
+        self.names.update(name for name in os.listdir(self.folder) if name.startswith("dtrun-"))
         return {pid: self.kind_of(count.command_of(pid)) for pid in count.processes_with(self.mark)}
 
     @staticmethod
@@ -52,7 +56,7 @@ class ThisHost:
     def left(self):
         """What stays without a process: socket folders, segments, control groups."""
         return [f"folder {name}" for name in os.listdir(self.folder) if name.startswith("dtrun-")] \
-            + count.segments() + count.control_groups()
+            + count.segments() + count.control_groups(self.names)
 
     def close(self):
         pass
@@ -70,8 +74,7 @@ class Hosts:
             sys.exit(f"soak: no laboratory, because {reason}")
         self.dtrun, self.folder, self.ranks, self.hosts = dtrun, folder, ranks * hosts, hosts
         self.lab, self.run, self.command_of = lab.Lab(Path(folder), hosts), lab.run, lab.command_of
-        for i in range(hosts):
-            self.run(*self.lab.enter(i), "mount", "-t", "tmpfs", "none", "/dev/shm")
+        self.names = set()  # of the socket folders that its jobs had
 
     def start(self, command=("sh", "-c", RANK), sets=(), ranks=None, before=()):
         per_host = (ranks or self.ranks) // self.hosts
@@ -87,6 +90,7 @@ class Hosts:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
 
     def processes(self):
+        self.names.update(path.name for i in range(self.hosts) for path in self.lab.runtime_dir(i).iterdir())
         return {pid: self.kind_of(self.command_of(pid)) for i in range(self.hosts) for pid in self.lab.processes_on(i)}
 
     def kind_of(self, command):
@@ -111,7 +115,7 @@ class Hosts:
             self.run(*self.lab.enter(host), "ip", "link", "set", "eth0", "up")
 
     def left(self):
-        found = count.control_groups()
+        found = count.control_groups(self.names)
         for i, holder in enumerate(self.lab.holders):
             found += map(str, self.lab.runtime_dir(i).iterdir())
             found += map(str, Path(f"/proc/{holder}/root/dev/shm").iterdir())
