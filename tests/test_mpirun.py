@@ -52,6 +52,35 @@ class OneHost(JobTest):
         self.assertIn("mpirun -np 3 --host localhost:3 --map-by slot --bind-to none", line)
         self.assertTrue(line.endswith(f"{DTRUN} mpi-rank true 'x y'"), line)
 
+    @unittest.skipUnless(MPICH.exists(), "no MPICH program was built (libmpich-dev)")
+    def test_a_program_of_another_mpi_is_refused(self):
+        result = self.mpirun(2, MPICH)
+        self.assertEqual(result.code, 127, str(result))
+        self.assertIn(f"'{MPICH}' is linked with MPICH or a relative (Intel MPI, MVAPICH) (libmpi", result.err)
+        self.assertIn("but Open MPI's mpirun has started it: every rank would be rank 0 of 1", result.err)
+        self.assertIn("mpiexec.hydra", result.err)
+        self.assert_ok(self.mpirun(2, MPICH, sets=["job.lone_worlds=allow"]))
+
+    @unittest.skipUnless(OPEN_MPI.exists() and shutil.which("mpiexec.hydra"), "there is no Open MPI program or no Hydra here")
+    def test_an_open_mpi_program_under_a_hydra_is_refused(self):
+        result = self.mpirun(2, OPEN_MPI, sets=["launcher.options.program=mpiexec.hydra"])
+        self.assertEqual(result.code, 127, str(result))
+        self.assertIn(f"'{OPEN_MPI}' is linked with Open MPI (libmpi.so.", result.err)
+        self.assertIn("but a Hydra (MPICH's or Intel MPI's mpirun) has started it", result.err)
+
+    @unittest.skipUnless(MPICH.exists(), "no MPICH program was built (libmpich-dev)")
+    def test_a_script_that_loads_another_mpi_is_seen(self):
+        file = self.folder / "go-on"
+        script = ("import ctypes, os, time\nctypes.CDLL('libmpich.so.12')\n"
+                  f"while not os.path.exists({str(file)!r}): time.sleep(0.01)\n")
+        job = self.start_mpirun(2, sys.executable, "-c", script)
+        until(lambda: "warning: rank 0: it has loaded MPICH" in job.log(0) + job.log(0, "err"), "the warning")
+        file.touch()
+        self.assert_ok(job.finish())
+        result = self.mpirun(2, sys.executable, "-c", script.replace("go-on", "never"), sets=["job.lone_worlds=fail"])
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("rank 0: it has loaded MPICH or a relative (Intel MPI, MVAPICH), but Open MPI's mpirun has started it", result.err)
+
     def test_every_rank_finds_its_place(self):
         result = self.mpirun(3, *SHOW, "--r=${RANK}", "$${HOME}", sets=["job.env.OUT=part"])
         self.assert_ok(result)

@@ -42,4 +42,7 @@ inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
 // the agent (core/agent/rank_fifo.h), so that each has its own output.
 inline constexpr char kRankOutputs[] = "DTRUN_RANK_OUTPUTS";
 
+// job.lone_worlds, for processes that an mpirun starts.
+inline constexpr char kLoneWorlds[] = "DTRUN_LONE_WORLDS";
+
 }  // namespace dtrun::dialect

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/plan/at.h"
+#include "core/plan/dialect.h"
 #include "core/plan/place.h"
 #include "core/pmi/program.h"
 #include "core/pmi/server.h"
@@ -84,6 +85,10 @@ std::string WhyNotServed(const config::Settings& settings, const std::string& ba
 Status ServePmi(const Inputs& inputs, Plan* plan) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
+  if (settings.Text("launcher.name") == "mpirun") {
+    for (Process& process : plan->processes)
+      process.env[dialect::kLoneWorlds] = settings.Text("job.lone_worlds");
+  }
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());
   plan->pmi = *kind;

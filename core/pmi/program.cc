@@ -74,13 +74,19 @@ class Elf {
 
 }  // namespace
 
-Kind KindOfProgram(const std::filesystem::path& program) {
-  for (const std::string& name : Elf(program).Needed()) {
-    // MPICH itself, and the name that it and its kin have agreed on.
-    if (name.starts_with("libmpich.so") || name == "libmpi.so.12") return Kind::kPmi1;
-    if (name.starts_with("libmpi.so.")) return Kind::kPmix;
-  }
-  return Kind::kNone;
+Kind KindOfLibrary(std::string_view name) {
+  // MPICH itself, and the name that it and its kin have agreed on.
+  if (name.starts_with("libmpich.so") || name == "libmpi.so.12") return Kind::kPmi1;
+  return name.starts_with("libmpi.so.") ? Kind::kPmix : Kind::kNone;
 }
+
+std::string MpiLibraryOf(const std::filesystem::path& program) {
+  for (const std::string& name : Elf(program).Needed()) {
+    if (KindOfLibrary(name) != Kind::kNone) return name;
+  }
+  return {};
+}
+
+Kind KindOfProgram(const std::filesystem::path& program) { return KindOfLibrary(MpiLibraryOf(program)); }
 
 }  // namespace dtrun::pmi

@@ -3,10 +3,18 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "core/pmi/kind.h"
 
 namespace dtrun::pmi {
+
+// The file name of that library: "libmpi.so.40". Empty for scripts, for programs without MPI, and for those
+// that load it later.
+std::string MpiLibraryOf(const std::filesystem::path& program);
+// What such a library looks for; kNone for the name of another one.
+Kind KindOfLibrary(std::string_view name);
 
 // What the library would look for; kNone for scripts, for programs without MPI, and for those that
 // load it later.

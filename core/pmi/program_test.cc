@@ -31,6 +31,14 @@ TEST_F(ProgramTest, KnowsNothingOfScriptsAndOfWhatIsNotThere) {
   EXPECT_EQ(KindOfProgram("/proc/self/exe"), Kind::kNone);
 }
 
+TEST_F(ProgramTest, KnowsLibrariesByTheirNames) {
+  EXPECT_EQ(KindOfLibrary("libmpi.so.40"), Kind::kPmix);
+  EXPECT_EQ(KindOfLibrary("libmpi.so.12"), Kind::kPmi1);
+  EXPECT_EQ(KindOfLibrary("libmpich.so.12"), Kind::kPmi1);
+  EXPECT_EQ(KindOfLibrary("libmpi_cxx.so.40"), Kind::kNone);
+  EXPECT_EQ(KindOfLibrary(""), Kind::kNone);
+}
+
 // A file may say anything of itself.
 TEST_F(ProgramTest, SurvivesBrokenFiles) {
   std::ifstream own("/proc/self/exe", std::ios::binary);

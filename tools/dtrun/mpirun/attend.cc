@@ -1,12 +1,16 @@
 #include "tools/dtrun/mpirun/attend.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
@@ -31,9 +35,25 @@ constexpr int kNotStarted = 127;  // as shells say it
   ::_exit(WEXITSTATUS(status));
 }
 
+// False: it is to end.
+bool WatchUntilEnough(pid_t child, const std::function<Look(pid_t)>& look) {
+  constexpr std::chrono::milliseconds kFirst{50}, kLongest{32'000};
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  for (std::chrono::milliseconds pause = kFirst; handle; pause = std::min(2 * pause, kLongest)) {
+    pollfd end{handle.get(), POLLIN, 0};
+    const int ready = ::poll(&end, 1, static_cast<int>(pause.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready != 0) return true;  // it has ended
+    const Look seen = look(child);
+    if (seen != Look::kAgain) return seen == Look::kEnough;
+  }
+  return true;
+}
+
 }  // namespace
 
-int Attend(const UniqueFd& agent, const std::function<int()>& become) {
+int Attend(const UniqueFd& agent, const std::function<int()>& become,
+           const std::function<Look(pid_t rank)>& look) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
@@ -49,9 +69,12 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become) {
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     ::_exit(::getppid() == self ? become() : kNotStarted);
   }
+  const bool fits = WatchUntilEnough(child, look);
+  if (!fits) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!fits) status = W_EXITCODE(1, 0);
   // An agent that is gone ends all of this.
   static_cast<void>(agent::TellEnd(agent, {child, status}));
   EndAs(status);

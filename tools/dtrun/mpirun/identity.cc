@@ -14,11 +14,12 @@ namespace {
 // The names that one family of MPIs has for the numbers.
 struct Names {
   const char *rank, *size, *local_rank, *local_size;
+  pmi::Kind served;
 };
 constexpr Names kFamilies[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", pmi::Kind::kPmix},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", pmi::Kind::kPmi1},
 };
 
 Result<int> Number(const Lookup& lookup, const char* name) {
@@ -50,6 +51,7 @@ Result<Identity> ReadIdentity(const Lookup& lookup) {
   for (const Names& names : kFamilies) {
     if (lookup(names.rank) == nullptr) continue;
     Identity out;
+    out.served = names.served;
     for (const auto& [name, to] :
          {std::pair(names.rank, &out.rank), std::pair(names.size, &out.size),
           std::pair(names.local_rank, &out.local_rank), std::pair(names.local_size, &out.local_size)}) {

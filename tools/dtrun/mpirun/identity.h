@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "core/pmi/kind.h"
 
 namespace dtrun::mpirun {
 
@@ -21,6 +22,8 @@ struct Identity {
   int size = 1;
   int local_rank = 0;
   int local_size = 1;
+  // What the mpirun that has started it serves: PMIx is Open MPI's, PMI-1 a Hydra's.
+  pmi::Kind served = pmi::Kind::kPmix;
 };
 
 // Errors say what is missing or no number.

@@ -28,6 +28,8 @@ const Variables kPlan = {{"DTRUN_WORLD_SIZE", "6"},
                          {"DTRUN_FIRST_RANK", "2"}};
 
 TEST(ReadIdentity, KnowsBothFamilies) {
+  EXPECT_EQ(ReadIdentity(In(kOpenMpi)).value().served, pmi::Kind::kPmix);
+  EXPECT_EQ(ReadIdentity(In(kHydra)).value().served, pmi::Kind::kPmi1);
   for (const Variables& variables : {kOpenMpi, kHydra}) {
     const auto identity = ReadIdentity(In(variables));
     ASSERT_TRUE(identity) << identity.error().text;

@@ -12,6 +12,7 @@
 #include "core/agent/rank_fifo.h"
 #include "core/plan/dialect.h"
 #include "tools/dtrun/mpirun/attend.h"
+#include "tools/dtrun/mpirun/fit.h"
 #include "tools/dtrun/mpirun/identity.h"
 #include "tools/dtrun/mpirun/remote.h"
 
@@ -64,6 +65,12 @@ int Rank(Words words) {
   if (host) words.erase(words.begin());
   const Result<Identity> identity = ReadIdentity(lookup);
   if (!identity) return Complain(identity.error().text);
+  const char* policy = lookup(dialect::kLoneWorlds);
+  const std::string lone_worlds = policy == nullptr ? "" : policy;
+  ::unsetenv(dialect::kLoneWorlds);
+  if (lone_worlds != "allow") {
+    if (const Status fits = CheckMpi(words, identity->served); !fits) return Complain(fits.error().text);
+  }
   if (host) {
     if (const Status here = CheckHostProcess(*identity, lookup); !here) return Complain(here.error().text);
     return Become(words);
@@ -85,9 +92,19 @@ int Rank(Words words) {
   if (!own_outputs) return Become(words);
   const Result<UniqueFd> agent = agent::OpenEndFifo(socket, identity->local_rank);
   if (!agent) return Complain(agent.error().text);
-  return Attend(*agent, [&] {
+  const auto become = [&] {
     const Status printed = agent::PrintToRankFifos(socket, identity->local_rank);
     return printed ? Become(words) : Complain(printed.error().text);
+  };
+  const bool looks = lone_worlds != "allow" && identity->local_rank == 0;  // one of a host is enough
+  return Attend(*agent, become, [&](pid_t rank) {
+    if (!looks) return Look::kEnough;
+    const Loaded loaded = LoadedBy(rank, identity->served);
+    if (loaded != Loaded::kForeign) return loaded == Loaded::kOwn ? Look::kEnough : Look::kAgain;
+    const bool fails = lone_worlds == "fail";
+    Complain(fmt::format("{}rank {}: {}", fails ? "" : "warning: ", identity->rank,
+                         ForeignText(identity->served)));
+    return fails ? Look::kEnd : Look::kEnough;
   });
 }
 
