@@ -3,21 +3,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dtrun/plugin.hpp"
+#include "launchers/mpirun/family.h"
 
 namespace {
 
+using dtrun::mpirun::Family;
 using dtrun::sdk::Job;
 using Words = std::vector<std::string>;
 
 // The verb of dtrun that an mpirun takes for a remote shell.
 constexpr char kShell[] = "mpi-shell";
 
-constexpr const char* kFamilies[] = {"auto", "open-mpi", "mpich"};
+constexpr const char* kFamilies[] = {"auto", "open-mpi", "mpich", "intel"};
 constexpr const char* kProcesses[] = {"rank", "host"};
 
 // What the shim of dtrun expands for each rank; core would do it once for all.
@@ -37,13 +40,13 @@ class Mpirun final : public dtrun::sdk::Launcher {
  public:
   Mpirun(const dtrun::sdk::Host&, const dtrun::sdk::Options& options)
       : program_(options.String("program")),
-        mpich_(options.EnumIndex("family") == 2 ||
-               (options.EnumIndex("family") == 0 && (program_.find("mpich") != std::string::npos ||
-                                                     program_.find("hydra") != std::string::npos))),
+        wanted_(options.EnumIndex("family")),
         per_host_(options.EnumIndex("processes") == 1),
         arguments_(options.List("arguments")) {}
 
   void Plan(const Job& job, const dtrun::sdk::PlanSink& sink) override {
+    if (wanted_ > 0) family_ = static_cast<Family>(wanted_ - 1);
+    if (!family_) family_ = dtrun::mpirun::RecogniseFamily(program_, job.Inherited("PATH").value_or(""));
     const bool own_threads = job.Inherited("OMP_NUM_THREADS").has_value();
     const std::string hosts = std::to_string(job.host_count());
     for (std::uint64_t index = 0; index < job.host_count(); ++index) {
@@ -68,15 +71,18 @@ class Mpirun final : public dtrun::sdk::Launcher {
                                                {"DTRUN_RANK_OUTPUTS", "1"}});
       }
       if (job.host_count() > 1) process.env.emplace_back("DTRUN_MPI_HOSTS", HostNames(job));
-      if (job.host_count() > 1 && mpich_ && index == 0)
+      if (job.host_count() > 1 && index == 0 && Is(Family::kMpich))
         process.env.emplace_back("HYDRA_LAUNCHER_EXTRA_ARGS", kShell);
+      if (job.host_count() > 1 && index == 0 && Is(Family::kIntel))
+        process.env.emplace_back("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", kShell);
+      if (Is(Family::kIntel)) AddIntelBinding(job, &process);
       if (!own_threads) {
         process.env.emplace_back("OMP_NUM_THREADS",
                                  std::to_string(std::max(1, host.cores / host.local_size)));
       }
       // Waiting ranks of Open MPI burn a core each unless they are told that there are not enough.
       constexpr char kYield[] = "OMPI_MCA_mpi_yield_when_idle";
-      if (!mpich_ && host.cores < host.local_size && !job.Inherited(kYield))
+      if (Is(Family::kOpenMpi) && host.cores < host.local_size && !job.Inherited(kYield))
         process.env.emplace_back(kYield, "1");
       sink.Add(process);
     }
@@ -91,17 +97,59 @@ class Mpirun final : public dtrun::sdk::Launcher {
   Words Command(const Job& job) const {
     Words words = {program_};
     auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
-    add({mpich_ ? "-n" : "-np",
-         std::to_string(per_host_ ? static_cast<int>(job.host_count()) : job.world_size())});
-    mpich_ ? AddHydra(job, add) : AddOpenMpi(job, add);
+    const std::string all = std::to_string(per_host_ ? static_cast<int>(job.host_count()) : job.world_size());
+    switch (*family_) {
+      case Family::kOpenMpi:
+        add({"-np", all});
+        AddOpenMpi(job, add);
+        break;
+      case Family::kMpich:
+        add({"-n", all});
+        AddHydra(job, add);
+        break;
+      case Family::kIntel: return Intel(job);
+    }
     words.insert(words.end(), arguments_.begin(), arguments_.end());
-    add({job.program(), "mpi-rank"});
-    if (per_host_) add({"--host"});
-    for (const std::string& word : job.argv()) words.push_back(per_host_ ? word : KeptForTheRank(word));
+    AddRank(job, &words);
     return words;
   }
 
-  bool AsRoot() const { return !mpich_ && ::geteuid() == 0; }
+  // What mpirun starts for each rank, or host.
+  void AddRank(const Job& job, Words* words) const {
+    words->insert(words->end(), {job.program(), "mpi-rank"});
+    if (per_host_) words->push_back("--host");
+    for (const std::string& word : job.argv()) words->push_back(per_host_ ? word : KeptForTheRank(word));
+  }
+
+  // Its -hosts knows no counts, so each host has a part of the command line.
+  Words Intel(const Job& job) const {
+    Words words = {program_};
+    if (job.host_count() > 1) {
+      words.insert(words.end(), {"-genvnone", "-launcher", "rsh", "-launcher-exec", job.program(),
+                                 "-localhost", job.master_addr()});
+    }
+    words.insert(words.end(), arguments_.begin(), arguments_.end());
+    for (std::uint64_t i = 0; i < job.host_count(); ++i) {
+      const dtrun_job_host host = job.host(i);
+      if (i > 0) words.push_back(":");
+      words.insert(words.end(), {"-host", job.host_count() == 1 ? "localhost" : host.name, "-n",
+                                 std::to_string(per_host_ ? 1 : host.local_size)});
+      AddRank(job, &words);
+    }
+    return words;
+  }
+
+  // It binds by itself, and is told otherwise by variables alone.
+  void AddIntelBinding(const Job& job, dtrun::sdk::Process* process) const {
+    const std::string domain = BindTo(job);
+    const char* const name = domain == "none" ? "I_MPI_PIN" : "I_MPI_PIN_DOMAIN";
+    if (job.Inherited("I_MPI_PIN") || job.Inherited("I_MPI_PIN_DOMAIN")) return;
+    process->env.emplace_back(name, domain == "none" ? "off" : domain);
+  }
+
+  // REQUIRES: Plan has found it out.
+  bool Is(Family family) const { return family_ == family; }
+  bool AsRoot() const { return Is(Family::kOpenMpi) && ::geteuid() == 0; }
 
   template <class Add>
   void AddOpenMpi(const Job& job, Add add) const {
@@ -179,7 +227,8 @@ class Mpirun final : public dtrun::sdk::Launcher {
   }
 
   const std::string program_;
-  const bool mpich_;
+  const int wanted_;  // index into kFamilies
+  std::optional<Family> family_;
   const bool per_host_;
   const Words arguments_;
 };
@@ -195,10 +244,11 @@ constexpr dtrun_option EnumOption(const char* key, const char* default_text, con
 
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("program", DTRUN_TYPE_STRING, "mpirun", "mpirun or mpiexec that starts the ranks"),
-    EnumOption("family", "auto", "whose mpirun that is",
-               "\"mpich\" is any Hydra. \"auto\" takes a program with mpich or hydra in its name for one, "
-               "and others for Open MPI's.",
-               kFamilies, std::size(kFamilies)),
+    EnumOption(
+        "family", "auto", "whose mpirun that is",
+        "\"mpich\" is any Hydra but Intel MPI's, which is \"intel\". \"auto\" goes by the name of the file "
+        "and, where that tells nothing, by what the program prints for --version.",
+        kFamilies, std::size(kFamilies)),
     EnumOption("processes", "rank", "what mpirun starts",
                "\"rank\" is a process for each rank; \"host\" is one for each host, whose program makes the "
                "ranks there, as with the per-node launcher.",
