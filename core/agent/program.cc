@@ -48,7 +48,7 @@ std::string_view PathOf(const std::vector<std::string>& env) {
 }  // namespace
 
 Result<std::string> FindProgram(const std::string& name, const std::string& cwd,
-                                const std::vector<std::string>& env) {
+                                const std::vector<std::string>& env, const std::string& option) {
   if (name.empty()) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  "cannot run an empty command; set job.command or write it after '--'"};
@@ -73,13 +73,13 @@ Result<std::string> FindProgram(const std::string& name, const std::string& cwd,
   if (std::error_code error; fs::exists(fs::path(cwd) / name, error)) {
     text += fmt::format("; the file in '{}' is run with './{}'", cwd, name);
   } else {
-    text += "; check job.command";
+    text += "; check " + option;
   }
   return Error{DTRUN_NOT_FOUND, std::move(text)};
 }
 
-std::string ExplainExec(const std::string& name, const std::string& file, const std::string& cwd,
-                        int number) {
+std::string ExplainExec(const std::string& name, const std::string& file, const std::string& cwd, int number,
+                        const std::string& option) {
   const fs::path full = fs::path(cwd) / file;
   const std::string start = fmt::format("cannot run '{}': ", name);
   const std::string first_line = FirstLine(full);
@@ -88,7 +88,7 @@ std::string ExplainExec(const std::string& name, const std::string& file, const 
     case ENOENT:
     case ENOTDIR:
       if (!fs::exists(full, error)) {
-        return start + fmt::format("no such file or directory (looked in '{}'); check job.command", cwd);
+        return start + fmt::format("no such file or directory (looked in '{}'); check {}", cwd, option);
       }
       if (const std::string interpreter = Interpreter(first_line); !interpreter.empty()) {
         const bool windows = interpreter.back() == '\r';

@@ -45,6 +45,12 @@ TEST(FindProgram, NamesAFileThatIsOnlyNotExecutable) {
               HasSubstr("run: chmod +x '" + path + "'"));
 }
 
+TEST(FindProgram, NamesTheOptionThatNamesTheProgram) {
+  EXPECT_THAT(FindProgram("no-such-shell", "/", {"PATH=/bin"}, "cluster.remote_shell").error().text,
+              HasSubstr("check cluster.remote_shell"));
+  EXPECT_THAT(FindProgram("no-such-train", "/", {"PATH=/bin"}).error().text, HasSubstr("check job.command"));
+}
+
 TEST(ExplainExec, KnowsForeignBinaries) {
   testing::ScratchDir dir;
   Put(dir, "train",

@@ -28,6 +28,7 @@ Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context&
   request.cwd = "/";
   request.stdin_fd = reader.get();
   request.adopts = true;  // ssh's ControlPersist leaves a process, which is not the job's
+  request.option = "cluster.remote_shell";
   Result<Child> child = Spawn(request);
   if (!child) return child.error();
   shell->pid_ = child->pid;

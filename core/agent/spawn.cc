@@ -263,7 +263,7 @@ std::string Explain(const SpawnRequest& request, const std::string& file, const 
              "; create it or change job.cwd";
     case Step::kExec: break;
   }
-  return ExplainExec(request.argv[0], file, request.cwd, failure.number);
+  return ExplainExec(request.argv[0], file, request.cwd, failure.number, request.option);
 }
 
 }  // namespace
@@ -274,7 +274,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
     return error;
   };
   Result<std::string> file =
-      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd, request.env);
+      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd, request.env, request.option);
   if (!file) return refuse(file.error());
   cpu_set_t cpus;
   if (!request.binding.empty()) {

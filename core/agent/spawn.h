@@ -30,6 +30,7 @@ struct SpawnRequest {
   bool cgroup_required = false;  // else it starts without, where the kernel refuses it
   bool adopts = false;           // what its descendants leave behind stays below it while it lives
   int extra_fd = -1;             // the child's kExtraDescriptor; stays the caller's; -1: none
+  std::string option = "job.command";  // that names argv[0], for error texts
 };
 
 inline constexpr int kExtraDescriptor = 3;
