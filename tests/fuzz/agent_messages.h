@@ -161,6 +161,7 @@ inline agent::ToRoot AnEvent(Source& in, int host, int hosts) {
     case 23: return Looked{in.Rarely(), {in.Name()}, in.Coin()};
     default:
       if (in.Rarely()) return AnInspection(in, first);
+      if (in.Rarely()) return MpiServerLost{in.Name()};
       return RankEnded{rank(), in.Int(), AnEnding(in)};
   }
 }
