@@ -1,6 +1,7 @@
 """Jobs that platforms start: their variables on two hosts, their own dialect beside, and ranks that listen where the
 platform says that rank 0 does."""
 
+import contextlib
 import json
 import secrets
 import subprocess
@@ -30,7 +31,7 @@ else:
             time.sleep(0.02)
 print("met at", port)
 """
-OCCUPY = "import socket, time; s = socket.socket(); s.bind(('', {})); s.listen(); print('ready', flush=True); time.sleep(1000)"
+OCCUPY = "import socket, time; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('', {})); s.listen(); print('ready', flush=True); time.sleep(1000)"
 
 
 def setUpModule():
@@ -93,24 +94,29 @@ class Platforms(ClusterTest):
                 result = self.run_on_two(platform, dialects, variables, more)
                 self.assertRegex(result.out, rf"\[1\] met at {port or '[0-9]+'}\n")
 
+    @contextlib.contextmanager
+    def occupied(self, port):
+        """Another program listens on node0's `port`."""
+        with subprocess.Popen([*LAB.enter(0), sys.executable, "-c", OCCUPY.format(port)], stdout=subprocess.PIPE, text=True) as other:
+            try:
+                self.assertEqual(other.stdout.readline(), "ready\n")
+                yield
+            finally:
+                other.kill()
+
     def test_a_worker_of_torchrun_whose_agent_has_the_port(self):
         # As torchrun 2 does: its agent serves the store at MASTER_PORT.
-        agent = subprocess.Popen([*LAB.enter(0), sys.executable, "-c", OCCUPY.format(29704)], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (agent.kill(), agent.wait(), agent.stdout.close()))
-        self.assertEqual(agent.stdout.readline(), "ready\n")
-        result = self.run_on_two("torchrun", [], lambda i: {
-            "TORCHELASTIC_RUN_ID": "r", "TORCHELASTIC_USE_AGENT_STORE": "True", "GROUP_RANK": str(i),
-            "GROUP_WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", **root(29704)})
+        with self.occupied(29704):
+            result = self.run_on_two("torchrun", [], lambda i: {
+                "TORCHELASTIC_RUN_ID": "r", "TORCHELASTIC_USE_AGENT_STORE": "True", "GROUP_RANK": str(i),
+                "GROUP_WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", **root(29704)})
         self.assertRegex(result.out, r"\[1\] met at [0-9]+\n")
         self.assertNotIn("met at 29704", result.out)
 
     def test_the_port_where_hosts_meet_can_be_chosen(self):
         _, dialects, port, variables = PLATFORMS["gcp"]
-        listener = subprocess.Popen([*LAB.enter(0), sys.executable, "-c", OCCUPY.format(10000 + (port * 31 + 17) % 10000)],
-                                    stdout=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (listener.kill(), listener.wait(), listener.stdout.close()))
-        self.assertEqual(listener.stdout.readline(), "ready\n")
-        self.run_on_two("gcp", dialects, variables, "root_port = 29705\n")
+        with self.occupied(10000 + (port * 31 + 17) % 10000):
+            self.run_on_two("gcp", dialects, variables, "root_port = 29705\n")
 
     def test_a_key_that_is_missing_comes_with_the_way_of_the_platform(self):
         _, _, _, variables = PLATFORMS["spark"]

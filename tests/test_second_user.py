@@ -4,6 +4,7 @@ Root plays both: the job is root's, the stranger a process with uid 4242. The fo
 that nothing but dtrun's own modes stands in the way.
 """
 
+import contextlib
 import ctypes
 import os
 import secrets
@@ -63,17 +64,19 @@ def call(number_or_name, *arguments):
     return result
 
 
-def inodes_of(pids):
-    found = set()
+def descriptors_of(pids):
+    """(pid, number, what it is) of what these processes have open."""
+    found = []
     for pid in pids:
-        for fd in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                target = os.readlink(fd)
-            except OSError:
-                continue  # closed meanwhile
-            if target.startswith("socket:["):
-                found.add(target[8:-1])
+        with contextlib.suppress(FileNotFoundError):  # a helper that has ended meanwhile
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    found.append((pid, int(fd), os.readlink(f"/proc/{pid}/fd/{fd}")))
     return found
+
+
+def inodes_of(pids):
+    return {target[8:-1] for _, _, target in descriptors_of(pids) if target.startswith("socket:[")}
 
 
 def tcp_listeners(pids):
@@ -241,18 +244,12 @@ class Processes(SecondUserTest):
     def test_give_no_descriptor_and_no_memory_away(self):
         job, pids = self.running()
         found = 0
-        for pid in pids:
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                path = f"/proc/{pid}/fd/{fd}"
-                try:
-                    target = os.readlink(path)
-                except OSError:
-                    continue  # closed meanwhile
-                if not target.startswith("/memfd:dtrun"):
-                    continue
-                found += 1
-                self.expect_refused(lambda: os.open(path, os.O_RDWR), f"open {target} of {pid}")
-                self.expect_refused(lambda: call(SYS_PIDFD_GETFD, os.pidfd_open(pid), int(fd), 0), f"take {target} of {pid}")
+        for pid, fd, target in descriptors_of(pids):
+            if not target.startswith("/memfd:dtrun"):
+                continue
+            found += 1
+            self.expect_refused(lambda: os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR), f"open {target} of {pid}")
+            self.expect_refused(lambda: call(SYS_PIDFD_GETFD, os.pidfd_open(pid), fd, 0), f"take {target} of {pid}")
         self.assertGreater(found, 0, "the flight recorder is a memfd")
         self.end_well(job)
 

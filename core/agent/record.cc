@@ -50,7 +50,7 @@ Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>&
   files["environment.json"] = Dump(EnvironmentJson(environment));
   for (const auto& [name, content] : files) {
     if (Status written = dir_.Write(name, content); !written) {
-      return Error{DTRUN_SYSTEM, written.error().text + "; set logs.dir to a folder with room to write"};
+      return Error{DTRUN_SYSTEM, written.error().text + "; logs.dir chooses another folder"};
     }
   }
   return {};

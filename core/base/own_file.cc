@@ -23,6 +23,7 @@ std::string Next(int number) {
   switch (number) {
     case EMFILE:
     case ENFILE: return "; raise `ulimit -n`";
+    case EFBIG: return "; raise `ulimit -f`";
     case ENOSPC:
     case EDQUOT: return "; free some space there";
     case ELOOP: return "; a link stands there: remove it";
