@@ -151,20 +151,22 @@ class Hangs(JobTest):
 
 
 class Stalls(JobTest):
-    WAIT = "import os, time; print('ready', flush=True); time.sleep(1000)"
+    def setUp(self):
+        super().setUp()
+        self.wait = self.write("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", "wait.py")
 
     def test_a_job_without_progress_is_told_of_once(self):
-        job = self.start_ranks(2, sys.executable, "-c", self.WAIT, sets=["watch.stall=1s"])
+        job = self.start_ranks(2, sys.executable, self.wait, sets=["watch.stall=1s"])
         stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
         until(lambda: stacks.exists() and "rank 1" in stacks.read_text(), "stacks of the ranks")
         job.signal(2)
         result = job.finish()
         self.assertEqual(result.err.count("dtrun: no progress for "), 1, str(result))
         if READS_STACKS:
-            self.assertIn("ranks 0, 1 in time.sleep at <string>:1", result.err)
+            self.assertIn("ranks 0, 1 in time.sleep at wait.py:3", result.err)
 
     def test_it_fails_where_it_is_asked_to(self):
-        result = self.ranks(2, sys.executable, "-c", self.WAIT, sets=["watch.stall=1s", "watch.on_stall=fail"])
+        result = self.ranks(2, sys.executable, self.wait, sets=["watch.stall=1s", "watch.on_stall=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("class: hang", result.err)
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())

@@ -31,7 +31,8 @@ void OutputPipe::AwaitBytes() {
   descriptor_.async_wait(Descriptor::wait_read,
                          [this, self = shared_from_this()](const boost::system::error_code& error) {
                            if (error || !descriptor_.is_open()) return;
-                           ReadOnce();
+                           if (gate_ == nullptr || gate_->open())
+                             ReadOnce();  // else Pump closed it meanwhile
                            if (descriptor_.is_open()) Watch();
                          });
 }
