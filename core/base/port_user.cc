@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/kernel_file.h"
+#include "core/base/listeners.h"
 #include "core/base/tcp_sockets.h"
 
 namespace dtrun {
@@ -80,6 +81,7 @@ std::string ProgramListeningOn(int port) {
 
 std::vector<PortUser> ListenersOn(int port) {
   std::vector<PortUser> users;
+  if (!MayHaveListener(port)) return users;
   for (const TcpSocket& socket : SocketsOn(port)) {
     if (!socket.listens) continue;
     const auto holder = HolderOf(socket.inode);
