@@ -91,6 +91,12 @@ class ThreadConsole final : public Console {
   bool terminal() const override { return out_.terminal(); }
 
   void Line(Stream stream, std::string_view text) override {
+    std::string tamed;  // each line is whole here; a chunk of the backlog need not be
+    if ((stream == Stream::kErr ? err_ : out_).terminal()) {
+      tamed.reserve(text.size());
+      AppendTamed(text, &tamed);
+      text = tamed;
+    }
     const std::lock_guard lock(mutex_);
     backlog_.Push(stream, text);
     if (!framing_ || backlog_.bytes() > kEager) Wake();

@@ -69,6 +69,22 @@ TEST_F(ConsoleTerminal, WritesPlainLinesWhileThereIsNoState) {
   EXPECT_EQ(Drained(), "one\ntwo\nthree\n");
 }
 
+TEST_F(ConsoleTerminal, GetsNoControlsButColours) {
+  console_->Line(Stream::kOut, "\033[2K\033[31mred\033[0m\033[A\033]0;title\a\none\033]52;c;\ntwo");
+  EXPECT_EQ(Drained(), "\033[31mred\033[0m\none\ntwo\n");
+  console_->Transient(0, "10%\033]0;title\a\033[>4;1m\u202e\033]5");
+  EXPECT_EQ(Drained(), "\r\033[K10%");
+}
+
+TEST_F(ConsoleTerminal, GetsNoControlsWhileStdoutIsRedirected) {
+  Pipe out;
+  console_ = Console::Open(out.writer.get(), program_.get(), folder_.path());
+  console_->Line(Stream::kErr, "a\033]0;title\ab");
+  console_->Line(Stream::kOut, "a\033c");
+  EXPECT_EQ(Drained(), "ab\n");
+  EXPECT_EQ(ReadUntil(out.reader.get(), [](auto& got) { return got.size() >= 4; }), "a\033c\n");
+}
+
 TEST_F(ConsoleTerminal, RedrawsTheStateBelowTheLines) {
   console_->Transient(0, "[0] 10%");
   EXPECT_EQ(Drained(), "\r\033[K[0] 10%");

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <vector>
 
 namespace dtrun::output {
 namespace {
 
 constexpr char kEscape = '\033';
 constexpr char kBell = '\a';
+constexpr std::string_view kReset = "\033[0m";
 
 std::uint8_t Byte(char c) { return static_cast<std::uint8_t>(c); }
 bool Continuation(char c) { return (Byte(c) & 0xc0) == 0x80; }
@@ -38,6 +40,9 @@ Character FirstCharacter(std::string_view text) {
     if (!Continuation(text[i])) return kBroken;
     code = code << 6 | (Byte(text[i]) & 0x3f);
   }
+  constexpr char32_t kSmallest[] = {0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kSmallest[size - 2] || surrogate || code > 0x10ffff) return kBroken;
   return {size, code};
 }
 
@@ -72,31 +77,88 @@ int Columns(char32_t code) {
   return Within(kDoubleWidth, code) ? 2 : 1;
 }
 
-// A sequence that starts with ESC. `final` is 'm' for a colour; 0 when the end is missing.
-struct Sequence {
+// Those that turn the direction of what follows.
+constexpr Range kBidi[] = {{0x061c, 0x061c}, {0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069}};
+
+bool Control(char32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
+
+// Whether `parameters`, the text between ESC [ and m, sets colours and attributes and does not conceal.
+bool Colours(std::string_view parameters) {
+  std::vector<int> numbers(1);
+  for (const char c : parameters) {
+    if (c == ';') {
+      numbers.push_back(0);
+    } else if (c < '0' || c > '9') {
+      return false;
+    } else {
+      int& number = numbers.back();
+      number = number * 10 + (c - '0');
+      if (number > 999) return false;
+    }
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] == 8) return false;
+    const bool colour = numbers[i] == 38 || numbers[i] == 48 || numbers[i] == 58;
+    if (!colour || i + 1 == numbers.size()) continue;
+    if (numbers[i + 1] == 5)
+      i += 2;  // ; 5 ; index
+    else if (numbers[i + 1] == 2)
+      i += 4;  // ; 2 ; red ; green ; blue
+  }
+  return true;
+}
+
+enum class Kind { kText, kBroken, kTab, kNewline, kColours, kHidden };
+
+// A character or a whole escape sequence; one without an end goes up to the end of its line.
+struct Piece {
   std::size_t size;
-  bool control;  // ESC [ ...
-  char final;
+  Kind kind;
+  char32_t code = 0;  // of a character
 };
 
-// REQUIRES: text[0] is ESC
-Sequence FirstSequence(std::string_view text) {
-  if (text.size() < 2) return {text.size(), false, '\0'};
-  if (text[1] == ']') {  // a title or a link, up to BEL or ESC backslash
-    for (std::size_t i = 2; i < text.size(); ++i) {
-      if (text[i] == kBell) return {i + 1, false, kBell};
-      if (text[i] == kEscape && i + 1 < text.size() && text[i + 1] == '\\') return {i + 2, false, '\\'};
-    }
-    return {text.size(), false, '\0'};
+// Where the text of an OSC, DCS, SOS, PM or APC ends that starts at `at`.
+std::size_t StringEnd(std::string_view text, std::size_t at, bool bell_ends) {
+  while (at < text.size()) {
+    const Character next = FirstCharacter(text.substr(at));
+    const bool cancel = next.code == 0x18 || next.code == 0x1a;
+    if (next.code == 0x9c || cancel || (bell_ends && text[at] == kBell)) return at + next.size;
+    if (text[at] == '\n') return at;
+    if (text[at] == kEscape) return at + (text.substr(at + 1).starts_with('\\') ? 2 : 0);
+    at += next.size;
   }
-  const bool control = text[1] == '[';
-  std::size_t i = control ? 2 : 1;
-  const std::uint8_t lowest_final = control ? 0x40 : 0x30;
-  while (i < text.size() && Byte(text[i]) >= 0x20 && Byte(text[i]) < lowest_final) ++i;
-  if (i == text.size()) return {i, control, '\0'};
-  const bool complete = Byte(text[i]) >= lowest_final && Byte(text[i]) < 0x7f;
-  if (!complete) return {i, control, '\0'};  // cut off by a byte that belongs to no sequence
-  return {i + 1, control, text[i]};
+  return at;
+}
+
+// REQUIRES: text starts with an introducer of `size` bytes that means ESC `type`
+Piece FirstSequence(std::string_view text, std::size_t size, char type) {
+  if (std::string_view("]PX^_").find(type) != std::string_view::npos)
+    return {StringEnd(text, size, type == ']'), Kind::kHidden};
+  if (type != '[') return {size, Kind::kHidden};
+  std::size_t end = size;
+  while (end < text.size() && Byte(text[end]) >= 0x20 && Byte(text[end]) < 0x40) ++end;
+  if (end == text.size() || Byte(text[end]) < 0x40 || Byte(text[end]) > 0x7e) return {end, Kind::kHidden};
+  const bool colours = text[0] == kEscape && text[end] == 'm' && Colours(text.substr(size, end - size));
+  return {end + 1, colours ? Kind::kColours : Kind::kHidden};
+}
+
+// REQUIRES: !text.empty()
+Piece FirstPiece(std::string_view text) {
+  if (text[0] == kEscape) {
+    std::size_t end = 1;
+    while (end < text.size() && Byte(text[end]) >= 0x20 && Byte(text[end]) < 0x30) ++end;
+    const bool ends = end < text.size() && Byte(text[end]) >= 0x30 && Byte(text[end]) < 0x7f;
+    if (!ends) return {end, Kind::kHidden};
+    return end == 1 ? FirstSequence(text, 2, text[1]) : Piece{end + 1, Kind::kHidden};
+  }
+  const Character next = FirstCharacter(text);
+  if (next.size == 1 && Byte(text[0]) >= 0x80) return {1, Kind::kBroken, next.code};
+  if (next.code == '\t') return {1, Kind::kTab, next.code};
+  if (next.code == '\n') return {1, Kind::kNewline, next.code};
+  if (next.code >= 0x80 && next.code < 0xa0)  // the one-character form of ESC and '@' to '_'
+    return FirstSequence(text, next.size, static_cast<char>(next.code - 0x40));
+  const bool hidden = Control(next.code) || Within(kBidi, next.code);
+  return {next.size, hidden ? Kind::kHidden : Kind::kText, next.code};
 }
 
 }  // namespace
@@ -121,59 +183,65 @@ std::string FitColumns(std::string_view text, int columns) {
   std::string out;
   bool coloured = false;
   int used = 0;
-  while (!text.empty()) {
-    if (text[0] == kEscape) {
-      const Sequence sequence = FirstSequence(text);
-      if (sequence.control && sequence.final == 'm') {
-        out.append(text.substr(0, sequence.size));
-        coloured = true;
-      }
-      text.remove_prefix(sequence.size);
-      continue;
-    }
-    const Character character = FirstCharacter(text);
-    const bool tab = character.code == '\t';
-    const bool unseen = character.code < 0x20 || (character.code >= 0x7f && character.code < 0xa0);
-    if (tab || !unseen) {
-      const int width = Columns(character.code);
+  for (; !text.empty(); text.remove_prefix(FirstPiece(text).size)) {
+    const Piece piece = FirstPiece(text);
+    if (piece.kind == Kind::kHidden || piece.kind == Kind::kNewline) continue;
+    if (piece.kind == Kind::kColours) {
+      coloured = true;
+    } else {
+      const int width = Columns(piece.code);
       if (used + width > columns) break;
       used += width;
-      if (tab) {
-        out += ' ';
-      } else if (character.code == 0xfffd) {
-        out += '?';
-      } else {
-        out.append(text.substr(0, character.size));
-      }
     }
-    text.remove_prefix(character.size);
+    switch (piece.kind) {
+      case Kind::kTab: out += ' '; break;
+      case Kind::kBroken: out += '?'; break;
+      default: out.append(text.substr(0, piece.size));
+    }
   }
-  if (coloured) out += "\033[0m";
+  if (coloured) out += kReset;
   return out;
 }
 
-void AppendWithoutMoves(std::string_view text, std::string* out) {
-  while (true) {
-    const std::size_t plain = std::min(text.find(kEscape), text.size());
+void AppendTamed(std::string_view text, std::string* out) {
+  while (!text.empty()) {
+    const auto plain = static_cast<std::size_t>(
+        std::ranges::find_if_not(text, [](char c) { return c >= 0x20 && c < 0x7f; }) - text.begin());
     out->append(text.substr(0, plain));
     text.remove_prefix(plain);
     if (text.empty()) return;
-    const Sequence sequence = FirstSequence(text);
-    const bool moves = sequence.control && sequence.final != 'm' && sequence.final != '\0';
-    if (!moves) out->append(text.substr(0, sequence.size));
-    text.remove_prefix(sequence.size);
+    const Piece piece = FirstPiece(text);
+    if (piece.kind == Kind::kBroken) {
+      *out += '?';
+    } else if (piece.kind != Kind::kHidden) {
+      out->append(text.substr(0, piece.size));
+    }
+    text.remove_prefix(piece.size);
+  }
+}
+
+std::string Tamed(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::size_t begin = out.size();
+    AppendTamed(text.substr(0, end), &out);
+    const std::size_t last = out.rfind(kEscape);  // only colours have one by now
+    const bool coloured = last != out.npos && last >= begin;
+    const std::string_view rest = coloured ? std::string_view(out).substr(last) : std::string_view();
+    if (coloured && !rest.starts_with(kReset) && !rest.starts_with("\033[m")) out += kReset;
+    if (end == text.size()) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
   }
 }
 
 bool Blank(std::string_view text) {
   while (!text.empty()) {
-    if (text[0] == kEscape) {
-      text.remove_prefix(FirstSequence(text).size);
-    } else if (text[0] == ' ') {
-      text.remove_prefix(1);
-    } else {
-      return false;
-    }
+    const Piece piece = FirstPiece(text);
+    const bool unseen = piece.kind == Kind::kHidden || piece.kind == Kind::kColours;
+    if (!unseen && text[0] != ' ') return false;
+    text.remove_prefix(piece.size);
   }
   return true;
 }

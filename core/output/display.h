@@ -17,13 +17,18 @@ std::size_t CutPoint(std::string_view text, std::size_t limit);
 // `text` without the first bytes of a character whose other bytes have not come yet.
 std::string_view WholeCharacters(std::string_view text);
 
-// What fits into `columns`, for a line that is drawn over: control characters and escape
-// sequences other than colours are left out, a tab is one space, colours end with a reset.
-std::string FitColumns(std::string_view text, int columns);
+// What may reach a terminal of a text that others wrote: characters, tabs, newlines, and colours
+// (ESC [ numbers m, but for 8, which conceals). All other controls (C0, DEL, C1, those of writing
+// direction) and all other escape sequences, with what they carry, are left out; a byte that is no
+// UTF-8 is "?". A sequence without an end is left out up to the end of its line.
+void AppendTamed(std::string_view text, std::string* out);
 
-// Appends `text` without the control sequences that would move the cursor or erase, and so
-// damage lines of others; colours and everything else stay.
-void AppendWithoutMoves(std::string_view text, std::string* out);
+// The same for what dtrun quotes: colours also end with their line.
+std::string Tamed(std::string_view text);
+
+// What fits into `columns` of that, for a line that is drawn over: a tab is one space, newlines are
+// left out, colours end with a reset.
+std::string FitColumns(std::string_view text, int columns);
 
 // Whether a terminal would show nothing but spaces.
 bool Blank(std::string_view text);

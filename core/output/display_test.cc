@@ -7,9 +7,9 @@
 namespace dtrun::output {
 namespace {
 
-std::string WithoutMoves(std::string_view text) {
+std::string WithoutControls(std::string_view text) {
   std::string out;
-  AppendWithoutMoves(text, &out);
+  AppendTamed(text, &out);
   return out;
 }
 
@@ -52,19 +52,80 @@ TEST(FitColumns, KeepsColoursAndResetsThem) {
 
 TEST(FitColumns, LeavesOutWhatWouldLeaveTheLine) {
   EXPECT_EQ(FitColumns("a\033[2K\033[Ab\bc\x7f\td\xff\033]0;title\ae\033", 80), "abc d?e");
-  EXPECT_EQ(FitColumns("a\u009b2Jb", 80), "a2Jb");  // the one-character form of ESC [
+  EXPECT_EQ(FitColumns("a\u009b2Jb\u202ec", 80), "abc");  // the one-character form of ESC [
 }
 
-TEST(AppendWithoutMoves, DropsCursorMovesAndErasures) {
-  EXPECT_EQ(WithoutMoves("\033[2K\033[1Gdone\033[A\033[?25l"), "done");
-  EXPECT_EQ(WithoutMoves("plain"), "plain");
-}
-
-TEST(AppendWithoutMoves, KeepsColoursLinksAndUnfinishedSequences) {
-  for (const std::string text : {"\033[31mred\033[m", "\033]8;;http://x\033\\link\033]8;;\033\\", "a\033[12",
-                                 "a\033", "\033[1\x01z", "\033(B"}) {
-    EXPECT_EQ(WithoutMoves(text), text);
+TEST(AppendTamed, KeepsTextTabsNewlinesAndColours) {
+  for (const std::string text : {"plain\ttext\nnext", "größer € 日本 😀 e\u0301", "\033[31mred\033[m",
+                                 "\033[1;4;38;5;8mgrey\033[0m", "\033[38;2;8;8;8;48;5;8m", "\033[;7m"}) {
+    EXPECT_EQ(WithoutControls(text), text);
   }
+}
+
+TEST(AppendTamed, LeavesOutWholeSequences) {
+  for (const std::string sequence : {"\033]0;title\a",
+                                     "\033]52;c;cm0=\033\\",
+                                     "\033]52;c;é\u009c",
+                                     "\033Pq#0\a\033\\",
+                                     "\033Xsos\033\\",
+                                     "\033^pm\033\\",
+                                     "\033_apc\033\\",
+                                     "\033c",
+                                     "\033(B",
+                                     "\033#8",
+                                     "\033[2J",
+                                     "\033[?1049h",
+                                     "\033[6n",
+                                     "\033[>4;1m",
+                                     "\033[?4m",
+                                     "\033[4:3m",
+                                     "\033[1 m",
+                                     "\033[2K\033[1G\033[A",
+                                     "\u009b31m",
+                                     "\u009d0;title\a",
+                                     "\u0090q\u009c",
+                                     "\033]8;;http://x\033\\"}) {
+    EXPECT_EQ(WithoutControls("a" + sequence + "b"), "ab") << ::testing::PrintToString(sequence);
+  }
+}
+
+TEST(AppendTamed, LeavesOutConcealment) {
+  for (const std::string sequence :
+       {"8", "08", "0;8", "8;1", "38;8", "38;5;1;8", "38;2;1;2;3;8", "38;5;;;8", "4294967304", "1;8"}) {
+    EXPECT_EQ(WithoutControls("a\033[" + sequence + "mb"), "ab") << sequence;
+  }
+}
+
+TEST(AppendTamed, LeavesOutOtherControls) {
+  EXPECT_EQ(WithoutControls(std::string("a\0\a\b\r\016\017\x7f"
+                                        "b",
+                                        9)),
+            "ab");
+  EXPECT_EQ(WithoutControls("a\u0085\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
+                            "b"),
+            "ab");
+}
+
+TEST(AppendTamed, ShowsWhatIsNoUtf8) {
+  EXPECT_EQ(WithoutControls("a\x9b"
+                            "2J\xff\xc3"),
+            "a?2J??");
+  EXPECT_EQ(WithoutControls("\xe0\x80\x9b|\xed\xa0\x80|\xf4\x90\x80\x80|"), "???|???|????|") << "overlong";
+}
+
+TEST(AppendTamed, EndsASequenceWithoutAnEndAtItsLine) {
+  EXPECT_EQ(WithoutControls("a\033]0;title\nb\033[1\nc\033\nd\033P\033[31me\033]x"), "a\nb\nc\nd\033[31me");
+  EXPECT_EQ(WithoutControls("a\033[1\x01z\033]x\030y"), "azy");
+}
+
+TEST(AppendTamed, LeavesNothingThatPutTogetherIsASequence) {
+  EXPECT_EQ(WithoutControls("\033\033[2J[2J\033\033]0;x\a]"), "[2J]");
+}
+
+TEST(Tamed, EndsColoursWithTheirLine) {
+  EXPECT_EQ(Tamed("a\n\033[30;40mb\nc\n"), "a\n\033[30;40mb\033[0m\nc\n");
+  EXPECT_EQ(Tamed("\033[31mred\033[0m and\033]0;title\a \033[7mmore\033[m."),
+            "\033[31mred\033[0m and \033[7mmore\033[m.");
 }
 
 TEST(Blank, SeesThroughErasuresAndColours) {

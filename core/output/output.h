@@ -29,7 +29,8 @@ class Console {
   virtual ~Console() = default;  // wipes the states, drains for as long as the reader takes
                                  // something every 5 s, then stops
 
-  // A whole line without its newline, or several with newlines between them.
+  // A whole line without its newline, or several with newlines between them. A terminal gets no
+  // controls of them but colours (AppendTamed in core/output/display.h); all else gets every byte.
   virtual void Line(Stream stream, std::string_view text) = 0;
   // The state of a progress bar or an unfinished line, redrawn in place on a terminal and
   // kept out of everything else. `source` is a rank; empty text clears its state.

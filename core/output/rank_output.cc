@@ -144,11 +144,7 @@ class RankFiles final : public RankOutput {
     if (!way.shown) return;
     batch_ += way.prefix;
     if (continues) batch_ += kContinuation;
-    if (terminal_) {
-      AppendWithoutMoves(text, &batch_);
-    } else {
-      batch_ += text;
-    }
+    batch_ += text;
     batch_ += '\n';
   }
 
