@@ -178,6 +178,47 @@ class Files(SecondUserTest):
         self.assert_ok(result)
         self.assertIn(f"'{trap}' belongs to user {STRANGER}", result.err)
 
+    def sticky(self):
+        """A folder for all, as /tmp; fs.protected_symlinks may be on or off."""
+        folder = self.folder / "sticky"
+        folder.mkdir()
+        folder.chmod(0o1777)
+        return folder
+
+    def strangers_link(self, link, target):
+        link.symlink_to(target)
+        os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+
+    def test_are_not_made_through_the_link_of_a_stranger(self):
+        victim = self.folder / "victim"
+        victim.mkdir()
+        (victim / "config.json").write_text("precious")
+        sticky = self.sticky()
+        self.strangers_link(sticky / "runs", victim)
+        for place in ("runs", "runs/{job}/{time}"):
+            result = self.dtrun("--set", f"logs.dir={sticky}/{place}", "--", "echo", "x")
+            self.assert_user_error(result, f"'{sticky}/runs' is a link of user {STRANGER}", "remove it", "logs.dir")
+        self.assertEqual([path.name for path in victim.iterdir()], ["config.json"])
+        self.assertEqual((victim / "config.json").read_text(), "precious")
+
+    def test_of_a_restart_are_not_written_through_the_link_of_a_stranger(self):
+        victim = self.folder / "victim"
+        victim.mkdir()
+        (victim / "rank-0.out").write_text("precious")
+        trap = self.folder / "trap"
+        trap.mkdir()
+        os.chown(trap, STRANGER, STRANGER)
+        self.strangers_link(trap / "generation-1", victim)
+        again = ("--set", f"logs.dir={trap}", "--set", "restart.max=1", "--", "false")
+        result = self.dtrun(*again)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn(f"generation-1': a link of user {STRANGER} stands there; remove it", result.err)
+        self.assertEqual([path.name for path in victim.iterdir()], ["rank-0.out"])
+        self.assertEqual((victim / "rank-0.out").read_text(), "precious")
+        (trap / "generation-1").unlink()
+        (trap / "generation-1").write_text("")
+        self.assertIn("generation-1': a file of user 0 stands there; remove it", self.dtrun(*again).err)
+
     def test_that_the_stranger_made_beforehand_take_no_verdict_of_a_killed_agent(self):
         mine = self.folder / "mine"
         mine.write_text("precious")

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -125,7 +126,15 @@ void Remove(const fs::path& runtime_dir) {
   int code = 0;
   {
     Lifeline lifeline(dir, std::move(control));
-    code = ReapWhile([&] { return work(lifeline); });
+    try {
+      code = ReapWhile([&] { return work(lifeline); });
+    } catch (const std::exception& error) {  // before the work began
+      SayOnStderr(
+          fmt::format("dtrun: the agent cannot start a thread: {}; raise `ulimit -v` (memory) or "
+                      "`ulimit -u` (processes)\n",
+                      error.what()));
+      code = kUserError;
+    }
     std::fflush(nullptr);
     KillDescendants(kKillPatience);
     RemoveRuntimeDir(dir);  // in case the guard is dead; else it does the same, and reports what fails
@@ -173,9 +182,8 @@ class Guard {
     mode_t mode = 0;
     std::from_chars(record_.data(), record_.data() + space, mode);
     const fs::path folder = record_.substr(space + 1, end - space - 1);
-    const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::string json = AgentKilledJson(record_.substr(end + 1), signal);
-    const Status written = ReplaceOwnFile(fd.get(), folder, "verdict.json", json, FileModeIn(mode));
+    const Status written = ReplaceOwnFile(run_dir_.get(), folder, "verdict.json", json, FileModeIn(mode));
     if (!written) SayOnStderr("dtrun: " + written.error().text + "\n");
   }
 
@@ -225,19 +233,35 @@ class Guard {
   void Listen() {
     std::array<char, kMessageBytes> message;
     for (;;) {
-      const ssize_t size = ::recv(control_.get(), message.data(), message.size(), MSG_DONTWAIT);
+      iovec bytes{message.data(), message.size()};
+      msghdr header{};
+      header.msg_iov = &bytes;
+      header.msg_iovlen = 1;
+      alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))];
+      header.msg_control = space;
+      header.msg_controllen = sizeof space;
+      const ssize_t size = ::recvmsg(control_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+      UniqueFd folder;
+      const cmsghdr* const rights = size > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
+      if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+        folder = UniqueFd(fd);
+      }
       if (size < 0) return;
       if (size == 0) return control_.Reset();
       if (message[0] == kMessageStopped) ::kill(::getpid(), SIGSTOP);
       if (message[0] == kMessageLastWords)
         last_words_.assign(message.data() + 1, static_cast<std::size_t>(size - 1));
-      if (message[0] == kMessageRecord)
+      if (message[0] == kMessageRecord) {
         record_.assign(message.data() + 1, static_cast<std::size_t>(size - 1));
+        run_dir_ = std::move(folder);
+      }
     }
   }
 
   pid_t agent_;
-  UniqueFd handle_, control_;
+  UniqueFd handle_, control_, run_dir_;
   SignalBlock& signals_;
   std::optional<TerminalPump> pump_;
   std::string last_words_, record_;

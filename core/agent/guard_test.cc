@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -214,13 +215,31 @@ TEST_F(GuardTest, EndsWithTheAgentAlsoWhenItIsStopped) {
 
 TEST_F(GuardTest, WritesTheVerdictOfAKilledAgent) {
   Begin([this](Lifeline& lifeline) {
-    lifeline.RecordIn(scratch_.path(), 0700, "job");
+    const UniqueFd folder(::open(scratch_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    lifeline.RecordIn(folder.get(), "/nonexistent/moved", 0700, "job");
     ::raise(SIGKILL);
     return 0;
   });
   EXPECT_EQ(Await(), 128 + SIGKILL);
   EXPECT_THAT(testing::ReadFile(scratch_ / "verdict.json"),
               AllOf(HasSubstr("\"exit_class\": \"launcher\""), HasSubstr("\"exit_code\": 137")));
+}
+
+TEST_F(GuardTest, ExplainsThatNoThreadCanBeStarted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs the address space";
+#endif
+  Begin([](Lifeline&) { return 0; },
+        [] {
+          std::uint64_t pages = 0;
+          std::ifstream("/proc/self/statm") >> pages;
+          const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (2U << 20);
+          const rlimit limit{most, most};  // a thread's stack has more
+          ::setrlimit(RLIMIT_AS, &limit);
+        });
+  EXPECT_EQ(Await(), 2);
+  EXPECT_THAT(testing::ReadFile(scratch_ / "stderr"),
+              AllOf(HasSubstr("cannot start a thread"), HasSubstr("ulimit -v")));
 }
 
 TEST_F(GuardTest, SparesChildrenThatItDidNotStart) {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
 
 namespace dtrun::agent {
@@ -21,13 +22,27 @@ void Lifeline::Stopped() { ::send(control_.get(), &kMessageStopped, 1, MSG_DONTW
 
 void Lifeline::LastWords(std::string_view lines) { Tell(kMessageLastWords, lines); }
 
-void Lifeline::RecordIn(const std::filesystem::path& run_dir, mode_t mode, std::string_view job) {
-  Tell(kMessageRecord, fmt::format("{} {}\n{}", mode, run_dir.string(), job));
+void Lifeline::RecordIn(int folder, const std::filesystem::path& run_dir, mode_t mode, std::string_view job) {
+  Tell(kMessageRecord, fmt::format("{} {}\n{}", mode, run_dir.string(), job), folder);
 }
 
-void Lifeline::Tell(char kind, std::string_view text) {
-  const std::string message = kind + std::string(text.substr(0, kMessageBytes - 1));
-  ::send(control_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+void Lifeline::Tell(char kind, std::string_view text, int folder) {
+  std::string message = kind + std::string(text.substr(0, kMessageBytes - 1));
+  iovec bytes{message.data(), message.size()};
+  msghdr header{};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+  if (folder >= 0) {
+    header.msg_control = space;
+    header.msg_controllen = sizeof space;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &folder, sizeof folder);
+  }
+  ::sendmsg(control_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace dtrun::agent

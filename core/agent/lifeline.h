@@ -30,11 +30,12 @@ class Lifeline {
   void Stopped();
   // What the guard prints under its verdict, should the agent be killed: whole lines.
   void LastWords(std::string_view lines);
-  // Where the guard writes the verdict of the job then; `mode` is the folder's.
-  void RecordIn(const std::filesystem::path& run_dir, mode_t mode, std::string_view job);
+  // Where the guard writes the verdict of the job then; `folder` is the run directory, open, and `mode` its
+  // mode.
+  void RecordIn(int folder, const std::filesystem::path& run_dir, mode_t mode, std::string_view job);
 
  private:
-  void Tell(char kind, std::string_view text);
+  void Tell(char kind, std::string_view text, int folder = -1);
 
   std::filesystem::path runtime_dir_;
   UniqueFd control_;
@@ -44,7 +45,8 @@ class Lifeline {
 // Agent to guard: a kind and text.
 inline constexpr char kMessageStopped = 'S';
 inline constexpr char kMessageLastWords = 'L';
-inline constexpr char kMessageRecord = 'R';  // the folder, a newline, the name of the job
+inline constexpr char kMessageRecord =
+    'R';  // the folder (SCM_RIGHTS); its mode, its name, a newline, the name of the job
 inline constexpr std::size_t kMessageBytes = 4096;
 
 }  // namespace dtrun::agent

@@ -12,7 +12,8 @@
 namespace dtrun::agent {
 
 // Runs `work` in a thread of its own and returns its result; the calling thread reaps meanwhile.
-// REQUIRES: the calling thread is the process's first, and SIGCHLD is blocked.
+// REQUIRES: the calling thread is the process's first, and SIGCHLD is blocked. Throws
+// std::system_error where no thread can be started.
 int ReapWhile(const std::function<int()>& work);
 
 // Reaps every child of this process that has ended, but `kept`. For a process with no other children to

@@ -10,6 +10,7 @@
 
 #include "core/agent/verdict.h"
 #include "core/base/fd.h"
+#include "core/base/own_folder.h"
 #include "core/base/secrets.h"
 
 namespace dtrun::agent {
@@ -18,10 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-std::string Prefix(std::uint64_t generation) {
-  return generation == 0 ? "" : fmt::format("generation-{}/", generation);
-}
 
 // "⟦store⟧" -> "store"
 std::string NameOf(std::string token) {
@@ -57,8 +54,7 @@ Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>&
 }
 
 Status Record::WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const {
-  if (auto logs = LogsOf(generation); !logs) return logs.error();
-  return dir_.Write(Prefix(generation) + "plan.json", plan::ToJson(plan));
+  return Write(generation, "plan.json", plan::ToJson(plan));
 }
 
 Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
@@ -78,7 +74,7 @@ Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
       hosts[plan.hosts[i].name][NameOf(token)] = tokens[i].at(token);
   }
   if (!hosts.empty()) json["hosts"] = hosts;
-  return dir_.Write(Prefix(generation) + "runtime.json", Dump(json));
+  return Write(generation, "runtime.json", Dump(json));
 }
 
 Status Record::WriteVerdict(const History& history) const {
@@ -90,32 +86,45 @@ Status Record::WriteNotStarted(const std::string& job, const std::string& error)
 }
 
 Status Record::WriteCalls(std::uint64_t generation, const std::string& calls) const {
-  return dir_.Write(Prefix(generation) + "calls.txt", calls);
+  return Write(generation, "calls.txt", calls);
 }
 
 Status Record::AddStacks(std::uint64_t generation, const std::string& why,
                          const std::vector<RankDoing>& ranks) const {
-  const Result<std::filesystem::path> folder = LogsOf(generation);
+  const Result<UniqueFd> folder = OpenLogsOf(generation);
   if (!folder) return folder.error();
   std::string text = fmt::format("==== {}\n", why);
   for (const RankDoing& rank : ranks)
     text += fmt::format("rank {} {}\n{}\n", rank.rank, rank.phrase, rank.text);
-  const std::string path = (*folder / kStacksFile).string();
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::filesystem::path path = LogsOf(generation) / kStacksFile;
+  const Result<UniqueFd> file = AppendToOwnFileAt(folder->get(), path, kPrivateFile);
+  if (!file) return file.error();
   for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t size = file ? ::write(file.get(), rest.data(), rest.size()) : -1;
-    if (size <= 0) return Error::System(fmt::format("write '{}'", path), errno);
+    const ssize_t size = ::write(file->get(), rest.data(), rest.size());
+    if (size <= 0) return Error::System(fmt::format("write '{}'", path.string()), errno);
     rest.remove_prefix(static_cast<std::size_t>(size));
   }
   return {};
 }
 
-Result<std::filesystem::path> Record::LogsOf(std::uint64_t generation) const {
-  if (generation == 0) return dir_.path();
-  const std::filesystem::path folder = dir_.path() / fmt::format("generation-{}", generation);
-  const int number = MakeOwnFolder(folder, dir_.mode());
-  if (number == 0 || (number == EEXIST && std::filesystem::is_directory(folder))) return folder;
-  return Error::System(fmt::format("make the folder '{}'", folder.string()), number);
+std::filesystem::path Record::LogsOf(std::uint64_t generation) const {
+  return generation == 0 ? dir_.path() : dir_.path() / fmt::format("generation-{}", generation);
+}
+
+Result<UniqueFd> Record::OpenLogsOf(std::uint64_t generation) const {
+  if (generation > 0) {
+    return EnterFolderAt(dir_.descriptor(), dir_.path(), fmt::format("generation-{}", generation),
+                         dir_.mode());
+  }
+  UniqueFd same(::fcntl(dir_.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!same) return Error::System(fmt::format("open '{}'", dir_.path().string()), errno);
+  return same;
+}
+
+Status Record::Write(std::uint64_t generation, const std::string& name, std::string_view content) const {
+  const Result<UniqueFd> folder = OpenLogsOf(generation);
+  if (!folder) return folder.error();
+  return ReplaceOwnFile(folder->get(), LogsOf(generation), name, content, FileModeIn(dir_.mode()));
 }
 
 }  // namespace dtrun::agent

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/agent/history.h"
@@ -37,11 +38,14 @@ class Record {
   Status AddStacks(std::uint64_t generation, const std::string& why,
                    const std::vector<RankDoing>& ranks) const;
 
-  // The folder of a generation's logs, made when it is not there. That of generation 0 is the
-  // run directory itself.
-  Result<std::filesystem::path> LogsOf(std::uint64_t generation) const;
+  // The folder of a generation's logs. That of generation 0 is the run directory itself.
+  std::filesystem::path LogsOf(std::uint64_t generation) const;
+  // The same, open, and made when it is not there; never through a link.
+  Result<UniqueFd> OpenLogsOf(std::uint64_t generation) const;
 
  private:
+  Status Write(std::uint64_t generation, const std::string& name, std::string_view content) const;
+
   const RunDir& dir_;
 };
 

@@ -93,7 +93,7 @@ class Runner {
     if (!dir) return dir.error();
     run_dir_ = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, run_dir_));
-    lifeline_.RecordIn(dir->path(), dir->mode(), asked.job);
+    lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
     const Record record(*dir);
     Result<Facts> facts = RunGenerations(record);
@@ -162,7 +162,7 @@ class Runner {
         return history_.last();
       }
       if (!facts) return facts;
-      facts->logs = record.LogsOf(generation)->string();
+      facts->logs = record.LogsOf(generation).string();
       facts->regroups = regroups;
       Note(Recognise(&*facts));
       history_.Add(*facts);
@@ -239,8 +239,9 @@ class Runner {
                   {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
     if (plan.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = conductor.mpi_job();
     const std::vector<Tokens> tokens = rendezvous->TokensFor(std::move(shared));
-    Result<std::filesystem::path> logs = record.LogsOf(generation);
-    if (!logs) return logs.error();
+    const std::filesystem::path logs = record.LogsOf(generation);
+    const Result<UniqueFd> logs_folder = record.OpenLogsOf(generation);
+    if (!logs_folder) return logs_folder.error();
     if (Status written = record.WriteRuntime(generation, plan, tokens); !written) return written.error();
 
     World world;
@@ -250,14 +251,14 @@ class Runner {
     world.stall = request_.stall;
     world.keep_stacks = [&](const std::string& why, const std::vector<RankDoing>& ranks) {
       Note(record.AddStacks(generation, why, ranks));
-      return (*logs / kStacksFile).string();
+      return (logs / kStacksFile).string();
     };
     world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
     for (const plan::Process& process : plan.processes) {
       const int count = process.env.contains(dialect::kRankOutputs) ? process.rank_count : 1;
       for (int rank = process.rank; rank < process.rank + count; ++rank) {
-        auto output = output::RankOutput::Open({*logs, FileModeIn(plan.log_mode)}, rank, plan.world_size(),
-                                               PrefixOf(plan.log_prefix), console_);
+        auto output = output::RankOutput::Open({logs, FileModeIn(plan.log_mode), logs_folder->get()}, rank,
+                                               plan.world_size(), PrefixOf(plan.log_prefix), console_);
         if (!output) return output.error();
         world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
       }

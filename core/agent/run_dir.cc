@@ -4,9 +4,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "core/base/own_folder.h"
 
 namespace dtrun::agent {
 namespace {
@@ -30,18 +33,19 @@ Error Refuse(const fs::path& dir, std::string_view cause) {
                            dir.string(), cause)};
 }
 
-// Readers of "latest" find the old run or the new one, never nothing.
-std::string LinkLatest(const fs::path& dir) {
+// Readers of "latest" find the old run or the new one, never nothing. `parent` is the open folder above
+// `dir`.
+std::string LinkLatest(int parent, const fs::path& dir) {
   const fs::path link = dir.parent_path() / "latest";
-  std::error_code error;
-  const auto kind = fs::symlink_status(link, error).type();
-  if (kind != fs::file_type::symlink && kind != fs::file_type::not_found) {
+  struct stat info {};
+  if (::fstatat(parent, "latest", &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(info.st_mode)) {
     return fmt::format("'{}' is not a link and was left alone", link.string());
   }
-  const fs::path fresh = dir.parent_path() / (".latest-" + dir.filename().string());
-  fs::create_symlink(dir.filename(), fresh, error);
-  if (!error) fs::rename(fresh, link, error);
-  if (error) return fmt::format("cannot link '{}' to this run: {}", link.string(), error.message());
+  const std::string fresh = ".latest-" + dir.filename().string();
+  if (::symlinkat(dir.filename().c_str(), parent, fresh.c_str()) != 0 ||
+      ::renameat(parent, fresh.c_str(), parent, "latest") != 0) {
+    return Error::System(fmt::format("cannot link '{}' to this run", link.string()), errno).text;
+  }
   return {};
 }
 
@@ -57,17 +61,20 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
   for (int attempt = 1; attempt <= kMostRunsPerSecond; ++attempt) {
     run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
     if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
-    std::error_code error;
-    fs::create_directories(run.path_.parent_path(), error);
-    if (error) return Refuse(run.path_, Error::System("its parent", error.value()).text);
-    const int number = MakeOwnFolder(run.path_, mode);
-    if (number == 0) {
-      if (named.ends_with(kTime)) run.note_ = LinkLatest(run.path_);
-      return std::move(run).Opened();
+    const Result<UniqueFd> parent = OpenFolder(run.path_.parent_path(), true);
+    if (!parent) return Refuse(run.path_, parent.error().text);
+    int number = 0;
+    UniqueFd made = MakeFolderAt(parent->get(), run.path_.filename().string(), mode, number);
+    if (made) {
+      if (named.ends_with(kTime)) run.note_ = LinkLatest(parent->get(), run.path_);
+      return std::move(run).Opened(std::move(made));
     }
     if (number == EEXIST && timed) continue;
-    if (number == EEXIST && fs::is_directory(run.path_, error)) {
-      if (::access(run.path_.c_str(), W_OK | X_OK) == 0) return std::move(run).Opened();
+    if (number == EEXIST) {
+      Result<UniqueFd> there = OpenFolder(run.path_);
+      if (!there) return Refuse(run.path_, there.error().text);
+      if (::faccessat(there->get(), ".", W_OK | X_OK, 0) == 0)
+        return std::move(run).Opened(*std::move(there));
       return Refuse(run.path_, Error::System("it exists", errno).text);
     }
     return Refuse(run.path_, Error::System("mkdir", number).text);
@@ -75,9 +82,8 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
   return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
 }
 
-Result<RunDir> RunDir::Opened() && {
-  folder_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder_) return Refuse(path_, Error::System("open it", errno).text);
+Result<RunDir> RunDir::Opened(UniqueFd folder) && {
+  folder_ = std::move(folder);
   if (const std::string who = WhoMayReplace(path_); !who.empty()) {
     if (!note_.empty()) note_ += "; ";
     note_ +=

@@ -1,7 +1,9 @@
 // The folder of one run: what was started, what it printed, how it ended.
 //
 // Created once by the agent before anything starts. Written by the loop thread. Private to the user unless
-// logs.mode says otherwise; its files are written through the folder that was opened, never through a link.
+// logs.mode says otherwise. It is opened step by step (core/base/own_folder.h), and all in it is made and
+// written through what was opened: neither another user's link nor a later change of the path leads
+// elsewhere.
 #pragma once
 
 #include <chrono>
@@ -30,11 +32,14 @@ class RunDir {
   // run goes on.
   const std::string& note() const { return note_; }
 
+  // Open for as long as this lives.
+  int descriptor() const { return folder_.get(); }
+
   // Replaces the file `name`, whole or not at all. Errors name the file.
   Status Write(const std::string& name, std::string_view content) const;
 
  private:
-  Result<RunDir> Opened() &&;
+  Result<RunDir> Opened(UniqueFd folder) &&;
 
   std::filesystem::path path_;
   UniqueFd folder_;

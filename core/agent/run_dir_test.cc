@@ -106,6 +106,35 @@ TEST(RunDir, IsNotWrittenThroughALink) {
   EXPECT_EQ(testing::ReadFile(dir->path() / "verdict.json"), "x");
 }
 
+TEST(RunDir, IsNotFoundThroughTheLinkOfAStranger) {
+  ScratchDir scratch;
+  fs::create_directory(scratch / "target");
+  fs::create_directory(scratch / "open");
+  fs::permissions(scratch / "open", fs::perms::all | fs::perms::sticky_bit);
+  const fs::path link = scratch / "open/runs";
+  fs::create_directory_symlink(scratch / "target", link);
+  if (::lchown(link.c_str(), 4242, 4242) != 0) GTEST_SKIP() << "needs root";
+  for (const char* place : {"open/runs", "open/runs/{time}", "open/runs/a/b"}) {
+    const Result<RunDir> dir = RunDir::Create(scratch / place, "demo", kNow);
+    ASSERT_FALSE(dir) << place;
+    EXPECT_THAT(dir.error().text,
+                AllOf(HasSubstr("/open/runs' is a link of user 4242"), HasSubstr("remove it")));
+  }
+  EXPECT_TRUE(fs::is_empty(scratch / "target"));
+}
+
+TEST(RunDir, IsWhatWasOpenedWhateverBecomesOfThePath) {
+  ScratchDir scratch;
+  fs::create_directory(scratch / "target");
+  const Result<RunDir> dir = RunDir::Create(scratch / "run", "demo", kNow);
+  ASSERT_TRUE(dir) << dir.error().text;
+  fs::rename(scratch / "run", scratch / "moved");
+  fs::create_directory_symlink(scratch / "target", scratch / "run");
+  ASSERT_TRUE(dir->Write("verdict.json", "x"));
+  EXPECT_EQ(testing::ReadFile(scratch / "moved/verdict.json"), "x");
+  EXPECT_TRUE(fs::is_empty(scratch / "target"));
+}
+
 TEST(RunDir, WarnsWhereOthersMayReplaceIt) {
   ScratchDir scratch;
   fs::create_directory(scratch / "open");

@@ -49,32 +49,35 @@ int WriteAll(int fd, std::string_view content) {
 
 }  // namespace
 
-int MakeOwnFolder(const fs::path& folder, mode_t mode) {
-  if (::mkdir(folder.c_str(), kPrivateFolder) != 0) return errno;
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return errno;
-  SetMode(fd.get(), mode);
-  return 0;
+Result<UniqueFd> MakeOwnFile(const fs::path& file, mode_t mode) {
+  const UniqueFd folder(::open(file.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return Cannot("create", file, errno);
+  return MakeOwnFileAt(folder.get(), file, mode);
 }
 
-Result<UniqueFd> MakeOwnFile(const fs::path& file, mode_t mode) {
-  UniqueFd fd(::open(file.c_str(), kWrite | O_EXCL, kPrivateFile));
-  if (!fd && errno == EEXIST && ::unlink(file.c_str()) == 0) {
-    fd = UniqueFd(::open(file.c_str(), kWrite | O_EXCL, kPrivateFile));
+Result<UniqueFd> MakeOwnFileAt(int folder, const fs::path& file, mode_t mode) {
+  const std::string name = file.filename().string();
+  UniqueFd fd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
+  if (!fd && errno == EEXIST && ::unlinkat(folder, name.c_str(), 0) == 0) {
+    fd = UniqueFd(::openat(folder, name.c_str(), kWrite | O_EXCL, kPrivateFile));
   }
   if (!fd) return Cannot("create", file, errno);
   SetMode(fd.get(), mode);
   return fd;
 }
 
-Result<UniqueFd> AppendToOwnFile(const fs::path& file, mode_t mode) {
-  UniqueFd fd(::open(file.c_str(), kWrite, kPrivateFile));
+Result<UniqueFd> AppendToOwnFileAt(int folder, const fs::path& file, mode_t mode) {
+  UniqueFd fd(::openat(folder, file.filename().c_str(), kWrite, kPrivateFile));
   if (!fd) return Cannot("create", file, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Cannot("look at", file, errno);
   if (!S_ISREG(info.st_mode)) {
     return Error{DTRUN_SYSTEM,
                  fmt::format("cannot write '{}': it is no regular file; remove it", file.string())};
+  }
+  if (info.st_nlink > 1) {
+    return Error{DTRUN_SYSTEM, fmt::format("cannot write '{}': it is a file with another name too; remove it",
+                                           file.string())};
   }
   SetMode(fd.get(), mode);
   return fd;

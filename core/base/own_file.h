@@ -21,13 +21,12 @@ inline constexpr mode_t kPrivateFile = 0600;
 // A file's mode in a folder that is shared with `folder_mode`.
 constexpr mode_t FileModeIn(mode_t folder_mode) { return folder_mode & 0666; }
 
-// Makes a folder with that mode; errno on failure, else 0. REQUIRES: the parent is there.
-int MakeOwnFolder(const std::filesystem::path& folder, mode_t mode);
-
 // An empty file for writing at the end. What stood under the name is replaced and not written to.
 Result<UniqueFd> MakeOwnFile(const std::filesystem::path& file, mode_t mode);
+// The same in the open folder, under the last part of `file`; the rest is the folder's name for errors.
+Result<UniqueFd> MakeOwnFileAt(int folder, const std::filesystem::path& file, mode_t mode);
 // As it is, or made when it is not there; for files that several share.
-Result<UniqueFd> AppendToOwnFile(const std::filesystem::path& file, mode_t mode);
+Result<UniqueFd> AppendToOwnFileAt(int folder, const std::filesystem::path& file, mode_t mode);
 
 // Replaces `name` in the open folder by `content`, whole or not at all. `shown` is the folder's name for
 // errors.

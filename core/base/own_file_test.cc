@@ -47,9 +47,6 @@ class OwnFileTest : public testing::Test {
 TEST_F(OwnFileTest, HasTheModeWhateverTheUmask) {
   for (const mode_t umask : {0, 022, 077}) {
     ::umask(umask);
-    ASSERT_EQ(MakeOwnFolder(folder_ / "shared", 0750), 0);
-    EXPECT_EQ(ModeOf(folder_ / "shared"), 0750u);
-    fs::remove(folder_ / "shared");
     ASSERT_TRUE(MakeOwnFile(folder_ / "log", 0640));
     EXPECT_EQ(ModeOf(folder_ / "log"), 0640u);
     ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "x", 0600));
@@ -63,7 +60,7 @@ TEST_F(OwnFileTest, IsNotWrittenThroughALink) {
   for (const char* name : {"log", "verdict", "shared"}) fs::create_symlink(victim, folder_ / name);
   ASSERT_TRUE(MakeOwnFile(folder_ / "log", 0600));
   ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "x", 0600));
-  const auto appended = AppendToOwnFile(folder_ / "shared", 0600);
+  const auto appended = AppendToOwnFileAt(fd_.get(), folder_ / "shared", 0600);
   ASSERT_FALSE(appended);
   EXPECT_THAT(appended.error().text, HasSubstr("a link stands there"));
   EXPECT_EQ(TextOf(victim), "precious");
@@ -72,9 +69,16 @@ TEST_F(OwnFileTest, IsNotWrittenThroughALink) {
 
 TEST_F(OwnFileTest, DoesNotWaitForAPipesReader) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(AppendToOwnFile(folder_ / "pipe", 0600));
+  EXPECT_FALSE(AppendToOwnFileAt(fd_.get(), folder_ / "pipe", 0600));
   EXPECT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "pipe", "x", 0600));
   EXPECT_EQ(TextOf(folder_ / "pipe"), "x");
+}
+
+TEST_F(OwnFileTest, AppendsToNoFileOfAnotherNameToo) {
+  std::ofstream(folder_ / "victim") << "precious";
+  fs::create_hard_link(folder_ / "victim", folder_ / "stacks.txt");
+  EXPECT_THAT(AppendToOwnFileAt(fd_.get(), folder_ / "stacks.txt", 0600).error().text,
+              HasSubstr("with another name too; remove it"));
 }
 
 TEST_F(OwnFileTest, KeepsTheOldContentWhenThereIsNoRoom) {

@@ -72,6 +72,8 @@ class RankOutput {
   struct Place {
     std::filesystem::path folder;
     mode_t file_mode = kPrivateFile;
+    // The folder, open: files go there whatever becomes of its name. -1: it is looked up.
+    int descriptor = -1;
   };
   // Opens the rank's files, folder/rank-R.out and rank-R.err unless a router says otherwise. Files
   // of an earlier run are replaced. Errors name the file.

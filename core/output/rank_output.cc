@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fd.h"
+#include "core/base/own_folder.h"
 #include "core/output/display.h"
 #include "core/output/file_write.h"
 #include "core/output/lines.h"
@@ -21,10 +22,21 @@ struct LogFile {
 };
 
 // Without a path there is nothing to open. Several ranks may append to one file.
-Result<LogFile> OpenLog(const std::filesystem::path& path, mode_t mode, bool append = false) {
+Result<LogFile> OpenLog(const std::filesystem::path& path, const RankOutput::Place& place,
+                        bool append = false) {
   LogFile log{path, {}};
   if (path.empty()) return log;
-  Result<UniqueFd> fd = append ? AppendToOwnFile(path, mode) : MakeOwnFile(path, mode);
+  const auto open_in = [&](int folder) {
+    return append ? AppendToOwnFileAt(folder, path, place.file_mode)
+                  : MakeOwnFileAt(folder, path, place.file_mode);
+  };
+  const auto look_up = [&]() -> Result<UniqueFd> {
+    const Result<UniqueFd> folder = OpenFolder(path.parent_path());
+    if (folder) return open_in(folder->get());
+    return Error{DTRUN_SYSTEM, "cannot create '" + path.string() + "': " + folder.error().text};
+  };
+  const bool held = place.descriptor >= 0 && path.parent_path() == place.folder;
+  Result<UniqueFd> fd = held ? open_in(place.descriptor) : look_up();
   if (fd) {
     log.fd = *std::move(fd);
     return log;
@@ -67,10 +79,10 @@ struct Way {
   LogFile wanted_log;
 };
 
-Result<Way> OpenWay(Route route, const std::string& prefix, mode_t mode) {
-  Result<LogFile> log = OpenLog(route.file, mode);
+Result<Way> OpenWay(Route route, const std::string& prefix, const RankOutput::Place& place) {
+  Result<LogFile> log = OpenLog(route.file, place);
   if (!log) return std::move(log).error();
-  Result<LogFile> wanted_log = OpenLog(route.wanted_file, mode, true);
+  Result<LogFile> wanted_log = OpenLog(route.wanted_file, place, true);
   if (!wanted_log) return std::move(wanted_log).error();
   return Way{*std::move(log), route.shown, std::move(route.prefix).value_or(prefix), std::move(route.wanted),
              *std::move(wanted_log)};
@@ -210,9 +222,9 @@ Result<std::unique_ptr<RankOutput>> RankOutput::Open(const Place& place, int ran
   Result<Routes> routes = router ? router(place.folder, rank) : DefaultRoutes(place.folder, rank);
   if (!routes) return std::move(routes).error();
   const std::string text = PrefixOf(rank, world_size, prefix);
-  Result<Way> out = OpenWay(std::move(routes->out), text, place.file_mode);
+  Result<Way> out = OpenWay(std::move(routes->out), text, place);
   if (!out) return std::move(out).error();
-  Result<Way> err = OpenWay(std::move(routes->err), text, place.file_mode);
+  Result<Way> err = OpenWay(std::move(routes->err), text, place);
   if (!err) return std::move(err).error();
   return std::unique_ptr<RankOutput>(
       std::make_unique<RankFiles>(rank, *std::move(out), *std::move(err), console));

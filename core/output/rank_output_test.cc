@@ -108,6 +108,7 @@ TEST_F(RankOutputTest, NamesTheLogThatCannotBeMade) {
   const auto output = RankOutput::Open({folder_.path() / "missing"}, 5, 8, Prefix::kAuto, pipe_);
   ASSERT_FALSE(output.ok());
   EXPECT_EQ(output.error().text, "cannot create '" + (folder_.path() / "missing/rank-5.out").string() +
+                                     "': open '" + (folder_.path() / "missing").string() +
                                      "': no such file or directory; choose a folder that can be written "
                                      "with [logs] dir");
 }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "core/base/error.h"
+#include "core/base/own_folder.h"
 #include "tools/dtrun/torchrun/grammar.h"
 
 namespace dtrun::torchrun {
@@ -67,10 +67,8 @@ output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::function<Se
     if (!keeps_logs) return RoutesOf(arguments, {}, rank, seat);
     const std::filesystem::path attempt = AttemptOf(folder);
     const std::filesystem::path own = attempt / FolderOf(seat);
-    std::error_code failure;
-    std::filesystem::create_directories(own, failure);
-    if (failure) {
-      Error error = Error::System(fmt::format("cannot create '{}'", own.string()), failure.value());
+    if (const auto made = OpenFolder(own, true); !made) {
+      Error error{DTRUN_SYSTEM, fmt::format("cannot create '{}': {}", own.string(), made.error().text)};
       error.text += "; choose a folder that can be written with --log-dir";
       return error;
     }
