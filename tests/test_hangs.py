@@ -124,6 +124,27 @@ class Hangs(JobTest):
         self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
         self.assertIn("class: user-error", result.err)
 
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_an_error_that_a_rank_has_caught_does_not_count(self):
+        script = self.write(
+            "import datetime, logging, sys, time, torch, torch.distributed as d\n"
+            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={LIMIT_S})); t = torch.ones(9); d.all_reduce(t)\n"
+            "if d.get_rank() == 1:\n"
+            "    try: raise ConnectionError('the upload')\n"
+            "    except ConnectionError: logging.exception('upload failed, going on')\n"
+            "if d.get_rank() == 2: time.sleep(1000)\n"
+            "d.all_reduce(t)\n",
+            "caught.py",
+        )
+        result = self.ranks(4, sys.executable, script, sets=["backend.name=none"])
+        self.assertIn("rank 2 was in time.sleep at caught.py:6; the others waited", result.err, str(result))
+        self.assertIn("class: hang", result.err)
+
+    def test_of_two_ranks_the_one_that_left_is_named(self):
+        result, verdict, _ = self.hang("left", ranks=2)
+        self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
+        self.assertIn("rank 1 exited with code 0 while others still needed it", result.err, str(result))
+
     def test_ranks_that_fail_alike_are_said_to(self):
         script = (
             "import os, sys, time\n"
@@ -171,6 +192,28 @@ class Stalls(JobTest):
         self.assertIn("class: hang", result.err)
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
         self.assertEqual((verdict["result"], verdict["exit_class"]), ("failed", "hang"))
+
+    def test_silent_steps_are_progress(self):
+        script = self.write(
+            "import time, torch, torch.distributed as d\n"
+            "d.init_process_group('gloo'); t = torch.ones(9)\n"
+            "for i in range(9): time.sleep(0.5); d.all_reduce(t)\n",
+            "steps.py",
+        )
+        sets = ["backend.name=none", "watch.stall=3s", "watch.on_stall=fail"]
+        self.assert_ok(self.ranks(2, sys.executable, script, sets=sets))
+
+    def test_a_stall_after_work_fails_too(self):
+        script = self.write(
+            "import os, time\n"
+            "end = time.monotonic() + 3 * (os.environ['RANK'] == '0')\n"
+            "while time.monotonic() < end: pass\n"
+            "time.sleep(1000)\n",
+            "works.py",
+        )
+        result = self.ranks(2, sys.executable, script, sets=["watch.stall=1s", "watch.on_stall=fail"])
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("class: hang", result.err)
 
     def test_a_rank_at_work_is_not_ended_but_named(self):
         script = (

@@ -32,7 +32,11 @@ void Conductor::FailedFirst(std::size_t index) {
   const bool waited = SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
                         return SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
                       });
-  waited || differ ? LookAndStop(SIGTERM, waited) : StopAll(SIGTERM);
+  // An error that a living rank has printed counts only if that rank has not gone on since.
+  const bool erred = std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
+    return !rank.ending && !ErrorIn(rank.before).empty() && !SaysPeerIsMissing(rank.before);
+  });
+  waited || differ || erred ? LookAndStop(SIGTERM, waited) : StopAll(SIGTERM);
 }
 
 std::vector<std::string> Conductor::LastLines(const RankFacts& rank) const {
@@ -93,7 +97,7 @@ void Conductor::OnStall(const Stall& stall) {
     if (std::ranges::find(stall.working, rank.rank) != stall.working.end())
       rank.phrase = "at work " + rank.phrase;
   }
-  const std::string quiet = FormatElapsed(stall.quiet);
+  const std::string quiet = FormatElapsed(stall.standstill);
   const std::string file = world_.keep_stacks ? world_.keep_stacks("no progress for " + quiet, ranks) : "";
   say_(fmt::format("dtrun: no progress for {} (no output, no collective that is recorded): {}{}", quiet,
                    PlacesText(ranks), file.empty() ? "" : "; stacks: " + file));

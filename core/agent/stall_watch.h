@@ -1,18 +1,18 @@
-// Notices a job without progress: nobody prints, nobody calls a collective that is recorded, and at least one
-// rank neither computes nor reads or writes.
+// Notices a job without progress: through the whole of a limit nobody prints, nobody calls a collective that
+// is recorded, nobody reads, writes or gets to another place, and at least one rank does not compute either.
 //
-// Costs nothing while ranks print. When they have been quiet for half of the limit it looks at them, and
-// again at the limit: what they used in between tells who waits. Owned by the conductor; loop thread.
+// Costs nothing while ranks print. When they are quiet it looks at them several times in each limit, and what
+// changes from one look to the next is progress (standstill.h). Owned by the conductor; loop thread.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "core/agent/asio.h"
 #include "core/agent/host.h"
+#include "core/agent/standstill.h"
 
 namespace dtrun::agent {
 
@@ -23,7 +23,7 @@ struct StallPolicy {
 };
 
 struct Stall {
-  std::chrono::nanoseconds quiet{};
+  std::chrono::nanoseconds standstill{};  // as it was measured
   std::vector<RankDoing> ranks;
   std::vector<int> working;  // of these, by rank
 };
@@ -32,7 +32,8 @@ class StallWatch {
  public:
   struct Events {
     std::function<void(std::function<void(const Inspected&)> done)> look;
-    std::function<void(const Stall& stall)> stalled;  // once until there is progress again
+    // Once until there is progress again, and once more when those that worked then stand still too.
+    std::function<void(const Stall& stall)> stalled;
   };
 
   StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events);
@@ -43,27 +44,25 @@ class StallWatch {
   // A rank has printed something.
   void Progress();
   // How long none has.
-  std::chrono::nanoseconds Quiet() const { return Clock::now() - last_; }
+  std::chrono::nanoseconds Quiet() const { return Clock::now() - printed_; }
 
  private:
   using Clock = std::chrono::steady_clock;
+  enum class Told : std::uint8_t { kNothing, kSomeWork, kAll };
 
   void WaitUntil(Clock::time_point at);
   void Look();
-  void Compare(const Inspected& now);
+  void Judge(const Inspected& now);
 
   boost::asio::steady_timer timer_;
   const StallPolicy policy_;
+  const std::chrono::nanoseconds every_;  // looks
   const Events events_;
-  Clock::time_point last_ = Clock::now();
-  std::optional<Inspected> before_;  // the look since which nobody has printed
-  Clock::time_point looked_{};       // when that was
-  bool told_ = false;
+  Clock::time_point printed_ = Clock::now();
+  Standstill standstill_;  // since then
+  Told told_ = Told::kNothing;
   const std::shared_ptr<bool> ended_ =
       std::make_shared<bool>(false);  // for timers and answers that come late
 };
-
-// The ranks that have done nothing but wait between two looks that far apart.
-std::vector<int> IdleBetween(const Inspected& before, const Inspected& after, std::chrono::nanoseconds apart);
 
 }  // namespace dtrun::agent

@@ -61,11 +61,18 @@ const std::vector<std::string>& LinesOf(const RankFacts& rank) {
   return by_itself ? rank.tail : rank.before;
 }
 
+// It lives and is back among those that wait for others: it has caught the error that it printed.
+bool HasGoneOn(const RankFacts& rank) {
+  if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
+  if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
+  return rank.doing->stand == stacks::Stand::kWaits || rank.doing->stand == stacks::Stand::kMayWait;
+}
+
 std::optional<std::size_t> Erred(const Facts& facts, std::size_t first) {
   const std::string seen = WithoutNumbers(ErrorIn(facts.ranks[first].tail));
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const std::string error = ErrorIn(LinesOf(facts.ranks[i]));
-    if (i == first || error.empty() || WithoutNumbers(error) == seen) continue;
+    if (i == first || error.empty() || WithoutNumbers(error) == seen || HasGoneOn(facts.ranks[i])) continue;
     if (!SaysPeerIsMissing({error}) && !SaysPeerIsMissing(LinesOf(facts.ranks[i]))) return i;
   }
   return std::nullopt;
@@ -79,7 +86,7 @@ std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
         rank.signal_sent == 0)
       left.push_back(i);
   }
-  return left.size() < facts.ranks.size() - left.size() ? left : std::vector<std::size_t>();
+  return left.size() <= facts.ranks.size() - left.size() ? left : std::vector<std::size_t>();
 }
 
 bool Waited(const RankFacts& rank) {
@@ -103,7 +110,13 @@ std::vector<std::size_t> StoodStill(const Facts& facts, std::size_t first) {
     std::ranges::sort(out);
     return out;
   }
-  // Most are elsewhere: only one that differs from all the others says anything.
+  // Most are elsewhere, each at a place of its own: that is no common slow step.
+  if (places.size() == elsewhere) {
+    for (const auto& [place, indices] : places) out.push_back(indices.front());
+    std::ranges::sort(out);
+    return out;
+  }
+  // Else only one that differs from all the others says anything.
   if (places.size() != 2) return {};
   for (const auto& [place, indices] : places) {
     if (indices.size() == 1 && elsewhere > 2) return indices;
@@ -140,8 +153,13 @@ std::string KindOfError(const std::vector<std::string>& lines) {
 
 Suspicion Suspect(const Facts& facts, std::size_t first) {
   using Kind = Suspicion::Kind;
-  if (const auto erred = Erred(facts, first)) return {Kind::kErred, {*erred}};
-  if (auto still = StoodStill(facts, first); !still.empty()) return {Kind::kStoodStill, std::move(still)};
+  auto still = StoodStill(facts, first);
+  const auto erred = Erred(facts, first);
+  // Where its place does not say whether it has gone on, one that stands elsewhere is the better evidence.
+  const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
+                      facts.ranks[*erred].doing->stand == stacks::Stand::kUnknown;
+  if (erred && !unsure) return {Kind::kErred, {*erred}};
+  if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
   if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
   if (auto left = Left(facts, first); !left.empty()) return {Kind::kLeft, std::move(left)};
   return {};

@@ -130,6 +130,42 @@ TEST_F(SuspectTest, IsTheRankThatPrintedAnErrorOfItsOwnAndWasSlowToEnd) {
   EXPECT_EQ(ExitCode(facts_), 1);
 }
 
+TEST_F(SuspectTest, IsNotARankThatHasCaughtItsErrorAndWaitsWithTheOthers) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].before = kOwn;
+  Does(1, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(3, Stand::kWaits, "in all_reduce at train.py:6");
+  const Suspicion found = Suspect(facts_, 0);
+  EXPECT_EQ(found.kind, Suspicion::Kind::kStoodStill);
+  EXPECT_THAT(found.indices, ElementsAre(2u));
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  Does(1, Stand::kUnknown, "in futex");  // it may be on its way out
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(1u));
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:4");
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(2u));
+}
+
+TEST_F(SuspectTest, AreTwoOfThreeWhoStandAtTwoPlaces) {
+  facts_.ranks.pop_back();
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kElsewhere, "at train.py:5 (`while True: pass`)");
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 was in time.sleep at train.py:4; rank 2 was at train.py:5"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+}
+
+TEST_F(SuspectTest, IsTheOneOfTwoThatLeft) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kClosed;
+  facts_.ranks[1].ending = Ending{};
+  facts_.ranks[1].signal_sent = 0;
+  facts_.ranks[1].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 exited with code 0 while others still needed it\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+}
+
 TEST_F(SuspectTest, IsNotARankThatPrintedAnErrorBecauseItWasStopped) {
   facts_.ranks[0].tail = kClosed;
   facts_.ranks[2].tail = kOwn;  // after dtrun's SIGTERM

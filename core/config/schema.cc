@@ -314,14 +314,14 @@ void AddWatch(Schema& schema) {
   schema.push_back(
       Default(Long(Option("watch.stall", Type::kString, kAgent,
                           "how long a job may stand still before dtrun says who waits, and where"),
-                   "A duration, or \"off\". A job stands still when no rank prints, none calls a collective "
-                   "that dtrun records, and at least one neither computes nor reads or writes. Stacks go to "
-                   "stacks.txt in the run's folder."),
+                   "A duration, or \"off\". A job stands still when no rank prints, calls a collective that "
+                   "dtrun records, reads, writes or gets to another place, and at least one does not compute "
+                   "either. Stacks go to stacks.txt in the run's folder."),
               "10m"));
   schema.push_back(Choices(
       Default(Long(Option("watch.on_stall", Type::kEnum, kAgent, "what then becomes of the job"),
-                   "\"report\": it goes on. \"fail\": it is ended, with class \"hang\", when no rank is "
-                   "at work: one that computes may be what the others wait for."),
+                   "\"report\": it goes on. \"fail\": it is ended, with class \"hang\", when all ranks have "
+                   "stood still so long: one that computes may be what the others wait for."),
               "report"),
       {"report", "fail"}));
 }
