@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -157,6 +158,44 @@ class Processes(JobTest):
         _, status = os.waitpid(pid, 0)
         os.close(master)
         self.assertEqual(os.waitstatus_to_exitcode(status), 130, seen.decode(errors="replace"))
+
+    def test_only_colours_of_a_ranks_controls_reach_a_terminal(self):
+        controls = (b"\x1b]0;EVIL\x07 \x1b]52;c;EVIL\x07 \x1bPEVIL\x1b\\ \x1bXEVIL\x1b\\ \x1bc \x9b2J \xc2\x9b2J \x0e\x0f\x08 "
+                    b"\xe2\x80\xae \x1b[>4;1m \x1b[8m \x1b[6n \x1b[2J \x1b[?1049h")
+        program = (f"import os, sys\nos.write(2, b'\\x1b[31mred\\x1b[0m ' + {controls!r} + b' end\\n')\n"
+                   f"os.write(2, b'half\\x1b]0;')\nos.write(2, b'EVIL\\x07 whole\\n')\n"
+                   f"name = {controls!r}.decode('latin-1')\nraise ModuleNotFoundError(\"No module named 'x\" + name + \"'\")")
+        script = self.folder / "evil.py"
+        script.write_text(program)
+        options = ["--set", "job.processes_per_host=2", "--", sys.executable, script]
+        for words in (options, ["torchrun", "--standalone", "--nproc-per-node=2", script]):
+            for redirected in (False, True):
+                pid, master = pty.fork()
+                if pid == 0:
+                    os.chdir(self.folder)
+                    if redirected:
+                        os.dup2(os.open("out", os.O_CREAT | os.O_WRONLY), 1)
+                    os.execve(DTRUN, ["dtrun", *map(str, words)], self.environment())
+                seen = b""
+                while True:
+                    try:
+                        seen += os.read(master, 65536)
+                    except OSError:
+                        break
+                os.waitpid(pid, 0)
+                os.close(master)
+                seen = seen.replace(b"\r\x1b[K", b"").replace(b"\r\n", b"\n")
+                text = seen.decode()
+                self.assertIn("\x1b[31mred\x1b[0m", text)
+                self.assertIn("half whole", text)
+                self.assertIn("last output", text)
+                self.assertNotIn("EVIL", text)
+                plain = re.sub(r"\x1b\[(0|31)?m", "", text)
+                self.assertEqual(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", plain), [], repr(seen))
+        result = self.dtrun(*options)
+        self.assertIn("EVIL", result.err)  # of the ranks themselves: a pipe gets every byte
+        verdict = result.err[result.err.index("dtrun: job"):]
+        self.assertNotIn("EVIL", verdict[: verdict.index("class:")])
 
     def test_a_limit_of_file_sizes_is_told_and_kills_nothing(self):
         for kilobytes in (1, 64):

@@ -8,6 +8,7 @@
 #include "core/agent/cluster.h"
 #include "core/agent/process.h"
 #include "core/examination/examination.h"
+#include "core/output/display.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
@@ -47,7 +48,7 @@ std::vector<std::string> Localised(const std::vector<std::string>& image) {
 }  // namespace
 
 void Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), text);
+  fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), output::Tamed(text));
   std::fflush(stderr);
 }
 

@@ -21,6 +21,7 @@
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
 #include "core/dialect/outer.h"
+#include "core/output/display.h"
 #include "core/plan/dialect.h"
 #include "core/store/server.h"
 
@@ -295,7 +296,8 @@ class Runner {
     return facts;
   }
 
-  void Say(std::string_view text) { console_.Line(output::Stream::kErr, text); }
+  // Most texts quote ranks or other hosts.
+  void Say(std::string_view text) { console_.Line(output::Stream::kErr, output::Tamed(text)); }
 
   void Note(const Status& written) {
     if (!written) Say("dtrun: " + written.error().text);
@@ -324,7 +326,7 @@ int Run(const RunRequest& request, Lifeline& lifeline) {
     return kUserError;
   }
   Result<int> code = Runner(request, lifeline, *console).Run();
-  if (!code) console->Line(output::Stream::kErr, "dtrun: " + code.error().text);
+  if (!code) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + code.error().text));
   DrainConsole(*console, lifeline);
   return code ? *code : kUserError;
 }

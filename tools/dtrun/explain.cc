@@ -10,6 +10,7 @@
 
 #include "core/diagnosis/log.h"
 #include "core/diagnosis/report.h"
+#include "core/output/display.h"
 #include "tools/dtrun/explain_run.h"
 
 namespace dtrun::cli {
@@ -32,7 +33,7 @@ int Tell(const std::vector<diagnosis::Finding>& findings, const std::string& whe
   if (json) {
     Print({{"findings", diagnosis::ToJson(findings)}});
   } else {
-    fmt::print("{}", diagnosis::ToText(findings, where));
+    fmt::print("{}", output::Tamed(diagnosis::ToText(findings, where)));
   }
   return findings.empty() ? kNothingKnown : 0;
 }
@@ -48,7 +49,7 @@ int ExplainRun(const fs::path& folder, bool json) {
   if (json) {
     Print(ToJson(*story));
   } else {
-    fmt::print("{}", ToText(*story));
+    fmt::print("{}", output::Tamed(ToText(*story)));
   }
   return 0;
 }

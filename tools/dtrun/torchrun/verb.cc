@@ -17,6 +17,7 @@
 
 #include "core/agent/agent.h"
 #include "core/agent/serve.h"
+#include "core/output/display.h"
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/cluster.h"
@@ -170,7 +171,7 @@ class TorchrunJob {
       return;
     }
     if (!*failures) return;
-    fmt::print(stderr, "{}", torchrun::Summary(arguments_.training_script, **failures));
+    fmt::print(stderr, "{}", output::Tamed(torchrun::Summary(arguments_.training_script, **failures)));
     HandOn(torchrun::RootErrorFile(**failures));
   }
 
