@@ -47,6 +47,10 @@ def run_all_ready(place, **more):
     return job, now
 
 
+def what_stayed(place):
+    return [f"{kind} {pid} survived" for pid, kind in place.processes().items()] + place.left()
+
+
 def wait_until_gone(place, job, what, patience_s):
     """Outcome once no process of the job lives; those that do after `patience_s` are failures, and killed."""
     begin = time.monotonic()
@@ -62,6 +66,17 @@ def wait_until_gone(place, job, what, patience_s):
     if failures:
         failures.append(f"dtrun said: {output[1][-2000:]}")
     return Outcome(what, seconds, failures)
+
+
+def end_when_asked(place, job, what):
+    """SIGTERM to a job that has come through `what`; that it had ended before is a failure."""
+    ended = job.poll()
+    if ended is None:
+        job.send_signal(signal.SIGTERM)
+    outcome = wait_until_gone(place, job, what, 60)
+    if ended is not None:
+        outcome.failures.append(f"the job ended with {ended} by the {what}")
+    return outcome
 
 
 def kill(place, chance, _):
@@ -80,9 +95,8 @@ def stop(place, chance, _):
         os.kill(pid, signal.SIGSTOP)
         time.sleep(chance.uniform(0.05, 1.5))
         os.kill(pid, signal.SIGCONT)
-    dtrun = job.pid
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(dtrun, signal.SIGTERM)
+    if job.poll() is None:
+        job.send_signal(signal.SIGTERM)
     return wait_until_gone(place, job, f"stop {kind}", 30)
 
 
@@ -107,13 +121,7 @@ def flapping_link(place, chance, _):
         with place.link_down(host):
             time.sleep(chance.uniform(0.05, 0.5))
         time.sleep(chance.uniform(0.05, 0.5))
-    ended = job.poll()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(job.pid, signal.SIGTERM)
-    outcome = wait_until_gone(place, job, "flapping link", 60)
-    if ended is not None:
-        outcome.failures.append(f"the job ended with {ended} though the link came back")
-    return outcome
+    return end_when_asked(place, job, "flapping link")
 
 
 def full_disk(place, _chance, _settings):
@@ -122,9 +130,9 @@ def full_disk(place, _chance, _settings):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk], check=True)
         try:
             job = place.start(command=("sh", "-c", "yes | head -c 2000000"), sets=[f"logs.dir={disk}/runs"])
+            begin = time.monotonic()
             output, errors = job.communicate(timeout=PATIENCE_S)
-            outcome = wait_until_gone(place, job, "full disk", GONE_S) if job.poll() is None else \
-                Outcome("full disk", 0, [f"{kind} {pid} survived" for pid, kind in place.processes().items()] + place.left())
+            outcome = Outcome("full disk", time.monotonic() - begin, what_stayed(place))
             if job.returncode != 0:
                 outcome.failures.append(f"the job ended with {job.returncode}: {errors[-2000:]}")
             if output.count("y") < place.ranks * 1000000:
@@ -141,13 +149,7 @@ def clock_step(place, chance, _):
     time.clock_settime(time.CLOCK_REALTIME, time.time() + step_s)
     time.sleep(0.5)
     time.clock_settime(time.CLOCK_REALTIME, time.time() - step_s)
-    ended = job.poll()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(job.pid, signal.SIGTERM)
-    outcome = wait_until_gone(place, job, "clock step", 30)
-    if ended is not None:
-        outcome.failures.append(f"the job ended with {ended} when the clock was set")
-    return outcome
+    return end_when_asked(place, job, "clock step")
 
 
 def restart(place, _chance, settings):
@@ -169,7 +171,7 @@ def restart(place, _chance, settings):
                 if time.monotonic() - begin > 3:  # once everything was needed once
                     first.setdefault(pid, holding)
         reader.join(0.2)
-    failures = [f"{kind} {pid} survived" for pid, kind in place.processes().items()] + place.left()
+    failures = what_stayed(place)
     for pid, before in first.items():
         after = last[pid]
         if after.memory_kib - before.memory_kib > GROWTH_KIB or after.descriptors > before.descriptors + 20 \
@@ -194,7 +196,7 @@ def short_jobs(place, _chance, settings):
         _, errors = job.communicate(timeout=PATIENCE_S)
         if job.returncode != 0:
             failures.append(f"a job of `true` ended with {job.returncode}: {errors[-500:]}")
-    failures += [f"{kind} {pid} survived" for pid, kind in place.processes().items()] + place.left()
+    failures += what_stayed(place)
     return Outcome(f"{settings.jobs} short jobs", time.monotonic() - begin, failures)
 
 
