@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/agent/process.h"
 
@@ -23,17 +24,23 @@ std::string ShellQuote(const std::string& word) {
 }
 
 std::string Program(const Cluster& cluster) {
-  return cluster.connect == Cluster::Connect::kSlurm ? "srun" : "the remote shell";
+  if (cluster.connect == Cluster::Connect::kSlurm) return "srun";
+  return std::filesystem::path(cluster.remote_shell[0]).filename();
 }
 
 // `line`: slurmstepd says "execve(): PATH: No such file or directory".
-std::string NextStep(const Cluster& cluster, const Ending& ending, const std::string& line) {
+std::string NextStep(const Cluster& cluster, const std::string& host, const Ending& ending,
+                     const std::string& line) {
   const bool not_run = ending.code == 127 || ending.code == 126 || line.find("execve()") != std::string::npos;
   if (ending.signal == 0 && not_run) {
     return fmt::format("; install dtrun there as '{}', or set cluster.dtrun to its path", cluster.dtrun);
   }
   if (cluster.connect == Cluster::Connect::kSlurm) return "; try `srun --overlap hostname` in the allocation";
-  return ending.code == kSshFailed ? "; try `ssh` to it by hand, or set cluster.remote_shell" : "";
+  if (ending.signal != 0) return "";
+  if (ending.code == kSshFailed) {
+    return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", ShellTrial(cluster, host));
+  }
+  return ending.code == 0 ? "; cluster.remote_shell is to run on the host what is appended to it" : "";
 }
 
 }  // namespace
@@ -42,6 +49,12 @@ std::vector<std::string> ShellCommand(const Cluster& cluster, const std::string&
   std::vector<std::string> argv = cluster.remote_shell;
   argv.insert(argv.end(), {host, ShellQuote(cluster.dtrun), "agent"});
   return argv;
+}
+
+std::string ShellTrial(const Cluster& cluster, const std::string& host) {
+  std::string text;
+  for (const std::string& word : cluster.remote_shell) text += ShellQuote(word) + " ";
+  return text + ShellQuote(host) + " true";
 }
 
 // --overlap: the ranks may use what the job has, and what its other steps use too. Binding is dtrun's, and
@@ -88,14 +101,19 @@ bool IsFinal(const Cluster& cluster, const Ending& ending, const std::string& li
                              [&](std::string_view word) { return line.find(word) != std::string::npos; });
 }
 
-std::string WhyEnded(const Cluster& cluster, const Ending& ending, const std::string& line) {
+std::string WhyEnded(const Cluster& cluster, const std::string& host, const Ending& ending,
+                     const std::string& line) {
   std::string why = line;
-  if (why.empty() && ending.signal != 0) {
-    why = fmt::format("{} was killed by {}", Program(cluster), SignalName(ending.signal));
-  } else if (why.empty()) {
-    why = fmt::format("{} ended with code {}", Program(cluster), ending.code);
+  // What a shell prints before an end without a failure of its own need not be the reason: a banner.
+  const bool unclear = line.empty() || ending.signal != 0 || ending.code == 0;
+  if (unclear && !line.empty()) why += "; ";
+  if (unclear && ending.signal != 0) {
+    why += fmt::format("{} was killed by {} before the agent joined", Program(cluster),
+                       SignalName(ending.signal));
+  } else if (unclear) {
+    why += fmt::format("{} ended with code {} before the agent joined", Program(cluster), ending.code);
   }
-  return why + NextStep(cluster, ending, line);
+  return why + NextStep(cluster, host, ending, line);
 }
 
 }  // namespace dtrun::agent

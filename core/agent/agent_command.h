@@ -14,6 +14,8 @@ namespace dtrun::agent {
 
 // cluster.remote_shell HOST DTRUN agent
 std::vector<std::string> ShellCommand(const Cluster& cluster, const std::string& host);
+// The same with `true` in the place of dtrun, quoted for the user to try.
+std::string ShellTrial(const Cluster& cluster, const std::string& host);
 // One step of Slurm with an agent on each of these nodes of the allocation. Its agents are told apart by the
 // name that Slurm has for their node.
 std::vector<std::string> StepCommand(const Cluster& cluster, const std::vector<std::string>& hosts);
@@ -26,7 +28,9 @@ bool IsTelling(const std::string& line);
 std::pair<std::string, std::string> SpeakerOf(const std::string& line);
 // Whether trying again cannot help. `line`: the last one that the command printed.
 bool IsFinal(const Cluster& cluster, const Ending& ending, const std::string& line);
-// Why it ended, and what the user may do: "...; install dtrun there as '/opt/dtrun', ...".
-std::string WhyEnded(const Cluster& cluster, const Ending& ending, const std::string& line);
+// Why it ended before the agent of `host` joined, and what the user may do: "...; install dtrun there as
+// '/opt/dtrun', ...".
+std::string WhyEnded(const Cluster& cluster, const std::string& host, const Ending& ending,
+                     const std::string& line);
 
 }  // namespace dtrun::agent

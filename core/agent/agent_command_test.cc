@@ -57,13 +57,22 @@ TEST(IsTelling, PassesByWhatOnlySaysThatATaskEnded) {
 }
 
 TEST(WhyEnded, SaysWhatToDo) {
-  EXPECT_THAT(WhyEnded(ByShell(), {127, 0}, "sh: not found"),
+  EXPECT_THAT(WhyEnded(ByShell(), "node9", {127, 0}, "sh: not found"),
               HasSubstr("sh: not found; install dtrun there as"));
-  EXPECT_THAT(WhyEnded(ByShell(), {255, 0}, ""), HasSubstr("ended with code 255; try `ssh` to it by hand"));
-  EXPECT_THAT(
-      WhyEnded(BySlurm(), {2, 0}, "slurmstepd: error: execve(): /opt/dtrun: No such file or directory"),
-      HasSubstr("directory; install dtrun there as '/opt/dtrun'"));
-  EXPECT_THAT(WhyEnded(BySlurm(), {0, SIGKILL}, ""), HasSubstr("srun was killed by SIGKILL"));
+  EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0}, ""),
+              HasSubstr("ssh ended with code 255 before the agent joined; try `ssh -q node9 true` by hand"));
+  EXPECT_THAT(WhyEnded(BySlurm(), "node9", {2, 0},
+                       "slurmstepd: error: execve(): /opt/dtrun: No such file or directory"),
+              HasSubstr("directory; install dtrun there as '/opt/dtrun'"));
+  EXPECT_THAT(WhyEnded(BySlurm(), "node9", {0, SIGKILL}, ""), HasSubstr("srun was killed by SIGKILL"));
+  EXPECT_THAT(WhyEnded(ByShell(), "node9", {0, 0}, "Welcome to node9"),
+              HasSubstr("Welcome to node9; ssh ended with code 0 before the agent joined"));
+}
+
+TEST(ShellTrial, QuotesTheWholeCommand) {
+  Cluster cluster = ByShell();
+  cluster.remote_shell = {"sh", "-c", "sleep 100"};
+  EXPECT_EQ(ShellTrial(cluster, "node9"), "sh -c 'sleep 100' node9 true");
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ class Muster {
   void Fail(Error error);
   std::string WhyMissing(const Member& member) const;
   std::string StatusLine() const;
+  std::string Where() const;
 
   boost::asio::io_context& loop_;
   UserSignals& signals_;

@@ -106,8 +106,8 @@ void Muster::OnLink(int host, UniqueFd link, const std::string& from) {
 
 void Muster::OnEnded(const std::shared_ptr<Starter>& start, const Ending& ending) {
   std::erase(starts_, start);
-  const std::string why = WhyEnded(cluster_, ending, start->last_line);
   for (Member* member : start->members) {
+    const std::string why = WhyEnded(cluster_, member->name, ending, start->last_line);
     member->start = nullptr;
     if (dismissed_) continue;
     if (member->host != nullptr && member->introduction) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/agent/agent_command.h"
 #include "core/agent/muster.h"
 #include "core/base/units.h"
 
@@ -13,6 +14,12 @@ namespace {
 constexpr std::size_t kMostNamed = 8;
 // A shell that has said nothing for so long is named as silent.
 constexpr std::chrono::seconds kSilence{2};
+
+std::string Without(std::string text, const std::string& name) {
+  if (name.empty()) return text;
+  for (auto at = text.find(name); at != text.npos; at = text.find(name, at)) text.erase(at, name.size());
+  return text;
+}
 
 }  // namespace
 
@@ -26,9 +33,8 @@ std::string Muster::WhyMissing(const Member& member) const {
   if (!member.last_error.empty()) return member.last_error;
   const auto silent = std::chrono::steady_clock::now() - start->begun;
   if (silent < kSilence) return {};
-  const std::string trial = cluster_.connect == Cluster::Connect::kSlurm
-                                ? "srun --overlap hostname"
-                                : fmt::format("{} {} true", start->program, member.name);
+  const std::string trial = cluster_.connect == Cluster::Connect::kSlurm ? "srun --overlap hostname"
+                                                                         : ShellTrial(cluster_, member.name);
   return fmt::format(
       "{} has said nothing for {}; it may wait for the host or for a password: try `{}` by hand",
       start->program, FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)), trial);
@@ -46,8 +52,24 @@ std::vector<std::pair<std::string, std::string>> Muster::Missing() const {
   return missing;
 }
 
+// Where hosts that somebody else starts have to come.
+std::string Muster::Where() const {
+  if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return {};
+  const std::string& name = cluster_.names[0];
+  std::string text =
+      fmt::format("; waiting at {}:{}", name.find(':') == name.npos ? name : "[" + name + "]", cluster_.port);
+  if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
+    text +=
+        ", which other machines cannot reach: give --master-addr, or cluster.root, an address of this one";
+  }
+  return text;
+}
+
 std::string Muster::StatusLine() const {
-  std::vector<std::pair<std::string, std::string>> reasons;  // and the hosts with each
+  struct Reason {
+    std::string why, hosts, kind;  // the same kind: alike but for the host's name
+  };
+  std::vector<Reason> reasons;
   std::size_t missing = 0;
   std::string names;
   for (const auto& member : members_) {
@@ -55,18 +77,19 @@ std::string Muster::StatusLine() const {
     if (++missing <= kMostNamed) names += (names.empty() ? "" : ", ") + member->name;
     const std::string why = WhyMissing(*member);
     if (why.empty()) continue;
-    const auto known = std::ranges::find_if(reasons, [&](const auto& one) { return one.first == why; });
+    const std::string kind = Without(why, member->name);
+    const auto known = std::ranges::find(reasons, kind, &Reason::kind);
     if (known != reasons.end()) {
-      known->second += ", " + member->name;
+      known->hosts += ", " + member->name;
     } else if (reasons.size() < kMostNamed) {
-      reasons.emplace_back(why, member->name);
+      reasons.push_back({why, member->name, kind});
     }
   }
   if (missing > kMostNamed) names += ", …";
   if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
   std::string line = fmt::format("{} of {} hosts joined; missing: {}", There(), cluster_.hosts.size(), names);
-  for (const auto& [why, hosts] : reasons) line += fmt::format("; {}: {}", hosts, why);
-  return line;
+  for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
+  return line + Where();
 }
 
 }  // namespace dtrun::agent

@@ -290,6 +290,7 @@ class Runner {
     facts.first_failed = -1;
     facts.losses.clear();
     facts.regroup.clear();
+    if (facts.duration.count() == 0) facts.duration = std::chrono::steady_clock::now() - begun_;
     facts.guard_died = signal == Lifeline::kGuardGone;
     facts.interrupt = facts.guard_died ? 0 : signal;
     history_.Add(facts);
@@ -309,6 +310,7 @@ class Runner {
   output::Console& console_;
   boost::asio::io_context loop_;
   std::string run_dir_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
   std::optional<store::Server> store_;
