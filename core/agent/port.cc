@@ -55,8 +55,8 @@ Result<HeldPort> HeldPort::Hold(int wanted) {
     if (bound.number == EADDRINUSE) return PortInUse(wanted);
   }
   if (!bound.socket) {
-    Error error = Error::System(
-        wanted == 0 ? "cannot find a free port" : fmt::format("cannot hold port {}", wanted), bound.number);
+    Error error = wanted == 0 ? NoFreePort("cannot find a free port", bound.number)
+                              : Error::System(fmt::format("cannot hold port {}", wanted), bound.number);
     if (bound.number == EACCES) error.text += "; ports below 1024 are for root, choose a higher one";
     return error;
   }

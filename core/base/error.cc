@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <system_error>
 
@@ -23,6 +24,7 @@ void CopyCut(char* out, std::size_t capacity, std::string_view text) {
 Error Error::System(std::string_view action, int number) {
   std::string cause = std::generic_category().message(number);
   if (!cause.empty()) cause[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(cause[0])));
+  if (number == EMFILE) cause += "; raise `ulimit -n`";
   return Error{DTRUN_SYSTEM, std::string(action) + ": " + cause, -1};
 }
 

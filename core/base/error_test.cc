@@ -10,6 +10,7 @@ namespace {
 
 TEST(Error, SystemTextNamesActionAndCause) {
   EXPECT_EQ(Error::System("open '/x'", ENOENT).text, "open '/x': no such file or directory");
+  EXPECT_EQ(Error::System("open '/x'", EMFILE).text, "open '/x': too many open files; raise `ulimit -n`");
 }
 
 TEST(Error, CopyToCutsAtAUtf8Character) {

@@ -64,4 +64,12 @@ int BindInRange(int socket, const sockaddr* address, socklen_t size) {
   return EADDRINUSE;
 }
 
+Error NoFreePort(std::string_view action, int number) {
+  const PortRange range = UsedPortRange();
+  if (number != EADDRINUSE || range.last == 0) return Error::System(action, number);
+  return Error{DTRUN_SYSTEM, fmt::format("{}: every port of cluster.port_range ({}) is taken; give it more "
+                                         "ports, or end what has them (`ss -ltnp`)",
+                                         action, ToText(range))};
+}
+
 }  // namespace dtrun

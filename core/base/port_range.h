@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <string_view>
 
 #include "core/base/result.h"
 
@@ -28,5 +29,9 @@ PortRange UsedPortRange();
 // bind(2). Where the port of `address` is 0 it becomes a free one of the window. Returns 0 or the errno;
 // EADDRINUSE also when every port of the window is taken.
 int BindInRange(int socket, const sockaddr* address, socklen_t size);
+
+// Why `action` failed, where BindInRange was to find a free port and returned `number`: names a window that
+// is full, and the option.
+Error NoFreePort(std::string_view action, int number);
 
 }  // namespace dtrun

@@ -1,5 +1,6 @@
 #include "core/base/port_range.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
@@ -67,6 +68,9 @@ TEST(BindInRange, TakesEveryPortOfTheWindowAndNoOther) {
     EXPECT_LE(PortOf(sockets.back().get()), first + 3);
   }
   EXPECT_EQ(Bind(Socket()), EADDRINUSE);
+  EXPECT_THAT(NoFreePort("listen", EADDRINUSE).text,
+              ::testing::HasSubstr("cluster.port_range (" + std::to_string(first) + "-"));
+  EXPECT_EQ(NoFreePort("listen", EADDRNOTAVAIL).text, Error::System("listen", EADDRNOTAVAIL).text);
   const UniqueFd chosen = Socket();
   sockets.pop_back();
   EXPECT_EQ(Bind(chosen), 0);

@@ -144,7 +144,7 @@ TEST_F(LoadTest, ChecksTheCommandOfTheCommandLineToo) {
 TEST_F(LoadTest, WorksWithoutAFile) {
   Request request;
   EXPECT_EQ(Render(Load(request, {}).problems),
-            "job.command is required and not set\n"
+            "dtrun: job.command is required and not set\n"
             "  write command = [\"program\", \"argument\"] under [job], or give it after \"--\"\n");
   request.command = {"true"};
   const Loaded loaded = Load(request, {});

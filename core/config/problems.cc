@@ -28,8 +28,7 @@ std::vector<Problem> Problems::Take() && {
 std::string Render(const std::vector<Problem>& problems) {
   std::string out;
   for (const Problem& problem : problems) {
-    if (!problem.place.empty()) out += problem.place + ": ";
-    out += problem.message + "\n";
+    out += (problem.place.empty() ? "dtrun" : problem.place) + ": " + problem.message + "\n";
     if (!problem.hint.empty()) out += "  " + problem.hint + "\n";
   }
   return out;

@@ -26,7 +26,7 @@ TEST(Problems, StayOnOneLineWhateverTheUserWrote) {
 
 TEST(Render, PutsTheHintUnderItsProblem) {
   EXPECT_EQ(Render({{"t:1:2", "wrong", "do right"}, {"", "no place", ""}}),
-            "t:1:2: wrong\n  do right\nno place\n");
+            "t:1:2: wrong\n  do right\ndtrun: no place\n");
   EXPECT_EQ(Render({}), "");
 }
 

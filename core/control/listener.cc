@@ -260,6 +260,7 @@ Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
   }
   number =
       socket ? BindInRange(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) : errno;
+  if (number != 0 && endpoint.port() == 0) return NoFreePort("cannot listen for the other hosts", number);
   if (number != 0) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
   // Connections inherit it, and let the next listener in while they fade away.
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -1,7 +1,5 @@
 #include "core/net/door.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <list>
 #include <optional>
@@ -158,7 +156,7 @@ Door::Door(asio::io_context& loop, int host, std::string key, Offer* offer)
     if (!error) one.port = acceptor->local_endpoint(error).port();
     if (error) {
       offer->left_out.push_back({one.interface, one.kind, one.address.Text(),
-                                 fmt::format("cannot be listened on: {}", error.message())});
+                                 NoFreePort("cannot be listened on", error.value()).text});
       return true;
     }
     CloseOnExec(acceptor->native_handle());

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "core/base/port_range.h"
 #include "core/net/door.h"
 #include "core/net/greeting.h"
 
@@ -97,6 +98,17 @@ class Silent {
  private:
   Tcp::acceptor acceptor_;
 };
+
+TEST_F(ReachTest, ADoorWithoutAFreePortNamesTheWindow) {
+  asio::ip::tcp::acceptor holder(loop_, {asio::ip::make_address("127.0.0.1"), 0});
+  const int taken = holder.local_endpoint().port();
+  UsePortRange({taken, taken});
+  Offer offer{{At("127.0.0.1")}, {}, {}};
+  const Door door(loop_, 1, kKey, &offer);
+  UsePortRange({});
+  ASSERT_THAT(offer.left_out, SizeIs(1));
+  EXPECT_THAT(offer.left_out[0].why, HasSubstr("cannot be listened on: every port of cluster.port_range"));
+}
 
 TEST_F(ReachTest, SilenceEndsAtTheLimit) {
   Silent silent(loop_);

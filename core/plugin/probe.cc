@@ -152,7 +152,10 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return Error::System("make a pipe for a plugin probe", errno);
   UniqueFd output(pipe_ends[0]);
   const UniqueFd output_end = Raise(UniqueFd(pipe_ends[1]));
-  if (!theirs || !output_end) return Error::System("copy a descriptor for a plugin probe", errno);
+  // EINVAL: the limit lies below the numbers that the copies are to have.
+  if (!theirs || !output_end) {
+    return Error::System("copy a descriptor for a plugin probe", errno == EINVAL ? EMFILE : errno);
+  }
   ::fcntl(output.get(), F_SETFL, O_NONBLOCK);
 
   std::string program;

@@ -133,7 +133,7 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
                                                              const std::string& address,
                                                              std::map<std::string, std::size_t> members) {
   const auto failed = [&](const error_code& error) {
-    return Error::System(fmt::format("serve Horovod's rendezvous store at {}", address), error.value());
+    return NoFreePort(fmt::format("serve Horovod's rendezvous store at {}", address), error.value());
   };
   error_code error;
   const tcp::endpoint endpoint(asio::ip::make_address(address, error), 0);
