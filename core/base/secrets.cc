@@ -5,17 +5,20 @@
 #include <cctype>
 #include <optional>
 
+#include "core/base/secret_options.h"
+
 namespace dtrun {
 namespace {
 
 bool IsAlnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool IsQuote(char c) { return c == '"' || c == '\''; }
 // Of base64, base64url and hex.
 bool IsKeyLetter(char c) {
   return IsAlnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '=';
 }
 bool IsNameLetter(char c) { return IsAlnum(c) || c == '_' || c == '-' || c == '.'; }
-bool EndsValue(char c) { return IsSpace(c) || c == '"' || c == '\'' || c == ';' || c == '&' || c == ','; }
+bool EndsValue(char c) { return IsSpace(c) || IsQuote(c) || c == ';' || c == '&' || c == ','; }
 
 std::string Lower(std::string_view text) {
   std::string out(text);
@@ -57,6 +60,11 @@ constexpr std::array<std::string_view, 16> kKeysOf = {
 constexpr std::array<std::string_view, 12> kHarmlessEnds = {
     "sock", "socket", "type", "method", "count", "length", "limit", "size", "timeout", "file", "path", "dir"};
 
+// Variables such as PGPASS and SSHPASS end in it, and so do these words.
+constexpr std::array<std::string_view, 10> kOtherPasses = {"bypass",   "compass",   "surpass",   "trespass",
+                                                           "overpass", "underpass", "multipass", "lowpass",
+                                                           "highpass", "bandpass"};
+
 struct Form {
   std::string_view beginning;
   std::size_t least;  // letters that follow
@@ -74,7 +82,7 @@ class Masker {
 
   std::string Run() {
     while (at_ < text_.size()) {
-      if (!(Pem() || Url() || AtWord())) out_ += text_[at_++];
+      if (!(OptionOfProgram() || Pem() || Url() || AtWord())) out_ += text_[at_++];
     }
     return std::move(out_);
   }
@@ -95,6 +103,31 @@ class Masker {
     std::size_t end = from;
     while (end < text_.size() && is(text_[end])) ++end;
     return end - from;
+  }
+
+  // "curl -u ann:secret": each word of the text is shown to options_ once.
+  bool OptionOfProgram() {
+    constexpr std::string_view kEnds = ";|&\n";
+    if (kEnds.find(text_[at_]) != std::string_view::npos) options_.Reset();
+    const auto ends = [&](char c) { return IsSpace(c) || kEnds.find(c) != std::string_view::npos; };
+    if (ends(text_[at_]) || IsQuote(text_[at_])) return false;
+    if (at_ > 0 && !ends(text_[at_ - 1]) && !IsQuote(text_[at_ - 1])) return false;
+    std::size_t end = at_ + Span(at_, [&](char c) { return !ends(c); });
+    const auto secret = options_.Next(text_.substr(at_, end - at_));
+    if (!secret) return false;
+    // A quote that opens before the secret ends it, however many words it has; another one ends it, too.
+    const std::size_t begin = at_ + *secret;
+    std::size_t opening = begin;
+    if (!IsQuote(text_[begin])) opening = at_ > 0 && IsQuote(text_[at_ - 1]) ? at_ - 1 : text_.size();
+    if (opening < text_.size()) {
+      const std::size_t closing = text_.find(text_[opening], opening + 1);
+      if (closing != std::string_view::npos && closing > begin) end = closing + (opening == begin ? 1 : 0);
+    } else {
+      end = begin + Span(begin, [&](char c) { return !ends(c) && !IsQuote(c); });
+    }
+    Keep(begin - at_);
+    Hide(end - at_);
+    return true;
   }
 
   // "-----BEGIN ... PRIVATE KEY-----", to its end.
@@ -142,7 +175,7 @@ class Masker {
 
   bool AtWord() {
     if (!BeginsWord()) return false;
-    return Known() || Jwt() || Bearer() || Named();
+    return Known() || Jwt() || Bearer() || Netrc() || Named();
   }
 
   bool Known() {
@@ -179,6 +212,30 @@ class Masker {
     return true;
   }
 
+  // "machine example.org login ann password x", as .netrc has it.
+  bool Netrc() {
+    constexpr std::string_view kName = "password";
+    if (!Rest().starts_with(kName)) return false;
+    const std::size_t space = Span(at_ + kName.size(), IsSpace);
+    const std::size_t size =
+        Span(at_ + kName.size() + space, [](char c) { return !IsSpace(c) && !IsQuote(c); });
+    std::size_t before = at_;
+    WordBefore(before);
+    const std::string_view key = WordBefore(before);
+    if (space == 0 || size == 0 || (key != "login" && key != "machine" && key != "account")) return false;
+    Keep(kName.size() + space);
+    Hide(size);
+    return true;
+  }
+
+  // Moves `end` to where the word begins.
+  std::string_view WordBefore(std::size_t& end) const {
+    while (end > 0 && IsSpace(text_[end - 1])) --end;
+    const std::size_t last = end;
+    while (end > 0 && !IsSpace(text_[end - 1]) && !IsQuote(text_[end - 1])) --end;
+    return text_.substr(end, last - end);
+  }
+
   // "password=x", "--token x", "apiKey: x".
   bool Named() {
     const std::size_t length = Span(at_, IsNameLetter);
@@ -186,15 +243,14 @@ class Masker {
     if (length == 0 || !NamesSecret(name)) return false;
     std::size_t value = at_ + length;
     const bool option = name.starts_with("--");
-    while (value < text_.size() && (text_[value] == '"' || text_[value] == '\''))
-      ++value;  // "apiKey": in JSON
+    while (value < text_.size() && IsQuote(text_[value])) ++value;  // "apiKey": in JSON
     if (value >= text_.size()) return false;
     const char between = text_[value];
     if (between != '=' && between != ':' && !(option && between == ' ')) return false;
     ++value;
     while (between == ':' && value < text_.size() && text_[value] == ' ') ++value;
     char quote = 0;
-    if (value < text_.size() && (text_[value] == '"' || text_[value] == '\'')) quote = text_[value++];
+    if (value < text_.size() && IsQuote(text_[value])) quote = text_[value++];
     const auto inside = [quote](char c) { return quote != 0 ? c != quote : !EndsValue(c); };
     std::size_t size = Span(value, inside);
     const std::string scheme = Lower(text_.substr(value, size));
@@ -208,6 +264,7 @@ class Masker {
 
   const std::string_view text_;
   std::size_t at_ = 0;
+  SecretOptions options_;
   std::string out_;
 };
 
@@ -218,6 +275,12 @@ bool LooksRandom(std::string_view value) {
   const auto digits = std::ranges::count_if(value, [](char c) { return c >= '0' && c <= '9'; });
   const auto size = static_cast<std::ptrdiff_t>(value.size());
   return digits >= 3 && digits < size && digits * 10 >= size;
+}
+
+// CI_JOB_JWT_V2
+bool IsVersion(std::string_view word) {
+  return word.size() > 1 && word[0] == 'v' &&
+         std::ranges::all_of(word.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 // The name speaks of keys somehow: AWSKEYS, authhdr.
@@ -231,10 +294,15 @@ bool SoundsSecret(std::string_view name) {
 }  // namespace
 
 bool NamesSecret(std::string_view name) {
-  const std::vector<std::string> words = WordsOf(name);
+  std::vector<std::string> words = WordsOf(name);
+  if (words.size() > 1 && IsVersion(words.back())) words.pop_back();
   if (words.empty()) return false;
+  // Variables are named for what they hold: DEPLOY_KEY. Options speak of other keys too.
+  const bool variable = std::ranges::none_of(name, [](unsigned char c) { return std::islower(c) != 0; });
   if (words.size() == 1 && words[0] == "pwd") return false;  // where a shell is
   if (words.size() > 1 && IsOneOf(words.back(), kHarmlessEnds)) return false;
+  if (words.back() == "jwt") return true;
+  if (variable && words.back().ends_with("pass") && !IsOneOf(words.back(), kOtherPasses)) return true;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (IsOneOf(words[i], kWords)) return true;
     if (std::ranges::any_of(
@@ -244,8 +312,6 @@ bool NamesSecret(std::string_view name) {
     if (words[i].ends_with("token")) return true;  // GITHUBTOKEN
     if (words[i] != "key" && words[i] != "keys") continue;
     if (words.size() == 1 || (i > 0 && i + 1 == words.size() && IsOneOf(words[i - 1], kKeysOf))) return true;
-    // Variables are named for what they hold: DEPLOY_KEY. Options speak of other keys too.
-    const bool variable = std::ranges::none_of(name, [](unsigned char c) { return std::islower(c) != 0; });
     if (variable && i + 1 == words.size()) return true;
   }
   return false;
@@ -262,10 +328,16 @@ std::string MaskText(std::string_view text) { return Masker(text).Run(); }
 std::vector<std::string> MaskArguments(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   out.reserve(words.size());
+  SecretOptions options;
   std::string_view option;  // the word before, when it is one without a value
   for (const std::string& word : words) {
     const bool is_option = word.size() > 1 && word[0] == '-' && word.find('=') == std::string::npos;
-    out.push_back(!option.empty() && !is_option ? MaskValue(option, word) : MaskText(word));
+    const auto secret = options.Next(word);
+    if (secret) {
+      out.push_back(MaskText(word.substr(0, *secret)) + std::string(kSecret));
+    } else {
+      out.push_back(!option.empty() && !is_option ? MaskValue(option, word) : MaskText(word));
+    }
     option = is_option ? std::string_view(word) : std::string_view();
   }
   return out;

@@ -9,16 +9,37 @@ namespace {
 using testing::ElementsAre;
 
 TEST(Secrets, AreKnownByTheirNames) {
-  for (const char* name :
-       {"GITHUB_TOKEN", "PASSWORD", "DB_PASS", "PGPASSWORD", "MYSQL_PWD", "API_KEY", "apiKey", "api-key",
-        "--api-key", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUBTOKEN", "DEPLOY_KEY", "AUTHORIZATION",
-        "client.secret", "KEY", "HF_TOKEN", "GOOGLE_CREDENTIALS"}) {
+  for (const char* name : {"GITHUB_TOKEN",
+                           "PASSWORD",
+                           "DB_PASS",
+                           "PGPASSWORD",
+                           "MYSQL_PWD",
+                           "API_KEY",
+                           "apiKey",
+                           "api-key",
+                           "--api-key",
+                           "WANDB_API_KEY",
+                           "AWS_SECRET_ACCESS_KEY",
+                           "GITHUBTOKEN",
+                           "DEPLOY_KEY",
+                           "AUTHORIZATION",
+                           "client.secret",
+                           "KEY",
+                           "HF_TOKEN",
+                           "GOOGLE_CREDENTIALS",
+                           "PGPASS",
+                           "SSHPASS",
+                           "CI_JOB_JWT",
+                           "CI_JOB_JWT_V2",
+                           "API_KEY_V1"}) {
     EXPECT_TRUE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "x"), "(secret)") << name;
   }
-  for (const char* name : {"PATH", "PWD", "HOME", "TOKENIZERS_PARALLELISM", "--tokenizer", "--max-tokens",
-                           "--sort-key", "--num-key-value-heads", "KEYBOARD", "SSH_AUTH_SOCK", "MONKEY",
-                           "PASSAGE", "AUTHOR", "job.command", "--bypass"}) {
+  for (const char* name : {"PATH",        "PWD",           "HOME",          "TOKENIZERS_PARALLELISM",
+                           "--tokenizer", "--max-tokens",  "--sort-key",    "--num-key-value-heads",
+                           "KEYBOARD",    "SSH_AUTH_SOCK", "MONKEY",        "PASSAGE",
+                           "AUTHOR",      "job.command",   "--bypass",      "BYPASS",
+                           "NUM_BYPASS",  "PGPASSFILE",    "JWT_ALGORITHM", "--sort-key-v2"}) {
     EXPECT_FALSE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "7"), "7") << name;
   }
@@ -79,6 +100,33 @@ TEST(Secrets, FollowTheirOptions) {
                   "--verbose"));
   EXPECT_THAT(MaskArguments({"sh", "-c", "DB=postgres://a:b@c x"}),
               ElementsAre("sh", "-c", "DB=postgres://a:(secret)@c x"));
+}
+
+TEST(Secrets, FollowOptionsThatDoNotSaySo) {
+  EXPECT_THAT(MaskArguments({"curl", "-su", "ann:hunter2", "https://h/x:y"}),
+              ElementsAre("curl", "-su", "ann:(secret)", "https://h/x:y"));
+  EXPECT_THAT(MaskArguments({"/usr/bin/mysql", "-phunter2", "-P3306", "-p", "shop"}),
+              ElementsAre("/usr/bin/mysql", "-p(secret)", "-P3306", "-p", "shop"));
+  EXPECT_THAT(MaskArguments({"sshpass", "-p", "hunter2", "ssh", "-p", "22", "h"}),
+              ElementsAre("sshpass", "-p", "(secret)", "ssh", "-p", "22", "h"));
+  EXPECT_THAT(MaskArguments({"sh", "-c", "curl --user=ann:a; mysql -pa -u ann:b"}),
+              ElementsAre("sh", "-c", "curl --user=ann:(secret); mysql -p(secret) -u ann:b"));
+  EXPECT_EQ(MaskText("sh -c 'curl -u ann:hunter2' && x"), "sh -c 'curl -u ann:(secret)' && x");
+  EXPECT_EQ(MaskText("curl -u 'ann:a b c' x"), "curl -u 'ann:(secret)' x");
+  EXPECT_EQ(MaskText("mysql -p'a b c' x"), "mysql -p(secret) x");
+  for (const char* harmless : {"docker run -u 1000:1000 curl", "python -u a:b", "curl -u ann https://h",
+                               "curl --user-agent=a:b", "train -p8 --user ann:b", "curl x; id -u a:b"}) {
+    EXPECT_EQ(MaskText(harmless), harmless);
+  }
+}
+
+TEST(Secrets, StandInNetrc) {
+  EXPECT_EQ(MaskValue("NETRC", "machine h.org login ann password hunter2 machine i.org"),
+            "machine h.org login ann password (secret) machine i.org");
+  EXPECT_EQ(MaskText("machine h\n\tlogin ann\n\tpassword hunter2\n"),
+            "machine h\n\tlogin ann\n\tpassword (secret)\n");
+  EXPECT_EQ(MaskValue("NETRC", "/home/ann/.netrc"), "/home/ann/.netrc");
+  EXPECT_EQ(MaskText("the password is wrong"), "the password is wrong");
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#include "core/base/secret_options.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace dtrun {
+
+enum class Shape {
+  kAttached,   // -psecret, and nothing in the next word
+  kWhole,      // -p secret
+  kAfterSign,  // -u ann:secret
+};
+
+struct SecretOptions::Rule {
+  std::string_view program, option;
+  Shape shape;
+  char sign = ':';
+};
+
+namespace {
+
+constexpr SecretOptions::Rule kRules[] = {
+    {"curl", "-u", Shape::kAfterSign},
+    {"curl", "--user", Shape::kAfterSign},
+    {"curl", "-U", Shape::kAfterSign},
+    {"curl", "--proxy-user", Shape::kAfterSign},
+    {"mysql", "-p", Shape::kAttached},
+    {"mysqladmin", "-p", Shape::kAttached},
+    {"mysqldump", "-p", Shape::kAttached},
+    {"mysqlimport", "-p", Shape::kAttached},
+    {"mariadb", "-p", Shape::kAttached},
+    {"mariadb-admin", "-p", Shape::kAttached},
+    {"mariadb-dump", "-p", Shape::kAttached},
+    {"mongo", "-p", Shape::kWhole},
+    {"mongosh", "-p", Shape::kWhole},
+    {"sshpass", "-p", Shape::kWhole},
+    {"redis-cli", "-a", Shape::kWhole},
+    {"ldapsearch", "-w", Shape::kWhole},
+    {"smbclient", "-U", Shape::kAfterSign, '%'},
+};
+
+std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<std::size_t> SecretOf(const SecretOptions::Rule& rule, std::string_view word,
+                                    std::size_t value) {
+  if (rule.shape == Shape::kAfterSign) {
+    const std::size_t sign = word.find(rule.sign, value);
+    if (sign == std::string_view::npos) return {};
+    value = sign + 1;
+  }
+  return value < word.size() ? std::optional(value) : std::nullopt;
+}
+
+// -su: the last of several options of one letter.
+bool EndsCluster(std::string_view word, std::string_view option) {
+  return word.size() > 2 && word[0] == '-' && word.back() == option[1] &&
+         std::ranges::all_of(word.substr(1), [](unsigned char c) { return std::isalpha(c) != 0; });
+}
+
+}  // namespace
+
+std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
+  if (const Rule* rule = awaited_) {
+    awaited_ = nullptr;
+    if (rule->shape == Shape::kWhole)
+      program_ = {};  // what follows may be a program's: sshpass -p x ssh -p 22
+    return SecretOf(*rule, word, 0);
+  }
+  if (word.empty() || word[0] != '-') {
+    const auto known = std::ranges::find(kRules, BaseName(word), &Rule::program);
+    if (known != std::end(kRules)) program_ = known->program;
+    return {};
+  }
+  for (const Rule& rule : kRules) {
+    if (program_ != rule.program) continue;
+    const bool is_long = rule.option.starts_with("--");
+    const bool in_next = word == rule.option ||
+                         (!is_long && rule.shape == Shape::kAfterSign && EndsCluster(word, rule.option));
+    if (in_next && rule.shape != Shape::kAttached) {
+      awaited_ = &rule;
+      return {};
+    }
+    if (!word.starts_with(rule.option)) continue;
+    if (!is_long) return SecretOf(rule, word, rule.option.size());
+    if (word[rule.option.size()] == '=') return SecretOf(rule, word, rule.option.size() + 1);
+  }
+  return {};
+}
+
+}  // namespace dtrun
