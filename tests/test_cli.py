@@ -72,6 +72,13 @@ class Explain(JobTest):
             self.assert_ok(result)
             self.assertIn(key, result.out)
 
+    def test_no_command_is_needed(self):
+        for arguments in [], ["--set", "watch.stall=5m"], ["--config", self.write('[watch]\nstall = "5m"\n')]:
+            result = self.dtrun("config", "explain", "watch.stall", *arguments)
+            self.assert_ok(result)
+            self.assertIn("watch.stall", result.out)
+        self.assert_user_error(self.dtrun("config", "explain", "watch.stall", "--set", "job.nam=a"), "job.name")
+
     def test_an_unknown_key_has_a_nearest(self):
         file = self.write('[job]\ncommand = ["true"]\n')
         self.assert_user_error(self.dtrun("config", "explain", "job.comand", "--config", file), "job.command")

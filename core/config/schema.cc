@@ -94,10 +94,11 @@ void AddJob(Schema& schema) {
       Option("job.dialects", Type::kList, kPlan, "environments of other launchers that every rank also gets"),
       "Such as [\"horovod\", \"azureml\"], on top of the launcher's own; dtrun env --list shows them. "
       "Two that disagree about a variable are an error."));
-  schema.push_back(
-      Long(Option("job.roles", Type::kMap, kPlan, "how many ranks are chief, worker, ps and evaluator"),
-           "Such as { chief = 1, worker = 2, ps = 1 }, in this order from rank 0; they add up to all "
-           "ranks. Read by the dialects tf-config and torchrun, and by job.success."));
+  schema.push_back(Long(
+      Option("job.roles", Type::kMap, kPlan, "how many ranks are chief, worker, ps and evaluator"),
+      "Such as { chief = 1, worker = 2, ps = 1 }; they add up to all ranks. Ranks are dealt from rank 0 in "
+      "the order chief, worker, ps, evaluator, however you write the table. Read by job.success and by "
+      "job.dialects tf-config and torchrun: only with \"torchrun\" there a rank has ROLE_NAME."));
   schema.push_back(Long(
       Default(Option("job.success", Type::kNames, kPlan, "whose success is the job's: all, or some roles"),
               "auto"),

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/base/units.h"
 #include "core/option/text.h"
 
 namespace dtrun::option {
@@ -56,6 +57,18 @@ std::string RangeText(const Spec& spec) {
   return spec.type == Type::kUint ? " of at least 0" : "";
 }
 
+// An example that the bounds allow.
+template <class Parse>
+std::string Example(const Spec& spec, const char* usual, Parse parse) {
+  const auto below = [&](const std::string& a, const std::string& b) {
+    const auto left = parse(a), right = parse(b);
+    return left && right && *left < *right;
+  };
+  if (spec.min_text && below(usual, *spec.min_text)) return *spec.min_text;
+  if (spec.max_text && below(*spec.max_text, usual)) return *spec.max_text;
+  return usual;
+}
+
 }  // namespace
 
 Schema FromAbi(const dtrun_option* options, std::uint64_t count, const std::string& prefix,
@@ -104,8 +117,9 @@ std::string ExpectedText(const Spec& spec) {
     case Type::kFloat: return "a number" + range;
     case Type::kString: return "a string";
     case Type::kEnum: return "one of " + QuoteAll(spec.choices);
-    case Type::kBytes: return "a size such as \"8MiB\"" + comma + range;
-    case Type::kDuration: return "a duration such as \"60s\"" + comma + range;
+    case Type::kBytes: return "a size such as " + Quote(Example(spec, "8MiB", ParseBytes)) + comma + range;
+    case Type::kDuration:
+      return "a duration such as " + Quote(Example(spec, "60s", ParseDuration)) + comma + range;
     case Type::kPath: return "a path";
     case Type::kList: return "a list of strings";
     case Type::kMap: return "a table of strings";

@@ -194,7 +194,14 @@ std::string FormatMap(const std::map<std::string, std::string>& map) {
 
 Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
   Result<Data> data = Read(spec, text, folder);
-  if (data->index() == 0) return Expected(spec, QuoteShort(text));
+  if (data->index() == 0) {
+    Error error = Expected(spec, QuoteShort(text));
+    const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+    if (spec.type == Type::kDuration && bare && !spec.secret) {
+      error.text += fmt::format(", did you mean {}?", QuoteShort(std::string(text) + "s"));
+    }
+    return error;
+  }
   if (Status status = CheckBounds(spec, *data); !status) return status.error();
   return data;
 }

@@ -61,7 +61,10 @@ TEST(ParseText, SaysWhatWasExpectedAndFound) {
             "expected an integer; found \"9223372036854775808\"");
   EXPECT_EQ(Refusal(A(Type::kUint), "-1"), "expected an integer of at least 0; found -1");
   EXPECT_EQ(Refusal(A(Type::kFloat), "nan"), "expected a number; found nan");
-  EXPECT_EQ(Refusal(A(Type::kDuration), "60"), "expected a duration such as \"60s\"; found \"60\"");
+  EXPECT_EQ(Refusal(A(Type::kDuration), "60"),
+            "expected a duration such as \"60s\"; found \"60\", did you mean \"60s\"?");
+  EXPECT_EQ(Refusal(ARange(Type::kBytes, "16MiB", "1TiB"), "8MiB"),
+            "expected a size such as \"16MiB\", from 16MiB to 1TiB; found \"8MiB\"");
   EXPECT_EQ(Refusal(A(Type::kBytes), "x"), "expected a size such as \"8MiB\"; found \"x\"");
   EXPECT_EQ(Refusal(A(Type::kPath), ""), "expected a path; found \"\"");
   EXPECT_EQ(Refusal(A(Type::kMap), "A"), "expected a table of strings; found \"A\"");

@@ -1,5 +1,5 @@
 // An error with the place of the option that caused it: "train.toml:14:3: job.env: ...".
-// Used by the sources of this folder; any thread.
+// A place that ends with the option, "--set job.env", does for both. Any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace dtrun::plan {
 
 inline Error At(const config::Settings& settings, const std::string& key, const Error& error) {
   const std::string& place = settings.Get(key).origin.place;
-  return Error{error.code, place + (place.empty() ? "" : ": ") + key + ": " + error.text};
+  const std::string before = place.empty() || place.ends_with(key) ? place : place + ": ";
+  return Error{error.code, before + (place.ends_with(key) ? "" : key) + ": " + error.text};
 }
 
 }  // namespace dtrun::plan

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/plan/at.h"
+
 namespace dtrun::plan {
 namespace {
 
@@ -13,9 +15,7 @@ constexpr char kPerHost[] = "job.processes_per_host";
 constexpr char kCount[] = "cluster.host_count";
 
 Error At(const config::Settings& settings, const char* key, const std::string& text) {
-  const std::string& place = settings.Get(key).origin.place;
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, text)};
+  return plan::At(settings, std::string(key), Error{DTRUN_INVALID_ARGUMENT, text});
 }
 
 }  // namespace

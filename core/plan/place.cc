@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/binding/machine.h"
+#include "core/plan/at.h"
 #include "core/plan/dialect.h"
 
 namespace dtrun::plan {
@@ -18,9 +19,7 @@ constexpr char kBind[] = "job.bind";
 constexpr char kVisibility[] = "job.gpu_visibility";
 
 Error At(const config::Settings& settings, const char* key, const std::string& text) {
-  const std::string& place = settings.Get(key).origin.place;
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, text)};
+  return plan::At(settings, std::string(key), Error{DTRUN_INVALID_ARGUMENT, text});
 }
 
 bool PerRank(const std::string& value) { return value.find("${") != std::string::npos; }

@@ -9,8 +9,8 @@
 #include "core/agent/serve.h"
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/restart.h"
-#include "tools/dtrun/watch.h"
 #include "tools/dtrun/verbs.h"
+#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
@@ -128,8 +128,10 @@ int ExplainConfig(const ConfigArguments& arguments, const std::string& key) {
   }
   fmt::print("{}", *text);
   if (preparation.problems().empty()) return 0;
-  fmt::print(stderr, "{}", config::Render(preparation.problems()));
-  return kUserError;
+  // Whoever asks what an option means need not have a job yet, and so no command either.
+  ConfigArguments with_command = arguments;
+  with_command.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
+  return LoadedOrComplain(Preparation::Load(with_command)) ? 0 : kUserError;
 }
 
 }  // namespace dtrun::cli

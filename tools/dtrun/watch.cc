@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/units.h"
+#include "core/plan/at.h"
 
 namespace dtrun::cli {
 
@@ -14,11 +15,13 @@ Result<agent::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   if (text == "off") return policy;
   const Result<Nanoseconds> after = ParseDuration(text);
   if (!after || *after < kShortest) {
-    const std::string& place = settings.Get("watch.stall").origin.place;
-    return Error{
+    Error error{
         DTRUN_INVALID_ARGUMENT,
-        fmt::format("{}{}watch.stall is '{}'; expected \"off\" or a duration of 1s or more, such as \"10m\"",
-                    place, place.empty() ? "" : ": ", text)};
+        fmt::format("expected \"off\" or a duration from 1s to 10 years, such as \"10m\"; found '{}'", text)};
+    const Result<Nanoseconds> seconds = ParseDuration(text + "s");
+    if (!after && seconds && *seconds >= kShortest)
+      error.text += fmt::format(", did you mean \"{}s\"?", text);
+    return plan::At(settings, "watch.stall", error);
   }
   policy.after = *after;
   return policy;

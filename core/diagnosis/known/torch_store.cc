@@ -12,7 +12,9 @@ constexpr KnownFailure kTable[] = {
       "The server socket has failed to listen on any local network address. port: {address},",
       "The server socket has failed to listen on any local network address"},
      "torch cannot listen[ on {address}]: another program has the port",
-     "leave job.master_port unset, so that dtrun finds and holds a free one; end the leftover of an earlier "
+     "under `dtrun torchrun` dtrun itself serves the store there: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, "
+     "or "
+     "give TCPStore is_master=False; else leave job.master_port unset, and end the leftover of an earlier "
      "run",
      "c10d socket.cpp, TCPStoreLibUvBackend.cpp, pytorch 126510"},
     {"torch-store-silent",

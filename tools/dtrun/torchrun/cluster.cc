@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 namespace dtrun::torchrun {
 namespace {
 
@@ -43,8 +46,21 @@ Result<Endpoint> EndpointOf(const Arguments& arguments) {
   return endpoint;
 }
 
-bool IsTrue(const std::string& text) {
-  return text == "1" || text == "true" || text == "True" || text == "t" || text == "yes" || text == "y";
+// As torch reads it; unset: not given.
+Result<std::optional<bool>> FlagOf(const Arguments& arguments, std::string_view key) {
+  const auto given = Configured(arguments, key);
+  if (!given) return {std::nullopt};
+  std::string text = *given;
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* word : {"1", "true", "t", "yes", "y"}) {
+    if (text == word) return std::optional(true);
+  }
+  for (const char* word : {"0", "false", "f", "no", "n"}) {
+    if (text == word) return std::optional(false);
+  }
+  return Bad(fmt::format("{}: {}={}: expected true or false", Place(arguments, "rdzv_conf", "--rdzv-conf"),
+                         key, *given));
 }
 
 }  // namespace
@@ -69,7 +85,9 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   if (!endpoint) return endpoint.error();
   meeting.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
   meeting.join_timeout = Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
-  meeting.insecure = IsTrue(Configured(arguments, "insecure").value_or(""));
+  const auto insecure = FlagOf(arguments, "insecure");
+  if (!insecure) return insecure.error();
+  meeting.insecure = insecure->value_or(false);
 
   if (backend == "static") {
     if (!endpoint->port) {
@@ -98,8 +116,9 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   meeting.host = endpoint->host;
   meeting.port = endpoint->port.value_or(kC10dPort);
   meeting.last_call = Configured(arguments, "last_call_timeout").value_or("");
-  const auto is_host = Configured(arguments, "is_host");
-  if (is_host ? IsTrue(*is_host) : meet_here(meeting.host, *meeting.port)) meeting.node = 0;
+  const auto is_host = FlagOf(arguments, "is_host");
+  if (!is_host) return is_host.error();
+  if (*is_host ? **is_host : meet_here(meeting.host, *meeting.port)) meeting.node = 0;
   return meeting;
 }
 

@@ -92,6 +92,8 @@ TEST(MeetingOf, RefusesByName) {
               HasSubstr("--rdzv-endpoint: expected a port"));
   EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"}),
               HasSubstr("--rdzv-conf: store_type=file"));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--rdzv-conf", "insecure=maybe"}),
+              HasSubstr("--rdzv-conf: insecure=maybe: expected true or false"));
 }
 
 TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
