@@ -197,7 +197,8 @@ class Stalls(JobTest):
         script = self.write(
             "import time, torch, torch.distributed as d\n"
             "d.init_process_group('gloo'); t = torch.ones(9)\n"
-            "for i in range(9): time.sleep(0.5); d.all_reduce(t)\n",
+            "for i in range(9): time.sleep(0.5); d.all_reduce(t)\n"
+            "d.destroy_process_group()\n",
             "steps.py",
         )
         sets = ["backend.name=none", "watch.stall=3s", "watch.on_stall=fail"]

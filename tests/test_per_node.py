@@ -21,6 +21,7 @@ def train(local, nodes, node, count):
     value = torch.tensor([rank + 1.0])
     dist.all_reduce(value)
     os.write(1, f"rank {rank} of {size} sum {value.item()}\n".encode())  # in one piece
+    dist.destroy_process_group()
 
 if __name__ == "__main__":
     number = lambda name: int(os.environ[name])

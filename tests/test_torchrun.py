@@ -327,7 +327,8 @@ class AgentStore(TorchrunTest):
             "assert s.compare_set('swap' + rank, '', 'x') == b'x' and s.add('n' + rank, 3) == 3 and s.delete_key('n' + rank)\n"
             "try: s.wait(['never'], datetime.timedelta(milliseconds=200)); raise SystemExit('it came')\n"
             "except RuntimeError: pass\n"
-            "dist.init_process_group('gloo')\nt = torch.ones(3)\ndist.all_reduce(t)\nprint('sum', t.sum().item())\n", "t.py")
+            "dist.init_process_group('gloo')\nt = torch.ones(3)\ndist.all_reduce(t)\nprint('sum', t.sum().item())\n"
+            "dist.destroy_process_group()\n", "t.py")
         result = self.torchrun("--standalone", "--nproc-per-node=2", script)
         self.assert_ok(result)
         self.assertEqual(result.out, "sum 6.0\n" * 2)

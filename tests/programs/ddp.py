@@ -21,3 +21,4 @@ dist.all_gather(gathered, weight)
 assert all(torch.equal(other, weight) for other in gathered), "ranks differ"
 print(f"rank {dist.get_rank()} of {dist.get_world_size()} agrees, loss {loss.item():.4f}", flush=True)
 dist.barrier()
+dist.destroy_process_group()
