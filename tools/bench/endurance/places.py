@@ -117,7 +117,7 @@ class Hosts:
     def left(self):
         found = count.control_groups(self.names)
         for i, holder in enumerate(self.lab.holders):
-            found += map(str, self.lab.runtime_dir(i).iterdir())
+            found += [f"{path} with {os.listdir(path)}" for path in self.lab.runtime_dir(i).iterdir()]
             found += map(str, Path(f"/proc/{holder}/root/dev/shm").iterdir())
             tables = [(Path(f"/proc/{holder}/net") / name).read_text().splitlines() for name in ("tcp", "tcp6", "unix")]
             found += [line for table in tables[:2] for line in table[1:]  # that listen, but for sshd's
