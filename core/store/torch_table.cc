@@ -270,8 +270,8 @@ bool TorchTable::Has(const std::string& key) const { return values_.contains(key
 Status TorchTable::Await(Client client, std::vector<std::string> keys) {
   CancelWait(client);
   std::erase_if(keys, [&](const std::string& key) { return Has(key); });
-  std::ranges::sort(keys);
-  keys.erase(std::ranges::unique(keys).begin(), keys.end());
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   if (keys.empty()) {
     send_(client, Reply().Byte(kStopWaiting).Done());
     return {};
