@@ -160,6 +160,7 @@ void Apply(Conversation& said, const Prepare& prepare) {
 void Apply(Conversation& said, const Start&) { said.phase = Phase::kStarting; }
 void Apply(Conversation& said, const Stop&) { said.told_to_end = true; }
 void Apply(Conversation& said, const Kill&) { said.told_to_end = true; }
+void Apply(Conversation& said, const Over&) { said.told_to_end = true; }
 void Apply(Conversation& said, const Exchanged& exchanged) { said.exchanges.erase(exchanged.exchange); }
 void Apply(Conversation& said, const Survey& survey) {
   ++said.surveys;

@@ -14,8 +14,7 @@
 #include "core/agent/agent_link.h"
 #include "core/agent/process.h"
 #include "core/agent/testing.h"
-#include "core/net/greeting.h"
-#include "tests/fuzz/agent_messages.h"
+#include "tests/fuzz/agent_commands.h"
 
 namespace {
 
@@ -118,25 +117,12 @@ class Job {
   // False once the root has broken the protocol: what the agent says then is its last words.
   bool Act() {
     switch (in_.Byte() % 16) {
-      case 0: return Send(APrepare());
-      case 1:
-        return Send(Start{{}, in_.Rarely() ? std::vector<std::uint16_t>{1} : std::vector<std::uint16_t>{}});
-      case 2: return Send(agent::Signal{in_.Coin() ? SIGUSR1 : in_.Int()});
-      case 3: return Send(Stop{in_.Coin() ? SIGTERM : in_.Int()});
-      case 4: return Send(Kill{});
-      case 5: return Send(Exchanged{in_.Name(), in_.Name(), in_.Bytes(16)});
-      case 6: return Send(Survey{in_.Index(3), in_.Coin() ? "auto" : in_.Name(), std::string(32, 'k')});
-      case 7: return Send(AProof());
-      case 8: return Send(Measure{in_.Index(2), in_.Index(3), Here(), false});
-      case 9: return Send(fuzz::SomeCalls(in_, 2 * static_cast<int>(in_.Below(kHosts)), 2 * kHosts));
-      case 10: return Send(Differed{{in_.Byte(), in_.Index(6), in_.Index(6), in_.Name(), true, in_.Coin()}});
-      case 11:
-        return Send(in_.Coin() ? ToAgent(ClientData{1, "x"})
-                               : ToAgent(ClientClosed{static_cast<std::uint32_t>(in_.Int())}));
-      case 12: Connect(); return true;
-      case 13: return Send(agent::Examine{"no question", {}});
-      case 14: return in_.Rarely() ? Send(Over{0, in_.Name()}) : SendBytes();
-      default: Wait(); return true;
+      case 0: Connect(); return true;
+      case 1: return SendBytes();
+      case 2:
+      case 3:
+      case 4: Wait(); return true;
+      default: return Send(fuzz::ACommand(in_, kHost, kHosts));
     }
   }
 
@@ -156,43 +142,6 @@ class Job {
     const auto message = DecodeToAgent(bytes);
     if (!message) root_.SayBytes(bytes);
     return message.ok();
-  }
-
-  Prepare APrepare() {
-    Prepare prepare;
-    prepare.world_size = in_.Rarely() ? in_.Int() : 2 * kHosts;
-    prepare.master_port = in_.Rarely() ? in_.Int() : -static_cast<int>(in_.Below(2));
-    prepare.processes = fuzz::ProcessesOf(kHost, in_.Coin());
-    if (in_.Rarely()) prepare.processes[0].rank = in_.Int();
-    if (in_.Rarely()) prepare.processes[0].rank_count = in_.Int();
-    if (in_.Coin()) prepare.task_ranks = {in_.Rarely() ? in_.Int() : 2};
-    prepare.grace = std::chrono::nanoseconds(in_.Rarely() ? in_.Number() : 1'000'000);
-    if (in_.Coin()) {
-      prepare.mpi = {in_.Rarely() ? pmi::Kind::kNone : pmi::Kind::kPmi1,
-                     "job-0.0",
-                     {},
-                     in_.Rarely() ? in_.Int() : kHost};
-      for (int i = 0; i < kHosts; ++i)
-        prepare.mpi.hosts.push_back({"node", in_.Rarely() ? in_.Int() : 2 * i, in_.Rarely() ? in_.Int() : 2});
-    }
-    return prepare;
-  }
-
-  static net::Candidate Here() {
-    net::Candidate here;
-    here.interface = "lo";
-    here.address = {net::asio::ip::make_address("127.0.0.1"), 8};
-    here.port = 1;
-    return here;
-  }
-
-  Prove AProof() {
-    Prove prove;
-    for (std::size_t i = in_.Below(3); i > 0; --i)
-      prove.peers.push_back({in_.Rarely() ? in_.Int() : 2 * static_cast<int>(i - 1), {Here()}});
-    prove.by_device = false;
-    prove.limit = std::chrono::milliseconds(1);
-    return prove;
   }
 
   // A rank that comes to the store.

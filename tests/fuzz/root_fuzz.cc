@@ -22,7 +22,7 @@
 #include "core/examination/examination.h"
 #include "core/store/protocol.h"
 #include "core/store/server.h"
-#include "tests/fuzz/agent_messages.h"
+#include "tests/fuzz/agent_events.h"
 
 namespace {
 
@@ -95,7 +95,7 @@ class Root {
       case 4:
       case 5:
       case 6:
-      case 7: return Say(agent, Encode(fuzz::AnEvent(in_, agent.number, hosts_)));
+      case 7: return Say(agent, fuzz::AnEvent(in_, agent.number, hosts_));
       case 8: return Break(agent);
       case 9: return Client(agent);
       default: break;
