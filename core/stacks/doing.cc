@@ -73,7 +73,7 @@ struct Look {
 
 Look LookInto(pid_t pid) {
   Look look{pid, TasksOf(pid), {}};
-  look.python = ReadPython(Memory(pid), ReadKernelFile(fmt::format("/proc/{}/maps", pid)));
+  look.python = ReadPython(ProcessMemory(pid), ReadKernelFile(fmt::format("/proc/{}/maps", pid)));
   return look;
 }
 

@@ -136,11 +136,11 @@ TEST(Symbol, IsFoundInTheProcessItself) {
     if (line.find("/libc.so.6") != std::string::npos) base = std::stoull(line, nullptr, 16);
   }
   ASSERT_NE(base, 0u);
-  EXPECT_EQ(FindSymbol(Memory(::getpid()), base, "gnu_get_libc_version"),
+  EXPECT_EQ(FindSymbol(ProcessMemory(::getpid()), base, "gnu_get_libc_version"),
             reinterpret_cast<std::uint64_t>(&gnu_get_libc_version));
-  EXPECT_EQ(FindSymbol(Memory(::getpid()), base, "no_such_symbol_of_c"), 0u);
-  EXPECT_EQ(FindSymbol(Memory(::getpid()), base + 4096, "gnu_get_libc_version"), 0u);
-  EXPECT_EQ(FindSymbol(Memory(::getpid()), 0, "gnu_get_libc_version"), 0u);
+  EXPECT_EQ(FindSymbol(ProcessMemory(::getpid()), base, "no_such_symbol_of_c"), 0u);
+  EXPECT_EQ(FindSymbol(ProcessMemory(::getpid()), base + 4096, "gnu_get_libc_version"), 0u);
+  EXPECT_EQ(FindSymbol(ProcessMemory(::getpid()), 0, "gnu_get_libc_version"), 0u);
 }
 
 TEST(UsedBy, CountsProcessorTime) {

@@ -171,8 +171,8 @@ void Locate(const std::string& table, int first_line, long unit, Frame* frame) {
     } else if (code == kLong) {
       line += SignedVarint(table, &at);
       const unsigned long lines = Varint(table, &at);
-      const auto from = static_cast<int>(Varint(table, &at)) - 1;
-      const auto to = static_cast<int>(Varint(table, &at)) - 1;
+      const auto from = static_cast<int>(Varint(table, &at) - 1);
+      const auto to = static_cast<int>(Varint(table, &at) - 1);
       if (lines == 0) column = from, end_column = to;
     } else if (code == kNoColumns) {
       line += SignedVarint(table, &at);

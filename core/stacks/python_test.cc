@@ -1,0 +1,91 @@
+#include "core/stacks/python.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/stacks/testing/python_image.h"
+
+namespace dtrun::stacks {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+using testing::PythonImage;
+using ::testing::SizeIs;
+
+// The mapped memory of an image is not all that there is: any address can be read.
+class EverythingMapped final : public Memory {
+ public:
+  explicit EverythingMapped(const Memory& image) : Memory(PythonImage::kPid), image_(image) {}
+  std::size_t copied() const { return copied_; }
+
+ private:
+  bool CopyFrom(std::uint64_t address, void* to, std::size_t size) const override {
+    copied_ += size;
+    if (!image_.Copy(address, to, size)) std::memset(to, 0x0b, size);
+    return true;
+  }
+  const Memory& image_;
+  mutable std::size_t copied_ = 0;
+};
+
+TEST(ReadPython, ReadsTheStacksOfAllThreads) {
+  const PythonImage image;
+  const Python python = ReadPython(image, PythonImage::Maps());
+  ASSERT_THAT(python.threads, SizeIs(2));
+  const PythonThread& first = python.threads[0];
+  EXPECT_EQ(first.id, PythonImage::kPid);
+  EXPECT_TRUE(first.holds_gil);
+  EXPECT_FALSE(first.cut);
+  ASSERT_THAT(first.frames, SizeIs(2));
+  EXPECT_EQ(first.frames[0].file, "/work/train.py");
+  EXPECT_EQ(first.frames[0].function, "step");
+  EXPECT_EQ(first.frames[0].line, 40);
+  EXPECT_EQ(first.frames[0].column, 4);
+  EXPECT_EQ(first.frames[0].end_column, 9);
+  EXPECT_EQ(first.frames[1].function, "<module>");
+  EXPECT_EQ(first.frames[1].line, 4);
+  EXPECT_FALSE(python.threads[1].holds_gil);
+  EXPECT_THAT(python.threads[1].frames, SizeIs(1));
+}
+
+TEST(ReadPython, CutsAStackThatIsItsOwnCaller) {
+  PythonImage image;
+  image.PutPointer(PythonImage::kCaller + 48, PythonImage::kFrame);
+  const Python python = ReadPython(image, PythonImage::Maps());
+  ASSERT_THAT(python.threads, SizeIs(2));
+  EXPECT_TRUE(python.threads[0].cut);
+  EXPECT_THAT(python.threads[0].frames, SizeIs(100));
+}
+
+TEST(ReadPython, QuotesNoControlCharacters) {
+  PythonImage image;
+  image.PutText(0x1600, "\x1b[2J\x7f");
+  const Python python = ReadPython(image, PythonImage::Maps());
+  ASSERT_THAT(python.threads, SizeIs(2));
+  EXPECT_EQ(python.threads[0].frames[0].function, "?[2J?");
+}
+
+// 256 threads with 100 frames each, each of whose tables is as long as one may be: 25 GiB.
+TEST(ReadPython, ReadsABoundedPartOfAMemoryThatLeadsAround) {
+  PythonImage image;
+  image.PutPointer(PythonImage::kSecondThread + 8, PythonImage::kThread);
+  image.PutPointer(PythonImage::kCaller + 48, PythonImage::kFrame);
+  for (const std::uint64_t table : {0x1700, 0x1780}) image.Put(table + 16, std::uint64_t{1} << 20);
+  const EverythingMapped memory(image);
+  const Python python = ReadPython(memory, PythonImage::Maps());
+  EXPECT_FALSE(python.threads.empty());
+  EXPECT_LE(memory.copied(), Memory::kMostBytes);
+  EXPECT_GT(memory.copied(), Memory::kMostBytes / 2);
+}
+
+TEST(Locate, TakesAnyColumns) {
+  // kLong with a begin and an end of 2^31, which no int holds.
+  const std::string number = "\x40\x40\x40\x40\x40\x02";
+  Frame frame;
+  Locate(std::string("\xf0\x00\x00", 3) + number + number, 1, 0, &frame);
+  EXPECT_EQ(frame.line, 1);
+}
+
+}  // namespace
+}  // namespace dtrun::stacks
