@@ -125,6 +125,15 @@ class PmixApart(PmixTest):
         self.assertIn("next: ", result.err)
         self.assertIn("class: launcher", result.err)
 
+    def test_a_restart_makes_up_for_such_a_death(self):
+        job, server, file = self.waiting_job(sets=["restart.max=1"])
+        os.kill(server, signal.SIGSEGV)
+        file.touch()
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertIn("class: launcher", result.err)
+        self.assertIn("after 1 restart", result.err)
+
     def test_a_death_after_mpi_finalize_is_no_failure(self):
         file = self.folder / "go-on"
         job = self.start_ranks(2, OPEN_MPI, "wait-after", file)

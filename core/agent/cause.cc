@@ -146,8 +146,9 @@ std::string_view ClassName(ExitClass exit_class) {
 }
 
 std::optional<ExitClass> ClassNamed(std::string_view name) {
-  for (const ExitClass exit_class : {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory,
-                                     ExitClass::kRendezvous, ExitClass::kNetwork, ExitClass::kHang}) {
+  for (const ExitClass exit_class :
+       {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory, ExitClass::kRendezvous,
+        ExitClass::kNetwork, ExitClass::kHang, ExitClass::kLauncher}) {
     if (ClassName(exit_class) == name) return exit_class;
   }
   return std::nullopt;

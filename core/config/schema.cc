@@ -307,8 +307,10 @@ void AddRestart(Schema& schema) {
            "\"user-error\": the program failed by itself. \"signal\": it was killed. "
            "\"out-of-memory\": by the "
            "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost. \"hang\": a rank "
-           "stood still until another one gave up waiting."),
-      "user-error,signal,out-of-memory,rendezvous,network,hang"));
+           "stood still until another one gave up waiting. \"launcher\": a process of dtrun that ranks "
+           "needed was "
+           "lost, such as a host's PMIx server."),
+      "user-error,signal,out-of-memory,rendezvous,network,hang,launcher"));
 }
 
 void AddWatch(Schema& schema) {

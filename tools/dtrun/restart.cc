@@ -16,7 +16,7 @@ Result<agent::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
       const std::string& place = settings.Get("restart.on").origin.place;
       return Error{DTRUN_INVALID_ARGUMENT,
                    fmt::format("{}{}restart.on lists '{}'; expected some of user-error, signal, "
-                               "out-of-memory, rendezvous, network, hang",
+                               "out-of-memory, rendezvous, network, hang, launcher",
                                place, place.empty() ? "" : ": ", word)};
     }
     policy.on.insert(*exit_class);
