@@ -310,6 +310,22 @@ class Running(NodesTest):
         for folder in ("0", "node_1/0", "node_2/0"):
             self.assertEqual((run / "attempt_1" / folder / "stdout.log").read_text(), "attempt 1\n")
 
+    def test_two_nodes_of_one_machine_keep_the_names_by_which_they_joined(self):
+        script = self.script("import os, time\nwhile not os.path.exists('end'): time.sleep(0.05)\n")
+        root, = self.start(script, "--log-dir", self.folder / "logs", nodes="1:2", hosts=[0])
+        plans = lambda: [json.loads(plan.read_text()) for plan in (self.folder / "logs").glob("**/plan.json")]
+        until(plans, "the first node alone")
+        other, = self.start(script, nodes="1:2", hosts=[0])
+        until(lambda: any(plan["world_size"] == 2 for plan in plans()), "the second node")
+        (self.folder / "end").touch()
+        result = root.finish()
+        self.assert_ok(result)
+        self.assert_ok(other.finish())
+        [both] = [plan for plan in plans() if plan["world_size"] == 2]
+        names = [host["name"] for host in both["hosts"]]
+        self.assertEqual(names, [names[0], names[0] + "#1"])
+        self.assertIn(f"host {names[1]} has joined", result.err)
+
     def test_nodes_join_and_leave_an_elastic_job(self):
         script = self.script("import os, time\nprint(os.environ['WORLD_SIZE'], 'ranks', flush=True)\n"
                              "while not os.path.exists('end'): time.sleep(0.05)\n")

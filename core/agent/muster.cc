@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/cluster/host_slots.h"
+#include "core/plan/hosts.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -95,9 +96,10 @@ Result<std::vector<Muster::Present>> Muster::Gather() {
     const Introduction& said = *member->introduction;
     Result<binding::Topology> topology = binding::ParseTopology(said.processors);
     if (!topology) return topology.error();
-    present.push_back({{*std::move(topology), said.gpus, said.host_name, member->number},
-                       said.machine,
-                       member->host.get()});
+    present.push_back(
+        {{*std::move(topology), said.gpus, member->listed ? said.host_name : member->name, member->number},
+         said.machine,
+         member->host.get()});
   }
   std::ranges::sort(present, {}, [](const Present& one) { return one.offer.number; });
   return present;
@@ -194,12 +196,27 @@ Status Muster::Admit(const control::Hello& hello, const std::string& from) {
                            hello.host_index, member->name, member->host->peer(), from)};
 }
 
+// Containers may all have one name, and nodes one machine: the second is told of as "pod#1".
+std::string Muster::UnusedName(const std::string& name) const {
+  const auto used = [&](const std::string& wanted) {
+    return (cluster_.here >= 0 && wanted == plan::HostName()) ||
+           std::ranges::any_of(members_, [&](const auto& one) {
+             const bool here = one->host == nullptr ? one->listed : !one->host->lost();
+             return here && one->name == wanted;
+           });
+  };
+  std::string unused = name;
+  for (int i = 1; used(unused); ++i) unused = fmt::format("{}#{}", name, i);
+  return unused;
+}
+
 void Muster::Join(const control::Hello& hello, std::unique_ptr<control::Channel> channel) {
   Member* member = hello.host_index < 0 ? nullptr : Numbered(hello.host_index);
   if (member == nullptr) {
+    std::string name = UnusedName(hello.host_name);
     members_.push_back(std::make_unique<Member>());
     member = members_.back().get();
-    member->name = hello.host_name;
+    member->name = std::move(name);
     member->number = hello.host_index;
   }
   member->hopeless = false;

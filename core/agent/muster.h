@@ -118,6 +118,7 @@ class Muster {
   std::string WhyMissing(const Member& member) const;
   std::string StatusLine() const;
   std::string Where() const;
+  std::string UnusedName(const std::string& name) const;
 
   boost::asio::io_context& loop_;
   UserSignals& signals_;
