@@ -126,6 +126,18 @@ class ExplainRun(JobTest):
         for topic in ("backend", "transport", "interface", "algorithm", "p2p"):
             self.assertIn(topic, topics)
 
+    def test_the_blamed_rank_and_its_place(self):
+        script = self.write("import sys, time, os\nrank = os.environ['RANK']\nif rank == '1':\n    time.sleep(1000)\n"
+                            "time.sleep(1)\nsys.exit('RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] '\n"
+                            "         'Timed out waiting 8000ms for recv operation to complete')\n", "train.py")
+        self.assertEqual(self.ranks(2, "/usr/bin/python3", script).code, 1)
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        verdict = json.loads(self.dtrun("explain", "latest", "--json").out)["verdict"]
+        self.assertIn(verdict, result.out)
+        self.assertIn("failed after", verdict)
+        self.assertRegex(verdict, r"rank 1.* in .*(time.sleep at train.py:4|clock_nanosleep)")
+
     def test_a_running_job(self):
         job = self.start_ranks(2, "sh", "-c", "echo up; sleep 1000")
         job.wait_for_line(0, "up")

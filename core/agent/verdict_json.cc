@@ -106,7 +106,9 @@ std::string VerdictJson(const History& history) {
   for (const GenerationSummary& generation : history.latest()) all.push_back(SummaryJson(generation));
   Json verdict = {{"job", facts.job}};
   verdict.update(SummaryJson(Summarise(facts)));
-  verdict["blamed"] = SuspicionJson(facts, FindCause(facts));
+  const Cause cause = FindCause(facts);
+  verdict["blamed"] = SuspicionJson(facts, cause);
+  verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;

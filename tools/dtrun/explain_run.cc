@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/agent/verdict.h"
+#include "core/base/printable.h"
 #include "core/diagnosis/report.h"
 
 namespace dtrun::cli {
@@ -273,6 +274,17 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
+// Without what a terminal would obey: the file may have been written by anybody.
+std::string LinesOf(const std::string& text) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    out += Printable(std::string_view(text).substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<RunStory> ReadRun(const fs::path& folder) {
@@ -285,6 +297,7 @@ Result<RunStory> ReadRun(const fs::path& folder) {
     story.job = TextAt(*files.verdict, "/job");
   }
   story.state = StateText(files.verdict);
+  if (files.verdict) story.verdict = TextAt(*files.verdict, "/text");
   // A job that could not start may have left a verdict alone.
   if (files.verdict && !fs::exists(folder / "plan.json")) return story;
   // A later generation has one of its own where something has changed.
@@ -312,7 +325,7 @@ Result<RunStory> ReadRun(const fs::path& folder) {
 }
 
 std::string ToText(const RunStory& story) {
-  std::string out = fmt::format("job '{}': {}\n", story.job, story.state);
+  std::string out = fmt::format("job '{}': {}\n{}", story.job, story.state, LinesOf(story.verdict));
   const auto append = std::back_inserter(out);
   for (const Choice& choice : story.choices) {
     fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
@@ -346,6 +359,7 @@ Json ToJson(const RunStory& story) {
   }
   return {{"job", story.job},
           {"state", story.state},
+          {"verdict", story.verdict.empty() ? Json(nullptr) : Json(story.verdict)},
           {"choices", choices},
           {"gpu_peers", ToJson(story.gpus)},
           {"network", story.network.empty() ? Json(nullptr) : Json(story.network)},

@@ -30,6 +30,7 @@ struct RankFinding {
 struct RunStory {
   std::string job;
   std::string state;  // "failed after 3.2 s, exit code 1 (user-error)", "running, or ended without a verdict"
+  std::string verdict;  // what dtrun printed of a failure, the blamed rank and its place; empty: none
   std::vector<Choice> choices;
   std::vector<GpuHost> gpus;          // that were tried
   std::string network;                // the table of network.txt: each interface, and why; empty: one host
