@@ -8,16 +8,18 @@ import contextlib
 import ctypes
 import os
 import secrets
+import select
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
 from support.cluster import ClusterTest, open_lab
-from support.job import JobTest, main, processes_with, skip, until
+from support.job import PATIENCE_S, JobTest, main, processes_with, skip, until
 from support.lab import why_not
 
 STRANGER = 4242
@@ -315,6 +317,42 @@ class Sockets(SecondUserTest):
             stranger.sendall(noise)
 
 
+# Connects to every port of the window, over and over, with noise; says when somebody has accepted, and fails when one of
+# those has answered.
+KNOCK = """
+import os, select, socket, sys
+''.encode('idna')
+os.setgroups([]); os.setresgid(4242, 4242, 4242); os.setresuid(4242, 4242, 4242)
+held, answered, count = [], 0, 0
+while not select.select([0], [], [], 0)[0]:
+    for port in range(31000, 31064):
+        one = socket.socket()
+        one.settimeout(1)
+        try:
+            one.connect((sys.argv[1], port))
+            one.sendall(os.urandom(1 + port % 200))
+        except OSError:
+            one.close()
+            continue
+        if not count:
+            print('reached', flush=True)
+        count += 1
+        held.append(one)
+    for one in list(held):
+        try:
+            got = one.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            continue
+        except OSError:
+            got = b''
+        answered += len(got)
+        held.remove(one)
+        one.close()
+    while len(held) > 500:
+        held.pop(0).close()
+sys.exit(answered != 0)
+"""
+
 LAB = None
 
 
@@ -360,6 +398,20 @@ class Hosts(ClusterTest):
         (self.folder / "go").touch()
         for job in jobs:
             self.assert_ok(job.finish())
+
+    def test_prove_their_network_whatever_a_stranger_says_meanwhile(self):
+        file = self.manual("true", more='port_range = "31000-31063"\n')  # where the doors of the proofs are
+        stranger = subprocess.Popen([*self.lab.enter(1, self.folder), sys.executable, "-c", KNOCK, LAB.address(0)],
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stranger.kill)
+        deadline = time.monotonic() + PATIENCE_S
+        while not select.select([stranger.stdout], [], [], 0)[0]:  # until it says that it came to one
+            self.assertLess(time.monotonic(), deadline, "the stranger never came to an open door")
+            for job in [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]:
+                self.assert_ok(job.finish())
+        said, _ = stranger.communicate(timeout=PATIENCE_S)
+        self.assertEqual(said, "reached\n")
+        self.assertEqual(stranger.returncode, 0, "somebody answered without a seal")
 
     def test_keep_a_key_that_others_can_read_out(self):
         file = self.manual("true")
