@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +14,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "core/stacks/kernel.h"
@@ -23,6 +26,19 @@ namespace dtrun::stacks {
 namespace {
 
 using ::testing::HasSubstr;
+
+// The interpreter itself, where a script stands before it (pyenv); empty when there is none.
+std::string RealPython(const std::string& file) {
+  if (::access(file.c_str(), X_OK) != 0) return {};
+  const std::string command =
+      file + " -c 'import os; print(os.path.realpath(\"/proc/self/exe\"))' 2>/dev/null";
+  std::FILE* const out = ::popen(command.c_str(), "r");
+  std::array<char, 4096> line{};
+  if (out != nullptr && std::fgets(line.data(), line.size(), out) == nullptr) line[0] = '\0';
+  if (out != nullptr) ::pclose(out);
+  const std::string text = line.data();
+  return text.substr(0, text.find('\n'));
+}
 
 class DoingTest : public ::testing::Test {
  protected:
@@ -41,15 +57,24 @@ class DoingTest : public ::testing::Test {
     ::_exit(1);
   }
 
-  // The first Python that is tried here; false: there is none.
-  bool Python(const std::string& script) {
-    for (const char* python : {"/usr/bin/python3.11", "/usr/local/bin/python3.11"}) {
-      if (::access(python, X_OK) != 0) continue;
+  // Runs it in the Python of that version that is here; false: there is none.
+  bool Python(const std::string& version, const std::string& script) {
+    std::string folders = "/usr/bin:/usr/local/bin";
+    if (const char* path = ::getenv("PATH")) folders += ":" + std::string(path);
+    if (const char* home = ::getenv("HOME")) {
+      std::error_code none;
+      for (const auto& one : std::filesystem::directory_iterator(std::string(home) + "/.pyenv/versions", none))
+        folders += ":" + (one.path() / "bin").string();
+    }
+    std::istringstream all(folders);
+    for (std::string folder; std::getline(all, folder, ':');) {
+      const std::string python = RealPython(folder + "/python" + version);
+      if (python.empty()) continue;
       std::string name = "/tmp/dtrun-doing-XXXXXX";
       if (::mkdtemp(name.data()) == nullptr) return false;
       folder_ = name;
       std::ofstream(folder_ / "train.py") << script;
-      Fork([&] { ::execl(python, python, (folder_ / "train.py").c_str(), nullptr); });
+      Fork([&] { ::execl(python.c_str(), python.c_str(), (folder_ / "train.py").c_str(), nullptr); });
       return true;
     }
     return false;
@@ -107,27 +132,48 @@ TEST_F(DoingTest, SaysNothingOfAProcessThatIsGone) {
   EXPECT_EQ(PhraseOf(doing), "at a place that is not known");
 }
 
-TEST_F(DoingTest, ReadsThePlaceOfAPython) {
-  if (!Python("import time\ndef main():\n    time.sleep(1000)\nmain()\n"))
-    GTEST_SKIP() << "no CPython 3.11 here";
+class PythonTest : public DoingTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(PythonTest, ReadsItsPlace) {
+  if (!Python(GetParam(), "import time\ndef main():\n    time.sleep(1000)\nmain()\n"))
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
   const Doing doing = Until([](const Doing& seen) { return seen.what == "time.sleep"; });
   EXPECT_EQ(PhraseOf(doing), "in time.sleep at train.py:3");
   EXPECT_THAT(doing.text, HasSubstr("train.py\", line 3, in main\n"));
   EXPECT_THAT(doing.text, HasSubstr("train.py\", line 4, in <module>\n"));
 }
 
-TEST_F(DoingTest, NamesTheThreadThatKeepsPythonsLock) {
-  if (!Python("import ctypes, threading\n"
+// Functions that C calls, as sorting does, have frames of the interpreter between them.
+TEST_P(PythonTest, ReadsThroughFramesOfC) {
+  if (!Python(GetParam(),
+              "import time\ndef kéy(x):\n    time.sleep(1000)\ndef main():\n    sorted([1, 2], "
+              "key=kéy)\nmain()\n"))
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
+  const Doing doing = Until([](const Doing& seen) { return seen.what == "time.sleep"; });
+  EXPECT_EQ(PhraseOf(doing), "in time.sleep at train.py:3");
+  EXPECT_THAT(doing.text, HasSubstr("line 3, in kéy\n"));
+  EXPECT_THAT(doing.text, HasSubstr("line 5, in main\n"));
+  EXPECT_THAT(doing.text, HasSubstr("line 6, in <module>\n"));
+}
+
+TEST_P(PythonTest, NamesTheThreadThatKeepsItsLock) {
+  if (!Python(GetParam(),
+              "import ctypes, threading\n"
               "def keep():\n"
               "    ctypes.PyDLL(None).sleep(1000)\n"
               "threading.Thread(target=keep).start()\n"
               "while True: pass\n")) {
-    GTEST_SKIP() << "no CPython 3.11 here";
+    GTEST_SKIP() << "no CPython " << GetParam() << " here";
   }
   const Doing doing = Until([](const Doing& seen) { return seen.more.find("keeps") != std::string::npos; });
   EXPECT_THAT(doing.more, HasSubstr("keeps Python's lock, in sleep at train.py:3"));
   EXPECT_EQ(doing.stand, Stand::kElsewhere);
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, PythonTest, ::testing::Values("3.11", "3.12", "3.13"),
+                         [](const auto& version) {
+                           return "Python3_" + std::string(version.param).substr(2);
+                         });
 
 TEST(Symbol, IsFoundInTheProcessItself) {
   std::ifstream maps("/proc/self/maps");

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/stacks/python_layout.h"
 #include "core/stacks/symbol.h"
 
 namespace dtrun::stacks {
@@ -15,19 +16,7 @@ constexpr int kMostFrames = 100;
 constexpr std::size_t kLongestText = 1024;
 constexpr std::size_t kLongestTable = std::size_t{1} << 20;
 
-// Offsets of CPython 3.11 on 64 bits: Include/internal/pycore_{runtime,interp,frame}.h, cpython/{pystate,
-// code,unicodeobject}.h.
-constexpr std::uint32_t kVersion = 0x030b;  // high half of Py_Version
-constexpr std::uint64_t kRuntimeInterpreters = 40, kRuntimeGil = 360, kRuntimeGilHolder = 368,
-                        kRuntimeGilLocked = 376, kRuntimeGilEnd = 584;
-constexpr std::uint64_t kInterpreterThreads = 16;
-constexpr std::uint64_t kThreadNext = 8, kThreadCframe = 56, kThreadNativeId = 160;
-constexpr std::uint64_t kCframeFrame = 8;
-constexpr std::uint64_t kFrameCode = 32, kFramePrevious = 48, kFrameInstruction = 56, kFrameSize = 72;
-constexpr std::uint64_t kCodeFirstLine = 72, kCodeFile = 112, kCodeQualname = 128, kCodeTable = 136,
-                        kCodeUnits = 184;
-constexpr std::uint64_t kTextLength = 16, kTextState = 32, kTextAscii = 48, kTextCompact = 72;
-constexpr std::uint64_t kBytesSize = 16, kBytesData = 32;
+constexpr std::uint8_t kOfInterpreter = 3;  // owner of a frame
 
 void AppendUtf8(std::uint32_t c, std::string* to) {
   if (c < 0x20 || c == 0x7f || c > 0x10ffff) c = '?';
@@ -49,15 +38,16 @@ void AppendUtf8(std::uint32_t c, std::string* to) {
 }
 
 // A str object, with '?' for what could move a terminal's cursor.
-std::string TextAt(const Memory& memory, std::uint64_t object) {
-  const auto length = memory.Read<std::uint64_t>(object + kTextLength);
-  const auto state = memory.Read<std::uint32_t>(object + kTextState);
+std::string TextAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
+  const auto length = memory.Read<std::uint64_t>(object + layout.text.length);
+  const auto state = memory.Read<std::uint32_t>(object + layout.text.state);
   if (!length || !state || *length > kLongestText) return {};
   const std::uint32_t kind = (*state >> 2) & 7U;
   const bool compact = ((*state >> 5) & 1U) != 0;
   const bool ascii = ((*state >> 6) & 1U) != 0;
   if (!compact || (kind != 1 && kind != 2 && kind != 4)) return {};
-  const std::string bytes = memory.Bytes(object + (ascii ? kTextAscii : kTextCompact), *length * kind);
+  const std::string bytes =
+      memory.Bytes(object + (ascii ? layout.text.ascii : layout.text.compact), *length * kind);
   std::string text;
   for (std::size_t at = 0; at + kind <= bytes.size(); at += kind) {
     std::uint32_t c = 0;
@@ -69,44 +59,48 @@ std::string TextAt(const Memory& memory, std::uint64_t object) {
   return text;
 }
 
-std::string TableAt(const Memory& memory, std::uint64_t object) {
-  const auto size = memory.Read<std::uint64_t>(object + kBytesSize);
+std::string TableAt(const Memory& memory, const PythonLayout& layout, std::uint64_t object) {
+  const auto size = memory.Read<std::uint64_t>(object + layout.bytes.size);
   if (!size || *size > kLongestTable) return {};
-  return memory.Bytes(object + kBytesData, *size);
+  return memory.Bytes(object + layout.bytes.data, *size);
 }
 
-std::optional<Frame> FrameOf(const Memory& memory, std::uint64_t code, std::uint64_t instruction) {
+std::optional<Frame> FrameOf(const Memory& memory, const PythonLayout& layout, std::uint64_t code,
+                             std::uint64_t instruction) {
   Frame frame;
-  frame.file = TextAt(memory, memory.Pointer(code + kCodeFile));
-  frame.function = TextAt(memory, memory.Pointer(code + kCodeQualname));
-  const auto first_line = memory.Read<std::int32_t>(code + kCodeFirstLine);
+  frame.file = TextAt(memory, layout, memory.Pointer(code + layout.code.file));
+  frame.function = TextAt(memory, layout, memory.Pointer(code + layout.code.qualname));
+  const auto first_line = memory.Read<std::int32_t>(code + layout.code.first_line);
   if (frame.file.empty() || frame.function.empty() || !first_line) return std::nullopt;
-  const std::uint64_t units = code + kCodeUnits;
+  const std::uint64_t units = code + layout.code.units;
   const long unit = instruction < units ? 0 : static_cast<long>((instruction - units) / 2);
-  Locate(TableAt(memory, memory.Pointer(code + kCodeTable)), *first_line, unit, &frame);
+  Locate(TableAt(memory, layout, memory.Pointer(code + layout.code.table)), *first_line, unit, &frame);
   return frame;
 }
 
-PythonThread ThreadAt(const Memory& memory, std::uint64_t thread) {
+PythonThread ThreadAt(const Memory& memory, const PythonLayout& layout, std::uint64_t thread) {
   PythonThread out;
-  out.id = static_cast<pid_t>(memory.Read<std::uint64_t>(thread + kThreadNativeId).value_or(0));
-  std::uint64_t at = memory.Pointer(memory.Pointer(thread + kThreadCframe) + kCframeFrame);
-  while (at != 0) {
+  out.id = static_cast<pid_t>(memory.Read<std::uint64_t>(thread + layout.thread.native_id).value_or(0));
+  std::uint64_t at = memory.Pointer(thread + layout.thread.frame);
+  if (layout.thread.in_cframe) at = memory.Pointer(at + *layout.thread.in_cframe);
+  for (int i = 0; at != 0 && i < 2 * kMostFrames; ++i) {
     if (out.frames.size() == kMostFrames) {
       out.cut = true;
       break;
     }
-    const std::string frame = memory.Bytes(at, kFrameSize);
+    const std::string frame = memory.Bytes(at, layout.frame.size);
     if (frame.empty()) break;
     const auto word = [&](std::uint64_t offset) {
       std::uint64_t value = 0;
       frame.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
       return value;
     };
-    const auto known = FrameOf(memory, word(kFrameCode), word(kFrameInstruction));
+    at = word(layout.frame.previous);
+    if (layout.frame.owner && static_cast<std::uint8_t>(frame[*layout.frame.owner]) == kOfInterpreter)
+      continue;
+    const auto known = FrameOf(memory, layout, word(layout.frame.code), word(layout.frame.instruction));
     if (!known) break;
     out.frames.push_back(*known);
-    at = word(kFramePrevious);
   }
   return out;
 }
@@ -202,14 +196,18 @@ Python ReadPython(const Memory& memory, const std::string& maps) {
     const std::uint64_t version = FindSymbol(memory, mapped.base, "Py_Version");
     const std::uint64_t runtime = FindSymbol(memory, mapped.base, "_PyRuntime");
     if (version == 0 || runtime == 0) continue;
-    if (memory.Read<std::uint32_t>(version).value_or(0) >> 16 != kVersion) continue;
-    const std::uint64_t interpreter = memory.Pointer(runtime + kRuntimeInterpreters);
-    const bool locked = memory.Read<std::int32_t>(runtime + kRuntimeGilLocked).value_or(0) == 1;
-    const std::uint64_t holder = locked ? memory.Pointer(runtime + kRuntimeGilHolder) : 0;
-    Python python{{}, runtime + kRuntimeGil, runtime + kRuntimeGilEnd};
-    std::uint64_t at = memory.Pointer(interpreter + kInterpreterThreads);
-    for (int i = 0; at != 0 && i < kMostThreads; ++i, at = memory.Pointer(at + kThreadNext)) {
-      PythonThread thread = ThreadAt(memory, at);
+    const auto layout = LayoutOf(memory, memory.Read<std::uint32_t>(version).value_or(0), runtime);
+    if (!layout) continue;
+    const std::uint64_t interpreter = memory.Pointer(runtime + layout->runtime.interpreters);
+    const std::uint64_t gil = layout->gil.in_runtime != 0
+                                  ? runtime + layout->gil.in_runtime
+                                  : memory.Pointer(interpreter + layout->gil.in_interpreter);
+    const bool locked = memory.Read<std::int32_t>(gil + layout->gil.locked).value_or(0) == 1;
+    const std::uint64_t holder = locked ? memory.Pointer(gil + layout->gil.holder) : 0;
+    Python python{{}, gil, gil + layout->gil.size};
+    std::uint64_t at = memory.Pointer(interpreter + layout->interpreter.threads);
+    for (int i = 0; at != 0 && i < kMostThreads; ++i, at = memory.Pointer(at + layout->thread.next)) {
+      PythonThread thread = ThreadAt(memory, *layout, at);
       thread.holds_gil = at == holder;
       if (!thread.frames.empty()) python.threads.push_back(std::move(thread));
     }

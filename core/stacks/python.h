@@ -2,8 +2,8 @@
 //
 // Copies the interpreter's own structures out of the process (as py-spy does): nothing is loaded into it, no
 // signal is sent, it is not stopped, and it need not hold its lock. Structures that change while they are
-// read give a wrong or shorter stack, never a fault here. CPython 3.11, the version whose structures are
-// known and tried; others have no stacks here. Any thread, where waiting is allowed.
+// read give a wrong or shorter stack, never a fault here. CPython 3.11 to 3.13 (python_layout.h); others have
+// no stacks here. Any thread, where waiting is allowed.
 #pragma once
 
 #include <cstdint>
