@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "core/stacks/testing/python_image.h"
 
 namespace dtrun::stacks {
@@ -64,6 +66,25 @@ TEST(ReadPython, QuotesNoControlCharacters) {
   const Python python = ReadPython(image, PythonImage::Maps());
   ASSERT_THAT(python.threads, SizeIs(2));
   EXPECT_EQ(python.threads[0].frames[0].function, "?[2J?");
+}
+
+// What 3.13 says of its own structures stands in memory that the rank may have written over.
+TEST(ReadPython, BelievesNoLayoutThatDoesNotFit) {
+  constexpr std::uint64_t kVersionAt = 0x380, kRuntimeAt = 0x400, kOffsets = 70;
+  constexpr std::uint32_t kVersion = 0x030d00f0;
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, std::uint64_t{8}, ~std::uint64_t{3}, ~std::uint64_t{0}}) {
+    PythonImage image;
+    image.Put(kVersionAt, kVersion);
+    image.Put(kRuntimeAt, std::array<char, 8>{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'});
+    image.Put(kRuntimeAt + 8, std::uint64_t{kVersion});
+    image.Put(kRuntimeAt + 16, std::uint64_t{0});
+    for (std::uint64_t i = 3; i < kOffsets; ++i) image.Put(kRuntimeAt + 8 * i, offset);
+    ReadPython(image, PythonImage::Maps());  // no fault
+    constexpr std::uint64_t kFrameSize = 28;
+    image.Put(kRuntimeAt + 8 * kFrameSize, std::uint64_t{80});
+    EXPECT_THAT(ReadPython(image, PythonImage::Maps()).threads, IsEmpty());
+  }
 }
 
 // 256 threads with 100 frames each, each of whose tables is as long as one may be: 25 GiB.
