@@ -1,18 +1,14 @@
 #include "core/stacks/doing.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <thread>
 #include <utility>
 
-#include "core/base/fd.h"
+#include "core/base/foreign_file.h"
 #include "core/base/kernel_file.h"
 #include "core/stacks/kernel.h"
 #include "core/stacks/memory.h"
@@ -29,17 +25,7 @@ constexpr std::size_t kLongestSource = std::size_t{4} << 20;
 // A source file as the process sees it; empty when it is no ordinary file.
 std::string SourceText(pid_t pid, const std::string& file) {
   const std::string root = fmt::format("/proc/{}/{}", pid, file.starts_with('/') ? "root" : "cwd/");
-  const UniqueFd opened(::open((root + file).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  struct stat status {};
-  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string text;
-  std::array<char, 65536> bytes{};
-  while (text.size() < kLongestSource) {
-    const ssize_t size = ::read(opened.get(), bytes.data(), bytes.size());
-    if (size <= 0) break;
-    text.append(bytes.data(), static_cast<std::size_t>(size));
-  }
-  return text;
+  return ReadForeignFile(root + file, kLongestSource);
 }
 
 std::string LineOf(const std::string& text, int number) {

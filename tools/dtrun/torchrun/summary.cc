@@ -6,9 +6,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "core/base/foreign_file.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -37,9 +37,13 @@ int SignalNumber(const std::string& text) {
   return number;
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+// What a rank has written, which may be anything; of what is nested deeper than a person reads, nothing.
+Json ReadErrorFile(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  constexpr int kDeepest = 64;
+  return Json::parse(
+      ReadForeignFile(path, kMostBytes),
+      [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
 }
 
 std::string TextOf(const Json& value) {
@@ -50,7 +54,7 @@ std::string TextOf(const Json& value) {
 // What the rank itself has written: {"message": {"message": ..., "extraInfo": {"py_callstack": ...,
 // "timestamp": "..."}}}, or {"message": "...", "timestamp": ...}.
 void AddErrorFile(const std::string& path, Failure* failure) {
-  const Json data = Json::parse(ReadFile(path), nullptr, false);
+  const Json data = ReadErrorFile(path);
   if (!data.is_object() || !data.contains("message")) return;
   failure->error_file = path;
   const Json& message = data["message"];
@@ -174,7 +178,7 @@ std::string Summary(const std::string& entry, const Failures& failures) {
 std::string RootErrorFile(const Failures& failures) {
   const Failure& root = failures.all[failures.root];
   if (root.error_file.empty()) return {};
-  Json data = Json::parse(ReadFile(root.error_file), nullptr, false);
+  Json data = ReadErrorFile(root.error_file);
   if (!data.is_object()) return {};
   if (data.contains("message") && data["message"].is_object()) data["message"]["errorCode"] = root.exit_code;
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);

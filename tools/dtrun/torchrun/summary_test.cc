@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -81,6 +82,13 @@ TEST(Summary, SurvivesErrorFilesOfAnyContent) {
     std::ofstream(file, std::ios::trunc) << c.content;
     EXPECT_THAT(Summary("x", Read({{1, file}})), HasSubstr(c.shown)) << c.content;
   }
+}
+
+TEST(Summary, DoesNotWaitForAnErrorFileThatIsAPipe) {
+  const output::TempFolder folder;
+  const std::string file = folder.path() / "error.json";
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THAT(Summary("x", Read({{1, file}})), HasSubstr("To enable traceback"));
 }
 
 TEST(Summary, SaysThatThereIsNoOtherFailure) {

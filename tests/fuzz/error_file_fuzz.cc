@@ -1,0 +1,28 @@
+// Any bytes as the error file of a rank (TORCHELASTIC_ERROR_FILE): the summary is made, and stays short.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tools/dtrun/torchrun/summary.h"
+
+namespace {
+
+constexpr char kVerdict[] = R"({"first_failed_rank": 0, "ranks": [
+  {"rank": 0, "host": "here", "pid": 10, "ending": {"code": 7, "signal": null, "at_seconds": 1.5}}]})";
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const int file = ::memfd_create("error.json", MFD_CLOEXEC);
+  static const std::string path = "/proc/self/fd/" + std::to_string(file);
+  if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
+  const auto failures = dtrun::torchrun::ReadFailures(kVerdict, 0, {}, {{0, path}});
+  if (!failures.ok() || !*failures) std::abort();
+  const std::string summary = dtrun::torchrun::Summary("train.py", **failures);
+  if (summary.size() > 16 * size + 2000) std::abort();
+  (void)dtrun::torchrun::RootErrorFile(**failures);
+  return 0;
+}
