@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "core/cluster/allocation.h"
@@ -27,6 +28,17 @@ void CheckHosts(const std::vector<cluster::HostSlots>& hosts) {
     Require(!host.slots || (*host.slots >= 1 && *host.slots <= cluster::kMaxSlots), "slots are in range");
   }
   Require(hosts.size() <= cluster::kMaxHosts, "lists are bounded");
+}
+
+// Lines of NAME=VALUE.
+cluster::Environment Variables(const std::string& text) {
+  cluster::Environment environment;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto equals = line.find('=');
+    if (equals != std::string::npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return environment;
 }
 
 }  // namespace
@@ -55,6 +67,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const char* name : {"SLURM_JOB_NODELIST", "CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
     const auto allocation = cluster::FromEnvironment({{name, text}}, "auto");
     if (allocation.ok()) CheckHosts(allocation->hosts);
+  }
+  const cluster::Environment environment = Variables(text);
+  for (const cluster::Platform& platform : cluster::Platforms()) {
+    const auto allocation = cluster::FromEnvironment(environment, platform.name);
+    if (!allocation.ok()) continue;
+    CheckHosts(allocation->hosts);
+    Require(allocation->count.min >= 1 && allocation->count.max >= allocation->count.min, "there are hosts");
   }
   return 0;
 }

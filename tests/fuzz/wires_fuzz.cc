@@ -1,0 +1,61 @@
+// What stands in single lines, records and texts of others: a process that holds a plugin, what started a
+// rank under mpirun, a root that summons an agent, an agent that answers questions, MPI's words for its
+// launcher. Nothing crashes, and what is read is written and read the same.
+//
+// The first byte chooses the reader, the rest is what it reads.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/agent/cluster.h"
+#include "core/agent/rank_fifo.h"
+#include "core/base/tcp_sockets.h"
+#include "core/binding/topology.h"
+#include "core/examination/examination.h"
+#include "core/plugin/wire.h"
+#include "core/pmi/open_mpi_message.h"
+
+namespace {
+
+using namespace dtrun;
+
+void Require(bool holds) {
+  if (!holds) std::abort();
+}
+
+template <class Read, class Write>
+void Same(const std::string& text, const Read& read, const Write& write) {
+  const auto first = read(text);
+  if (!first) return;
+  const std::string written = write(*first);
+  const auto second = read(written);
+  Require(second.ok() && write(*second) == written);
+}
+
+void Read(std::uint8_t reader, const std::string& text) {
+  const auto of_plugin = [](const auto& message) { return plugin::wire::Encode(message); };
+  const auto of_examination = [](const auto& message) { return examination::Encode(message); };
+  switch (reader % 9) {
+    case 0: return Same(text, plugin::wire::DecodeDescription, of_plugin);
+    case 1: return Same(text, plugin::wire::DecodeLaunchInfo, of_plugin);
+    case 2: return Same(text, plugin::wire::DecodeLaunchRequest, of_plugin);
+    case 3: return Same(text, examination::DecodeQuestion, of_examination);
+    case 4: return Same(text, examination::DecodeAnswer, of_examination);
+    case 5: {
+      if (const auto topology = binding::ParseTopology(text))
+        Require(*binding::ParseTopology(binding::ToText(*topology)) == *topology);
+      return;
+    }
+    case 6: (void)agent::ParseSummons(text); return;
+    case 7: (void)agent::ReadEnd(text); return;
+    default: Require(pmi::OpenMpiMessage(text).size() <= text.size()); (void)ParseTcpSockets(text);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 0) Read(data[0], std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
+  return 0;
+}
