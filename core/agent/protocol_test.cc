@@ -121,6 +121,13 @@ TEST_F(ProtocolTest, GoneEndsWhatRunsOrWasToldToEnd) {
   MustTake(Refused{{DTRUN_SYSTEM, "no room"}});
 }
 
+// Leaving ends what was prepared, and the agent says so.
+TEST_F(ProtocolTest, GoneFollowsTheWordThatTheJobIsOver) {
+  BePrepared();
+  protocol_.Note(Over{1, "the other host failed"});
+  MustTake(Gone{});
+}
+
 TEST_F(ProtocolTest, IgnoresWhatIsSaidOfRanksThatAreGone) {
   Run();
   protocol_.Note(Kill{});

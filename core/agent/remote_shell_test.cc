@@ -87,7 +87,14 @@ TEST_F(RemoteShellTest, WhatItLeavesBehindStaysBelowItWhileItLives) {
   const auto shell = Start("(sleep 1000 >/dev/null 2>&1 & echo $!); read x; read x", "go");
   while (lines_.empty() && loop_.run_one_for(std::chrono::seconds(60)) > 0) {
   }
-  const auto left = ReadProcess(static_cast<pid_t>(std::stol(lines_.at(0))));
+  // Once the subshell between has ended.
+  auto left = ReadProcess(static_cast<pid_t>(std::stol(lines_.at(0))));
+  ASSERT_TRUE(left);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (left && !pids_.contains(left->parent) && left->parent != ::getpid() &&
+         std::chrono::steady_clock::now() < deadline) {
+    left = ReadProcess(left->pid);
+  }
   ASSERT_TRUE(left);
   EXPECT_TRUE(pids_.contains(left->parent)) << left->parent;
   ::kill(left->pid, SIGKILL);
