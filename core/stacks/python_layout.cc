@@ -1,7 +1,5 @@
 #include "core/stacks/python_layout.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace dtrun::stacks {
@@ -66,9 +64,13 @@ std::optional<PythonLayout> Described(const Memory& memory, std::uint32_t versio
     return std::nullopt;
   }
   const Offsets313& at = *offsets;
-  const std::array within = {at.frame.executable + 8, at.frame.previous + 8, at.frame.instr_ptr + 8,
-                             at.frame.owner + 1};
-  if (std::ranges::max(within) > at.frame.size) return std::nullopt;
+  // A frame is copied whole and its fields are taken from the copy.
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  const auto is_within = [&](std::uint64_t offset) { return offset <= at.frame.size - kWord; };
+  const bool sound = at.frame.size >= kWord && is_within(at.frame.executable) &&
+                     is_within(at.frame.previous) && is_within(at.frame.instr_ptr) &&
+                     at.frame.owner < at.frame.size;
+  if (!sound) return std::nullopt;
   return PythonLayout{
       .runtime = {at.runtime.interpreters_head},
       .interpreter = {at.interpreter.threads_head},
