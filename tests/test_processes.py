@@ -65,6 +65,32 @@ open("up", "w").close()
 time.sleep(1000)
 """
 
+# As torch's shared memory manager: it unlinks what its clients have left a while after the last of them. The rank has the
+# segment mapped no more when it ends.
+MANAGED = """
+import os, sys, time
+segment, code = "/dev/shm/" + sys.argv[1] + os.environ["RANK"], int(sys.argv[2])
+reader, writer = os.pipe()
+ready, begun = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    with open("/proc/self/comm", "w") as comm:
+        comm.write("torch_shm_manag")
+    os.close(writer)
+    os.close(ready)
+    os.close(begun)
+    os.read(reader, 1)
+    time.sleep(1)
+    if os.path.exists(segment):
+        os.unlink(segment)
+    os._exit(0)
+os.close(begun)
+os.read(ready, 1)
+if sys.argv[3] == "segment":
+    open(segment, "w").close()
+os._exit(code if os.environ["RANK"] == "1" else 0)
+"""
+
 # Each process of a chain lives for a hundredth of a second, in a session of its own.
 CHAINS = """
 import os, time
@@ -120,6 +146,18 @@ class Processes(JobTest):
         self.assertIn(f"what the ranks left there: {name}", result.err)
         self.assertFalse(Path("/dev/shm", name).exists())
         self.assertTrue(Path("/dev/shm", kept).exists())  # its name says that it may be meant to stay
+
+    def test_torchs_manager_has_the_time_that_it_takes_to_clean_up(self):
+        for code in (0, 3):
+            for what in ("segment", "nothing"):
+                with self.subTest(code=code, what=what):
+                    name = f"torch_{os.getpid()}_{uuid.uuid4().hex[:8]}_"
+                    for rank in range(2):
+                        self.addCleanup(Path("/dev/shm", f"{name}{rank}").unlink, missing_ok=True)
+                    result = self.ranks(2, sys.executable, "-c", MANAGED, name, str(code), what)
+                    self.assertEqual(result.code, code, str(result))
+                    self.assertEqual([entry for entry in os.listdir("/dev/shm") if entry.startswith(name)], [])
+                    self.assertNotIn("behind", result.err)
 
     def test_a_chain_of_forks_is_ended(self):
         result = self.ranks(1, sys.executable, "-c", CHAINS, sets=["job.grace=1s"])

@@ -38,6 +38,8 @@ class Containment {
 
   // Before any process is signalled to end.
   void LookForSegments();
+  // Whether torch's manager may have some of them to remove.
+  bool SegmentsWait() const { return segments_ && segments_->TorchsWait(); }
   // SIGKILL to all, without waiting.
   void Kill();
   // Returns when nothing runs any more, with lines for the user about what could not be ended or was removed.

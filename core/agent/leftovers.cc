@@ -14,6 +14,12 @@ namespace {
 using Descriptor = boost::asio::posix::stream_descriptor;
 
 constexpr std::size_t kMostNamed = 8;
+constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager, as the kernel cuts it
+
+void AskOne(int handle) {
+  SendSignal(handle, SIGTERM);
+  SendSignal(handle, SIGCONT);  // a stopped process takes SIGTERM only then
+}
 
 }  // namespace
 
@@ -33,7 +39,7 @@ std::string Leftovers::OwnerOf(const Process& process) const {
   return rank.empty() ? "the job" : "rank " + rank;
 }
 
-void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace,
+void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, bool segments_wait,
                      std::function<void()> done) {
   done_ = std::move(done);
   for (Process& process : Descendants(::getpid(), spared_)) {
@@ -42,6 +48,7 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
     if (!pidfd) continue;  // ended just now
     auto one = std::make_unique<One>();
     one->owner = OwnerOf(process);
+    one->manager = process.name == kManager;
     one->process = std::move(process);
     one->ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
     one->ended->async_wait(Descriptor::wait_read,
@@ -51,6 +58,11 @@ void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds g
     left_.push_back(std::move(one));
   }
   if (left_.empty()) return Finish();
+  const bool managed = std::ranges::any_of(left_, &One::manager);
+  if (managed && segments_wait) moment = std::max<std::chrono::nanoseconds>(moment, kMomentOfManager);
+  for (const auto& one : left_) {
+    if (one->manager && !segments_wait) AskOne(one->ended->native_handle());
+  }
   timer_.expires_after(moment);
   timer_.async_wait([this, grace, ended = ended_](const boost::system::error_code& error) {
     if (!error && !*ended && done_) AskToEnd(grace);
@@ -61,8 +73,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
   std::map<std::string, std::vector<const Process*>> of_owner;
   for (const auto& one : left_) {
     if (!one->living) continue;
-    SendSignal(one->ended->native_handle(), SIGTERM);
-    SendSignal(one->ended->native_handle(), SIGCONT);  // a stopped process takes SIGTERM only then
+    AskOne(one->ended->native_handle());
     of_owner[one->owner].push_back(&one->process);
   }
   for (const auto& [owner, processes] : of_owner) {

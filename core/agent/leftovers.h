@@ -1,8 +1,9 @@
 // Ends the processes that ranks left behind: a moment to end by themselves, SIGTERM, a short grace.
 //
 // Helpers of a rank end when the pipe to it closes, and clean up first: Python's resource tracker and
-// torch's shared memory manager unlink segments. Whoever does so is not spoken of. Lives on the agent's
-// loop thread, after all ranks have ended.
+// torch's shared memory manager unlink segments. Whoever does so is not spoken of. That manager waits for 2 s
+// after its last client before it does, so it has this time where segments wait for it, and is told to end at
+// once where none does. Lives on the agent's loop thread, after all ranks have ended.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,8 @@ class Leftovers {
  public:
   // How long helpers have to end by themselves.
   static constexpr std::chrono::milliseconds kMoment{300};
+  // And all of them, where torch's shared memory manager has segments to remove.
+  static constexpr std::chrono::milliseconds kMomentOfManager{3000};
 
   using Say = std::function<void(const std::string& line)>;
 
@@ -34,8 +37,10 @@ class Leftovers {
   Leftovers& operator=(const Leftovers&) = delete;
 
   // `done` runs once on the loop: when every process below this one has ended, or `grace` is over after
-  // `moment`. What is left then is for KillDescendants.
-  void Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, std::function<void()> done);
+  // `moment`. What is left then is for KillDescendants. `segments_wait`: torch's manager may have some to
+  // remove.
+  void Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, bool segments_wait,
+            std::function<void()> done);
 
   // Ends the wait.
   void Hurry() { Finish(); }
@@ -46,6 +51,7 @@ class Leftovers {
     std::string owner;  // can be seen only while it lives
     std::unique_ptr<boost::asio::posix::stream_descriptor> ended;
     bool living = true;
+    bool manager = false;  // torch's, of shared memory
   };
 
   void AskToEnd(std::chrono::nanoseconds grace);

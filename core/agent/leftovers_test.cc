@@ -40,7 +40,7 @@ class LeftoversTest : public ::testing::Test {
 
 TEST_F(LeftoversTest, FinishAtOnceWhenThereAreNone) {
   Leftovers leftovers(loop_, {}, Say());
-  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), false, [this] { ++done_; });
   EXPECT_EQ(done_, 0);  // never from inside Stop
   loop_.run();
   EXPECT_EQ(done_, 1);
@@ -52,7 +52,7 @@ TEST_F(LeftoversTest, HaveAMomentToEndByThemselvesOfWhichNothingIsSaid) {
       Start("trap ': > told; exit' TERM; : > up; until [ -e go ]; do sleep 0.01; done; : > cleaned", "0");
   ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
   Leftovers leftovers(loop_, {}, Say());
-  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), false, [this] { ++done_; });
   std::ofstream(scratch_ / "go").close();
   loop_.run();
   EXPECT_EQ(done_, 1);
@@ -71,7 +71,7 @@ TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
            std::filesystem::exists(scratch_ / "up.3");
   }));
   Leftovers leftovers(loop_, {{by_group.pid, 4}}, Say());
-  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::hours(1), [this] { ++done_; });
+  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::hours(1), false, [this] { ++done_; });
   loop_.run();  // ends long before the hour: all took SIGTERM
   EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 4 left 1 process behind (" + std::to_string(by_group.pid)),
                                  HasSubstr("rank 7 left 1 process behind"),
@@ -79,11 +79,39 @@ TEST_F(LeftoversTest, AreNamedByGroupThenByEnvironmentThenNotAtAll) {
   EXPECT_EQ(done_, 1);
 }
 
+// torch's, which ends by itself only after its last client.
+constexpr char kManagerScript[] =
+    "printf torch_shm_manag > /proc/self/comm; trap ': > told; exit' TERM; : > up; "
+    "until [ -e go ]; do sleep 0.01; done; : > cleaned";
+
+TEST_F(LeftoversTest, TellTorchsManagerToEndAtOnceWhenItHasNothingToRemove) {
+  const Child manager = Start(kManagerScript, "0");
+  ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), false, [this] { ++done_; });
+  loop_.run();
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "told"));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(LeftoversTest, WaitForTorchsManagerWhileSegmentsWaitForIt) {
+  const Child manager = Start(kManagerScript, "0");
+  ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
+  Leftovers leftovers(loop_, {}, Say());
+  leftovers.Stop(std::chrono::milliseconds(0), std::chrono::hours(1), true, [this] { ++done_; });
+  boost::asio::steady_timer later(loop_, std::chrono::milliseconds(50));  // than the moment of others
+  later.async_wait([this](const boost::system::error_code&) { std::ofstream(scratch_ / "go").close(); });
+  loop_.run();
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "cleaned"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "told"));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
 TEST_F(LeftoversTest, GetNoMoreThanTheGrace) {
   const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
   ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
   Leftovers leftovers(loop_, {}, Say());
-  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::milliseconds(10), [this] { ++done_; });
+  leftovers.Stop(std::chrono::milliseconds(1), std::chrono::milliseconds(10), false, [this] { ++done_; });
   loop_.run();
   EXPECT_EQ(done_, 1);
 }
@@ -92,7 +120,7 @@ TEST_F(LeftoversTest, CanBeHurriedMoreThanOnce) {
   const Child child = Start("trap '' TERM; : > up; while :; do sleep 1000; done", "0");
   ASSERT_TRUE(testing::Eventually([this] { return std::filesystem::exists(scratch_ / "up"); }));
   Leftovers leftovers(loop_, {}, Say());
-  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), [this] { ++done_; });
+  leftovers.Stop(std::chrono::hours(1), std::chrono::hours(1), false, [this] { ++done_; });
   leftovers.Hurry();
   leftovers.Hurry();
   loop_.run();

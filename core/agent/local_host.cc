@@ -353,7 +353,7 @@ class LocalHost final : public Host {
     leftovers_.emplace(
         loop_, std::move(rank_of_group), [this](const std::string& line) { Emit(Said{"dtrun: " + line}); },
         Spared());
-    leftovers_->Stop(Leftovers::kMoment, prepare_.grace, [this] { Finish(); });
+    leftovers_->Stop(Leftovers::kMoment, prepare_.grace, containment_.SegmentsWait(), [this] { Finish(); });
   }
 
   void Finish() {

@@ -14,9 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kOfTorch = "torch_";
+
 bool IsOfALibrary(std::string_view name) {
   constexpr std::string_view kBeginnings[] = {
-      "torch_",                 // torch, sharing strategy file_system
+      kOfTorch,                 // torch, sharing strategy file_system
       "psm_",                   // Python's multiprocessing.shared_memory
       "sem.mp-",                // Python's multiprocessing.Lock and the like
       "sem.loky-",              // joblib
@@ -52,12 +54,21 @@ std::vector<Segments::Found> Segments::List() const {
   return all;
 }
 
+bool Segments::IsOurs(const Found& found) const {
+  const auto known = ours_.find(found.name);
+  return known != ours_.end() && known->second == found.inode;
+}
+
+bool Segments::TorchsWait() const {
+  return std::ranges::any_of(List(), [this](const Found& found) {
+    return found.name.starts_with(kOfTorch) && !before_.contains(found.inode) && !IsOurs(found);
+  });
+}
+
 void Segments::Look(const std::function<std::vector<pid_t>()>& processes) {
   std::vector<Found> appeared = List();
-  std::erase_if(appeared, [this](const Found& found) {
-    const auto known = ours_.find(found.name);
-    return before_.contains(found.inode) || (known != ours_.end() && known->second == found.inode);
-  });
+  std::erase_if(appeared,
+                [this](const Found& found) { return before_.contains(found.inode) || IsOurs(found); });
   if (appeared.empty()) return;
   for (const pid_t pid : processes()) {
     const std::string maps = MapsOf(std::to_string(pid));
@@ -71,10 +82,7 @@ void Segments::Look(const std::function<std::vector<pid_t>()>& processes) {
 
 std::vector<std::string> Segments::Remove() {
   std::vector<Found> left = List();
-  std::erase_if(left, [this](const Found& found) {
-    const auto known = ours_.find(found.name);
-    return known == ours_.end() || known->second != found.inode;
-  });
+  std::erase_if(left, [this](const Found& found) { return !IsOurs(found); });
   ours_.clear();
   if (left.empty()) return {};
   for (const fs::path& process : EntriesOf("/proc")) {

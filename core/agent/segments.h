@@ -24,6 +24,9 @@ class Segments {
 
   // Before the processes of the job are signalled; they are asked for only when a segment has appeared.
   void Look(const std::function<std::vector<pid_t>()>& processes);
+  // Whether torch's are there that have appeared and were not seen with a process of the job: its manager may
+  // know them.
+  bool TorchsWait() const;
   // After all have ended: the names that were removed. What any living process has mapped stays.
   std::vector<std::string> Remove();
 
@@ -35,6 +38,7 @@ class Segments {
 
   // Of this user, named by a library.
   std::vector<Found> List() const;
+  bool IsOurs(const Found& found) const;
 
   std::filesystem::path folder_;
   std::set<ino_t> before_;

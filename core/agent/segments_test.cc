@@ -71,6 +71,20 @@ TEST_F(SegmentsTest, StayWhenNoProcessOfTheJobWasSeenWithThem) {
   EXPECT_THAT(segments.Remove(), IsEmpty());
 }
 
+TEST_F(SegmentsTest, OfTorchWaitWhenTheyAppearedAndNobodyHadThem) {
+  { const Mapped before(scratch_ / "torch_1_2_0"); }
+  Segments segments(scratch_.path());
+  { const Mapped other(scratch_ / "psm_other"); }
+  EXPECT_FALSE(segments.TorchsWait());
+  {
+    const Mapped seen(scratch_ / "torch_3_4_0");
+    segments.Look(Own);
+  }
+  EXPECT_FALSE(segments.TorchsWait());
+  { const Mapped unseen(scratch_ / "torch_5_6_0"); }
+  EXPECT_TRUE(segments.TorchsWait());
+}
+
 TEST_F(SegmentsTest, StayWhileAnyProcessHasThem) {
   Segments segments(scratch_.path());
   const Mapped mapped(scratch_ / "psm_shared");
