@@ -72,8 +72,9 @@ known::Kind KindOf(const RankFacts& rank) {
   return rank.known && rank.known->recent ? rank.known->finding.failure->kind : known::Kind::kUnsaid;
 }
 
-// Python could not get more.
+// It could not get more, as it says.
 bool RanOutOfMemory(const RankFacts& rank) {
+  if (KindOf(rank) == known::Kind::kMemory) return true;
   const std::string error = ErrorIn(rank.tail);
   const std::string name = error.substr(0, error.find(':'));
   return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
@@ -98,6 +99,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   switch (KindOf(rank)) {
     case known::Kind::kNetwork: return ExitClass::kNetwork;
     case known::Kind::kRendezvous: return ExitClass::kRendezvous;
+    case known::Kind::kMemory:
     case known::Kind::kUnsaid: break;
   }
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
@@ -118,8 +120,10 @@ ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFac
       return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
     case Suspicion::Kind::kErred:
       return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
-    default: return of_first;
+    case Suspicion::Kind::kLeft: return ExitClass::kUserError;
+    case Suspicion::Kind::kNone: break;
   }
+  return of_first;
 }
 
 Cause LossCause(const Facts& facts, std::size_t index) {

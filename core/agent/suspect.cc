@@ -55,6 +55,10 @@ std::string Joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+bool IsOfAPeer(const diagnosis::Finding& finding) {
+  return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
+}
+
 // What it printed before others failed. What it printed after dtrun asked it to end may be because of that.
 const std::vector<std::string>& LinesOf(const RankFacts& rank) {
   const bool by_itself = rank.ending && rank.ending->failed() && rank.signal_sent == 0;
@@ -144,8 +148,7 @@ std::optional<std::size_t> Differs(const Facts& facts) {
 std::string KindOfError(const std::vector<std::string>& lines) {
   const auto findings = diagnosis::FindFailures(Joined(lines));
   const diagnosis::Finding* const foremost = diagnosis::Foremost(findings);
-  if (foremost != nullptr && foremost->failure->kind != known::Kind::kUnsaid)
-    return std::string(foremost->failure->id);
+  if (foremost != nullptr && IsOfAPeer(*foremost)) return std::string(foremost->failure->id);
   return WithoutNumbers(ErrorIn(lines));
 }
 
@@ -204,7 +207,7 @@ std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
   const auto findings = diagnosis::FindFailures(Joined(lines));
   const diagnosis::Finding* const foremost = diagnosis::Foremost(findings);
-  return foremost != nullptr && foremost->failure->kind != known::Kind::kUnsaid;
+  return foremost != nullptr && IsOfAPeer(*foremost);
 }
 
 bool SaysCallsDiffer(const std::vector<std::string>& lines) {

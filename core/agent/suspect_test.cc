@@ -163,7 +163,7 @@ TEST_F(SuspectTest, IsTheOneOfTwoThatLeft) {
   facts_.ranks[1].signal_sent = 0;
   facts_.ranks[1].ended_at = milliseconds(19'000);
   EXPECT_THAT(Verdict(), HasSubstr(": rank 1 exited with code 0 while others still needed it\n"));
-  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
 }
 
 TEST_F(SuspectTest, IsNotARankThatPrintedAnErrorBecauseItWasStopped) {
@@ -178,7 +178,7 @@ TEST_F(SuspectTest, IsARankThatLeftWhileOthersNeededIt) {
   facts_.ranks[2].signal_sent = 0;
   facts_.ranks[2].ended_at = milliseconds(19'000);
   EXPECT_THAT(Verdict(), HasSubstr("rank 2 exited with code 0 while others still needed it\n"));
-  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
 }
 
 TEST_F(SuspectTest, IsNobodyWhenTheFirstFailedForItself) {

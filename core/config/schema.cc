@@ -306,7 +306,8 @@ void AddRestart(Schema& schema) {
       Long(Option("restart.on", Type::kList, kAgent, "classes of failures that are worth a restart"),
            "\"user-error\": the program failed by itself. \"signal\": it was killed. "
            "\"out-of-memory\": by the "
-           "kernel. \"rendezvous\": a peer never came. \"network\": a peer was lost. \"hang\": a rank "
+           "kernel, or it got no more memory. \"rendezvous\": a peer never came. \"network\": a peer was "
+           "lost. \"hang\": a rank "
            "stood still until another one gave up waiting. \"launcher\": a process of dtrun that ranks "
            "needed was "
            "lost, such as a host's PMIx server."),

@@ -75,6 +75,12 @@ constexpr KnownFailure kTable[] = {
      "gradients overflow at every loss scale: the loss diverged",
      "lower the learning rate, or train in bfloat16",
      "DeepSpeed fp16/loss_scaler.py"},
+    {"lightning-devices",
+     {"return self.parallel_devices[self.local_rank]\nIndexError: list index out of range"},
+     "Lightning was told of fewer devices than ranks run on this host",
+     "set devices= of its Trainer to the ranks of a host (job.processes_per_host) and num_nodes= to the "
+     "hosts",
+     "Lightning strategies/ddp.py"},
     {"deepspeed-ssh",
      {"Command 'ssh -o PasswordAuthentication=no {host} hostname' returned non-zero exit status"},
      "DeepSpeed's launcher cannot reach {host} by ssh without a password",

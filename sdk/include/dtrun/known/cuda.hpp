@@ -70,7 +70,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
        "a GPU's memory is full[: {size} {unit} more were asked for]",
        "use a smaller batch, or look with `nvidia-smi` for other processes on it; for NCCL's own part lower "
        "backend.options.max_ctas",
-       "torch, CUDA runtime"},
+       "torch, CUDA runtime",
+       Depth::kCause,
+       Kind::kMemory},
       {"cuda-illegal-access",
        {"an illegal memory access was encountered"},
        "a GPU kernel used memory that it does not own",

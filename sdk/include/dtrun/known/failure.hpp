@@ -23,7 +23,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
 
   // What the failure is, when the way in which a process ends does not say it.
-  enum class Kind { kUnsaid, kNetwork, kRendezvous };
+  enum class Kind { kUnsaid, kNetwork, kRendezvous, kMemory };
 
   // Ways between the GPUs of a host that the failure speaks against, as bits: a job may try again
   // without one of them.
