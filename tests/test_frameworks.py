@@ -84,8 +84,18 @@ class Frameworks(JobTest):
 
     @needs("tensorflow")
     def test_tensorflow_by_tf_config(self):
-        sets = ["job.roles={worker=2}", 'job.dialects=["tf-config"]']
-        self.assert_both_say(self.run_script("tensorflow_train.py", sets=sets), "worker {} of 2: sum 3")
+        for sets in ([], ["job.roles={worker=2}"]):
+            with self.subTest(sets=sets):
+                sets = [*sets, 'job.dialects=["tf-config"]']
+                self.assert_both_say(self.run_script("tensorflow_train.py", sets=sets), "worker {} of 2: sum 3")
+
+    @needs("tensorflow")
+    def test_a_job_with_parameter_servers_ends_with_its_chief(self):
+        sets = ["job.roles={chief=1, worker=2, ps=1}", 'job.dialects=["tf-config"]']
+        result = self.ranks(4, PYTHON, SCRIPTS / "tensorflow_parameter_server.py", sets=sets)
+        self.assert_ok(result)
+        self.assertIn("chief: 10 steps on /job:ps/", result.out)
+        self.assertIn("every chief has ended with success: asked ranks 1-3 to end", result.err)
 
     @needs("mpi4py")
     def test_mpi4py_with_and_without_mpirun(self):
