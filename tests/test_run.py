@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from support.job import JobTest, main, until
 
@@ -97,6 +99,18 @@ class Run(JobTest):
         self.assertRegex(key, "^[0-9a-f]{64}$")
         for file in job.run_dir().iterdir():
             self.assertNotIn(key, file.read_text(), file.name)
+
+    def test_a_job_on_one_host_loads_no_library_that_only_several_need(self):
+        job = self.start_ranks(1, "sh", "-c", "echo up; exec sleep 1000")
+        job.wait_for_line(0, "up")
+        [agent] = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        for pid in (job.pid, agent):
+            maps = Path(f"/proc/{pid}/maps").read_text()
+            self.assertIn("libstdc++", maps)
+            for library in ("libssl", "libcrypto", "libnl-3", "libnl-route"):
+                self.assertNotIn(f"/{library}", maps)
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
 
     def test_stdin_goes_to_rank_0_only(self):
         job = self.start_ranks(2, "sh", "-c", 'echo "rank $RANK read: $(cat)"', stdin=subprocess.PIPE)

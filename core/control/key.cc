@@ -1,10 +1,10 @@
 #include "core/control/key.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
+#include <string.h>
 
 #include <cstdlib>
 
@@ -61,6 +61,6 @@ std::string HowToShare(std::string_view key_origin) {
   return fmt::format("; ours comes from {}: give every host the same", key_origin);
 }
 
-Key::~Key() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+Key::~Key() { ::explicit_bzero(bytes_.data(), bytes_.size()); }
 
 }  // namespace dtrun::control
