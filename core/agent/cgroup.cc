@@ -59,8 +59,9 @@ bool Populated(const fs::path& group) {
   return ReadKernelFile((group / "cgroup.events").string()).find("populated 1") != std::string::npos;
 }
 
-// Those that the job has made in it come first.
+// Those that the job has made in it come first, where there are any.
 void RemoveTree(const fs::path& group) {
+  if (::rmdir(group.c_str()) == 0) return;
   for (const fs::path& entry : EntriesOf(group)) {
     struct stat info {};
     if (::lstat(entry.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) RemoveTree(entry);

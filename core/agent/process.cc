@@ -67,6 +67,15 @@ std::vector<pid_t> ChildrenIn(const std::multimap<pid_t, pid_t>& all, pid_t pid)
   return children;
 }
 
+// Without spared children every one that has ended may be reaped, and then the kernel tells without a look
+// into /proc whether anything is left: what lives below this process is below a child of it.
+bool NothingLeft(const std::vector<pid_t>& spared) {
+  siginfo_t info{};
+  while (spared.empty() && ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) == 0 && info.si_pid != 0)
+    info = {};
+  return Childless();
+}
+
 UniqueFd OpenPid(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 // Kills those that live and reaps those that have ended. The living, which end soon.
@@ -213,7 +222,7 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
   const bool blind = !ProcIsOurs();
   const auto begin = Clock::now();
   for (;;) {
-    if (Childless()) return {};
+    if (NothingLeft(spared)) return {};
     SignalDescendants(SIGKILL, spared);
     std::vector<UniqueFd> living = KillChildren(spared);
     const auto again = Clock::now() + kRound;

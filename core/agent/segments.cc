@@ -81,6 +81,7 @@ void Segments::Look(const std::function<std::vector<pid_t>()>& processes) {
 }
 
 std::vector<std::string> Segments::Remove() {
+  if (ours_.empty()) return {};
   std::vector<Found> left = List();
   std::erase_if(left, [this](const Found& found) { return !IsOurs(found); });
   ours_.clear();
