@@ -237,7 +237,7 @@ class Runner {
     Tokens shared{{plan::kTokenRunDir, run_dir_},
                   {plan::kTokenJobKey, key},
                   {plan::kTokenGeneration, std::to_string(generation)},
-                  {plan::kTokenConsole, console_.terminal() ? "terminal" : "plain"}};
+                  {plan::kTokenConsole, console_.terminal(output::Stream::kOut) ? "terminal" : "plain"}};
     if (plan.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = conductor.mpi_job();
     const std::vector<Tokens> tokens = rendezvous->TokensFor(std::move(shared));
     const std::filesystem::path logs = record.LogsOf(generation);

@@ -88,11 +88,11 @@ class ThreadConsole final : public Console {
   }
 
   bool started() const { return writer_.joinable(); }
-  bool terminal() const override { return out_.terminal(); }
+  bool terminal(Stream stream) const override { return (stream == Stream::kErr ? err_ : out_).terminal(); }
 
   void Line(Stream stream, std::string_view text) override {
     std::string tamed;  // each line is whole here; a chunk of the backlog need not be
-    if ((stream == Stream::kErr ? err_ : out_).terminal()) {
+    if (terminal(stream)) {
       tamed.reserve(text.size());
       AppendTamed(text, &tamed);
       text = tamed;
@@ -103,7 +103,7 @@ class ThreadConsole final : public Console {
   }
 
   void Transient(int source, std::string_view text) override {
-    if (!terminal()) return;
+    if (!out_.terminal()) return;
     const std::lock_guard lock(mutex_);
     board_.Set(source, text);
     if (!framing_) Wake();
@@ -139,7 +139,7 @@ class ThreadConsole final : public Console {
   }
 
   bool Lost(Stream stream) const { return lost_[stream == Stream::kErr]; }
-  bool StatusChanged() const { return terminal() && !Lost(Stream::kOut) && board_.newest() != drawn_; }
+  bool StatusChanged() const { return out_.terminal() && !Lost(Stream::kOut) && board_.newest() != drawn_; }
   bool HasWork() const { return !backlog_.empty() || StatusChanged(); }
   bool Settled() const { return !busy_ && !HasWork(); }
 

@@ -62,7 +62,7 @@ class ConsoleTerminal : public ::testing::Test {
 };
 
 TEST_F(ConsoleTerminal, WritesPlainLinesWhileThereIsNoState) {
-  EXPECT_TRUE(console_->terminal());
+  EXPECT_TRUE(console_->terminal(Stream::kOut));
   console_->Line(Stream::kOut, "one");
   console_->Line(Stream::kErr, "two");
   console_->Line(Stream::kOut, "three");
@@ -74,6 +74,19 @@ TEST_F(ConsoleTerminal, GetsNoControlsButColours) {
   EXPECT_EQ(Drained(), "\033[31mred\033[0m\none\ntwo\n");
   console_->Transient(0, "10%\033]0;title\a\033[>4;1m\u202e\033]5");
   EXPECT_EQ(Drained(), "\r\033[K10%");
+}
+
+TEST_F(ConsoleTerminal, GetsTheColoursOfARankInItsLinesOnly) {
+  const auto open = [&](int rank) {
+    auto output = RankOutput::Open({folder_.path()}, rank, 2, Prefix::kAuto, *console_);
+    EXPECT_TRUE(output.ok());
+    return *std::move(output);
+  };
+  const auto first = open(0), second = open(1);
+  first->Feed(Stream::kOut, "\033[31mred\n");
+  second->Feed(Stream::kErr, "plain\n");
+  first->Feed(Stream::kOut, "still\033[0m\n");
+  EXPECT_EQ(Drained(), "[0] \033[31mred\033[0m\n[1] plain\n[0] \033[31mstill\033[0m\n");
 }
 
 TEST_F(ConsoleTerminal, GetsNoControlsWhileStdoutIsRedirected) {

@@ -33,7 +33,7 @@ std::string Rest(Pipe& pipe) {
 
 TEST_F(ConsoleTest, WritesLinesToTheirStreams) {
   const auto console = Open(out_.writer.get(), err_.writer.get());
-  EXPECT_FALSE(console->terminal());
+  EXPECT_FALSE(console->terminal(Stream::kOut));
   console->Line(Stream::kOut, "one");
   console->Line(Stream::kErr, "two");
   console->Line(Stream::kOut, "three\nfour");

@@ -114,26 +114,37 @@ enum class Kind { kText, kBroken, kTab, kNewline, kColours, kHidden };
 struct Piece {
   std::size_t size;
   Kind kind;
-  char32_t code = 0;  // of a character
+  char32_t code = 0;     // of a character
+  char without_end = 0;  // the type of a sequence whose text has no end in its line; else 0
 };
 
-// Where the text of an OSC, DCS, SOS, PM or APC ends that starts at `at`.
-std::size_t StringEnd(std::string_view text, std::size_t at, bool bell_ends) {
+enum class End { kOfLine, kOfSequence, kByAnother };
+
+// Where the text of an OSC, DCS, SOS, PM or APC ends that starts at `at`, and by what.
+struct SequenceText {
+  std::size_t size;
+  End end;
+};
+SequenceText FindTextEnd(std::string_view text, std::size_t at, char type) {
   while (at < text.size()) {
     const Character next = FirstCharacter(text.substr(at));
     const bool cancel = next.code == 0x18 || next.code == 0x1a;
-    if (next.code == 0x9c || cancel || (bell_ends && text[at] == kBell)) return at + next.size;
-    if (text[at] == '\n') return at;
-    if (text[at] == kEscape) return at + (text.substr(at + 1).starts_with('\\') ? 2 : 0);
+    if (next.code == 0x9c || cancel || (type == ']' && text[at] == kBell))
+      return {at + next.size, End::kOfSequence};
+    if (text[at] == '\n') break;
+    if (text[at] == kEscape && text.substr(at + 1).starts_with('\\')) return {at + 2, End::kOfSequence};
+    if (text[at] == kEscape) return {at, End::kByAnother};
     at += next.size;
   }
-  return at;
+  return {at, End::kOfLine};
 }
 
 // REQUIRES: text starts with an introducer of `size` bytes that means ESC `type`
 Piece FirstSequence(std::string_view text, std::size_t size, char type) {
-  if (std::string_view("]PX^_").find(type) != std::string_view::npos)
-    return {StringEnd(text, size, type == ']'), Kind::kHidden};
+  if (std::string_view("]PX^_").find(type) != std::string_view::npos) {
+    const SequenceText found = FindTextEnd(text, size, type);
+    return {found.size, Kind::kHidden, 0, found.end == End::kOfLine ? type : '\0'};
+  }
   if (type != '[') return {size, Kind::kHidden};
   std::size_t end = size;
   while (end < text.size() && Byte(text[end]) >= 0x20 && Byte(text[end]) < 0x40) ++end;
@@ -159,6 +170,37 @@ Piece FirstPiece(std::string_view text) {
     return FirstSequence(text, next.size, static_cast<char>(next.code - 0x40));
   const bool hidden = Control(next.code) || Within(kBidi, next.code);
   return {next.size, hidden ? Kind::kHidden : Kind::kText, next.code};
+}
+
+// AppendTamed, which tells `saw` of each piece that is more than plain text.
+template <typename Saw>
+void Tame(std::string_view text, std::string* out, const Saw& saw) {
+  while (!text.empty()) {
+    const auto plain = static_cast<std::size_t>(
+        std::ranges::find_if_not(text, [](char c) { return c >= 0x20 && c < 0x7f; }) - text.begin());
+    out->append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) return;
+    const Piece piece = FirstPiece(text);
+    saw(piece, text.substr(0, piece.size));
+    if (piece.kind == Kind::kBroken) {
+      *out += '?';
+    } else if (piece.kind != Kind::kHidden) {
+      out->append(text.substr(0, piece.size));
+    }
+    text.remove_prefix(piece.size);
+  }
+}
+
+// What is set once `sequence`, of kind kColours, has followed the sequences in `open`.
+void SetColours(std::string_view sequence, std::string* open) {
+  constexpr std::size_t kMost = 128;  // of sequences that follow each other without a reset
+  const char first = sequence[2];     // of ESC [ numbers m; nothing is 0
+  const bool resets =
+      first == 'm' || first == ';' || (first == '0' && (sequence[3] == 'm' || sequence[3] == ';'));
+  if (resets || open->size() + sequence.size() > kMost) open->clear();
+  const bool only_resets = sequence == kReset || sequence == "\033[m";
+  if (!only_resets && sequence.size() <= kMost) open->append(sequence);
 }
 
 }  // namespace
@@ -204,20 +246,7 @@ std::string FitColumns(std::string_view text, int columns) {
 }
 
 void AppendTamed(std::string_view text, std::string* out) {
-  while (!text.empty()) {
-    const auto plain = static_cast<std::size_t>(
-        std::ranges::find_if_not(text, [](char c) { return c >= 0x20 && c < 0x7f; }) - text.begin());
-    out->append(text.substr(0, plain));
-    text.remove_prefix(plain);
-    if (text.empty()) return;
-    const Piece piece = FirstPiece(text);
-    if (piece.kind == Kind::kBroken) {
-      *out += '?';
-    } else if (piece.kind != Kind::kHidden) {
-      out->append(text.substr(0, piece.size));
-    }
-    text.remove_prefix(piece.size);
-  }
+  Tame(text, out, [](const Piece&, std::string_view) {});
 }
 
 std::string Tamed(std::string_view text) {
@@ -234,6 +263,20 @@ std::string Tamed(std::string_view text) {
     out += '\n';
     text.remove_prefix(end + 1);
   }
+}
+
+void TamedLines::Append(std::string_view text, bool continues, std::string* out) {
+  if (without_end_ != 0) {
+    const SequenceText rest = FindTextEnd(text, 0, without_end_);
+    if (rest.end == End::kOfSequence || continues) text.remove_prefix(rest.size);
+    if (rest.end != End::kOfLine || !continues) without_end_ = 0;
+  }
+  out->append(colours_);
+  Tame(text, out, [this](const Piece& piece, std::string_view sequence) {
+    if (piece.kind == Kind::kColours) SetColours(sequence, &colours_);
+    if (piece.without_end != 0) without_end_ = piece.without_end;
+  });
+  if (!colours_.empty()) out->append(kReset);
 }
 
 bool Blank(std::string_view text) {

@@ -1,7 +1,7 @@
 // Text as a terminal shows it: characters, columns, escape sequences.
 //
-// Pure functions; any thread. Bytes that are not UTF-8 count as one column each. No locale
-// is consulted: output is UTF-8 whatever the user's LC_CTYPE says.
+// Functions are pure, for any thread; a TamedLines belongs to one. Bytes that are not UTF-8 count as one
+// column each. No locale is consulted: output is UTF-8 whatever the user's LC_CTYPE says.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,20 @@ void AppendTamed(std::string_view text, std::string* out);
 
 // The same for what dtrun quotes: colours also end with their line.
 std::string Tamed(std::string_view text);
+
+// The lines of one source among those of others on a terminal: what AppendTamed lets through. A colour
+// that a line leaves open ends with it and is set again in the next line of this source. The text of a
+// sequence (OSC and the like) that a piece of a long line leaves open is left out of the next piece too, and
+// of the next line when it ends there.
+class TamedLines {
+ public:
+  // `continues`: the text goes on in the line of the call before.
+  void Append(std::string_view text, bool continues, std::string* out);
+
+ private:
+  std::string colours_;   // that are open, as sequences
+  char without_end_ = 0;  // the type of a sequence whose text has not ended yet; 0: there is none
+};
 
 // What fits into `columns` of that, for a line that is drawn over: a tab is one space, newlines are
 // left out, colours end with a reset.

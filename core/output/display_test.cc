@@ -1,11 +1,16 @@
 #include "core/output/display.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dtrun::output {
 namespace {
+
+using ::testing::ElementsAre;
 
 std::string WithoutControls(std::string_view text) {
   std::string out;
@@ -126,6 +131,45 @@ TEST(Tamed, EndsColoursWithTheirLine) {
   EXPECT_EQ(Tamed("a\n\033[30;40mb\nc\n"), "a\n\033[30;40mb\033[0m\nc\n");
   EXPECT_EQ(Tamed("\033[31mred\033[0m and\033]0;title\a \033[7mmore\033[m."),
             "\033[31mred\033[0m and \033[7mmore\033[m.");
+}
+
+std::vector<std::string> Screen(const std::vector<std::pair<std::string, bool>>& lines) {
+  TamedLines tamed;
+  std::vector<std::string> screen;
+  for (const auto& [text, continues] : lines) tamed.Append(text, continues, &screen.emplace_back());
+  return screen;
+}
+
+TEST(TamedLines, EndColoursAndSetThemAgain) {
+  EXPECT_THAT(
+      Screen({{"a", false}, {"\033[1mb\033[31mc", false}, {"d", false}, {"e\033[0mf", false}, {"g", false}}),
+      ElementsAre("a", "\033[1mb\033[31mc\033[0m", "\033[1m\033[31md\033[0m", "\033[1m\033[31me\033[0mf",
+                  "g"));
+  EXPECT_THAT(Screen({{"\033[31ma\033[;1mb", false}, {"\033[0;4mc", false}, {"\033[md", false}, {"", false}}),
+              ElementsAre("\033[31ma\033[;1mb\033[0m", "\033[;1m\033[0;4mc\033[0m", "\033[0;4m\033[md", ""));
+}
+
+TEST(TamedLines, KeepFewColoursInMind) {
+  TamedLines tamed;
+  std::string out;
+  for (int i = 0; i < 1000; ++i) tamed.Append("\033[31mx\033[39m", false, &out);
+  out.clear();
+  tamed.Append("x", false, &out);
+  EXPECT_LT(out.size(), 150u);
+}
+
+TEST(TamedLines, LeaveOutTheWholeTextOfASequenceInALongLine) {
+  EXPECT_THAT(Screen({{"a\033]1337;File=:AAAA", false}, {"BBBB", true}, {"CC\ab", true}, {"c", false}}),
+              ElementsAre("a", "", "b", "c"));
+  EXPECT_THAT(Screen({{"a\033Pq#0", false}, {"#1\a#2", true}, {"\033\\b", true}}), ElementsAre("a", "", "b"));
+  EXPECT_THAT(Screen({{"a\033]0;ti", false},
+                      {"tle\ab", false},
+                      {"c\033]0;stray", false},
+                      {"shown", false},
+                      {"\ashown", false}}),
+              ElementsAre("a", "b", "c", "shown", "shown"));
+  EXPECT_THAT(Screen({{"\033]0;stray", false}, {"shown \033[1mbold\033[m\a", false}}),
+              ElementsAre("", "shown \033[1mbold\033[m"));
 }
 
 TEST(Blank, SeesThroughErasuresAndColours) {

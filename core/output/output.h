@@ -30,7 +30,8 @@ class Console {
                                  // something every 5 s, then stops
 
   // A whole line without its newline, or several with newlines between them. A terminal gets no
-  // controls of them but colours (AppendTamed in core/output/display.h); all else gets every byte.
+  // controls of them but colours (AppendTamed in core/output/display.h; RankOutput ends these with
+  // each line of a rank); all else gets every byte.
   virtual void Line(Stream stream, std::string_view text) = 0;
   // The state of a progress bar or an unfinished line, redrawn in place on a terminal and
   // kept out of everything else. `source` is a rank; empty text clears its state.
@@ -39,8 +40,8 @@ class Console {
   // `patience_ms` (-1: never gives up). False when it gave up or a reader is gone. The
   // reader of one stream that stands still holds up the other: order is kept.
   virtual bool Drain(int patience_ms) = 0;
-  // Whether stdout is a terminal.
-  virtual bool terminal() const = 0;
+  // Whether that one is a terminal.
+  virtual bool terminal(Stream stream) const = 0;
 };
 
 // What becomes of one stream of a rank: which bytes are kept where, and what the user sees.

@@ -93,9 +93,9 @@ class RankFiles final : public RankOutput {
   RankFiles(int rank, Way out, Way err, Console& console)
       : rank_(rank),
         console_(console),
-        terminal_(console.terminal()),
-        sides_{Side{std::move(out), Assembler(0), false, false},
-               Side{std::move(err), Assembler(1), false, false}} {}
+        states_are_shown_(console.terminal(Stream::kOut)),
+        sides_{Side{std::move(out), Assembler(0), console.terminal(Stream::kOut)},
+               Side{std::move(err), Assembler(1), console.terminal(Stream::kErr)}} {}
 
   void Feed(Stream stream, std::string_view bytes) override {
     Side& side = SideOf(stream);
@@ -135,18 +135,21 @@ class RankFiles final : public RankOutput {
   struct Side {
     Way way;
     LineAssembler lines;
-    bool fresh;  // a line ended since the last Idle
-    bool stale;  // the unfinished line is to be shown
+    bool terminal;       // shows the lines
+    bool fresh = false;  // a line ended since the last Idle
+    bool stale = false;  // the unfinished line is to be shown
+    TamedLines tamed = {};
   };
 
   LineAssembler Assembler(std::size_t side) {
     return LineAssembler(
-        [this, side](std::string_view text, bool continues) { Take(sides_[side].way, text, continues); });
+        [this, side](std::string_view text, bool continues) { Take(sides_[side], text, continues); });
   }
 
   Side& SideOf(Stream stream) { return sides_[stream == Stream::kErr]; }
 
-  void Take(const Way& way, std::string_view text, bool continues) {
+  void Take(Side& side, std::string_view text, bool continues) {
+    const Way& way = side.way;
     tail_.Append(text);
     for (const std::string& wanted : way.wanted) {
       if (text.find(wanted) == text.npos) continue;
@@ -156,7 +159,11 @@ class RankFiles final : public RankOutput {
     if (!way.shown) return;
     batch_ += way.prefix;
     if (continues) batch_ += kContinuation;
-    batch_ += text;
+    if (side.terminal) {
+      side.tamed.Append(text, continues, &batch_);
+    } else {
+      batch_ += text;
+    }
     batch_ += '\n';
   }
 
@@ -180,7 +187,7 @@ class RankFiles final : public RankOutput {
 
   // `newest` is the side that changed last.
   void ShowState(const Side& newest) {
-    if (!terminal_) return;
+    if (!states_are_shown_) return;
     const Side* side = &newest;
     if (Blank(StateOf(*side))) side = &sides_[&newest == sides_.data()];
     const std::string_view state = StateOf(*side);
@@ -204,7 +211,7 @@ class RankFiles final : public RankOutput {
 
   const int rank_;
   Console& console_;
-  const bool terminal_;
+  const bool states_are_shown_;
   std::array<Side, 2> sides_;
   output::Tail tail_;
   std::string batch_;  // prefixed lines of this Feed

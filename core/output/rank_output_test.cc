@@ -33,7 +33,7 @@ class FakeConsole final : public Console {
   }
   void Transient(int source, std::string_view text) override { states.emplace_back(source, text); }
   bool Drain(int) override { return true; }
-  bool terminal() const override { return is_terminal_; }
+  bool terminal(Stream) const override { return is_terminal_; }
 
   std::vector<std::string> Texts() const {
     std::vector<std::string> texts;
