@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -55,12 +57,29 @@ struct Look {
   pid_t pid = 0;
   std::vector<Task> tasks;
   Python python;
+  bool is_python = false;
 };
 
 Look LookInto(pid_t pid) {
   Look look{pid, TasksOf(pid), {}};
-  look.python = ReadPython(ProcessMemory(pid), ReadKernelFile(fmt::format("/proc/{}/maps", pid)));
+  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
+  look.is_python = IsPython(maps);
+  look.python = ReadPython(ProcessMemory(pid), maps);
   return look;
+}
+
+// In front of the program, and waits for it.
+bool IsWrapper(const Look& look) {
+  constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "ksh", "zsh", "timeout"};
+  return !look.tasks.empty() && look.tasks.front().waits == "wait for a child" &&
+         std::ranges::find(kShells, look.tasks.front().name) != kShells.end();
+}
+
+// The program that the user asks about.
+const Look& Chosen(const std::vector<Look>& looks) {
+  auto found = std::ranges::find_if(looks, [](const Look& look) { return !look.python.threads.empty(); });
+  if (found == looks.end()) found = std::ranges::find_if_not(looks, IsWrapper);
+  return found == looks.end() ? looks.front() : *found;
 }
 
 std::string TaskText(const Task& task) {
@@ -138,12 +157,10 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
     if (looks.size() == kMostProcesses) break;
     looks.push_back(LookInto(other));
   }
-  // A shell or a launcher in front of the program is not what the user asks about.
-  const auto python =
-      std::ranges::find_if(looks, [](const Look& look) { return !look.python.threads.empty(); });
-  const Look& chosen = python == looks.end() ? looks.front() : *python;
+  const Look& chosen = Chosen(looks);
   Doing doing;
   doing.pid = chosen.pid;
+  doing.python = chosen.is_python;
   if (!chosen.tasks.empty()) {
     const char state = chosen.tasks.front().state;
     doing.runs = state == 'R';
@@ -153,6 +170,26 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
   if (doing.stopped) doing.stand = Stand::kElsewhere;
   for (const Look& look : looks) doing.text += TextOf(look);
   return doing;
+}
+
+void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline, Doing* doing) {
+  if (doing->stopped || doing->pid == 0) return;
+  const Unwound unwound = unwinder.Unwind(doing->pid, deadline);
+  if (unwound.frames.empty()) {
+    doing->text += fmt::format("  no native stack: {}\n", unwound.trouble);
+    return;
+  }
+  doing->text += fmt::format("  native, by {}:\n{}", unwinder.name(), unwound.text);
+  const auto place = PlaceOf(unwound.frames);
+  if (doing->python || !place) return;
+  if (doing->what.find(" of descriptor ") != std::string::npos) doing->more = doing->what;
+  doing->what = place->what;
+  doing->where = place->where;
+  if (place->where.empty() && place->what.empty()) doing->what = place->within;
+  if (place->where.empty() && !place->what.empty() && doing->more.empty())
+    doing->more = "called by " + place->within;
+  if (place->what.empty()) doing->stand = Stand::kElsewhere;  // in its own code
+  if (place->waits) doing->stand = Stand::kWaits;
 }
 
 std::string PhraseOf(const Doing& doing) {

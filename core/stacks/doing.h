@@ -1,7 +1,8 @@
 // What a process does just now, and the stacks that say so.
 //
 // Looks from outside: the process is neither stopped nor told. Any thread, where waiting is allowed, with a
-// limit of the caller's: files of /proc wait for a process that is stuck in the kernel.
+// limit of the caller's: files of /proc wait for a process that is stuck in the kernel. LookClosely is the
+// exception: it stops the process for a moment.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/stacks/place.h"
+#include "core/stacks/unwinder.h"
 
 namespace dtrun::stacks {
 
@@ -19,14 +21,19 @@ struct Doing {
   bool runs = false;     // on a processor
   bool stopped = false;  // by a signal or a debugger
   bool trains = false;
-  std::string what;   // "time.sleep"; empty: not known
-  std::string where;  // "train.py:40"; empty: not known
-  std::string more;   // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
-  std::string text;   // all stacks, for a file; lines
+  bool python = false;  // an interpreter, whether or not it can be read
+  std::string what;     // "time.sleep"; empty: not known
+  std::string where;    // "train.py:40"; empty: not known
+  std::string more;     // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
+  std::string text;     // all stacks, for a file; lines
 };
 
 // `below`: the process's descendants, parents first.
 Doing LookAt(pid_t pid, const std::vector<pid_t>& below);
+
+// Adds native stacks, and the place where a program that is no Python stands. Leaves alone what is stopped.
+// Only for a process that is about to be ended.
+void LookClosely(const Unwinder& unwinder, Unwinder::Clock::time_point deadline, Doing* doing);
 
 // "in time.sleep at train.py:40"; "not known" when nothing is.
 std::string PhraseOf(const Doing& doing);

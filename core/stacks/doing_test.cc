@@ -63,7 +63,8 @@ class DoingTest : public ::testing::Test {
     if (const char* path = ::getenv("PATH")) folders += ":" + std::string(path);
     if (const char* home = ::getenv("HOME")) {
       std::error_code none;
-      for (const auto& one : std::filesystem::directory_iterator(std::string(home) + "/.pyenv/versions", none))
+      for (const auto& one :
+           std::filesystem::directory_iterator(std::string(home) + "/.pyenv/versions", none))
         folders += ":" + (one.path() / "bin").string();
     }
     std::istringstream all(folders);

@@ -1,0 +1,200 @@
+#include "core/stacks/native.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/base/printable.h"
+
+namespace dtrun::stacks {
+namespace {
+
+constexpr std::size_t kLongestName = 120;
+
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// "std::this_thread::sleep_for" of "void std::this_thread::sleep_for<long>(long const&)": without what the
+// brackets hold, nor the type before the name.
+std::string Plain(std::string_view signature) {
+  std::string out;
+  int depth = 0;
+  for (const char c : signature) {
+    if (c == '<' || c == '(') {
+      ++depth;
+    } else if (c == '>' || c == ')') {
+      depth = std::max(depth - 1, 0);
+    } else if (depth == 0) {
+      out.push_back(c);
+    }
+  }
+  for (const std::string_view after : {" const", " volatile", " [clone", " ["}) {
+    if (const auto at = out.find(after); at != std::string::npos && at > 0) out.resize(at);
+  }
+  while (!out.empty() && (out.back() == ' ' || out.back() == ':')) out.pop_back();
+  if (const auto at = out.rfind(' '); at != std::string::npos && out.find("operator") == std::string::npos)
+    out.erase(0, at + 1);
+  if (out.empty()) out = signature;
+  return Printable(std::string_view(out).substr(0, kLongestName));
+}
+
+// How users call it: "nanosleep" of "__GI___nanosleep@GLIBC_2.2.5".
+std::string Called(const std::string& function) {
+  std::string_view name = function;
+  name = name.substr(0, name.find('@'));
+  const auto bare = [&] {
+    const auto first = name.find_first_not_of('_');
+    if (first != std::string_view::npos) name.remove_prefix(first);
+  };
+  bare();
+  if (name.starts_with("GI_")) name.remove_prefix(3);
+  if (name.starts_with("libc_")) name.remove_prefix(5);
+  bare();
+  return std::string(name);
+}
+
+bool IsLibrary(std::string_view module) {
+  if (module.empty() || module.front() == '[') return true;
+  constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
+  const std::string_view name = NameOf(module);
+  const bool shared = name.find(".so") != std::string_view::npos;
+  if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
+    return true;
+  // Wherever they were installed.
+  constexpr std::array kNames = {"libdtrun",  "libmpi",   "libopen-", "libuc",   "libnccl",  "librccl",
+                                 "libgloo",   "libtorch", "libc10",   "libcuda", "libcu",    "libstdc++",
+                                 "libc++",    "libgcc_s", "libpmix",  "libglp",  "libhwloc", "libfabric",
+                                 "libpython", "libgomp",  "libomp"};
+  return shared && std::ranges::any_of(kNames, [&](const char* known) { return name.starts_with(known); });
+}
+
+bool IsOwn(const NativeFrame& frame) {
+  return !IsLibrary(frame.module) && !frame.function.empty() && frame.function != "_start" &&
+         !frame.function.starts_with("std::") && !frame.function.starts_with("__gnu_cxx::") &&
+         !frame.file.starts_with("/usr/include/") && frame.file.find("/include/c++/") == std::string::npos;
+}
+
+// Calls in which a rank waits for others.
+bool WaitsForRanks(std::string_view called) {
+  if (called.starts_with('P')) called.remove_prefix(1);  // MPI's profiling names
+  constexpr std::array kBegins = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Barrier",
+                                  "MPI_Bcast",     "MPI_Gather",    "MPI_Reduce",   "MPI_Scatter",
+                                  "MPI_Scan",      "MPI_Recv",      "MPI_Sendrecv", "MPI_Wait",
+                                  "MPI_Init",      "MPI_Finalize",  "MPI_Comm_",    "dtrun_",
+                                  "dtrun::",       "nccl",          "gloo::"};
+  return std::ranges::any_of(kBegins, [&](const char* known) { return called.starts_with(known); });
+}
+
+// "/src/main.cc:12:5" and "main.cc:12"
+void SetSource(std::string_view text, NativeFrame* frame) {
+  const auto first = text.find(':');
+  if (first == std::string_view::npos || first == 0) return;
+  frame->file = Printable(text.substr(0, first));
+  frame->line = std::atoi(std::string(text.substr(first + 1, 9)).c_str());
+}
+
+class Modules {
+ public:
+  explicit Modules(std::string_view maps) {
+    for (const std::string_view line : LinesOf(maps)) {
+      const auto path = line.find('/'), dash = line.find('-');
+      if (path == std::string_view::npos || dash == std::string_view::npos) continue;
+      const std::string range(line.substr(0, line.find(' ')));
+      ranges_.push_back({std::strtoull(range.c_str(), nullptr, 16),
+                         std::strtoull(range.c_str() + dash + 1, nullptr, 16), line.substr(path)});
+    }
+  }
+  std::string At(std::uint64_t address) const {
+    for (const Range& range : ranges_) {
+      if (address >= range.begin && address < range.end) return Printable(range.path);
+    }
+    return {};
+  }
+
+ private:
+  struct Range {
+    std::uint64_t begin, end;
+    std::string_view path;
+  };
+  std::vector<Range> ranges_;
+};
+
+}  // namespace
+
+std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {
+  std::vector<NativeFrame> frames;
+  bool in_thread = false;
+  for (std::string_view line : LinesOf(text)) {
+    if (line.starts_with("TID ")) {
+      in_thread = std::atoi(std::string(line.substr(4, 12)).c_str()) == id;
+    } else if (in_thread && line.starts_with("    ") && !frames.empty()) {
+      SetSource(line.substr(4), &frames.back());
+    } else if (const auto address = line.find("0x"); in_thread && line.starts_with('#') && address < 8) {
+      NativeFrame frame;
+      const auto dash = line.rfind(" - ");
+      if (dash != std::string_view::npos) frame.module = Printable(line.substr(dash + 3));
+      const auto name = line.find(' ', address);
+      const auto end = std::min(dash, line.size());
+      if (name != std::string_view::npos && name + 1 < end)
+        frame.function = Plain(line.substr(name + 1, end - name - 1));
+      frames.push_back(std::move(frame));
+    }
+  }
+  return frames;
+}
+
+std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::string_view maps) {
+  const Modules modules(maps);
+  const std::string ours = fmt::format("(LWP {})", id);
+  std::vector<NativeFrame> frames;
+  bool in_thread = false;
+  for (const std::string_view line : LinesOf(text)) {
+    if (line.starts_with("Thread ")) {
+      in_thread = line.find(ours) != std::string_view::npos ||
+                  line.find(fmt::format("(process {})", id)) != std::string_view::npos;
+    }
+    const auto address = line.find("0x"), in = line.find(" in ");
+    if (!in_thread || !line.starts_with('#') || address > 8 || in == std::string_view::npos) continue;
+    NativeFrame frame;
+    frame.module = modules.At(std::strtoull(std::string(line.substr(address, 18)).c_str(), nullptr, 16));
+    const auto end = line.find(" (", in + 4);
+    const std::string_view function = line.substr(in + 4, std::min(end, line.size()) - in - 4);
+    if (function != "??") frame.function = Plain(function);
+    if (const auto at = line.rfind(" at "); at != std::string_view::npos && at > in)
+      SetSource(line.substr(at + 4), &frame);
+    frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
+  const auto own = std::ranges::find_if(frames, IsOwn);
+  if (own == frames.end()) return std::nullopt;
+  NativePlace place;
+  place.within = own->function;
+  if (own->line > 0) place.where = fmt::format("{}:{}", NameOf(own->file), own->line);
+  // What it calls; of several names of one function the outermost.
+  for (auto called = own; called != frames.begin();) {
+    --called;
+    place.what = Called(called->function);
+    if (!place.what.empty()) break;
+  }
+  place.waits = WaitsForRanks(place.what);
+  return place;
+}
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,200 @@
+#include "core/stacks/unwinder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+#include "core/base/fd.h"
+#include "core/base/kernel_file.h"
+#include "core/base/printable.h"
+
+namespace dtrun::stacks {
+namespace {
+
+using Clock = Unwinder::Clock;
+
+constexpr std::size_t kMostOutput = std::size_t{256} << 10;
+// How long a tool that was killed may take to be gone; then nobody waits for it any more.
+constexpr std::chrono::milliseconds kGoneWithin{200};
+
+std::vector<std::string> ArgumentsOf(const std::string& program, pid_t pid) {
+  const std::string number = std::to_string(pid);
+  if (program.ends_with("eu-stack")) return {program, "-s", "-m", "-i", "-n", "64", "-p", number};
+  // Neither the user's settings nor scripts beside the program's files.
+  return {program,
+          "-batch",
+          "-nx",
+          "-iex",
+          "set auto-load no",
+          "-iex",
+          "set width 0",
+          "-iex",
+          "set confirm off",
+          "-iex",
+          "set print frame-arguments none",
+          "-iex",
+          "set print frame-info location-and-address",
+          "-p",
+          number,
+          "-ex",
+          "thread apply all backtrace 64"};
+}
+
+// Without servers of debug information, which would be asked over the network.
+std::vector<std::string> Environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!text.starts_with("DEBUGINFOD_") && !text.starts_with("LC_") && !text.starts_with("LANG="))
+      out.emplace_back(text);
+  }
+  out.emplace_back("LC_ALL=C");
+  return out;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Its number; an errno value, negative, when it cannot be started.
+pid_t Start(std::vector<std::string> arguments, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  std::vector<std::string> environment = Environment();
+  pid_t pid = -1;
+  const int failed = ::posix_spawn(&pid, arguments[0].c_str(), &actions, &attributes,
+                                   Pointers(arguments).data(), Pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return failed != 0 ? -failed : pid;
+}
+
+int MillisecondsUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<long>(left, 0, 60'000));
+}
+
+struct Run {
+  std::string output;
+  bool in_time = true;
+};
+
+// What it prints until it has ended, or nobody waits any longer: then it is killed.
+Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::time_point deadline) {
+  Run run;
+  std::array<char, 16384> bytes{};
+  for (;;) {
+    pollfd ready{output.get(), POLLIN, 0};
+    run.in_time = ::poll(&ready, 1, MillisecondsUntil(deadline)) > 0;
+    const ssize_t size = run.in_time ? ::read(output.get(), bytes.data(), bytes.size()) : 0;
+    if (size <= 0) break;
+    run.output.append(bytes.data(),
+                      std::min(static_cast<std::size_t>(size), kMostOutput - run.output.size()));
+  }
+  pollfd ended{handle.get(), POLLIN, 0};
+  if (run.in_time && ::poll(&ended, 1, MillisecondsUntil(deadline)) <= 0) run.in_time = false;
+  if (!run.in_time) {
+    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
+    ::poll(&ended, 1, static_cast<int>(kGoneWithin.count()));
+  }
+  ::waitpid(tool, nullptr, WNOHANG);
+  return run;
+}
+
+// The last line that is no frame.
+std::string Complaint(const std::string& output) {
+  std::istringstream lines(output);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.front() != '#' && !line.starts_with("PID ") && !line.starts_with("TID "))
+      last = line;
+  }
+  return last.empty() ? "printed no stack" : Printable(last).substr(0, 200);
+}
+
+}  // namespace
+
+Unwinder Unwinder::Find(const std::string& path) {
+  Unwinder found;
+  for (const char* name : {"eu-stack", "gdb"}) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      const std::string program = folder + "/" + name;
+      if (!folder.starts_with('/') || ::access(program.c_str(), X_OK) != 0) continue;
+      found.program_ = program;
+      return found;
+    }
+  }
+  return found;
+}
+
+Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
+  Unwound unwound;
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  int ends[2];
+  if (program_.empty() || !process || ::pipe2(ends, O_CLOEXEC) != 0) {
+    unwound.trouble = program_.empty() ? "neither eu-stack (elfutils) nor gdb is on PATH" : "it has ended";
+    return unwound;
+  }
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
+  const pid_t tool = Start(ArgumentsOf(program_, pid), writing.get());
+  writing.Reset();
+  const UniqueFd handle(tool > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, tool, 0)) : -1);
+  if (!handle) {
+    const int number = tool < 0 ? -tool : errno;
+    if (tool > 0) {
+      ::kill(tool, SIGKILL);  // our child: nobody else has reaped it
+      ::waitpid(tool, nullptr, 0);
+    }
+    unwound.trouble = fmt::format("{} cannot be started: {}", name(), std::strerror(number));
+    return unwound;
+  }
+  const Run run = Await(tool, handle, reading, deadline);
+  if (!run.in_time) {
+    // What it has stopped goes on when it dies, but for a thread that has not yet met its stop.
+    ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
+    unwound.trouble = fmt::format("{} took too long", name());
+    return unwound;
+  }
+  unwound.frames = name() == "gdb" ? FramesOfGdb(run.output, pid, maps) : FramesOfEuStack(run.output, pid);
+  if (unwound.frames.empty()) {
+    unwound.trouble = fmt::format("{}: {}", name(), Complaint(run.output));
+    return unwound;
+  }
+  std::istringstream lines(run.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) unwound.text += "    " + Printable(line) + "\n";
+  }
+  return unwound;
+}
+
+}  // namespace dtrun::stacks
