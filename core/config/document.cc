@@ -4,78 +4,19 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 
 #include "core/base/secrets.h"
+#include "core/config/screen.h"
 #include "core/option/text.h"
 
 namespace dtrun::config {
 namespace {
 
-// toml++ bounds the depth of values but not of dotted keys, and destroys its tables
-// recursively: "a.a.a.…" could run out of stack.
-constexpr int kMaxKeyParts = 16;
 constexpr int kMaxDepth = 64;
-
-using Reading = std::variant<Node, SyntaxError>;
 
 Position PositionOf(const toml::source_position& at) {
   return {static_cast<int>(at.line), static_cast<int>(at.column)};
-}
-
-Position PositionAt(std::string_view text, std::size_t offset) {
-  Position at{1, 1};
-  for (const char c : text.substr(0, offset)) {
-    if (c == '\n') {
-      at = {at.line + 1, 1};
-    } else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) {
-      ++at.column;
-    }
-  }
-  return at;
-}
-
-// The offset behind the string that opens at `at`, which holds a quote.
-std::size_t SkipString(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  const std::string triple(3, quote);
-  const bool multiline = text.substr(at, 3) == triple;
-  for (std::size_t i = at + (multiline ? 3 : 1); i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\') {
-      ++i;
-    } else if (multiline) {
-      // The string may end in one or two quotes of its own.
-      if (text.substr(i, 3) == triple)
-        return std::min(text.find_first_not_of(quote, i + 3), std::min(i + 5, text.size()));
-    } else if (text[i] == quote || text[i] == '\n') {
-      return i + 1;
-    }
-  }
-  return text.size();
-}
-
-// The offset of a key with more than kMaxKeyParts parts, or npos.
-std::size_t FindDeepKey(std::string_view text) {
-  int dots = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    switch (text[i]) {
-      case '"':
-      case '\'': i = SkipString(text, i); continue;
-      case '#': i = std::min(text.find('\n', i), text.size()); continue;
-      case '.':
-        if (++dots >= kMaxKeyParts) return i;
-        break;
-      case '\n':
-      case '=':
-      case ',':
-      case '{':
-      case '[': dots = 0; break;
-      default: break;
-    }
-    ++i;
-  }
-  return text.npos;
 }
 
 std::string DateText(const toml::node& node) {
@@ -135,25 +76,13 @@ SyntaxError FromToml(const toml::parse_error& error) {
   return {PositionOf(error.source().begin), message.append(text)};
 }
 
-SyntaxError NotUtf8(std::string_view text, std::size_t offset) {
-  const bool wide = text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff";
-  return {PositionAt(text, offset),
-          fmt::format("byte 0x{:02x} at offset {} is not UTF-8{}; save the file as UTF-8",
-                      static_cast<unsigned>(static_cast<unsigned char>(text[offset])), offset,
-                      wide ? " (this looks like UTF-16)" : "")};
-}
-
 }  // namespace
 
 std::variant<Node, SyntaxError> ParseToml(std::string_view text) {
-  const std::size_t invalid = option::FindInvalidUtf8(text);
-  if (invalid != text.npos) return NotUtf8(text, invalid);
-  const std::size_t deep = FindDeepKey(text);
-  if (deep != text.npos) {
-    return SyntaxError{PositionAt(text, deep), fmt::format("key with more than {} parts", kMaxKeyParts)};
-  }
+  std::variant<std::string, SyntaxError> screened = Screen(text);
+  if (auto* refused = std::get_if<SyntaxError>(&screened)) return std::move(*refused);
   try {
-    const toml::table table = toml::parse(text);
+    const toml::table table = toml::parse(std::get<std::string>(screened));
     Node root;
     if (Copy(table, 0, root)) return root;
     return SyntaxError{{}, fmt::format("values nested deeper than {} levels", kMaxDepth)};

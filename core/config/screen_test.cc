@@ -1,0 +1,77 @@
+#include "core/config/screen.h"
+
+#include <gtest/gtest.h>
+
+namespace dtrun::config {
+namespace {
+
+SyntaxError Refuse(std::string_view text) {
+  const auto screened = Screen(text);
+  const auto* error = std::get_if<SyntaxError>(&screened);
+  return error == nullptr ? SyntaxError{{}, "nothing is wrong"} : *error;
+}
+
+std::string Pass(std::string_view text) {
+  const auto screened = Screen(text);
+  const auto* error = std::get_if<SyntaxError>(&screened);
+  return error == nullptr ? std::get<std::string>(screened) : error->message;
+}
+
+// toml++ asserts in all of these, and without assertions does what nobody can say.
+TEST(Screen, RefusesTablesWithoutAName) {
+  for (const char* header : {"[=", "[#]", "[.a]", "[[,]]", "[ \t=]", "[[ {a}]]", "[\x01]", "  [\\]"}) {
+    const std::string text = std::string("a = 1\n") + header;
+    EXPECT_EQ(Refuse(text).at.line, 2) << header;
+    EXPECT_TRUE(Refuse(text).message.starts_with("syntax error in table header: a name that begins with \""))
+        << Refuse(text).message;
+  }
+  EXPECT_EQ(Refuse("[[ ;").at.column, 4);
+  for (const char* header : {"[]", "[\n]", "[[\r\n]]", "[ ]"})
+    EXPECT_EQ(Refuse(header).message, "syntax error in table header: the table has no name");
+}
+
+TEST(Screen, LetsArraysBeginAsTheyLike) {
+  for (const char* text :
+       {"a = [\n[1],\n [+1, {b = 1}],\n[\n]]\n[t]", "a = {b = [\n[.1]]}\n", "[a]\n[\"é\"]\n['.']",
+        "a = '''\n[=]'''", "a = \"\"\"\n[=]\n\"\"\"", "# [=]\n[ a . b ]\n[[ -0 ]]", "", "["}) {
+    EXPECT_EQ(Pass(text), text);
+  }
+}
+
+TEST(Screen, RefusesCharactersBeyondAsciiOutsideOfStrings) {
+  for (const char* text : {"a = é", "é = 1", "[é]", "a = [1, é]", "a = 1 é # x", "a\xc2\xa0= 1"})
+    EXPECT_NE(Refuse(text).message.find(text[0] == '[' ? "needs quotes" : "outside of a string"),
+              std::string::npos)
+        << Refuse(text).message;
+  const SyntaxError error = Refuse("# é\na = é");
+  EXPECT_EQ(error.at.line, 2);
+  EXPECT_EQ(error.at.column, 5);
+  EXPECT_EQ(error.message,
+            "syntax error: \"é\" stands outside of a string; put quotes around the key or the value that it "
+            "belongs to");
+  for (const char* text : {"a = 'é' # é", "\"é\" = \"é\\\"é\"",
+                           "\xef\xbb\xbf"
+                           "a = 1",
+                           "a = '''é''é'''", "a = \"\"\"é\"\"\"\"\"\nb = 1"})
+    EXPECT_EQ(Pass(text), text);
+}
+
+// What toml++ reads there is ASCII, and the value is the same.
+TEST(Screen, EscapesWhatFollowsALineThatGoesOn) {
+  EXPECT_EQ(Pass("a = \"\"\"x\\\n  é\"\"\""), "a = \"\"\"x\\\n  \\U000000e9\"\"\"");
+  EXPECT_EQ(Pass("a = \"\"\"x\\ \r\n\n\xf0\x9f\x98\x80 \\\né\"\"\""),
+            "a = \"\"\"x\\ \r\n\n\\U0001f600 \\\n\\U000000e9\"\"\"");
+  EXPECT_EQ(Refuse("a = \"\"\"\\é\"\"\"").at.column, 9);
+  const auto parsed = ParseToml("a = \"\"\"x\\\n  é€\\\n \xe2\x82\xac\"\"\"");
+  ASSERT_TRUE(std::holds_alternative<Node>(parsed)) << std::get<SyntaxError>(parsed).message;
+  EXPECT_EQ(std::get<Node>(parsed).members.at(0).value.text, "xé€€");
+}
+
+TEST(Screen, EndsWithTheText) {
+  for (const char* text :
+       {"a = \"", "a = \"\\", "a = \"\"\"\\", "a = \"\"\"\\\n", "a = \"\"\"\\ ", "'", "'''", "[[", "[[ "})
+    EXPECT_EQ(Pass(text), text);
+}
+
+}  // namespace
+}  // namespace dtrun::config
