@@ -84,6 +84,22 @@ TEST(Summary, SurvivesErrorFilesOfAnyContent) {
   }
 }
 
+// Writing a text of either recurses as deep as it is nested.
+TEST(Summary, SurvivesErrorFilesThatAreNestedDeeply) {
+  const output::TempFolder folder;
+  const std::string file = folder.path() / "error.json";
+  const std::pair<std::string, std::string> brackets[] = {{"[", "]"}, {R"({"message":)", "}"}};
+  for (const auto& [open, close] : brackets) {
+    std::string nested = R"({"message": 1})";
+    for (int i = 0; i < 80'000; ++i) nested.insert(nested.size() - 2, open);
+    for (int i = 0; i < 80'000; ++i) nested.insert(nested.size() - 1, close);
+    std::ofstream(file, std::ios::trunc) << nested;
+    const Failures failures = Read({{1, file}});
+    EXPECT_LT(Summary("x", failures).size(), 5000u);
+    EXPECT_LT(RootErrorFile(failures).size(), 5000u);
+  }
+}
+
 TEST(Summary, DoesNotWaitForAnErrorFileThatIsAPipe) {
   const output::TempFolder folder;
   const std::string file = folder.path() / "error.json";
