@@ -142,7 +142,7 @@ std::vector<Task> TasksOf(pid_t pid) {
     if (task.state != 'R') AddWait(pid, ReadKernelFile((entry / "syscall").string()), &task);
     tasks.push_back(std::move(task));
   }
-  std::ranges::stable_partition(tasks, [&](const Task& task) { return task.id == pid; });
+  std::stable_partition(tasks.begin(), tasks.end(), [&](const Task& task) { return task.id == pid; });
   return tasks;
 }
 

@@ -211,8 +211,8 @@ Python ReadPython(const Memory& memory, const std::string& maps) {
       thread.holds_gil = at == holder;
       if (!thread.frames.empty()) python.threads.push_back(std::move(thread));
     }
-    std::ranges::stable_partition(python.threads,
-                                  [&](const PythonThread& one) { return one.id == memory.pid(); });
+    std::stable_partition(python.threads.begin(), python.threads.end(),
+                          [&](const PythonThread& one) { return one.id == memory.pid(); });
     return python;
   }
   return {};
