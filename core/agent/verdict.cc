@@ -202,6 +202,11 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
     } else if (rank.ending->stopped_by == 0 && rank.ending->signal != 0 &&
                rank.ending->signal == rank.signal_sent) {
       AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
+    } else if (EndedWell(rank)) {
+      AddRanks(
+          rank,
+          &groups.Of("ended with code 0 when dtrun asked it to", "ended with code 0 when dtrun asked them to")
+               .ranks);
     } else {
       Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
       AddRanks(rank, &group.ranks);
@@ -427,6 +432,8 @@ std::string FoldRanks(const std::vector<int>& ranks) {
 
 std::string FormatElapsed(std::chrono::nanoseconds time) {
   const double seconds = std::chrono::duration<double>(time).count();
+  if (seconds < 0.001) return "less than 1 ms";
+  if (seconds < 0.0095) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 1) return fmt::format("{:.2f} s", seconds);
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const auto whole = std::llround(seconds);
