@@ -229,7 +229,8 @@ Result<net::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule>& r
   bool by_device = true;
   if (Status proven = ProveAll(by_device, kLimit); !proven) return proven.error();
   std::vector<net::Assignment> assignments = evidence_.Assignments(kMostMeasured);
-  if (assignments.empty()) {
+  // Libraries leave by the routes, not by a device.
+  if (assignments.empty() || evidence_.MayBeTaken(assignments.front())) {
     by_device = false;
     evidence_ = net::Evidence(std::vector(evidence_.hosts()));
     if (Status proven = ProveAll(by_device, kLastLimit); !proven) return proven.error();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstdlib>
 #include <random>
 #include <tuple>
 
@@ -15,6 +16,7 @@ constexpr int kRandomPeers = 3;
 constexpr int kMostSteps = 100'000;  // of a search that only strange networks make long
 constexpr std::size_t kMostNamed = 3;
 constexpr char kIsTheAddress[] = " is the address ";
+constexpr char kInItsNetwork[] = " in its network";
 // Measurements that differ by less are taken as equal.
 constexpr double kAsFast = 0.6;
 
@@ -102,6 +104,20 @@ bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Can
                               [&](const Candidate& one) { return family(one) && OneNetwork(from, one); });
 }
 
+const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to) {
+  for (const LeftOut& one : offer.left_out) {
+    const auto slash = one.address.find('/');
+    if (one.kind != Kind::kBridge || slash == std::string::npos) continue;
+    boost::system::error_code unreadable;
+    const Ip own = asio::ip::make_address(one.address.substr(0, slash), unreadable);
+    const int prefix = std::atoi(one.address.c_str() + slash + 1);
+    if (unreadable || prefix <= 0 || own == to || !InNetwork(to, own, prefix)) continue;
+    const bool narrower = via.address.prefix >= prefix && InNetwork(to, via.address.ip, via.address.prefix);
+    if (!narrower) return &one;
+  }
+  return nullptr;
+}
+
 Evidence::Evidence(std::vector<HostOffer> hosts)
     : hosts_(std::move(hosts)),
       pairs_(PairsToProve(static_cast<int>(hosts_.size()))),
@@ -145,6 +161,29 @@ std::string Evidence::DuplicateText(const Ip& address) const {
   return address.to_string() + kIsTheAddress + text;
 }
 
+std::string Evidence::TakenText(int host, const Candidate& from, int peer, const Candidate& to) const {
+  const auto text = [this](int of, const Candidate& via, const Ip& address) -> std::string {
+    const HostOffer& one = hosts_[static_cast<std::size_t>(of)];
+    const LeftOut* const taker = TakerOf(one.offer, via, address);
+    if (taker == nullptr) return {};
+    return fmt::format("; {} of {} ({}) has {}{}", taker->interface, one.name, taker->address,
+                       address.to_string(), kInItsNetwork);
+  };
+  const std::string there = text(host, from, to.address.ip);
+  return there.empty() ? text(peer, to, from.address.ip) : there;  // or its answer is taken
+}
+
+bool Evidence::MayBeTaken(const Assignment& assignment) const {
+  const auto candidate = [&](int host) -> const Candidate& {
+    const auto i = static_cast<std::size_t>(host);
+    return hosts_[i].offer.candidates[static_cast<std::size_t>(assignment.candidates[i])];
+  };
+  return std::ranges::any_of(pairs_, [&](const auto& pair) {
+    const auto& [a, b] = pair;
+    return !TakenText(a, candidate(a), b, candidate(b)).empty();
+  });
+}
+
 bool Evidence::OneMachine(int a, int b) const {
   return hosts_[static_cast<std::size_t>(a)].machine == hosts_[static_cast<std::size_t>(b)].machine;
 }
@@ -169,6 +208,7 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
       continue;
     }
     const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
+    all.back().why += TakenText(host, from, attempt.peer, to);
     if (!OneNetwork(from, to)) continue;  // as from a bridge for guests, which has one address on all hosts
     // Whatever the host saw: its packets, or their answers, may have gone to the wrong host.
     std::string duplicate = DuplicateText(to.address.ip);
@@ -319,10 +359,12 @@ std::string Evidence::Obstacle() const {
            "one network, or name their interfaces in network.interface";
   }
   if (apart > kMostNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostNamed);
-  const char* const cure =
-      text.find(kIsTheAddress) == text.npos
-          ? "open a network between them, for all ports or for those of cluster.port_range"
-          : "give every host an address of its own";
+  std::string cure = "open a network between them, for all ports or for those of cluster.port_range";
+  if (text.find(kInItsNetwork) != text.npos)
+    cure =
+        "give that bridge another network (for Docker \"bip\" and \"default-address-pools\" in "
+        "/etc/docker/daemon.json), or every host a route to the others that is narrower than its";
+  if (text.find(kIsTheAddress) != text.npos) cure = "give every host an address of its own";
   return fmt::format("hosts cannot reach each other in both directions:{}\n  {}", text, cure);
 }
 

@@ -51,6 +51,10 @@ bool OneNetwork(const Candidate& a, const Candidate& b);
 // one network where `to`'s host has an address in the network of `from`.
 bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Candidate>& all_of_peer);
 
+// The bridge for guests of a host in whose network `to` lies, so that what the host sends there by its routes
+// goes to the guests; null where there is none, or the network of `via` is the narrower one.
+const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to);
+
 class Evidence {
  public:
   explicit Evidence(std::vector<HostOffer> hosts);
@@ -61,6 +65,8 @@ class Evidence {
   void Add(int host, const std::vector<Attempt>& attempts);
   const std::vector<Attempt>& AttemptsOf(int host) const { return attempts_[static_cast<std::size_t>(host)]; }
 
+  // Whether a bridge for guests may take what one of these hosts sends to another by its routes.
+  bool MayBeTaken(const Assignment& assignment) const;
   // The best ones first by what is known without measuring; at most `most`.
   std::vector<Assignment> Assignments(std::size_t most) const;
   // The one to take of those that were measured. REQUIRES: not empty.
@@ -81,6 +87,8 @@ class Evidence {
   // Of another network, at some host.
   bool OnTop(const Assignment& assignment) const;
   std::string PairText(int a, int b) const;
+  // "; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its network"; empty where no bridge has.
+  std::string TakenText(int host, const Candidate& from, int peer, const Candidate& to) const;
   // Of an address that several machines have; else empty.
   std::string DuplicateText(const Ip& address) const;
 

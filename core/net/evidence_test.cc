@@ -57,6 +57,29 @@ Evidence Tried(std::vector<HostOffer> hosts, Works&& works) {
 
 bool Always(const Candidate&, const Candidate&) { return true; }
 
+TEST(Evidence, ABridgeForGuestsThatHasThePeerInItsNetworkIsNamed) {
+  auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.6.1", 24)}});
+  for (HostOffer& one : hosts)
+    one.offer.left_out.push_back({"docker0", Kind::kBridge, "172.17.0.1/16", "is for guests of this host"});
+  const Evidence works = Tried(hosts, Always);
+  EXPECT_TRUE(works.MayBeTaken({{0, 0}}));
+  const Evidence fails = Tried(hosts, [](auto&, auto&) { return false; });
+  EXPECT_THAT(fails.Obstacle(),
+              AllOf(HasSubstr("no answer; docker0 of node0 (172.17.0.1/16) has 172.17.6.1 in its "
+                              "network"),
+                    HasSubstr("give that bridge another network")));
+}
+
+TEST(Evidence, ABridgeForGuestsIsNotBlamedForANarrowerNetwork) {
+  for (const char* const address : {"172.17.0.1/16", "172.18.0.1/16", "", "fe80::1/64"}) {
+    auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.5.2", 24)}});
+    for (HostOffer& one : hosts) one.offer.left_out.push_back({"docker0", Kind::kBridge, address, ""});
+    EXPECT_FALSE(Tried(hosts, Always).MayBeTaken({{0, 0}})) << address;
+    EXPECT_THAT(Tried(hosts, [](auto&, auto&) { return false; }).Obstacle(),
+                ::testing::Not(HasSubstr("docker0")));
+  }
+}
+
 TEST(Evidence, AllPairsUpTo32HostsAndFewBeyond) {
   EXPECT_THAT(PairsToProve(1), IsEmpty());
   EXPECT_THAT(PairsToProve(3), SizeIs(3));

@@ -295,6 +295,19 @@ def a_router_between_the_hosts(site):
         site.route(i, "default", "via", f"10.5.{i + 1}.254")
 
 
+@topology(None, addresses="172.17.{}.1",
+          says=("docker0 of node", "(172.17.0.1/16) has 172.17.", "give that bridge another network"))
+def a_docker_network_around_those_of_the_hosts(site):
+    site.router({f"net{i}": f"172.17.{i + 1}.254/24" for i in hosts(site)})
+    for i in hosts(site):
+        site.wire(i, "eth0", f"net{i}", f"172.17.{i + 1}.1/24")
+        site.route(i, "default", "via", f"172.17.{i + 1}.254")
+        site.bridge(i, "docker0", "172.17.0.1/16")
+        for j in hosts(site):  # agents reach the root, as by the connection that started them
+            if 0 in (i, j) and i != j:
+                site.route(i, f"172.17.{j + 1}.1/32", "via", f"172.17.{i + 1}.254")
+
+
 @topology("eth0")
 def one_address_on_two_hosts(site):
     plain(site)
