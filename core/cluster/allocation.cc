@@ -113,8 +113,7 @@ const std::vector<Platform>& Platforms() {
       {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
        "write it under environment_variables of the job", &ReadAzureMl},
       {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts",
-       "give it in the environment of the job's containers, or read it from Secret Manager into "
-       "cluster.key_file",
+       "its jobs set no variables: let the container read it from Secret Manager, export it and start dtrun",
        &ReadGcp},
       {"vertex", "Vertex AI: CLUSTER_SPEC", "write it under containerSpec.env of every worker pool",
        &ReadVertex},

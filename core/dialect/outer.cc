@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace dtrun::dialect {
 namespace {
@@ -111,6 +112,27 @@ std::vector<std::string> OuterNotes(const Variables& environment) {
                                 rest > 0 ? fmt::format(" and {} more", rest) : "", family.whose));
   }
   return notes;
+}
+
+std::string OneOfSeveral(const Variables& environment) {
+  struct Outer {
+    const char* variable;
+    const char* who;
+    const char* from;
+    const char* once;
+  };
+  for (const Outer& outer : {Outer{"OMPI_COMM_WORLD_SIZE", "mpirun", "openmpi", "mpirun --map-by ppr:1:node"},
+                             Outer{"SLURM_STEP_NUM_TASKS", "srun", "slurm", "srun --ntasks-per-node=1"},
+                             Outer{"PMI_SIZE", "mpiexec", "pmi", "mpiexec -ppn 1"}}) {
+    const auto found = environment.find(outer.variable);
+    if (found == environment.end() || std::atoi(found->second.c_str()) < 2) continue;
+    return fmt::format(
+        "{} has started {} of this command, and each runs a job of its own; for one job on all hosts start "
+        "one "
+        "on each ({}) with cluster.from = \"{}\", on one host a single dtrun",
+        outer.who, found->second, outer.once, outer.from);
+  }
+  return {};
 }
 
 }  // namespace dtrun::dialect

@@ -23,4 +23,8 @@ bool MatchesAny(std::string_view name, const std::vector<std::string>& patterns)
 // Lines for the run header: which of them there are, whose, and what happens instead.
 std::vector<std::string> OuterNotes(const Variables& environment);
 
+// What to do where an outer launcher has started several of this command, each with a job of its own; empty
+// where it has not.
+std::string OneOfSeveral(const Variables& environment);
+
 }  // namespace dtrun::dialect

@@ -6,7 +6,9 @@
 namespace dtrun::dialect {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 bool IsWithheld(std::string_view name) { return MatchesAny(name, Withheld()); }
@@ -73,6 +75,17 @@ TEST(OuterNotes, LeaveLongValuesOut) {
 
 TEST(OuterNotes, SayNothingOfACleanEnvironment) {
   EXPECT_THAT(OuterNotes({{"PATH", "/bin"}, {"SLURM_JOB_ID", "7"}}), IsEmpty());
+}
+
+TEST(OneOfSeveral, SaysHowTheyBecomeOneJob) {
+  EXPECT_EQ(OneOfSeveral({}), "");
+  EXPECT_EQ(OneOfSeveral({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMI_SIZE", "one"}, {"SLURM_NTASKS", "4"}}), "");
+  EXPECT_THAT(OneOfSeveral({{"OMPI_COMM_WORLD_SIZE", "2"}}),
+              AllOf(HasSubstr("mpirun has started 2 of this command"),
+                    HasSubstr("cluster.from = \"openmpi\""), HasSubstr("mpirun --map-by ppr:1:node")));
+  EXPECT_THAT(OneOfSeveral({{"SLURM_STEP_NUM_TASKS", "8"}, {"PMI_SIZE", "8"}}),
+              HasSubstr("cluster.from = \"slurm\""));
+  EXPECT_THAT(OneOfSeveral({{"PMI_SIZE", "3"}}), HasSubstr("cluster.from = \"pmi\""));
 }
 
 }  // namespace

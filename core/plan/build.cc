@@ -221,6 +221,8 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
   plan.notes = dialect::OuterNotes(inputs.environment);
+  const std::string alone = plan.hosts.size() == 1 ? dialect::OneOfSeveral(inputs.environment) : "";
+  if (!alone.empty() && !settings.Has("cluster.from")) plan.notes.push_back(alone);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
