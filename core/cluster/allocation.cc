@@ -113,7 +113,8 @@ const std::vector<Platform>& Platforms() {
       {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
        "write it under environment_variables of the job", &ReadAzureMl},
       {"gcp", "GCP AI Platform: RANK and WORLD_SIZE number hosts",
-       "its jobs set no variables: let the container read it from Secret Manager, export it and start dtrun",
+       "jobs set no variables: let the container read it from Secret Manager, and export it before it starts "
+       "dtrun",
        &ReadGcp},
       {"vertex", "Vertex AI: CLUSTER_SPEC", "write it under containerSpec.env of every worker pool",
        &ReadVertex},

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -85,6 +86,11 @@ std::string MpiLibraryOf(const std::filesystem::path& program) {
     if (KindOfLibrary(name) != Kind::kNone) return name;
   }
   return {};
+}
+
+bool IsLinkedWith(const std::filesystem::path& program, std::string_view library) {
+  return std::ranges::any_of(Elf(program).Needed(),
+                             [&](const std::string& name) { return name.starts_with(library); });
 }
 
 Kind KindOfProgram(const std::filesystem::path& program) { return KindOfLibrary(MpiLibraryOf(program)); }

@@ -1,4 +1,4 @@
-// Which MPI library a program is linked with, as far as the file tells. Pure function of the file;
+// Which MPI library, or other one, a program is linked with, as far as the file tells. Pure function of the file;
 // any thread.
 #pragma once
 
@@ -13,6 +13,8 @@ namespace dtrun::pmi {
 // The file name of that library: "libmpi.so.40". Empty for scripts, for programs without MPI, and for those
 // that load it later.
 std::string MpiLibraryOf(const std::filesystem::path& program);
+// Whether it is linked with a library whose file name begins so: "libdtrun.so". False for scripts.
+bool IsLinkedWith(const std::filesystem::path& program, std::string_view library);
 // What such a library looks for; kNone for the name of another one.
 Kind KindOfLibrary(std::string_view name);
 

@@ -7,6 +7,7 @@
 
 #include "core/agent/agent.h"
 #include "core/agent/serve.h"
+#include "core/pmi/program.h"
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/restart.h"
 #include "tools/dtrun/verbs.h"
@@ -19,7 +20,11 @@ constexpr int kUserError = 2;
 
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
 
-std::string Header(const plan::Plan& plan, const std::string& run_dir) {
+// `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,
+// hears no more of it than its name.
+std::string Header(const plan::Plan& plan, const std::string& run_dir, bool asked) {
+  const bool told =
+      asked || plan.hosts.size() > 1 || pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
   std::string out = fmt::format("dtrun {}  job {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
                                 plan::WorldText(plan), plan.launcher);
   auto append = std::back_inserter(out);
@@ -27,9 +32,10 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir) {
   for (const auto& [key, value] : plan.backend_facts) {
     if (key == "library") library = ": " + value;
   }
-  fmt::format_to(append, "  backend    {}{}\n", plan.backend, library);
+  fmt::format_to(append, "  backend    {}{}{}\n", plan.backend, library,
+                 told || plan.backend == "none" ? "" : ", for programs that call dtrun's library");
   for (const auto& [key, value] : plan.backend_facts) {
-    if (key != "library")
+    if (told && key != "library")
       fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
@@ -54,10 +60,11 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   if (!plan) return complain(plan.error());
   auto cluster = ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
+  const bool asked = preparation.settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
   return agent::RunRequest{
       std::move(*plan),
       std::move(*restart),
-      &Header,
+      [asked](const plan::Plan& made, const std::string& run_dir) { return Header(made, run_dir, asked); },
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
