@@ -266,6 +266,20 @@ std::string EvidenceText(const Facts& facts, const Cause& why) {
   return text;
 }
 
+// Its reports but for those that another one of the same peer holds: "connection to rank 1 was closed" beside
+// "allreduce #16: connection to rank 1 was closed".
+std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
+  std::vector<PeerReport> telling;
+  for (const PeerReport& one : rank.reports) {
+    const bool held = std::ranges::any_of(rank.reports, [&](const PeerReport& other) {
+      return other.peer == one.peer && other.what.size() > one.what.size() &&
+             other.what.find(one.what) != std::string::npos;
+    });
+    if (!held) telling.push_back(one);
+  }
+  return telling;
+}
+
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   const RankFacts& first = facts.ranks[why.first];
@@ -277,10 +291,10 @@ std::string RankText(const Facts& facts, const Cause& why) {
                       PhaseText(facts, cause));
   text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
   text += Tail(cause, facts.logs);
-  for (const PeerReport& report : cause.reports) text += fmt::format("  it reported: {}\n", report.what);
+  for (const PeerReport& report : ReportsOf(cause)) text += fmt::format("  it reported: {}\n", report.what);
   for (const RankFacts& rank : facts.ranks) {
     if (&rank == &cause) continue;
-    for (const PeerReport& report : rank.reports) {
+    for (const PeerReport& report : ReportsOf(rank)) {
       if (report.peer >= cause.rank && report.peer < cause.rank + cause.count)
         text += fmt::format("  {} reported of it: {}\n", Who(rank), report.what);
     }

@@ -146,6 +146,18 @@ TEST(Verdict, KeepsRanksThatHadEndedWellApart) {
                     HasSubstr("because of it: rank 3 ended with code 0 when dtrun asked it to\n")));
 }
 
+TEST(Verdict, TellsAReportOnce) {
+  Facts facts =
+      RunOf({Rank(0, {1, 0, false}, milliseconds(20)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].reports = {{1, "connection to rank 1 was closed"},
+                            {1, "allreduce #16: connection to rank 1 was closed; rank 1 is in #16"},
+                            {1, "no answer"}};
+  EXPECT_THAT(
+      VerdictText(facts),
+      AllOf(HasSubstr("rank 0 reported of it: allreduce #16: connection to rank 1 was closed"),
+            HasSubstr("rank 0 reported of it: no answer"), Not(HasSubstr("of it: connection to rank 1"))));
+}
+
 TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
   const Facts facts = RunOf({Rank(0, kOk, milliseconds(10)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   EXPECT_THAT(VerdictText(facts),
