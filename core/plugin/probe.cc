@@ -123,6 +123,13 @@ struct Probe::Child {
     return status;
   }
 
+  // The signal that has stopped it; 0: none.
+  int StoppedBy() const {
+    siginfo_t info{};
+    const int none = ::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WNOHANG | WNOWAIT);
+    return none != 0 || info.si_pid == 0 ? 0 : info.si_status;
+  }
+
   Error Failed(dtrun_status code, std::string_view how) const {
     std::string text = fmt::format("{} plugin '{}': {}", KindText(file.kind), file.path.string(), how);
     if (!tail.empty()) {
@@ -178,10 +185,19 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
 
 Result<std::string> Probe::Child::Answer(std::string_view doing) {
   const Nanoseconds limit = Deadline();
+  const pid_t number = pid;
   auto line = socket.Receive(std::chrono::steady_clock::now() + limit, output.get(), &tail);
   if (line && *line) return std::move(**line);
+  const int stopped_by = StoppedBy();
   const int status = End();
   if (!line) {
+    if (stopped_by != 0) {
+      return Error{DTRUN_TIMEOUT,
+                   fmt::format("{} plugin '{}': its probe (pid {}) was stopped by {} while {}, and did not "
+                               "go on within {}; ask who stopped it, and start again",
+                               KindText(file.kind), file.path.string(), number, SignalText(stopped_by), doing,
+                               FormatDuration(limit))};
+    }
     if (line.error().code != DTRUN_TIMEOUT) return Failed(line.error().code, line.error().text);
     return Failed(DTRUN_TIMEOUT, fmt::format("gave no answer in {} while {}", FormatDuration(limit), doing));
   }

@@ -11,6 +11,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 class ProbeTest : public ::testing::Test {
@@ -94,6 +95,12 @@ TEST_F(ProbeTest, ReportsAPluginThatEndsTheProcess) {
 TEST_F(ProbeTest, EndsAPluginThatHangs) {
   SetProbeDeadline(std::chrono::milliseconds(300));
   EXPECT_THAT(ErrorOf("entry_hangs"), HasSubstr("gave no answer in 300ms while loading"));
+}
+
+TEST_F(ProbeTest, SaysThatItWasStopped) {
+  SetProbeDeadline(std::chrono::seconds(3));  // enough for it to come so far on a busy machine
+  EXPECT_THAT(ErrorOf("entry_stops"),
+              AllOf(HasSubstr("was stopped by signal 19 (SIGSTOP)"), HasSubstr("while loading"), Not(HasSubstr("author"))));
 }
 
 TEST_F(ProbeTest, NamesAProgramThatCannotBeStarted) {

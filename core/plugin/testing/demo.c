@@ -23,7 +23,8 @@ enum {
   FAULT_ENTRY_HANGS = 10,
   FAULT_ENTRY_EXITS = 11,
   FAULT_LAUNCH_CRASHES = 12,
-  FAULT_LAUNCH_FAILS = 13
+  FAULT_LAUNCH_FAILS = 13,
+  FAULT_ENTRY_STOPS = 14
 };
 
 struct dtrun_instance {
@@ -194,6 +195,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_HANGS) {
     for (;;) pause();
   }
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_STOPS) raise(SIGSTOP);
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_EXITS) _exit(7);
   fill();
   *out = DTRUN_TEST_FAULT == FAULT_NULL_TABLE ? NULL : &table.plugin;
