@@ -85,6 +85,29 @@ TEST_F(SuspectTest, IsTheRankThatStoodElsewhere) {
   EXPECT_EQ(FindCause(facts_).index, 1u);
 }
 
+TEST_F(SuspectTest, OfTwoTheOneThatErredIsBlamedAndTheOtherMentioned) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[2].before = kOwn;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:11");
+  Does(3, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 failed: ValueError: the true cause\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  when rank 0 failed: "));
+  EXPECT_THAT(Verdict(), HasSubstr("; rank 1 in time.sleep at train.py:4"));
+}
+
+TEST_F(SuspectTest, TellsThePlacesOfRanksThatAnMpirunHasStarted) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].count = 2;
+  facts_.ranks.resize(2);
+  RankDoing sleeps;
+  sleeps.rank = 2;
+  sleeps.phrase = "in time.sleep at train.py:4";
+  facts_.ranks[1].Saw(sleeps);
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  EXPECT_THAT(Verdict(), HasSubstr("; rank 2 in time.sleep at train.py:4\n"));
+}
+
 TEST_F(SuspectTest, IsNobodyWhenAllWaited) {
   facts_.ranks[0].tail = kTimedOut;
   for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kWaits, "in all_reduce at train.py:6");

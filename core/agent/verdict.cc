@@ -304,8 +304,11 @@ std::string RankText(const Facts& facts, const Cause& why) {
     text += KnownText(cause);
     if (cause.known->recent || hint.empty()) hint = cause.known->finding.cure;
   }
-  if (std::ranges::any_of(facts.ranks, [](auto& other) { return other.doing.has_value(); })) {
-    if (!suspected) text += fmt::format("  when it failed: {}\n", PlacesText(PlacesOf(facts)));
+  if (std::ranges::any_of(facts.ranks, [](auto& other) { return other.doing || !other.inside.empty(); })) {
+    // Else the suspicion tells them.
+    if (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)
+      text +=
+          fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
     text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
   }
   return text + Around(facts, &cause, first.ended_at, hint, why.exit_class);
