@@ -6,6 +6,8 @@ And what must not be named: ranks of healthy jobs, and ranks that only waited.
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -15,7 +17,7 @@ from support.job import SOURCE, JobTest, main, skip, until
 
 WAYS = SOURCE / "tests/programs/ways_to_hang.py"
 LIMIT_S = 4  # of torch's waits
-READS_STACKS = sys.version_info[:2] == (3, 11)  # the interpreter whose stacks dtrun reads
+READS_STACKS = (3, 11) <= sys.version_info[:2] <= (3, 13)  # the interpreters whose stacks dtrun reads
 
 # What is said of rank 1, where its stack is read; the line is found by its text.
 PLACES = {
@@ -123,6 +125,22 @@ class Hangs(JobTest):
         result = self.ranks(4, sys.executable, "-c", script, sets=["backend.name=none"])
         self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
         self.assertIn("class: user-error", result.err)
+
+    def test_of_two_bad_ranks_the_one_with_an_error_is_blamed_and_the_other_mentioned(self):
+        script = self.write(
+            "import datetime, sys, time, torch, torch.distributed as d, traceback\n"
+            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={LIMIT_S})); t = torch.ones(9); d.all_reduce(t)\n"
+            "if d.get_rank() == 1: time.sleep(1000)\n"
+            "if d.get_rank() == 2:\n"
+            "    try: raise ValueError('the true cause')\n"
+            "    except ValueError: traceback.print_exc(); sys.stderr.flush(); time.sleep(1000)\n"
+            "d.all_reduce(t)\n",
+            "two.py",
+        )
+        result = self.ranks(4, sys.executable, script, sets=["backend.name=none"])
+        self.assertIn("rank 2 failed: ValueError: the true cause", result.err, str(result))
+        if READS_STACKS:
+            self.assertRegex(result.err, r"when rank \d failed: .*rank 1 in time\.sleep at two\.py:3")
 
     @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
     def test_an_error_that_a_rank_has_caught_does_not_count(self):
@@ -237,6 +255,109 @@ class Stalls(JobTest):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))
         self.assert_user_error(self.ranks(2, "true", sets=["watch.stall=often"]), "watch.stall is 'often'", '"off"')
         self.assert_user_error(self.ranks(2, "true", sets=["watch.on_stall=panic"]), "watch.on_stall")
+
+
+    def test_ranks_that_an_mpirun_has_started_have_their_places(self):
+        if shutil.which("mpirun") is None:
+            self.skipTest("there is no mpirun here")
+        job = self.start_ranks(2, sys.executable, self.wait, sets=["launcher.name=mpirun", "watch.stall=1s"])
+        stacks = until(lambda: job.run_dir() and (job.run_dir() / "stacks.txt"), "a run directory")
+        until(lambda: stacks.exists() and "rank 1" in stacks.read_text(), "stacks of the ranks")
+        job.signal(2)
+        result = job.finish()
+        if READS_STACKS:
+            self.assertIn("ranks 0, 1 in time.sleep at wait.py:3", result.err)
+
+    def test_a_rank_that_does_not_stop_is_looked_at_before_it_is_killed(self):
+        script = self.write(
+            "import os, signal, time\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "up = os.environ['DIR'] + '/up'\n"
+            "if os.environ['RANK'] == '0':\n"
+            "    open(up, 'w').close()\n"
+            "    time.sleep(1000)\n"
+            "while not os.path.exists(up): time.sleep(0.01)\n"
+            "raise SystemExit(5)\n",
+            "holds.py",
+        )
+        result = self.ranks(2, sys.executable, script, sets=["job.grace=300ms"], env=self.environment(DIR=str(self.folder)))
+        self.assertEqual(result.code, 5, str(result))
+        self.assertIn("dtrun: rank 0 did not stop within 300ms: killing; rank 0 in ", result.err)
+        if READS_STACKS:
+            self.assertIn("rank 0 in time.sleep at holds.py:6", result.err)
+        stacks = next(self.folder.glob("runs/*/2*/stacks.txt"))
+        self.assertIn("before they were killed", stacks.read_text())
+        self.assertEqual(stacks.stat().st_mode & 0o777, 0o600)
+
+
+NATIVE = r"""
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static void rest(void) {
+  struct timespec t = {1000, 0};
+  nanosleep(&t, 0);  // here
+}
+int main(void) {
+  const int rank = atoi(getenv("RANK"));
+  if (rank == 1) rest();
+  if (rank == 2) poll(0, 0, -1);
+  while (access(getenv("GO"), F_OK) != 0) usleep(10000);
+  fprintf(stderr, "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 4000ms for recv operation to complete
+");
+  return 1;
+}
+"""
+
+
+class NativePrograms(JobTest):
+    def hang(self, *flags):
+        compiler = shutil.which("cc")
+        tool = shutil.which("eu-stack") or shutil.which("gdb")
+        if compiler is None or tool is None:
+            self.skipTest("there is no C compiler here" if tool else "neither eu-stack nor gdb is here")
+        source = self.folder / "hang.c"
+        source.write_text(NATIVE)
+        program = self.folder / "hang"
+        subprocess.run([compiler, *flags, "-o", program, source], check=True)
+        probe = subprocess.Popen(["sleep", "1000"])
+        seen = subprocess.run([tool, "-p", str(probe.pid), *(["-batch"] if tool.endswith("gdb") else [])],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        probe.kill()
+        probe.wait()
+        if "not permitted" in seen.stderr + seen.stdout or "Permission denied" in seen.stderr:
+            self.skipTest("ptrace is not allowed here")
+        go = self.folder / "go"
+        job = self.start_ranks(3, program, sets=["backend.name=none"], env=self.environment(GO=str(go)))
+        until(lambda: self.sleeps(program), "rank 1 to sleep")
+        go.touch()
+        result = job.finish()
+        return result, next(self.folder.glob("runs/*/2*/stacks.txt")).read_text()
+
+    @staticmethod
+    def sleeps(program):
+        """Whether rank 1 has come to its place."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                mine = (folder / "exe").readlink() == program
+                if mine and b"\0RANK=1\0" in (folder / "environ").read_bytes():
+                    return "nanosleep" in (folder / "wchan").read_text() or (folder / "stat").read_text().split()[2] == "S"
+            except OSError:
+                pass
+        return False
+
+    def test_the_line_of_a_program_in_c_is_named(self):
+        result, stacks = self.hang("-g", "-O0")
+        line = NATIVE.split("// here")[0].count("\n") + 1
+        self.assertRegex(result.err, rf"rank 1 was in (clock_)?nanosleep at hang\.c:{line}", str(result) + stacks)
+        self.assertIn("class: hang", result.err)
+        self.assertRegex(stacks, r"native, by (eu-stack|gdb):\n(.*\n)*.*\brest\b")
+
+    def test_its_function_where_it_was_built_without_debug_information(self):
+        result, stacks = self.hang("-O0")
+        self.assertRegex(result.err, r"rank 1 was in (clock_)?nanosleep \(called by rest\)", str(result) + stacks)
 
 
 class SeveralHosts(ClusterTest):

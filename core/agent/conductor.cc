@@ -400,15 +400,7 @@ void Conductor::StopAll(int signal) {
   deadline_.expires_after(plan_.grace);
   deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended || phase_ != Phase::kStopping) return;
-    std::vector<int> late;
-    for (const RankFacts& rank : facts_.ranks) {
-      if (!rank.ending) late.push_back(rank.rank);
-    }
-    if (!late.empty()) {
-      say_(fmt::format("dtrun: {} did not stop within {}: killing", FoldRanks(late),
-                       FormatDuration(plan_.grace)));
-    }
-    KillAll();
+    KillLate();
   });
 }
 

@@ -137,10 +137,13 @@ class Conductor {
   // What the living ranks have printed, before anybody asks them to end.
   void KeepLastLines();
   std::vector<std::string> LastLines(const RankFacts& rank) const;
-  // Asks the hosts what their ranks do.
-  void Look(Inspection::Done done);
+  // Asks the hosts what their ranks do. `closely`: see Inspect.
+  void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
-  void LookAndStop(int signal, bool again);
+  void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
+  void LookAgainSoon(int signal, const std::vector<int>& closely);
+  // Ends those that have not ended in time.
+  void KillLate();
   void OnStall(const Stall& stall);
   // That what ended the job is known less well than the end of a rank which is heard of late.
   bool MayBeMistaken() const;

@@ -7,12 +7,27 @@
 #include "core/agent/conductor.h"
 #include "core/agent/suspect.h"
 #include "core/agent/verdict.h"
+#include "core/base/units.h"
 
 namespace dtrun::agent {
 namespace {
 
 // A rank that is on its way out moves on within this time; one that stands still does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
+
+// Of this many the native stacks are wanted before they are ended.
+constexpr std::size_t kMostClosely = 8;
+
+// Those that nobody waits for others in first, then those of which no more is known.
+std::vector<int> WorthACloserLook(const std::vector<RankDoing>& ranks) {
+  std::vector<int> closely;
+  for (const stacks::Stand stand : {stacks::Stand::kElsewhere, stacks::Stand::kUnknown}) {
+    for (const RankDoing& doing : ranks) {
+      if (doing.stand == stand && closely.size() < kMostClosely) closely.push_back(doing.rank);
+    }
+  }
+  return closely;
+}
 
 // Whether a rank reports that a peer did not come until a limit.
 bool SaysItWaited(const PeerReport& report) {
@@ -50,44 +65,73 @@ void Conductor::KeepLastLines() {
   }
 }
 
-void Conductor::Look(Inspection::Done done) {
+void Conductor::Look(Inspection::Done done, const std::vector<int>& closely) {
   std::map<std::size_t, Host*> hosts;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
   }
-  inspection_.Begin(hosts, std::move(done));
+  inspection_.Begin(hosts, std::move(done), closely);
 }
 
 void Conductor::On(std::size_t host, const Inspected& inspected) { inspection_.Answer(host, inspected); }
 
-void Conductor::LookAndStop(int signal, bool again) {
+void Conductor::LookAndStop(int signal, bool again, const std::vector<int>& closely) {
   phase_ = Phase::kLooking;
-  Look([this, signal, again](const Inspected& all) {
+  const bool last = !closely.empty();
+  const auto judge = [this, signal, again, last](const Inspected& all) {
     if (phase_ != Phase::kLooking) return;
     bool still = false;
-    for (RankFacts& rank : facts_.ranks) rank.doing.reset();
+    for (RankFacts& rank : facts_.ranks) {
+      rank.doing.reset();
+      rank.inside.clear();
+    }
     for (const RankDoing& doing : all.ranks) {
       const int index = IndexOf(doing.rank);
       if (index < 0) continue;
-      RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
-      rank.doing = doing;
+      facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);
       still = still || doing.stand == stacks::Stand::kElsewhere;
     }
-    if (!again || !still) {
-      if (world_.keep_stacks && !all.ranks.empty())
-        world_.keep_stacks("before the ranks were ended", all.ranks);
-      return StopAll(signal);
+    const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks);
+    if (again && still) return LookAgainSoon(signal, next);
+    if (!next.empty()) return LookAndStop(signal, false, next);
+    if (world_.keep_stacks && !all.ranks.empty())
+      world_.keep_stacks("before the ranks were ended", all.ranks);
+    StopAll(signal);
+  };
+  Look(judge, closely);
+}
+
+void Conductor::LookAgainSoon(int signal, const std::vector<int>& closely) {
+  deadline_.expires_after(kStandsStillAfter);
+  deadline_.async_wait([this, signal, closely, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ != Phase::kLooking) return;
+    for (RankFacts& rank : facts_.ranks) {  // some had only to print what others had printed already
+      const auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
+      if (SaysPeerIsMissing(lines)) rank.before = lines;
     }
-    deadline_.expires_after(kStandsStillAfter);
-    deadline_.async_wait([this, signal, ended = ended_](const boost::system::error_code& error) {
-      if (error || *ended || phase_ != Phase::kLooking) return;
-      for (RankFacts& rank : facts_.ranks) {  // some had only to print what others had printed already
-        const auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
-        if (SaysPeerIsMissing(lines)) rank.before = lines;
-      }
-      LookAndStop(signal, false);
-    });
+    LookAndStop(signal, false, closely);
   });
+}
+
+void Conductor::KillLate() {
+  std::vector<int> late;
+  for (const RankFacts& rank : facts_.ranks) {
+    if (!rank.ending) late.push_back(rank.rank);
+  }
+  if (late.empty()) return KillAll();
+  const auto kill = [this, late](const Inspected& all) {
+    if (phase_ != Phase::kStopping) return;
+    const std::string places = PlacesText(all.ranks);
+    say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", FoldRanks(late),
+                     FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
+    if (world_.keep_stacks && !all.ranks.empty())
+      world_.keep_stacks("before they were killed, having not stopped in time", all.ranks);
+    KillAll();
+  };
+  if (plan_.grace.count() == 0) return kill({});
+  std::vector<int> closely = late;
+  closely.resize(std::min(closely.size(), kMostClosely));
+  Look(kill, closely);
 }
 
 void Conductor::OnStall(const Stall& stall) {
@@ -104,10 +148,10 @@ void Conductor::OnStall(const Stall& stall) {
   if (!world_.stall.fails || !stall.working.empty()) return;
   for (const RankDoing& doing : stall.ranks) {
     if (const int index = IndexOf(doing.rank); index >= 0)
-      facts_.ranks[static_cast<std::size_t>(index)].doing = doing;
+      facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);
   }
   facts_.stalled = quiet;
-  StopAll(SIGTERM);
+  LookAndStop(SIGTERM, false);
 }
 
 }  // namespace dtrun::agent

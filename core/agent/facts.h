@@ -90,6 +90,15 @@ struct RankFacts {
   // did.
   std::vector<std::string> before;
   std::optional<RankDoing> doing;
+  std::vector<RankDoing> inside;  // in place of `doing` where its process, an mpirun, has started others
+
+  void Saw(const RankDoing& seen) {
+    if (count == 1) {
+      doing = seen;
+    } else {
+      inside.push_back(seen);
+    }
+  }
 
   // Whose failure it is.
   int blamed() const { return failed ? failed->rank : rank; }

@@ -80,9 +80,11 @@ struct Differed {
 };
 
 // What do the ranks do? The answer comes within kLookPatience, without those that cannot be looked at. Their
-// processes are neither stopped nor told.
+// processes are neither stopped nor told, but for those that are about to be ended: native stacks of these
+// are wanted, for which a tool stops them for a moment.
 struct Inspect {
   std::uint32_t number = 0;
+  std::vector<int> closely = {};  // ranks
 };
 
 // Which network joins the hosts is found out between joining and the first Prepare, which closes

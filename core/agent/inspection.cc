@@ -13,7 +13,8 @@ constexpr std::chrono::milliseconds kOnTheWay{500};
 
 }  // namespace
 
-void Inspection::Begin(const std::map<std::size_t, Host*>& hosts, Done done) {
+void Inspection::Begin(const std::map<std::size_t, Host*>& hosts, Done done,
+                       const std::vector<int>& closely) {
   Cancel();
   done_ = std::move(done);
   for (const auto& [number, host] : hosts) answered_[number] = false;
@@ -21,7 +22,7 @@ void Inspection::Begin(const std::map<std::size_t, Host*>& hosts, Done done) {
   timer_.async_wait([this, number = number_](const boost::system::error_code& error) {
     if (!error && number == number_) Finish();
   });
-  for (const auto& [number, host] : hosts) host->Do(Inspect{number_});
+  for (const auto& [number, host] : hosts) host->Do(Inspect{number_, closely});
 }
 
 void Inspection::Answer(std::size_t host, const Inspected& inspected) {

@@ -21,8 +21,8 @@ class Inspection {
   explicit Inspection(boost::asio::io_context& loop) : timer_(loop) {}
 
   // `hosts` by their numbers; `done` is called from the loop, or from Answer. One that is under way ends
-  // without an answer.
-  void Begin(const std::map<std::size_t, Host*>& hosts, Done done);
+  // without an answer. `closely`: ranks, see Inspect.
+  void Begin(const std::map<std::size_t, Host*>& hosts, Done done, const std::vector<int>& closely = {});
   void Answer(std::size_t host, const Inspected& inspected);
   void Cancel();
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -12,8 +14,10 @@
 #include "core/agent/process.h"
 #include "core/base/fd.h"
 #include "core/base/thread.h"
+#include "core/plan/dialect.h"
 #include "core/stacks/doing.h"
 #include "core/stacks/kernel.h"
+#include "core/stacks/unwinder.h"
 
 namespace dtrun::agent {
 namespace {
@@ -21,12 +25,33 @@ namespace {
 // Of one rank's stacks, so that many ranks fit into a message.
 constexpr std::size_t kMostText = std::size_t{32} << 10;
 
-RankDoing LookAtRank(int rank, pid_t pid) {
-  std::vector<pid_t> below;
-  for (const Process& process : Descendants(pid)) {
-    if (process.state != 'Z') below.push_back(process.pid);
+using Clock = stacks::Unwinder::Clock;
+
+// Native stacks of the ranks that were asked for, one rank at a time.
+class Unwinding {
+ public:
+  explicit Unwinding(std::vector<int> ranks) : ranks_(std::move(ranks)) {
+    const char* const path = ::getenv("PATH");  // the agent's; nothing changes it while it looks
+    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path);
   }
-  const stacks::Doing seen = stacks::LookAt(pid, below);
+
+  void Add(int rank, stacks::Doing* doing) {
+    if (std::ranges::find(ranks_, rank) == ranks_.end()) return;
+    std::unique_lock lock(one_at_a_time_, deadline_);
+    if (lock && Clock::now() < deadline_) return stacks::LookClosely(unwinder_, deadline_, doing);
+    doing->text += "  no native stack: those of other ranks took the time there was\n";
+  }
+
+ private:
+  const std::vector<int> ranks_;
+  const Clock::time_point deadline_ = Clock::now() + kUnwindPatience;
+  stacks::Unwinder unwinder_;
+  std::timed_mutex one_at_a_time_;
+};
+
+RankDoing LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
+  stacks::Doing seen = stacks::LookAt(pid, below);
+  unwinding.Add(rank, &seen);
   RankDoing doing{rank, seen.stand, seen.trains, stacks::PhraseOf(seen), seen.text, 0, 0};
   if (doing.text.size() > kMostText) {
     doing.text.resize(kMostText);
@@ -41,13 +66,47 @@ RankDoing LookAtRank(int rank, pid_t pid) {
   return doing;
 }
 
+std::vector<pid_t> Below(pid_t pid) {
+  std::vector<pid_t> below;
+  for (const Process& process : Descendants(pid)) {
+    if (process.state != 'Z') below.push_back(process.pid);
+  }
+  return below;
+}
+
+// Of ranks that a program of the plan starts, such as mpirun: their processes, parents first.
+std::map<int, std::vector<pid_t>> RanksBelow(const Inspector::Target& target,
+                                             const std::vector<pid_t>& below) {
+  std::map<int, std::vector<pid_t>> ranks;
+  if (!StartEnvironment(target.pid, dialect::kRank).empty()) return ranks;
+  for (const pid_t pid : below) {
+    const std::string text = StartEnvironment(pid, dialect::kRank);
+    const int rank = std::atoi(text.c_str());
+    if (!text.empty() && rank >= target.rank && rank < target.rank + target.count) ranks[rank].push_back(pid);
+  }
+  return ranks;
+}
+
+std::vector<RankDoing> LookAtTarget(const Inspector::Target& target, Unwinding& unwinding) {
+  const std::vector<pid_t> below = Below(target.pid);
+  std::vector<RankDoing> found;
+  for (auto& [rank, pids] : RanksBelow(target, below)) {
+    const pid_t first = pids.front();
+    pids.erase(pids.begin());
+    found.push_back(LookAtRank(rank, first, pids, unwinding));
+  }
+  if (found.empty()) found.push_back(LookAtRank(target.rank, target.pid, below, unwinding));
+  return found;
+}
+
 // What the threads leave behind them. They may outlast the loop.
 struct Findings {
-  explicit Findings(std::size_t wanted) : count(wanted), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  Findings(std::size_t wanted, std::vector<int> closely)
+      : count(wanted), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
 
-  void Add(RankDoing doing) {
+  void Add(std::vector<RankDoing> ranks) {
     const std::lock_guard lock(mutex);
-    if (!doing.phrase.empty()) found.push_back(std::move(doing));
+    for (RankDoing& doing : ranks) found.push_back(std::move(doing));
     if (++answers < count) return;
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t told = ::write(bell.get(), &one, sizeof one);  // the limit tells as well
@@ -55,6 +114,7 @@ struct Findings {
 
   const std::size_t count;
   const UniqueFd bell;
+  Unwinding unwinding;
   std::mutex mutex;
   std::size_t answers = 0;
   std::vector<RankDoing> found;
@@ -64,14 +124,17 @@ struct Findings {
 
 class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
  public:
-  UnderWay(boost::asio::io_context& loop, std::size_t count, Done done)
-      : findings_(std::make_shared<Findings>(count)), heard_(loop), limit_(loop), done_(std::move(done)) {}
+  UnderWay(boost::asio::io_context& loop, std::size_t count, std::vector<int> closely, Done done)
+      : findings_(std::make_shared<Findings>(count, std::move(closely))),
+        heard_(loop),
+        limit_(loop),
+        done_(std::move(done)) {}
 
   void Start(const std::vector<Target>& targets, std::chrono::nanoseconds limit) {
     for (const Target& target : targets) {
       try {
         StartThread("dtrun-look", [findings = findings_, target] {
-          findings->Add(LookAtRank(target.rank, target.pid));
+          findings->Add(LookAtTarget(target, findings->unwinding));
         }).detach();
       } catch (const std::system_error&) {
         findings_->Add({});  // no thread to spare: this rank goes without
@@ -117,10 +180,11 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
   Done done_;
 };
 
-void Inspector::Look(const std::vector<Target>& targets, Done done, std::chrono::nanoseconds limit) {
+void Inspector::Look(const std::vector<Target>& targets, Done done, std::vector<int> closely,
+                     std::chrono::nanoseconds limit) {
   Cancel();
   if (targets.empty()) return boost::asio::post(loop_, [done = std::move(done)] { done({}); });
-  under_way_ = std::make_shared<UnderWay>(loop_, targets.size(), std::move(done));
+  under_way_ = std::make_shared<UnderWay>(loop_, targets.size(), std::move(closely), std::move(done));
   under_way_->Start(targets, limit);
 }
 

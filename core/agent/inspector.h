@@ -2,7 +2,8 @@
 // dead disk, holds up only the thread that looks at it.
 //
 // Owned by the local host; loop thread. Each process is looked at in a thread of its own, which nobody waits
-// for beyond the limit; the end of this process ends it.
+// for beyond the limit; the end of this process ends it. Native stacks are taken of one rank at a time, since
+// that stops it.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +19,15 @@
 namespace dtrun::agent {
 
 inline constexpr std::chrono::seconds kLookPatience{2};
+// Of these the native stacks of all ranks may take so much.
+inline constexpr std::chrono::milliseconds kUnwindPatience{1500};
 
 class Inspector {
  public:
   struct Target {
-    int rank = 0;
-    pid_t pid = 0;
+    int rank = 0;   // the first one that lives in it
+    pid_t pid = 0;  // of its process, or of the program that starts its ranks
+    int count = 1;
   };
   using Done = std::function<void(std::vector<RankDoing>)>;
 
@@ -32,8 +36,10 @@ class Inspector {
   Inspector(const Inspector&) = delete;
   Inspector& operator=(const Inspector&) = delete;
 
-  // `done` is called from the loop, by rank; of several looks under way the last one answers.
-  void Look(const std::vector<Target>& targets, Done done, std::chrono::nanoseconds limit = kLookPatience);
+  // `done` is called from the loop, by rank; of several looks under way the last one answers. `closely`:
+  // ranks that are about to be ended, whose native stacks are wanted as well.
+  void Look(const std::vector<Target>& targets, Done done, std::vector<int> closely = {},
+            std::chrono::nanoseconds limit = kLookPatience);
   void Cancel();
 
  private:

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 
 #include "core/agent/inspection.h"
+#include "core/agent/process.h"
+#include "core/agent/testing.h"
 
 namespace dtrun::agent {
 namespace {
@@ -44,6 +47,30 @@ TEST_F(InspectorTest, LooksAtEveryRank) {
   EXPECT_FALSE(found[0].phrase.empty());
 }
 
+TEST_F(InspectorTest, FindsTheRanksThatAProgramHasStarted) {
+  const pid_t program = ::fork();
+  if (program == 0) {
+    ::unsetenv("DTRUN_RANK");
+    ::execl("/bin/sh", "sh", "-c",
+            "DTRUN_RANK=5 sleep 1000 & DTRUN_RANK=4 sleep 1000 & DTRUN_RANK=9 sleep 1000 & wait", nullptr);
+    ::_exit(1);
+  }
+  Inspector inspector(loop_);
+  std::vector<RankDoing> found;
+  EXPECT_TRUE(testing::Eventually([&] {
+    inspector.Look({{4, program, 2}}, [&](std::vector<RankDoing> ranks) { found = std::move(ranks); });
+    loop_.restart();
+    loop_.run();
+    return found.size() == 2 && found[0].stand == stacks::Stand::kElsewhere &&
+           found[1].stand == stacks::Stand::kElsewhere;
+  }));
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].rank, 4);
+  EXPECT_EQ(found[1].rank, 5);
+  for (const Process& process : Descendants(program)) SendSignal(Open(process).get(), SIGKILL);
+  ::waitpid(program, nullptr, 0);
+}
+
 TEST_F(InspectorTest, AnswersWhenNobodyLives) {
   Inspector inspector(loop_);
   bool done = false;
@@ -56,7 +83,7 @@ TEST_F(InspectorTest, AnswersAtTheLimit) {
   Inspector inspector(loop_);
   bool done = false;
   inspector.Look(
-      {{0, child_}}, [&](const std::vector<RankDoing>&) { done = true; }, std::chrono::nanoseconds(0));
+      {{0, child_}}, [&](const std::vector<RankDoing>&) { done = true; }, {}, std::chrono::nanoseconds(0));
   loop_.run();
   EXPECT_TRUE(done);
 }

@@ -67,6 +67,7 @@ class LocalHost final : public Host {
 
   struct Running {
     int rank = 0;
+    int count = 1;  // of ranks in it
     pid_t pid = 0;
     int signal_sent = 0;
     int stopped_by = 0;  // as it was asked to end; 0: it ran
@@ -158,7 +159,7 @@ class LocalHost final : public Host {
       Result<Child> child = Spawn(request);
       if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
-      Add(process.rank, *std::move(child));
+      Add(process.rank, process.rank_count, *std::move(child));
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
@@ -190,10 +191,11 @@ class LocalHost final : public Host {
     Post(Refused{error});
   }
 
-  void Add(int rank, Child child) {
+  void Add(int rank, int count, Child child) {
     const std::size_t index = running_.size();
     Running one;
     one.rank = rank;
+    one.count = count;
     one.pid = child.pid;
     one.process = std::make_shared<RankProcess>(
         loop_, std::move(child), buffer_,
@@ -279,12 +281,15 @@ class LocalHost final : public Host {
   void On(const Inspect& inspect) {
     std::vector<Inspector::Target> living;
     for (const Running& one : running_) {
-      if (one.process->living()) living.push_back({one.rank, one.pid});
+      if (one.process->living()) living.push_back({one.rank, one.pid, one.count});
     }
     const std::uint64_t calls = audit_ ? std::hash<std::string>()(audit_->History()) : 0;
-    inspector_.Look(living, [this, number = inspect.number, calls](std::vector<RankDoing> ranks) {
-      Emit(Inspected{number, std::move(ranks), calls});
-    });
+    inspector_.Look(
+        living,
+        [this, number = inspect.number, calls](std::vector<RankDoing> ranks) {
+          Emit(Inspected{number, std::move(ranks), calls});
+        },
+        inspect.closely);
   }
 
   void On(const Stop& stop) {

@@ -118,6 +118,7 @@ void Fields(C&, Of<C, Kill>&) {}
 template <class C>
 void Fields(C& c, Of<C, Inspect>& m) {
   c.Number(m.number);
+  List(c, m.closely, kMostProcesses, [&](auto& rank) { c.Number(rank); });
 }
 template <class C>
 void Fields(C& c, Of<C, RankDoing>& m) {

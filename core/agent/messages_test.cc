@@ -88,6 +88,7 @@ TEST(Messages, CarryWhatRanksCall) {
 
 TEST(Messages, CarryWhatRanksDo) {
   EXPECT_EQ(ThroughAgent(Inspect{7}).number, 7u);
+  EXPECT_EQ(ThroughAgent(Inspect{7, {3, 1}}).closely, (std::vector<int>{3, 1}));
   RankDoing doing;
   doing.rank = 3;
   doing.stand = stacks::Stand::kElsewhere;

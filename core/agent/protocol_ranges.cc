@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <limits>
+#include <set>
 
 #include "core/agent/protocol.h"
 #include "core/binding/topology.h"
@@ -237,11 +238,13 @@ void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
   Ranges(range, ended.ending);
 }
 void Ranges(Range& range, const Conversation& said, const Inspected& inspected) {
-  range.Require(inspected.ranks.size() <= said.processes.size(), "more processes than there are on its host");
+  std::set<int> seen;
   for (const RankDoing& doing : inspected.ranks) {
-    const bool here = std::ranges::any_of(
-        said.processes, [&](const Conversation::RankProcess& one) { return one.rank == doing.rank; });
-    range.Require(here, fmt::format("no process of its host begins with rank {}", doing.rank));
+    const bool here = std::ranges::any_of(said.processes, [&](const Conversation::RankProcess& one) {
+      return doing.rank >= one.rank && doing.rank - one.rank < one.count;
+    });
+    range.Require(here && seen.insert(doing.rank).second,
+                  fmt::format("rank {} does not live on its host, or is there twice", doing.rank));
     range.Require(doing.processor_ms >= 0 && doing.bytes >= 0, "times or sizes below zero");
   }
 }

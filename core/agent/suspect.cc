@@ -230,6 +230,8 @@ bool SaysTimeOut(const std::vector<std::string>& lines) {
 std::vector<RankDoing> PlacesOf(const Facts& facts) {
   std::vector<RankDoing> places;
   for (const RankFacts& rank : facts.ranks) {
+    places.insert(places.end(), rank.inside.begin(), rank.inside.end());
+    if (!rank.inside.empty()) continue;
     RankDoing doing = rank.doing.value_or(RankDoing());
     doing.rank = rank.rank;
     std::string gave_up = SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";

@@ -51,6 +51,12 @@ Json KnownJson(const RankFacts& rank) {
   return known;
 }
 
+// Where it was; of a process that has started several ranks, where these were.
+Json PlaceJson(const RankFacts& rank) {
+  if (rank.doing) return rank.doing->phrase;
+  return rank.inside.empty() ? Json(nullptr) : Json(PlacesText(rank.inside));
+}
+
 // How a generation ended, without its ranks.
 Json SummaryJson(const GenerationSummary& summary) {
   return {{"generation", summary.generation},
@@ -93,7 +99,7 @@ std::string VerdictJson(const History& history) {
          {"ending", ending},
          {"stopped_with", rank.signal_sent == 0 ? Json(nullptr) : Json(SignalName(rank.signal_sent))},
          {"last_output", LastOutput(rank)},
-         {"place", rank.doing ? Json(rank.doing->phrase) : Json(nullptr)},
+         {"place", PlaceJson(rank)},
          {"known_failure", KnownJson(rank)},
          {"reports", reports}});
   }
