@@ -305,8 +305,7 @@ int main(void) {
   if (rank == 1) rest();
   if (rank == 2) poll(0, 0, -1);
   while (access(getenv("GO"), F_OK) != 0) usleep(10000);
-  fprintf(stderr, "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 4000ms for recv operation to complete
-");
+  fprintf(stderr, "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 4000ms for recv operation to complete\n");
   return 1;
 }
 """
