@@ -6,10 +6,10 @@
 namespace dtrun::agent {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 // Two hosts with one rank each, on a network that was found.
 plan::Plan TwoHosts() {
@@ -65,7 +65,7 @@ TEST(Rendezvous, ServesHorovodWhereThePlanAsksForIt) {
   ASSERT_TRUE(rendezvous) << rendezvous.error().text;
   ASSERT_EQ(rendezvous->Ports().size(), 1u);
   EXPECT_THAT(rendezvous->TokensFor({})[1],
-              testing::Contains(Pair("⟦rendezvous_port⟧", std::to_string(rendezvous->Ports()[0]))));
+              ::testing::Contains(Pair("⟦rendezvous_port⟧", std::to_string(rendezvous->Ports()[0]))));
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace dtrun::agent {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr const char* kError217 = "CUDA error: peer access is not supported between these two devices";
 constexpr const char* kShmFull =

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class UserSecretTest : public testing::Test {
+class UserSecretTest : public ::testing::Test {
  protected:
   UserSecretTest() {
     std::string name = "/tmp/dtrun-secret-XXXXXX";

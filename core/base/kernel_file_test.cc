@@ -9,7 +9,7 @@ namespace {
 
 TEST(KernelFile, IsReadWhole) {
   const std::string status = ReadKernelFile("/proc/self/status");
-  EXPECT_THAT(status, testing::HasSubstr("\nPid:\t" + std::to_string(::getpid()) + "\n"));
+  EXPECT_THAT(status, ::testing::HasSubstr("\nPid:\t" + std::to_string(::getpid()) + "\n"));
   EXPECT_TRUE(status.ends_with('\n'));
 }
 
@@ -20,16 +20,16 @@ TEST(KernelFile, IsEmptyWhenItCannotBeRead) {
 }
 
 TEST(KernelFile, GivesItsFirstLineWithoutTheFeed) {
-  EXPECT_THAT(FirstLineOf("/proc/self/status"), testing::StartsWith("Name:\t"));
+  EXPECT_THAT(FirstLineOf("/proc/self/status"), ::testing::StartsWith("Name:\t"));
   EXPECT_EQ(FirstLineOf("/proc/self/status").find('\n'), std::string::npos);
 }
 
 TEST(KernelFile, EntriesComeByName) {
   EXPECT_THAT(EntriesOf("/proc/self"),
-              testing::IsSupersetOf<std::filesystem::path>({"/proc/self/fd", "/proc/self/status"}));
+              ::testing::IsSupersetOf<std::filesystem::path>({"/proc/self/fd", "/proc/self/status"}));
   const auto entries = EntriesOf("/proc/self");
   EXPECT_TRUE(std::is_sorted(entries.begin(), entries.end()));
-  EXPECT_THAT(EntriesOf("/proc/self/status"), testing::IsEmpty());
+  EXPECT_THAT(EntriesOf("/proc/self/status"), ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace dtrun {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class OwnFileTest : public testing::Test {
+class OwnFileTest : public ::testing::Test {
  protected:
   OwnFileTest() {
     char name[] = "/tmp/dtrun-own-XXXXXX";

@@ -13,12 +13,12 @@ namespace dtrun {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
-constexpr uid_t kStranger = 4242;
+constexpr uid_t kOtherUser = 4242;
 
-class OwnFolderTest : public testing::Test {
+class OwnFolderTest : public ::testing::Test {
  protected:
   OwnFolderTest() {
     char name[] = "/tmp/dtrun-folder-XXXXXX";
@@ -39,7 +39,7 @@ class OwnFolderTest : public testing::Test {
   // False where only root could do it.
   bool StrangersLink(const fs::path& link) {
     fs::create_directory_symlink(folder_ / "target", link);
-    return ::lchown(link.c_str(), kStranger, kStranger) == 0;
+    return ::lchown(link.c_str(), kOtherUser, kOtherUser) == 0;
   }
 
   fs::path folder_;
@@ -70,7 +70,7 @@ TEST_F(OwnFolderTest, MakesWhatIsMissingOnlyWhenAsked) {
 TEST_F(OwnFolderTest, RefusesTheLinkOfAStrangerWhereOthersMayWrite) {
   if (!StrangersLink(folder_ / "open/link")) GTEST_SKIP() << "needs root";
   fs::create_directory(folder_ / "theirs");
-  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), kStranger, kStranger), 0);
+  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), kOtherUser, kOtherUser), 0);
   ASSERT_TRUE(StrangersLink(folder_ / "theirs/link"));
   for (const char* name : {"open/link", "open/link/deeper", "theirs/link"}) {
     EXPECT_THAT(OpenFolder(folder_ / name, true).error().text,

@@ -6,7 +6,7 @@
 namespace dtrun {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(Secrets, AreKnownByTheirNames) {
   for (const char* name : {"GITHUB_TOKEN",

@@ -46,11 +46,11 @@ TEST(ParseTcpSockets, KnowsSinceWhenAConnectionIsOver) {
 }
 
 TEST(ParseTcpSockets, LeavesOutWhatMakesNoSense) {
-  EXPECT_THAT(ParseTcpSockets(""), testing::IsEmpty());
-  EXPECT_THAT(ParseTcpSockets(std::string(kHeading) + "   0: here there 01\nx\n"), testing::IsEmpty());
+  EXPECT_THAT(ParseTcpSockets(""), ::testing::IsEmpty());
+  EXPECT_THAT(ParseTcpSockets(std::string(kHeading) + "   0: here there 01\nx\n"), ::testing::IsEmpty());
 }
 
-TEST(TcpSocketsSeenBy, NobodySeesNothing) { EXPECT_THAT(TcpSocketsSeenBy(-1), testing::IsEmpty()); }
+TEST(TcpSocketsSeenBy, NobodySeesNothing) { EXPECT_THAT(TcpSocketsSeenBy(-1), ::testing::IsEmpty()); }
 
 }  // namespace
 }  // namespace dtrun

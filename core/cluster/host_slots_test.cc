@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const std::string& text) {
+std::string SlotsError(const std::string& text) {
   const auto host = ParseHost(text);
   return host.ok() ? "no error" : host.error().text;
 }
@@ -31,33 +31,33 @@ TEST(ParseHost, ReadsWhatToTextWrites) {
 TEST(ParseHost, RefusesSlotsOutOfRange) {
   for (const char* text :
        {"node:", "node:0", "node:-1", "node:4097", "node:2x", "node: 2", "[::1]:", "[::1]:0"}) {
-    EXPECT_THAT(ErrorOf(text), HasSubstr("is not a number of slots; expected 1 to 4096")) << text;
+    EXPECT_THAT(SlotsError(text), HasSubstr("is not a number of slots; expected 1 to 4096")) << text;
   }
 }
 
 TEST(ParseHost, AsksForBracketsAroundAnIpv6Address) {
-  EXPECT_THAT(ErrorOf("fe80::1"), HasSubstr("write an IPv6 address in brackets"));
-  EXPECT_THAT(ErrorOf("node:1:2"), HasSubstr("'node:1:2' has several colons"));
+  EXPECT_THAT(SlotsError("fe80::1"), HasSubstr("write an IPv6 address in brackets"));
+  EXPECT_THAT(SlotsError("node:1:2"), HasSubstr("'node:1:2' has several colons"));
 }
 
 TEST(ParseHost, RefusesWhatIsNoAddressInBrackets) {
-  EXPECT_THAT(ErrorOf("[node0]"), HasSubstr("'node0' is no IPv6 address"));
-  EXPECT_THAT(ErrorOf("[::1"), HasSubstr("lacks the closing ']'"));
-  EXPECT_THAT(ErrorOf("[::1]4"), HasSubstr("'4' after ']'"));
-  EXPECT_THAT(ErrorOf("[fe80::1%]"), HasSubstr("no IPv6 address"));
-  EXPECT_THAT(ErrorOf("[fe80::1%a;b]"), HasSubstr("no IPv6 address"));
+  EXPECT_THAT(SlotsError("[node0]"), HasSubstr("'node0' is no IPv6 address"));
+  EXPECT_THAT(SlotsError("[::1"), HasSubstr("lacks the closing ']'"));
+  EXPECT_THAT(SlotsError("[::1]4"), HasSubstr("'4' after ']'"));
+  EXPECT_THAT(SlotsError("[fe80::1%]"), HasSubstr("no IPv6 address"));
+  EXPECT_THAT(SlotsError("[fe80::1%a;b]"), HasSubstr("no IPv6 address"));
 }
 
 TEST(ParseHost, RefusesNamesThatNoResolverTakes) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("name is empty"));
-  EXPECT_THAT(ErrorOf("no de"), HasSubstr("\\x20"));
-  EXPECT_THAT(ErrorOf("a;b"), HasSubstr("no ';'"));
-  EXPECT_THAT(ErrorOf("-oProxyCommand=x"), HasSubstr("no '='"));
-  EXPECT_THAT(ErrorOf("-v"), HasSubstr("starts with '-'"));
-  EXPECT_THAT(ErrorOf("-v@node0"), HasSubstr("starts with '-'"));
-  EXPECT_THAT(ErrorOf("me@"), HasSubstr("name is empty"));
-  EXPECT_THAT(ErrorOf("a@b@c"), HasSubstr("no '@'"));
-  EXPECT_THAT(ErrorOf(std::string(254, 'a')), HasSubstr("254 bytes"));
+  EXPECT_THAT(SlotsError(""), HasSubstr("name is empty"));
+  EXPECT_THAT(SlotsError("no de"), HasSubstr("\\x20"));
+  EXPECT_THAT(SlotsError("a;b"), HasSubstr("no ';'"));
+  EXPECT_THAT(SlotsError("-oProxyCommand=x"), HasSubstr("no '='"));
+  EXPECT_THAT(SlotsError("-v"), HasSubstr("starts with '-'"));
+  EXPECT_THAT(SlotsError("-v@node0"), HasSubstr("starts with '-'"));
+  EXPECT_THAT(SlotsError("me@"), HasSubstr("name is empty"));
+  EXPECT_THAT(SlotsError("a@b@c"), HasSubstr("no '@'"));
+  EXPECT_THAT(SlotsError(std::string(254, 'a')), HasSubstr("254 bytes"));
 }
 
 TEST(NaturallyBefore, CountsAsPeopleDo) {

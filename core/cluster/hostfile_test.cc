@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Hosts = std::vector<HostSlots>;
 
-std::string ErrorOf(std::string_view text) {
+std::string ErrorIn(std::string_view text) {
   const auto hosts = ParseHostfile(text, "hosts");
   return hosts.ok() ? "no error" : hosts.error().text;
 }
@@ -41,29 +41,29 @@ TEST(ParseHostfile, AddsUpRepeatedBareAndColonLines) {
 }
 
 TEST(ParseHostfile, RefusesARepeatedHostWhoseLinesDoNotAddUp) {
-  EXPECT_EQ(ErrorOf("a slots=2\nb slots=2\na slots=2\n"),
+  EXPECT_EQ(ErrorIn("a slots=2\nb slots=2\na slots=2\n"),
             "hosts:3:1: host 'a' stands in line 1 already; give all its slots in one line");
-  EXPECT_THAT(ErrorOf("a\n a slots=2\n"), StartsWith("hosts:2:2: host 'a' stands in line 1"));
-  EXPECT_THAT(ErrorOf("a:2\na\n"), StartsWith("hosts:2:1: host 'a' stands in line 1"));
-  EXPECT_THAT(ErrorOf("a:4000\na:97\n"), HasSubstr("more than 4096 slots"));
+  EXPECT_THAT(ErrorIn("a\n a slots=2\n"), StartsWith("hosts:2:2: host 'a' stands in line 1"));
+  EXPECT_THAT(ErrorIn("a:2\na\n"), StartsWith("hosts:2:1: host 'a' stands in line 1"));
+  EXPECT_THAT(ErrorIn("a:4000\na:97\n"), HasSubstr("more than 4096 slots"));
 }
 
 TEST(ParseHostfile, PlacesWhatIsWrong) {
-  EXPECT_EQ(ErrorOf("a slots=2\nb slts=2\n"), "hosts:2:3: unknown word 'slts'; did you mean 'slots'?");
-  EXPECT_THAT(ErrorOf("a slots=two"), StartsWith("hosts:1:9: 'two' is not a number of slots"));
-  EXPECT_THAT(ErrorOf("a slots="), StartsWith("hosts:1:9: '' is not a number of slots"));
-  EXPECT_THAT(ErrorOf("a slots 2"), StartsWith("hosts:1:9: '=' expected after 'slots'"));
-  EXPECT_THAT(ErrorOf("a b"), StartsWith("hosts:1:3: unknown word 'b'"));
-  EXPECT_THAT(ErrorOf("  a;b"), StartsWith("hosts:1:3: a host's name has no ';'"));
-  EXPECT_THAT(ErrorOf("a slots=2 slots=3"), StartsWith("hosts:1:11: 'slots' stands twice"));
-  EXPECT_THAT(ErrorOf("a:2 slots=3"), StartsWith("hosts:1:5: 'a' has its slots behind the colon"));
-  EXPECT_THAT(ErrorOf("a slots=4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
-  EXPECT_THAT(ErrorOf("a:4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
+  EXPECT_EQ(ErrorIn("a slots=2\nb slts=2\n"), "hosts:2:3: unknown word 'slts'; did you mean 'slots'?");
+  EXPECT_THAT(ErrorIn("a slots=two"), StartsWith("hosts:1:9: 'two' is not a number of slots"));
+  EXPECT_THAT(ErrorIn("a slots="), StartsWith("hosts:1:9: '' is not a number of slots"));
+  EXPECT_THAT(ErrorIn("a slots 2"), StartsWith("hosts:1:9: '=' expected after 'slots'"));
+  EXPECT_THAT(ErrorIn("a b"), StartsWith("hosts:1:3: unknown word 'b'"));
+  EXPECT_THAT(ErrorIn("  a;b"), StartsWith("hosts:1:3: a host's name has no ';'"));
+  EXPECT_THAT(ErrorIn("a slots=2 slots=3"), StartsWith("hosts:1:11: 'slots' stands twice"));
+  EXPECT_THAT(ErrorIn("a:2 slots=3"), StartsWith("hosts:1:5: 'a' has its slots behind the colon"));
+  EXPECT_THAT(ErrorIn("a slots=4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
+  EXPECT_THAT(ErrorIn("a:4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
 }
 
 TEST(ParseHostfile, RefusesAFileWithoutHosts) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("no host in it"));
-  EXPECT_THAT(ErrorOf("# a slots=2\n\n"), HasSubstr("no host in it"));
+  EXPECT_THAT(ErrorIn(""), HasSubstr("no host in it"));
+  EXPECT_THAT(ErrorIn("# a slots=2\n\n"), HasSubstr("no host in it"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ const Environment kVersion2 = {{"PET_NNODES", "3"},
                                {"PET_MASTER_ADDR", "job-node-0-0.job"},
                                {"PET_MASTER_PORT", "29500"}};
 
-Environment With(Environment environment, const Environment& changes) {
+Environment Changed(Environment environment, const Environment& changes) {
   for (const auto& [name, value] : changes) environment[name] = value;
   return environment;
 }
@@ -30,10 +30,11 @@ TEST(Kubeflow, Version2SaysEverythingWithPet) {
 }
 
 TEST(Kubeflow, Version1CountsPodsInRankAndProcessesInWorldSize) {
-  const Environment pod = With(kVersion2, {{"PET_NPROC_PER_NODE", "4"}, {"RANK", "2"}, {"WORLD_SIZE", "12"}});
+  const Environment pod =
+      Changed(kVersion2, {{"PET_NPROC_PER_NODE", "4"}, {"RANK", "2"}, {"WORLD_SIZE", "12"}});
   ASSERT_TRUE(ReadKubeflow(pod).ok());
-  ASSERT_TRUE(ReadKubeflow(With(pod, {{"PET_NPROC_PER_NODE", "gpu"}, {"WORLD_SIZE", "3"}})).ok());
-  const auto other = ReadKubeflow(With(pod, {{"RANK", "8"}, {"WORLD_SIZE", "3"}}));
+  ASSERT_TRUE(ReadKubeflow(Changed(pod, {{"PET_NPROC_PER_NODE", "gpu"}, {"WORLD_SIZE", "3"}})).ok());
+  const auto other = ReadKubeflow(Changed(pod, {{"RANK", "8"}, {"WORLD_SIZE", "3"}}));
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().text, HasSubstr("RANK says 8, but PET_NODE_RANK says 2"));
   EXPECT_THAT(other.error().text,
@@ -41,7 +42,7 @@ TEST(Kubeflow, Version1CountsPodsInRankAndProcessesInWorldSize) {
 }
 
 TEST(Kubeflow, AnElasticJobHasARangeOfHostsAndNoNumbers) {
-  Environment pod = With(kVersion2, {{"PET_NNODES", "2:4"}});
+  Environment pod = Changed(kVersion2, {{"PET_NNODES", "2:4"}});
   pod.erase("PET_NODE_RANK");
   const auto allocation = ReadKubeflow(pod);
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
@@ -51,11 +52,12 @@ TEST(Kubeflow, AnElasticJobHasARangeOfHostsAndNoNumbers) {
 
 TEST(Kubeflow, MalformedVariablesAreNamed) {
   for (const char* count : {"0", "x", "4:2", "2:", ":2", "1:2:3"}) {
-    const auto allocation = ReadKubeflow(With(kVersion2, {{"PET_NNODES", count}, {"PET_NODE_RANK", "0"}}));
+    const auto allocation = ReadKubeflow(Changed(kVersion2, {{"PET_NNODES", count}, {"PET_NODE_RANK", "0"}}));
     ASSERT_FALSE(allocation.ok()) << count;
     EXPECT_THAT(allocation.error().text, HasSubstr("is neither a number nor MIN:MAX"));
   }
-  const auto outside = ReadKubeflow(With(kVersion2, {{"PET_NODE_RANK", "3"}, {"PET_NPROC_PER_NODE", "-2"}}));
+  const auto outside =
+      ReadKubeflow(Changed(kVersion2, {{"PET_NODE_RANK", "3"}, {"PET_NPROC_PER_NODE", "-2"}}));
   ASSERT_FALSE(outside.ok());
   EXPECT_THAT(outside.error().text, HasSubstr("PET_NODE_RANK says 3, PET_NNODES says 3"));
   EXPECT_THAT(outside.error().text, HasSubstr("PET_NPROC_PER_NODE='-2' is not a number"));
@@ -69,7 +71,7 @@ TEST(Torchrun, AWorkerPerHostKnowsItsGroup) {
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->count, (HostCount{2, 2}));
-  EXPECT_FALSE(ReadTorchrun(With(worker, {{"LOCAL_WORLD_SIZE", "2"}})).ok());
+  EXPECT_FALSE(ReadTorchrun(Changed(worker, {{"LOCAL_WORLD_SIZE", "2"}})).ok());
 }
 
 TEST(Torchrun, TakesPetVariablesToo) {

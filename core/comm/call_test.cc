@@ -5,7 +5,7 @@
 namespace dtrun::comm {
 namespace {
 
-dtrun_op Op(std::int32_t kind) {
+dtrun_op OpOf(std::int32_t kind) {
   dtrun_op op;
   DTRUN_INIT(op);
   op.kind = kind;
@@ -17,21 +17,21 @@ dtrun_op Op(std::int32_t kind) {
 }
 
 TEST(Call, HasWhatRanksMustAgreeOn) {
-  EXPECT_EQ(CallText(CallOf(Op(DTRUN_ALLREDUCE), 2)), "allreduce (float32 x 8, sum)");
-  EXPECT_EQ(CallText(CallOf(Op(DTRUN_BROADCAST), 2)), "broadcast (float32 x 8, root 1)");
-  EXPECT_EQ(CallText(CallOf(Op(DTRUN_REDUCE), 2)), "reduce (float32 x 8, sum, root 1)");
-  EXPECT_EQ(CallText(CallOf(Op(DTRUN_BARRIER), 2)), "barrier");
+  EXPECT_EQ(CallText(CallOf(OpOf(DTRUN_ALLREDUCE), 2)), "allreduce (float32 x 8, sum)");
+  EXPECT_EQ(CallText(CallOf(OpOf(DTRUN_BROADCAST), 2)), "broadcast (float32 x 8, root 1)");
+  EXPECT_EQ(CallText(CallOf(OpOf(DTRUN_REDUCE), 2)), "reduce (float32 x 8, sum, root 1)");
+  EXPECT_EQ(CallText(CallOf(OpOf(DTRUN_BARRIER), 2)), "barrier");
 }
 
 TEST(Call, LeavesOutWhatMayDiffer) {
-  dtrun_op one = Op(DTRUN_GATHERV), other = Op(DTRUN_GATHERV);
+  dtrun_op one = OpOf(DTRUN_GATHERV), other = OpOf(DTRUN_GATHERV);
   other.count = 99;
   EXPECT_EQ(CallOf(one, 2), CallOf(other, 2));
 }
 
 TEST(Call, ComparesCountsThatAllRanksGive) {
   const std::uint64_t counts[] = {1, 2}, others[] = {2, 1};
-  dtrun_op one = Op(DTRUN_ALLGATHERV), same = Op(DTRUN_ALLGATHERV), other = Op(DTRUN_ALLGATHERV);
+  dtrun_op one = OpOf(DTRUN_ALLGATHERV), same = OpOf(DTRUN_ALLGATHERV), other = OpOf(DTRUN_ALLGATHERV);
   one.recv_counts = same.recv_counts = counts;
   other.recv_counts = others;
   same.count = 77;  // this rank's own

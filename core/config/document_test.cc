@@ -6,7 +6,7 @@
 namespace dtrun::config {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Kind = Node::Kind;
 
 Node Parse(std::string_view text) {

@@ -7,7 +7,7 @@
 namespace dtrun::config {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Settings WithTimeout() {
   Request request;

@@ -13,7 +13,7 @@
 namespace dtrun::config {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
 

@@ -7,11 +7,11 @@
 namespace dtrun::config {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 
-class HostsTest : public testing::Test {
+class HostsTest : public ::testing::Test {
  protected:
   Loaded LoadWith(const std::string& cluster) {
     request_.file = folder_.Write("train.toml", "[job]\ncommand = [\"x\"]\n[cluster]\n" + cluster);

@@ -8,11 +8,11 @@
 namespace dtrun::config {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
-class LoadTest : public testing::Test {
+class LoadTest : public ::testing::Test {
  protected:
   Settings Good(std::string_view text, Request request = {}) {
     request.file = folder_.Write("train.toml", text);
@@ -71,7 +71,7 @@ prefix = "rank"
   EXPECT_EQ(settings.Text("backend.path"), "/lib/b.so");
   EXPECT_EQ(settings.List("plugins.path"), (std::vector<std::string>{folder_.path() / "plugins", "/opt/p"}));
   EXPECT_EQ(settings.Get("job.grace").origin.kind, DTRUN_ORIGIN_FILE);
-  EXPECT_THAT(settings.Get("job.grace").origin.place, testing::EndsWith("train.toml:7:9"));
+  EXPECT_THAT(settings.Get("job.grace").origin.place, ::testing::EndsWith("train.toml:7:9"));
 }
 
 TEST_F(LoadTest, ReportsAllProblemsInTheOrderOfTheFile) {

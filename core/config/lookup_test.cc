@@ -8,7 +8,7 @@
 namespace dtrun::config {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(Lookup, KnowsOptionsAndTables) {
   EXPECT_NE(FindSpec(CoreSchema(), "backend.name"), nullptr);

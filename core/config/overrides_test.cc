@@ -7,13 +7,13 @@
 namespace dtrun::config {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 
 constexpr char kFile[] =
     "[job]\ncommand = [\"x\"]\ngrace = \"1s\"\nenv = { A = 1 }\n[backend]\nname = \"none\"\n";
 
-class OverrideTest : public testing::Test {
+class OverrideTest : public ::testing::Test {
  protected:
   Settings Good() {
     request_.file = folder_.Write("train.toml", kFile);

@@ -10,7 +10,7 @@ namespace {
 using option::Schema;
 using option::Spec;
 using option::Type;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr char kJob[] = "[job]\ncommand = [\"x\"]\n";
 
@@ -32,7 +32,7 @@ Schema DemoSchema() {
   return schema;
 }
 
-class PluginOptionsTest : public testing::Test {
+class PluginOptionsTest : public ::testing::Test {
  protected:
   Loaded LoadText(const std::string& text) {
     request_.file = folder_.Write("train.toml", kJob + text);

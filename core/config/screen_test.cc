@@ -5,7 +5,7 @@
 namespace dtrun::config {
 namespace {
 
-SyntaxError Refuse(std::string_view text) {
+SyntaxError Refused(std::string_view text) {
   const auto screened = Screen(text);
   const auto* error = std::get_if<SyntaxError>(&screened);
   return error == nullptr ? SyntaxError{{}, "nothing is wrong"} : *error;
@@ -21,13 +21,13 @@ std::string Pass(std::string_view text) {
 TEST(Screen, RefusesTablesWithoutAName) {
   for (const char* header : {"[=", "[#]", "[.a]", "[[,]]", "[ \t=]", "[[ {a}]]", "[\x01]", "  [\\]"}) {
     const std::string text = std::string("a = 1\n") + header;
-    EXPECT_EQ(Refuse(text).at.line, 2) << header;
-    EXPECT_TRUE(Refuse(text).message.starts_with("syntax error in table header: a name that begins with \""))
-        << Refuse(text).message;
+    EXPECT_EQ(Refused(text).at.line, 2) << header;
+    EXPECT_TRUE(Refused(text).message.starts_with("syntax error in table header: a name that begins with \""))
+        << Refused(text).message;
   }
-  EXPECT_EQ(Refuse("[[ ;").at.column, 4);
+  EXPECT_EQ(Refused("[[ ;").at.column, 4);
   for (const char* header : {"[]", "[\n]", "[[\r\n]]", "[ ]"})
-    EXPECT_EQ(Refuse(header).message, "syntax error in table header: the table has no name");
+    EXPECT_EQ(Refused(header).message, "syntax error in table header: the table has no name");
 }
 
 TEST(Screen, LetsArraysBeginAsTheyLike) {
@@ -40,10 +40,10 @@ TEST(Screen, LetsArraysBeginAsTheyLike) {
 
 TEST(Screen, RefusesCharactersBeyondAsciiOutsideOfStrings) {
   for (const char* text : {"a = é", "é = 1", "[é]", "a = [1, é]", "a = 1 é # x", "a\xc2\xa0= 1"})
-    EXPECT_NE(Refuse(text).message.find(text[0] == '[' ? "needs quotes" : "outside of a string"),
+    EXPECT_NE(Refused(text).message.find(text[0] == '[' ? "needs quotes" : "outside of a string"),
               std::string::npos)
-        << Refuse(text).message;
-  const SyntaxError error = Refuse("# é\na = é");
+        << Refused(text).message;
+  const SyntaxError error = Refused("# é\na = é");
   EXPECT_EQ(error.at.line, 2);
   EXPECT_EQ(error.at.column, 5);
   EXPECT_EQ(error.message,
@@ -61,7 +61,7 @@ TEST(Screen, EscapesWhatFollowsALineThatGoesOn) {
   EXPECT_EQ(Pass("a = \"\"\"x\\\n  é\"\"\""), "a = \"\"\"x\\\n  \\U000000e9\"\"\"");
   EXPECT_EQ(Pass("a = \"\"\"x\\ \r\n\n\xf0\x9f\x98\x80 \\\né\"\"\""),
             "a = \"\"\"x\\ \r\n\n\\U0001f600 \\\n\\U000000e9\"\"\"");
-  EXPECT_EQ(Refuse("a = \"\"\"\\é\"\"\"").at.column, 9);
+  EXPECT_EQ(Refused("a = \"\"\"\\é\"\"\"").at.column, 9);
   const auto parsed = ParseToml("a = \"\"\"x\\\n  é€\\\n \xe2\x82\xac\"\"\"");
   ASSERT_TRUE(std::holds_alternative<Node>(parsed)) << std::get<SyntaxError>(parsed).message;
   EXPECT_EQ(std::get<Node>(parsed).members.at(0).value.text, "xé€€");

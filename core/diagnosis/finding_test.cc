@@ -11,9 +11,9 @@ namespace {
 using known::Captures;
 using known::Fill;
 using known::Read;
-using testing::ElementsAre;
-using testing::Optional;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Optional;
+using ::testing::Pair;
 
 constexpr char kCause[] = "Bootstrap : no socket interface found";
 constexpr char kSymptom[] = "ncclInternalError: Internal check failed.";
@@ -90,7 +90,7 @@ TEST(Finding, OfALineWithoutEndShowsThePartThatMatters) {
   const auto findings = FindFailures(text);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_LE(findings[0].line.size(), 400u);
-  EXPECT_THAT(findings[0].line, testing::HasSubstr(kCause));
+  EXPECT_THAT(findings[0].line, ::testing::HasSubstr(kCause));
 }
 
 TEST(Finding, TakesTimeLinearInTheText) {

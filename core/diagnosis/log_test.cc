@@ -9,10 +9,10 @@
 namespace dtrun::diagnosis {
 namespace {
 
-constexpr char kCause[] = "Bootstrap : no socket interface found\n";
-constexpr char kSymptom[] = "ncclInternalError: Internal check failed.\n";
+constexpr char kCauseLine[] = "Bootstrap : no socket interface found\n";
+constexpr char kSymptomLine[] = "ncclInternalError: Internal check failed.\n";
 
-class Logs : public testing::Test {
+class Logs : public ::testing::Test {
  protected:
   Logs() {
     char name[] = "/tmp/dtrun-logs-XXXXXX";
@@ -35,8 +35,8 @@ std::string Lines(int count) {
 }
 
 TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
-  const auto out = Write("rank-0.out", Lines(5000) + kCause + Lines(10));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptom), out});
+  const auto out = Write("rank-0.out", Lines(5000) + kCauseLine + Lines(10));
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out});
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-no-interface");
   EXPECT_EQ((*found)->file, out);
@@ -45,8 +45,8 @@ TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
 }
 
 TEST_F(Logs, WhatIsLongPastComesLast) {
-  const auto out = Write("rank-0.out", kCause + Lines(5000));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptom), out});
+  const auto out = Write("rank-0.out", kCauseLine + Lines(5000));
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out});
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-internal-error");
   const auto old = FindInLogs({out});
@@ -55,7 +55,7 @@ TEST_F(Logs, WhatIsLongPastComesLast) {
 }
 
 TEST_F(Logs, OfALongLogTheEndIsRead) {
-  const auto file = Write("rank-0.out", Lines(1000) + kCause);
+  const auto file = Write("rank-0.out", Lines(1000) + kCauseLine);
   const auto findings = FindFailuresIn(file, 500);
   ASSERT_TRUE(findings.ok());
   ASSERT_EQ(findings->size(), 1u);
@@ -66,7 +66,7 @@ TEST_F(Logs, OfALongLogTheEndIsRead) {
 TEST_F(Logs, AFileThatCannotBeReadIsAnErrorThatNamesIt) {
   const auto missing = FindInLogs({folder_ / "none"});
   ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(missing.error().text, testing::HasSubstr("none': no such file"));
+  EXPECT_THAT(missing.error().text, ::testing::HasSubstr("none': no such file"));
   EXPECT_FALSE(FindFailuresIn(folder_).ok());
 }
 

@@ -60,7 +60,7 @@ TEST(Table, EveryTextIsRecognisedAsTheFailureThatItIs) {
     ASSERT_NE(foremost, nullptr) << text.id << "\n" << text.text;
     EXPECT_EQ(foremost->failure->id, text.id) << text.text;
     for (const std::string& said : text.said) {
-      EXPECT_THAT(foremost->what + "\n" + foremost->cure, testing::HasSubstr(said)) << text.text;
+      EXPECT_THAT(foremost->what + "\n" + foremost->cure, ::testing::HasSubstr(said)) << text.text;
     }
   }
 }

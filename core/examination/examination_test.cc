@@ -6,8 +6,8 @@
 namespace dtrun::examination {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 using ByHost = std::vector<std::pair<std::string, Answer>>;
 

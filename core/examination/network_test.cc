@@ -8,9 +8,9 @@
 namespace dtrun::examination {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 net::HostOffer Host(const std::string& number, const std::string& last) {
   net::Candidate card;

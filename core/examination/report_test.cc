@@ -8,7 +8,7 @@
 namespace dtrun::examination {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Answer At(double clock, const std::string& library, const std::string& why_not = "") {
   Answer answer;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-Ip At(const char* text) { return asio::ip::make_address(text); }
+Ip IpAt(const char* text) { return asio::ip::make_address(text); }
 
 TEST(Interface, KindsFollowTheKernelsTypeAndTheBus) {
   EXPECT_EQ(KindOf("", true, ""), Kind::kLoopback);
@@ -30,20 +30,20 @@ TEST(Interface, KindsFollowTheKernelsTypeAndTheBus) {
 }
 
 TEST(Interface, NetworksAreComparedBitByBit) {
-  EXPECT_TRUE(InNetwork(At("10.0.0.5"), At("10.0.0.1"), 24));
-  EXPECT_FALSE(InNetwork(At("10.0.1.5"), At("10.0.0.1"), 24));
-  EXPECT_TRUE(InNetwork(At("10.0.1.5"), At("10.0.0.1"), 23));
-  EXPECT_TRUE(InNetwork(At("9.9.9.9"), At("10.0.0.1"), 0));
-  EXPECT_FALSE(InNetwork(At("10.0.0.5"), At("10.0.0.1"), 32));
-  EXPECT_TRUE(InNetwork(At("fd00::5"), At("fd00::1"), 64));
-  EXPECT_FALSE(InNetwork(At("fd00:0:0:1::5"), At("fd00::1"), 64));
-  EXPECT_FALSE(InNetwork(At("::ffff:10.0.0.1"), At("10.0.0.1"), 0));
+  EXPECT_TRUE(InNetwork(IpAt("10.0.0.5"), IpAt("10.0.0.1"), 24));
+  EXPECT_FALSE(InNetwork(IpAt("10.0.1.5"), IpAt("10.0.0.1"), 24));
+  EXPECT_TRUE(InNetwork(IpAt("10.0.1.5"), IpAt("10.0.0.1"), 23));
+  EXPECT_TRUE(InNetwork(IpAt("9.9.9.9"), IpAt("10.0.0.1"), 0));
+  EXPECT_FALSE(InNetwork(IpAt("10.0.0.5"), IpAt("10.0.0.1"), 32));
+  EXPECT_TRUE(InNetwork(IpAt("fd00::5"), IpAt("fd00::1"), 64));
+  EXPECT_FALSE(InNetwork(IpAt("fd00:0:0:1::5"), IpAt("fd00::1"), 64));
+  EXPECT_FALSE(InNetwork(IpAt("::ffff:10.0.0.1"), IpAt("10.0.0.1"), 0));
 }
 
 TEST(Interface, LinkLocalAddressesAreKnown) {
-  EXPECT_TRUE((Address{At("169.254.7.1"), 16}).link_local());
-  EXPECT_TRUE((Address{At("fe80::1"), 64}).link_local());
-  EXPECT_FALSE((Address{At("fd00::1"), 64}).link_local());
+  EXPECT_TRUE((Address{IpAt("169.254.7.1"), 16}).link_local());
+  EXPECT_TRUE((Address{IpAt("fe80::1"), 64}).link_local());
+  EXPECT_FALSE((Address{IpAt("fd00::1"), 64}).link_local());
 }
 
 TEST(Interface, ThisHostHasLoopback) {

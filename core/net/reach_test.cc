@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const char* const kKey = "a key for this test";
 
-Candidate At(const char* address, int prefix = 8) {
+Candidate CandidateAt(const char* address, int prefix = 8) {
   Candidate one;
   one.interface = "lo";
   one.kind = Kind::kLoopback;
@@ -45,10 +45,10 @@ class ReachTest : public ::testing::Test {
 };
 
 TEST_F(ReachTest, AHostBehindItsDoorIsProven) {
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   ASSERT_THAT(offer.candidates, SizeIs(1));
-  const auto attempts = Try({At("127.0.0.1")}, {{1, offer.candidates}});
+  const auto attempts = Try({CandidateAt("127.0.0.1")}, {{1, offer.candidates}});
   ASSERT_THAT(attempts, SizeIs(1));
   EXPECT_EQ(attempts[0].why, "");
   EXPECT_EQ(attempts[0].peer, 1);
@@ -56,33 +56,33 @@ TEST_F(ReachTest, AHostBehindItsDoorIsProven) {
 }
 
 TEST_F(ReachTest, ItIsYou) {
-  Offer own{{At("127.0.0.2")}, {}, {}};
+  Offer own{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 0, kKey, &own);  // of the host that tries
-  const auto attempts = Try({At("127.0.0.1")}, {{1, own.candidates}});
+  const auto attempts = Try({CandidateAt("127.0.0.1")}, {{1, own.candidates}});
   ASSERT_THAT(attempts, SizeIs(1));
   EXPECT_EQ(attempts[0].why, "this host itself answers there");
 }
 
 TEST_F(ReachTest, AnotherHostIsNamed) {
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 2, kKey, &offer);
-  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, offer.candidates}})[0].why, "host 2 answers there");
+  EXPECT_EQ(Try({CandidateAt("127.0.0.1")}, {{1, offer.candidates}})[0].why, "host 2 answers there");
 }
 
 TEST_F(ReachTest, WhoDoesNotKnowTheKeyProvesNothing) {
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, "another key", &offer);
-  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, offer.candidates}})[0].why, "another program answers there");
+  EXPECT_EQ(Try({CandidateAt("127.0.0.1")}, {{1, offer.candidates}})[0].why, "another program answers there");
 }
 
 TEST_F(ReachTest, AClosedPortRefuses) {
-  Candidate closed = At("127.0.0.2");
+  Candidate closed = CandidateAt("127.0.0.2");
   {
     Offer offer{{closed}, {}, {}};
     const Door door(loop_, 1, kKey, &offer);
     closed.port = offer.candidates[0].port;
   }
-  EXPECT_THAT(Try({At("127.0.0.1")}, {{1, {closed}}})[0].why, HasSubstr("refused"));
+  EXPECT_THAT(Try({CandidateAt("127.0.0.1")}, {{1, {closed}}})[0].why, HasSubstr("refused"));
 }
 
 // A socket that listens and never accepts: connections open, nobody speaks.
@@ -90,7 +90,7 @@ class Silent {
  public:
   explicit Silent(asio::io_context& loop) : acceptor_(loop, {asio::ip::make_address("127.2.0.3"), 0}) {}
   Candidate candidate() {
-    Candidate one = At("127.2.0.3", 16);
+    Candidate one = CandidateAt("127.2.0.3", 16);
     one.port = acceptor_.local_endpoint().port();
     return one;
   }
@@ -103,7 +103,7 @@ TEST_F(ReachTest, ADoorWithoutAFreePortNamesTheWindow) {
   asio::ip::tcp::acceptor holder(loop_, {asio::ip::make_address("127.0.0.1"), 0});
   const int taken = holder.local_endpoint().port();
   UsePortRange({taken, taken});
-  Offer offer{{At("127.0.0.1")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.1")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   UsePortRange({});
   ASSERT_THAT(offer.left_out, SizeIs(1));
@@ -114,18 +114,19 @@ TEST_F(ReachTest, SilenceEndsAtTheLimit) {
   Silent silent(loop_);
   ReachOptions options;
   options.limit = std::chrono::milliseconds(50);
-  EXPECT_EQ(Try({At("127.0.0.1")}, {{1, {silent.candidate()}}}, options)[0].why, "no answer");
+  EXPECT_EQ(Try({CandidateAt("127.0.0.1")}, {{1, {silent.candidate()}}}, options)[0].why, "no answer");
 }
 
 TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
   Silent silent(loop_);
-  Offer offer{{At("127.1.0.2", 16)}, {}, {}};
+  Offer offer{{CandidateAt("127.1.0.2", 16)}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   // In two networks; the second own candidate has nobody to try but the silent one.
   const std::vector<Candidate> theirs = {offer.candidates[0], silent.candidate()};
   ReachOptions options;
   options.limit = std::chrono::hours(1);  // far beyond the test's own
-  const auto attempts = Try({At("127.1.0.1", 16), At("127.2.0.1", 16)}, {{1, theirs}}, options);
+  const auto attempts =
+      Try({CandidateAt("127.1.0.1", 16), CandidateAt("127.2.0.1", 16)}, {{1, theirs}}, options);
   ASSERT_THAT(attempts, SizeIs(2));
   EXPECT_TRUE(attempts[0].proven());
   EXPECT_EQ(attempts[1].why, "no answer");
@@ -142,7 +143,7 @@ class Full {
     guest_.connect(acceptor_.local_endpoint());
   }
   Candidate candidate() const {
-    Candidate one = At("127.0.0.3");
+    Candidate one = CandidateAt("127.0.0.3");
     one.port = acceptor_.local_endpoint().port();
     return one;
   }
@@ -154,31 +155,36 @@ class Full {
 
 TEST_F(ReachTest, WhatIsNotConnectedIsNotWaitedForLong) {
   const Full full(loop_);
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   ReachOptions options;
   options.limit = std::chrono::hours(1);  // far beyond the test's own
-  const auto attempts = Try({At("127.0.0.1")}, {{1, {offer.candidates[0], full.candidate()}}}, options);
+  const auto attempts =
+      Try({CandidateAt("127.0.0.1")}, {{1, {offer.candidates[0], full.candidate()}}}, options);
   ASSERT_THAT(attempts, SizeIs(2));
   EXPECT_TRUE(attempts[0].proven());
   EXPECT_EQ(attempts[1].why, "no answer");
 }
 
 TEST_F(ReachTest, AnAddressThatIsNotOursCannotSend) {
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
-  EXPECT_THAT(Try({At("192.0.2.77")}, {{1, offer.candidates}})[0].why, HasSubstr("cannot send from it"));
+  EXPECT_THAT(Try({CandidateAt("192.0.2.77")}, {{1, offer.candidates}})[0].why,
+              HasSubstr("cannot send from it"));
 }
 
-TEST_F(ReachTest, NothingToTryEndsAtOnce) { EXPECT_THAT(Try({At("127.0.0.1")}, {{1, {}}}), SizeIs(0)); }
+TEST_F(ReachTest, NothingToTryEndsAtOnce) {
+  EXPECT_THAT(Try({CandidateAt("127.0.0.1")}, {{1, {}}}), SizeIs(0));
+}
 
 TEST_F(ReachTest, ABurstIsCounted) {
-  Offer offer{{At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   std::optional<Throughput> seen;
   ReachOptions options;
   options.key = kKey;
-  const Burst burst(loop_, options, At("127.0.0.1"), 1, offer.candidates[0], [&](Throughput t) { seen = t; });
+  const Burst burst(loop_, options, CandidateAt("127.0.0.1"), 1, offer.candidates[0],
+                    [&](Throughput t) { seen = t; });
   while (!seen && loop_.run_one() > 0) {
   }
   EXPECT_GT(seen->bits_per_s, 0);
@@ -186,7 +192,7 @@ TEST_F(ReachTest, ABurstIsCounted) {
 }
 
 TEST_F(ReachTest, ADoorOnAnAddressOfNobodyIsLeftOut) {
-  Offer offer{{At("192.0.2.77"), At("127.0.0.2")}, {}, {}};
+  Offer offer{{CandidateAt("192.0.2.77"), CandidateAt("127.0.0.2")}, {}, {}};
   const Door door(loop_, 1, kKey, &offer);
   EXPECT_THAT(offer.candidates, SizeIs(1));
   ASSERT_THAT(offer.left_out, SizeIs(1));

@@ -11,9 +11,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Address At(const char* text, int prefix) { return {asio::ip::make_address(text), prefix}; }
+Address AddressAt(const char* text, int prefix) { return {asio::ip::make_address(text), prefix}; }
 
-Interface Card(int index, const char* name, std::vector<Address> addresses, Kind kind = Kind::kPhysical) {
+Interface CardOf(int index, const char* name, std::vector<Address> addresses, Kind kind = Kind::kPhysical) {
   Interface one;
   one.index = index;
   one.name = name;
@@ -25,12 +25,12 @@ Interface Card(int index, const char* name, std::vector<Address> addresses, Kind
 }
 
 std::vector<Interface> Usual() {
-  return {Card(1, "lo", {At("127.0.0.1", 8), At("::1", 128)}, Kind::kLoopback),
-          Card(2, "eth1", {At("10.0.0.5", 24), At("fd00::5", 64), At("fe80::5", 64)}),
-          Card(3, "eth10", {At("10.1.0.5", 24)}),
-          Card(4, "eth1.100", {At("10.2.0.5", 24)}, Kind::kVlan),
-          Card(5, "docker0", {At("172.17.0.1", 16)}, Kind::kBridge),
-          Card(6, "tun0", {At("10.8.0.5", 24)}, Kind::kTunnel)};
+  return {CardOf(1, "lo", {AddressAt("127.0.0.1", 8), AddressAt("::1", 128)}, Kind::kLoopback),
+          CardOf(2, "eth1", {AddressAt("10.0.0.5", 24), AddressAt("fd00::5", 64), AddressAt("fe80::5", 64)}),
+          CardOf(3, "eth10", {AddressAt("10.1.0.5", 24)}),
+          CardOf(4, "eth1.100", {AddressAt("10.2.0.5", 24)}, Kind::kVlan),
+          CardOf(5, "docker0", {AddressAt("172.17.0.1", 16)}, Kind::kBridge),
+          CardOf(6, "tun0", {AddressAt("10.8.0.5", 24)}, Kind::kTunnel)};
 }
 
 Offer Apply(const char* text, const std::vector<Interface>& all = Usual()) {
@@ -129,7 +129,7 @@ TEST(Rule, WhatIsLeftOutSaysWhy) {
   auto all = Usual();
   all[1].carrier = false;
   all[2].up = all[2].carrier = false;
-  all[3].addresses = {At("fe80::7", 64)};
+  all[3].addresses = {AddressAt("fe80::7", 64)};
   all[5].addresses.clear();
   EXPECT_THAT(ErrorOf("auto", all),
               AllOf(HasSubstr("lo is loopback"), HasSubstr("eth1 has no carrier"), HasSubstr("eth10 is down"),
@@ -144,16 +144,17 @@ TEST(Rule, ExclusionsThatLeaveNothingAreNamed) {
 }
 
 TEST(Rule, AnAddressThatRoutersKnowMayLiveOnLoopback) {
-  const auto offer =
-      Apply("auto", {Card(1, "lo", {At("127.0.0.1", 8), At("10.99.0.1", 32)}, Kind::kLoopback)});
+  const auto offer = Apply(
+      "auto", {CardOf(1, "lo", {AddressAt("127.0.0.1", 8), AddressAt("10.99.0.1", 32)}, Kind::kLoopback)});
   ASSERT_EQ(offer.candidates.size(), 1u);
   EXPECT_EQ(offer.candidates[0].Text(), "lo 10.99.0.1");
   EXPECT_FALSE(offer.candidates[0].first_address);  // the name alone would mean 127.0.0.1
 }
 
 TEST(Rule, SomeLinkLocalIsBetterThanNothing) {
-  EXPECT_THAT(Chosen("auto", {Card(2, "eth0", {At("169.254.1.5", 16)})}), ElementsAre("eth0 169.254.1.5"));
-  EXPECT_THAT(Chosen("auto", {Card(2, "eth0", {At("169.254.1.5", 16), At("10.0.0.5", 24)})}),
+  EXPECT_THAT(Chosen("auto", {CardOf(2, "eth0", {AddressAt("169.254.1.5", 16)})}),
+              ElementsAre("eth0 169.254.1.5"));
+  EXPECT_THAT(Chosen("auto", {CardOf(2, "eth0", {AddressAt("169.254.1.5", 16), AddressAt("10.0.0.5", 24)})}),
               ElementsAre("eth0 10.0.0.5"));
 }
 

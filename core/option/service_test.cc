@@ -6,9 +6,9 @@
 namespace dtrun::option {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class OptionsServiceTest : public testing::Test {
+class OptionsServiceTest : public ::testing::Test {
  protected:
   OptionsServiceTest() {
     DTRUN_INIT(error_);

@@ -8,7 +8,7 @@
 namespace dtrun::option {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 
 void Put(dtrun_options& options, const char* key, Type type, Data data, bool secret = false) {

@@ -6,7 +6,7 @@
 namespace dtrun::option {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 using TextMap = std::map<std::string, std::string>;
 

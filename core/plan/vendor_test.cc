@@ -36,7 +36,7 @@ net::Decision Decided(bool works = true) {
   return {net::Evidence(std::move(hosts)), measured, eth0, {false, false}, true, {}};
 }
 
-struct Vendor : testing::Test {
+struct Vendor : ::testing::Test {
   std::vector<Variables> Of(const net::Decision* network) {
     by_host.resize(2, Variables(backend.begin(), backend.end()));
     return VendorEnvironments({hosts, by_host, network, user, inherited}, &notes);

@@ -8,9 +8,9 @@
 namespace dtrun::gloo_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ThrowsMessage;
 
 constexpr bool kRunning = true;

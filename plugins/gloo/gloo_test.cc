@@ -11,14 +11,14 @@
 namespace dtrun::conformance {
 namespace {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::StartsWith;
 using testing::ThrowsMessage;
-using testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAre;
 
 // Threads, except under sdk/conformance/launch.py, which stands in for a library's own launcher.
 LaunchedProcess Process() {

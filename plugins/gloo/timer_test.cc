@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 const dtrun_host* BareHost() {
   static const dtrun_host host = [] {

@@ -9,13 +9,13 @@
 namespace dtrun::mpi_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr auto kLong = std::chrono::seconds(60);
 
 // The ranks of one page, each with a mapping of its own, as in processes.
-class MeetingOf : public testing::Test {
+class MeetingOf : public ::testing::Test {
  protected:
   void Start(int size) {
     Page first = Page::Make(size);

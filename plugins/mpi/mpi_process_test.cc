@@ -13,8 +13,8 @@
 
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 struct Ended {
   int status = -1;
@@ -99,13 +99,13 @@ TEST(MpiOfTheProgram, ServesTwoCommunicatorsOneThreadAtATime) {
 TEST(MpiRank, ThatIsKilledIsNamedAndOthersEnd) {
   const Ended ended = UnderMpirun(3, "killed", "--survive");
   EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 0 survived"), HasSubstr("rank 1 survived"),
-                                  testing::Not(HasSubstr("scenario killed:"))));
+                                  ::testing::Not(HasSubstr("scenario killed:"))));
   EXPECT_LT(ended.took, kSoon);
 }
 
 TEST(MpiCall, ThatNeverEndsKeepsNeitherTheCallerNorTheProcess) {
   const Ended ended = UnderMpirun(2, "stuck");
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("gone on"), testing::Not(HasSubstr("scenario stuck:"))));
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("gone on"), ::testing::Not(HasSubstr("scenario stuck:"))));
   EXPECT_LT(ended.took, kSoon);
 }
 

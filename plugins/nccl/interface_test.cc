@@ -8,8 +8,8 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using testing::ThrowsMessage;
 
 const std::vector<Interface> kHost = {{"lo", "127.0.0.1"}, {"eth1", "10.0.0.5"}, {"eth10", "10.1.0.5"}};

@@ -6,11 +6,11 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 std::string TextOf(std::string_view error_string, std::string_view last_error) {
   return NcclFailure("connect 2 ranks", nccl::kSystemError, error_string, last_error).what();

@@ -8,7 +8,7 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string kWorld = "world";
 const Site kSite{kWorld, 1, 3};

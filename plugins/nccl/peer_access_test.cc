@@ -12,11 +12,11 @@ namespace dtrun::nccl_plugin {
 namespace {
 
 using nccl_fake::PeerFault;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using State = PeerPair::State;
 
-class PeerAccess : public testing::Test {
+class PeerAccess : public ::testing::Test {
  protected:
   PeerAccess() {
     void* const image = dlopen(FAKE_CUDART_FILE, RTLD_NOW | RTLD_LOCAL);

@@ -7,11 +7,11 @@ namespace dtrun::nccl_plugin {
 namespace {
 
 using State = PeerPair::State;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 PeerReport TwoGpus(PeerPair there, PeerPair back) {
   there.to = back.from = 1;

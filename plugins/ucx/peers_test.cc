@@ -8,9 +8,9 @@
 namespace dtrun::ucx_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Optional;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Optional;
 using testing::ThrowsMessage;
 
 const std::vector<Resource> kPlain = {{"tcp", "eth0", true}, {"posix", "memory", false}};

@@ -6,8 +6,8 @@
 namespace dtrun::ucx_plugin {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using testing::ThrowsMessage;
 
 const std::vector<Resource> kEthernet = {{"self", "memory0", false}, {"tcp", "lo", true},
@@ -90,7 +90,7 @@ TEST(Select, KeepsTcpOutWhenRdmaIsRequired) {
   Wanted all = kRdma;
   all.transports = "all";
   all.devices = "all";
-  EXPECT_THAT(Select(WithInfiniband(), {"eth0"}, all, false).transports, testing::Not(HasSubstr("tcp")));
+  EXPECT_THAT(Select(WithInfiniband(), {"eth0"}, all, false).transports, ::testing::Not(HasSubstr("tcp")));
 }
 
 }  // namespace

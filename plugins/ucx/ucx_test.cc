@@ -10,13 +10,13 @@
 namespace dtrun::conformance {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::StartsWith;
 using testing::ThrowsMessage;
-using testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAre;
 
 const bool kRegistered = RegisterBackendSuite({.plugin = UCX_PLUGIN_FILE});
 
@@ -29,7 +29,7 @@ TEST(UcxLaunch, ReportsTheLibraryAndTheTransports) {
   EXPECT_THAT(launch.facts.at("library"), StartsWith("UCX 1."));
   EXPECT_THAT(launch.facts.at("library_path"), HasSubstr("libucp.so.0"));
   EXPECT_THAT(launch.facts.at("interface"), HasSubstr("posix/memory"));
-  EXPECT_THAT(launch.facts.at("rdma"), testing::AnyOf(StartsWith("no: "), "yes"));
+  EXPECT_THAT(launch.facts.at("rdma"), ::testing::AnyOf(StartsWith("no: "), "yes"));
   EXPECT_THAT(launch.env, IsEmpty());
 }
 
@@ -47,7 +47,7 @@ TEST(UcxLaunch, TellsRanksToLeavePeersAlone) {
 TEST(UcxTransports, WorkWithoutPeers) {
   UcxWith({{"p2p", "off"}}).Play(2, [](Rank& rank) {
     EXPECT_TRUE(rank.Barrier().ok());
-    EXPECT_THAT(rank.Snapshot(), testing::Contains(HasSubstr("/memory")));
+    EXPECT_THAT(rank.Snapshot(), ::testing::Contains(HasSubstr("/memory")));
   });
 }
 
@@ -86,7 +86,7 @@ TEST(UcxTransports, AreNamedAsUcxChoseThem) {
        {std::pair{"tcp,self", "over tcp/lo"}, std::pair{"posix,self", "over posix/memory"}}) {
     UcxWith({{"transports", transports}}).Play(2, [route = std::string(route)](Rank& rank) {
       EXPECT_TRUE(rank.Barrier().ok());
-      EXPECT_THAT(rank.Snapshot(), testing::Contains(HasSubstr(route)));
+      EXPECT_THAT(rank.Snapshot(), ::testing::Contains(HasSubstr(route)));
     });
   }
 }

@@ -10,7 +10,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // "" when the operation is accepted on rank 1 of 3.
 std::string Refusal(const std::function<void(dtrun_op&)>& spoil, dtrun_status code = DTRUN_INVALID_ARGUMENT) {

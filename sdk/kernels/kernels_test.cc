@@ -93,7 +93,7 @@ void ForEachPair(const std::function<void(std::int32_t dtype, std::int32_t reduc
   for (const int dtype : kTypes) {
     for (int reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) {
       if (Supports(dtype, reduce)) visit(dtype, reduce);
-      if (testing::Test::HasFatalFailure()) return;  // one report is enough
+      if (::testing::Test::HasFatalFailure()) return;  // one report is enough
     }
   }
 }
@@ -127,7 +127,7 @@ TEST(Kernels, TradeCombinesAndReplacesWhatItRead) {
           for (const bool in_place : {false, true}) {
             for (const Stores stores : {Stores::kCached, Stores::kStreaming}) {
               RunTrade(*variant, dtype, reduce, count, shared, in_place, stores);
-              if (testing::Test::HasFatalFailure()) return;
+              if (::testing::Test::HasFatalFailure()) return;
             }
           }
         }

@@ -26,10 +26,10 @@ TEST(Hierarchy, GivesAVectorToTheWireOncePerHost) {
     std::vector<float> data(kCount, 1);
     EXPECT_TRUE(rank.Do(AllreduceOp(data.data(), data.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM)).ok());
     EXPECT_EQ(data, std::vector<float>(kCount, 7));
-    const auto on_the_wire = testing::AllOf(testing::StartsWith("world (between hosts): "),
-                                            testing::EndsWith(" steps, 5200004 bytes"));
+    const auto on_the_wire = ::testing::AllOf(::testing::StartsWith("world (between hosts): "),
+                                              ::testing::EndsWith(" steps, 5200004 bytes"));
     const bool leads = rank.rank() == 0 || rank.rank() == (std::string(HIERARCHY_DEAL) == "cards" ? 1 : 4);
-    EXPECT_THAT(rank.Snapshot(), testing::Contains(on_the_wire).Times(leads ? 1 : 0));
+    EXPECT_THAT(rank.Snapshot(), ::testing::Contains(on_the_wire).Times(leads ? 1 : 0));
   });
 }
 
@@ -40,7 +40,7 @@ TEST(Hierarchy, RefusesMessagesAmongManyRanksWithAdviceAndGoesOn) {
     Outcome refusal;
     EXPECT_EQ(rank.Start(SendOp(&value, 1, DTRUN_FLOAT32, (rank.rank() + 1) % 33, 0), &refusal), nullptr);
     EXPECT_EQ(refusal.code, DTRUN_UNSUPPORTED) << refusal;
-    EXPECT_THAT(refusal.text, testing::HasSubstr("dtrun_comm_subset"));
+    EXPECT_THAT(refusal.text, ::testing::HasSubstr("dtrun_comm_subset"));
     EXPECT_TRUE(rank.Do(AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM)).ok());
     EXPECT_EQ(value, 33);
   });

@@ -15,11 +15,11 @@
 namespace dtrun::comm {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
-class DamageTest : public testing::Test {
+class DamageTest : public ::testing::Test {
  protected:
   DamageTest() {
     for (int rank = 0; rank < 3; ++rank) {

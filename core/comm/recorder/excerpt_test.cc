@@ -9,10 +9,10 @@
 namespace dtrun::comm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr int kLooksUntilRest = 6;  // the first one only sees where they are
 
@@ -26,7 +26,7 @@ Call Allreduce(std::uint64_t count) {
 }
 
 // Two hosts of two ranks each: the books of both agents.
-class ExcerptTest : public testing::Test {
+class ExcerptTest : public ::testing::Test {
  protected:
   struct Site {
     explicit Site(const std::vector<int>& ranks_here)
@@ -160,7 +160,7 @@ TEST_F(ExcerptTest, SaysWhereRanksElsewhereAre) {
   EXPECT_EQ(recorder->Whereabouts(*journals_[0], 2), "rank 3 has called nothing yet");
   for (std::uint64_t number = 1; number <= 70; ++number) Call(3, number);
   Look();  // it goes on, so what was told of it is no longer true
-  EXPECT_THAT(recorder->Whereabouts(*journals_[0], 2), testing::Not(HasSubstr("rank 3")));
+  EXPECT_THAT(recorder->Whereabouts(*journals_[0], 2), ::testing::Not(HasSubstr("rank 3")));
 }
 
 TEST_F(ExcerptTest, KnowsRanksAtRestWhenAnotherSpeaksForTheirHost) {

@@ -10,10 +10,10 @@
 namespace dtrun::comm {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
-Call Allreduce(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
+Call Summed(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
   Call call;
   call.kind = DTRUN_ALLREDUCE;
   call.dtype = DTRUN_FLOAT32;
@@ -23,7 +23,7 @@ Call Allreduce(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
 }
 
 // The agent's book and the recorders of three ranks, all in this process.
-class RecorderTest : public testing::Test {
+class RecorderTest : public ::testing::Test {
  protected:
   RecorderTest() : book_(*BookMapping::Create(3)), auditor_(book_.book()) {
     for (int rank = 0; rank < 3; ++rank) {
@@ -43,21 +43,21 @@ class RecorderTest : public testing::Test {
 
 TEST_F(RecorderTest, FindsNothingInCallsThatAreAlike) {
   for (std::uint64_t number = 1; number <= 500; ++number) {
-    for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(number));
+    for (const int rank : {0, 1, 2}) Call(rank, number, Summed(number));
     ASSERT_FALSE(auditor_.Audit()) << number;
   }
 }
 
 TEST_F(RecorderTest, FindsNothingInARankThatIsBehind) {
-  for (std::uint64_t number = 1; number <= 500; ++number) Call(0, number, Allreduce(number));
-  for (std::uint64_t number = 1; number <= 3; ++number) Call(1, number, Allreduce(number));
+  for (std::uint64_t number = 1; number <= 500; ++number) Call(0, number, Summed(number));
+  for (std::uint64_t number = 1; number <= 3; ++number) Call(1, number, Summed(number));
   EXPECT_FALSE(auditor_.Audit());
 }
 
 TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
   for (std::uint64_t number = 1; number <= 20; ++number) {
     for (const int rank : {0, 1, 2}) {
-      Call(rank, number, Allreduce(8, rank == 2 && number == 17 ? DTRUN_MAX : DTRUN_SUM));
+      Call(rank, number, Summed(8, rank == 2 && number == 17 ? DTRUN_MAX : DTRUN_SUM));
     }
   }
   const auto difference = auditor_.Audit();
@@ -72,7 +72,7 @@ TEST_F(RecorderTest, NamesTheCallTheRanksAndBothSides) {
 
 TEST_F(RecorderTest, FindsADifferenceThatIsNoLongerRemembered) {
   for (std::uint64_t number = 1; number <= 1000; ++number) {
-    for (const int rank : {0, 1, 2}) Call(rank, number, Allreduce(rank == 1 && number == 5 ? 9 : 8));
+    for (const int rank : {0, 1, 2}) Call(rank, number, Summed(rank == 1 && number == 5 ? 9 : 8));
   }
   const auto difference = auditor_.Audit();
   ASSERT_TRUE(difference);
@@ -83,8 +83,8 @@ TEST_F(RecorderTest, FindsADifferenceThatIsNoLongerRemembered) {
 }
 
 TEST_F(RecorderTest, FindsADifferenceToARankThatIsFarBehind) {
-  for (std::uint64_t number = 1; number <= 1000; ++number) Call(0, number, Allreduce(8));
-  for (std::uint64_t number = 1; number <= 700; ++number) Call(1, number, Allreduce(number == 600 ? 9 : 8));
+  for (std::uint64_t number = 1; number <= 1000; ++number) Call(0, number, Summed(8));
+  for (std::uint64_t number = 1; number <= 700; ++number) Call(1, number, Summed(number == 600 ? 9 : 8));
   const auto difference = auditor_.Audit();
   ASSERT_TRUE(difference);
   EXPECT_THAT(difference->text, HasSubstr("the calls 577 to 640 on 'world' differ"));
@@ -96,7 +96,7 @@ TEST_F(RecorderTest, WakesEveryRankOfTheCommunicator) {
   recorders_[0]->Watch(&heard[0], "world", {[&](const Error& error) { heard[0].set_value(error); }, ignore});
   recorders_[2]->Watch(&heard[1], "world", {[&](const Error& error) { heard[1].set_value(error); }, ignore});
   recorders_[1]->Watch(this, "other", {[&](const Error& error) { ADD_FAILURE() << error.text; }, ignore});
-  for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(rank == 2 ? 1 : 2));
+  for (const int rank : {0, 1, 2}) Call(rank, 1, Summed(rank == 2 ? 1 : 2));
   Ring(book_.book(), auditor_.Audit().value());
   const Error first = heard[0].get_future().get();
   EXPECT_EQ(first.code, DTRUN_MISMATCH);
@@ -116,42 +116,42 @@ TEST_F(RecorderTest, EndsACommunicatorAfterItHasHeard) {
                         }});
   Ring(book_.book(), {NameDigest("world"), 0, 1, "they differ", true, true});
   ended.get_future().wait();
-  EXPECT_THAT(order, testing::ElementsAre("heard", "end"));
+  EXPECT_THAT(order, ::testing::ElementsAre("heard", "end"));
 }
 
 TEST_F(RecorderTest, ComparesRanksOfOneCommunicatorOnly) {
   Journal* const sub = recorders_[0]->Claim("world.1:0", 0, 2);
-  Begin(*sub, 1, Allreduce(100));
-  for (const int rank : {0, 1, 2}) Call(rank, 1, Allreduce(8));
+  Begin(*sub, 1, Summed(100));
+  for (const int rank : {0, 1, 2}) Call(rank, 1, Summed(8));
   EXPECT_FALSE(auditor_.Audit());
 }
 
 TEST_F(RecorderTest, SaysWhereTheOthersAre) {
   for (const int rank : {0, 1, 2}) {
-    Call(rank, 1, Allreduce(8));
+    Call(rank, 1, Summed(8));
     End(*journals_[static_cast<std::size_t>(rank)], 1);
   }
-  Call(0, 2, Allreduce(8));
-  Call(0, 3, Allreduce(8));
-  Call(1, 2, Allreduce(64));
+  Call(0, 2, Summed(8));
+  Call(0, 3, Summed(8));
+  Call(1, 2, Summed(64));
   EXPECT_EQ(recorders_[0]->Whereabouts(*journals_[0], 3),
             "rank 1 is in #2, allreduce (float32 x 64, sum); rank 2 has called nothing after #1");
 }
 
 TEST_F(RecorderTest, RemembersTheLastCallsForPeople) {
-  for (std::uint64_t number = 1; number <= 40; ++number) Call(1, number, Allreduce(number));
+  for (std::uint64_t number = 1; number <= 40; ++number) Call(1, number, Summed(number));
   End(*journals_[1], 39);
   const std::string history = auditor_.History(1);
   EXPECT_THAT(history, AllOf(HasSubstr("rank 1 of 'world': began 40 calls, the last known to be over is #39"),
                              HasSubstr("  #40 * allreduce (float32 x 40, sum)"), HasSubstr("  #25 allreduce"),
-                             testing::Not(HasSubstr("#24 "))));
+                             ::testing::Not(HasSubstr("#24 "))));
 }
 
 TEST_F(RecorderTest, HasAsManyJournalsAsItHas) {
   std::vector<Journal*> claimed;
   for (int i = 1; i < kJournals; ++i)
     claimed.push_back(recorders_[0]->Claim("sub" + std::to_string(i), 0, 2));
-  EXPECT_THAT(claimed, testing::Each(testing::NotNull()));
+  EXPECT_THAT(claimed, ::testing::Each(::testing::NotNull()));
   EXPECT_EQ(recorders_[0]->Claim("one too many", 0, 2), nullptr);
   recorders_[0]->Release(claimed[3]);
   EXPECT_EQ(recorders_[0]->Claim("another", 0, 2), claimed[3]);

@@ -14,8 +14,8 @@
 namespace dtrun::conformance {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 const bool kRegistered = RegisterBackendSuite({.plugin = SHM_PLUGIN_FILE});
 

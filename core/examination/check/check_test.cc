@@ -9,10 +9,10 @@
 namespace dtrun::examination {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::Field;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
 
 auto Is(const std::string& topic, Level level, const std::string& what) {
   return AllOf(Field(&Check::topic, topic), Field(&Check::level, level),

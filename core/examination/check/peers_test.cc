@@ -10,12 +10,12 @@ namespace dtrun::examination {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A system's files: GPUs 0000:02:00.0 and 0000:03:00.0 below a switch with a port for each.
-class Peers : public testing::Test {
+class Peers : public ::testing::Test {
  protected:
   Peers() {
     char name[] = "/tmp/dtrun-peers-XXXXXX";

@@ -10,11 +10,11 @@ namespace dtrun::examination {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // A system's files: the card mlx5_0 with an active port.
-class Rdma : public testing::Test {
+class Rdma : public ::testing::Test {
  protected:
   Rdma() {
     char name[] = "/tmp/dtrun-rdma-XXXXXX";

@@ -225,7 +225,7 @@ void PlayOnOneDevice(int size) {
   std::filesystem::remove_all(folder);
 }
 
-class NcclDevice : public testing::TestWithParam<int> {};
+class NcclDevice : public ::testing::TestWithParam<int> {};
 
 TEST_P(NcclDevice, ServesAllOperations) {
   // The parent must not touch the device: a forked child could not use it then.
@@ -233,7 +233,7 @@ TEST_P(NcclDevice, ServesAllOperations) {
   PlayOnOneDevice(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, NcclDevice, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Worlds, NcclDevice, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace dtrun::nccl_test

@@ -20,13 +20,13 @@ using conformance::Outcome;
 using conformance::Rank;
 using conformance::Subject;
 using conformance::ThreadKv;
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 // How rank `rank` of a world of one fails to join.
 Outcome JoinAlone(const Subject& subject) {

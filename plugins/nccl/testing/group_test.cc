@@ -20,7 +20,7 @@ using conformance::Rank;
 using conformance::RecvOp;
 using conformance::SendOp;
 using conformance::Subject;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 using Ints = std::vector<std::int32_t>;
 
@@ -39,7 +39,7 @@ Ints Items(int rank, std::size_t count) {
   return items;
 }
 
-class NcclAlltoall : public testing::TestWithParam<const char*> {};
+class NcclAlltoall : public ::testing::TestWithParam<const char*> {};
 
 // With NCCL's own alltoall, and without: then as grouped messages.
 TEST_P(NcclAlltoall, ExchangesPartsAlsoInPlace) {
@@ -60,7 +60,8 @@ TEST_P(NcclAlltoall, ExchangesPartsAlsoInPlace) {
   EXPECT_EQ(fake.nccl().native_all_to_alls > 0, GetParam() == std::string(FAKE_NCCL_FILE));
 }
 
-INSTANTIATE_TEST_SUITE_P(WithAndWithoutItsOwn, NcclAlltoall, testing::Values(FAKE_NCCL_FILE, LEAN_NCCL_FILE));
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutItsOwn, NcclAlltoall,
+                         ::testing::Values(FAKE_NCCL_FILE, LEAN_NCCL_FILE));
 
 TEST(NcclOperation, ReduceReachesTheRootOnly) {
   const Fake fake;

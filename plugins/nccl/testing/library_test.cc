@@ -14,13 +14,13 @@ namespace {
 
 using conformance::Outcome;
 using conformance::Subject;
-using testing::AllOf;
-using testing::AnyOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // The plugin over it; every case looks at it in a child, as NCCL reads its environment once.
-class NcclLibrary : public testing::Test {
+class NcclLibrary : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string file = REAL_NCCL_FILE;

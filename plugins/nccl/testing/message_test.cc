@@ -17,8 +17,8 @@ using conformance::Rank;
 using conformance::RecvOp;
 using conformance::SendOp;
 using conformance::Subject;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(NcclMessages, KeepTheirOrder) {
   const Fake fake;

@@ -16,11 +16,11 @@ Lookup In(const Variables& variables) {
   };
 }
 
-const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
-                            {"OMPI_COMM_WORLD_SIZE", "6"},
-                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
-const Variables kHydra = {
+const Variables kOpenMpiRank = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                {"OMPI_COMM_WORLD_SIZE", "6"},
+                                {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kHydraRank = {
     {"PMI_RANK", "3"}, {"PMI_SIZE", "6"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
 const Variables kPlan = {{"DTRUN_WORLD_SIZE", "6"},
                          {"DTRUN_LOCAL_WORLD_SIZE", "2"},
@@ -28,9 +28,9 @@ const Variables kPlan = {{"DTRUN_WORLD_SIZE", "6"},
                          {"DTRUN_FIRST_RANK", "2"}};
 
 TEST(ReadIdentity, KnowsBothFamilies) {
-  EXPECT_EQ(ReadIdentity(In(kOpenMpi)).value().served, pmi::Kind::kPmix);
-  EXPECT_EQ(ReadIdentity(In(kHydra)).value().served, pmi::Kind::kPmi1);
-  for (const Variables& variables : {kOpenMpi, kHydra}) {
+  EXPECT_EQ(ReadIdentity(In(kOpenMpiRank)).value().served, pmi::Kind::kPmix);
+  EXPECT_EQ(ReadIdentity(In(kHydraRank)).value().served, pmi::Kind::kPmi1);
+  for (const Variables& variables : {kOpenMpiRank, kHydraRank}) {
     const auto identity = ReadIdentity(In(variables));
     ASSERT_TRUE(identity) << identity.error().text;
     EXPECT_EQ(identity->rank, 3);
@@ -42,7 +42,7 @@ TEST(ReadIdentity, KnowsBothFamilies) {
 
 TEST(ReadIdentity, SaysWhatIsMissingOrWrong) {
   EXPECT_THAT(ReadIdentity(In({})).error().text, HasSubstr("neither OMPI_COMM_WORLD_RANK nor PMI_RANK"));
-  Variables variables = kHydra;
+  Variables variables = kHydraRank;
   variables.erase("MPI_LOCALNRANKS");
   EXPECT_THAT(ReadIdentity(In(variables)).error().text, HasSubstr("MPI_LOCALNRANKS is not set"));
   variables["MPI_LOCALNRANKS"] = "two";

@@ -21,8 +21,8 @@ Arguments Good(const Words& words, const Environment& environment = {},
   return parsed.ok() ? parsed->arguments : Arguments{};
 }
 
-std::string Refusal(const Words& words, const Environment& environment = {},
-                    Program program = Program::kTorchrun) {
+std::string ParseError(const Words& words, const Environment& environment = {},
+                       Program program = Program::kTorchrun) {
   const auto parsed = Parse(program, words, environment);
   EXPECT_FALSE(parsed.ok());
   return parsed.ok() ? "" : parsed.error().text;
@@ -164,7 +164,7 @@ TEST(Parse, ReadsDefaultsFromTheEnvironment) {
 }
 
 TEST(Parse, HoldsStartMethodToItsChoicesOnTheCommandLineOnly) {
-  EXPECT_THAT(Refusal({"--start-method", "thread", "x"}), HasSubstr("expected spawn, fork or forkserver"));
+  EXPECT_THAT(ParseError({"--start-method", "thread", "x"}), HasSubstr("expected spawn, fork or forkserver"));
   EXPECT_EQ(Good({"x"}, {{"PET_START_METHOD", "thread"}}).start_method, "thread");
 }
 
@@ -192,9 +192,10 @@ TEST(Parse, SaysWhatIsWrong) {
       {{"-m", "--no-python", "f"}, "not together with --no-python"},
       {{""}, "expected a script; found ''"},
   };
-  for (const auto& c : cases) EXPECT_THAT(Refusal(c.words), HasSubstr(c.text));
-  EXPECT_THAT(Refusal({"x"}, {{"PET_STANDALONE", "true"}}), HasSubstr("PET_STANDALONE: expected an integer"));
-  EXPECT_THAT(Refusal({"x"}, {{"PET_MAX_RESTARTS", "x"}}),
+  for (const auto& c : cases) EXPECT_THAT(ParseError(c.words), HasSubstr(c.text));
+  EXPECT_THAT(ParseError({"x"}, {{"PET_STANDALONE", "true"}}),
+              HasSubstr("PET_STANDALONE: expected an integer"));
+  EXPECT_THAT(ParseError({"x"}, {{"PET_MAX_RESTARTS", "x"}}),
               HasSubstr("PET_MAX_RESTARTS: expected an integer"));
   EXPECT_EQ(Good({"--max-restarts", "1", "x"}, {{"PET_MAX_RESTARTS", "x"}}).max_restarts, 1)
       << "a variable that is not needed is not looked at";
@@ -212,8 +213,8 @@ TEST(Parse, ShowsHelpWhateverElseIsAsked) {
 TEST(Parse, KnowsTheOlderLauncher) {
   EXPECT_FALSE(Good({"x.py"}, {}, Program::kLaunch).use_env);
   EXPECT_TRUE(Good({"--use_env", "x.py"}, {}, Program::kLaunch).use_env);
-  EXPECT_THAT(Refusal({"--use-env", "x.py"}), HasSubstr("unrecognized arguments: --use-env"));
-  EXPECT_THAT(Refusal({"--no-python", "x"}, {}, Program::kLaunch), HasSubstr("needs --use-env too"));
+  EXPECT_THAT(ParseError({"--use-env", "x.py"}), HasSubstr("unrecognized arguments: --use-env"));
+  EXPECT_THAT(ParseError({"--no-python", "x"}, {}, Program::kLaunch), HasSubstr("needs --use-env too"));
 }
 
 }  // namespace

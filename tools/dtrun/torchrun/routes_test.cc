@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Arguments Given(std::vector<std::string> words) {
+Arguments GivenWords(std::vector<std::string> words) {
   words.push_back("train.py");
   const auto parsed = Parse(Program::kTorchrun, words, {});
   EXPECT_TRUE(parsed.ok()) << parsed.error().text;
@@ -21,7 +21,7 @@ Arguments Given(std::vector<std::string> words) {
 
 // "file shown prefix" of stdout and stderr of rank 5, local rank 1.
 std::string Described(const std::vector<std::string>& words) {
-  const output::Routes routes = RoutesOf(Given(words), "/a", 5, {0, 1, "here"});
+  const output::Routes routes = RoutesOf(GivenWords(words), "/a", 5, {0, 1, "here"});
   std::string text;
   for (const output::Route& route : {routes.out, routes.err}) {
     text += text.empty() ? "" : " | ";
@@ -48,14 +48,14 @@ TEST(Routes, FollowRedirectsTeeAndTheFilterOfRanks) {
 TEST(Routes, CopyWantedLinesOfStreamsThatAreTeedAndShown) {
   const std::vector<std::string> words = {
       "--tee", "1", "--duplicate-stdout-filters", "loss,acc", "--duplicate-stderr-filters", "x"};
-  const output::Routes routes = RoutesOf(Given(words), "/a", 0, {0, 0, "here"});
+  const output::Routes routes = RoutesOf(GivenWords(words), "/a", 0, {0, 0, "here"});
   EXPECT_THAT(routes.out.wanted, ElementsAre("loss", "acc"));
   EXPECT_EQ(routes.out.wanted_file, "/a/filtered_stdout.log");
   EXPECT_EQ(routes.err.wanted_file, "");
 }
 
 TEST(Routes, KeepNothingWithoutAFolder) {
-  const output::Routes routes = RoutesOf(Given({"-r", "3"}), {}, 0, {0, 0, "here"});
+  const output::Routes routes = RoutesOf(GivenWords({"-r", "3"}), {}, 0, {0, 0, "here"});
   EXPECT_EQ(routes.out.file, "");
   EXPECT_TRUE(routes.out.shown);
 }
@@ -63,7 +63,7 @@ TEST(Routes, KeepNothingWithoutAFolder) {
 TEST(Router, MakesAFolderForEachRankAndAttempt) {
   const output::TempFolder folder;
   // Two ranks on the first node, two on the second.
-  const output::Router router = MakeRouter(Given({"-r", "1"}), true, [](int rank) {
+  const output::Router router = MakeRouter(GivenWords({"-r", "1"}), true, [](int rank) {
     return Seat{rank / 2, rank % 2, "here"};
   });
   EXPECT_EQ(router(folder.path(), 0)->out.file, folder.path() / "attempt_0/0/stdout.log");
@@ -76,7 +76,7 @@ TEST(Router, MakesAFolderForEachRankAndAttempt) {
 TEST(Router, SaysWhichFolderCannotBeMade) {
   const output::TempFolder folder;
   std::ofstream(folder.path() / "attempt_0") << "in the way";
-  const auto routes = MakeRouter(Given({}), true, [](int) { return Seat{}; })(folder.path(), 0);
+  const auto routes = MakeRouter(GivenWords({}), true, [](int) { return Seat{}; })(folder.path(), 0);
   ASSERT_FALSE(routes.ok());
   EXPECT_THAT(routes.error().text, HasSubstr("attempt_0/0'"));
   EXPECT_THAT(routes.error().text, HasSubstr("--log-dir"));

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
-class TranslateTest : public testing::Test {
+class TranslateTest : public ::testing::Test {
  protected:
   TranslateTest() {
     here_.log_base = "/tmp/torchelastic_r";
