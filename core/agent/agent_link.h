@@ -23,7 +23,6 @@ namespace dtrun::agent {
 
 class AgentLink {
  public:
-  static constexpr int kUserError = 2;
   static constexpr int kLost = 1;
 
   // `options` of the host; who serves the store's clients, and the gate of the output, are set here.

@@ -15,7 +15,6 @@ namespace {
 
 // One line may name every node of an allocation of Slurm.
 constexpr std::size_t kLongestLine = std::size_t{64} << 20;
-constexpr std::size_t kMostUntaken = 1 << 20;
 constexpr std::chrono::milliseconds kDrain{500};
 
 }  // namespace

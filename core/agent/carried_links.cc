@@ -5,9 +5,6 @@
 namespace dtrun::agent {
 namespace {
 
-// Of bytes of one link that this process has not taken.
-constexpr std::size_t kMostUntaken = 1 << 20;
-
 bool IsAddress(const std::string& text) {
   return text.size() < 100 &&
          text.find_first_not_of("0123456789abcdefABCDEF.:[]%_-ghijklmnopqrstuvwxyz") == std::string::npos;

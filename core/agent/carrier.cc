@@ -12,7 +12,7 @@
 namespace dtrun::agent {
 namespace {
 
-constexpr std::string_view kMark = "dtrun-link ";
+constexpr std::string_view kLinkMark = "dtrun-link ";
 constexpr std::array<std::string_view, 4> kKinds = {"here", "open", "data", "end"};
 // Of lines that wait: beyond, the socket is read no further.
 constexpr std::size_t kMostQueued = 1 << 20;
@@ -41,14 +41,14 @@ std::optional<std::string> FromBase64(std::string_view text) {
 
 std::string ToLine(const Carried& carried) {
   const std::string& text = carried.text;
-  return fmt::format("{}{} {} {} {}\n", kMark, carried.host, carried.link,
+  return fmt::format("{}{} {} {} {}\n", kLinkMark, carried.host, carried.link,
                      kKinds[static_cast<std::size_t>(carried.kind)],
                      carried.kind == Carried::Kind::kData ? ToBase64(text) : text);
 }
 
 std::optional<Carried> ParseCarried(std::string_view line) {
-  if (!line.starts_with(kMark)) return std::nullopt;
-  line.remove_prefix(kMark.size());
+  if (!line.starts_with(kLinkMark)) return std::nullopt;
+  line.remove_prefix(kLinkMark.size());
   Carried carried;
   for (int* const number : {&carried.host, &carried.link}) {
     const auto [next, error] = std::from_chars(line.data(), line.data() + line.size(), *number);

@@ -37,6 +37,9 @@ struct Carried {
   std::string text;
 };
 
+// Bytes that an end holds for its peer before it reads no more of the link.
+inline constexpr std::size_t kMostUntaken = 1 << 20;
+
 // One line with its end. REQUIRES: at most kCarriedBytes of data.
 inline constexpr std::size_t kCarriedBytes = 690;
 std::string ToLine(const Carried& carried);

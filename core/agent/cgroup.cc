@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "core/agent/process.h"
 #include "core/agent/runtime_dir.h"
 #include "core/base/kernel_file.h"
+#include "core/base/own_folder.h"
 
 namespace dtrun::agent {
 namespace {
@@ -47,12 +47,6 @@ std::vector<pid_t> Members(const fs::path& group) {
   std::istringstream lines(ReadKernelFile((group / "cgroup.procs").string()));
   for (pid_t pid; lines >> pid;) pids.push_back(pid);
   return pids;
-}
-
-UniqueFd OpenLocked(const fs::path& folder) {
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
-  return fd;
 }
 
 bool Populated(const fs::path& group) {

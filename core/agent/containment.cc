@@ -13,7 +13,6 @@ namespace dtrun::agent {
 namespace {
 
 // How long SIGKILL may take, for example while a driver frees a device's memory.
-constexpr std::chrono::seconds kKillPatience{10};
 
 }  // namespace
 

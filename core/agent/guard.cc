@@ -41,8 +41,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRelayed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
-constexpr int kUserError = 2;
-constexpr std::chrono::seconds kKillPatience{10};
 // An agent that has not ended this long after it was told to kill at once is stuck.
 constexpr std::chrono::seconds kStuckAfter{1};
 // What stops a whole job stops the guard as well, within this time.

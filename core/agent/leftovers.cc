@@ -13,7 +13,7 @@ namespace {
 
 using Descriptor = boost::asio::posix::stream_descriptor;
 
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMostProcessesNamed = 8;
 constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager, as the kernel cuts it
 
 void AskOne(int handle) {
@@ -78,10 +78,10 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
   }
   for (const auto& [owner, processes] : of_owner) {
     std::string names;
-    for (std::size_t i = 0; i < processes.size() && i < kMostNamed; ++i) {
+    for (std::size_t i = 0; i < processes.size() && i < kMostProcessesNamed; ++i) {
       names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i]->pid, processes[i]->name);
     }
-    if (processes.size() > kMostNamed) names += ", …";
+    if (processes.size() > kMostProcessesNamed) names += ", …";
     say_(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),
                      processes.size() == 1 ? "" : "es", names));
   }

@@ -28,7 +28,6 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
 // How long SIGKILL may take, for example while a driver frees a device's memory.
-constexpr std::chrono::seconds kKillPatience{10};
 
 std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
                                        const std::vector<std::string>& base) {

@@ -20,21 +20,21 @@ namespace fs = std::filesystem;
 
 constexpr char kPlace[] = "/dev/shm";
 constexpr char kLink[] = "memory";  // in the private folder
-constexpr std::string_view kPrefix = "dtrun-";
-constexpr std::size_t kDigits = 32;
+constexpr std::string_view kMemoryPrefix = "dtrun-";
+constexpr std::size_t kMemoryDigits = 32;
 
 std::string NewName() {
   std::array<std::uint64_t, 2> number{};
   // Cannot fail for so few bytes once the system has booted.
   while (::getrandom(number.data(), sizeof number, 0) != sizeof number) {
   }
-  return fmt::format("{}{:016x}{:016x}", kPrefix, number[0], number[1]);
+  return fmt::format("{}{:016x}{:016x}", kMemoryPrefix, number[0], number[1]);
 }
 
 // As NewName makes them.
 bool IsName(const std::string& name) {
-  return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
-         name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string::npos;
+  return name.size() == kMemoryPrefix.size() + kMemoryDigits && name.starts_with(kMemoryPrefix) &&
+         name.find_first_not_of("0123456789abcdef", kMemoryPrefix.size()) == std::string::npos;
 }
 
 // Where the link leads; empty when there is none, or it is not of ours.

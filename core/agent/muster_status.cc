@@ -11,7 +11,7 @@
 namespace dtrun::agent {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMostMissingNamed = 8;
 // A shell that has said nothing for so long is named as silent.
 constexpr std::chrono::seconds kSilence{2};
 
@@ -74,18 +74,18 @@ std::string Muster::StatusLine() const {
   std::string names;
   for (const auto& member : members_) {
     if (member->there()) continue;
-    if (++missing <= kMostNamed) names += (names.empty() ? "" : ", ") + member->name;
+    if (++missing <= kMostMissingNamed) names += (names.empty() ? "" : ", ") + member->name;
     const std::string why = WhyMissing(*member);
     if (why.empty()) continue;
     const std::string kind = Without(why, member->name);
     const auto known = std::ranges::find(reasons, kind, &Reason::kind);
     if (known != reasons.end()) {
       known->hosts += ", " + member->name;
-    } else if (reasons.size() < kMostNamed) {
+    } else if (reasons.size() < kMostMissingNamed) {
       reasons.push_back({why, member->name, kind});
     }
   }
-  if (missing > kMostNamed) names += ", …";
+  if (missing > kMostMissingNamed) names += ", …";
   if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
   std::string line = fmt::format("{} of {} hosts joined; missing: {}", There(), cluster_.hosts.size(), names);
   for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);

@@ -13,7 +13,7 @@ namespace dtrun::agent {
 namespace {
 
 constexpr int kMostLines = 20;
-constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void PmixProcess::Print(std::string_view bytes) {
   if (bytes.empty() && !line_.empty()) bytes = "\n";  // the stream has ended
   for (const char byte : bytes) {
     if (byte != '\n') {
-      if (line_.size() < kLongestLine) line_ += byte;
+      if (line_.size() < kLongestReason) line_ += byte;
       continue;
     }
     if (!line_.empty() && lines_++ < kMostLines) events_.printed(line_);

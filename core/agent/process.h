@@ -57,6 +57,9 @@ std::string WhyItStays(const Process& process);
 // Sends `signal` to every process below this one, once, without waiting.
 void SignalDescendants(int signal, const std::vector<pid_t>& spared = {});
 
+// How long agent and guard kill what a job has left.
+inline constexpr std::chrono::seconds kKillPatience{10};
+
 // Kills and reaps until nothing is left below this process, or until `patience` is over.
 // Returns what is left then: processes that SIGKILL has not ended yet (uninterruptible sleep in the
 // kernel), or chains that fork faster than they are found.

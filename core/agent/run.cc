@@ -30,8 +30,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kUserError = 2;
-
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
   return name == "none" ? output::Prefix::kNone : output::Prefix::kAuto;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 
 #include "core/agent/memory_dir.h"
 #include "core/base/own_file.h"
+#include "core/base/own_folder.h"
 
 namespace dtrun::agent {
 namespace {
@@ -24,12 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "dtrun-";
 constexpr std::size_t kDigits = 12;
-
-UniqueFd OpenLocked(const fs::path& dir) {
-  UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
-  return fd;
-}
 
 // An empty file that says that a folder is one of dtrun's: without it only an empty folder is removed. A full
 // disk has room for it where it has room for the folder.

@@ -116,7 +116,7 @@ int Guard(const std::function<int()>& work) {
   } catch (const std::exception& exception) {
     KillDescendants(std::chrono::seconds(10));
     Complain(fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what()));
-    return AgentLink::kUserError;
+    return kUserError;
   }
 }
 

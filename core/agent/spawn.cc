@@ -32,15 +32,15 @@ constexpr bool kShareMemory = true;
 constexpr bool kShareMemory = true;
 #endif
 
-enum class Step : std::int32_t { kParentGone, kCgroup, kDescriptors, kLimit, kBinding, kFolder, kExec };
+enum class SpawnStep : std::int32_t { kParentGone, kCgroup, kDescriptors, kLimit, kBinding, kFolder, kExec };
 
 struct Failure {
-  Step step;
+  SpawnStep step;
   int number;
 };
 
 // Everything the child needs, prepared before it exists: it must not allocate.
-struct Start {
+struct CloneStart {
   const char* file;
   char* const* argv;
   char* const* env;
@@ -64,7 +64,7 @@ struct CloneArguments {
 };
 constexpr std::uint64_t kIntoCgroup = 0x200000000;
 
-[[noreturn]] void Fail(const Start& start, Step step) {
+[[noreturn]] void Fail(const CloneStart& start, SpawnStep step) {
   const Failure failure{step, errno};
   // Nothing to do about a failed write: the parent then sees a child that ended with 127.
   [[maybe_unused]] const ssize_t size = ::write(start.report, &failure, sizeof failure);
@@ -80,14 +80,14 @@ void CloseOthersOnExec() {
 
 // Runs in the child, possibly in the parent's memory: async-signal-safe calls only.
 int RunChild(void* argument) {
-  Start& start = *static_cast<Start*>(argument);
+  CloneStart& start = *static_cast<CloneStart*>(argument);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (start.adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   errno = ESRCH;
-  if (::getppid() != start.parent) Fail(start, Step::kParentGone);
+  if (::getppid() != start.parent) Fail(start, SpawnStep::kParentGone);
   if (start.members >= 0 && ::write(start.members, "0", 1) < 0 && start.cgroup_required)
-    Fail(start, Step::kCgroup);
+    Fail(start, SpawnStep::kCgroup);
 
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -97,14 +97,14 @@ int RunChild(void* argument) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 
   if ((start.in != 0 && ::dup2(start.in, 0) < 0) || ::dup2(start.out, 1) < 0 || ::dup2(start.err, 2) < 0) {
-    Fail(start, Step::kDescriptors);
+    Fail(start, SpawnStep::kDescriptors);
   }
   if (start.extra >= 0) {
     // Whatever has its number here moves out of the way; only what is still needed is moved.
     if (start.report == kExtraDescriptor) {
       start.report = ::fcntl(start.report, F_DUPFD_CLOEXEC, kExtraDescriptor + 1);
     }
-    if (::dup2(start.extra, kExtraDescriptor) < 0) Fail(start, Step::kDescriptors);
+    if (::dup2(start.extra, kExtraDescriptor) < 0) Fail(start, SpawnStep::kDescriptors);
   }
   CloseOthersOnExec();
   if (start.extra >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
@@ -112,21 +112,21 @@ int RunChild(void* argument) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = *start.open_files;
-    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) Fail(start, Step::kLimit);
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) Fail(start, SpawnStep::kLimit);
   }
   if (start.cpus != nullptr && ::sched_setaffinity(0, sizeof *start.cpus, start.cpus) != 0) {
-    Fail(start, Step::kBinding);
+    Fail(start, SpawnStep::kBinding);
   }
-  if (::chdir(start.cwd) != 0) Fail(start, Step::kFolder);
+  if (::chdir(start.cwd) != 0) Fail(start, SpawnStep::kFolder);
   ::execve(start.file, start.argv, start.env);
-  Fail(start, Step::kExec);
+  Fail(start, SpawnStep::kExec);
 }
 
 UniqueFd OpenMembers(int cgroup) {
   return UniqueFd(cgroup < 0 ? -1 : ::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
 }
 
-struct Started {
+struct CloneResult {
   pid_t pid = -1;
   int handle = -1;
 };
@@ -134,7 +134,7 @@ struct Started {
 // A child on a stack of its own, in a cgroup from its first instruction: moving it there takes milliseconds
 // on a machine of many processors. No C library has a function for it. Negative errno where the kernel
 // refuses.
-long CloneIntoCgroup(Start& start, std::byte* stack, std::size_t size, int* handle) {
+long CloneIntoCgroup(CloneStart& start, std::byte* stack, std::size_t size, int* handle) {
 #if defined(__x86_64__)
   CloneArguments arguments{};
   arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | kIntoCgroup;
@@ -166,11 +166,11 @@ long CloneIntoCgroup(Start& start, std::byte* stack, std::size_t size, int* hand
 }
 
 // The process is made with all signals blocked, so that no handler of ours runs in it.
-Started Clone(Start& start) {
+CloneResult Clone(CloneStart& start) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
-  Started started;
+  CloneResult started;
   if constexpr (kShareMemory) {
     constexpr std::size_t kStackBytes = 64 << 10;
     const auto stack = std::make_unique<std::byte[]>(kStackBytes);
@@ -248,20 +248,22 @@ Result<Pipe> OpenPipe() {
 
 std::string Explain(const SpawnRequest& request, const std::string& file, const Failure& failure) {
   switch (failure.step) {
-    case Step::kParentGone: return "the agent ended while the process was being started";
-    case Step::kCgroup: return Error::System("cannot enter the cgroup of its limits", failure.number).text;
-    case Step::kDescriptors:
+    case SpawnStep::kParentGone: return "the agent ended while the process was being started";
+    case SpawnStep::kCgroup:
+      return Error::System("cannot enter the cgroup of its limits", failure.number).text;
+    case SpawnStep::kDescriptors:
       return Error::System("cannot set up its stdin, stdout and stderr", failure.number).text;
-    case Step::kLimit: return Error::System("cannot restore its limit of open files", failure.number).text;
-    case Step::kBinding:
+    case SpawnStep::kLimit:
+      return Error::System("cannot restore its limit of open files", failure.number).text;
+    case SpawnStep::kBinding:
       return Error::System(fmt::format("cannot bind to CPUs '{}'", request.binding), failure.number).text +
              "; are they online and allowed here?";
-    case Step::kFolder:
+    case SpawnStep::kFolder:
       return Error::System(fmt::format("cannot enter the working directory '{}'", request.cwd),
                            failure.number)
                  .text +
              "; create it or change job.cwd";
-    case Step::kExec: break;
+    case SpawnStep::kExec: break;
   }
   return ExplainExec(request.argv[0], file, request.cwd, failure.number, request.option);
 }
@@ -293,23 +295,23 @@ Result<Child> Spawn(const SpawnRequest& request) {
   }
 
   const std::vector<char*> argv = Pointers(request.argv), env = Pointers(request.env);
-  Start start{file->c_str(),
-              argv.data(),
-              env.data(),
-              request.cwd.c_str(),
-              null ? null.get() : request.stdin_fd,
-              out->write.get(),
-              err->write.get(),
-              report->write.get(),
-              ::getpid(),
-              request.binding.empty() ? nullptr : &cpus,
-              request.open_files ? &*request.open_files : nullptr,
-              request.extra_fd,
-              request.cgroup,
-              request.cgroup_required,
-              -1,
-              request.adopts};
-  const Started started = Clone(start);
+  CloneStart start{file->c_str(),
+                   argv.data(),
+                   env.data(),
+                   request.cwd.c_str(),
+                   null ? null.get() : request.stdin_fd,
+                   out->write.get(),
+                   err->write.get(),
+                   report->write.get(),
+                   ::getpid(),
+                   request.binding.empty() ? nullptr : &cpus,
+                   request.open_files ? &*request.open_files : nullptr,
+                   request.extra_fd,
+                   request.cgroup,
+                   request.cgroup_required,
+                   -1,
+                   request.adopts};
+  const CloneResult started = Clone(start);
   if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
   Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};
 

@@ -20,7 +20,6 @@ constexpr int kHostLost = 1;
 constexpr int kDeserted = 1;
 constexpr int kInLoneWorlds = 1;
 constexpr int kStalled = 1;
-constexpr std::size_t kTailLines = 10;
 constexpr int kWithoutMpiServer = 1;
 
 std::string EndingText(const Ending& ending) {

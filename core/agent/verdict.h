@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "core/agent/history.h"
 
 namespace dtrun::agent {
+
+// Last lines of a rank's output that a verdict repeats.
+inline constexpr std::size_t kTailLines = 10;
 
 // 0 when all ranks succeeded; the code of the rank that failed first (core/agent/cause.h),
 // 128 + signal for a signal; 128 + signal after an interrupt; 1 when a host was lost.

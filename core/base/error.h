@@ -30,6 +30,9 @@ struct Error {
   dtrun_status CopyTo(dtrun_error* out) const;
 };
 
+// The exit code of dtrun for what a user can mend before any rank starts: options, configuration, hosts.
+inline constexpr int kUserError = 2;
+
 // "invalid argument", "timeout", ...; "internal error" for unknown values.
 const char* StatusText(dtrun_status status);
 

@@ -18,7 +18,7 @@
 namespace dtrun {
 namespace {
 
-struct Question {
+struct ListenersQuestion {
   nlmsghdr head;
   inet_diag_req_v2 body;
 };
@@ -47,7 +47,7 @@ std::optional<bool> Among(const char* bytes, std::size_t size, std::uint16_t por
 std::optional<bool> HasListener(std::uint8_t family, std::uint16_t port) {
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel) return std::nullopt;
-  Question question{};
+  ListenersQuestion question{};
   question.head.nlmsg_len = sizeof question;
   question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;

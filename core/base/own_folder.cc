@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +100,12 @@ Result<UniqueFd> OpenFolder(const fs::path& folder, bool make) {
   }
   if (!here) return cannot(at);
   return here;
+}
+
+UniqueFd OpenLocked(const fs::path& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
+  return fd;
 }
 
 UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& number) {

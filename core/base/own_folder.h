@@ -20,6 +20,9 @@ namespace dtrun {
 // less the umask where `make` says so.
 Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = false);
 
+// Opens the folder, itself no link, and takes its lock (flock); nothing where somebody holds that.
+UniqueFd OpenLocked(const std::filesystem::path& folder);
+
 // Makes `name` in the open folder, with `mode` whatever the umask, and opens it (O_PATH). errno in `number`
 // where that fails: EEXIST when something stands there.
 UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& number);

@@ -47,7 +47,7 @@ std::optional<End> EndOf(Ask ask, int connection) {
   return end;
 }
 
-struct Question {
+struct PeerQuestion {
   nlmsghdr head;
   inet_diag_req_v2 body;
 };
@@ -61,7 +61,7 @@ struct Found {
 Found Find(const End& own, const End& peer) {
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel) return {};
-  Question question{};
+  PeerQuestion question{};
   question.head.nlmsg_len = sizeof question;
   question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   question.head.nlmsg_flags = NLM_F_REQUEST;

@@ -12,7 +12,7 @@
 namespace dtrun::cluster {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 320;  // a user of 64, '@', and a host of 255
+constexpr std::size_t kMaxItemBytes = 320;  // a user of 64, '@', and a host of 255
 constexpr std::size_t kMaxDigits = 9;       // numbers below fit an int
 
 // Of a list that is too long to show, its beginning.
@@ -77,9 +77,9 @@ Status Multiply(std::string_view whole, const std::vector<std::string>& endings,
   const auto longest = [](const std::vector<std::string>& all) {
     return std::ranges::max(all, {}, &std::string::size).size();
   };
-  if (longest(*names) + longest(endings) > kMaxNameBytes) {
-    return Bad(whole.substr(0, kMaxNameBytes),
-               fmt::format("a name of more than {} characters", kMaxNameBytes));
+  if (longest(*names) + longest(endings) > kMaxItemBytes) {
+    return Bad(whole.substr(0, kMaxItemBytes),
+               fmt::format("a name of more than {} characters", kMaxItemBytes));
   }
   std::vector<std::string> out;
   for (const std::string& name : *names) {

@@ -40,10 +40,6 @@ bool Walk(const Parts& parts, Body&& body) {
   return true;
 }
 
-Error Invalid(const dtrun_op& op, std::string_view text) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", KindText(op.kind), text)};
-}
-
 // Counts that were negative before they became unsigned are the usual reason.
 Error TooLarge(const dtrun_op& op, const Scope& scope, std::uint64_t count) {
   std::string shown = fmt::format("{}", count);
@@ -164,6 +160,10 @@ bool SameParts(const dtrun_op& op, const Scope& scope) {
 std::uintptr_t Place(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
+
+Error Invalid(const dtrun_op& op, std::string_view text) {
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", KindText(op.kind), text)};
+}
 
 Status Measure(const dtrun_op& op, const Scope& scope, Extent& out) {
   const Form& form = FormOf(op.kind);

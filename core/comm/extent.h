@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/base/result.h"
 #include "core/comm/form.h"
@@ -18,6 +19,9 @@ struct Extent {
   // Where this rank's own part begins in the buffer that has a part for every rank.
   std::uint64_t own_part = 0;
 };
+
+// What is wrong with `op`, behind the name of its kind.
+Error Invalid(const dtrun_op& op, std::string_view text);
 
 // REQUIRES a known kind and type, and a root inside the communicator.
 Status Measure(const dtrun_op& op, const Scope& scope, Extent& out);

@@ -11,10 +11,6 @@ namespace {
 
 bool Has(std::uint64_t mask, std::int32_t bit) { return (mask >> bit & 1) != 0; }
 
-Error Invalid(const dtrun_op& op, std::string_view text) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", KindText(op.kind), text)};
-}
-
 Error Unsupported(const dtrun_op& op, const Scope& scope) {
   std::string text = fmt::format("backend '{}' does not support {}", scope.backend, KindText(op.kind));
   if (op.kind != DTRUN_BARRIER) text += fmt::format(" of {}", sdk::TypeName(op.dtype));

@@ -12,7 +12,7 @@
 namespace dtrun::net {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMostHostsNamed = 4;
 
 std::string TimeText(std::chrono::nanoseconds time) {
   const double us = static_cast<double>(time.count()) / 1e3;
@@ -59,11 +59,11 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
   std::string reason;
   std::size_t named = 0;
   for (const auto& [peer, why] : failed) {
-    if (++named > kMostNamed) break;
+    if (++named > kMostHostsNamed) break;
     reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ",
                           evidence.hosts()[static_cast<std::size_t>(peer)].name, why);
   }
-  if (named > kMostNamed) reason += "; …";
+  if (named > kMostHostsNamed) reason += "; …";
   return {"not proven", reason};
 }
 
@@ -98,11 +98,11 @@ std::string Summary(const Decision& decision) {
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     const Candidate& one = decision.CandidateOf(host);
     same = same && one.interface == decision.CandidateOf(0).interface;
-    if (host < kMostNamed) {
+    if (host < kMostHostsNamed) {
       names += fmt::format("{}{} on {}", names.empty() ? "" : ", ", one.interface, hosts[host].name);
     }
   }
-  if (hosts.size() > kMostNamed) names += ", …";
+  if (hosts.size() > kMostHostsNamed) names += ", …";
   if (same) names = fmt::format("{} on all {} hosts", decision.CandidateOf(0).interface, hosts.size());
   const auto& chosen = decision.chosen;
   const std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";

@@ -14,7 +14,7 @@ namespace {
 constexpr int kAllPairsUpTo = 32;
 constexpr int kRandomPeers = 3;
 constexpr int kMostSteps = 100'000;  // of a search that only strange networks make long
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMostPairsNamed = 3;
 constexpr char kIsTheAddress[] = " is the address ";
 constexpr char kInItsNetwork[] = " in its network";
 // Measurements that differ by less are taken as equal.
@@ -151,13 +151,13 @@ std::string Evidence::DuplicateText(const Ip& address) const {
   bool shared = false;
   for (const auto& [host, candidate] : found->second) {
     shared = shared || !OneMachine(host, found->second.front().first);
-    if (++named > kMostNamed) continue;
+    if (++named > kMostPairsNamed) continue;
     const HostOffer& one = hosts_[static_cast<std::size_t>(host)];
     text += fmt::format("{}of {} ({})", text.empty() ? "" : " and ", one.name,
                         one.offer.candidates[static_cast<std::size_t>(candidate)].interface);
   }
   if (!shared) return {};
-  if (named > kMostNamed) text += fmt::format(" and {} more", named - kMostNamed);
+  if (named > kMostPairsNamed) text += fmt::format(" and {} more", named - kMostPairsNamed);
   return address.to_string() + kIsTheAddress + text;
 }
 
@@ -326,12 +326,12 @@ std::string Evidence::PairText(int a, int b) const {
       if (attempt.peer != peer) continue;
       tried = true;
       // The other way tells more of a pair that works one way only.
-      if (attempt.proven() || ++named > kMostNamed) continue;
+      if (attempt.proven() || ++named > kMostPairsNamed) continue;
       text += fmt::format("\n  {} {} to {} {}: {}", from.name,
                           from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,
                           to.offer.candidates[static_cast<std::size_t>(attempt.to)].Text(), attempt.why);
     }
-    if (tried || named++ >= kMostNamed) continue;
+    if (tried || named++ >= kMostPairsNamed) continue;
     std::string why = "no address of the one could reach an address of the other";
     for (const Candidate& one : from.offer.candidates) {
       const auto same = [&](const Candidate& other) { return other.address.ip == one.address.ip; };
@@ -351,14 +351,14 @@ std::string Evidence::Obstacle() const {
       joined = joined || (attempt.peer == b && Proven(a, attempt.from, b, attempt.to));
     }
     if (joined) continue;
-    if (++apart <= kMostNamed) text += PairText(a, b);
+    if (++apart <= kMostPairsNamed) text += PairText(a, b);
   }
   if (apart == 0) {
     return "hosts reach each other, but none of them at one address that serves all others; put all hosts "
            "into "
            "one network, or name their interfaces in network.interface";
   }
-  if (apart > kMostNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostNamed);
+  if (apart > kMostPairsNamed) text += fmt::format("\n  and {} more pairs of hosts", apart - kMostPairsNamed);
   std::string cure = "open a network between them, for all ports or for those of cluster.port_range";
   if (text.find(kInItsNetwork) != text.npos)
     cure =

@@ -13,7 +13,7 @@ constexpr double kSlowBitsPerS = 50e6;
 constexpr double kFarSlower = 6;  // a card that came up at 1 Gbit/s among those of 10
 // What is faster than that differs by the processor as much as by the network, in so short a burst.
 constexpr double kFastBitsPerS = 2e9;
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMostLinksNamed = 4;
 
 using Links = std::vector<const MeasuredLink*>;
 
@@ -38,12 +38,12 @@ class Describe {
   // "9.8 % from eth1 of node0 to eth1 of node1, ..."
   std::string List(const Links& links, const std::function<std::string(const Throughput&)>& text) const {
     std::string out;
-    for (std::size_t i = 0; i < links.size() && i < kMostNamed; ++i) {
+    for (std::size_t i = 0; i < links.size() && i < kMostLinksNamed; ++i) {
       const MeasuredLink& link = *links[i];
       out += fmt::format("{}{} from {} of {} to {} of {}", i == 0 ? "" : ", ", text(link.seen),
                          Interface(link.from), Name(link.from), Interface(link.to), Name(link.to));
     }
-    if (links.size() > kMostNamed) out += fmt::format(" and {} more", links.size() - kMostNamed);
+    if (links.size() > kMostLinksNamed) out += fmt::format(" and {} more", links.size() - kMostLinksNamed);
     return out;
   }
 

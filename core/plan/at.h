@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/config/settings.h"
@@ -13,6 +14,10 @@ inline Error At(const config::Settings& settings, const std::string& key, const 
   const std::string& place = settings.Get(key).origin.place;
   const std::string before = place.empty() || place.ends_with(key) ? place : place + ": ";
   return Error{error.code, before + (place.ends_with(key) ? "" : key) + ": " + error.text};
+}
+
+inline Error At(const config::Settings& settings, const std::string& key, std::string text) {
+  return At(settings, key, Error{DTRUN_INVALID_ARGUMENT, std::move(text)});
 }
 
 }  // namespace dtrun::plan

@@ -12,22 +12,18 @@ namespace {
 
 constexpr char kHosts[] = "cluster.hosts";
 constexpr char kPerHost[] = "job.processes_per_host";
-constexpr char kCount[] = "cluster.host_count";
-
-Error At(const config::Settings& settings, const char* key, const std::string& text) {
-  return plan::At(settings, std::string(key), Error{DTRUN_INVALID_ARGUMENT, text});
-}
+constexpr char kHostCount[] = "cluster.host_count";
 
 }  // namespace
 
 bool HasCluster(const config::Settings& settings) {
-  return settings.Has(kHosts) || (settings.Has(kCount) && settings.Text("cluster.connect") == "manual");
+  return settings.Has(kHosts) || (settings.Has(kHostCount) && settings.Text("cluster.connect") == "manual");
 }
 
 Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings) {
   if (!HasCluster(settings)) return std::vector<cluster::HostSlots>{{HostName(), {}}};
   if (!settings.Has(kHosts)) {
-    return std::vector<cluster::HostSlots>(static_cast<std::size_t>(settings.Int(kCount)));
+    return std::vector<cluster::HostSlots>(static_cast<std::size_t>(settings.Int(kHostCount)));
   }
   auto hosts = cluster::ParseHosts(settings.List(kHosts));
   if (!hosts) return At(settings, kHosts, hosts.error().text);

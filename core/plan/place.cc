@@ -14,18 +14,14 @@
 namespace dtrun::plan {
 namespace {
 
-constexpr char kCount[] = "job.processes_per_host";
+constexpr char kProcesses[] = "job.processes_per_host";
 constexpr char kBind[] = "job.bind";
 constexpr char kVisibility[] = "job.gpu_visibility";
-
-Error At(const config::Settings& settings, const char* key, const std::string& text) {
-  return plan::At(settings, std::string(key), Error{DTRUN_INVALID_ARGUMENT, text});
-}
 
 bool PerRank(const std::string& value) { return value.find("${") != std::string::npos; }
 
 bool CountedByGpus(const config::Settings& settings, const Hardware& hardware) {
-  const auto* word = std::get_if<std::string>(&settings.Get(kCount).data);
+  const auto* word = std::get_if<std::string>(&settings.Get(kProcesses).data);
   return word != nullptr && (*word == "gpu" || (*word == "auto" && !hardware.gpus.empty()));
 }
 
@@ -78,12 +74,12 @@ Result<Hardware> ReadHardware(const config::Settings& settings,
 }
 
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
-  const option::Value& value = settings.Get(kCount);
+  const option::Value& value = settings.Get(kProcesses);
   if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
   if (CountedByGpus(settings, hardware)) {
     if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
     return At(
-        settings, kCount,
+        settings, kProcesses,
         fmt::format("\"gpu\", but no GPU is visible on {}: there is no /dev/nvidia<N> and no AMD device, or "
                     "CUDA_VISIBLE_DEVICES or its like selects none; write a number or \"cpu\"",
                     hardware.name.empty() ? "this host" : "host " + hardware.name));

@@ -15,7 +15,7 @@ namespace {
 
 using Descriptor = boost::asio::posix::stream_descriptor;
 
-constexpr std::size_t kReadBytes = 4096;
+constexpr std::size_t kPmi1ReadBytes = 4096;
 // Of what the ranks of a host put in a generation: MPI libraries need some kilobytes for each rank.
 constexpr std::size_t kMaxPutBytes = std::size_t{64} << 20;
 
@@ -43,7 +43,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Pmi1Server* server_;
   Descriptor socket_;
   const int rank_;
-  std::array<char, kReadBytes> chunk_;
+  std::array<char, kPmi1ReadBytes> chunk_;
   Pmi1Reader reader_;
 };
 

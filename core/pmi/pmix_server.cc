@@ -25,7 +25,7 @@ using Descriptor = boost::asio::posix::stream_descriptor;
 
 // For its start, which takes tens of milliseconds.
 constexpr std::chrono::seconds kPatience{30};
-constexpr std::size_t kReadBytes = 64 << 10;
+constexpr std::size_t kPmixReadBytes = 64 << 10;
 // Different sets of ranks that have had fences of their own in one generation.
 constexpr std::size_t kMostGroups = 1 << 16;
 constexpr std::size_t kMostOpenFences = 1 << 16;
@@ -143,7 +143,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Descriptor socket_;
   const Take take_;
   const Lost lost_;
-  std::array<char, kReadBytes> chunk_;
+  std::array<char, kPmixReadBytes> chunk_;
   FrameReader reader_{kMaxPmixFrameBytes};
   std::deque<std::string> waiting_;  // frames; the first is being written
 };

@@ -26,11 +26,11 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
   return lines;
 }
 
-std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view LastOfPath(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // "std::this_thread::sleep_for" of "void std::this_thread::sleep_for<long>(long const&)": without what the
 // brackets hold, nor the type before the name.
-std::string Plain(std::string_view signature) {
+std::string WithoutArguments(std::string_view signature) {
   std::string out;
   int depth = 0;
   for (const char c : signature) {
@@ -70,7 +70,7 @@ std::string Called(const std::string& function) {
 bool IsLibrary(std::string_view module) {
   if (module.empty() || module.front() == '[') return true;
   constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
-  const std::string_view name = NameOf(module);
+  const std::string_view name = LastOfPath(module);
   const bool shared = name.find(".so") != std::string_view::npos;
   if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
     return true;
@@ -89,7 +89,7 @@ bool IsOwn(const NativeFrame& frame) {
 }
 
 // Calls in which a rank waits for others.
-bool WaitsForRanks(std::string_view called) {
+bool CallWaits(std::string_view called) {
   if (called.starts_with('P')) called.remove_prefix(1);  // MPI's profiling names
   constexpr std::array kBegins = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Barrier",
                                   "MPI_Bcast",     "MPI_Gather",    "MPI_Reduce",   "MPI_Scatter",
@@ -150,7 +150,7 @@ std::vector<NativeFrame> FramesOfEuStack(std::string_view text, pid_t id) {
       const auto name = line.find(' ', address);
       const auto end = std::min(dash, line.size());
       if (name != std::string_view::npos && name + 1 < end)
-        frame.function = Plain(line.substr(name + 1, end - name - 1));
+        frame.function = WithoutArguments(line.substr(name + 1, end - name - 1));
       frames.push_back(std::move(frame));
     }
   }
@@ -173,7 +173,7 @@ std::vector<NativeFrame> FramesOfGdb(std::string_view text, pid_t id, std::strin
     frame.module = modules.At(std::strtoull(std::string(line.substr(address, 18)).c_str(), nullptr, 16));
     const auto end = line.find(" (", in + 4);
     const std::string_view function = line.substr(in + 4, std::min(end, line.size()) - in - 4);
-    if (function != "??") frame.function = Plain(function);
+    if (function != "??") frame.function = WithoutArguments(function);
     if (const auto at = line.rfind(" at "); at != std::string_view::npos && at > in)
       SetSource(line.substr(at + 4), &frame);
     frames.push_back(std::move(frame));
@@ -186,14 +186,14 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
   if (own == frames.end()) return std::nullopt;
   NativePlace place;
   place.within = own->function;
-  if (own->line > 0) place.where = fmt::format("{}:{}", NameOf(own->file), own->line);
+  if (own->line > 0) place.where = fmt::format("{}:{}", LastOfPath(own->file), own->line);
   // What it calls; of several names of one function the outermost.
   for (auto called = own; called != frames.begin();) {
     --called;
     place.what = Called(called->function);
     if (!place.what.empty()) break;
   }
-  place.waits = WaitsForRanks(place.what);
+  place.waits = CallWaits(place.what);
   return place;
 }
 

@@ -17,9 +17,9 @@ using boost::system::error_code;
 using Protocol = asio::local::stream_protocol;
 
 // Accepts while it lives; shared with its pending accept.
-class Porter : public std::enable_shared_from_this<Porter> {
+class LocalAcceptor : public std::enable_shared_from_this<LocalAcceptor> {
  public:
-  Porter(asio::io_context& loop, std::function<void(Socket)> enter)
+  LocalAcceptor(asio::io_context& loop, std::function<void(Socket)> enter)
       : acceptor_(loop), pause_(loop), enter_(std::move(enter)) {}
 
   Protocol::acceptor& acceptor() { return acceptor_; }
@@ -55,7 +55,7 @@ class Porter : public std::enable_shared_from_this<Porter> {
 
 class UnixDoor final : public Door {
  public:
-  UnixDoor(std::filesystem::path socket, std::shared_ptr<Porter> porter)
+  UnixDoor(std::filesystem::path socket, std::shared_ptr<LocalAcceptor> porter)
       : socket_(std::move(socket)), porter_(std::move(porter)) {}
 
   ~UnixDoor() override {
@@ -65,7 +65,7 @@ class UnixDoor final : public Door {
 
  private:
   std::filesystem::path socket_;
-  std::shared_ptr<Porter> porter_;
+  std::shared_ptr<LocalAcceptor> porter_;
 };
 
 Status CheckPlace(const std::filesystem::path& socket) {
@@ -97,7 +97,7 @@ Status CheckPlace(const std::filesystem::path& socket) {
 Result<std::unique_ptr<Door>> Door::Listen(asio::io_context& loop, const std::filesystem::path& socket,
                                            std::function<void(Socket)> enter) {
   if (Status place = CheckPlace(socket); !place) return std::move(place).error();
-  auto porter = std::make_shared<Porter>(loop, std::move(enter));
+  auto porter = std::make_shared<LocalAcceptor>(loop, std::move(enter));
 
   const auto failed = [&](const error_code& error) {
     return Error::System(fmt::format("listen on the store's socket '{}'", socket.native()), error.value());

@@ -28,9 +28,9 @@ constexpr std::chrono::milliseconds kPause{50};
 constexpr std::size_t kMostSessions = 4096;  // one more pushes the oldest out
 
 // One connection: a request, its answer, and the next one when the client keeps it.
-class Session : public std::enable_shared_from_this<Session> {
+class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
  public:
-  Session(tcp::socket socket, std::shared_ptr<HorovodTable> table)
+  HorovodSession(tcp::socket socket, std::shared_ptr<HorovodTable> table)
       : stream_(std::move(socket)), table_(std::move(table)) {}
 
   void Read() {
@@ -67,9 +67,9 @@ class Session : public std::enable_shared_from_this<Session> {
 };
 
 // Accepts while it lives; shared with its pending accept.
-class Porter : public std::enable_shared_from_this<Porter> {
+class HorovodAcceptor : public std::enable_shared_from_this<HorovodAcceptor> {
  public:
-  Porter(asio::io_context& loop, std::map<std::string, std::size_t> members)
+  HorovodAcceptor(asio::io_context& loop, std::map<std::string, std::size_t> members)
       : acceptor_(loop), pause_(loop), table_(std::make_shared<HorovodTable>(std::move(members))) {}
 
   tcp::acceptor& acceptor() { return acceptor_; }
@@ -81,7 +81,7 @@ class Porter : public std::enable_shared_from_this<Porter> {
       const bool crowded = error == asio::error::no_descriptors || self->sessions_.size() >= kMostSessions;
       if (crowded && !self->sessions_.empty()) self->CloseOldest();
       if (error) return self->Pause();
-      auto session = std::make_shared<Session>(std::move(socket), self->table_);
+      auto session = std::make_shared<HorovodSession>(std::move(socket), self->table_);
       self->sessions_.push_back(session);
       session->Read();
       self->Accept();
@@ -114,17 +114,17 @@ class Porter : public std::enable_shared_from_this<Porter> {
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   std::shared_ptr<HorovodTable> table_;
-  std::vector<std::weak_ptr<Session>> sessions_;
+  std::vector<std::weak_ptr<HorovodSession>> sessions_;
 };
 
-class Server final : public HorovodServer {
+class HorovodService final : public HorovodServer {
  public:
-  explicit Server(std::shared_ptr<Porter> porter) : porter_(std::move(porter)) {}
-  ~Server() override { porter_->Close(); }
+  explicit HorovodService(std::shared_ptr<HorovodAcceptor> porter) : porter_(std::move(porter)) {}
+  ~HorovodService() override { porter_->Close(); }
   int port() const override { return porter_->acceptor().local_endpoint().port(); }
 
  private:
-  std::shared_ptr<Porter> porter_;
+  std::shared_ptr<HorovodAcceptor> porter_;
 };
 
 }  // namespace
@@ -138,7 +138,7 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
   error_code error;
   const tcp::endpoint endpoint(asio::ip::make_address(address, error), 0);
   if (error) return failed(error);
-  auto porter = std::make_shared<Porter>(loop, std::move(members));
+  auto porter = std::make_shared<HorovodAcceptor>(loop, std::move(members));
   tcp::acceptor& acceptor = porter->acceptor();
   if (acceptor.open(endpoint.protocol(), error); error) return failed(error);
   error.assign(
@@ -147,7 +147,7 @@ Result<std::unique_ptr<HorovodServer>> HorovodServer::Listen(asio::io_context& l
   if (error) return failed(error);
   if (acceptor.listen(asio::socket_base::max_listen_connections, error); error) return failed(error);
   porter->Accept();
-  return std::unique_ptr<HorovodServer>(std::make_unique<Server>(std::move(porter)));
+  return std::unique_ptr<HorovodServer>(std::make_unique<HorovodService>(std::move(porter)));
 }
 
 }  // namespace dtrun::store

@@ -34,11 +34,11 @@ constexpr std::size_t kMostUnsentBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxPartBytes = std::size_t{512} << 20;
 constexpr std::size_t kFairPartBytes = std::size_t{1} << 20;  // which everybody may, even then
 
-class Session;
+class TorchSession;
 
 // What the sessions of one server share; outlives it while their last operations end.
-struct Shared {
-  Shared(asio::io_context& loop, TorchServer::Options asked)
+struct TorchShared {
+  TorchShared(asio::io_context& loop, TorchServer::Options asked)
       : options(std::move(asked)),
         acceptor(loop),
         accept_pause(loop),
@@ -57,7 +57,7 @@ struct Shared {
   tcp::acceptor acceptor;
   asio::steady_timer accept_pause;
   TorchTable table;
-  std::map<TorchTable::Client, std::shared_ptr<Session>> sessions;
+  std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;
   TorchTable::Client last_client = 0;
   std::size_t part_bytes = 0;
   std::chrono::steady_clock::time_point next_line;
@@ -66,9 +66,9 @@ struct Shared {
 };
 
 // One connection: reads, answers, and reads no further while its answers are not taken.
-class Session : public std::enable_shared_from_this<Session> {
+class TorchSession : public std::enable_shared_from_this<TorchSession> {
  public:
-  Session(TorchTable::Client client, tcp::socket socket, std::shared_ptr<Shared> shared)
+  TorchSession(TorchTable::Client client, tcp::socket socket, std::shared_ptr<TorchShared> shared)
       : client_(client), socket_(std::move(socket)), shared_(std::move(shared)) {
     error_code ignored;  // gone already, or no such option
     const tcp::endpoint peer = socket_.remote_endpoint(ignored);
@@ -153,7 +153,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const TorchTable::Client client_;
   tcp::socket socket_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<TorchShared> shared_;
   std::string peer_;
   TorchReader reader_;
   std::array<char, 4096> chunk_;
@@ -163,12 +163,12 @@ class Session : public std::enable_shared_from_this<Session> {
   bool closed_ = false;
 };
 
-void Shared::Send(TorchTable::Client client, std::string bytes) {
+void TorchShared::Send(TorchTable::Client client, std::string bytes) {
   const auto session = sessions.find(client);
   if (session != sessions.end()) session->second->Send(std::move(bytes));
 }
 
-void Accept(const std::shared_ptr<Shared>& shared) {
+void Accept(const std::shared_ptr<TorchShared>& shared) {
   shared->acceptor.async_accept([shared](const error_code& error, tcp::socket socket) {
     if (!shared->open) return;
     if (error) {  // out of descriptors, most likely: give clients time to leave instead of spinning
@@ -179,7 +179,7 @@ void Accept(const std::shared_ptr<Shared>& shared) {
       return;
     }
     const TorchTable::Client client = ++shared->last_client;
-    auto session = std::make_shared<Session>(client, std::move(socket), shared);
+    auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
     if (shared->sessions.size() >= shared->options.max_clients) {
       shared->Say("a client", fmt::format("there are {} already", shared->options.max_clients));
     } else {
@@ -190,22 +190,22 @@ void Accept(const std::shared_ptr<Shared>& shared) {
   });
 }
 
-class Server final : public TorchServer {
+class TorchService final : public TorchServer {
  public:
-  explicit Server(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-  ~Server() override {
+  explicit TorchService(std::shared_ptr<TorchShared> shared) : shared_(std::move(shared)) {}
+  ~TorchService() override {
     shared_->open = false;
     error_code ignored;
     shared_->acceptor.close(ignored);
     shared_->accept_pause.cancel();
     while (!shared_->sessions.empty()) {
-      const std::shared_ptr<Session> session = shared_->sessions.begin()->second;
+      const std::shared_ptr<TorchSession> session = shared_->sessions.begin()->second;
       session->Close();
     }
   }
 
  private:
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<TorchShared> shared_;
 };
 
 }  // namespace
@@ -217,14 +217,14 @@ Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, 
   if (::getsockopt(bound.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
     return Error::System("serve torch's store", errno);
   }
-  auto shared = std::make_shared<Shared>(loop, std::move(options));
+  auto shared = std::make_shared<TorchShared>(loop, std::move(options));
   error_code error;
   shared->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), bound.Release(), error);
   if (!error) shared->port = shared->acceptor.local_endpoint(error).port();
   if (!error) shared->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return Error::System(fmt::format("serve torch's store at port {}", shared->port), error.value());
   Accept(shared);
-  return std::unique_ptr<TorchServer>(std::make_unique<Server>(std::move(shared)));
+  return std::unique_ptr<TorchServer>(std::make_unique<TorchService>(std::move(shared)));
 }
 
 }  // namespace dtrun::store

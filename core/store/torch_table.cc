@@ -16,18 +16,18 @@ constexpr std::size_t kEntryBytes = 128;
 constexpr std::uint8_t kReady = 0, kNotReady = 1;
 constexpr std::uint8_t kStopWaiting = 0, kWaitCanceled = 1;
 
-class Reply {
+class TorchReply {
  public:
-  Reply& Byte(std::uint8_t value) {
+  TorchReply& Byte(std::uint8_t value) {
     bytes_ += static_cast<char>(value);
     return *this;
   }
   template <typename T>
-  Reply& Number(T value) {
+  TorchReply& Number(T value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     return *this;
   }
-  Reply& Text(std::string_view text) {
+  TorchReply& Text(std::string_view text) {
     Number<std::uint64_t>(text.size());
     bytes_ += text;
     return *this;
@@ -56,12 +56,12 @@ Status TorchTable::Take(Client client, TorchRequest request) {
     case TorchOp::kAdd: return Add(client, fields[0], request.number);
     case TorchOp::kCheck: {
       const bool ready = std::ranges::all_of(fields, [&](const std::string& key) { return Has(key); });
-      send_(client, Reply().Byte(ready ? kReady : kNotReady).Done());
+      send_(client, TorchReply().Byte(ready ? kReady : kNotReady).Done());
       return {};
     }
     case TorchOp::kWait: return Await(client, std::move(fields));
     case TorchOp::kNumKeys:
-      send_(client, Reply().Number<std::int64_t>(static_cast<std::int64_t>(values_.size())).Done());
+      send_(client, TorchReply().Number<std::int64_t>(static_cast<std::int64_t>(values_.size())).Done());
       return {};
     case TorchOp::kDeleteKey: Erase(client, fields[0]); return {};
     case TorchOp::kAppend: return Append(fields[0], fields[1]);
@@ -72,17 +72,17 @@ Status TorchTable::Take(Client client, TorchRequest request) {
       return {};
     case TorchOp::kCancelWait:
       CancelWait(client);
-      send_(client, Reply().Byte(kWaitCanceled).Done());
+      send_(client, TorchReply().Byte(kWaitCanceled).Done());
       return {};
     case TorchOp::kPing:
-      send_(client, Reply().Number(static_cast<std::uint32_t>(request.number)).Done());
+      send_(client, TorchReply().Number(static_cast<std::uint32_t>(request.number)).Done());
       return {};
     case TorchOp::kQueuePush: return Push(fields[0], std::move(fields[1]));
     case TorchOp::kQueuePop: Pop(client, fields[0]); return {};
     case TorchOp::kQueueLen: {
       const auto queue = queues_.find(fields[0]);
       const std::size_t size = queue == queues_.end() ? 0 : queue->second.size();
-      send_(client, Reply().Number<std::int64_t>(static_cast<std::int64_t>(size)).Done());
+      send_(client, TorchReply().Number<std::int64_t>(static_cast<std::int64_t>(size)).Done());
       return {};
     }
     case TorchOp::kListKeys: return ListKeys(client);
@@ -90,7 +90,7 @@ Status TorchTable::Take(Client client, TorchRequest request) {
     case TorchOp::kWatchKey:
       if (Status kept = Keep(CostOf(fields[0], {})); !kept) return kept;
       watching_[fields[0]].push_back(client);
-      send_(client, Reply().Byte(static_cast<std::uint8_t>(Change::kRegistered)).Done());
+      send_(client, TorchReply().Byte(static_cast<std::uint8_t>(Change::kRegistered)).Done());
       return {};
     case TorchOp::kValidate: break;
   }
@@ -141,7 +141,7 @@ Status TorchTable::CompareSet(Client client, TorchRequest& request) {
   if (swaps) {
     if (Status set = Set(key, std::move(desired)); !set) return set;
   }
-  send_(client, Reply().Text(answer).Done());
+  send_(client, TorchReply().Text(answer).Done());
   return {};
 }
 
@@ -162,7 +162,7 @@ Status TorchTable::Add(Client client, const std::string& key, std::int64_t amoun
   std::int64_t sum = 0;
   if (__builtin_add_overflow(*count, amount, &sum)) return Refused("it counts beyond 64 bits");
   if (Status set = Set(key, std::to_string(sum)); !set) return set;
-  send_(client, Reply().Number(sum).Done());
+  send_(client, TorchReply().Number(sum).Done());
   return {};
 }
 
@@ -189,7 +189,7 @@ Status TorchTable::MultiGet(Client client, const std::vector<std::string>& keys)
       return Refused(fmt::format("it asked for more than {} bytes at once", limits_.reply_bytes));
     }
   }
-  Reply reply;
+  TorchReply reply;
   for (const std::string& key : keys) {
     const auto found = values_.find(key);
     reply.Text(found == values_.end() ? std::string_view() : found->second);
@@ -199,7 +199,7 @@ Status TorchTable::MultiGet(Client client, const std::vector<std::string>& keys)
 }
 
 Status TorchTable::ListKeys(Client client) {
-  Reply reply;
+  TorchReply reply;
   reply.Number<std::int64_t>(static_cast<std::int64_t>(values_.size()));
   std::size_t size = 0;
   for (const auto& [key, value] : values_) {
@@ -225,7 +225,7 @@ Status TorchTable::Barrier(Client client, const std::string& key, std::int64_t s
   values_[key] = text;
   if (*count + 1 >= size) {
     Wake(key);
-    send_(client, Reply().Byte(kStopWaiting).Done());
+    send_(client, TorchReply().Byte(kStopWaiting).Done());
     return {};
   }
   CancelWait(client);
@@ -243,7 +243,7 @@ Status TorchTable::Push(const std::string& key, std::string value) {
 }
 
 void TorchTable::Pop(Client client, const std::string& key) {
-  Reply reply;
+  TorchReply reply;
   const auto queue = queues_.find(key);
   if (queue == queues_.end()) return send_(client, reply.Number<std::int64_t>(0).Done());
   std::deque<std::string>& values = queue->second;  // never empty
@@ -262,7 +262,7 @@ void TorchTable::Erase(Client client, const std::string& key) {
     Tell(key, Change::kDeleted, found->second, {});
     values_.erase(found);
   }
-  send_(client, Reply().Number<std::int64_t>(there ? 1 : 0).Done());
+  send_(client, TorchReply().Number<std::int64_t>(there ? 1 : 0).Done());
 }
 
 bool TorchTable::Has(const std::string& key) const { return values_.contains(key) || queues_.contains(key); }
@@ -273,7 +273,7 @@ Status TorchTable::Await(Client client, std::vector<std::string> keys) {
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   if (keys.empty()) {
-    send_(client, Reply().Byte(kStopWaiting).Done());
+    send_(client, TorchReply().Byte(kStopWaiting).Done());
     return {};
   }
   std::size_t cost = 0;
@@ -308,7 +308,7 @@ void TorchTable::Wake(const std::string& key, bool one) {
     if (one) std::erase(waiting_[key], client);
     if (--wait.missing > 0) continue;
     CancelWait(client);
-    send_(client, Reply().Byte(kStopWaiting).Done());
+    send_(client, TorchReply().Byte(kStopWaiting).Done());
     if (one) break;
   }
   if (const auto rest = waiting_.find(key); rest != waiting_.end() && rest->second.empty())
@@ -320,7 +320,8 @@ void TorchTable::Tell(const std::string& key, Change change, std::string_view be
   const auto clients = watching_.find(key);
   if (clients == watching_.end()) return;
   for (const Client client : clients->second) {
-    send_(client, Reply().Byte(static_cast<std::uint8_t>(change)).Text(key).Text(before).Text(after).Done());
+    send_(client,
+          TorchReply().Byte(static_cast<std::uint8_t>(change)).Text(key).Text(before).Text(after).Done());
   }
 }
 

@@ -26,8 +26,6 @@ using examination::DoctorReport;
 using examination::Level;
 
 constexpr int kProblems = 1;
-constexpr int kUserError = 2;
-
 // What is to be looked at, and where.
 struct Visit {
   std::string job;

@@ -11,9 +11,7 @@
 namespace dtrun::cli {
 namespace {
 
-constexpr int kUserError = 2;
-
-int Complain(const std::string& text) {
+int Refuse(const std::string& text) {
   fmt::print(stderr, "dtrun: env: {}\n", text);
   return kUserError;
 }
@@ -74,9 +72,9 @@ int ShowEnv(EnvArguments arguments) {
     List(arguments.json);
     return 0;
   }
-  if (arguments.dialect.empty()) return Complain("which dialect? give --as DIALECT; --list shows them");
+  if (arguments.dialect.empty()) return Refuse("which dialect? give --as DIALECT; --list shows them");
   auto dialect = dialect::FindDialect(arguments.dialect);
-  if (!dialect) return Complain(dialect.error().text);
+  if (!dialect) return Refuse(dialect.error().text);
   // Who the ranks are depends neither on the command nor on the backend.
   ConfigArguments& config = arguments.config;
   if (config.file.empty() && config.command.empty()) config.command = {"true"};
@@ -87,10 +85,10 @@ int ShowEnv(EnvArguments arguments) {
     return kUserError;
   }
   auto plan = preparation.MakePlan();
-  if (!plan) return Complain(plan.error().text);
+  if (!plan) return Refuse(plan.error().text);
   if (arguments.rank < 0 || arguments.rank >= plan->world_size()) {
-    return Complain(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
-                                plan->world_size(), plan->world_size() - 1));
+    return Refuse(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
+                              plan->world_size(), plan->world_size() - 1));
   }
   dialect::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
   const auto inherited = Environment();

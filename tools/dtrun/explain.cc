@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kNothingKnown = 1;
-constexpr int kUserError = 2;
-
 void Print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
 int Fail(const std::string& text) {

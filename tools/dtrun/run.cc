@@ -16,8 +16,6 @@
 namespace dtrun::cli {
 namespace {
 
-constexpr int kUserError = 2;
-
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
 
 // `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,

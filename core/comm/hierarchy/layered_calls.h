@@ -15,6 +15,15 @@
 
 namespace dtrun::comm {
 
+// The most that a round moves at a time.
+inline constexpr std::size_t kScratchBytes = 4 << 20;
+
+// Element `element` of a buffer whose elements have `width` bytes; the user's own buffers are const where
+// only read.
+inline std::byte* At(const void* data, std::uint64_t element, std::uint64_t width) {
+  return const_cast<std::byte*>(static_cast<const std::byte*>(data)) + element * width;
+}
+
 class LayeredCalls {
  public:
   // `wire` joins the leaders and is null on other ranks.

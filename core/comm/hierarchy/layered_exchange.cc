@@ -8,12 +8,6 @@
 namespace dtrun::comm {
 namespace {
 
-constexpr std::size_t kScratchBytes = 4 << 20;
-
-std::byte* At(const void* data, std::uint64_t element, std::uint64_t width) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(data)) + element * width;
-}
-
 void Copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }

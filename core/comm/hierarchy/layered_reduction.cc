@@ -10,11 +10,6 @@ namespace dtrun::comm {
 namespace {
 
 constexpr std::size_t kChunkBytes = 1 << 20;
-constexpr std::size_t kScratchBytes = 4 << 20;
-
-std::byte* At(const void* data, std::uint64_t element, std::uint64_t width) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(data)) + element * width;
-}
 
 }  // namespace
 

@@ -19,26 +19,26 @@ namespace {
 constexpr int kAuditsUntilDamaged = 3;  // that must find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
-struct Seen {
+struct SeenCall {
   Call call;
   std::uint64_t chain = 0;
 };
 
-std::optional<Seen> At(const Journal& journal, std::uint64_t number) {
-  Seen seen;
+std::optional<SeenCall> At(const Journal& journal, std::uint64_t number) {
+  SeenCall seen;
   if (!Read(journal, number, &seen.call, &seen.chain)) return std::nullopt;
   return seen;
 }
 
 // Calls that do not all agree: those after `agreed`, to `last`.
-struct Span {
+struct CallSpan {
   std::uint64_t agreed = 0;
   std::uint64_t last = 0;
 };
 
 // The last call that both have begun and both remember tells whether all before it agree; else the last
 // checkpoint does. Nothing when they agree, or when there is no such call yet.
-std::optional<Span> DifferingSpan(const Journal& first, const Journal& second, std::uint64_t last) {
+std::optional<CallSpan> DifferingSpan(const Journal& first, const Journal& second, std::uint64_t last) {
   bool differ = false;
   if (const auto a = At(first, last), b = At(second, last); last > 0 && a && b) {
     if (a->chain == b->chain) return std::nullopt;
@@ -49,11 +49,11 @@ std::optional<Span> DifferingSpan(const Journal& first, const Journal& second, s
     const auto a = ReadCheckpoint(first, number);
     const auto b = ReadCheckpoint(second, number);
     if (!a || !b) break;
-    if (*a == *b) return differ ? std::optional(Span{number, last}) : std::nullopt;
+    if (*a == *b) return differ ? std::optional(CallSpan{number, last}) : std::nullopt;
     differ = true;
     last = number;
   }
-  return differ ? std::optional(Span{0, last}) : std::nullopt;
+  return differ ? std::optional(CallSpan{0, last}) : std::nullopt;
 }
 
 // The first call up to `last` that both remember and that is not the same.
@@ -149,7 +149,7 @@ bool Auditor::EitherDamaged(const Member& first, const Member& second) {
 
 std::optional<Difference> Auditor::Compare(const Member& first, const Member& second) {
   const std::uint64_t last = std::min(first.heading.started, second.heading.started);
-  const std::optional<Span> span = DifferingSpan(*first.journal, *second.journal, last);
+  const std::optional<CallSpan> span = DifferingSpan(*first.journal, *second.journal, last);
   if (!span || EitherDamaged(first, second)) return std::nullopt;
   Difference difference{first.heading.communicator, first.world_rank, second.world_rank, {}};
   if (const auto number = FirstDifferingCall(*first.journal, *second.journal, span->last)) {

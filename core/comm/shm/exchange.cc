@@ -10,7 +10,7 @@
 namespace dtrun::shm {
 namespace {
 
-constexpr std::uint32_t kDirect = 1;            // flag of a Post: `place` says where the operand lies
+constexpr std::uint32_t kDirectExchange = 1;    // flag of a Post: `place` says where the operand lies
 constexpr std::size_t kDirectBytes = 64 << 10;  // below, finding the place costs more than it saves
 
 // The payload of an entry.
@@ -93,9 +93,9 @@ void Collectives::Shared(Running& running) {
   const std::uint32_t turn = group_.NextTurn();
   const std::size_t piece = group_.layout().stage_bytes;
   if (!direct) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
-  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirect : 0, running);
+  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
   if (op.kind == DTRUN_GATHERV) CheckCounts(op);
-  if (AllHave(kDirect)) return ShareDirect(takes, running);
+  if (AllHave(kDirectExchange)) return ShareDirect(takes, running);
   const auto [longest, hoped] = Offered();
   if (hoped) {
     if (direct && own.bytes > 0) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
@@ -110,7 +110,7 @@ Collectives::Offers Collectives::Offered() const {
     const Post& post = group_.PostOf(rank);
     Offer offer;
     std::memcpy(&offer, post.payload, sizeof offer);
-    all.hoped = all.hoped || (offer.longest > 0 && (post.flags & kDirect) != 0);
+    all.hoped = all.hoped || (offer.longest > 0 && (post.flags & kDirectExchange) != 0);
     all.longest = std::max<std::size_t>(all.longest, offer.longest);
   }
   return all;
@@ -237,9 +237,9 @@ void Collectives::Personal(Running& running) {
   }
   std::uint32_t turn = group_.NextTurn();
   if (!direct) show(0, turn);
-  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirect : 0, running);
+  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
   if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) CheckCounts(op);
-  if (AllHave(kDirect)) {
+  if (AllHave(kDirectExchange)) {
     const bool gave = !scatter || Root(op);
     const std::size_t begin = gave ? static_cast<std::size_t>(gives[me].data - send) : op.count * width * me;
     return PersonalDirect(op, takes, begin, running);

@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kFrameworksTable[] = {
     {"horovod-not-built",
      {"Extension {extension} has not been built: {file} not found"},
      "Horovod was installed without {extension}",
@@ -98,6 +98,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> FrameworkFailures() { return kTable; }
+std::span<const KnownFailure> FrameworkFailures() { return kFrameworksTable; }
 
 }  // namespace dtrun::diagnosis

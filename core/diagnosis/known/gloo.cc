@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kGlooTable[] = {
     {"gloo-connect",
      {"connectFullMesh failed with {reason...}", "connect [{address}]:{port}: {reason...}",
       "Connect timeout [{address}]:{port}"},
@@ -56,8 +56,8 @@ constexpr KnownFailure kTable[] = {
      Kind::kNetwork},
     {"gloo-peer-closed",
      {"transport/tcp/pair.cc:{line}] Connection closed by peer [{address}]:{port}",
-      "transport/tcp/pair.cc:{line}] Connection closed by peer", "Connection closed by peer [{address}]:{port}",
-      "Application timeout caused pair closure"},
+      "transport/tcp/pair.cc:{line}] Connection closed by peer",
+      "Connection closed by peer [{address}]:{port}", "Application timeout caused pair closure"},
      "a peer[ at {address}] ended, or gave up",
      "look at the first failure of another rank",
      "gloo transport/tcp/pair.cc",
@@ -75,6 +75,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> GlooFailures() { return kTable; }
+std::span<const KnownFailure> GlooFailures() { return kGlooTable; }
 
 }  // namespace dtrun::diagnosis

@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kHostTable[] = {
     {"ssh-refused-key",
      {"Permission denied (publickey", "Permission denied, please try again"},
      "ssh did not let this user in",
@@ -125,6 +125,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> HostFailures() { return kTable; }
+std::span<const KnownFailure> HostFailures() { return kHostTable; }
 
 }  // namespace dtrun::diagnosis

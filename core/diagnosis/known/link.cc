@@ -3,7 +3,7 @@
 namespace dtrun::diagnosis {
 namespace {
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kLinkTable[] = {
     {"glibc-old",
      {"version `GLIBC_{version}' not found (required by {file})"},
      "{file} was built for glibc {version}; this host has an older one",
@@ -48,6 +48,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> LinkFailures() { return kTable; }
+std::span<const KnownFailure> LinkFailures() { return kLinkTable; }
 
 }  // namespace dtrun::diagnosis

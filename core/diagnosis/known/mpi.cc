@@ -7,7 +7,7 @@ using known::Depth;
 using known::Kind;
 
 // Open MPI wraps its texts at 70 columns: patterns stay inside one line, or say where they go on.
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kMpiTable[] = {
     {"mpi-tcp-connect",
      {"Open MPI failed to TCP connect to a peer MPI process\nLocal host:{host}\nMessage:{message...}\n"
       "Error:{reason...}"},
@@ -247,6 +247,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> MpiFailures() { return kTable; }
+std::span<const KnownFailure> MpiFailures() { return kMpiTable; }
 
 }  // namespace dtrun::diagnosis

@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kTorchTable[] = {
     {"torch-no-backend",
      {"Distributed package doesn't have {backend} built in"},
      "this torch was built without {backend}",
@@ -146,6 +146,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> TorchFailures() { return kTable; }
+std::span<const KnownFailure> TorchFailures() { return kTorchTable; }
 
 }  // namespace dtrun::diagnosis

@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kTorchStoreTable[] = {
     {"torch-port-in-use",
      {"The server socket has failed to bind to {address} (errno: 98 - Address already in use)",
       "The server socket has failed to listen on any local network address. port: {address},",
@@ -125,6 +125,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> TorchStoreFailures() { return kTable; }
+std::span<const KnownFailure> TorchStoreFailures() { return kTorchStoreTable; }
 
 }  // namespace dtrun::diagnosis

@@ -6,7 +6,7 @@ namespace {
 using known::Depth;
 using known::Kind;
 
-constexpr KnownFailure kTable[] = {
+constexpr KnownFailure kUcxTable[] = {
     {"ucx-cuda-ipc",
      {"cuIpcOpenMemHandle() failed: {reason...}",
       "failed to open ipc mem handle. addr:{addr} len:{bytes} ({reason...}"},
@@ -135,6 +135,6 @@ constexpr KnownFailure kTable[] = {
 
 }  // namespace
 
-std::span<const KnownFailure> UcxFailures() { return kTable; }
+std::span<const KnownFailure> UcxFailures() { return kUcxTable; }
 
 }  // namespace dtrun::diagnosis

@@ -19,8 +19,6 @@
 namespace dtrun::mpirun {
 namespace {
 
-constexpr int kNotStarted = 127;  // as shells say it
-
 [[noreturn]] void EndAs(int status) {
   if (WIFSIGNALED(status)) {
     const rlimit no_core{};

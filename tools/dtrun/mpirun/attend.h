@@ -12,6 +12,8 @@
 
 namespace dtrun::mpirun {
 
+inline constexpr int kNotStarted = 127;  // the exit code for it, as shells have it
+
 // Called now and then with the rank's process, as its programs load what they need.
 enum class Look {
   kAgain,

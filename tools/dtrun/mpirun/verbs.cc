@@ -21,8 +21,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr int kNotStarted = 127;  // as shells say it
-
 int Complain(const std::string& text) {
   fmt::print(stderr, "dtrun: {}\n", text);
   return kNotStarted;

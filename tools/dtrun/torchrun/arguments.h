@@ -10,9 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/option/value.h"
 
 namespace dtrun::torchrun {
+
+// What the command line says is wrong.
+inline Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
 
 // Whose command line it is: torchrun's (torch.distributed.run) or the older one of
 // torch.distributed.launch, which also hands each rank its --local-rank as an argument.

@@ -15,8 +15,6 @@ namespace {
 
 using Setter = std::function<Status(const std::string& text, Arguments* to)>;
 
-Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
 template <class Member>
 Setter Text(Member member) {
   return [member](const std::string& text, Arguments* to) {
@@ -41,7 +39,7 @@ Setter Integer(Member member, int least, int most) {
 }
 
 template <class Parser, class Member>
-Setter Parsed(Parser parse, Member member) {
+Setter Converted(Parser parse, Member member) {
   return [=](const std::string& text, Arguments* to) -> Status {
     auto value = parse(text);
     if (!value) return value.error();
@@ -79,16 +77,16 @@ const std::map<std::string_view, Setter>& Setters() {
       {"rdzv_backend", Text(&Arguments::rdzv_backend)},
       {"rdzv_endpoint", Text(&Arguments::rdzv_endpoint)},
       {"rdzv_id", Text(&Arguments::rdzv_id)},
-      {"rdzv_conf", Parsed(ParseRendezvousConfig, &Arguments::rdzv_conf)},
+      {"rdzv_conf", Converted(ParseRendezvousConfig, &Arguments::rdzv_conf)},
       {"max_restarts", Integer(&Arguments::max_restarts, 0, INT_MAX)},
       {"monitor_interval", SetInterval},
       {"start_method", Text(&Arguments::start_method)},
       {"event_log_handler", Text(&Arguments::event_log_handler)},
       {"role", Text(&Arguments::role)},
       {"log_dir", Text(&Arguments::log_dir)},
-      {"redirects", Parsed(ParseStreams, &Arguments::redirects)},
-      {"tee", Parsed(ParseStreams, &Arguments::tee)},
-      {"local_ranks_filter", Parsed(ParseRanks, &Arguments::local_ranks_filter)},
+      {"redirects", Converted(ParseStreams, &Arguments::redirects)},
+      {"tee", Converted(ParseStreams, &Arguments::tee)},
+      {"local_ranks_filter", Converted(ParseRanks, &Arguments::local_ranks_filter)},
       {"duplicate_stdout_filters", Filters(&Arguments::duplicate_stdout_filters)},
       {"duplicate_stderr_filters", Filters(&Arguments::duplicate_stderr_filters)},
       {"log_line_prefix_template", Text(&Arguments::log_line_prefix_template)},

@@ -11,8 +11,6 @@ namespace {
 constexpr int kStaticPort = 29500;
 constexpr int kC10dPort = 29400;
 
-Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
 std::string Place(const Arguments& arguments, std::string_view name, const std::string& otherwise) {
   const auto found = arguments.origins.find(name);
   return found == arguments.origins.end() ? otherwise : found->second.place;

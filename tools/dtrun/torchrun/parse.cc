@@ -17,8 +17,6 @@ using Environment = std::map<std::string, std::string>;
 
 constexpr char kPrefixTemplate[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 
-Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
 Error At(const std::string& place, const Error& error) {
   return Bad(fmt::format("{}: {}", place, error.text));
 }

@@ -15,8 +15,6 @@ namespace {
 constexpr char kNullDevice[] = "/dev/null";
 constexpr char kSelf[] = "dtrun torchrun";
 
-Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
 // A legal name of a job that resembles the script's.
 std::string JobName(const Arguments& arguments) {
   const std::filesystem::path script(arguments.training_script);

@@ -23,12 +23,12 @@
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/prepare.h"
 #include "tools/dtrun/restart.h"
-#include "tools/dtrun/watch.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/routes.h"
 #include "tools/dtrun/torchrun/summary.h"
 #include "tools/dtrun/torchrun/translate.h"
+#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
@@ -36,7 +36,6 @@ namespace {
 using torchrun::Program;
 
 constexpr int kFailed = 1;
-constexpr int kUserError = 2;
 constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
 
 template <std::size_t N>
