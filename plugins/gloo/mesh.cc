@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 // How long a failure waits for its announcement to the other ranks.
 constexpr milliseconds kPublishLimit{500};
 // How long the end of a broken connection may take to be noticed.
-constexpr milliseconds kGoodbyeLimit{5000};
+constexpr milliseconds kBrokenLinkLimit{5000};
 
 std::string AliveKey(int rank) { return "alive/" + std::to_string(rank); }
 std::string PartingKey(int rank) { return "parting/" + std::to_string(rank); }
@@ -252,7 +252,7 @@ void Mesh::FailLost(int peer, const std::string& what) {
 void Mesh::FailSomebodyLost(const std::string& what) {
   {
     std::unique_lock lock(mutex_);
-    if (published_changed_.wait_for(lock, kGoodbyeLimit, [this] { return cause_.has_value(); })) return;
+    if (published_changed_.wait_for(lock, kBrokenLinkLimit, [this] { return cause_.has_value(); })) return;
   }
   Fail({DTRUN_REMOTE_FAILURE, "a connection of '" + name_ + "' failed: " + WithoutPlace(what), -1, -1});
 }
@@ -265,7 +265,7 @@ std::optional<Parting> Mesh::ReadParting(int peer) {
     try {
       // It has come, or the broken connection ends the wait; the limit is for a connection
       // that broke inside the message.
-      if (goodbyes_[index]->waitRecv(nullptr, kGoodbyeLimit)) goodbye_states_[index] = Goodbye::kReceived;
+      if (goodbyes_[index]->waitRecv(nullptr, kBrokenLinkLimit)) goodbye_states_[index] = Goodbye::kReceived;
     } catch (const std::exception&) {
       goodbye_states_[index] = Goodbye::kNone;  // no goodbye
     }

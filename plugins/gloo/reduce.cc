@@ -15,7 +15,7 @@ namespace dtrun::gloo_plugin {
 namespace {
 
 // Bytes in flight from one peer before they are combined: two segments.
-constexpr std::size_t kSegmentBytes = 256 << 10;
+constexpr std::size_t kReduceSegmentBytes = 256 << 10;
 constexpr std::size_t kWindow = 2;
 // Up to here every rank sends its whole vector to every other: one step instead of two.
 constexpr std::size_t kSmallTotal = 64 << 10;
@@ -63,7 +63,7 @@ class PartwiseReduction {
                     std::vector<Part> parts, void* out)
       : mesh_(mesh), operation_(operation), call_(call), send_(send), parts_(std::move(parts)) {
     out_ = static_cast<std::byte*>(out);
-    segment_ = std::max<std::size_t>(1, kSegmentBytes / call.width);
+    segment_ = std::max<std::size_t>(1, kReduceSegmentBytes / call.width);
     peers_.resize(static_cast<std::size_t>(mesh.size()));
   }
 

@@ -19,9 +19,9 @@ constexpr int kTries = 200;
 constexpr sdk::Nanoseconds kShortNap = std::chrono::microseconds(20);
 constexpr sdk::Nanoseconds kLongNap = std::chrono::microseconds(500);
 // Between looks for ranks that died or gave up.
-constexpr sdk::Nanoseconds kLook = std::chrono::milliseconds(20);
+constexpr sdk::Nanoseconds kMessageLook = std::chrono::milliseconds(20);
 // What a receive that was cancelled gets to come back.
-constexpr sdk::Nanoseconds kGrace = std::chrono::milliseconds(200);
+constexpr sdk::Nanoseconds kMessageGrace = std::chrono::milliseconds(200);
 // How long a message of a rank that has left may still be on its way.
 constexpr sdk::Nanoseconds kLastLook = std::chrono::milliseconds(100);
 
@@ -122,7 +122,7 @@ bool Messages::Progress() {
   }
   if (team_->failed()) {
     std::timed_mutex* const one_at_a_time = team_->world().gate();
-    if (one_at_a_time != nullptr && !gate.owns_lock()) gate = Gate(*one_at_a_time, kGrace);
+    if (one_at_a_time != nullptr && !gate.owns_lock()) gate = Gate(*one_at_a_time, kMessageGrace);
     const bool may_call = one_at_a_time == nullptr || gate.owns_lock();
     for (const auto& message : pending_) Drop(*message, may_call);
     ended = true;
@@ -144,7 +144,7 @@ void Messages::Drop(Message& message, bool may_call) {
   MPI_Status status{};
   if (api().test(&message.request, &ended, &status) != MPI_SUCCESS || ended != 0) return;
   if (message.op.kind != DTRUN_RECV || api().cancel(&message.request) != MPI_SUCCESS) return;
-  const sdk::Deadline end(kGrace);
+  const sdk::Deadline end(kMessageGrace);
   while (ended == 0 && !end.passed()) {
     if (api().test(&message.request, &ended, &status) != MPI_SUCCESS) return;
   }
@@ -179,7 +179,7 @@ bool Messages::Wait(Message& message, const sdk::Deadline& until) {
     const auto now = sdk::Deadline::Clock::now();
     if (tries == 0 || now >= next_look) {
       Observe(message, now - since >= kLastLook);
-      next_look = now + kLook;
+      next_look = now + kMessageLook;
     }
     if (team_->failed()) continue;
     if (until.at() <= now) return false;

@@ -7,14 +7,6 @@
 namespace dtrun::mpi_plugin {
 namespace {
 
-// Address of element `index`.
-char* At(void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<char*>(memory) + index * width;
-}
-const char* At(const void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<const char*>(memory) + index * width;
-}
-
 void Copy(void* out, const void* in, std::uint64_t count, std::size_t width) {
   if (count > 0 && out != in) std::memmove(out, in, count * width);
 }

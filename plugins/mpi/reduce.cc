@@ -18,13 +18,6 @@ constexpr std::uint64_t kPiece = 128 << 10;  // of float32 at a time
 constexpr std::uint64_t kSplit = 2 << 10;    // of 16 bits, from which on parts are faster
 constexpr std::uint64_t kRound = 1 << 20;    // of 16 bits at a time
 
-char* At(void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<char*>(memory) + index * width;
-}
-const char* At(const void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<const char*>(memory) + index * width;
-}
-
 // What becomes of elements on their way to MPI and back.
 class Passage {
  public:

@@ -7,7 +7,7 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
-SharedLibrary Find(const std::string& wanted) {
+SharedLibrary FindCuda(const std::string& wanted) {
   if (!wanted.empty())
     return SharedLibrary::Open({wanted}, "the CUDA runtime", "correct backend.options.cuda_library");
   const std::vector<std::string> names = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
@@ -20,7 +20,7 @@ SharedLibrary Find(const std::string& wanted) {
 
 CudaApi CudaApi::Open(const std::string& wanted) {
   CudaApi api;
-  api.library = Find(wanted);
+  api.library = FindCuda(wanted);
   const SharedLibrary& library = api.library;
   library.Resolve("cudaGetDeviceCount", api.get_device_count);
   library.Resolve("cudaGetDevice", api.get_device);

@@ -5,7 +5,7 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
-SharedLibrary Find(const std::string& wanted) {
+SharedLibrary FindNccl(const std::string& wanted) {
   if (!wanted.empty()) return SharedLibrary::Open({wanted}, "NCCL", "correct backend.options.library");
   // Torch brings an NCCL of its own. Two in one process would fight for the device's memory, and
   // an operation of the one could wait for a kernel of the other.
@@ -24,7 +24,7 @@ std::string NcclVersionText(int version) {
 
 NcclApi NcclApi::Open(const std::string& wanted) {
   NcclApi api;
-  api.library = Find(wanted);
+  api.library = FindNccl(wanted);
   const SharedLibrary& library = api.library;
 
   nccl::Result (*get_version)(int*) = nullptr;

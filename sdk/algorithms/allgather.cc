@@ -27,7 +27,7 @@ void BruckAllgather(Call& call, const void* send, void* recv, std::size_t bytes)
 
 namespace {
 
-constexpr std::size_t kSegmentBytes = 512 << 10;
+constexpr std::size_t kPartSegmentBytes = 512 << 10;
 constexpr std::size_t kMostSegments = 256;  // of one part
 constexpr std::size_t kAhead = 4;           // receives posted
 
@@ -43,7 +43,7 @@ std::vector<Item> ItemsOf(const std::vector<Part>& parts, int rank, int steps) {
   std::vector<Item> items;
   for (int step = 0; step < steps; ++step) {
     const Part& part = parts[static_cast<std::size_t>((rank - step + ranks) % ranks)];
-    const std::size_t segment = std::max(kSegmentBytes, (part.size + kMostSegments - 1) / kMostSegments);
+    const std::size_t segment = std::max(kPartSegmentBytes, (part.size + kMostSegments - 1) / kMostSegments);
     for (std::size_t at = 0; at < part.size; at += segment) {
       items.push_back({part.begin + at, std::min(segment, part.size - at)});
     }

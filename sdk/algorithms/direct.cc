@@ -9,7 +9,7 @@
 namespace dtrun::algorithms {
 namespace {
 
-constexpr std::size_t kGroup = 4;             // segments of one part under way together
+constexpr std::size_t kDirectLanes = 4;       // segments of one part under way together
 constexpr std::size_t kGroupBytes = 2 << 20;  // of all ranks' segments of a group
 constexpr std::size_t kSmallestSegment = 16 << 10;
 constexpr std::size_t kLargestSegment = 256 << 10;
@@ -28,19 +28,19 @@ class Direct {
         all_(static_cast<std::byte*>(all)),
         gives_(call),
         spreads_(call),
-        takes_(parts.size() * kGroup),
+        takes_(parts.size() * kDirectLanes),
         sources_(parts.size()) {
     for (const Part& part : parts_) largest_ = std::max(largest_, part.size);
-    const std::size_t share = kGroupBytes / kGroup / parts_.size();
+    const std::size_t share = kGroupBytes / kDirectLanes / parts_.size();
     segment_ = std::max<std::size_t>(1, std::clamp(share, kSmallestSegment, kLargestSegment) / width_);
     slot_ = std::min(segment_, parts_[static_cast<std::size_t>(call.rank())].size) * width_;
-    scratch_ = call.Scratch(slot_ * kGroup * parts_.size());
+    scratch_ = call.Scratch(slot_ * kDirectLanes * parts_.size());
   }
 
   void Run() {
-    for (first_ = 0; first_ * segment_ < largest_; first_ += kGroup) {
+    for (first_ = 0; first_ * segment_ < largest_; first_ += kDirectLanes) {
       Exchange();
-      for (std::size_t lane = 0; lane < kGroup; ++lane) Combine(lane);
+      for (std::size_t lane = 0; lane < kDirectLanes; ++lane) Combine(lane);
       gives_.Finish();  // in place, what was sent is overwritten next
       if (all_ != nullptr) Collect();
     }
@@ -54,14 +54,14 @@ class Direct {
     return {whole.begin + at, std::min(segment_, whole.size - at)};
   }
   std::size_t Index(int rank, std::size_t lane) const {
-    return static_cast<std::size_t>(rank) * kGroup + lane;
+    return static_cast<std::size_t>(rank) * kDirectLanes + lane;
   }
 
   void Exchange() {
     for (int step = 1; step < call_.size(); ++step) {
       const int from = call_.Neighbour(-step);
       const int to = call_.Neighbour(step);
-      for (std::size_t lane = 0; lane < kGroup; ++lane) {
+      for (std::size_t lane = 0; lane < kDirectLanes; ++lane) {
         const Part mine = Piece(call_.rank(), lane);
         const std::size_t index = Index(from, lane);
         if (mine.size > 0) takes_[index] = call_.Recv(from, scratch_ + index * slot_, mine.size * width_);
@@ -93,7 +93,7 @@ class Direct {
     Messages collects(call_);
     for (int step = 1; step < call_.size(); ++step) {
       const int from = call_.Neighbour(-step);
-      for (std::size_t lane = 0; lane < kGroup; ++lane) {
+      for (std::size_t lane = 0; lane < kDirectLanes; ++lane) {
         const Part piece = Piece(from, lane);
         if (piece.size > 0) collects.Add(call_.Recv(from, all_ + piece.begin * width_, piece.size * width_));
       }

@@ -12,8 +12,8 @@
 namespace dtrun::algorithms {
 namespace {
 
-constexpr std::size_t kSegmentBytes = 256 << 10;
-constexpr std::size_t kGroup = 4;  // segments of one block under way together
+constexpr std::size_t kRingSegmentBytes = 256 << 10;
+constexpr std::size_t kRingLanes = 4;  // segments of one block under way together
 
 class Ring {
  public:
@@ -32,8 +32,9 @@ class Ring {
         spread_(call) {
     for (const Part& block : blocks_) largest_ = std::max(largest_, block.size);
     // Blocks of less than a group are cut too, so that there is something to overlap.
-    const std::size_t quarter = (largest_ + kGroup - 1) / kGroup * width_;
-    segment_ = std::max<std::size_t>(1, std::clamp(quarter, kSegmentBytes / 8, kSegmentBytes) / width_);
+    const std::size_t quarter = (largest_ + kRingLanes - 1) / kRingLanes * width_;
+    segment_ =
+        std::max<std::size_t>(1, std::clamp(quarter, kRingSegmentBytes / 8, kRingSegmentBytes) / width_);
     const std::size_t slot = std::min(segment_, largest_) * width_;
     for (Lane& lane : lanes_) {
       for (Slot& one : lane.slots) one.memory = call_.Scratch(slot);
@@ -41,10 +42,10 @@ class Ring {
   }
 
   void Run() {
-    for (first_ = 0; first_ * segment_ < largest_; first_ += kGroup) {
+    for (first_ = 0; first_ * segment_ < largest_; first_ += kRingLanes) {
       Start();
       for (int step = 0; step <= LastStep(); ++step) {
-        for (std::size_t lane = 0; lane < kGroup; ++lane) Combine(step, lane);
+        for (std::size_t lane = 0; lane < kRingLanes; ++lane) Combine(step, lane);
       }
       for (Lane& lane : lanes_) {
         call_.Wait(lane.first_send);
@@ -55,7 +56,7 @@ class Ring {
         lane.first_send = nullptr;
       }
       for (int step = 0; all_ != nullptr && step <= LastStep(); ++step) {
-        for (std::size_t lane = 0; lane < kGroup; ++lane) Collect(step, lane);
+        for (std::size_t lane = 0; lane < kRingLanes; ++lane) Collect(step, lane);
       }
     }
     spread_.Finish();
@@ -99,9 +100,9 @@ class Ring {
 
   void Start() {
     for (int step = 0; step <= std::min(1, LastStep()); ++step) {
-      for (std::size_t lane = 0; lane < kGroup; ++lane) PostCombine(step, lane);
+      for (std::size_t lane = 0; lane < kRingLanes; ++lane) PostCombine(step, lane);
     }
-    for (std::size_t lane = 0; lane < kGroup; ++lane) {
+    for (std::size_t lane = 0; lane < kRingLanes; ++lane) {
       const Part piece = Piece(call_.Neighbour(-1), lane);
       if (piece.size > 0) {
         lanes_[lane].first_send = call_.Send(Right(), send_ + piece.begin * width_, piece.size * width_);
@@ -162,7 +163,7 @@ class Ring {
   std::size_t largest_ = 0;  // elements of the largest block
   std::size_t segment_ = 1;  // elements
   std::size_t first_ = 0;    // segment of the group's first lane
-  std::array<Lane, kGroup> lanes_;
+  std::array<Lane, kRingLanes> lanes_;
   Messages spread_;
 };
 

@@ -9,7 +9,7 @@
 namespace dtrun::conformance {
 namespace {
 
-constexpr int kCalls = 40;
+constexpr int kRequests = 40;
 constexpr std::uint64_t kElements = 5000;
 
 // Call k on all ranks: the sum of k + rank.
@@ -17,8 +17,8 @@ struct Calls {
   std::vector<std::vector<float>> data;
   std::vector<std::unique_ptr<Pending>> pending;
 
-  explicit Calls(Rank& rank) : data(kCalls) {
-    for (int call = 0; call < kCalls; ++call) {
+  explicit Calls(Rank& rank) : data(kRequests) {
+    for (int call = 0; call < kRequests; ++call) {
       auto& buffer = data[static_cast<std::size_t>(call)];
       buffer.assign(kElements, static_cast<float>(call + rank.rank()));
       pending.push_back(
@@ -26,7 +26,7 @@ struct Calls {
     }
   }
   void ExpectSums(int size) const {
-    for (int call = 0; call < kCalls; ++call) {
+    for (int call = 0; call < kRequests; ++call) {
       const float expected = static_cast<float>(call * size) + static_cast<float>(size * (size - 1)) / 2;
       EXPECT_EQ(data[static_cast<std::size_t>(call)], std::vector<float>(kElements, expected));
     }
@@ -36,7 +36,7 @@ struct Calls {
 void WaitedForInReverse(const Subject& subject) {
   subject.Play(3, [](Rank& rank) {
     const Calls calls(rank);
-    for (int call = kCalls - 1; call >= 0; --call) {
+    for (int call = kRequests - 1; call >= 0; --call) {
       EXPECT_TRUE(calls.pending[static_cast<std::size_t>(call)]->Wait().ok());
     }
     calls.ExpectSums(rank.size());

@@ -14,8 +14,8 @@
 namespace dtrun::conformance {
 namespace {
 
-constexpr std::uint64_t kElements = (std::uint64_t{1} << 31) + 4097;  // of one byte
-constexpr nanoseconds kLongPatience = 9 * kPatience;                  // 2 GiB on a loaded machine
+constexpr std::uint64_t kHugeElements = (std::uint64_t{1} << 31) + 4097;  // of one byte
+constexpr nanoseconds kLongPatience = 9 * kPatience;                      // 2 GiB on a loaded machine
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kSanitized = true;
@@ -45,7 +45,7 @@ std::uint64_t AvailableMemory() {
 
 // Why the case would make no sense here; "" when it does.
 std::string Obstacle() {
-  constexpr std::uint64_t kNeeded = 4 * kElements;  // results of two ranks, and as much for others
+  constexpr std::uint64_t kNeeded = 4 * kHugeElements;  // results of two ranks, and as much for others
   if (kSanitized) return "a sanitizer looks at every byte, which takes minutes";
   return AvailableMemory() >= kNeeded ? "" : "needs 8 GiB of free memory (when rank 0 looked)";
 }
@@ -75,16 +75,16 @@ void AllreduceCounts(const Subject& subject) {
   }
   subject.Play(2, [](Rank& rank) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
-    const RepeatedMemory sent(kElements);
-    const RepeatedMemory wanted(kElements);
+    const RepeatedMemory sent(kHugeElements);
+    const RepeatedMemory wanted(kHugeElements);
     Fill(sent, [&](std::size_t i) { return At(rank.rank(), i); });
     Fill(wanted, [](std::size_t i) { return std::max(At(0, i), At(1, i)); });
     // Left uninitialised. Repeated memory would let partial results overwrite one another.
-    const std::unique_ptr<unsigned char[]> got(new unsigned char[kElements]);
+    const std::unique_ptr<unsigned char[]> got(new unsigned char[kHugeElements]);
     const Outcome outcome =
-        DoPatiently(rank, AllreduceOp(sent.data(), got.get(), kElements, DTRUN_UINT8, DTRUN_MAX));
+        DoPatiently(rank, AllreduceOp(sent.data(), got.get(), kHugeElements, DTRUN_UINT8, DTRUN_MAX));
     ASSERT_TRUE(outcome.ok()) << outcome;
-    EXPECT_EQ(std::memcmp(got.get(), wanted.data(), kElements), 0) << "on rank " << rank.rank();
+    EXPECT_EQ(std::memcmp(got.get(), wanted.data(), kHugeElements), 0) << "on rank " << rank.rank();
   });
 }
 
@@ -92,11 +92,11 @@ void BroadcastCounts(const Subject& subject) {
   if (!Has(subject.Caps().ops, DTRUN_BROADCAST)) GTEST_SKIP() << "the backend does not offer it";
   subject.Play(2, [](Rank& rank) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
-    const RepeatedMemory data(kElements);
+    const RepeatedMemory data(kHugeElements);
     if (rank.rank() == 1) Fill(data, [](std::size_t i) { return At(1, i); });
     dtrun_op op = MakeOp(DTRUN_BROADCAST);
     op.send = op.recv = data.data();
-    op.count = kElements;
+    op.count = kHugeElements;
     op.dtype = DTRUN_UINT8;
     op.root = 1;
     const Outcome outcome = DoPatiently(rank, op);
