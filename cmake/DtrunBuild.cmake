@@ -21,6 +21,15 @@ set(DTRUN_PLUGIN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/dtrun/plugins)
 
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
+# A target's sources are compiled some at a time: most of a file's time is its headers. Names in unnamed namespaces are
+# therefore unique in a library. Tools that look at files one by one (clang-tidy) configure with -DDTRUN_UNITY=OFF.
+set(CMAKE_UNITY_BUILD ${DTRUN_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+if(DTRUN_UNITY)
+  # gcc takes what a source includes for a header, whose classes should have no member of an unnamed namespace.
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})

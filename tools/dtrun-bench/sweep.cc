@@ -20,7 +20,6 @@ namespace dtrun::bench {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kUserError = 2;
 
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: bench: {}\n", text); }
 

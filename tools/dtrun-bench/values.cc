@@ -60,9 +60,9 @@ std::vector<Segment> Expected(const Call& call, int rank, int ranks) {
 
 // A few KiB of the pattern that begins with index `first`.
 std::vector<char> Tile(const Element& element, std::uint64_t first, const Period& values) {
-  constexpr std::uint64_t kElements = 1536;  // a multiple of the period
-  std::vector<char> tile(kElements * element.size);
-  for (std::uint64_t i = 0; i < kElements; ++i)
+  constexpr std::uint64_t kTileElements = 1536;  // a multiple of the period
+  std::vector<char> tile(kTileElements * element.size);
+  for (std::uint64_t i = 0; i < kTileElements; ++i)
     Encode(element, values[(first + i) % 3], &tile[i * element.size]);
   return tile;
 }
