@@ -106,6 +106,30 @@ std::string FailureText(std::size_t index, const Failure& failure) {
       failure.error_file.empty() ? "<N/A>" : failure.error_file, Indented(failure.message));
 }
 
+std::string TextIn(const Json& json, const char* key) {
+  return json.contains(key) && json.at(key).is_string() ? json.at(key).get<std::string>() : "";
+}
+
+bool IsStopped(const Json& rank) { return !TextIn(rank, "stopped_with").empty(); }
+
+// "rank 1 stood still, in time.sleep at train.py:40; dtrun ended it by SIGTERM once rank 0 had failed"
+std::string WhyBlamed(const Json& verdict, const Json& rank) {
+  const Json blamed = verdict.value("blamed", Json(nullptr));
+  const std::string stopped = TextIn(rank.at("ending"), "stopped_by"), place = TextIn(rank, "place");
+  std::string why = "stood still";
+  if (!stopped.empty()) {
+    why = "was stopped by " + stopped;
+  } else if (blamed.is_object()) {
+    why = TextIn(blamed, "why");
+  }
+  std::string after;
+  if (blamed.is_object() && blamed.at("seen_first") != rank.at("rank")) {
+    after = fmt::format(" once rank {} had failed", blamed.at("seen_first").get<int>());
+  }
+  return fmt::format("rank {} {}{}; dtrun ended it by {}{}", rank.at("rank").get<int>(), why,
+                     place.empty() ? "" : ", " + place, TextIn(rank, "stopped_with"), after);
+}
+
 std::size_t WidthOf(const std::string& text) {
   std::size_t widest = 0, begin = 0;
   while (begin <= text.size()) {
@@ -143,6 +167,7 @@ Result<std::optional<Failures>> ReadFailures(const std::string& verdict, std::ti
       failure.message = signalled ? fmt::format("Signal {} ({}) received by PID {}", -failure.exit_code,
                                                 ending.at("signal").get<std::string>(), failure.pid)
                                   : kNoTraceback;
+      if (failure.rank == root && IsStopped(rank)) failure.message = WhyBlamed(json, rank);
       const auto file = error_files.find(failure.rank);
       if (file != error_files.end() && !file->second.empty()) AddErrorFile(file->second, &failure);
       if (failure.rank == root) failures.root = failures.all.size();

@@ -54,6 +54,22 @@ Root Cause (first observed failure):
 )");
 }
 
+// dtrun has ended it, too, but that is not why it is blamed.
+TEST(Summary, SaysWhyARankIsBlamedThatWasStopped) {
+  const auto failures = ReadFailures(R"({"first_failed_rank": 1,
+    "blamed": {"ranks": [1], "why": "stood still", "seen_first": 0}, "ranks": [
+    {"rank": 0, "host": "here", "pid": 10, "stopped_with": null, "place": null,
+     "ending": {"code": 1, "signal": null, "stopped_by": null, "at_seconds": 2.5}},
+    {"rank": 1, "host": "here", "pid": 11, "stopped_with": "SIGTERM", "place": "in time.sleep at train.py:40",
+     "ending": {"code": null, "signal": "SIGTERM", "stopped_by": null, "at_seconds": 3.5}}]})",
+                                     0, {{0, 0}, {1, 1}}, {});
+  ASSERT_TRUE(failures.ok() && *failures);
+  EXPECT_THAT(
+      Summary("x", **failures),
+      HasSubstr("traceback : rank 1 stood still, in time.sleep at train.py:40; dtrun ended it by SIGTERM "
+                "once rank 0 had failed\n"));
+}
+
 TEST(Summary, ShowsWhatTheRankHasWrittenAndHandsItOnWithItsExitCode) {
   const output::TempFolder folder;
   const std::string file = folder.path() / "error.json";
