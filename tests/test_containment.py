@@ -48,6 +48,14 @@ class Containment(JobTest):
     def group_of(self, pid):
         return Path(f"/proc/{pid}/cgroup").read_text().rpartition("0::")[2].splitlines()[0].rpartition("/")[2]
 
+    def need_memory(self):
+        if "memory" not in (GROUP / "cgroup.controllers").read_text():
+            self.skipTest("the memory controller of cgroup v2 is not available here; tools/vm has one")
+
+    def skip_beside_others(self, result):
+        if "is in the same group as dtrun" in result.err:
+            self.skipTest(result.err)
+
     def start_sleepers(self):
         """The job, its agent, and the group of its ranks."""
         job = self.start_ranks(2, "sh", "-c", "setsid sleep 1000 & echo $$; exec sleep 1000")
@@ -105,15 +113,33 @@ class Containment(JobTest):
         self.assert_user_error(result, "job.memory cannot be kept", "memory controller", "systemd-run")
 
     def test_a_limit_is_kept_and_the_verdict_says_so(self):
-        if "memory" not in (GROUP / "cgroup.controllers").read_text():
-            self.skipTest("the memory controller of cgroup v2 is not available here")
+        self.need_memory()
         result = self.ranks(1, sys.executable, "-c", "x = bytearray(200 << 20)", sets=["job.memory=64MiB"])
-        if "is in the same group as dtrun" in result.err:
-            self.skipTest(result.err)
+        self.skip_beside_others(result)
         self.assertEqual(result.code, 137, str(result))
         self.assertIn("out of memory", result.err)
-        self.assertIn("job.memory is 0.06 GiB", result.err)
+        self.assertIn("job.memory is 64 MiB", result.err)
         self.assertEqual(groups_with("launcher"), [])
+
+    def test_a_helper_that_the_limit_ended_is_told_of(self):
+        self.need_memory()
+        eat = f"{sys.executable} -c 'x = bytearray(200 << 20)'; exit 5"
+        result = self.ranks(1, "sh", "-c", eat, sets=["job.memory=64MiB"])
+        self.skip_beside_others(result)
+        self.assertEqual(result.code, 5, str(result))
+        self.assertIn("out of memory: the kernel killed a process that ranks on", result.err)
+        self.assertIn("job.memory is 64 MiB", result.err)
+
+    def test_what_goes_on_after_its_ranks_is_named_by_its_program(self):
+        reader, writer = os.pipe()
+        job = self.start_ranks(1, sys.executable, "-c", CHAINS, stdin=reader, sets=["job.grace=0s"])
+        os.close(reader)
+        job.wait_for_line(0, "up")
+        os.close(writer)
+        result = job.finish()
+        self.assert_ok(result)
+        name = Path(sys.executable).name[:15]
+        self.assertRegex(result.err, rf"what the ranks had started and was still there: \d+ process(es)? \(.*{name}")
 
 
 if __name__ == "__main__":

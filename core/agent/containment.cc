@@ -4,21 +4,38 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
+#include <utility>
 
 #include "core/agent/process.h"
+#include "core/base/printable.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 namespace {
 
+// "128 MiB", "15.9 GiB"
+std::string SizeText(std::uint64_t bytes) {
+  constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
+  const auto size = static_cast<double>(bytes);
+  return size < kGiB ? fmt::format("{:.0f} MiB", size / kMiB) : fmt::format("{:.1f} GiB", size / kGiB);
+}
+
+bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
+
 // How long SIGKILL may take, for example while a driver frees a device's memory.
+
+constexpr std::size_t kMostNamed = 4;  // programs
 
 }  // namespace
 
 Status Containment::Begin(std::uint64_t memory) {
   cgroup_.reset();
   segments_.emplace();
+  strays_.clear();
+  killed_ = false;
   memory_ = memory;
   if (name_.empty() && memory == 0) return {};
   if (!parent_) {
@@ -43,10 +60,9 @@ MemoryEvidence Containment::Memory() const {
 std::string Containment::MemoryText() const {
   const auto peak = cgroup_ ? cgroup_->MemoryPeak() : std::nullopt;
   if (!peak) return {};
-  constexpr double kGiB = 1 << 30;
-  std::string text = fmt::format("the ranks on {} held {:.2f} GiB of memory at most", plan::HostName(),
-                                 static_cast<double>(*peak) / kGiB);
-  if (memory_ != 0) text += fmt::format(", job.memory is {:.2f} GiB", static_cast<double>(memory_) / kGiB);
+  std::string text =
+      fmt::format("the ranks on {} held {} of memory at most", plan::HostName(), SizeText(*peak));
+  if (memory_ != 0) text += fmt::format(", job.memory is {}", SizeText(memory_));
   return text;
 }
 
@@ -59,15 +75,43 @@ void Containment::LookForSegments() {
   });
 }
 
-void Containment::Kill() {
+// By their programs, the most frequent first.
+void Containment::NoteStrays(const std::function<bool(const Process&)>& known) {
+  std::map<std::string, int> count_of;
+  int count = 0;
+  for (const Process& process : Descendants(::getpid(), spared_())) {
+    if (process.state == 'Z' || known(process)) continue;
+    ++count_of[process.name];
+    ++count;
+  }
+  if (count == 0) return;
+  std::vector<std::pair<int, std::string>> programs;
+  for (const auto& [name, number] : count_of) programs.emplace_back(-number, Printable(name));
+  std::ranges::sort(programs);
+  strays_ = fmt::format("{} process{} (", count, count == 1 ? "" : "es");
+  for (std::size_t i = 0; i < programs.size() && i < kMostNamed; ++i)
+    strays_ += fmt::format("{}{} {}", i == 0 ? "" : ", ", -programs[i].first, programs[i].second);
+  strays_ += programs.size() > kMostNamed ? ", …)" : ")";
+}
+
+void Containment::Kill(const std::vector<pid_t>& ranks) {
+  if (!killed_) NoteStrays([&](const Process& process) { return Has(ranks, process.group); });
+  killed_ = true;
   if (cgroup_) cgroup_->Kill();
   SignalDescendants(SIGKILL, spared_());
 }
 
-std::vector<std::string> Containment::End() {
+std::vector<std::string> Containment::End(const std::vector<pid_t>& told) {
   LookForSegments();
+  if (!killed_) {
+    NoteStrays([&](const Process& process) { return Has(told, process.pid) || Has(told, process.parent); });
+  }
   if (cgroup_) cgroup_->Kill();
   std::vector<std::string> lines;
+  if (!strays_.empty()) {
+    lines.push_back(fmt::format("killed on {} what the ranks had started and was still there: {}",
+                                plan::HostName(), strays_));
+  }
   for (const Process& process : KillDescendants(kKillPatience, spared_()))
     lines.push_back(WhyItStays(process));
   cgroup_.reset();

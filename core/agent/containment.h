@@ -14,6 +14,7 @@
 
 #include "core/agent/cgroup.h"
 #include "core/agent/memory_evidence.h"
+#include "core/agent/process.h"
 #include "core/agent/segments.h"
 
 namespace dtrun::agent {
@@ -32,7 +33,9 @@ class Containment {
   int cgroup() const { return cgroup_ ? cgroup_->descriptor() : -1; }
   bool cgroup_required() const { return memory_ != 0; }
   MemoryEvidence Memory() const;
-  // "the ranks on node1 held 15.98 GiB of memory at most, job.memory is 16.00 GiB"; empty when nobody
+  // Whether that evidence is of this job alone.
+  bool CountsMemory() const { return cgroup_ && cgroup_->MemoryPeak(); }
+  // "the ranks on node1 held 15.9 GiB of memory at most, job.memory is 16.0 GiB"; empty when nobody
   // counted.
   std::string MemoryText() const;
 
@@ -40,13 +43,19 @@ class Containment {
   void LookForSegments();
   // Whether torch's manager may have some of them to remove.
   bool SegmentsWait() const { return segments_ && segments_->TorchsWait(); }
-  // SIGKILL to all, without waiting.
-  void Kill();
-  // Returns when nothing runs any more, with lines for the user about what could not be ended or was removed.
-  std::vector<std::string> End();
+  // SIGKILL to all, without waiting. `ranks`: that ran, each of them the leader of its group.
+  void Kill(const std::vector<pid_t>& ranks);
+  // Returns when nothing runs any more, with lines for the user about what was still there although no signal
+  // to a rank reached it, what could not be ended, and what was removed.
+  // `told`: processes that have been spoken of already.
+  std::vector<std::string> End(const std::vector<pid_t>& told = {});
 
  private:
+  void NoteStrays(const std::function<bool(const Process&)>& known);
+
   const std::string name_;
+  bool killed_ = false;  // this generation
+  std::string strays_;   // "30 processes (28 python3, 2 sh)"; empty: none
   const std::function<std::vector<pid_t>()> spared_;
   const Result<std::filesystem::path> parent_ = OwnCgroup();
   std::uint64_t memory_ = 0;

@@ -75,6 +75,7 @@ void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
     if (!one->living) continue;
     AskOne(one->ended->native_handle());
     of_owner[one->owner].push_back(&one->process);
+    told_.push_back(one->process.pid);
   }
   for (const auto& [owner, processes] : of_owner) {
     std::string names;

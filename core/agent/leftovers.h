@@ -42,6 +42,9 @@ class Leftovers {
   void Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, bool segments_wait,
             std::function<void()> done);
 
+  // What `say` was told of, so far.
+  const std::vector<pid_t>& told() const { return told_; }
+
   // Ends the wait.
   void Hurry() { Finish(); }
 
@@ -65,6 +68,7 @@ class Leftovers {
   Say say_;
   std::vector<pid_t> spared_;
   std::vector<std::unique_ptr<One>> left_;
+  std::vector<pid_t> told_;
   std::function<void()> done_;
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for handlers that are due already
 };

@@ -137,6 +137,7 @@ class LocalHost final : public Host {
     part.processes = std::move(prepare_.processes);
     part = plan::Resolve(part, start.tokens);
     memory_.emplace(containment_.Memory());
+    told_of_memory_ = false;
     const std::vector<std::string>& base =
         prepare_.environment.empty() ? options_.environment : prepare_.environment;
     Started started;
@@ -225,13 +226,25 @@ class LocalHost final : public Host {
     one.failed = ending.failed();
     ending.stopped_by = one.stopped_by;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
-    if (const std::string text = ending.out_of_memory ? containment_.MemoryText() : ""; !text.empty())
-      Emit(Said{"dtrun: " + text});
+    TellOfMemory(ending);
     mpi_.Look();
     if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) LookForThief();
     Emit(Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
+  }
+
+  // Before a failure is told of: what the kernel killed need not be the rank, but a process that it has
+  // started.
+  void TellOfMemory(const Ending& ending) {
+    const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ &&
+                        containment_.CountsMemory() && memory_->Rose();
+    if (!helper && !ending.out_of_memory) return;
+    told_of_memory_ = true;
+    if (helper)
+      Emit(Said{fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
+                            plan::HostName())});
+    if (const std::string text = containment_.MemoryText(); !text.empty()) Emit(Said{"dtrun: " + text});
   }
 
   // A program with SO_REUSEADDR may listen on a port that is only held, and rank 0 then cannot.
@@ -304,7 +317,9 @@ class LocalHost final : public Host {
     if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
     phase_ = Phase::kKilling;
     SignalToEnd(SIGKILL);
-    containment_.Kill();
+    std::vector<pid_t> ranks;
+    for (const Running& one : running_) ranks.push_back(one.pid);
+    containment_.Kill(ranks);
     patience_.expires_after(kKillPatience);
     patience_.async_wait([this](const boost::system::error_code& error) {
       if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
@@ -363,7 +378,8 @@ class LocalHost final : public Host {
   void Finish() {
     phase_ = Phase::kOver;
     mpi_.End();
-    for (const std::string& line : containment_.End()) Emit(Said{"dtrun: " + line});
+    const std::vector<pid_t> told = leftovers_ ? leftovers_->told() : std::vector<pid_t>();
+    for (const std::string& line : containment_.End(told)) Emit(Said{"dtrun: " + line});
     Gone gone;
     held_->FinishPipes();
     for (Running& one : running_) {
@@ -401,6 +417,7 @@ class LocalHost final : public Host {
   bool suspended_ = false;  // by dtrun itself, as the user asked
   Containment containment_;
   std::optional<MemoryEvidence> memory_;
+  bool told_of_memory_ = false;  // in this generation
   std::vector<Running> running_;
   std::optional<Leftovers> leftovers_;
   Phase phase_ = Phase::kOver;

@@ -81,7 +81,9 @@ std::string Hint(const RankFacts& rank) {
     return fmt::format("dtrun did not send {}: ask who did; `kill -CONT` lets a stopped process go on",
                        SignalName(ending.stopped_by));
   }
-  if (ending.out_of_memory) return "use less memory per rank or fewer ranks per host, or raise the limit";
+  if (ending.out_of_memory)
+    return "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of "
+           "Slurm, the container's)";
   switch (ending.signal) {
     case 0: break;
     case SIGKILL:
