@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "core/agent/conductor.h"
+#include "core/agent/recognise.h"
 #include "core/agent/suspect.h"
 #include "core/agent/verdict.h"
 #include "core/base/units.h"
@@ -40,7 +41,9 @@ bool SaysItWaited(const PeerReport& report) {
 void Conductor::FailedFirst(std::size_t index) {
   facts_.first_failed = static_cast<int>(index);
   const RankFacts& first = facts_.ranks[index];
-  const std::vector<std::string> lines = LastLines(first);
+  // What was ended from outside has printed nothing about its end.
+  const bool killed = first.ending && !EndedByItself(*first.ending);
+  const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
   const bool differ = SaysCallsDiffer(lines);
   if (first.abort || (!differ && first.reports.empty() && !SaysPeerIsMissing(lines))) return StopAll(SIGTERM);
   KeepLastLines();

@@ -7,9 +7,7 @@
 #include "core/agent/cause.h"
 
 namespace dtrun::agent {
-namespace {
 
-// Whether the program ended itself, so that its last words may say why.
 bool EndedByItself(const Ending& ending) {
   if (ending.out_of_memory) return false;
   switch (ending.signal) {
@@ -22,6 +20,8 @@ bool EndedByItself(const Ending& ending) {
     default: return false;
   }
 }
+
+namespace {
 
 // Without a file the last lines are all there is.
 std::optional<diagnosis::LogFinding> FindInTail(const std::vector<std::string>& tail) {
