@@ -253,7 +253,7 @@ class Stalls(JobTest):
 
     def test_off_is_off_and_nonsense_an_error(self):
         self.assert_ok(self.ranks(2, "sh", "-c", "sleep 1.2", sets=["watch.stall=off"]))
-        self.assert_user_error(self.ranks(2, "true", sets=["watch.stall=often"]), "watch.stall is 'often'", '"off"')
+        self.assert_user_error(self.ranks(2, "true", sets=["watch.stall=often"]), "watch.stall: expected", "found 'often'")
         self.assert_user_error(self.ranks(2, "true", sets=["watch.on_stall=panic"]), "watch.on_stall")
 
 
