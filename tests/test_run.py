@@ -48,11 +48,17 @@ class Run(JobTest):
         self.assertEqual(env["OUT"], "part-1")
 
     def test_the_header_names_what_was_chosen(self):
-        result = self.ranks(2, "true")
+        result = self.ranks(2, "true", sets=["backend.name=gloo"])
         self.assert_ok(result)
         for text in ("2 ranks on 1 host", "launcher per-process", "gloo", "Gloo", "interface", "logs"):
             self.assertIn(text, result.err)
         self.assertIn("succeeded", result.err.splitlines()[-1])
+
+    def test_a_program_without_libdtrun_hears_of_the_default_backend_in_one_line(self):
+        result = self.ranks(2, "true")
+        self.assert_ok(result)
+        self.assertIn(", for programs that call dtrun's library\n", result.err)
+        self.assertNotIn("interface", result.err)
 
     def test_threads_default_to_cores_per_rank_and_say_so(self):
         result = self.ranks(2, *SHOW)
