@@ -133,8 +133,8 @@ struct CloneResult {
 
 // A child on a stack of its own, in a cgroup from its first instruction: moving it there takes milliseconds
 // on a machine of many processors. No C library has a function for it. Negative errno where the kernel
-// refuses.
-long CloneIntoCgroup(CloneStart& start, std::byte* stack, std::size_t size, int* handle) {
+// refuses. Unused where memory is not shared.
+[[maybe_unused]] long CloneIntoCgroup(CloneStart& start, std::byte* stack, std::size_t size, int* handle) {
 #if defined(__x86_64__)
   CloneArguments arguments{};
   arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | kIntoCgroup;

@@ -30,7 +30,7 @@ void Trouble::NoteName(const std::string& name, const std::string& sentence) {
 std::string Trouble::Line() const {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const auto& [address, why] : addresses_) {
-    auto group = std::ranges::find_if(by_reason, [&](const auto& one) { return one.first == why; });
+    auto group = std::ranges::find(by_reason, why, &decltype(by_reason)::value_type::first);
     if (group == by_reason.end()) group = by_reason.insert(by_reason.end(), {why, {}});
     group->second.push_back(address);
   }
