@@ -166,7 +166,8 @@ Cause FindCause(const Facts& facts) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
     const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
-    if (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous) {
+    const bool outside = FailedOutside(facts.ranks[index]);
+    if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
       if (const auto still = StandingStill(facts))
         return {Cause::Kind::kRank, *still, ExitClass::kSignal, *still};
       if (Suspicion suspicion = Suspect(facts, index); suspicion.kind != Suspicion::Kind::kNone) {

@@ -59,16 +59,62 @@ bool IsOfAPeer(const diagnosis::Finding& finding) {
   return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
 }
 
+// Of any connection, to a peer or to anything else, such as a web service.
+bool IsOfAnyConnection(const diagnosis::Finding& finding) {
+  const std::string_view id = finding.failure->id;
+  return id == "connection-refused" || id == "connection-reset";
+}
+
+// A frame of a traceback or a message of what ranks talk to each other with.
+bool NamesALibraryOfRanks(const std::vector<std::string>& lines) {
+  constexpr std::string_view kNames[] = {"torch/distributed",
+                                         "torch/nn/parallel",
+                                         "gloo",
+                                         "Gloo",
+                                         "NCCL",
+                                         "nccl",
+                                         "c10d",
+                                         "TCPStore",
+                                         "horovod",
+                                         "Horovod",
+                                         "MPI",
+                                         "mpi4py",
+                                         "UCX",
+                                         "ucx",
+                                         "dtrun",
+                                         "libfabric",
+                                         "deepspeed",
+                                         "jax",
+                                         "tensorflow",
+                                         "grpc",
+                                         "PMI",
+                                         "ray/"};
+  return std::ranges::any_of(lines, [&](const std::string& line) {
+    return std::ranges::any_of(kNames, [&](std::string_view name) { return line.find(name) != line.npos; });
+  });
+}
+
 // What it printed before others failed. What it printed after dtrun asked it to end may be because of that.
 const std::vector<std::string>& LinesOf(const RankFacts& rank) {
   const bool by_itself = rank.ending && rank.ending->failed() && rank.signal_sent == 0;
   return by_itself ? rank.tail : rank.before;
 }
 
-// It lives and is back among those that wait for others: it has caught the error that it printed.
+// Whether something stands behind the last error: a message of several lines, or what the program printed
+// since.
+bool SaysMoreThanItsError(const std::vector<std::string>& lines) {
+  const std::string error = ErrorIn(lines);
+  const auto at = std::find_if(lines.rbegin(), lines.rend(),
+                               [&](const std::string& line) { return Bare(line) == error; });
+  return std::any_of(lines.rbegin(), at, [](const std::string& line) { return !line.empty(); });
+}
+
+// It lives, and is back among those that wait for others, or runs the program's own lines and has printed
+// more: it has caught the error that it printed.
 bool HasGoneOn(const RankFacts& rank) {
   if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
   if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
+  if (rank.doing->stand == stacks::Stand::kElsewhere) return SaysMoreThanItsError(LinesOf(rank));
   return rank.doing->stand == stacks::Stand::kWaits || rank.doing->stand == stacks::Stand::kMayWait;
 }
 
@@ -154,6 +200,11 @@ std::string KindOfError(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+bool FailedOutside(const RankFacts& rank) {
+  return rank.reports.empty() && rank.known && IsOfAnyConnection(rank.known->finding) &&
+         !SaysPeerIsMissing(rank.tail);
+}
+
 Suspicion Suspect(const Facts& facts, std::size_t first) {
   using Kind = Suspicion::Kind;
   auto still = StoodStill(facts, first);
@@ -207,7 +258,8 @@ std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
   const auto findings = diagnosis::FindFailures(Joined(lines));
   const diagnosis::Finding* const foremost = diagnosis::Foremost(findings);
-  return foremost != nullptr && IsOfAPeer(*foremost);
+  return foremost != nullptr && IsOfAPeer(*foremost) &&
+         (!IsOfAnyConnection(*foremost) || NamesALibraryOfRanks(lines));
 }
 
 bool SaysCallsDiffer(const std::vector<std::string>& lines) {

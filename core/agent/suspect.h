@@ -28,6 +28,9 @@ struct Suspicion {
 // `first`: index of the rank that failed first.
 Suspicion Suspect(const Facts& facts, std::size_t first);
 
+// Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects then.
+bool FailedOutside(const RankFacts& rank);
+
 // The last error that these lines show: "ValueError: the true cause", the end of a Python traceback; empty
 // when there is none.
 std::string ErrorIn(const std::vector<std::string>& lines);

@@ -204,6 +204,29 @@ TEST_F(SuspectTest, IsARankThatLeftWhileOthersNeededIt) {
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
 }
 
+TEST_F(SuspectTest, IsNobodyWhenAConnectionToSomethingElseFailed) {
+  facts_.ranks[0].tail = {
+      "Traceback (most recent call last):", "  File \"/home/u/log.py\", line 9, in <module>",
+      "ConnectionRefusedError: [Errno 111] Connection refused"};
+  facts_.ranks[2].ending = Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_EQ(FindCause(facts_).suspicion.kind, Suspicion::Kind::kNone);
+  facts_.ranks[0].tail.insert(facts_.ranks[0].tail.begin() + 2,
+                              "  File \"/usr/lib/torch/distributed/rendezvous.py\", line 3, in start");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 exited with code 0 while others still needed it\n"));
+}
+
+TEST_F(SuspectTest, IsNotARankThatHasPrintedMoreSinceItsError) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].before = kOwn;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:12");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kErred);
+  facts_.ranks[1].before.push_back("loading shard 3");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kStoodStill);
+}
+
 TEST_F(SuspectTest, IsNobodyWhenTheFirstFailedForItself) {
   facts_.ranks[0].tail = kOwn;
   facts_.ranks[2].before = {"RuntimeError: something else"};

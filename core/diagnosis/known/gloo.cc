@@ -48,7 +48,7 @@ constexpr KnownFailure kGlooTable[] = {
      "c10d, pytorch issue 149869"},
     {"gloo-timeout",
      {"Timed out waiting {time} for {operation} operation to complete"},
-     "a peer did not make the matching {operation} within {time}",
+     "a peer did not come to the call within {time}: its part of this {operation} is missing",
      "look at what the other ranks did; when one of them is only late, give "
      "init_process_group(timeout=...) more",
      "gloo transport/tcp/unbound_buffer.cc",

@@ -117,7 +117,8 @@ constexpr KnownFailure kHostTable[] = {
     {"connection-reset",
      {"[Errno 104] Connection reset by peer", "[Errno 32] Broken pipe"},
      "the process at the other end of a connection ended",
-     "look at the first failure of another rank",
+     "look at what it was connected to: at the first failure of another rank, or at a service outside the "
+     "job",
      "Linux recv(2)",
      Depth::kSymptom,
      Kind::kNetwork},

@@ -94,7 +94,8 @@ constexpr KnownFailure kTorchTable[] = {
     {"torch-local-rank-argument",
      {"unrecognized arguments: --local-rank={rank}", "unrecognized arguments: --local_rank={rank}"},
      "the program does not know the argument --local-rank that a launcher gave it",
-     "read os.environ[\"LOCAL_RANK\"], as dtrun and torchrun set it, or accept both spellings in argparse",
+     "read the environment variable LOCAL_RANK, as dtrun and torchrun set it, or accept both spellings in "
+     "argparse",
      "torch.distributed.launch, BasicSR issue 626"},
     {"torch-nccl-timeout",
      {"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={call}, "

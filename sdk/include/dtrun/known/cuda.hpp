@@ -65,8 +65,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
        "job.gpu_visibility = \"own\" it is device 0",
        "CUDA runtime"},
       {"cuda-out-of-memory",
-       {"CUDA out of memory. Tried to allocate {size} {unit}.", "CUDA error: out of memory",
-        "Cuda failure 'out of memory'", "CUDNN_STATUS_ALLOC_FAILED"},
+       {"CUDA out of memory. Tried to allocate {size} {unit} (GPU",
+        "CUDA out of memory. Tried to allocate {size} {unit}. GPU", "CUDA out of memory. Tried to allocate",
+        "CUDA error: out of memory", "Cuda failure 'out of memory'", "CUDNN_STATUS_ALLOC_FAILED"},
        "a GPU's memory is full[: {size} {unit} more were asked for]",
        "use a smaller batch, or look with `nvidia-smi` for other processes on it; for NCCL's own part lower "
        "backend.options.max_ctas",
