@@ -109,6 +109,10 @@ class Explain(JobTest):
         self.assert_user_error(self.dtrun("explain", self.folder), "is no run directory of dtrun")
         (self.folder / "plan.json").write_text("{")
         self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not JSON")
+        (self.folder / "config.json").write_text("{}")
+        for text in ("null", '{"processes": 3}'):
+            (self.folder / "plan.json").write_text(text)
+            self.assert_user_error(self.dtrun("explain", self.folder), "are not dtrun's, or changed since")
 
 
 class ExplainRun(JobTest):

@@ -240,6 +240,17 @@ class Files(SecondUserTest):
     def children(self, pid):
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
+    def test_are_not_made_where_another_user_may_rename(self):
+        place = self.folder / "theirs"
+        place.mkdir()
+        for owner, mode in ((STRANGER, 0o755), (0, 0o777)):
+            os.chown(place, owner, owner)
+            place.chmod(mode)
+            result = self.dtrun("--", "sh", "-c", "env; ls " + str(place), env=self.environment(XDG_RUNTIME_DIR=str(place)))
+            self.assert_ok(result)
+            self.assertIn("/tmp/dtrun-", result.out)
+            self.assertNotIn(f"{place}/", result.out)
+
     def test_that_look_like_ours_and_are_not_stay(self):
         place = self.folder / "tmp"
         theirs, own = place / "dtrun-0123456789ab", place / "dtrun-0123456789ac"

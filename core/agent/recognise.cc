@@ -42,7 +42,7 @@ Status RecogniseRank(RankFacts* facts) {
     rank.known = FindInTail(rank.tail);
     return {};
   }
-  auto found = diagnosis::FindInLogs(rank.log_files);
+  auto found = diagnosis::FindInLogs(rank.log_files, diagnosis::Whose::kOurs);
   if (!found) return std::move(found).error();
   rank.known = *std::move(found);
   return {};

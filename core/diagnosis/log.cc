@@ -29,11 +29,19 @@ int Weight(const LogFinding& one) {
 
 }  // namespace
 
-Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
+                                            Whose whose) {
+  // Whoever may rename in the folder could have put a pipe there, for which an open would wait.
+  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : 0;
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
   if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
+  if (own != 0 && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("'{}' is not the log that dtrun has written: something else stands there",
+                             file.string())};
+  }
   // Pipes and /proc have no size: they are read from the beginning.
   const auto size = static_cast<std::size_t>(status.st_size);
   const bool cut = size > most_bytes;
@@ -56,10 +64,10 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   return findings;
 }
 
-Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files) {
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose) {
   std::optional<LogFinding> best;
   for (const std::filesystem::path& file : files) {
-    const auto findings = FindFailuresIn(file);
+    const auto findings = FindFailuresIn(file, kMostBytes, whose);
     if (!findings) return findings.error();
     std::vector<Finding> recent;
     for (const Finding& finding : *findings) {

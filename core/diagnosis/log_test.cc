@@ -36,7 +36,7 @@ std::string Lines(int count) {
 
 TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
   const auto out = Write("rank-0.out", Lines(5000) + kCauseLine + Lines(10));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out});
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, Whose::kOurs);
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-no-interface");
   EXPECT_EQ((*found)->file, out);
@@ -46,10 +46,10 @@ TEST_F(Logs, ACauseInOneFileComesBeforeASymptomInAnother) {
 
 TEST_F(Logs, WhatIsLongPastComesLast) {
   const auto out = Write("rank-0.out", kCauseLine + Lines(5000));
-  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out});
+  const auto found = FindInLogs({Write("rank-0.err", kSymptomLine), out}, Whose::kOurs);
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ((*found)->finding.failure->id, "nccl-internal-error");
-  const auto old = FindInLogs({out});
+  const auto old = FindInLogs({out}, Whose::kOurs);
   ASSERT_TRUE(old.ok() && *old);
   EXPECT_FALSE((*old)->recent);
 }
@@ -64,14 +64,14 @@ TEST_F(Logs, OfALongLogTheEndIsRead) {
 }
 
 TEST_F(Logs, AFileThatCannotBeReadIsAnErrorThatNamesIt) {
-  const auto missing = FindInLogs({folder_ / "none"});
+  const auto missing = FindInLogs({folder_ / "none"}, Whose::kOurs);
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().text, ::testing::HasSubstr("none': no such file"));
   EXPECT_FALSE(FindFailuresIn(folder_).ok());
 }
 
 TEST_F(Logs, NothingKnownIsNoError) {
-  const auto found = FindInLogs({Write("rank-0.err", Lines(10)), Write("rank-0.out", "")});
+  const auto found = FindInLogs({Write("rank-0.err", Lines(10)), Write("rank-0.out", "")}, Whose::kOurs);
   ASSERT_TRUE(found.ok());
   EXPECT_FALSE(found->has_value());
 }

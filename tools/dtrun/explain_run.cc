@@ -24,7 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr char kNotRecorded[] = "not recorded";
 
 Result<Json> ReadJson(const fs::path& file) {
-  std::ifstream stream(file);
+  std::error_code failure;
+  std::ifstream stream(fs::is_regular_file(file, failure) ? file : fs::path());
   if (!stream) {
     return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is no run directory of dtrun",
                                               file.string(), file.parent_path().string())};
@@ -265,9 +266,9 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
     std::vector<fs::path> logs;
     for (const char* const stream : {"err", "out"}) {
       fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
-      if (fs::exists(log)) logs.push_back(std::move(log));
+      if (fs::is_regular_file(log)) logs.push_back(std::move(log));
     }
-    auto known = diagnosis::FindInLogs(logs);
+    auto known = diagnosis::FindInLogs(logs, diagnosis::Whose::kAnybodys);
     if (!known) return known.error();
     if (*known) findings.push_back({rank, **std::move(known)});
   }
@@ -285,9 +286,7 @@ std::string LinesOf(const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-Result<RunStory> ReadRun(const fs::path& folder) {
+Result<RunStory> ReadRecords(const fs::path& folder) {
   Files files;
   RunStory story;
   if (fs::exists(folder / "verdict.json")) {
@@ -322,6 +321,18 @@ Result<RunStory> ReadRun(const fs::path& folder) {
   if (!findings) return findings.error();
   story.findings = *std::move(findings);
   return story;
+}
+
+}  // namespace
+
+Result<RunStory> ReadRun(const fs::path& folder) {
+  try {
+    return ReadRecords(folder);
+  } catch (const nlohmann::json::exception& error) {  // a record that is JSON and none of dtrun's
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("the records in '{}' are not dtrun's, or changed since: {}", folder.string(),
+                             error.what())};
+  }
 }
 
 std::string ToText(const RunStory& story) {
