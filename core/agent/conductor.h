@@ -141,6 +141,8 @@ class Conductor {
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
   void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
+  // Before ranks are stopped because one has lost a connection: who closed it may be about to end.
+  void AwaitWhoLeaves();
   void LookAgainSoon(int signal, const std::vector<int>& closely);
   // Ends those that have not ended in time.
   void KillLate();

@@ -16,6 +16,9 @@ namespace {
 // A rank that is on its way out moves on within this time; one that stands still does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 
+// A Python program needs this to end after its last line, on a busy machine.
+constexpr std::chrono::milliseconds kLeavesWithin{500};
+
 // Of this many the native stacks are wanted before they are ended.
 constexpr std::size_t kMostClosely = 8;
 
@@ -54,7 +57,19 @@ void Conductor::FailedFirst(std::size_t index) {
   const bool erred = std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
     return !rank.ending && !ErrorIn(rank.before).empty() && !SaysPeerIsMissing(rank.before);
   });
-  waited || differ || erred ? LookAndStop(SIGTERM, waited) : StopAll(SIGTERM);
+  if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
+  // One that leaves has closed its connections some time before it has ended.
+  const auto ended =
+      std::ranges::count_if(facts_.ranks, [](const RankFacts& rank) { return rank.ending.has_value(); });
+  ended > 1 || !first.reports.empty() ? StopAll(SIGTERM) : AwaitWhoLeaves();
+}
+
+void Conductor::AwaitWhoLeaves() {
+  phase_ = Phase::kLooking;
+  deadline_.expires_after(kLeavesWithin);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
+  });
 }
 
 std::vector<std::string> Conductor::LastLines(const RankFacts& rank) const {

@@ -47,12 +47,13 @@ bool HoldsOnlyOurs(const fs::path& dir) {
   return !error;
 }
 
-// Whether nobody else can put, or rename, anything in it. After `su` the variable may still name the folder
-// of another user.
-bool IsPrivate(const char* folder) {
+// Whether nobody else can rename what is made in it: it is ours or root's, and others may not write into it,
+// or only as into /tmp. After `su` the variable may still name the folder of another user.
+bool IsSafe(const char* folder) {
   struct stat info {};
-  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & 022) == 0 && ::access(folder, W_OK | X_OK) == 0;
+  return ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+         (info.st_uid == ::geteuid() || info.st_uid == 0) &&
+         ((info.st_mode & 022) == 0 || (info.st_mode & S_ISVTX) != 0) && ::access(folder, W_OK | X_OK) == 0;
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ fs::path NameRuntimeDir() {
   constexpr std::size_t kLongest = 60;  // a socket path in the folder holds 108 bytes
   fs::path place = "/tmp";
   const char* user = std::getenv("XDG_RUNTIME_DIR");
-  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest && IsPrivate(user))
+  if (user != nullptr && user[0] == '/' && std::string_view(user).size() <= kLongest && IsSafe(user))
     place = user;
   std::uint64_t number = 0;
   // Cannot fail for so few bytes once the system has booted.

@@ -132,9 +132,9 @@ std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
-    if (rank.ending && !rank.ending->failed() && rank.ended_at < facts.ranks[first].ended_at &&
-        rank.signal_sent == 0)
-      left.push_back(i);
+    if (!rank.ending || rank.ending->failed() || rank.signal_sent != 0) continue;
+    // One that leaves has closed its connections before it has ended; one that lost a peer says so.
+    if (rank.ended_at < facts.ranks[first].ended_at || !SaysPeerIsMissing(rank.tail)) left.push_back(i);
   }
   return left.size() <= facts.ranks.size() - left.size() ? left : std::vector<std::size_t>();
 }
