@@ -15,9 +15,13 @@ SECRETS = {
     "an access key": ("job.env.CLOUD_ID", "AKIAHUNTER2EXAMPLE77"),
     "a token with a known beginning": ("job.env.MODEL_HUB", "hf_hunter2hunter2hunter2hunter2"),
     "a JSON web token": ("job.env.TICKET", "eyJhbGciOiJodW50ZXIyIn0.eyJzdWIiOiJodW50ZXIyIn0.hunter2hunter2"),
+    "a connection string": ("job.env.ODBC", "Server=db;Uid=ann;Pwd=hunter2-pwd;Port=1"),
+    "a signed address": ("job.env.SAS", "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=hunter2sighunter2sig%3D"),
+    "a webhook": ("job.env.TELL", "https://hooks.slack.com/services/T012/B345/hunter2hook"),
+    "a line of a file": ("job.env.INI", '[db]\nsecret = "hunter2-line"'),
     "a private key": ("job.env.PEM", "-----BEGIN PRIVATE KEY-----\nhunter2pem\n-----END PRIVATE KEY-----"),
 }
-ARGUMENTS = ["--api-key=hunter2-argument", "--token", "hunter2-word", "--url", "redis://:hunter2-redis@cache"]
+ARGUMENTS = ["--api-key=hunter2-argument", "--token", "hunter2-word", "--url", "redis://:hunter2-redis@cache", "--pw", "hunter2-pw"]
 # Programs that fail within their first second are not restarted.
 LIVED = "[ $DTRUN_GENERATION -gt 0 ] || sleep 1.2"
 # The ranks get what was meant for them.
@@ -59,7 +63,8 @@ class Secrets(JobTest):
             texts[f"plan {what}"] = plan.out
         for name, text in texts.items():
             for secret in ("hunter2-by-name", "hunter2-in-url", "hunter2dsnkey", "AKIAHUNTER2", "hf_hunter2", "hunter2hunter2",
-                           "hunter2pem", "hunter2-argument", "hunter2-word", "hunter2-redis"):
+                           "hunter2pem", "hunter2-argument", "hunter2-word", "hunter2-redis", "hunter2-pw", "hunter2sig",
+                           "hunter2hook", "hunter2-line"):
                 self.assertNotIn(secret, text, name)
         self.assertEqual(json.loads(texts["plan ('--json',)"])["processes"][0]["env"]["DATABASE_URL"],
                          "postgres://ann:(secret)@db/x")

@@ -31,6 +31,8 @@ TEST(Secrets, AreKnownByTheirNames) {
                            "SSHPASS",
                            "CI_JOB_JWT",
                            "CI_JOB_JWT_V2",
+                           "--pw",
+                           "DB_PW",
                            "API_KEY_V1"}) {
     EXPECT_TRUE(NamesSecret(name)) << name;
     EXPECT_EQ(MaskValue(name, "x"), "(secret)") << name;
@@ -127,6 +129,134 @@ TEST(Secrets, StandInNetrc) {
             "machine h\n\tlogin ann\n\tpassword (secret)\n");
   EXPECT_EQ(MaskValue("NETRC", "/home/ann/.netrc"), "/home/ann/.netrc");
   EXPECT_EQ(MaskText("the password is wrong"), "the password is wrong");
+}
+
+struct Example {
+  const char* text;
+  const char* shown;
+};
+
+void ExpectShown(std::initializer_list<Example> examples) {
+  for (const Example& one : examples) EXPECT_EQ(MaskText(one.text), one.shown);
+}
+void ExpectUnchanged(std::initializer_list<const char*> texts) {
+  for (const char* text : texts) EXPECT_EQ(MaskText(text), text);
+}
+
+TEST(Secrets, StandInConnectionStrings) {
+  ExpectShown({
+      {"Server=db;Uid=ann;Pwd=hunter2;Port=1", "Server=db;Uid=ann;Pwd=(secret);Port=1"},
+      {"DRIVER={x y};UID=ann;PWD={a;b};X=1", "DRIVER={x y};UID=ann;PWD=(secret);X=1"},
+      {"UID=ann;PWD=/hunter2", "UID=ann;PWD=(secret)"},
+      {"pwd=hunter2", "pwd=(secret)"},
+      {"--pwd hunter2", "--pwd (secret)"},
+      {"Data Source=x; User ID=sa; Password = hunter2; Y=1",
+       "Data Source=x; User ID=sa; Password = (secret); Y=1"},
+      {"AccountName=a;AccountKey=abc+/==;EndpointSuffix=x",
+       "AccountName=a;AccountKey=(secret);EndpointSuffix=x"},
+      {"SharedAccessKeyName=Root;SharedAccessKey=abc=", "SharedAccessKeyName=Root;SharedAccessKey=(secret)"},
+  });
+  ExpectUnchanged({"PWD=/home/ann", "PWD=$PWD x", "OLDPWD=/tmp", "sh: pwd: not found", "--pwd /work",
+                   "pwd=./x", "cd x && pwd", "pwd"});
+  EXPECT_EQ(MaskValue("PWD", "/home/ann"), "/home/ann");
+  EXPECT_EQ(MaskValue("pwd", "hunter2"), "(secret)");
+  EXPECT_THAT(MaskArguments({"x", "--pw", "hunter2", "--pwd", "hunter3", "--pwd", "/work"}),
+              ElementsAre("x", "--pw", "(secret)", "--pwd", "(secret)", "--pwd", "/work"));
+}
+
+TEST(Secrets, SignAddresses) {
+  ExpectShown({
+      {"https://a.blob.core.windows.net/c?sv=2022-11-02&sig=ab%2Bcdefghijklmnop%3D&se=1",
+       "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=(secret)&se=1"},
+      {"SharedAccessSignature=sv=2022&sig=abcdefghijklmnopqr", "SharedAccessSignature=sv=2022&sig=(secret)"},
+      {"https://b.s3.amazonaws.com/k?X-Amz-Expires=9&X-Amz-Signature=0123456789abcdef0123",
+       "https://b.s3.amazonaws.com/k?X-Amz-Expires=9&X-Amz-Signature=(secret)"},
+      {"https://h/x?Signature=0123456789abcdefgh", "https://h/x?Signature=(secret)"},
+  });
+  ExpectUnchanged({"sig=9", "kill -s 9 sig=abcdefghijklmnopqrstu", "--signature=abcdefghijklmnopqrstuv",
+                   "https://h/?sig=1", "--config=abcdefghijklmnopqrstu"});
+}
+
+TEST(Secrets, StandInFiles) {
+  ExpectShown({
+      {"secret = \"a b\"", "secret = \"(secret)\""},
+      {"[db]\npassword = 'hunter2'\nport = 1\n", "[db]\npassword = '(secret)'\nport = 1\n"},
+      {"[default]\naws_secret_access_key = abc+/def ghi\nregion = eu\n",
+       "[default]\naws_secret_access_key = (secret)\nregion = eu\n"},
+      {"x = { token = \"abc\", n = 1 }", "x = { token = \"(secret)\", n = 1 }"},
+      {"password = \"\"\"a\nb\"\"\"\nn = 1", "password = \"\"\"(secret)\"\"\"\nn = 1"},
+      {"secrets = [\"a\", \"b\"]\nn = 1", "secrets = (secret)\nn = 1"},
+      {R"-({"secrets": ["a", "b"], "n": 1})-", R"-({"secrets": (secret), "n": 1})-"},
+      {R"-({"password": "a\"b\\", "n": 1})-", R"-({"password": "(secret)", "n": 1})-"},
+      {R"-("{\"apiKey\": \"abc\", \"n\": 1}")-", R"-("{\"apiKey\": \"(secret)\", \"n\": 1}")-"},
+      {"key = \"abc\"", "key = \"(secret)\""},
+      {"password => 'x'", "password => '(secret)'"},
+      {"password := \"x\"", "password := \"(secret)\""},
+      {"password: hunter2\nn: 1", "password: (secret)\nn: 1"},
+  });
+  ExpectUnchanged({"sorted(x, key = len)", "if token == 'a'", "PASSWORD= python train.py", "secret",
+                   "secret =", "the token is 5", "tokens = 512", "--sort-key = 3", "max_tokens = [1, 2]",
+                   "a - token"});
+}
+
+TEST(Secrets, StandInHeaders) {
+  ExpectShown({
+      {"Authorization: Bearer abc", "Authorization: (secret)"},
+      {"Authorization: token abc", "Authorization: (secret)"},
+      {"Proxy-Authorization: Basic YW5uOmh1bnRlcjI= x", "Proxy-Authorization: (secret) x"},
+      {"-H 'Basic YW5uOmh1bnRlcjI='", "-H 'Basic (secret)'"},
+      {"Authorization: AWS4-HMAC-SHA256 Credential=a/b, Signature=c\nHost: x",
+       "Authorization: (secret)\nHost: x"},
+      {"curl -H 'Cookie: a=b; c=d' x", "curl -H 'Cookie: (secret)' x"},
+      {"X-Api-Key: abc", "X-Api-Key: (secret)"},
+      {"X-Auth-Token: abc", "X-Auth-Token: (secret)"},
+  });
+  ExpectUnchanged(
+      {"Basic training", "basic configuration", "Content-Type: text/plain", "Basic YW5uaGlsYXRl"});
+}
+
+TEST(Secrets, AreAddressesOfWebhooks) {
+  ExpectShown({
+      {"https://hooks.slack.com/services/T012/B345/abcDEF", "https://hooks.slack.com/services/(secret)"},
+      {"(hooks.slack.com/services/T012/B345/abcDEF)", "(hooks.slack.com/services/(secret))"},
+      {"https://discord.com/api/webhooks/123/abc-DEF_g x", "https://discord.com/api/webhooks/(secret) x"},
+      {"https://ann.webhook.office.com/webhookb2/0a1b-2c3d@4e5f/x",
+       "https://ann.webhook.office.com/webhookb2/(secret)"},
+      {"https://api.telegram.org/bot123:AbC/sendMessage?x=1", "https://api.telegram.org/bot(secret)?x=1"},
+  });
+  ExpectUnchanged({"https://hooks.slack.com/services/", "https://api.telegram.org/bots",
+                   "https://api.slack.com/services/T0/B1/x1234"});
+}
+
+TEST(Secrets, HaveShapesOfOtherIssuersToo) {
+  const std::string tail = "0123456789abcdefghijABCDEFGHIJklmnop";
+  for (const std::string prefix :
+       {"gho_", "ghs_", "glptt-", "glrt-", "xoxp-", "xoxe.xoxp-1-", "xapp-1-", "sk_live_", "whsec_",
+        "GOCSPX-", "npm_", "pypi-", "dckr_pat_", "hvs.", "gsk_", "xai-", "SG."}) {
+    EXPECT_EQ(MaskText("a=" + prefix + tail), "a=(secret)") << prefix;
+  }
+  EXPECT_EQ(MaskValue("AZURE_DEVOPS_EXT_PAT", tail), "(secret)");
+  EXPECT_EQ(MaskValue("FILE_PAT", "*.txt"), "*.txt");
+  ExpectUnchanged({"xai-grok", "pypi-mirror", "npm_config_registry", "hvs.x", "sg.example.org"});
+}
+
+TEST(Secrets, FollowOtherOptionsThatDoNotSaySo) {
+  ExpectShown({
+      {"docker login -u ann -p hunter2 h", "docker login -u ann -p (secret) h"},
+      {"plink -pw hunter2 h", "plink -pw (secret) h"},
+      {"mongodump -p hunter2", "mongodump -p (secret)"},
+      {"train -password hunter2", "train -password (secret)"},
+  });
+  ExpectUnchanged({"docker run -p 80:80 x", "ssh -p 22 h", "mkdir -p secret", "non-secret value"});
+}
+
+// Names, quotes and the beginnings of tokens by the thousand: time must not grow with their square.
+TEST(Secrets, AreSoughtInLongTextsInLittleTime) {
+  for (const std::string part : {"a.", "token.", "eyJ-", "\"", "x=[", "password \"", "://", "a:b@"}) {
+    std::string text;
+    while (text.size() < (128 << 10)) text += part;
+    EXPECT_FALSE(MaskText(text).empty());
+  }
 }
 
 }  // namespace
