@@ -28,7 +28,11 @@ class BadPlugin(JobTest):
         self.assert_user_error(result, *texts)
 
     def test_a_name_that_exists_nowhere_lists_what_exists_and_where_it_looked(self):
-        self.check("golo", "'golo'", "did you mean 'gloo'", str(self.plugins), str(PLUGINS))
+        self.check("golo", "'golo'", "\n  did you mean 'gloo'?\n", f"\n    {self.plugins} (", f"\n    {PLUGINS} (")
+        for setting in ("launcher.name=nosuch", "backend.path=/nosuch\nfile"):
+            result = self.dtrun("--plugin-dir", self.plugins, "--set", setting, "--", "true")
+            self.assert_user_error(result)
+            self.assertEqual("\\n" in result.err, "file" in setting, result.err)
 
     def test_a_name_that_is_a_path_is_refused(self):
         self.check("../evil", "'../evil'")

@@ -123,7 +123,7 @@ void Loader::AskPlugin(const std::string& kind) {
     if (kind == "backend" && BackendNames(settings_).size() > 1) return;  // the next one may do
     auto place = places_.find(kind + ".path");
     if (place == places_.end()) place = places_.find(name_key);
-    problems_.Add(place == places_.end() ? InFile({}) : place->second, schema.error().text);
+    problems_.AddLines(place == places_.end() ? InFile({}) : place->second, schema.error().text);
     return;
   }
   const std::size_t first = settings_.schema_.size();

@@ -13,6 +13,16 @@ void Problems::Add(Place place, const std::string& message, const std::string& h
   entries_.push_back({std::move(place), std::move(problem)});
 }
 
+void Problems::AddLines(Place place, std::string_view message) {
+  Problem problem{Printable(place.text), {}, {}};
+  for (std::size_t at = 0; at <= message.size();) {
+    const std::size_t end = std::min(message.find('\n', at), message.size());
+    problem.message += (at == 0 ? "" : "\n") + Printable(message.substr(at, end - at));
+    at = end + 1;
+  }
+  entries_.push_back({std::move(place), std::move(problem)});
+}
+
 std::vector<Problem> Problems::Take() && {
   const auto key = [](const Entry& entry) {
     const Place& place = entry.place;

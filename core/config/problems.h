@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/document.h"
@@ -21,6 +22,8 @@ class Problems {
  public:
   // Control characters in the texts are escaped.
   void Add(Place place, const std::string& message, const std::string& hint = {});
+  // The same for a message of several lines, which stay lines.
+  void AddLines(Place place, std::string_view message);
   std::vector<Problem> Take() &&;
 
  private:

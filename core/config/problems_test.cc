@@ -30,5 +30,12 @@ TEST(Render, PutsTheHintUnderItsProblem) {
   EXPECT_EQ(Render({}), "");
 }
 
+TEST(Problems, KeepTheLinesOfAMessageThatHasSome) {
+  Problems problems;
+  problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a"}, "x\ny\033");
+  problems.AddLines({DTRUN_ORIGIN_COMMAND_LINE, {2, 0}, "--set b\n"}, "x\n  y\033");
+  EXPECT_EQ(Render(std::move(problems).Take()), "--set a: x\\ny\\u001b\n--set b\\n: x\n  y\\u001b\n");
+}
+
 }  // namespace
 }  // namespace dtrun::config

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/base/printable.h"
 #include "core/base/suggest.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/plugin.h"
@@ -26,13 +27,13 @@ Result<File> Examine(File file) {
   std::error_code error;
   const fs::path real = fs::canonical(file.path, error);
   if (error) {
-    return Error::System(fmt::format("{} plugin '{}'", KindText(file.kind), file.path.string()),
+    return Error::System(fmt::format("{} plugin '{}'", KindText(file.kind), Printable(file.path.string())),
                          error.value());
   }
   if (!fs::is_regular_file(real, error)) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("{} plugin '{}' is not a regular file; name a shared object",
-                             KindText(file.kind), real.string())};
+                             KindText(file.kind), Printable(real.string()))};
   }
   if (Status status = CheckPermissions(file.path, &file.warnings); !status) return std::move(status).error();
   if (real != file.path) {
@@ -49,12 +50,12 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
   const auto parsed = ParseFileName(path.filename().string());
   if (!parsed || parsed->first != kind) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is no {} plugin by its file name; it must be named {}", path.string(),
-                             KindText(kind), wanted)};
+                 fmt::format("'{}' is no {} plugin by its file name; it must be named {}",
+                             Printable(path.string()), KindText(kind), wanted)};
   }
   if (!Exists(path)) {
-    return Error{DTRUN_NOT_FOUND,
-                 fmt::format("{} plugin '{}' does not exist; check the path", KindText(kind), path.string())};
+    return Error{DTRUN_NOT_FOUND, fmt::format("{} plugin '{}' does not exist; check the path", KindText(kind),
+                                              Printable(path.string()))};
   }
   return Examine(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
 }
@@ -81,7 +82,8 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   text += folders.empty() ? "\n  no folder was looked in" : "\n  looked in:";
   for (const Folder& folder : folders) {
-    text += fmt::format("\n    {} ({}{})", folder.path.string(), folder.origin, FolderState(folder.path));
+    text += fmt::format("\n    {} ({}{})", Printable(folder.path.string()), folder.origin,
+                        FolderState(folder.path));
   }
   text += fmt::format("\n  add the folder of libdtrun_{}_{}.so with --plugin-dir or plugins.path",
                       KindText(kind), FileForm(name));

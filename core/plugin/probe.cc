@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -81,6 +82,17 @@ std::string SignalText(int number) {
   return name == nullptr ? fmt::format("signal {}", number) : fmt::format("signal {} (SIG{})", number, name);
 }
 
+// "first | second": the message that quotes it has one line.
+std::string InOneLine(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out.append(out.empty() ? "" : " | ").append(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 void SetProbeProgram(const std::filesystem::path& program) {
@@ -132,11 +144,7 @@ struct Probe::Child {
 
   Error Failed(dtrun_status code, std::string_view how) const {
     std::string text = fmt::format("{} plugin '{}': {}", KindText(file.kind), file.path.string(), how);
-    if (!tail.empty()) {
-      std::string_view shown = tail;
-      while (!shown.empty() && shown.back() == '\n') shown.remove_suffix(1);
-      text += fmt::format("; the last it wrote: '{}'", shown);
-    }
+    if (!tail.empty()) text += fmt::format("; the last it wrote: '{}'", InOneLine(tail));
     return Error{code, text + "; report it to the plugin's author or choose another plugin"};
   }
 

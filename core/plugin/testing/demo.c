@@ -191,7 +191,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
     fail(err, DTRUN_FAILED_PRECONDITION, "this plugin wants a full moon");
     return DTRUN_FAILED_PRECONDITION;
   }
-  if (DTRUN_TEST_FAULT == FAULT_ENTRY_CRASHES) crash("about to crash\n");
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_CRASHES) crash("one line\n\nabout to crash\n");
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_HANGS) {
     for (;;) pause();
   }
