@@ -237,12 +237,7 @@ struct Pipe {
 
 Result<Pipe> OpenPipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    const int number = errno;
-    Error error = Error::System("create a pipe", number);
-    if (number == EMFILE) error.text += "; raise the limit with `ulimit -n`";
-    return error;
-  }
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create a pipe", errno);
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 

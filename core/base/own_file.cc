@@ -21,8 +21,7 @@ void SetMode(int fd, mode_t mode) { (void)::fchmod(fd, mode); }
 
 std::string Next(int number) {
   switch (number) {
-    case EMFILE:
-    case ENFILE: return "; raise `ulimit -n`";
+    case ENFILE: return "; raise fs.file-max (`sysctl`)";
     case EFBIG: return "; raise `ulimit -f`";
     case ENOSPC:
     case EDQUOT: return "; free some space there";

@@ -110,5 +110,18 @@ TEST_F(OwnFileTest, NamesWhoMayReplaceAFolder) {
   EXPECT_THAT(WhoMayReplace(folder_ / "a/b"), HasSubstr("belongs to user 4242"));
 }
 
+TEST_F(OwnFileTest, IsRefusedWithOneWordOfAdvice) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Result<UniqueFd> made = MakeOwnFile(folder_ / "log", 0600);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(made);
+  const std::string& text = made.error().text;
+  EXPECT_NE(text.find("ulimit -n"), text.npos) << text;
+  EXPECT_EQ(text.find("ulimit -n"), text.rfind("ulimit -n")) << text;
+}
+
 }  // namespace
 }  // namespace dtrun
