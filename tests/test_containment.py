@@ -118,7 +118,7 @@ class Containment(JobTest):
         self.skip_beside_others(result)
         self.assertEqual(result.code, 137, str(result))
         self.assertIn("out of memory", result.err)
-        self.assertIn("job.memory is 64 MiB", result.err)
+        self.assertIn("job.memory is 64MiB", result.err)
         self.assertEqual(groups_with("launcher"), [])
 
     def test_a_helper_that_the_limit_ended_is_told_of(self):
@@ -128,7 +128,7 @@ class Containment(JobTest):
         self.skip_beside_others(result)
         self.assertEqual(result.code, 5, str(result))
         self.assertIn("out of memory: the kernel killed a process that ranks on", result.err)
-        self.assertIn("job.memory is 64 MiB", result.err)
+        self.assertIn("job.memory is 64MiB", result.err)
 
     def test_what_goes_on_after_its_ranks_is_named_by_its_program(self):
         reader, writer = os.pipe()

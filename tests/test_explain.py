@@ -1,6 +1,7 @@
 """Known failures: named by the verdict of a failed job, and by `dtrun explain`."""
 
 import json
+import re
 import secrets
 import shutil
 import signal
@@ -129,6 +130,22 @@ class ExplainRun(JobTest):
         topics = [choice["topic"] for choice in story["choices"]]
         for topic in ("backend", "transport", "interface", "algorithm", "p2p"):
             self.assertIn(topic, topics)
+
+    def test_records_that_somebody_has_changed_reach_no_terminal(self):
+        job = self.start_ranks(1, "sh", "-c", "exit 3")
+        self.assertEqual(job.finish().code, 3)
+        file = job.run_dir() / "verdict.json"
+        verdict = json.loads(file.read_text())
+        verdict["job"] = "a\x1b[2Jb"
+        verdict["text"] = "one\x1b]0;EVIL\x07 two\n\x1b[31mred\nthree\r\x9b2J"
+        file.write_text(json.dumps(verdict))
+        result = self.dtrun("explain", job.run_dir())
+        self.assert_ok(result)
+        self.assertIn("one two\n", result.out)
+        self.assertIn("\nthree\n", result.out)
+        self.assertNotIn("EVIL", result.out)
+        plain = re.sub(r"\x1b\[(0|31)?m", "", result.out)
+        self.assertFalse([c for c in plain if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")], repr(result.out))
 
     def test_the_blamed_rank_and_its_place(self):
         script = self.write("import sys, time, os\nrank = os.environ['RANK']\nif rank == '1':\n    time.sleep(1000)\n"

@@ -11,17 +11,13 @@
 
 #include "core/agent/process.h"
 #include "core/base/printable.h"
+#include "core/base/units.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
 namespace {
 
-// "128 MiB", "15.9 GiB"
-std::string SizeText(std::uint64_t bytes) {
-  constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
-  const auto size = static_cast<double>(bytes);
-  return size < kGiB ? fmt::format("{:.0f} MiB", size / kMiB) : fmt::format("{:.1f} GiB", size / kGiB);
-}
+constexpr std::uint64_t kMemoryUnit = 1 << 20;
 
 bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
 
@@ -60,9 +56,9 @@ MemoryEvidence Containment::Memory() const {
 std::string Containment::MemoryText() const {
   const auto peak = cgroup_ ? cgroup_->MemoryPeak() : std::nullopt;
   if (!peak) return {};
-  std::string text =
-      fmt::format("the ranks on {} held {} of memory at most", plan::HostName(), SizeText(*peak));
-  if (memory_ != 0) text += fmt::format(", job.memory is {}", SizeText(memory_));
+  std::string text = fmt::format("the ranks on {} held {} of memory at most", plan::HostName(),
+                                 FormatBytes((*peak + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit));
+  if (memory_ != 0) text += fmt::format(", job.memory is {}", FormatBytes(memory_));
   return text;
 }
 

@@ -35,7 +35,7 @@ class Containment {
   MemoryEvidence Memory() const;
   // Whether that evidence is of this job alone.
   bool CountsMemory() const { return cgroup_ && cgroup_->MemoryPeak(); }
-  // "the ranks on node1 held 15.9 GiB of memory at most, job.memory is 16.0 GiB"; empty when nobody
+  // "the ranks on node1 held 16281MiB of memory at most, job.memory is 16GiB"; empty when nobody
   // counted.
   std::string MemoryText() const;
 

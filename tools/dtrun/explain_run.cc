@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/agent/verdict.h"
-#include "core/base/printable.h"
 #include "core/diagnosis/report.h"
 
 namespace dtrun::cli {
@@ -275,17 +274,6 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
   return findings;
 }
 
-// Without what a terminal would obey: the file may have been written by anybody.
-std::string LinesOf(const std::string& text) {
-  std::string out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    out += Printable(std::string_view(text).substr(begin, end - begin)) + "\n";
-    begin = end + 1;
-  }
-  return out;
-}
-
 Result<RunStory> ReadRecords(const fs::path& folder) {
   Files files;
   RunStory story;
@@ -336,7 +324,8 @@ Result<RunStory> ReadRun(const fs::path& folder) {
 }
 
 std::string ToText(const RunStory& story) {
-  std::string out = fmt::format("job '{}': {}\n{}", story.job, story.state, LinesOf(story.verdict));
+  std::string out = fmt::format("job '{}': {}\n{}", story.job, story.state, story.verdict);
+  if (!out.ends_with('\n')) out += '\n';
   const auto append = std::back_inserter(out);
   for (const Choice& choice : story.choices) {
     fmt::format_to(append, "  {:<10} {}{}\n", choice.topic,
