@@ -1,16 +1,12 @@
 #include "core/agent/conductor.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
 
 #include "core/agent/process.h"
-#include "core/agent/suspect.h"
 #include "core/agent/verdict.h"
-#include "core/base/units.h"
-#include "core/plan/dialect.h"
 #include "core/store/server.h"
 
 namespace dtrun::agent {
@@ -19,10 +15,6 @@ namespace {
 constexpr std::chrono::milliseconds kIdleEvery{200};
 constexpr std::chrono::seconds kLeftoverGrace{2};
 constexpr std::size_t kMostReports = 64;  // of one rank of its peers
-// A job that the user ends after so long without output may be one that stands still.
-constexpr std::chrono::seconds kQuiet{5};
-
-bool WasAskedToEnd(const Ending& ending) { return ending.signal == SIGTERM || ending.signal == SIGKILL; }
 
 }  // namespace
 
@@ -227,110 +219,6 @@ void Conductor::On(std::size_t, const Ended& ended) {
   EndWhenAccomplished();
 }
 
-void Conductor::EndWhenAccomplished() {
-  if (plan_.success.empty()) return;
-  std::vector<int> others;
-  for (const RankFacts& process : facts_.ranks) {
-    bool counts = false;
-    for (int rank = process.rank; rank < process.rank + process.count; ++rank) {
-      counts = counts || std::ranges::count(plan_.success, plan_.roles[static_cast<std::size_t>(rank)]) != 0;
-    }
-    if (process.ending) continue;
-    if (counts) return;
-    others.push_back(process.rank);
-  }
-  if (others.empty()) return;
-  facts_.accomplished = true;
-  say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
-                   fmt::join(plan_.success, " and "), FoldRanks(others)));
-  StopAll(SIGTERM);
-}
-
-void Conductor::On(std::size_t, const RankEnded& ended) {
-  const int index = IndexOf(ended.rank);
-  if (index < 0 || !ended.ending.failed()) return;
-  const bool running = phase_ == Phase::kRunning;
-  if (!running && (WasAskedToEnd(ended.ending) || !MayBeMistaken())) return;
-  RankFacts& process = facts_.ranks[static_cast<std::size_t>(index)];
-  process.failed = RankFacts::Inner{ended.rank, ended.pid, ended.ending};
-  if (process.ending) process.ending = ended.ending;
-  process.signal_sent = 0;
-  process.ended_at = Clock::now() - begin_;
-  facts_.first_failed = index;
-  if (running) FailedFirst(static_cast<std::size_t>(index));
-}
-
-// An mpirun ends ranks because of one of them, and itself with that one's code; on other hosts that may be
-// seen before the rank's own end is heard of.
-bool Conductor::MayBeMistaken() const {
-  if (facts_.first_failed < 0) return false;
-  const auto index = static_cast<std::size_t>(facts_.first_failed);
-  const RankFacts& first = facts_.ranks[index];
-  if (first.failed) return WasAskedToEnd(first.failed->ending);
-  return plan_.processes[index].env.contains(dialect::kRankOutputs) && first.ending &&
-         first.ending->signal == 0;
-}
-
-void Conductor::On(std::size_t host, const Offered& offered) {
-  exchange_.Offer(static_cast<int>(host), offered.part);
-}
-
-void Conductor::On(std::size_t, const MpiStarted& started) {
-  have_joined_ = true;
-  const int index = IndexOf(started.rank);
-  if (index < 0) return;
-  facts_.ranks[static_cast<std::size_t>(index)].mpi = RankFacts::Mpi::kStarted;
-  if (phase_ != Phase::kRunning) return;
-  for (std::size_t i = 0; i < facts_.ranks.size(); ++i) {
-    RankFacts& rank = facts_.ranks[i];
-    if (!rank.ending) continue;  // those that failed have ended the job already
-    rank.ending->desertion = DesertionOf(rank);
-    if (rank.ending->failed()) return FailedFirst(i);
-  }
-}
-
-void Conductor::On(std::size_t, const MpiFinished& finished) {
-  const int index = IndexOf(finished.rank);
-  if (index >= 0) facts_.ranks[static_cast<std::size_t>(index)].mpi = RankFacts::Mpi::kFinished;
-}
-
-// The rank need not end by itself: MPICH's wait to be killed.
-void Conductor::On(std::size_t, const MpiAborted& aborted) {
-  const int index = IndexOf(aborted.rank);
-  if (index < 0 || phase_ != Phase::kRunning) return;
-  RankFacts& rank = facts_.ranks[static_cast<std::size_t>(index)];
-  rank.abort = MpiAbort{aborted.code, aborted.message, aborted.broke};
-  rank.ended_at = Clock::now() - begin_;
-  FailedFirst(static_cast<std::size_t>(index));
-}
-
-// Ranks need it from MPI_Init to the end of MPI_Finalize: both are fences of all. Those that have not come to
-// MPI_Init may never come.
-void Conductor::On(std::size_t host, const MpiServerLost& lost) {
-  if (phase_ != Phase::kRunning) return;
-  MpiServerLoss loss{members_[host].name, lost.how, {}, Clock::now() - begin_};
-  bool all_over = true;
-  for (const RankFacts& rank : facts_.ranks) {
-    if (rank.ending) continue;
-    if (rank.mpi == RankFacts::Mpi::kStarted) loss.needed.push_back(rank.rank);
-    if (rank.mpi == RankFacts::Mpi::kNone) all_over = false;
-  }
-  if (loss.needed.empty()) {
-    return say_(fmt::format("dtrun: warning: the PMIx server of host {} {}; {}", loss.host, loss.how,
-                            all_over ? "all ranks have finished with MPI, so the job goes on"
-                                     : "the job goes on, but ranks that call MPI_Init from now on fail"));
-  }
-  facts_.mpi_server_loss = std::move(loss);
-  StopAll(SIGTERM);
-}
-
-Desertion Conductor::DesertionOf(const RankFacts& rank) const {
-  if (rank.mpi == RankFacts::Mpi::kStarted) return Desertion::kBeforeFinalize;
-  const bool needed = std::ranges::any_of(
-      facts_.ranks, [](const RankFacts& other) { return other.mpi != RankFacts::Mpi::kNone; });
-  return needed && rank.mpi == RankFacts::Mpi::kNone ? Desertion::kBeforeInit : Desertion::kNone;
-}
-
 void Conductor::On(std::size_t, const Said& said) { say_(said.line); }
 
 void Conductor::On(std::size_t host, const Gone& gone) {
@@ -391,56 +279,6 @@ void Conductor::Tell(const Command& command) {
   for (Member& member : members_) {
     if (member.state == State::kPrepared || member.state == State::kRunning) member.host->Do(command);
   }
-}
-
-void Conductor::StopAll(int signal) {
-  phase_ = Phase::kStopping;
-  exchange_.Fail(Error{DTRUN_ABORTED, "the job is ending"});
-  Tell(Stop{signal});
-  deadline_.expires_after(plan_.grace);
-  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
-    if (error || *ended || phase_ != Phase::kStopping) return;
-    KillLate();
-  });
-}
-
-void Conductor::KillAll() {
-  phase_ = Phase::kKilling;
-  for (Member& member : members_) {
-    if (member.state == State::kPrepared) member.state = State::kBusy;  // it answers with Gone
-    if (member.state == State::kBusy || member.state == State::kRunning) member.host->Do(agent::Kill{});
-  }
-}
-
-void Conductor::OnSignal(int signal) {
-  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kLooking || phase_ == Phase::kStopping ||
-                      phase_ == Phase::kKilling;
-  if (signal == Lifeline::kGuardGone) {
-    facts_.guard_died = true;
-    if (interrupted_ == 0) interrupted_ = signal;
-    if (active) KillAll();
-    return;
-  }
-  if (signal == SIGTSTP) {
-    Tell(agent::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
-    return signals_.Stopped();
-  }
-  if (!UserSignals::EndsJob(signal)) return Tell(agent::Signal{signal});
-  const bool again = std::exchange(user_wants_end_, true);
-  if (interrupted_ == 0) interrupted_ = signal;
-  const bool all_ended = active && std::ranges::all_of(facts_.ranks, [](const RankFacts& rank) {
-                           return rank.ending.has_value();
-                         });
-  if (active && (all_ended || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
-  if (phase_ == Phase::kRunning) {
-    facts_.interrupt = signal;
-    say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", SignalName(signal),
-                     FormatDuration(plan_.grace),
-                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
-    const bool quiet = stall_watch_ && stall_watch_->Quiet() >= kQuiet;
-    return quiet ? LookAndStop(signal, false) : StopAll(signal);
-  }
-  if (phase_ == Phase::kStopping) Tell(Stop{signal});
 }
 
 void Conductor::AwaitIdle() {

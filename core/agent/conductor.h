@@ -134,6 +134,8 @@ class Conductor {
   void EndWhenAccomplished();
   // Enough lines for the end of a traceback with what libraries print below it.
   static constexpr std::size_t kEvidenceLines = 60;
+  // Of this many ranks the native stacks are wanted before they are ended.
+  static constexpr std::size_t kMostClosely = 8;
   // What the living ranks have printed, before anybody asks them to end.
   void KeepLastLines();
   std::vector<std::string> LastLines(const RankFacts& rank) const;

@@ -5,10 +5,8 @@
 #include <csignal>
 
 #include "core/agent/conductor.h"
-#include "core/agent/recognise.h"
 #include "core/agent/suspect.h"
 #include "core/agent/verdict.h"
-#include "core/base/units.h"
 
 namespace dtrun::agent {
 namespace {
@@ -16,61 +14,18 @@ namespace {
 // A rank that is on its way out moves on within this time; one that stands still does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 
-// A Python program needs this to end after its last line, on a busy machine.
-constexpr std::chrono::milliseconds kLeavesWithin{500};
-
-// Of this many the native stacks are wanted before they are ended.
-constexpr std::size_t kMostClosely = 8;
-
 // Those that nobody waits for others in first, then those of which no more is known.
-std::vector<int> WorthACloserLook(const std::vector<RankDoing>& ranks) {
+std::vector<int> WorthACloserLook(const std::vector<RankDoing>& ranks, std::size_t most) {
   std::vector<int> closely;
   for (const stacks::Stand stand : {stacks::Stand::kElsewhere, stacks::Stand::kUnknown}) {
     for (const RankDoing& doing : ranks) {
-      if (doing.stand == stand && closely.size() < kMostClosely) closely.push_back(doing.rank);
+      if (doing.stand == stand && closely.size() < most) closely.push_back(doing.rank);
     }
   }
   return closely;
 }
 
-// Whether a rank reports that a peer did not come until a limit.
-bool SaysItWaited(const PeerReport& report) {
-  return report.what.find("timed out") != std::string::npos ||
-         report.what.find("within") != std::string::npos;
-}
-
 }  // namespace
-
-void Conductor::FailedFirst(std::size_t index) {
-  facts_.first_failed = static_cast<int>(index);
-  const RankFacts& first = facts_.ranks[index];
-  // What was ended from outside has printed nothing about its end.
-  const bool killed = first.ending && !EndedByItself(*first.ending);
-  const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
-  const bool differ = SaysCallsDiffer(lines);
-  if (first.abort || (!differ && first.reports.empty() && !SaysPeerIsMissing(lines))) return StopAll(SIGTERM);
-  KeepLastLines();
-  const bool waited = SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
-                        return SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
-                      });
-  // An error that a living rank has printed counts only if that rank has not gone on since.
-  const bool erred = std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
-    return !rank.ending && !ErrorIn(rank.before).empty() && !SaysPeerIsMissing(rank.before);
-  });
-  if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
-  // One that leaves has closed its connections some time before it has ended.
-  const auto ended =
-      std::ranges::count_if(facts_.ranks, [](const RankFacts& rank) { return rank.ending.has_value(); });
-  ended > 1 || !first.reports.empty() ? StopAll(SIGTERM) : AwaitWhoLeaves();
-}
-
-void Conductor::AwaitWhoLeaves() {
-  phase_ = Phase::kLooking;
-  deadline_.expires_after(kLeavesWithin);
-  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
-    if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
-  });
-}
 
 std::vector<std::string> Conductor::LastLines(const RankFacts& rank) const {
   const auto& output = world_.outputs[static_cast<std::size_t>(rank.blamed())];
@@ -109,7 +64,7 @@ void Conductor::LookAndStop(int signal, bool again, const std::vector<int>& clos
       facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);
       still = still || doing.stand == stacks::Stand::kElsewhere;
     }
-    const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks);
+    const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks, kMostClosely);
     if (again && still) return LookAgainSoon(signal, next);
     if (!next.empty()) return LookAndStop(signal, false, next);
     if (world_.keep_stacks && !all.ranks.empty())
@@ -129,27 +84,6 @@ void Conductor::LookAgainSoon(int signal, const std::vector<int>& closely) {
     }
     LookAndStop(signal, false, closely);
   });
-}
-
-void Conductor::KillLate() {
-  std::vector<int> late;
-  for (const RankFacts& rank : facts_.ranks) {
-    if (!rank.ending) late.push_back(rank.rank);
-  }
-  if (late.empty()) return KillAll();
-  const auto kill = [this, late](const Inspected& all) {
-    if (phase_ != Phase::kStopping) return;
-    const std::string places = PlacesText(all.ranks);
-    say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", FoldRanks(late),
-                     FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
-    if (world_.keep_stacks && !all.ranks.empty())
-      world_.keep_stacks("before they were killed, having not stopped in time", all.ranks);
-    KillAll();
-  };
-  if (plan_.grace.count() == 0) return kill({});
-  std::vector<int> closely = late;
-  closely.resize(std::min(closely.size(), kMostClosely));
-  Look(kill, closely);
 }
 
 void Conductor::OnStall(const Stall& stall) {

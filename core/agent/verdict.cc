@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/agent/cause.h"
+#include "core/agent/endings.h"
+#include "core/agent/hint.h"
 #include "core/agent/process.h"
 #include "core/agent/suspect_text.h"
 #include "core/diagnosis/report.h"
@@ -21,22 +23,6 @@ constexpr int kDeserted = 1;
 constexpr int kInLoneWorlds = 1;
 constexpr int kStalled = 1;
 constexpr int kWithoutMpiServer = 1;
-
-std::string EndingText(const Ending& ending) {
-  switch (ending.desertion) {
-    case Desertion::kNone: break;
-    case Desertion::kBeforeInit: return "exited with code 0 without MPI_Init, which others have called";
-    case Desertion::kBeforeFinalize: return "exited with code 0 after MPI_Init and without MPI_Finalize";
-  }
-  if (ending.stopped_by != 0) {
-    return fmt::format("was stopped by signal {} ({}) and did not go on", ending.stopped_by,
-                       SignalName(ending.stopped_by));
-  }
-  if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
-  if (ending.out_of_memory) return "was killed by the kernel, which was out of memory (SIGKILL)";
-  const std::string core = ending.core_dumped ? ", core dumped" : "";
-  return fmt::format("was killed by signal {} ({}{})", ending.signal, SignalName(ending.signal), core);
-}
 
 // How the rank failed that the job failed with.
 std::string FailureText(const RankFacts& rank) {
@@ -53,10 +39,6 @@ bool AnyJoined(const Facts& facts) {
   return false;
 }
 
-void AddRanks(const RankFacts& process, std::vector<int>* to) {
-  for (int rank = process.rank; rank < process.rank + process.count; ++rank) to->push_back(rank);
-}
-
 // "rank 3"; "the process of ranks 0-3" where one process holds several.
 std::string Who(const RankFacts& process) {
   if (process.failed) return FoldRanks({process.failed->rank});
@@ -71,150 +53,6 @@ std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   if (rank.joined) return ", in the middle of the run (it had joined the job)";
   if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
   return "";
-}
-
-// What usually stands behind this way to end, and where to look.
-std::string Hint(const RankFacts& rank) {
-  if (rank.abort) return {};
-  const Ending& ending = *rank.ending;
-  if (ending.stopped_by != 0) {
-    return fmt::format("dtrun did not send {}: ask who did; `kill -CONT` lets a stopped process go on",
-                       SignalName(ending.stopped_by));
-  }
-  if (ending.out_of_memory)
-    return "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of "
-           "Slurm, the container's)";
-  switch (ending.signal) {
-    case 0: break;
-    case SIGKILL:
-      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did";
-    case SIGSEGV:
-    case SIGABRT:
-    case SIGFPE:
-      return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
-                                : "run again after `ulimit -c unlimited` and open the core file with gdb";
-    case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
-    case SIGILL: return "the program was built for another processor; build it on this machine";
-    case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
-    case SIGXCPU:
-    case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
-    default: return fmt::format("dtrun did not send {}: ask who did", SignalName(ending.signal));
-  }
-  if (ending.signal == 0 && ending.code == 127) {
-    return "127 is what a shell says of a command that was not found: look at its last output and PATH";
-  }
-  if (ending.signal == 0 && ending.code == 126) {
-    return "126 is what a shell says of a command that is not executable: look at its last output";
-  }
-  if (ending.signal == 0 && ending.code > 128 && ending.code <= 128 + SIGRTMAX) {
-    return fmt::format("{} is what a shell says of a command killed by {}", ending.code,
-                       SignalName(ending.code - 128));
-  }
-  return {};
-}
-
-// Ranks that ended alike, said in one clause.
-struct Group {
-  std::string one, many;  // what the clause says of one rank, of several
-  std::vector<int> ranks;
-  std::chrono::nanoseconds latest{0};
-};
-
-class Groups {
- public:
-  Group& Of(const std::string& one, const std::string& many) {
-    for (Group& group : groups_) {
-      if (group.one == one) return group;
-    }
-    return groups_.emplace_back(Group{one, many, {}, {}});
-  }
-
-  // "rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun"
-  std::string Text() const {
-    std::string text;
-    for (const Group& group : groups_) {
-      const bool single = group.ranks.size() == 1;
-      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(group.ranks),
-                          single ? group.one : group.many);
-      if (group.latest.count() == 0) continue;
-      const std::string elapsed = FormatElapsed(group.latest);
-      text += single ? fmt::format(" {} later", elapsed) : fmt::format(" within {}", elapsed);
-    }
-    return text;
-  }
-
- private:
-  std::vector<Group> groups_;
-};
-
-std::string ManyEndingText(const Ending& ending) {
-  const std::string text = EndingText(ending);
-  return text.starts_with("was ") ? "were" + text.substr(3) : text;
-}
-
-bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
-  return rank.ending && !rank.ending->failed() && rank.ended_at < at;
-}
-
-bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
-
-// Ranks that had ended by then, and that ended later, whatever became of the others.
-std::string Beside(const Facts& facts, std::chrono::nanoseconds at) {
-  std::vector<int> ranks;
-  for (const RankFacts& rank : facts.ranks) {
-    if (EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
-  }
-  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
-}
-
-std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
-  std::vector<int> ranks;
-  for (const RankFacts& rank : facts.ranks) {
-    if (EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
-  }
-  return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
-}
-
-bool OnLostHost(const Facts& facts, const RankFacts& rank) {
-  return std::ranges::any_of(facts.losses, [&](const HostLoss& loss) { return loss.host == rank.host; });
-}
-
-// How a rank ended that dtrun did not hear the end of.
-std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
-  if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
-  if (rank.pid == 0) return {"had not been started", "had not been started"};
-  return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
-}
-
-// `cause` is null when it is not a rank; then everything that ended after `at` counts.
-std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at) {
-  Groups groups;
-  for (const RankFacts& rank : facts.ranks) {
-    if (&rank == cause || (EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
-    if (!rank.ending) {
-      const auto [one, many] = Unheard(facts, rank);
-      AddRanks(rank, &groups.Of(one, many).ranks);
-    } else if (rank.ending->stopped_by == 0 && rank.signal_sent == SIGKILL &&
-               rank.ending->signal == SIGKILL) {
-      AddRanks(rank, &groups
-                          .Of("did not stop in time and was killed by dtrun",
-                              "did not stop in time and were killed by dtrun")
-                          .ranks);
-    } else if (rank.ending->stopped_by == 0 && rank.ending->signal != 0 &&
-               rank.ending->signal == rank.signal_sent) {
-      AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
-    } else if (EndedWell(rank)) {
-      AddRanks(
-          rank,
-          &groups.Of("ended with code 0 when dtrun asked it to", "ended with code 0 when dtrun asked them to")
-               .ranks);
-    } else {
-      Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
-      AddRanks(rank, &group.ranks);
-      group.latest = std::max(group.latest, rank.ended_at - at);
-    }
-  }
-  return groups.Text();
 }
 
 std::string Tail(const RankFacts& rank, const std::string& logs) {
@@ -350,17 +188,6 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
       "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
       loss.host);
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
-}
-
-// How the ranks ended in a run that was ended from outside.
-std::string Endings(const Facts& facts) {
-  Groups groups;
-  for (const RankFacts& rank : facts.ranks) {
-    const auto [one, many] = rank.ending ? std::pair(EndingText(*rank.ending), ManyEndingText(*rank.ending))
-                                         : Unheard(facts, rank);
-    AddRanks(rank, &groups.Of(one, many).ranks);
-  }
-  return groups.Text();
 }
 
 }  // namespace

@@ -1,0 +1,153 @@
+// How the conductor ends a generation: because a rank has failed, because of success, because the user asks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/agent/conductor.h"
+#include "core/agent/process.h"
+#include "core/agent/recognise.h"
+#include "core/agent/suspect.h"
+#include "core/agent/verdict.h"
+#include "core/base/units.h"
+
+namespace dtrun::agent {
+namespace {
+
+// A Python program needs this to end after its last line, on a busy machine.
+constexpr std::chrono::milliseconds kLeavesWithin{500};
+
+// A job that the user ends after so long without output may be one that stands still.
+constexpr std::chrono::seconds kQuiet{5};
+
+// Whether a rank reports that a peer did not come until a limit.
+bool SaysItWaited(const PeerReport& report) {
+  return report.what.find("timed out") != std::string::npos ||
+         report.what.find("within") != std::string::npos;
+}
+
+}  // namespace
+
+void Conductor::FailedFirst(std::size_t index) {
+  facts_.first_failed = static_cast<int>(index);
+  const RankFacts& first = facts_.ranks[index];
+  // What was ended from outside has printed nothing about its end.
+  const bool killed = first.ending && !EndedByItself(*first.ending);
+  const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
+  const bool differ = SaysCallsDiffer(lines);
+  if (first.abort || (!differ && first.reports.empty() && !SaysPeerIsMissing(lines))) return StopAll(SIGTERM);
+  KeepLastLines();
+  const bool waited = SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
+                        return SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
+                      });
+  // An error that a living rank has printed counts only if that rank has not gone on since.
+  const bool erred = std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) {
+    return !rank.ending && !ErrorIn(rank.before).empty() && !SaysPeerIsMissing(rank.before);
+  });
+  if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
+  // One that leaves has closed its connections some time before it has ended.
+  const auto ended =
+      std::ranges::count_if(facts_.ranks, [](const RankFacts& rank) { return rank.ending.has_value(); });
+  ended > 1 || !first.reports.empty() ? StopAll(SIGTERM) : AwaitWhoLeaves();
+}
+
+void Conductor::AwaitWhoLeaves() {
+  phase_ = Phase::kLooking;
+  deadline_.expires_after(kLeavesWithin);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
+  });
+}
+
+void Conductor::EndWhenAccomplished() {
+  if (plan_.success.empty()) return;
+  std::vector<int> others;
+  for (const RankFacts& process : facts_.ranks) {
+    bool counts = false;
+    for (int rank = process.rank; rank < process.rank + process.count; ++rank) {
+      counts = counts || std::ranges::count(plan_.success, plan_.roles[static_cast<std::size_t>(rank)]) != 0;
+    }
+    if (process.ending) continue;
+    if (counts) return;
+    others.push_back(process.rank);
+  }
+  if (others.empty()) return;
+  facts_.accomplished = true;
+  say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
+                   fmt::join(plan_.success, " and "), FoldRanks(others)));
+  StopAll(SIGTERM);
+}
+
+void Conductor::StopAll(int signal) {
+  phase_ = Phase::kStopping;
+  exchange_.Fail(Error{DTRUN_ABORTED, "the job is ending"});
+  Tell(Stop{signal});
+  deadline_.expires_after(plan_.grace);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ != Phase::kStopping) return;
+    KillLate();
+  });
+}
+
+void Conductor::KillAll() {
+  phase_ = Phase::kKilling;
+  for (Member& member : members_) {
+    if (member.state == State::kPrepared) member.state = State::kBusy;  // it answers with Gone
+    if (member.state == State::kBusy || member.state == State::kRunning) member.host->Do(agent::Kill{});
+  }
+}
+
+void Conductor::KillLate() {
+  std::vector<int> late;
+  for (const RankFacts& rank : facts_.ranks) {
+    if (!rank.ending) late.push_back(rank.rank);
+  }
+  if (late.empty()) return KillAll();
+  const auto kill = [this, late](const Inspected& all) {
+    if (phase_ != Phase::kStopping) return;
+    const std::string places = PlacesText(all.ranks);
+    say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", FoldRanks(late),
+                     FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
+    if (world_.keep_stacks && !all.ranks.empty())
+      world_.keep_stacks("before they were killed, having not stopped in time", all.ranks);
+    KillAll();
+  };
+  if (plan_.grace.count() == 0) return kill({});
+  std::vector<int> closely = late;
+  closely.resize(std::min(closely.size(), kMostClosely));
+  Look(kill, closely);
+}
+
+void Conductor::OnSignal(int signal) {
+  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kLooking || phase_ == Phase::kStopping ||
+                      phase_ == Phase::kKilling;
+  if (signal == Lifeline::kGuardGone) {
+    facts_.guard_died = true;
+    if (interrupted_ == 0) interrupted_ = signal;
+    if (active) KillAll();
+    return;
+  }
+  if (signal == SIGTSTP) {
+    Tell(agent::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
+    return signals_.Stopped();
+  }
+  if (!UserSignals::EndsJob(signal)) return Tell(agent::Signal{signal});
+  const bool again = std::exchange(user_wants_end_, true);
+  if (interrupted_ == 0) interrupted_ = signal;
+  const bool all_ended = active && std::ranges::all_of(facts_.ranks, [](const RankFacts& rank) {
+                           return rank.ending.has_value();
+                         });
+  if (active && (all_ended || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
+  if (phase_ == Phase::kRunning) {
+    facts_.interrupt = signal;
+    say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", SignalName(signal),
+                     FormatDuration(plan_.grace),
+                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
+    const bool quiet = stall_watch_ && stall_watch_->Quiet() >= kQuiet;
+    return quiet ? LookAndStop(signal, false) : StopAll(signal);
+  }
+  if (phase_ == Phase::kStopping) Tell(Stop{signal});
+}
+
+}  // namespace dtrun::agent

@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "core/agent/conductor.h"
+#include "core/agent/testing_conductor.h"
+#include "core/agent/verdict.h"
+
+namespace dtrun::agent {
+namespace {
+
+using testing::ConductorTest;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::kSleep;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+TEST_F(ConductorTest, EndsTheOthersWhenThoseHaveSucceededWhoseSuccessIsTheJobs) {
+  Plan({"sleep 0.1", kSleep, "exit 0", "trap 'exit 7' TERM; while :; do sleep 0.05; done"});
+  plan_.roles = {"chief", "worker", "worker", "ps"};
+  plan_.success = {"chief"};
+  const Facts facts = MustRun();
+  EXPECT_EQ(ExitCode(facts), 0) << VerdictText(facts);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGTERM);
+  EXPECT_EQ(facts.ranks[3].ending->code, 7);
+  EXPECT_THAT(said_, ElementsAre("dtrun: every chief has ended with success: asked ranks 1, 3 to end"));
+}
+
+TEST_F(ConductorTest, FailsWhenAnyRankFailsBeforeThoseHaveSucceeded) {
+  Plan({kSleep, "exit 5"});
+  plan_.roles = {"chief", "ps"};
+  plan_.success = {"chief"};
+  EXPECT_EQ(ExitCode(MustRun()), 5);
+}
+
+TEST_F(ConductorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
+  Plan({"trap '' TERM; : > $DIR/armed; while :; do sleep 1000; done",
+        "while [ ! -e $DIR/armed ]; do sleep 0.01; done; exit 5"});
+  plan_.grace = std::chrono::milliseconds(50);
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 1);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
+  EXPECT_EQ(facts.ranks[0].signal_sent, SIGKILL);
+  EXPECT_GE(facts.ranks[0].ended_at - facts.ranks[1].ended_at, std::chrono::milliseconds(50));
+  EXPECT_THAT(said_, ElementsAre(StartsWith("dtrun: rank 0 did not stop within 50ms: killing; rank 0 ")));
+}
+
+TEST_F(ConductorTest, EndsTheGroupOfTheFailedRank) {
+  Plan(
+      {"(trap '' TERM; : > $DIR/armed; exec sleep 1000) & while [ ! -e $DIR/armed ]; do sleep 0.01; done; "
+       "exit 4"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, 0);
+  EXPECT_LT(facts.duration, std::chrono::minutes(1));
+}
+
+TEST_F(ConductorTest, StopsAStoppedRank) {
+  Plan({"kill -STOP $$; exit 1", "exit 3"});
+  EXPECT_EQ(MustRun().first_failed, 1);
+}
+
+TEST_F(ConductorTest, ForwardsAnInterruptAndReportsItAsTheCause) {
+  Plan({"echo ready; exec sleep 1000", kSleep});
+  WhenReady([this] { Send(SIGINT); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGINT);
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGINT);
+  EXPECT_EQ(facts.ranks[1].ending->signal, SIGINT);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("Ctrl-C again")));
+}
+
+TEST_F(ConductorTest, KillsAtOnceOnTheSecondInterrupt) {
+  Plan({"trap '' INT; echo ready; while :; do sleep 1000; done"});
+  WhenReady([this] { Send(SIGINT); });
+  on_say_ = [this] { Send(SIGINT); };
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGINT);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGKILL);
+}
+
+TEST_F(ConductorTest, TakesADirectSigtermAsARelayedOne) {
+  Plan({"echo ready; exec sleep 1000"});
+  WhenReady([] { ::kill(::getpid(), SIGTERM); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGTERM);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
+}
+
+TEST_F(ConductorTest, OnlyForwardsUserSignals) {
+  Plan({"trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done"});
+  WhenReady([this] { Send(SIGUSR1); });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, 0);
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_EQ(printed_[0], "ready\ngot\n");
+}
+
+TEST_F(ConductorTest, StopsTheRanksOnCtrlZAndWakesThem) {
+  Plan({"echo ready; exec sleep 1000"});
+  WhenReady([this] { Send(SIGTSTP); });
+  boost::asio::posix::stream_descriptor guard(loop_, ::dup(control_.ours.get()));
+  guard.async_wait(guard.wait_read, [&](const boost::system::error_code&) {
+    char message = 0;
+    ASSERT_EQ(::recv(control_.ours.get(), &message, 1, 0), 1);
+    EXPECT_EQ(message, kMessageStopped);
+    const auto marked = testing::Marked(mark_);
+    ASSERT_EQ(marked.size(), 1u);
+    EXPECT_TRUE(testing::Eventually([&] { return ReadProcess(marked[0])->state == 'T'; }));
+    Send(SIGCONT);
+    Send(SIGTERM);
+  });
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.interrupt, SIGTERM);
+  EXPECT_EQ(facts.ranks[0].ending->signal, SIGTERM);
+}
+
+TEST_F(ConductorTest, KillsEverythingWhenTheGuardIsGone) {
+  Plan(
+      {"setsid sh -c 'trap \"\" TERM; : > $DIR/up; while :; do sleep 1000; done' &"
+       " while [ ! -e $DIR/up ]; do sleep 0.01; done; echo ready; exec sleep 1000",
+       "trap '' TERM; while :; do sleep 1000; done"});
+  WhenReady([this] { control_.ours.Reset(); });
+  const Facts facts = MustRun();
+  EXPECT_TRUE(facts.guard_died);
+}
+
+TEST_F(ConductorTest, NamesAndStopsWhatARankLeftBehindInItsOwnSession) {
+  // It also holds the rank's stdout open, which must not keep the job from ending.
+  Plan({"true", "setsid sh -c ': > $DIR/up; kill -STOP $$' & while [ ! -e $DIR/up ]; do sleep 0.01; done"});
+  const Facts facts = MustRun();
+  EXPECT_EQ(facts.first_failed, -1);
+  EXPECT_THAT(said_, ElementsAre(MatchesRegex("dtrun: rank 1 left 1 process behind .[0-9]+ sh.: stopped")));
+}
+
+TEST_F(ConductorTest, KillsALeftoverThatIgnoresSigterm) {
+  Plan(
+      {"(trap '' TERM; : > $DIR/up; while :; do sleep 1000; done) & while [ ! -e $DIR/up ]; do sleep 0.01; "
+       "done"});
+  plan_.grace = std::chrono::milliseconds(20);
+  EXPECT_EQ(MustRun().first_failed, -1);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 0 left 2 processes behind")));
+}
+
+}  // namespace
+}  // namespace dtrun::agent

@@ -1,0 +1,139 @@
+// A conductor with a host of this process, and hosts that only say what a test tells them to.
+//
+// Fixtures for the tests of core/agent/conductor.h; the test's thread.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/agent/conductor.h"
+#include "core/agent/local_host.h"
+#include "core/agent/process.h"
+#include "core/agent/testing.h"
+
+namespace dtrun::agent::testing {
+
+inline constexpr char kSleep[] = "exec sleep 1000";
+
+// An output that outlives the run.
+class Keeper : public output::RankOutput {
+ public:
+  explicit Keeper(output::RankOutput& to) : to_(to) {}
+  void Feed(output::Stream stream, std::string_view bytes) override { to_.Feed(stream, bytes); }
+  void Close(output::Stream stream) override { to_.Close(stream); }
+  void Idle() override { to_.Idle(); }
+  std::vector<std::string> Tail(std::size_t count) const override { return to_.Tail(count); }
+
+ private:
+  output::RankOutput& to_;
+};
+
+class ConductorTest : public ::testing::Test {
+ protected:
+  void SetUp() override { BecomeSubreaper(); }
+  void TearDown() override { EXPECT_THAT(Marked(mark_), ::testing::IsEmpty()); }
+
+  void Plan(const std::vector<std::string>& scripts) {
+    plan_ = ShellPlan(scripts, mark_, scratch_.path());
+    for (std::size_t i = 0; i < scripts.size(); ++i) {
+      owned_.push_back(std::make_unique<MemoryOutput>());
+    }
+  }
+
+  Result<Facts> Run(int stdin_fd = -1) {
+    LocalOptions options;
+    options.socket_dir = scratch_.path();
+    options.serve = [](store::Socket) {};
+    options.environment = OwnEnvironment();
+    options.stdin_fd = stdin_fd;
+    conductor_.reset();  // it refers to the host
+    host_ = MakeLocalHost(loop_, std::move(options));
+    conductor_.emplace(loop_, signals_, plan_, std::vector{host_.get()}, [this](const std::string& line) {
+      said_.push_back(line);
+      if (on_say_) on_say_();
+    });
+    Result<std::vector<Prepared>> prepared = conductor_->Prepare(0, std::string(64, '0'));
+    if (!prepared) return prepared.error();
+    World world;
+    world.tokens.resize(1);
+    // Outputs end with the run; what a test looks at is kept.
+    for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
+    Result<Facts> facts = conductor_->Run(std::move(world));
+    for (auto& output : owned_) {
+      printed_.push_back(output->out);
+      complained_.push_back(output->err);
+      closed_.push_back(output->closed);
+    }
+    return facts;
+  }
+
+  Facts MustRun(int stdin_fd = -1) {
+    Result<Facts> facts = Run(stdin_fd);
+    if (facts) return *facts;
+    ADD_FAILURE() << facts.error().text;
+    std::abort();
+  }
+
+  void Send(int signal) {
+    const char message = static_cast<char>(signal);
+    ASSERT_EQ(::send(control_.ours.get(), &message, 1, 0), 1);
+  }
+
+  // Once, when rank 0 has printed "ready".
+  void WhenReady(std::function<void()> act) {
+    owned_[0]->on_feed = [this, act = std::move(act), done = false]() mutable {
+      if (done || owned_[0]->out.find("ready\n") == std::string::npos) return;
+      done = true;
+      act();
+    };
+  }
+
+  ScratchDir scratch_;
+  const std::string mark_ = NewMark();
+  plan::Plan plan_;
+  SocketPair control_;
+  Lifeline lifeline_{scratch_.path(), std::move(control_.theirs)};
+  boost::asio::io_context loop_;
+  UserSignals signals_{loop_, lifeline_};
+  std::vector<std::unique_ptr<MemoryOutput>> owned_;
+  std::unique_ptr<Host> host_;
+  std::optional<Conductor> conductor_;
+  std::vector<std::string> printed_, complained_;
+  std::vector<int> closed_;
+  std::vector<std::string> said_;
+  std::function<void()> on_say_;
+};
+
+// A host of one process that tells what it is told to.
+class ScriptedHost final : public Host {
+ public:
+  ScriptedHost(boost::asio::io_context& loop, std::vector<Event> at_start, std::vector<Event> at_stop)
+      : loop_(loop), at_start_(std::move(at_start)), at_stop_(std::move(at_stop)) {}
+
+  void Do(const Command& command) override {
+    if (std::holds_alternative<Prepare>(command)) Post({Prepared()});
+    if (std::holds_alternative<Start>(command)) Post(at_start_);
+    if (std::holds_alternative<Stop>(command)) Post(at_stop_);
+  }
+
+ private:
+  void Post(const std::vector<Event>& events) {
+    for (const Event& event : events) boost::asio::post(loop_, [this, event] { Emit(event); });
+  }
+
+  boost::asio::io_context& loop_;
+  const std::vector<Event> at_start_, at_stop_;
+};
+
+inline constexpr Ending kTerminated{0, SIGTERM};
+
+}  // namespace dtrun::agent::testing
