@@ -99,7 +99,7 @@ Result<Facts> Conductor::Run(World world) {
   world_ = std::move(world);
   facts_ = Facts();
   frameworks_.clear();
-  have_joined_ = alone_ = late_ = false;
+  have_joined_ = alone_ = late_ = awaits_who_leaves_ = false;
   for (const plan::Process& process : plan_.processes) {
     RankFacts rank;
     rank.rank = process.rank;
@@ -213,6 +213,7 @@ void Conductor::On(std::size_t, const Ended& ended) {
   if (rank.failed) return;
   if (!rank.abort) rank.ended_at = Clock::now() - begin_;
   rank.signal_sent = ended.signal_sent;
+  if (TellsWhoLeft(rank)) return StopAll(SIGTERM);
   if (phase_ != Phase::kRunning) return;
   if (!rank.ending->failed()) rank.ending->desertion = DesertionOf(rank);
   if (rank.ending->failed()) return FailedFirst(static_cast<std::size_t>(index));

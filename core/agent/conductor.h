@@ -30,6 +30,8 @@ struct World {
   std::vector<std::uint16_t> meeting_ports = {};  // where ranks may join each other; empty: nobody asks
   LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;  // when they do not
   StallPolicy stall = {};
+  // What a Python program needs to end after its last line, on a busy machine.
+  std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
   // Keeps stacks where the user finds them, and says where that is.
   std::function<std::string(const std::string& why, const std::vector<RankDoing>& ranks)> keep_stacks = {};
 };
@@ -143,8 +145,12 @@ class Conductor {
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
   void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
-  // Before ranks are stopped because one has lost a connection: who closed it may be about to end.
+  // Before ranks are stopped because one has lost a connection: who closed it may be about to end. Until a
+  // rank has ended for another reason than a lost connection. Where ranks have reported the loss to dtrun
+  // nobody is awaited: a report names the rank, and the one that closed its connections has told why.
   void AwaitWhoLeaves();
+  // Whether its end says who left, while that is awaited.
+  bool TellsWhoLeft(const RankFacts& ended) const;
   void LookAgainSoon(int signal, const std::vector<int>& closely);
   // Ends those that have not ended in time.
   void KillLate();
@@ -179,6 +185,7 @@ class Conductor {
   pmi::Exchange exchange_;
   bool differed_ = false;  // the calls of this generation, as all hosts have been told
   std::string regroup_;    // as soon as the ranks run
+  bool awaits_who_leaves_ = false;
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;

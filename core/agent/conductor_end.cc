@@ -15,9 +15,6 @@
 namespace dtrun::agent {
 namespace {
 
-// A Python program needs this to end after its last line, on a busy machine.
-constexpr std::chrono::milliseconds kLeavesWithin{500};
-
 // A job that the user ends after so long without output may be one that stands still.
 constexpr std::chrono::seconds kQuiet{5};
 
@@ -54,7 +51,8 @@ void Conductor::FailedFirst(std::size_t index) {
 
 void Conductor::AwaitWhoLeaves() {
   phase_ = Phase::kLooking;
-  deadline_.expires_after(kLeavesWithin);
+  awaits_who_leaves_ = true;
+  deadline_.expires_after(world_.leaves_within);
   deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
   });
@@ -77,6 +75,11 @@ void Conductor::EndWhenAccomplished() {
   say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
                    fmt::join(plan_.success, " and "), FoldRanks(others)));
   StopAll(SIGTERM);
+}
+
+bool Conductor::TellsWhoLeft(const RankFacts& ended) const {
+  if (phase_ != Phase::kLooking || !awaits_who_leaves_) return false;
+  return !ended.ending->failed() || !SaysPeerIsMissing(LastLines(ended));
 }
 
 void Conductor::StopAll(int signal) {

@@ -13,8 +13,11 @@ namespace {
 using testing::ConductorTest;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::Keeper;
 using testing::kSleep;
+using testing::kTerminated;
 using ::testing::MatchesRegex;
+using testing::ScriptedHost;
 using ::testing::StartsWith;
 
 TEST_F(ConductorTest, EndsTheOthersWhenThoseHaveSucceededWhoseSuccessIsTheJobs) {
@@ -142,6 +145,35 @@ TEST_F(ConductorTest, KillsALeftoverThatIgnoresSigterm) {
   plan_.grace = std::chrono::milliseconds(20);
   EXPECT_EQ(MustRun().first_failed, -1);
   EXPECT_THAT(said_, ElementsAre(HasSubstr("rank 0 left 2 processes behind")));
+}
+
+// As torch's gloo says that a peer is gone.
+Output LostPeer(int rank) {
+  return {rank, output::Stream::kOut,
+          "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer "
+          "[127.0.0.1]:4711\n"};
+}
+
+TEST_F(ConductorTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
+  Plan({"", "", "", ""});
+  // Rank 1 has lost the same connection; rank 2 is the one that left.
+  const std::vector<Event> at_start = {Started{{1, 2, 3, 4}}, LostPeer(0),      Ended{0, {1, 0}},
+                                       LostPeer(1),           Ended{1, {1, 0}}, Ended{2, {0, 0}}};
+  // Its own Prepared is one more.
+  const int until_it_left = static_cast<int>(at_start.size()) + 1;
+  ScriptedHost host(loop_, at_start, {Ended{3, kTerminated, SIGTERM}, Gone()});
+  Conductor conductor(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  ASSERT_TRUE(conductor.Prepare(0, std::string(64, '0')));
+  World world;
+  world.tokens.resize(1);
+  for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
+  world.leaves_within = std::chrono::hours(1);
+  const Result<Facts> facts = conductor.Run(std::move(world));
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(host.told_at_stop, until_it_left);
+  EXPECT_EQ(facts->first_failed, 0);
+  EXPECT_EQ(facts->ranks[2].ending->code, 0);
+  EXPECT_EQ(facts->ranks[3].ending->signal, SIGTERM);
 }
 
 }  // namespace

@@ -122,16 +122,26 @@ class ScriptedHost final : public Host {
   void Do(const Command& command) override {
     if (std::holds_alternative<Prepare>(command)) Post({Prepared()});
     if (std::holds_alternative<Start>(command)) Post(at_start_);
-    if (std::holds_alternative<Stop>(command)) Post(at_stop_);
+    if (!std::holds_alternative<Stop>(command)) return;
+    told_at_stop = told_;
+    Post(at_stop_);
   }
+
+  int told_at_stop = -1;  // how many events it had told by then
 
  private:
   void Post(const std::vector<Event>& events) {
-    for (const Event& event : events) boost::asio::post(loop_, [this, event] { Emit(event); });
+    for (const Event& event : events) {
+      boost::asio::post(loop_, [this, event] {
+        ++told_;
+        Emit(event);
+      });
+    }
   }
 
   boost::asio::io_context& loop_;
   const std::vector<Event> at_start_, at_stop_;
+  int told_ = 0;
 };
 
 inline constexpr Ending kTerminated{0, SIGTERM};
