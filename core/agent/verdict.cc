@@ -28,6 +28,9 @@ constexpr int kWithoutMpiServer = 1;
 std::string FailureText(const RankFacts& rank) {
   if (!rank.abort) return EndingText(*rank.ending);
   if (rank.abort->broke) return "broke PMI-1, by which its MPI library starts: " + rank.abort->message;
+  // MPI libraries call it for errors of theirs too.
+  if (rank.known && rank.known->recent && rank.known->finding.failure->depth == known::Depth::kCause)
+    return fmt::format("called MPI_Abort with code {}: {}", rank.abort->code, rank.known->finding.what);
   return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }

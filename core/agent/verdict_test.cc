@@ -6,6 +6,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "core/agent/recognise.h"
+
 namespace dtrun::agent {
 namespace {
 
@@ -123,6 +125,20 @@ TEST(Verdict, NamesAnMpiAbortHoweverTheRankEnded) {
   facts.ranks[1].ending.reset();
   EXPECT_EQ(ExitCode(facts), 1);
   EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 256\n"));
+}
+
+TEST(Verdict, NamesTheErrorForWhichAnMpiLibraryCalledAbort) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 1);
+  facts.ranks[1].abort = MpiAbort{15, ""};
+  facts.ranks[1].tail = {
+      "[node0:9] *** An error occurred in MPI_Recv", "[node0:9] *** on communicator W",
+      "[node0:9] *** MPI_ERR_TRUNCATE: message truncated",
+      "[node0:9] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,"};
+  ASSERT_TRUE(Recognise(&facts));
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 called MPI_Abort with code 15: MPI_Recv got a longer message than its buffer "
+                        "holds (MPI_ERR_TRUNCATE)\n"));
 }
 
 TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
