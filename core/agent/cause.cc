@@ -97,7 +97,8 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
   if (RanOutOfMemory(rank)) return ExitClass::kOutOfMemory;
   switch (KindOf(rank)) {
-    case known::Kind::kNetwork: return ExitClass::kNetwork;
+    case known::Kind::kNetwork:
+    case known::Kind::kConnection: return ExitClass::kNetwork;
     case known::Kind::kRendezvous: return ExitClass::kRendezvous;
     case known::Kind::kMemory:
     case known::Kind::kUnsaid: break;
@@ -175,12 +176,14 @@ Cause FindCause(const Facts& facts) {
         const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
         return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
       }
+      if (exit_class == ExitClass::kNetwork && WaitedApart(facts, index))
+        return {Cause::Kind::kRank, index, ExitClass::kHang, index};
     }
     return {Cause::Kind::kRank, index, exit_class, index};
   }
   if (!facts.losses.empty()) return LossCause(facts, 0);
   if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
-  if (!facts.stalled.empty()) return {Cause::Kind::kStalled, 0, ExitClass::kHang};
+  if (!facts.stalled.empty()) return {Cause::Kind::kStalled, 0, ExitClass::kHang, 0, SuspectOfStall(facts)};
   if (facts.lone_worlds) return {Cause::Kind::kLoneWorlds, 0, ExitClass::kLoneWorlds};
   if (facts.interrupt == 0) return {};
   return {Cause::Kind::kInterrupt, 0,

@@ -40,7 +40,7 @@ struct Cause {
   // Of a rank: the one that failed first, with which the job ended. Another one than `index` when that one is
   // suspected of being the reason.
   std::size_t first = 0;
-  Suspicion suspicion = {};
+  Suspicion suspicion = {};  // of kStalled too, where nothing was seen first
 };
 
 Cause FindCause(const Facts& facts);

@@ -55,43 +55,43 @@ std::string Joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+bool IsOfAConnection(const diagnosis::Finding& finding) {
+  return finding.failure->kind == known::Kind::kConnection;
+}
+
 bool IsOfAPeer(const diagnosis::Finding& finding) {
   return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
 }
 
-// Of any connection, to a peer or to anything else, such as a web service.
-bool IsOfAnyConnection(const diagnosis::Finding& finding) {
-  const std::string_view id = finding.failure->id;
-  return id == "connection-refused" || id == "connection-reset";
+// Of the last traceback, innermost first.
+std::vector<stacks::Frame> FramesIn(const std::vector<std::string>& lines) {
+  constexpr std::string_view kFile = "  File \"", kLine = "\", line ", kIn = ", in ";
+  std::vector<stacks::Frame> frames;
+  for (const std::string& whole : lines) {
+    const std::string_view line = Bare(whole);
+    if (line.starts_with("Traceback (most recent call last)")) frames.clear();
+    const auto number = line.find(kLine), in = line.find(kIn);
+    if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos)
+      continue;
+    stacks::Frame frame;
+    frame.file = line.substr(kFile.size(), number - kFile.size());
+    frame.line = std::atoi(std::string(line.substr(number + kLine.size(), 9)).c_str());
+    frame.function = line.substr(in + kIn.size());
+    frames.insert(frames.begin(), std::move(frame));
+  }
+  return frames;
 }
 
-// A frame of a traceback or a message of what ranks talk to each other with.
-bool NamesALibraryOfRanks(const std::vector<std::string>& lines) {
-  constexpr std::string_view kNames[] = {"torch/distributed",
-                                         "torch/nn/parallel",
-                                         "gloo",
-                                         "Gloo",
-                                         "NCCL",
-                                         "nccl",
-                                         "c10d",
-                                         "TCPStore",
-                                         "horovod",
-                                         "Horovod",
-                                         "MPI",
-                                         "mpi4py",
-                                         "UCX",
-                                         "ucx",
-                                         "dtrun",
-                                         "libfabric",
-                                         "deepspeed",
-                                         "jax",
-                                         "tensorflow",
-                                         "grpc",
-                                         "PMI",
-                                         "ray/"};
-  return std::ranges::any_of(lines, [&](const std::string& line) {
-    return std::ranges::any_of(kNames, [&](std::string_view name) { return line.find(name) != line.npos; });
-  });
+// Where that traceback ends, as far as its files and functions say.
+std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines) {
+  const std::vector<stacks::Frame> frames = FramesIn(lines);
+  if (frames.empty()) return std::nullopt;
+  return stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); });
+}
+
+bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
+  const auto place = PlaceIn(lines);
+  return place && place->stand == stacks::Stand::kWaits;
 }
 
 // What it printed before others failed. What it printed after dtrun asked it to end may be because of that.
@@ -144,12 +144,13 @@ bool Waited(const RankFacts& rank) {
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
-std::vector<std::size_t> StoodStill(const Facts& facts, std::size_t first) {
+// `first`: the rank that failed first, which waited by what it said.
+std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first) {
   std::map<std::string, std::vector<std::size_t>> places;  // of those that did not wait
-  std::size_t elsewhere = 0, others = 1;
+  std::size_t elsewhere = 0, others = first ? 1 : 0;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
-    if (i == first || !rank.doing || rank.count > 1) continue;
+    if (first == i || !rank.doing || rank.count > 1) continue;
     const bool suspect = rank.doing->stand == stacks::Stand::kElsewhere && !Waited(rank);
     ++(suspect ? elsewhere : others);
     if (suspect) places[rank.doing->phrase].push_back(i);
@@ -194,14 +195,15 @@ std::optional<std::size_t> Differs(const Facts& facts) {
 std::string KindOfError(const std::vector<std::string>& lines) {
   const auto findings = diagnosis::FindFailures(Joined(lines));
   const diagnosis::Finding* const foremost = diagnosis::Foremost(findings);
-  if (foremost != nullptr && IsOfAPeer(*foremost)) return std::string(foremost->failure->id);
+  if (foremost != nullptr && (IsOfAPeer(*foremost) || IsOfAConnection(*foremost)))
+    return std::string(foremost->failure->id);
   return WithoutNumbers(ErrorIn(lines));
 }
 
 }  // namespace
 
 bool FailedOutside(const RankFacts& rank) {
-  return rank.reports.empty() && rank.known && IsOfAnyConnection(rank.known->finding) &&
+  return rank.reports.empty() && rank.known && IsOfAConnection(rank.known->finding) &&
          !SaysPeerIsMissing(rank.tail);
 }
 
@@ -217,6 +219,29 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
   if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
   if (auto left = Left(facts, first); !left.empty()) return {Kind::kLeft, std::move(left)};
   return {};
+}
+
+Suspicion SuspectOfStall(const Facts& facts) {
+  using Kind = Suspicion::Kind;
+  if (std::ranges::none_of(facts.ranks, Waited)) return {};
+  if (auto still = StoodStill(facts, std::nullopt); !still.empty())
+    return {Kind::kStoodStill, std::move(still)};
+  if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
+  return {};
+}
+
+bool WaitedApart(const Facts& facts, std::size_t first) {
+  const std::vector<RankDoing> places = PlacesOf(facts);
+  const bool all = facts.ranks.size() > 1 && places.size() == facts.ranks.size() &&
+                   std::ranges::all_of(
+                       places, [](const RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; });
+  if (!all || std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return rank.count > 1; }))
+    return false;
+  const bool apart = std::ranges::any_of(
+      places, [&](const RankDoing& doing) { return doing.phrase != places.front().phrase; });
+  return apart &&
+         (SaysTimeOut(facts.ranks[first].tail) ||
+          std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return SaysTimeOut(rank.before); }));
 }
 
 std::string ErrorIn(const std::vector<std::string>& lines) {
@@ -236,30 +261,16 @@ std::string ErrorIn(const std::vector<std::string>& lines) {
 }
 
 std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
-  constexpr std::string_view kFile = "  File \"", kLine = "\", line ", kIn = ", in ";
-  std::vector<stacks::Frame> frames;  // innermost first
-  for (const std::string& whole : lines) {
-    const std::string_view line = Bare(whole);
-    if (line.starts_with("Traceback (most recent call last)")) frames.clear();
-    const auto number = line.find(kLine), in = line.find(kIn);
-    if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos)
-      continue;
-    stacks::Frame frame;
-    frame.file = line.substr(kFile.size(), number - kFile.size());
-    frame.line = std::atoi(std::string(line.substr(number + kLine.size(), 9)).c_str());
-    frame.function = line.substr(in + kIn.size());
-    frames.insert(frames.begin(), std::move(frame));
-  }
-  if (frames.empty()) return {};
-  const stacks::Place place = stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); });
-  return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
+  const auto place = PlaceIn(lines);
+  if (!place) return {};
+  return place->what.empty() ? "at " + place->where : fmt::format("in {} at {}", place->what, place->where);
 }
 
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
   const auto findings = diagnosis::FindFailures(Joined(lines));
   const diagnosis::Finding* const foremost = diagnosis::Foremost(findings);
-  return foremost != nullptr && IsOfAPeer(*foremost) &&
-         (!IsOfAnyConnection(*foremost) || NamesALibraryOfRanks(lines));
+  return foremost != nullptr &&
+         (IsOfAPeer(*foremost) || (IsOfAConnection(*foremost) && EndsWhereRanksWait(lines)));
 }
 
 bool SaysCallsDiffer(const std::vector<std::string>& lines) {
@@ -286,7 +297,9 @@ std::vector<RankDoing> PlacesOf(const Facts& facts) {
     if (!rank.inside.empty()) continue;
     RankDoing doing = rank.doing.value_or(RankDoing());
     doing.rank = rank.rank;
-    std::string gave_up = SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";
+    // What it said after it was seen elsewhere came of the others' end.
+    const bool elsewhere = doing.stand == stacks::Stand::kElsewhere && !Waited(rank);
+    std::string gave_up = !elsewhere && SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";
     if (!gave_up.empty() && doing.stand != stacks::Stand::kWaits) {
       doing.phrase = std::move(gave_up);
       doing.stand = stacks::Stand::kWaits;

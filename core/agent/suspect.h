@@ -28,7 +28,15 @@ struct Suspicion {
 // `first`: index of the rank that failed first.
 Suspicion Suspect(const Facts& facts, std::size_t first);
 
-// Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects then.
+// Whom the others wait for in a job where every rank stands still and none has failed.
+Suspicion SuspectOfStall(const Facts& facts);
+
+// Whether every rank waited for others until a limit, and not all at one place: their calls do not fit
+// together, and nothing says whose are wrong. `first`: as above.
+bool WaitedApart(const Facts& facts, std::size_t first);
+
+// Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects
+// then.
 bool FailedOutside(const RankFacts& rank);
 
 // The last error that these lines show: "ValueError: the true cause", the end of a Python traceback; empty

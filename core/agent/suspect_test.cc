@@ -126,6 +126,49 @@ TEST_F(SuspectTest, IsTheOnlyRankThatWaitedForSomethingElse) {
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
 }
 
+TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kWaits, "in barrier at train.py:9");
+  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 in all_reduce at train.py:6; rank 1 in barrier at train.py:9\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: compare these places: every rank has to call the same"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  Does(1, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+  Does(1, Stand::kWaits, "in barrier at train.py:9");
+  facts_.ranks[0].tail = kClosed;  // nobody has waited until a limit
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+}
+
+TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(2);
+  facts_.ranks[0].ending = Ending{0, SIGTERM};
+  facts_.ranks[0].signal_sent = SIGTERM;
+  Does(0, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(1, Stand::kElsewhere, "in open at train.py:4");
+  EXPECT_THAT(Verdict(), HasSubstr(": no progress for 10.0 s: rank 1 was in open at train.py:4; the others "
+                                   "waited in all_reduce at train.py:6\n  host h, pid 101\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  EXPECT_THAT(VerdictJson({facts_}), HasSubstr("\"why\": \"stood still\",\n    \"seen_first\": null"));
+  Does(0, Stand::kElsewhere, "in time.sleep at train.py:6");  // nobody waits for another
+  EXPECT_THAT(Verdict(), HasSubstr(", and no rank at work\n  rank 0 in time.sleep at train.py:6; rank 1 in "
+                                   "open at train.py:4\n"));
+}
+
+TEST_F(SuspectTest, IsNotToldWhatToDoAboutASymptomOfItsOwn) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].tail = kClosed;
+  facts_.ranks[1].ending = Ending{1, 0};
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 1 was in time.sleep at train.py:4"));
+  EXPECT_THAT(Verdict(), HasSubstr("known failure: a peer"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: look at that place: every rank has to call"));
+}
+
 TEST_F(SuspectTest, IsNobodyWhoHasSaidThatItWaitedToo) {
   facts_.ranks[0].tail = kTimedOut;
   facts_.ranks[2].before = kTimedOut;
@@ -216,6 +259,20 @@ TEST_F(SuspectTest, IsNobodyWhenAConnectionToSomethingElseFailed) {
   facts_.ranks[0].tail.insert(facts_.ranks[0].tail.begin() + 2,
                               "  File \"/usr/lib/torch/distributed/rendezvous.py\", line 3, in start");
   EXPECT_THAT(Verdict(), HasSubstr("rank 2 exited with code 0 while others still needed it\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyForTheNamesThatAProgramPrintsBesideAConnectionToSomethingElse) {
+  facts_.ranks[0].tail = {"NCCL version 2.19.3+cuda12.3",
+                          "loading MPI4 shards with tensorflow",
+                          "Traceback (most recent call last):",
+                          "  File \"/home/u/mpi4py-ray/log.py\", line 9, in <module>",
+                          "  File \"/usr/lib/python3/dist-packages/requests/api.py\", line 3, in post",
+                          "ConnectionResetError: [Errno 104] Connection reset by peer"};
+  facts_.ranks[2].ending = Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
 }
 
 TEST_F(SuspectTest, IsNotARankThatHasPrintedMoreSinceItsError) {

@@ -122,6 +122,11 @@ std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
   return telling;
 }
 
+bool AnySeen(const Facts& facts) {
+  return std::ranges::any_of(
+      facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
+}
+
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   const RankFacts& first = facts.ranks[why.first];
@@ -144,9 +149,13 @@ std::string RankText(const Facts& facts, const Cause& why) {
   std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
   if (cause.known) {
     text += KnownText(cause);
-    if (cause.known->recent || hint.empty()) hint = cause.known->finding.cure;
+    // What is to be done about a symptom is for those that were not the cause.
+    const bool fits = !suspected || cause.known->finding.failure->depth == known::Depth::kCause;
+    if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.cure;
   }
-  if (std::ranges::any_of(facts.ranks, [](auto& other) { return other.doing || !other.inside.empty(); })) {
+  if (!suspected && why.exit_class == ExitClass::kHang)
+    hint = "compare these places: every rank has to call the same collectives, in the same order";
+  if (AnySeen(facts)) {
     // Else the suspicion tells them.
     if (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)
       text +=
@@ -191,6 +200,24 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
       "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
       loss.host);
   return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
+}
+
+std::string StallText(const Facts& facts, const Cause& why) {
+  const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: no progress for {}", facts.job,
+                                 FormatElapsed(facts.duration), facts.stalled);
+  if (suspected) {
+    const RankFacts& suspect = facts.ranks[why.suspicion.indices.front()];
+    text += fmt::format(": {}\n  host {}, pid {}\n", SuspicionText(facts, why.suspicion), suspect.host,
+                        suspect.pid);
+    text += Tail(suspect, facts.logs);
+  } else {
+    text += fmt::format(", and no rank at work\n  {}\n", PlacesText(PlacesOf(facts)));
+  }
+  if (AnySeen(facts)) text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  const std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : "look at these places";
+  return text + Around(facts, nullptr, facts.duration,
+                       hint + "; watch.on_stall = \"report\" lets such a job go on", why.exit_class);
 }
 
 }  // namespace
@@ -238,12 +265,7 @@ std::string VerdictText(const Facts& facts) {
                          places.empty() ? "" : "  when it was: " + places + "\n",
                          endings.empty() ? "" : "  " + endings + "\n", facts.logs);
     }
-    case Cause::Kind::kStalled:
-      return fmt::format("dtrun: job '{}' failed after {}: no progress for {}, and no rank at work\n  {}\n{}",
-                         facts.job, elapsed, facts.stalled, PlacesText(PlacesOf(facts)),
-                         Around(facts, nullptr, facts.duration,
-                                "look at these places; watch.on_stall = \"report\" lets such a job go on",
-                                cause.exit_class));
+    case Cause::Kind::kStalled: return StallText(facts, cause);
     case Cause::Kind::kLoneWorlds:
       return fmt::format("dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed,
                          facts.lone_worlds->what,

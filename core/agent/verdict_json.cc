@@ -31,7 +31,8 @@ Json SuspicionJson(const Facts& facts, const Cause& cause) {
   for (const std::size_t index : cause.suspicion.indices) ranks.push_back(facts.ranks[index].blamed());
   return {{"ranks", ranks},
           {"why", SuspicionName(cause.suspicion.kind)},
-          {"seen_first", facts.ranks[cause.first].blamed()}};
+          {"seen_first",
+           cause.kind == Cause::Kind::kStalled ? Json(nullptr) : Json(facts.ranks[cause.first].blamed())}};
 }
 
 Json LastOutput(const RankFacts& rank) {

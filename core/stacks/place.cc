@@ -118,7 +118,8 @@ std::string Shown(const Frame& frame) {
 // innermost outside the standard library.
 std::size_t OwnFrame(const std::vector<Frame>& frames) {
   const auto own = [](const Frame& frame) {
-    return !IsPackage(frame.file) && !IsStandardLibrary(frame.file) && !frame.file.starts_with('<');
+    return !IsPackage(frame.file) && !IsStandardLibrary(frame.file) && !IsCollectiveFile(frame.file) &&
+           !frame.file.starts_with('<');
   };
   auto found = std::ranges::find_if(frames, own);
   if (found == frames.end())

@@ -54,6 +54,14 @@ TEST(PlaceOf, LooksBehindTorchsWrapper) {
   EXPECT_EQ(place.stand, Stand::kWaits);
 }
 
+TEST(PlaceOf, TakesNoLibraryForTheProgramThatStandsOutsideThePackages) {
+  const Place place = PlaceIn({At("/opt/pytorch/torch/distributed/rendezvous.py", 9, "_create_c10d_store"),
+                               At("train.py", 3, "<module>")});
+  EXPECT_EQ(place.what, "_create_c10d_store");
+  EXPECT_EQ(place.where, "train.py:3");
+  EXPECT_EQ(place.stand, Stand::kWaits);
+}
+
 TEST(PlaceOf, ALauncherIsNoCollective) {
   const Place place = PlaceIn({At("/usr/lib/python3.11/subprocess.py", 1955, "Popen.wait"),
                                At("/x/site-packages/torch/distributed/run.py", 5, "main")});

@@ -113,7 +113,7 @@ constexpr KnownFailure kHostTable[] = {
      "address that this host reaches",
      "Linux connect(2)",
      Depth::kSymptom,
-     Kind::kNetwork},
+     Kind::kConnection},
     {"connection-reset",
      {"[Errno 104] Connection reset by peer", "[Errno 32] Broken pipe"},
      "the process at the other end of a connection ended",
@@ -121,7 +121,7 @@ constexpr KnownFailure kHostTable[] = {
      "job",
      "Linux recv(2)",
      Depth::kSymptom,
-     Kind::kNetwork},
+     Kind::kConnection},
 };
 
 }  // namespace

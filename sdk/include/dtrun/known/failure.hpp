@@ -23,7 +23,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
 
   // What the failure is, when the way in which a process ends does not say it.
-  enum class Kind { kUnsaid, kNetwork, kRendezvous, kMemory };
+  enum class Kind {
+    kUnsaid,
+    kNetwork,
+    kRendezvous,
+    kMemory,
+    kConnection,  // of a connection to a peer or to anything else, such as a web service
+  };
 
   // Ways between the GPUs of a host that the failure speaks against, as bits: a job may try again
   // without one of them.
