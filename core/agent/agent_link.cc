@@ -7,6 +7,7 @@
 
 #include "core/agent/cluster.h"
 #include "core/agent/process.h"
+#include "core/cluster/this_machine.h"
 #include "core/examination/examination.h"
 #include "core/output/display.h"
 #include "core/plan/hosts.h"
@@ -48,7 +49,7 @@ std::vector<std::string> Localised(const std::vector<std::string>& image) {
 }  // namespace
 
 void Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}: {}\n", plan::HostName(), output::Tamed(text));
+  fmt::print(stderr, "dtrun: {}: {}\n", cluster::HostName(), output::Tamed(text));
   std::fflush(stderr);
 }
 
@@ -77,7 +78,7 @@ void AgentLink::Join(std::unique_ptr<control::Channel> channel) {
                    [this](const control::Loss& loss) { OnLost(loss); }, [this] { gate_.Open(); }});
   const Result<plan::HostOffer> offer = plan::OfferHere();
   if (!offer) return Refuse(offer.error().text);
-  Tell(Introduction{offer->name, MachineIdentity(), binding::ToText(offer->topology), offer->gpus});
+  Tell(Introduction{offer->name, cluster::MachineIdentity(), binding::ToText(offer->topology), offer->gpus});
 }
 
 void AgentLink::Tell(const ToRoot& message) {

@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/local_host.h"
 #include "core/agent/messages.h"
 #include "core/agent/output_gate.h"
 #include "core/agent/protocol.h"
+#include "core/base/asio.h"
 #include "core/control/channel.h"
 #include "core/store/relay.h"
 

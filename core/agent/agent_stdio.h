@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "core/agent/asio.h"
 #include "core/agent/carrier.h"
 #include "core/agent/cluster.h"
 #include "core/agent/line_cutter.h"
+#include "core/base/asio.h"
 #include "core/control/dialer.h"
 
 namespace dtrun::agent {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
+#include "core/base/asio.h"
 #include "core/comm/recorder/auditor.h"
 #include "core/comm/recorder/excerpt.h"
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/agent/asio.h"
+#include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/base/result.h"
 

@@ -1,8 +1,6 @@
-// How the hosts of a job come together: what the root and an agent need to know of each
-// other before they meet. Values; any thread.
+// How the hosts of a job come together, as the user has asked for it. Values; any thread.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,41 +32,5 @@ struct Cluster {
   Nanoseconds lost_after{};     // without a sign of life
   bool share_machines = false;  // several hosts may be one machine
 };
-
-// What an agent must know to find its root.
-struct Summons {
-  std::string job;
-  std::vector<std::string> names;
-  int port = 0;
-  control::Key key;
-  int host = -1;  // its number; -1: see `nodes`, else the root deals it out
-  // One line may summon several: then each finds itself here, by the name that Slurm has for its node. Number
-  // and name of each.
-  std::map<int, std::string> nodes = {};
-  Nanoseconds join_timeout{};
-  Nanoseconds lost_after{};
-  std::string port_range = {};  // cluster.port_range
-  std::string key_origin = {};  // where this host has the key from, for errors; not part of the line
-};
-
-// The one line that a remote shell gives to `dtrun agent`. The key travels in hex.
-std::string ToLine(const Summons& summons, const std::string& key_digits);
-Result<Summons> ParseSummons(const std::string& line);
-// The number of the host that Slurm calls `node` (SLURMD_NODENAME, null when unset).
-Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node);
-
-// Boot id and network namespace: equal on the same machine only.
-std::string MachineIdentity();
-// Whether `host`, as a user writes it, means this machine without asking any name service:
-// localhost, its own name in full or up to the first dot, or an address of its own.
-bool IsThisMachine(const std::string& host);
-// The same, asking the name service too: so any name or address of any of its interfaces counts.
-bool LeadsHere(const std::string& host);
-// Whether it is a numeric address of an interface of this machine.
-bool IsOwnAddress(const std::string& text);
-// Numeric addresses of this machine that others may reach, none of loopback.
-std::vector<std::string> OwnAddresses();
-// The own address that a packet to `peer`, numeric, would carry; empty: no route.
-std::string AddressTowards(const std::string& peer);
 
 }  // namespace dtrun::agent

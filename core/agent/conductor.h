@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/inspection.h"
 #include "core/agent/stall_watch.h"
 #include "core/agent/user_signals.h"
+#include "core/base/asio.h"
 #include "core/output/output.h"
 #include "core/pmi/exchange.h"
 

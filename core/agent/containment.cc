@@ -12,6 +12,7 @@
 #include "core/agent/process.h"
 #include "core/base/printable.h"
 #include "core/base/units.h"
+#include "core/cluster/this_machine.h"
 #include "core/plan/hosts.h"
 
 namespace dtrun::agent {
@@ -56,7 +57,7 @@ MemoryEvidence Containment::Memory() const {
 std::string Containment::MemoryText() const {
   const auto peak = cgroup_ ? cgroup_->MemoryPeak() : std::nullopt;
   if (!peak) return {};
-  std::string text = fmt::format("the ranks on {} held {} of memory at most", plan::HostName(),
+  std::string text = fmt::format("the ranks on {} held {} of memory at most", cluster::HostName(),
                                  FormatBytes((*peak + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit));
   if (memory_ != 0) text += fmt::format(", job.memory is {}", FormatBytes(memory_));
   return text;
@@ -106,15 +107,15 @@ std::vector<std::string> Containment::End(const std::vector<pid_t>& told) {
   std::vector<std::string> lines;
   if (!strays_.empty()) {
     lines.push_back(fmt::format("killed on {} what the ranks had started and was still there: {}",
-                                plan::HostName(), strays_));
+                                cluster::HostName(), strays_));
   }
   for (const Process& process : KillDescendants(kKillPatience, spared_()))
     lines.push_back(WhyItStays(process));
   cgroup_.reset();
   const std::vector<std::string> removed = segments_ ? segments_->Remove() : std::vector<std::string>();
   if (!removed.empty()) {
-    lines.push_back(fmt::format("removed from /dev/shm on {} what the ranks left there: {}", plan::HostName(),
-                                fmt::join(removed, ", ")));
+    lines.push_back(fmt::format("removed from /dev/shm on {} what the ranks left there: {}",
+                                cluster::HostName(), fmt::join(removed, ", ")));
   }
   return lines;
 }

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/remote_host.h"
 #include "core/agent/user_signals.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/agent/agent.h"
-#include "core/agent/asio.h"
 #include "core/agent/facts.h"
 #include "core/agent/host.h"
 #include "core/agent/muster.h"
 #include "core/agent/rung.h"
 #include "core/agent/user_signals.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

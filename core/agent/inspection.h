@@ -9,8 +9,8 @@
 #include <map>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

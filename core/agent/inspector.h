@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/facts.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

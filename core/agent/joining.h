@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/inspector.h"
+#include "core/base/asio.h"
 #include "core/base/tcp_sockets.h"
 
 namespace dtrun::agent {

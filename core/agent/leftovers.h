@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/process.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

@@ -19,6 +19,7 @@
 #include "core/agent/stops.h"
 #include "core/agent/verdict.h"
 #include "core/base/port_user.h"
+#include "core/cluster/this_machine.h"
 #include "core/net/prover.h"
 #include "core/net/rule.h"
 #include "core/plan/hosts.h"
@@ -210,7 +211,7 @@ class LocalHost final : public Host {
     Emit(Said{
         fmt::format("dtrun: warning: {} (on {}): what this rank calls is not compared any more; next: look "
                     "for a write past the end of a buffer in rank {}",
-                    damage.text, plan::HostName(), damage.rank)});
+                    damage.text, cluster::HostName(), damage.rank)});
   }
 
   void OnStopped(pid_t pid, int signal) {
@@ -218,7 +219,7 @@ class LocalHost final : public Host {
     if (one == running_.end() || suspended_) return;
     Emit(Said{fmt::format(
         "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there lets it go on",
-        one->rank, plan::HostName(), SignalName(signal), pid)});
+        one->rank, cluster::HostName(), SignalName(signal), pid)});
   }
 
   void OnEnd(std::size_t index, Ending ending) {
@@ -243,7 +244,7 @@ class LocalHost final : public Host {
     told_of_memory_ = true;
     if (helper)
       Emit(Said{fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
-                            plan::HostName())});
+                            cluster::HostName())});
     if (const std::string text = containment_.MemoryText(); !text.empty()) Emit(Said{"dtrun: " + text});
   }
 
@@ -277,7 +278,7 @@ class LocalHost final : public Host {
     }
     if (untold.empty()) return;
     Post(Said{fmt::format("dtrun: {} was not forwarded to {} on {}, which would end: no handler for it",
-                          SignalName(signal.number), FoldRanks(untold), plan::HostName())});
+                          SignalName(signal.number), FoldRanks(untold), cluster::HostName())});
   }
 
   void On(const Exchanged& exchanged) { mpi_.Complete(exchanged); }

@@ -11,10 +11,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/output_gate.h"
 #include "core/agent/spawn.h"
+#include "core/base/asio.h"
 #include "core/store/door.h"
 
 namespace dtrun::agent {

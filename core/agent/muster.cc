@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/cluster/host_slots.h"
+#include "core/cluster/this_machine.h"
 #include "core/plan/hosts.h"
 #include "core/store/server.h"
 
@@ -88,7 +89,7 @@ Result<std::vector<Muster::Present>> Muster::Gather() {
     Result<plan::HostOffer> here = plan::OfferHere();
     if (!here) return here.error();
     here->number = cluster_.here;
-    present.push_back({*std::move(here), MachineIdentity(), nullptr});
+    present.push_back({*std::move(here), cluster::MachineIdentity(), nullptr});
   }
   for (auto& member : members_) {
     member->gathered = member->there() && member->number >= 0;
@@ -140,12 +141,12 @@ void Muster::Dismiss(int exit_code, const std::string& why) {
 Status Muster::Listen() {
   Result<control::Key> made = control::Key::FromHex(key_digits_);
   // Where the user says at which address agents come, others are none of theirs.
-  const bool one = cluster_.names.size() == 1 && IsOwnAddress(cluster_.names[0]);
+  const bool one = cluster_.names.size() == 1 && cluster::IsOwnAddress(cluster_.names[0]);
   control::Listener::Options options{.address = one ? cluster_.names[0] : "",
                                      .port = cluster_.port,
                                      .job = job_,
                                      .key = cluster_.key ? *cluster_.key : *made,
-                                     .welcome = {plan::HostName(), cluster_.lost_after},
+                                     .welcome = {cluster::HostName(), cluster_.lost_after},
                                      .key_origin = cluster_.key_origin};
   auto listener = control::Listener::Listen(
       loop_, std::move(options),
@@ -162,9 +163,9 @@ Status Muster::Listen() {
 // The address that leads to the first host comes first; an alias of ssh's may have none.
 void Muster::FindOwnNames() {
   if (!names_.empty()) return;
-  names_ = OwnAddresses();
+  names_ = cluster::OwnAddresses();
   for (const auto& member : members_) {
-    const std::string own = AddressTowards(member->name.substr(member->name.find('@') + 1));
+    const std::string own = cluster::AddressTowards(member->name.substr(member->name.find('@') + 1));
     if (own.empty()) continue;
     std::erase(names_, own);
     names_.insert(names_.begin(), own);
@@ -199,7 +200,7 @@ Status Muster::Admit(const control::Hello& hello, const std::string& from) {
 // Containers may all have one name, and nodes one machine: the second is told of as "pod#1".
 std::string Muster::UnusedName(const std::string& name) const {
   const auto used = [&](const std::string& wanted) {
-    return (cluster_.here >= 0 && wanted == plan::HostName()) ||
+    return (cluster_.here >= 0 && wanted == cluster::HostName()) ||
            std::ranges::any_of(members_, [&](const auto& one) {
              const bool here = one->host == nullptr ? one->listed : !one->host->lost();
              return here && one->name == wanted;
@@ -350,9 +351,9 @@ void Muster::DealNumbers() {
 }
 
 const std::string* Muster::TwinOf(const Member& member) const {
-  static const std::string kRoot = plan::HostName();
+  static const std::string kRoot = cluster::HostName();
   if (cluster_.share_machines) return nullptr;
-  if (cluster_.here >= 0 && member.introduction->machine == MachineIdentity()) {
+  if (cluster_.here >= 0 && member.introduction->machine == cluster::MachineIdentity()) {
     const std::string& name = cluster_.hosts[static_cast<std::size_t>(cluster_.here)];
     return name.empty() ? &kRoot : &name;
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/agent/agent_command.h"
+#include "core/agent/join_request.h"
 #include "core/agent/muster.h"
 #include "core/agent/process.h"
 #include "core/base/port_range.h"
@@ -34,21 +35,22 @@ void Muster::StartMissing() {
 
 void Muster::StartAgents(std::vector<Member*> members) {
   Result<control::Key> key = control::Key::FromHex(key_digits_);
-  Summons summons{job_, names_, listener_->port(), *key, -1, {}, cluster_.join_timeout, cluster_.lost_after};
-  summons.port_range = ToText(UsedPortRange());
+  JoinRequest request{job_, names_, listener_->port(),     *key,
+                      -1,   {},     cluster_.join_timeout, cluster_.lost_after};
+  request.port_range = ToText(UsedPortRange());
   std::vector<std::string> argv;
   auto start = std::make_shared<Starter>();
   Starter* const self = start.get();
   if (cluster_.connect == Cluster::Connect::kSlurm) {
     std::vector<std::string> hosts;
     for (const Member* member : members) {
-      summons.nodes.emplace(member->number, member->name);
+      request.nodes.emplace(member->number, member->name);
       hosts.push_back(member->name);
     }
     start->label = start->program = "srun";
     argv = StepCommand(cluster_, hosts);
   } else {
-    summons.host = members[0]->number;
+    request.host = members[0]->number;
     start->label = members[0]->name;
     start->program = std::filesystem::path(cluster_.remote_shell[0]).filename();
     argv = ShellCommand(cluster_, members[0]->name);
@@ -69,7 +71,7 @@ void Muster::StartAgents(std::vector<Member*> members) {
     });
   };
   auto shell =
-      AgentShell::Start(loop_, argv, ToLine(summons, key_digits_), numbers, pids_, std::move(handlers));
+      AgentShell::Start(loop_, argv, ToLine(request, key_digits_), numbers, pids_, std::move(handlers));
   if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
   start->shell = *std::move(shell);
   for (Member* member : members) member->start = self;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/user_signals.h"
+#include "core/base/asio.h"
 #include "core/net/decision.h"
 #include "core/plan/plan.h"
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/agent/asio.h"
 #include "core/agent/output_gate.h"
+#include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/output/output.h"
 

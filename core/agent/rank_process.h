@@ -8,10 +8,10 @@
 #include <memory>
 #include <span>
 
-#include "core/agent/asio.h"
-#include "core/agent/facts.h"
+#include "core/agent/ending.h"
 #include "core/agent/output_pipe.h"
 #include "core/agent/spawn.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

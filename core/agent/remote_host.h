@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/messages.h"
 #include "core/agent/protocol.h"
+#include "core/base/asio.h"
 #include "core/control/channel.h"
 #include "core/store/relay.h"
 

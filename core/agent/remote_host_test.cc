@@ -10,6 +10,7 @@
 #include "core/agent/network.h"
 #include "core/agent/testing.h"
 #include "core/agent/testing_channel.h"
+#include "core/agent/testing_run.h"
 
 namespace dtrun::agent {
 namespace {
@@ -223,6 +224,11 @@ TEST_F(RemoteHostTest, LosesAHostWhoseTriesNameWhatIsNotThere) {
   ASSERT_FALSE(decision);
   EXPECT_THAT(decision.error().text,
               AllOf(HasSubstr("host node1 was lost"), HasSubstr("its candidate 134217727")));
+}
+
+TEST(AddressOf, TakesThePortAndTheBracketsAway) {
+  EXPECT_EQ(AddressOf("10.0.0.7:5555"), "10.0.0.7");
+  EXPECT_EQ(AddressOf("[fe80::1%2]:5555"), "fe80::1%2");
 }
 
 }  // namespace

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/line_cutter.h"
 #include "core/agent/output_gate.h"
 #include "core/agent/rank_process.h"
+#include "core/base/asio.h"
 #include "core/base/result.h"
 
 namespace dtrun::agent {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/agent/cluster.h"
+#include "core/cluster/this_machine.h"
 #include "core/dialect/horovod.h"
 #include "core/plan/dialects.h"
 
@@ -62,7 +63,7 @@ std::string Rendezvous::AddressOf(std::size_t host) const {
 std::string Rendezvous::OwnAddress() const {
   for (const RemoteHost* other : remote_) {
     if (other == nullptr) continue;
-    std::string own = AddressTowards(other->Address());
+    std::string own = cluster::AddressTowards(other->Address());
     if (!own.empty()) return own;
   }
   return "127.0.0.1";

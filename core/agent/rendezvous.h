@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/record.h"
 #include "core/agent/remote_host.h"
+#include "core/base/asio.h"
 #include "core/plan/plan.h"
 #include "core/store/horovod_server.h"
 

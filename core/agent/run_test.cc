@@ -10,6 +10,7 @@
 #include "core/agent/agent.h"
 #include "core/agent/port.h"
 #include "core/agent/testing.h"
+#include "core/agent/testing_run.h"
 
 namespace dtrun::agent {
 namespace {

@@ -9,9 +9,11 @@
 
 #include "core/agent/agent_link.h"
 #include "core/agent/agent_stdio.h"
+#include "core/agent/join_request.h"
 #include "core/agent/process.h"
 #include "core/agent/user_signals.h"
 #include "core/base/port_range.h"
+#include "core/cluster/this_machine.h"
 #include "core/control/dialer.h"
 #include "core/plan/hosts.h"
 
@@ -40,8 +42,8 @@ class Agent {
     return code;
   }
 
-  int Run(const Summons& summons) {
-    Dial(summons);
+  int Run(const JoinRequest& request) {
+    Dial(request);
     return RunLoop();
   }
 
@@ -53,38 +55,38 @@ class Agent {
   }
 
   void OnRequest(const std::string& line) {
-    Result<Summons> summons = ParseSummons(line);
-    if (!summons) return link_.Refuse(summons.error().text);
-    if (!summons->nodes.empty()) {
-      Result<int> number = NumberAmong(summons->nodes, std::getenv("SLURMD_NODENAME"));
+    Result<JoinRequest> request = ParseJoinRequest(line);
+    if (!request) return link_.Refuse(request.error().text);
+    if (!request->nodes.empty()) {
+      Result<int> number = NumberAmong(request->nodes, std::getenv("SLURMD_NODENAME"));
       if (!number) return link_.Refuse(number.error().text);
-      summons->host = *number;
+      request->host = *number;
     }
-    Dial(*summons);
+    Dial(*request);
   }
 
   void OnStdinEnd() {
     if (dialer_ != nullptr) return link_.Leave("its remote shell has ended");  // or the root behind it
-    link_.Refuse(ParseSummons("").error().text);
+    link_.Refuse(ParseJoinRequest("").error().text);
   }
 
-  void Dial(const Summons& summons) {
-    const Result<PortRange> ports = ParsePortRange(summons.port_range);
+  void Dial(const JoinRequest& request) {
+    const Result<PortRange> ports = ParsePortRange(request.port_range);
     if (!ports) return link_.Refuse(ports.error().text);
     UsePortRange(*ports);
     const char* const launch_node = std::getenv("SLURM_LAUNCH_NODE_IPADDR");
     control::Dialer::Options options{
-        .names = NearestFirst(summons.names, std::getenv("SSH_CONNECTION"), launch_node),
-        .port = summons.port,
+        .names = NearestFirst(request.names, std::getenv("SSH_CONNECTION"), launch_node),
+        .port = request.port,
         .hello = {},
-        .key = summons.key,
-        .deadline = summons.join_timeout,
-        .key_origin = summons.key_origin};
-    options.hello.job = summons.job;
-    options.hello.host_index = summons.host;
-    options.hello.host_name = plan::HostName();
-    options.hello.loss_limit = summons.lost_after;
-    if (stdio_) options.detour = stdio_->DetourOf(summons.host);
+        .key = request.key,
+        .deadline = request.join_timeout,
+        .key_origin = request.key_origin};
+    options.hello.job = request.job;
+    options.hello.host_index = request.host;
+    options.hello.host_name = cluster::HostName();
+    options.hello.loss_limit = request.lost_after;
+    if (stdio_) options.detour = stdio_->DetourOf(request.host);
     dialer_ =
         control::Dialer::Start(loop_, std::move(options),
                                {[this](const control::Welcome&, std::unique_ptr<control::Channel> channel) {
@@ -126,8 +128,8 @@ int ServeFromStdin(Lifeline& lifeline) {
   return Guard([&] { return Agent(lifeline).RunFromStdin(); });
 }
 
-int Serve(const Summons& summons, Lifeline& lifeline) {
-  return Guard([&] { return Agent(lifeline).Run(summons); });
+int Serve(const JoinRequest& request, Lifeline& lifeline) {
+  return Guard([&] { return Agent(lifeline).Run(request); });
 }
 
 }  // namespace dtrun::agent

@@ -3,15 +3,16 @@
 #pragma once
 
 #include "core/agent/cluster.h"
+#include "core/agent/join_request.h"
 #include "core/agent/lifeline.h"
 
 namespace dtrun::agent {
 
-// Reads the summons from stdin, whose end then means that nobody wants this agent any more.
+// Reads the request from stdin, whose end then means that nobody wants this agent any more.
 // Returns the exit code. REQUIRES: called by the work of Guarded.
 int ServeFromStdin(Lifeline& lifeline);
 
-// The same with a summons from elsewhere; stdin means nothing.
-int Serve(const Summons& summons, Lifeline& lifeline);
+// The same with a request from elsewhere; stdin means nothing.
+int Serve(const JoinRequest& request, Lifeline& lifeline);
 
 }  // namespace dtrun::agent

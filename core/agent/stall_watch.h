@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/agent/asio.h"
 #include "core/agent/host.h"
 #include "core/agent/standstill.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <memory>
 
-#include "core/agent/asio.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

@@ -1,4 +1,4 @@
-// What the agent's tests share: scratch folders, marked processes, outputs that remember.
+// What tests of processes share: scratch folders, marked processes, outputs that remember.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,6 @@
 #include "core/agent/process.h"
 #include "core/base/fd.h"
 #include "core/output/output.h"
-#include "core/plan/plan.h"
 
 namespace dtrun::agent::testing {
 
@@ -87,28 +86,6 @@ class MemoryOutput : public output::RankOutput {
   int closed = 0;
   std::function<void()> on_feed;
 };
-
-// One `/bin/sh -c script` per rank, marked.
-inline plan::Plan ShellPlan(const std::vector<std::string>& scripts, const std::string& mark,
-                            const std::filesystem::path& dir) {
-  plan::Plan plan;
-  plan.job = "test";
-  plan.hosts = {{"localhost", 0, static_cast<int>(scripts.size())}};
-  plan.launcher = "per-process";
-  plan.backend = "none";
-  plan.grace = std::chrono::hours(1);
-  plan.log_prefix = "auto";
-  plan.log_dir = (dir / "runs/{job}/{time}").string();
-  for (std::size_t i = 0; i < scripts.size(); ++i) {
-    plan::Process process;
-    process.rank = process.local_rank = static_cast<int>(i);
-    process.argv = {"/bin/sh", "-c", scripts[i]};
-    process.env = {{"DTRUN_TEST_MARK", mark}, {"DTRUN_RANK", std::to_string(i)}, {"DIR", dir.string()}};
-    process.cwd = dir.string();
-    plan.processes.push_back(std::move(process));
-  }
-  return plan;
-}
 
 struct SocketPair {
   SocketPair() {

@@ -1,7 +1,9 @@
-// A plan run on this host without a run directory, for tests of what is around it.
+// Plans of shell scripts, and one run on this host without a run directory: for tests of what is around it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,8 +11,31 @@
 #include "core/agent/local_host.h"
 #include "core/agent/testing.h"
 #include "core/agent/verdict.h"
+#include "core/plan/plan.h"
 
 namespace dtrun::agent::testing {
+
+// One `/bin/sh -c script` per rank, marked.
+inline plan::Plan ShellPlan(const std::vector<std::string>& scripts, const std::string& mark,
+                            const std::filesystem::path& dir) {
+  plan::Plan plan;
+  plan.job = "test";
+  plan.hosts = {{"localhost", 0, static_cast<int>(scripts.size())}};
+  plan.launcher = "per-process";
+  plan.backend = "none";
+  plan.grace = std::chrono::hours(1);
+  plan.log_prefix = "auto";
+  plan.log_dir = (dir / "runs/{job}/{time}").string();
+  for (std::size_t i = 0; i < scripts.size(); ++i) {
+    plan::Process process;
+    process.rank = process.local_rank = static_cast<int>(i);
+    process.argv = {"/bin/sh", "-c", scripts[i]};
+    process.env = {{"DTRUN_TEST_MARK", mark}, {"DTRUN_RANK", std::to_string(i)}, {"DIR", dir.string()}};
+    process.cwd = dir.string();
+    plan.processes.push_back(std::move(process));
+  }
+  return plan;
+}
 
 // The exit code; 2 when it could not be started.
 inline int RunHere(const plan::Plan& plan, Lifeline& lifeline) {

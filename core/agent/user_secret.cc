@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "core/agent/cluster.h"
+#include "core/cluster/this_machine.h"
 
 namespace dtrun::agent {
 namespace {
@@ -124,7 +125,7 @@ Result<UserSecret> UserSecret::Open(const std::vector<fs::path>& places) {
 
 bool UserSecret::ClaimRoot(int port) const {
   // The folder may be shared by machines and containers: a home is.
-  const std::uint64_t place = HashOf(fmt::format("{} {}", MachineIdentity(), port));
+  const std::uint64_t place = HashOf(fmt::format("{} {}", cluster::MachineIdentity(), port));
   struct flock claim {};
   claim.l_type = F_WRLCK;
   claim.l_whence = SEEK_SET;

@@ -7,8 +7,8 @@
 #include <deque>
 #include <functional>
 
-#include "core/agent/asio.h"
 #include "core/agent/lifeline.h"
+#include "core/base/asio.h"
 
 namespace dtrun::agent {
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
-#include "core/control/asio.h"
 #include "core/control/hello.h"
 #include "core/control/tls.h"
 #include "core/control/wire.h"

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
-#include "core/control/asio.h"
 #include "core/control/channel.h"
 #include "core/control/hello.h"
 #include "core/control/key.h"

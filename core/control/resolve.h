@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/base/result.h"
-#include "core/control/asio.h"
 
 namespace dtrun::control {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/control/asio.h"
+#include "core/base/asio.h"
 #include "core/control/key.h"
 
 namespace dtrun::control {

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/asio.h"
 #include "core/base/encoding.h"
 #include "core/base/fd.h"
-#include "core/control/asio.h"
 #include "core/control/channel.h"
 #include "core/control/hello.h"
 #include "core/control/tls.h"

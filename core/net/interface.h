@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/base/result.h"
-#include "core/net/asio.h"
 
 namespace dtrun::net {
 

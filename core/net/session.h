@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "core/net/asio.h"
+#include "core/base/asio.h"
 
 namespace dtrun::net {
 

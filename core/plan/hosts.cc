@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/cluster/this_machine.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
@@ -21,7 +22,7 @@ bool HasCluster(const config::Settings& settings) {
 }
 
 Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings) {
-  if (!HasCluster(settings)) return std::vector<cluster::HostSlots>{{HostName(), {}}};
+  if (!HasCluster(settings)) return std::vector<cluster::HostSlots>{{cluster::HostName(), {}}};
   if (!settings.Has(kHosts)) {
     return std::vector<cluster::HostSlots>(static_cast<std::size_t>(settings.Int(kHostCount)));
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/binding/machine.h"
+#include "core/cluster/this_machine.h"
 #include "core/plan/at.h"
 #include "core/plan/dialect.h"
 
@@ -41,16 +42,10 @@ const std::map<std::string, std::string>& UserVariables(const config::Settings& 
   return settings.Has("job.env") ? settings.Map("job.env") : kNone;
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
 Result<HostOffer> OfferHere() {
   auto topology = binding::ReadMachine();
   if (!topology) return topology.error();
-  return HostOffer{*std::move(topology), binding::ReadGpus("/"), HostName()};
+  return HostOffer{*std::move(topology), binding::ReadGpus("/"), cluster::HostName()};
 }
 
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,

@@ -30,9 +30,6 @@ struct HostOffer {
 // This host's. Main thread.
 Result<HostOffer> OfferHere();
 
-// This machine as it calls itself.
-std::string HostName();
-
 // What ranks may use of it.
 struct Hardware {
   binding::Topology topology;

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/base/fd.h"
 #include "core/base/result.h"
-#include "core/pmi/asio.h"
 #include "core/pmi/exchange.h"
 #include "core/pmi/kind.h"
 

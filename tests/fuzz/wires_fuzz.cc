@@ -1,5 +1,5 @@
 // What stands in single lines, records and texts of others: a process that holds a plugin, what started a
-// rank under mpirun, a root that summons an agent, an agent that answers questions, MPI's words for its
+// rank under mpirun, a root that request an agent, an agent that answers questions, MPI's words for its
 // launcher. Nothing crashes, and what is read is written and read the same.
 //
 // The first byte chooses the reader, the rest is what it reads.
@@ -47,7 +47,7 @@ void Read(std::uint8_t reader, const std::string& text) {
         Require(*binding::ParseTopology(binding::ToText(*topology)) == *topology);
       return;
     }
-    case 6: (void)agent::ParseSummons(text); return;
+    case 6: (void)agent::ParseJoinRequest(text); return;
     case 7: (void)agent::ReadEnd(text); return;
     default: Require(pmi::OpenMpiMessage(text).size() <= text.size()); (void)ParseTcpSockets(text);
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/agent/join_request.h"
 #include "core/agent/user_secret.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
@@ -161,24 +162,26 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   return std::optional(std::move(cluster));
 }
 
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings, const KeyRule& rule) {
-  if (!IsManual(settings)) return std::optional<agent::Summons>();
+Result<std::optional<agent::JoinRequest>> JoinRequestOf(const config::Settings& settings,
+                                                        const KeyRule& rule) {
+  if (!IsManual(settings)) return std::optional<agent::JoinRequest>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
   const auto hosts = plan::ListedHosts(settings);
   if (!hosts) return hosts.error();
   Result<int> index = ManualIndex(settings, *root, *hosts);
   if (!index) return index.error();
-  if (*index == 0) return std::optional<agent::Summons>();
+  if (*index == 0) return std::optional<agent::JoinRequest>();
   const Result<ClusterKey> found = FindClusterKey(settings, rule);
   if (!found) return found.error();
-  agent::Summons summons{settings.Text("job.name"), root->names, root->port, found->key, *index, {}, {}, {}};
-  summons.key_origin = found->origin;
-  summons.join_timeout = settings.Duration("cluster.join_timeout");
-  summons.lost_after = settings.Duration("cluster.lost_after");
+  agent::JoinRequest request{
+      settings.Text("job.name"), root->names, root->port, found->key, *index, {}, {}, {}};
+  request.key_origin = found->origin;
+  request.join_timeout = settings.Duration("cluster.join_timeout");
+  request.lost_after = settings.Duration("cluster.lost_after");
   if (Status ports = UsePorts(settings); !ports) return ports.error();
-  summons.port_range = ToText(UsedPortRange());
-  return std::optional(std::move(summons));
+  request.port_range = ToText(UsedPortRange());
+  return std::optional(std::move(request));
 }
 
 }  // namespace dtrun::cli

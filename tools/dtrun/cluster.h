@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/agent/cluster.h"
+#include "core/agent/join_request.h"
 #include "core/config/settings.h"
 #include "tools/dtrun/cluster_key.h"
 
@@ -16,7 +17,8 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
 
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
-Result<std::optional<agent::Summons>> SummonsOf(const config::Settings& settings, const KeyRule& rule = {});
+Result<std::optional<agent::JoinRequest>> JoinRequestOf(const config::Settings& settings,
+                                                        const KeyRule& rule = {});
 
 // Whether this process is to be the root of hosts without numbers: `host` is this machine, and no other dtrun
 // there has the port or is about to. Once true it stays so, and false for others, until this process ends.

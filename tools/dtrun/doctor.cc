@@ -13,6 +13,7 @@
 #include "core/agent/network.h"
 #include "core/agent/serve.h"
 #include "core/base/units.h"
+#include "core/cluster/this_machine.h"
 #include "core/examination/examination.h"
 #include "core/examination/report.h"
 #include "core/plan/network.h"
@@ -123,7 +124,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
 
 // Hosts that cannot be asked are a finding, and this host can be looked at all the same.
 void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* report) {
-  report->hosts.push_back({plan::HostName(), examination::Examine(visit.questions.front()).checks});
+  report->hosts.push_back({cluster::HostName(), examination::Examine(visit.questions.front()).checks});
   report->between.push_back(
       {"cluster", Level::kProblem, why, "the job would end the same way; cure this first, then look again"});
 }
@@ -203,13 +204,14 @@ int Doctor(DoctorArguments arguments) {
     fmt::print(stderr, "{}", config::Render(preparation.problems()));
     return kUserError;
   }
-  const auto summons = SummonsOf(preparation.settings());
-  if (summons && summons->has_value()) {  // with "manual", every host runs this command, and host 0 reports
+  const auto join_request = JoinRequestOf(preparation.settings());
+  if (join_request &&
+      join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
     ::unsetenv(kClusterKey);
-    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
   }
-  const auto visit =
-      summons ? Plan(arguments.config, preparation, arguments.timeout) : Result<Visit>(summons.error());
+  const auto visit = join_request ? Plan(arguments.config, preparation, arguments.timeout)
+                                  : Result<Visit>(join_request.error());
   if (!visit) {
     fmt::print(stderr, "dtrun: {}\n", visit.error().text);
     return kUserError;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/cluster/this_machine.h"
 #include "core/plan/pmi.h"
 
 namespace dtrun::cli {
@@ -167,7 +168,7 @@ Result<std::size_t> Preparation::ChooseHere() {
     answer.backends.push_back({candidate.name, candidate.why_not});
     if (candidate.why_not.empty()) break;
   }
-  auto choice = examination::ChooseBackend({{plan::HostName(), std::move(answer)}});
+  auto choice = examination::ChooseBackend({{cluster::HostName(), std::move(answer)}});
   // The hosts of the job may have what this one lacks: they are asked before anything starts.
   if (!choice && plan::HasCluster(loaded_.settings)) return candidates_.size() - 1;
   if (!choice) return choice.error();

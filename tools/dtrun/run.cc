@@ -82,15 +82,15 @@ bool LoadedOrComplain(const Preparation& preparation) {
 int Run(const ConfigArguments& arguments) {
   Preparation preparation = Preparation::Load(arguments);
   if (!LoadedOrComplain(preparation)) return kUserError;
-  const auto summons = SummonsOf(preparation.settings());
-  if (!summons) {
-    Complain(summons.error().text);
+  const auto join_request = JoinRequestOf(preparation.settings());
+  if (!join_request) {
+    Complain(join_request.error().text);
     return kUserError;
   }
-  if (summons->has_value()) {
+  if (join_request->has_value()) {
     { const Preparation done = std::move(preparation); }  // with the child that describes the backend
     ::unsetenv(kClusterKey);
-    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
   }
   const auto request = RequestOrComplain(preparation);
   if (!request) return kUserError;

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "core/pmi/asio.h"
+#include "core/base/asio.h"
 #include "core/pmi/libpmix/pmix_library.h"
 
 namespace dtrun::pmi {

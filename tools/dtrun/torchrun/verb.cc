@@ -17,6 +17,7 @@
 
 #include "core/agent/agent.h"
 #include "core/agent/serve.h"
+#include "core/cluster/this_machine.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
@@ -249,14 +250,14 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   const KeyRule rule = RuleOf(*translated);
   const std::string note = HasClusterKey(settings) ? "" : translated->secret.note;
   if (purpose == Purpose::kRun) {
-    const auto summons = SummonsOf(settings, rule);
-    if (!summons) return Explain(summons.error());
-    if (*summons) {
-      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", plan::HostName(), note);
+    const auto join_request = JoinRequestOf(settings, rule);
+    if (!join_request) return Explain(join_request.error());
+    if (*join_request) {
+      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", cluster::HostName(), note);
       { const Preparation done = std::move(preparation); }  // with the child that describes the backend
       ::unsetenv(kClusterKey);
       const int code =
-          agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**summons, lifeline); });
+          agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
       return code == 0 || code == kUserError ? code : kFailed;
     }
   }

@@ -1,4 +1,4 @@
-#include "core/agent/cluster.h"
+#include "core/cluster/this_machine.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,15 +14,11 @@
 #include <array>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
-#include "core/plan/hosts.h"
 
-namespace dtrun::agent {
+namespace dtrun::cluster {
 namespace {
-
-using Json = nlohmann::json;
 
 std::string Numeric(const sockaddr* address, socklen_t size) {
   std::array<char, NI_MAXHOST> text{};
@@ -59,54 +55,10 @@ std::vector<InterfaceAddress> AllAddresses() {
 
 }  // namespace
 
-std::string ToLine(const Summons& summons, const std::string& key_digits) {
-  Json nodes = Json::array();
-  for (const auto& [number, name] : summons.nodes) nodes.push_back({number, name});
-  return Json{{"job", summons.job},
-              {"names", summons.names},
-              {"port", summons.port},
-              {"key", key_digits},
-              {"host", summons.host},
-              {"nodes", nodes},
-              {"join_timeout_ns", summons.join_timeout.count()},
-              {"lost_after_ns", summons.lost_after.count()},
-              {"port_range", summons.port_range}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Result<Summons> ParseSummons(const std::string& line) {
-  const Error malformed{DTRUN_INVALID_ARGUMENT,
-                        "`dtrun agent` is started by dtrun on another host, which tells it on stdin what to "
-                        "do; start a job with `dtrun --config FILE` instead"};
-  const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return malformed;
-  try {
-    Result<control::Key> key = control::Key::FromHex(json.at("key").get<std::string>());
-    if (!key) return key.error();
-    std::map<int, std::string> nodes;
-    for (const Json& node : json.at("nodes"))
-      nodes.emplace(node.at(0).get<int>(), node.at(1).get<std::string>());
-    return Summons{json.at("job").get<std::string>(),
-                   json.at("names").get<std::vector<std::string>>(),
-                   json.at("port").get<int>(),
-                   *std::move(key),
-                   json.at("host").get<int>(),
-                   std::move(nodes),
-                   Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
-                   Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
-                   json.at("port_range").get<std::string>()};
-  } catch (const Json::exception&) {  // a field is missing or of another type
-    return malformed;
-  }
-}
-
-Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node) {
-  for (const auto& [number, name] : nodes) {
-    if (node != nullptr && name == node) return number;
-  }
-  return Error{DTRUN_NOT_FOUND,
-               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is none of the hosts",
-                           node == nullptr ? "" : node)};
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
 }
 
 std::string MachineIdentity() {
@@ -120,7 +72,7 @@ std::string MachineIdentity() {
 
 bool IsThisMachine(const std::string& host) {
   const std::string name = host.substr(host.find('@') + 1);
-  const std::string own = plan::HostName();
+  const std::string own = HostName();
   const bool numeric =
       name.find_first_not_of("0123456789.") == std::string::npos || name.find(':') != std::string::npos;
   if (name == "localhost" || name == own) return true;
@@ -172,4 +124,4 @@ std::string AddressTowards(const std::string& peer) {
   return Numeric(reinterpret_cast<const sockaddr*>(&own), size);
 }
 
-}  // namespace dtrun::agent
+}  // namespace dtrun::cluster

@@ -1,4 +1,4 @@
-#include "core/control/asio.h"
+#include "core/control/endpoint.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
