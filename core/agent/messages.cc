@@ -274,8 +274,8 @@ void Fields(C& c, Of<C, net::Address>& m) {
   c.Text(text, kMostName);
   c.Number(m.prefix);
   if constexpr (!C::kWrites) {
-    net::error_code problem;
-    m.ip = net::asio::ip::make_address(text, problem);
+    error_code problem;
+    m.ip = asio::ip::make_address(text, problem);
     if (problem) c.Fail("it has no IP address");
   }
 }

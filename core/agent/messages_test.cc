@@ -194,7 +194,7 @@ TEST(Messages, CarryTheProofOfNetworks) {
   candidate.interface = "eth0";
   candidate.index = 2;
   candidate.kind = net::Kind::kBond;
-  candidate.address = {net::asio::ip::make_address("fd00::5"), 64};
+  candidate.address = {asio::ip::make_address("fd00::5"), 64};
   candidate.first_address = false;
   candidate.default_route = true;
   candidate.mtu = 9000;

@@ -50,7 +50,7 @@ class CardHost final : public Host {
       net::Candidate one;
       one.interface = "eth" + std::to_string(card);
       one.index = card;
-      one.address = {net::asio::ip::make_address(fmt::format("10.{}.0.{}", 5 + card, number_ + 1)), 24};
+      one.address = {asio::ip::make_address(fmt::format("10.{}.0.{}", 5 + card, number_ + 1)), 24};
       surveyed.offer.candidates.push_back(std::move(one));
     }
     surveyed.offer.unmatched = unmatched;

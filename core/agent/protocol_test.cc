@@ -51,7 +51,7 @@ class ProtocolTest : public ::testing::Test {
   static net::Candidate Card() {
     net::Candidate card;
     card.interface = "eth0";
-    card.address = {net::asio::ip::make_address("10.0.0.2"), 24};
+    card.address = {asio::ip::make_address("10.0.0.2"), 24};
     return card;
   }
   static Surveyed Offer() {

@@ -212,7 +212,7 @@ TEST_F(RemoteHostTest, LosesAHostWhoseTriesNameWhatIsNotThere) {
       if (std::holds_alternative<Survey>(told)) {
         Surveyed surveyed;
         surveyed.offer.candidates.emplace_back().address = {
-            net::asio::ip::make_address("10.0.0." + std::to_string(host + 1)), 24};
+            asio::ip::make_address("10.0.0." + std::to_string(host + 1)), 24};
         Say(host, surveyed);
       }
       const int card = host == 1 ? 0x7ffffff : 0;

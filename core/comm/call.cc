@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/comm/operation.h"
+#include "core/comm/form.h"
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
@@ -27,7 +27,7 @@ Call CallOf(const dtrun_op& op, int size) {
   if (op.kind == DTRUN_BARRIER) return call;
   call.dtype = static_cast<std::uint8_t>(op.dtype);
   if (FormOf(op.kind).reduces) call.reduce = static_cast<std::uint8_t>(op.reduce);
-  if (IsRooted(op.kind)) call.root = op.root;
+  if (FormOf(op.kind).rooted) call.root = op.root;
   switch (op.kind) {
     case DTRUN_ALLGATHERV:
     case DTRUN_REDUCE_SCATTERV: call.shape = Digest(op.recv_counts, size); break;
@@ -40,7 +40,7 @@ Call CallOf(const dtrun_op& op, int size) {
 }
 
 std::string CallText(const Call& call) {
-  std::string text = KindText(call.kind);
+  std::string text = FormOf(call.kind).name;
   if (call.kind == DTRUN_BARRIER) return text;
   text += fmt::format(" ({}", sdk::TypeName(call.dtype));
   if (call.shape == 0 && call.kind < DTRUN_ALLGATHERV) text += fmt::format(" x {}", call.count);

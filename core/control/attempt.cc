@@ -5,6 +5,8 @@
 
 #include <boost/asio/ssl/stream_base.hpp>
 
+#include "core/control/endpoint.h"
+
 namespace dtrun::control {
 
 Attempt::Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/control/attempt.h"
+#include "core/control/endpoint.h"
 #include "core/control/trouble.h"
 #include "core/control/wire.h"
 

@@ -16,6 +16,7 @@
 #include "core/base/fd.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
+#include "core/control/endpoint.h"
 #include "core/control/wire.h"
 
 namespace dtrun::control {

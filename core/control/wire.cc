@@ -3,6 +3,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "core/control/endpoint.h"
+
 namespace dtrun::control {
 
 Wire::Wire(Tcp::socket tcp, std::shared_ptr<Tls> keys)

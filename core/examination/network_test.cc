@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 net::HostOffer Host(const std::string& number, const std::string& last) {
   net::Candidate card;
   card.interface = "eth0";
-  card.address = {net::asio::ip::make_address("10.5.0." + last), 24};
+  card.address = {asio::ip::make_address("10.5.0." + last), 24};
   return {"node" + number, "machine" + number, {{card}, {}, {}}};
 }
 

@@ -25,7 +25,7 @@ net::Decision Decided(bool works = true) {
     for (const auto& [name, network] : {std::pair("eth0", "10.5.0."), std::pair("eth1", "10.6.0.")}) {
       net::Candidate card;
       card.interface = name;
-      card.address = {net::asio::ip::make_address(network + last), 24};
+      card.address = {asio::ip::make_address(network + last), 24};
       host.offer.candidates.push_back(std::move(card));
     }
     hosts.push_back(std::move(host));

@@ -77,7 +77,7 @@ class Commands {
   static net::Candidate Here() {
     net::Candidate here;
     here.interface = "lo";
-    here.address = {net::asio::ip::make_address("127.0.0.1"), 8};
+    here.address = {dtrun::asio::ip::make_address("127.0.0.1"), 8};
     here.port = 1;
     return here;
   }

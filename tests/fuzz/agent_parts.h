@@ -20,7 +20,7 @@ inline net::Candidate ACandidate(Source& in, int host) {
   const bool v6 = in.Rarely();
   const std::string last = std::to_string(host + 1);
   one.address.ip =
-      net::asio::ip::make_address(v6 ? "fd00::" + last : "10.0." + std::to_string(in.Below(3)) + "." + last);
+      dtrun::asio::ip::make_address(v6 ? "fd00::" + last : "10.0." + std::to_string(in.Below(3)) + "." + last);
   one.address.prefix = in.Rarely() ? in.Int() : v6 ? 64 : 24;
   one.mtu = in.Rarely() ? in.Int() : 1500;
   one.speed_mbps = in.Rarely() ? in.Number() : 1000;

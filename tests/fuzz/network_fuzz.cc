@@ -27,8 +27,8 @@ std::vector<net::Interface> Interfaces() {
     one.kind = all.empty() ? net::Kind::kLoopback : net::Kind::kPhysical;
     one.up = one.carrier = true;
     const std::string last = std::to_string(one.index);
-    one.addresses = {{net::asio::ip::make_address(all.empty() ? "127.0.0.1" : "10.0.0." + last), 24},
-                     {net::asio::ip::make_address("fd00::" + last), 64}};
+    one.addresses = {{dtrun::asio::ip::make_address(all.empty() ? "127.0.0.1" : "10.0.0." + last), 24},
+                     {dtrun::asio::ip::make_address("fd00::" + last), 64}};
     all.push_back(one);
   }
   return all;

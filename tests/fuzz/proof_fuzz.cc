@@ -30,31 +30,31 @@ net::Candidate Loopback() {
   net::Candidate one;
   one.interface = "lo";
   one.kind = net::Kind::kLoopback;
-  one.address = {net::asio::ip::make_address("127.0.0.1"), 8};
+  one.address = {dtrun::asio::ip::make_address("127.0.0.1"), 8};
   return one;
 }
 
-void Turn(net::asio::io_context& loop) {
+void Turn(dtrun::asio::io_context& loop) {
   loop.restart();
   for (int i = 0; i < 8; ++i) loop.poll();
 }
 
 // Visitors of host 1's doors.
 void Knock(Source& in) {
-  net::asio::io_context loop;
+  dtrun::asio::io_context loop;
   net::Offer offer;
   offer.candidates = {Loopback()};
   net::Prover prover(loop, 1, kKey, &offer);
   Require(offer.candidates.size() == 1, "nothing to knock at");
-  std::vector<net::Tcp::socket> visitors;
+  std::vector<dtrun::Tcp::socket> visitors;
   for (int steps = 0; !in.empty() && steps < 40; ++steps) {
-    net::error_code ignored;
+    dtrun::error_code ignored;
     if (visitors.empty() || (in.Below(4) == 0 && visitors.size() < 8)) {
-      net::Tcp::socket& visitor = visitors.emplace_back(loop);
-      visitor.connect({net::asio::ip::make_address("127.0.0.1"), offer.candidates[0].port}, ignored);
+      dtrun::Tcp::socket& visitor = visitors.emplace_back(loop);
+      visitor.connect({dtrun::asio::ip::make_address("127.0.0.1"), offer.candidates[0].port}, ignored);
       visitor.non_blocking(true, ignored);
     }
-    net::Tcp::socket& visitor = visitors[in.Below(visitors.size())];
+    dtrun::Tcp::socket& visitor = visitors[in.Below(visitors.size())];
     std::string bytes;
     switch (in.Below(5)) {
       case 0: {
@@ -68,7 +68,7 @@ void Knock(Source& in) {
       case 1: bytes.assign(net::kLargeMessageBytes / (1 + in.Below(3)), 'x'); break;
       case 2: bytes = in.Bytes(100); break;
       case 3: visitor.close(ignored); break;
-      default: visitor.shutdown(net::Tcp::socket::shutdown_send, ignored);
+      default: visitor.shutdown(dtrun::Tcp::socket::shutdown_send, ignored);
     }
     if (!bytes.empty() && visitor.is_open())
       (void)!::send(visitor.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -81,13 +81,13 @@ void Knock(Source& in) {
 
 // Another host's door, played by the fuzzer, that host 0 tries to reach or to send a burst to.
 void Answer(Source& in) {
-  net::asio::io_context loop;
-  net::Tcp::acceptor acceptor(loop, {net::asio::ip::make_address("127.0.0.2"), 0});
+  dtrun::asio::io_context loop;
+  dtrun::Tcp::acceptor acceptor(loop, {dtrun::asio::ip::make_address("127.0.0.2"), 0});
   net::Offer own;
   own.candidates = {Loopback()};
   net::Prover prover(loop, 0, kKey, &own);
   net::Candidate theirs = Loopback();
-  theirs.address.ip = net::asio::ip::make_address("127.0.0.2");
+  theirs.address.ip = dtrun::asio::ip::make_address("127.0.0.2");
   theirs.port = acceptor.local_endpoint().port();
   bool done = false;
   const auto proven = [&](const std::vector<net::Attempt>& attempts) {
@@ -103,9 +103,9 @@ void Answer(Source& in) {
       done = true;
     });
   }
-  net::error_code error;
+  dtrun::error_code error;
   acceptor.non_blocking(true, error);
-  net::Tcp::socket visitor(loop);
+  dtrun::Tcp::socket visitor(loop);
   for (int i = 0; i < 100 && !visitor.is_open() && !done; ++i) {
     Turn(loop);
     acceptor.accept(visitor, error);

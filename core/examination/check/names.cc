@@ -69,8 +69,8 @@ std::string OwnName() {
 
 // Of no interface here: a connection to it ends elsewhere, or nowhere.
 bool Foreign(const std::string& address) {
-  net::error_code error;
-  const net::Ip ip = net::asio::ip::make_address(address, error);
+  error_code error;
+  const Ip ip = asio::ip::make_address(address, error);
   const auto interfaces = net::ReadInterfaces();
   if (error || !interfaces) return false;
   return std::ranges::none_of(*interfaces, [&](const net::Interface& one) {
