@@ -18,9 +18,9 @@ constexpr unsigned In(std::initializer_list<Phase> phases) {
   return set;
 }
 
-constexpr unsigned kAny = In(
+constexpr unsigned kAnyPhase = In(
     {Phase::kJoining, Phase::kIdle, Phase::kPreparing, Phase::kPrepared, Phase::kStarting, Phase::kRunning});
-constexpr unsigned kJoined = kAny & ~In({Phase::kJoining});
+constexpr unsigned kJoined = kAnyPhase & ~In({Phase::kJoining});
 constexpr unsigned kWithRanks = In({Phase::kStarting, Phase::kRunning});
 constexpr unsigned kServed = kWithRanks | In({Phase::kPreparing, Phase::kPrepared});
 
@@ -54,7 +54,7 @@ constexpr Rule kRule<Exchanged>{"Exchanged", kJoined};
 template <>
 constexpr Rule kRule<Inspect>{"Inspect", kWithRanks, nullptr, kMayBeLate};
 template <>
-constexpr Rule kRule<Over>{"Over", kAny};
+constexpr Rule kRule<Over>{"Over", kAnyPhase};
 template <>
 constexpr Rule kRule<Survey>{"Survey", In({Phase::kIdle})};
 template <>
@@ -109,7 +109,7 @@ constexpr Rule kRule<Measured>{"Measured", In({Phase::kIdle}), &Conversation::me
 template <>
 constexpr Rule kRule<Examined>{"Examined", In({Phase::kIdle}), &Conversation::examinations};
 template <>
-constexpr Rule kRule<Lost>{"Lost", kAny};
+constexpr Rule kRule<Lost>{"Lost", kAnyPhase};
 // Both ways.
 template <>
 constexpr Rule kRule<ClientData>{"ClientData", kJoined};

@@ -18,7 +18,7 @@ namespace {
 using Phase = Conversation::Phase;
 
 constexpr std::int64_t kMostRanks = 1 << 20;
-constexpr std::int64_t kMostHosts = 1 << 16;
+constexpr std::int64_t kHostsAtMost = 1 << 16;
 constexpr std::int64_t kMostPort = 65535;
 constexpr std::int64_t kMostBitsPerS = 1'000'000'000'000'000;
 constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
@@ -161,7 +161,7 @@ void Ranges(Range& range, const Conversation&, const Over& over) {
   range.Within("exit code", over.exit_code, 0, 255);
 }
 void Ranges(Range& range, const Conversation& said, const Survey& survey) {
-  range.Within("host", survey.host, 0, kMostHosts - 1);
+  range.Within("host", survey.host, 0, kHostsAtMost - 1);
   NothingDue(range, said);
 }
 void Ranges(Range& range, const Conversation& said, const Prove& prove) {
@@ -170,7 +170,7 @@ void Ranges(Range& range, const Conversation& said, const Prove& prove) {
   range.Time("nanoseconds:", prove.limit);
   std::set<int> peers;
   for (const net::Peer& peer : prove.peers) {
-    range.Within("host", peer.host, 0, kMostHosts - 1);
+    range.Within("host", peer.host, 0, kHostsAtMost - 1);
     range.Require(peer.host != said.host, "its host is to reach itself");
     range.Require(peers.insert(peer.host).second, fmt::format("host {} twice", peer.host));
     for (const net::Candidate& one : peer.candidates) Ranges(range, one);
@@ -180,7 +180,7 @@ void Ranges(Range& range, const Conversation& said, const Measure& measure) {
   range.Require(said.candidates.has_value(), "its host was not surveyed");
   range.Require(said.measurements == 0, "the last one is not answered yet");
   range.Index("candidate", measure.from, said.candidates.value_or(0));
-  range.Within("host", measure.peer, 0, kMostHosts - 1);
+  range.Within("host", measure.peer, 0, kHostsAtMost - 1);
   Ranges(range, measure.to);
 }
 void Ranges(Range& range, const Conversation& said, const Examine&) {
