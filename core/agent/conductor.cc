@@ -132,7 +132,7 @@ Result<Facts> Conductor::Run(World world) {
   return Finish();
 }
 
-bool Conductor::Ending() const {
+bool Conductor::IsEnding() const {
   return std::ranges::any_of(facts_.ranks, [](const RankFacts& rank) { return rank.ending.has_value(); });
 }
 

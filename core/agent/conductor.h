@@ -62,7 +62,7 @@ class Conductor {
     may_leave_ = std::move(may_leave);
   }
   // Whether a rank has ended by itself: then the job is about to, one way or the other.
-  bool Ending() const;
+  bool IsEnding() const;
   // Ends this generation as soon as it runs, because the next one will be on other hosts. `why` is for the
   // user.
   void Regroup(const std::string& why);

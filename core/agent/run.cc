@@ -142,7 +142,7 @@ class Runner {
                           [this](const std::string& line) { Say(line); });
       if (muster != nullptr) {
         muster->OnNewcomer([&](const std::string& host) {
-          if (!conductor.Ending()) conductor.Regroup("host " + host + " has joined");
+          if (!conductor.IsEnding()) conductor.Regroup("host " + host + " has joined");
         });
         conductor.OnAsked([&](std::size_t host, int signal) {
           RemoteHost* const asked = gathering.remote()[host];

@@ -38,7 +38,7 @@ Addresses LookUp(const std::string& name) {
 }
 
 // What the thread and the loop share; whoever is last frees it.
-struct Lookup {
+struct Resolved {
   std::mutex mutex;
   std::optional<Addresses> addresses;
   UniqueFd ready;  // eventfd
@@ -54,7 +54,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
     error_code not_numeric;
     const auto address = asio::ip::make_address(name, not_numeric);
     if (!not_numeric) return Later(std::vector{address});
-    auto answer = std::make_shared<Lookup>();
+    auto answer = std::make_shared<Resolved>();
     answer->ready = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     const int ours = answer->ready ? ::fcntl(answer->ready.get(), F_DUPFD_CLOEXEC, 0) : -1;
     if (ours < 0) return Later(Error::System(fmt::format("look '{}' up", name), errno));
