@@ -10,6 +10,7 @@
 #include "core/agent/user_secret.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
+#include "core/cluster/this_machine.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/prepare.h"
 
@@ -100,7 +101,7 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
 int Here(const std::vector<std::string>& hosts) {
   const char* const node = std::getenv("SLURMD_NODENAME");
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (agent::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
+    if (cluster::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
   }
   return -1;
 }
@@ -124,7 +125,7 @@ Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
 }  // namespace
 
 bool RootIsHere(const std::string& host, int port) {
-  return agent::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
+  return cluster::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
 }
 
 Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
