@@ -73,7 +73,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
 
 // What core has checked before; the conformance suite comes without core.
 void HierarchyCommunicator::Check(const dtrun_op& op) const {
-  if (!IsKnown(op.kind)) {
+  if (!comm::IsKnown(op.kind)) {
     throw sdk::Failure(DTRUN_UNSUPPORTED, fmt::format("operation {} is unknown to this dtrun", op.kind));
   }
   Scope scope;
