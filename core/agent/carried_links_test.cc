@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = Carried::Kind;
+using LinkEvent = Carried::Kind;
 
 class CarriedLinksTest : public ::testing::Test {
  protected:
@@ -51,11 +51,11 @@ class CarriedLinksTest : public ::testing::Test {
 
 TEST_F(CarriedLinksTest, OpensLinksOfItsHostsOnly) {
   EXPECT_FALSE(links_.HasStarted(3));
-  EXPECT_TRUE(Take({Kind::kHere, 3, 0, "10.0.0.7:22"}));
+  EXPECT_TRUE(Take({LinkEvent::kHere, 3, 0, "10.0.0.7:22"}));
   EXPECT_TRUE(links_.HasStarted(3));
-  EXPECT_TRUE(Take({Kind::kOpen, 3, 1, ""}));
-  EXPECT_TRUE(Take({Kind::kHere, 5, 0, "10.0.0.8:22"}));
-  EXPECT_TRUE(Take({Kind::kOpen, 5, 1, ""}));
+  EXPECT_TRUE(Take({LinkEvent::kOpen, 3, 1, ""}));
+  EXPECT_TRUE(Take({LinkEvent::kHere, 5, 0, "10.0.0.8:22"}));
+  EXPECT_TRUE(Take({LinkEvent::kOpen, 5, 1, ""}));
   EXPECT_EQ(from_[3], "10.0.0.7:22");
   EXPECT_FALSE(opened_.contains(5));
   EXPECT_FALSE(links_.HasStarted(5));
@@ -64,26 +64,26 @@ TEST_F(CarriedLinksTest, OpensLinksOfItsHostsOnly) {
 }
 
 TEST_F(CarriedLinksTest, BelievesNoAddressThatIsNone) {
-  Take({Kind::kHere, 3, 0, "\x1b[2J$(reboot)"});
-  Take({Kind::kOpen, 3, 1, ""});
+  Take({LinkEvent::kHere, 3, 0, "\x1b[2J$(reboot)"});
+  Take({LinkEvent::kOpen, 3, 1, ""});
   EXPECT_EQ(from_[3], "");
 }
 
 TEST_F(CarriedLinksTest, CarriesWhatBelongsToTheOpenLink) {
-  Take({Kind::kData, 3, 1, "early"});
-  Take({Kind::kOpen, 3, 1, ""});
-  Take({Kind::kData, 3, 1, "one"});
-  Take({Kind::kData, 3, 2, "of another link"});
-  Take({Kind::kData, 4, 1, "of another host"});
+  Take({LinkEvent::kData, 3, 1, "early"});
+  Take({LinkEvent::kOpen, 3, 1, ""});
+  Take({LinkEvent::kData, 3, 1, "one"});
+  Take({LinkEvent::kData, 3, 2, "of another link"});
+  Take({LinkEvent::kData, 4, 1, "of another host"});
   EXPECT_EQ(Received(3), "one");
-  Take({Kind::kOpen, 3, 2, ""});
-  Take({Kind::kData, 3, 1, "late"});
+  Take({LinkEvent::kOpen, 3, 2, ""});
+  Take({LinkEvent::kData, 3, 1, "late"});
   EXPECT_EQ(Received(3), "");
 }
 
 TEST_F(CarriedLinksTest, SaysWhenALinkIsBehindAndWhenNoneIs) {
-  Take({Kind::kOpen, 3, 1, ""});
-  const Carried data{Kind::kData, 3, 1, std::string(kCarriedBytes, 'x')};
+  Take({LinkEvent::kOpen, 3, 1, ""});
+  const Carried data{LinkEvent::kData, 3, 1, std::string(kCarriedBytes, 'x')};
   std::size_t sent = 0;
   for (; sent < 100'000'000 && Take(data); sent += kCarriedBytes) {
   }

@@ -11,7 +11,7 @@
 namespace dtrun::agent {
 namespace {
 
-using Kind = Carried::Kind;
+using LinkEvent = Carried::Kind;
 
 std::string Everything(std::size_t size) {
   std::string bytes(size, '\0');
@@ -22,19 +22,19 @@ std::string Everything(std::size_t size) {
 TEST(Carried, SurvivesItsLine) {
   for (const std::size_t size :
        {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4}, kCarriedBytes}) {
-    const std::string line = ToLine(Carried{Kind::kData, 12345, 2, Everything(size)});
+    const std::string line = ToLine(Carried{LinkEvent::kData, 12345, 2, Everything(size)});
     EXPECT_LT(line.size(), 1000u);
     EXPECT_EQ(line.find('\n'), line.size() - 1);
     const auto parsed = ParseCarried(std::string_view(line).substr(0, line.size() - 1));
     ASSERT_TRUE(parsed) << line;
-    EXPECT_EQ(parsed->kind, Kind::kData);
+    EXPECT_EQ(parsed->kind, LinkEvent::kData);
     EXPECT_EQ(parsed->host, 12345);
     EXPECT_EQ(parsed->link, 2);
     EXPECT_EQ(parsed->text, Everything(size));
   }
   const auto here = ParseCarried("dtrun-link 3 0 here 10.0.0.7:22");
   ASSERT_TRUE(here);
-  EXPECT_EQ(here->kind, Kind::kHere);
+  EXPECT_EQ(here->kind, LinkEvent::kHere);
   EXPECT_EQ(here->text, "10.0.0.7:22");
   EXPECT_TRUE(ParseCarried("dtrun-link 3 1 end "));
   EXPECT_TRUE(ParseCarried("dtrun-link 3 1 open"));
