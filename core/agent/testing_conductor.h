@@ -19,6 +19,7 @@
 #include "core/agent/local_host.h"
 #include "core/agent/process.h"
 #include "core/agent/testing.h"
+#include "core/agent/testing_run.h"
 
 namespace dtrun::agent::testing {
 
