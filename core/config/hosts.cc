@@ -74,6 +74,7 @@ void Loader::TakeHosts() {
     if (failed_.contains(source->key)) return;
   }
   LimitHosts();
+  ShareRanks();
   CheckMinimum();
 }
 
@@ -138,9 +139,11 @@ void Loader::LimitHosts() {
     if (count == 1 || settings_.Text(kConnect) == "manual") return;
     return Fail(
         spec, places_[kCount], "",
-        fmt::format("{} hosts, and nothing names them; set cluster.hosts, cluster.hostfile or "
-                    "cluster.from, or cluster.connect = \"manual\" where somebody else starts dtrun on each",
-                    count));
+        fmt::format(
+            "{} hosts, and nothing names them; add --hosts a,b (cluster.hosts), --hostfile FILE or, under "
+            "a scheduler, --set cluster.from=auto; or cluster.connect = \"manual\" where each host "
+            "starts dtrun itself",
+            count));
   }
   const option::Value& hosts = settings_.Get(kHosts);
   std::vector<std::string> list = settings_.List(kHosts);

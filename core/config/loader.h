@@ -5,6 +5,7 @@
 // earlier.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,6 +66,11 @@ class Loader {
   void LimitHosts();
   void CheckMinimum();
   void StandIn(const char* key, option::Data data, const Place& place);
+
+  // ranks.cc
+  void ShareRanks();
+  void ShareUnnamed(const option::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most);
+  void FailCrowded(const option::Spec& spec, std::int64_t ranks);
 
   // overrides.cc
   void ReadEnvironment(const Pass& pass);

@@ -68,6 +68,13 @@ void AddJob(Schema& schema) {
                     "1", "4096"),
               {"cpu", "gpu", "auto"}));
   schema.back().unit = "processes";
+  schema.push_back(Range(
+      Long(Option("job.ranks", Type::kUint, kRoot, "ranks of the job, on all hosts together"),
+           "As -n of mpirun and srun. Hosts are filled in order, each up to its slots, and up to "
+           "job.processes_per_host where that is given in the same place; hosts without slots get equal "
+           "shares. Hosts that get none are left out. Unset, every host runs job.processes_per_host ranks or "
+           "has slots."),
+      "1", "1000000"));
   schema.push_back(Choices(
       Default(
           Long(Option("job.bind", Type::kEnum, kPlan, "processors that each rank may run on"),

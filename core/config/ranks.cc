@@ -1,0 +1,124 @@
+// The loader's part for job.ranks, the number of ranks on all hosts together: it becomes a number for each
+// host, so behind the loader there are hosts and their ranks, however somebody has counted them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include "core/cluster/host_slots.h"
+#include "core/config/loader.h"
+
+namespace dtrun::config {
+namespace {
+
+constexpr char kRanks[] = "job.ranks";
+constexpr char kPerHost[] = "job.processes_per_host";
+constexpr char kHostList[] = "cluster.hosts";
+constexpr char kHostNumber[] = "cluster.host_count";
+
+// How many ranks each host gets, some perhaps none. Hosts with a limit are filled in order, those without
+// one share what is left, the first ones one more than the others. `over`: limits may be passed.
+std::vector<std::int64_t> Shares(std::int64_t ranks, const std::vector<std::optional<std::int64_t>>& limits,
+                                 bool over) {
+  std::vector<std::int64_t> shares(limits.size());
+  std::int64_t left = ranks;
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    if (limits[i]) {
+      shares[i] = std::min(left, *limits[i]);
+      left -= shares[i];
+    } else {
+      open.push_back(i);
+    }
+  }
+  if (open.empty() && over) {
+    open.resize(limits.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+  }
+  const auto count = static_cast<std::int64_t>(open.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    shares[open[static_cast<std::size_t>(i)]] += left / count + (i < left % count ? 1 : 0);
+  }
+  return shares;
+}
+
+}  // namespace
+
+// Of job.ranks and job.processes_per_host the one given last counts; given in one place, the second is the
+// most that a host runs.
+void Loader::ShareRanks() {
+  if (!settings_.Has(kRanks) || failed_.contains(kRanks) || failed_.contains(kPerHost)) return;
+  const option::Spec& spec = *settings_.Find(kRanks);
+  const option::Value ranks = settings_.Get(kRanks);
+  option::Value& per_host = settings_.values_.find(kPerHost)->second;
+  if (per_host.origin.kind > ranks.origin.kind) {
+    settings_.values_[kRanks] = {};
+    return;
+  }
+  std::optional<std::int64_t> most;
+  if (per_host.origin.kind == ranks.origin.kind) {
+    const auto* number = std::get_if<std::int64_t>(&per_host.data);
+    if (number == nullptr) {
+      return Fail(spec, places_[kRanks], "",
+                  fmt::format("{} says how many ranks each host runs; leave one of them out", kPerHost));
+    }
+    most = *number;
+  }
+  const std::int64_t count = std::get<std::int64_t>(ranks.data);
+  if (!settings_.Has(kHostList)) return ShareUnnamed(spec, count, most);
+
+  auto hosts = cluster::ParseHosts(settings_.List(kHostList));
+  if (!hosts) return;  // has been reported
+  std::vector<std::optional<std::int64_t>> limits;
+  for (const cluster::HostSlots& host : *hosts) {
+    std::optional<std::int64_t> limit = most;
+    if (host.slots) limit = std::min<std::int64_t>(*host.slots, most.value_or(*host.slots));
+    limits.push_back(limit);
+  }
+  const std::vector<std::int64_t> shares = Shares(count, limits, settings_.Bool("cluster.oversubscribe"));
+  const std::int64_t placed = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  if (placed < count) {
+    return Fail(spec, places_[kRanks], "",
+                fmt::format("{} ranks, and there is room for {} on {} host{} ({}); ask for fewer, name more "
+                            "hosts or slots, or set cluster.oversubscribe = true",
+                            count, placed, hosts->size(), hosts->size() == 1 ? "" : "s",
+                            settings_.Get(kHostList).origin.place));
+  }
+  std::vector<std::string> used;
+  for (std::size_t i = 0; i < hosts->size(); ++i) {
+    if (shares[i] > cluster::kMaxSlots) return FailCrowded(spec, shares[i]);
+    if (shares[i] > 0) used.push_back(cluster::ToText({(*hosts)[i].name, static_cast<int>(shares[i])}));
+  }
+  settings_.values_[kHostList].data = std::move(used);
+  per_host = {std::int64_t{1}, {}};  // slots say it now
+}
+
+// Of this machine alone, or of hosts that nobody has named: they all run the same number.
+void Loader::ShareUnnamed(const option::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most) {
+  const bool several = settings_.Has(kHostNumber) && settings_.Text("cluster.connect") == "manual";
+  const std::int64_t hosts = several ? settings_.Int(kHostNumber) : 1;
+  const std::int64_t share = ranks / hosts;
+  if (share * hosts != ranks) {
+    return Fail(
+        spec, places_[kRanks], "",
+        fmt::format("{} ranks are no multiple of {} hosts without names, which all run the same number; "
+                    "change it, or name the hosts with their slots in cluster.hosts",
+                    ranks, hosts));
+  }
+  if (most && share > *most) {
+    return Fail(spec, places_[kRanks], "",
+                fmt::format("{} ranks on {} host{}, of which each runs at most {} ({}); ask for fewer", ranks,
+                            hosts, hosts == 1 ? "" : "s", *most, settings_.Get(kPerHost).origin.place));
+  }
+  if (share > cluster::kMaxSlots) return FailCrowded(spec, share);
+  settings_.values_[kPerHost] = {share, settings_.Get(kRanks).origin};
+}
+
+void Loader::FailCrowded(const option::Spec& spec, std::int64_t ranks) {
+  Fail(spec, places_[kRanks], "",
+       fmt::format("{} ranks on one host; at most {} are served there", ranks, cluster::kMaxSlots));
+}
+
+}  // namespace dtrun::config

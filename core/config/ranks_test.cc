@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/config/settings.h"
+#include "core/config/test_folder.h"
+
+namespace dtrun::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Loaded LoadSets(Words sets, const std::string& file = {}) {
+  Request request;
+  request.command = {"true"};
+  request.file = file;
+  request.sets = std::move(sets);
+  return Load(request, {});
+}
+
+Settings GoodSets(Words sets, const std::string& file = {}) {
+  Loaded loaded = LoadSets(std::move(sets), file);
+  EXPECT_EQ(Render(loaded.problems), "");
+  return std::move(loaded.settings);
+}
+
+std::string ProblemsWith(Words sets) { return Render(LoadSets(std::move(sets)).problems); }
+
+Words HostsOf(Words sets) {
+  const Settings settings = GoodSets(std::move(sets));
+  return settings.Has("cluster.hosts") ? settings.List("cluster.hosts") : Words{};
+}
+
+TEST(Ranks, OnThisMachineAreItsProcesses) {
+  const Settings settings = GoodSets({"job.ranks=5"});
+  EXPECT_EQ(settings.Int("job.processes_per_host"), 5);
+  EXPECT_THAT(*Explain(settings, "job.processes_per_host"), HasSubstr("--set job.ranks"));
+}
+
+TEST(Ranks, FillSlotsInOrder) {
+  EXPECT_EQ(HostsOf({"job.ranks=6", "cluster.hosts=a:4,b:4"}), (Words{"a:4", "b:2"}));
+  EXPECT_EQ(HostsOf({"job.ranks=4", "cluster.hosts=a:4,b:4"}), (Words{"a:4"}));
+  EXPECT_THAT(ProblemsWith({"job.ranks=9", "cluster.hosts=a:4,b:4"}),
+              AllOf(HasSubstr("--set job.ranks=9: job.ranks: 9 ranks, and there is room for 8 on 2 hosts"),
+                    HasSubstr("cluster.oversubscribe = true")));
+  EXPECT_EQ(HostsOf({"job.ranks=11", "cluster.hosts=a:4,b:4", "cluster.oversubscribe=true"}),
+            (Words{"a:6", "b:5"}));
+}
+
+TEST(Ranks, ShareHostsWithoutSlotsEqually) {
+  EXPECT_EQ(HostsOf({"job.ranks=8", "cluster.hosts=a,b"}), (Words{"a:4", "b:4"}));
+  EXPECT_EQ(HostsOf({"job.ranks=7", "cluster.hosts=a,b,c"}), (Words{"a:3", "b:2", "c:2"}));
+  EXPECT_EQ(HostsOf({"job.ranks=2", "cluster.hosts=a,b,c"}), (Words{"a:1", "b:1"}));
+  EXPECT_EQ(HostsOf({"job.ranks=7", "cluster.hosts=a,b:2,c"}), (Words{"a:3", "b:2", "c:2"}));
+}
+
+TEST(Ranks, StayWithinProcessesPerHostOfTheSamePlace) {
+  const Words both = {"job.ranks=6", "job.processes_per_host=4", "cluster.hosts=a,b,c"};
+  EXPECT_EQ(HostsOf(both), (Words{"a:4", "b:2"}));
+  EXPECT_THAT(ProblemsWith({"job.ranks=6", "job.processes_per_host=4"}), HasSubstr("each runs at most 4"));
+  EXPECT_THAT(ProblemsWith({"job.ranks=6", "job.processes_per_host=cpu"}),
+              HasSubstr("leave one of them out"));
+}
+
+TEST(Ranks, AndProcessesPerHostReplaceEachOtherAsGivenLater) {
+  const TestFolder folder;
+  const auto file =
+      folder.Write("a.toml", "[job]\nprocesses_per_host = 2\n[cluster]\nhosts = [\"a\", \"b\"]\n");
+  EXPECT_EQ(GoodSets({"job.ranks=6"}, file).List("cluster.hosts"), (Words{"a:3", "b:3"}));
+  const auto other = folder.Write("b.toml", "[job]\nranks = 6\n[cluster]\nhosts = [\"a\", \"b\"]\n");
+  const Settings settings = GoodSets({"job.processes_per_host=2"}, other);
+  EXPECT_EQ(settings.List("cluster.hosts"), (Words{"a", "b"}));
+  EXPECT_FALSE(settings.Has("job.ranks"));
+}
+
+TEST(Ranks, DivideByHostsThatNobodyNames) {
+  const Words manual = {"cluster.connect=manual", "cluster.host_count=4"};
+  Words even = manual, odd = manual;
+  even.emplace_back("job.ranks=8");
+  odd.emplace_back("job.ranks=9");
+  EXPECT_EQ(GoodSets(even).Int("job.processes_per_host"), 2);
+  EXPECT_THAT(ProblemsWith(odd), HasSubstr("9 ranks are no multiple of 4 hosts"));
+}
+
+TEST(Ranks, AreNotMoreThanAHostCanHave) {
+  EXPECT_THAT(ProblemsWith({"job.ranks=5000"}), HasSubstr("5000 ranks on one host; at most 4096"));
+  EXPECT_THAT(ProblemsWith({"job.ranks=0"}), HasSubstr("job.ranks"));
+}
+
+}  // namespace
+}  // namespace dtrun::config
