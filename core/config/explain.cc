@@ -13,7 +13,8 @@ std::string OriginText(const option::Origin& origin) {
   switch (origin.kind) {
     case DTRUN_ORIGIN_FILE: return origin.place;
     case DTRUN_ORIGIN_ENVIRONMENT: return origin.place + " in the environment";
-    case DTRUN_ORIGIN_COMMAND_LINE: return origin.place + " on the command line";
+    case DTRUN_ORIGIN_COMMAND_LINE:
+      return origin.place == "command line" ? origin.place : origin.place + " on the command line";
     default: return "default";
   }
 }

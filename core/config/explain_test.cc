@@ -36,7 +36,7 @@ TEST(Explain, TellsWordsUnitsAndRequirements) {
   EXPECT_THAT(count, HasSubstr("one of \"cpu\", \"gpu\", \"auto\"\n"));
   EXPECT_THAT(count, HasSubstr("  unit      processes\n"));
   const std::string command = *Explain(WithTimeout(), "job.command");
-  EXPECT_THAT(command, HasSubstr("  value     [\"true\"]\n  origin    -- on the command line\n"));
+  EXPECT_THAT(command, HasSubstr("  value     [\"true\"]\n  origin    command line\n"));
   EXPECT_THAT(command, HasSubstr("  default   none: a value is required\n"));
   EXPECT_THAT(*Explain(WithTimeout(), "job.cwd"), HasSubstr("  value     unset\n"));
   EXPECT_THAT(*Explain(WithTimeout(), "job.env.PATH"), HasSubstr("job.env: environment variables"));

@@ -7,15 +7,19 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "core/base/fd.h"
+#include "core/base/suggest.h"
 #include "core/base/units.h"
 
 namespace dtrun::config {
 namespace {
 
 constexpr int kPipeWaitMs = 10'000;
+constexpr std::size_t kMostNames = 1000;
 
 Error TooLarge(const std::string& size) {
   return Error{DTRUN_INVALID_ARGUMENT,
@@ -39,7 +43,12 @@ Status AwaitWriter(int fd) {
 Result<std::string> ReadFile(const std::filesystem::path& path) {
   // Without O_NONBLOCK a named pipe that nobody writes to would hold us here.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!fd) return Error::System("cannot open the file", errno);
+  if (!fd) {
+    const int number = errno;
+    Error error = Error::System("cannot open the file", number);
+    if (number == ENOENT) error.code = DTRUN_NOT_FOUND;
+    return error;
+  }
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Error::System("cannot read the file", errno);
   if (S_ISDIR(info.st_mode)) {
@@ -66,6 +75,23 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     if (errno != EAGAIN) return Error::System("cannot read the file", errno);
     if (Status come = AwaitWriter(fd.get()); !come) return come.error();
   }
+}
+
+std::string WhereElse(const std::filesystem::path& path) {
+  std::error_code failure;
+  const std::filesystem::path whole = std::filesystem::absolute(path, failure).lexically_normal();
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(whole.parent_path(), failure), end;
+       !failure && entry != end && names.size() < kMostNames; entry.increment(failure)) {
+    if (entry->path().extension() == ".toml") names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  const std::string name = path.filename().string();
+  const auto nearest = Nearest(name, names);
+  if (nearest && *nearest != name) {
+    return fmt::format("did you mean '{}'?", (path.parent_path() / *nearest).string());
+  }
+  return path.is_absolute() ? "" : fmt::format("it was looked for at '{}'", whole.string());
 }
 
 }  // namespace dtrun::config

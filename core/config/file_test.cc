@@ -34,6 +34,18 @@ TEST(ReadFile, ExplainsAMissingFileAndAFolder) {
   EXPECT_EQ(Refusal(folder.path()), "this is a folder; give the path of a TOML file in it");
 }
 
+TEST(ReadFile, SaysWhereAMissingConfigMayBe) {
+  TestFolder folder;
+  EXPECT_THAT(folder.ProblemsOf(""), HasSubstr("the file is empty"));  // writes train.toml
+  Request request;
+  request.file = folder.path() / "trian.toml";
+  EXPECT_THAT(Render(Load(request, {}).problems),
+              HasSubstr("did you mean '" + folder.path().string() + "/train.toml'?"));
+  request.file = "no-such-folder/another.toml";
+  EXPECT_THAT(Render(Load(request, {}).problems),
+              HasSubstr("it was looked for at '" + std::filesystem::absolute(request.file).string() + "'"));
+}
+
 TEST(ReadFile, ExplainsAFileThatMayNotBeRead) {
   TestFolder folder;
   const auto path = folder.Write("a", "x");

@@ -92,7 +92,8 @@ void Loader::ReadDocument() {
   readable_ = false;
   const Result<std::string> text = ReadFile(request_.file);
   if (!text) {
-    problems_.Add(std::move(whole), text.error().text);
+    problems_.Add(std::move(whole), text.error().text,
+                  text.error().code == DTRUN_NOT_FOUND ? WhereElse(request_.file) : "");
     return;
   }
   std::variant<Node, SyntaxError> parsed = ParseToml(*text);
@@ -170,7 +171,7 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
 void Loader::TakeCommand() {
   if (request_.command.empty()) return;
   const option::Spec& spec = *settings_.Find("job.command");
-  const Place place{DTRUN_ORIGIN_COMMAND_LINE, {}, "--"};
+  const Place place{DTRUN_ORIGIN_COMMAND_LINE, {}, "command line"};
   if (const Status checked = CheckBounds(spec, request_.command); !checked) {
     Fail(spec, place, "", checked.error().text);
   } else {

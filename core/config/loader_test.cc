@@ -136,9 +136,9 @@ TEST_F(LoadTest, ChecksTheCommandOfTheCommandLineToo) {
   Request request;
   request.command = {"true", "\xff"};
   EXPECT_THAT(folder_.ProblemsOf("", request),
-              StartsWith("--: job.command: expected UTF-8; found byte 0xff at offset 0\n"));
+              StartsWith("command line: job.command: expected UTF-8; found byte 0xff at offset 0\n"));
   request.command = {""};
-  EXPECT_THAT(folder_.ProblemsOf("", request), HasSubstr("--: job.command: expected a program"));
+  EXPECT_THAT(folder_.ProblemsOf("", request), HasSubstr("command line: job.command: expected a program"));
 }
 
 TEST_F(LoadTest, WorksWithoutAFile) {

@@ -57,7 +57,7 @@ void AddJob(Schema& schema) {
   schema.push_back(
       Long(Option("job.command", Type::kList, kPlan, "program and arguments of every rank"),
            "Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and the like expand per rank; $${ "
-           "stands for ${. What follows \"--\" on the command line replaces it."));
+           "stands for ${. A program on the command line replaces it."));
   schema.back().required = true;
   schema.push_back(
       Choices(Range(Default(Long(Option("job.processes_per_host", Type::kCount, kPlan, "ranks on each host"),
@@ -113,7 +113,7 @@ void AddJob(Schema& schema) {
       "every rank of these has exited with 0, dtrun asks the others to end, and the job has succeeded; until "
       "then a "
       "failure of any rank fails it. \"auto\" is the chief, or the workers without one, where there are "
-      "parameter servers, which wait for ever; else all."));
+      "parameter servers, which never end by themselves; else all."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
                         "Unset, it is the folder where dtrun was started."));
   schema.back().must_exist = true;
@@ -146,12 +146,10 @@ void AddJob(Schema& schema) {
       {"auto", "pmix", "pmi1", "none"}));
   schema.push_back(Choices(
       Default(
-          Long(Option("job.lone_worlds", Type::kEnum, kAgent,
-                      "what it means when ranks never join each other"),
+          Long(Option("job.lone_worlds", Type::kEnum, kAgent, "what to do when ranks never join each other"),
                "Ranks that have PyTorch, TensorFlow, JAX or an MPI loaded and meet nobody train alone, each "
-               "with the whole data, and all succeed. \"warn\" says so once a rank is seen to work in a "
-               "world of its "
-               "own; \"fail\" ends the job then, and fails it; \"allow\" does not look. Jobs of a few "
+               "with the whole data, and all succeed. \"warn\" says so once a rank is seen to work alone; "
+               "\"fail\" ends the job then, and fails it; \"allow\" does not look. Jobs of a few "
                "seconds may end "
                "unseen."),
           "warn"),
@@ -179,7 +177,7 @@ void AddCluster(Schema& schema) {
       "1", "65536"));
   schema.push_back(Choices(
       Default(
-          Long(Option("cluster.connect", Type::kEnum, kRoot, "how agents come to be on the other hosts"),
+          Long(Option("cluster.connect", Type::kEnum, kRoot, "how dtrun reaches the other hosts"),
                "\"ssh\" starts them by cluster.remote_shell; \"slurm\" by one srun, in the allocation that "
                "dtrun "
                "runs in, and comes with cluster.from = \"slurm\"; with \"manual\" somebody else starts the "
@@ -198,9 +196,9 @@ void AddCluster(Schema& schema) {
                          "1", "65535"));
   schema.push_back(Long(
       Option("cluster.port_range", Type::kString, kRoot, "ports that hosts listen on, FIRST-LAST"),
-      "For sites whose firewall has a window: the control port, the proof of networks, MASTER_PORT, tasks' "
-      "ports, Horovod's store, and UCX, Open MPI, MPICH and libfabric's tcp. What takes no such word is in "
-      "docs/networking.md. Unset, the system gives out any."));
+      "For sites whose firewall has a window: the control port, the connectivity check, MASTER_PORT, tasks' "
+      "ports, Horovod's store, and UCX, Open MPI, MPICH and libfabric's tcp. Unset, the system chooses; "
+      "docs/networking.md lists what ignores the range."));
   schema.push_back(
       Range(Long(Option("cluster.host_index", Type::kUint, kRoot, "which of the hosts this one is"),
                  "For \"manual\"; as --host-index. Host 0 is the root."),
@@ -230,10 +228,11 @@ void AddCluster(Schema& schema) {
                                         "silence after which root and agent give each other up"),
                                  "10s"),
                          "500ms", "1h"));
-  schema.push_back(Default(
-      Long(Option("cluster.remote_shell", Type::kList, kRoot, "command that runs another on a host"),
-           "The host's name and the command are appended. It has no terminal: ssh must not need to ask."),
-      "ssh,-o,BatchMode=yes,-o,ConnectTimeout=10"));
+  schema.push_back(
+      Default(Long(Option("cluster.remote_shell", Type::kList, kRoot, "command that runs another on a host"),
+                   "The host's name and the command are appended. It has no terminal, so ssh must log in "
+                   "without a prompt."),
+              "ssh,-o,BatchMode=yes,-o,ConnectTimeout=10"));
   schema.push_back(Option("cluster.dtrun", Type::kString, kRoot,
                           "path of dtrun on the other hosts; unset: that of the dtrun you started"));
   schema.push_back(Default(Long(Option("cluster.oversubscribe", Type::kBool, kPlan,
@@ -244,13 +243,13 @@ void AddCluster(Schema& schema) {
 
 void AddPlugins(Schema& schema) {
   schema.push_back(Default(Option("launcher.name", Type::kString, kPlugins,
-                                  "how processes come to be; dtrun plugins list shows what there is"),
+                                  "how ranks are launched; dtrun plugins list shows the choices"),
                            "per-process"));
   schema.push_back(
       Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
   schema.push_back(Long(
       Default(Option("backend.name", Type::kNames, kPlugins,
-                     "transport of the communicator; dtrun plugins list shows what there is"),
+                     "transport of the communicator; dtrun plugins list shows the choices"),
               "gloo"),
       "\"none\" starts the ranks without a communicator; backend.options are then not looked at. Of a "
       "list, such as [\"nccl\", \"ucx\", \"gloo\"], the first that all hosts can use is taken; \"auto\" is "
@@ -268,12 +267,12 @@ void AddPlugins(Schema& schema) {
 }
 
 void AddComm(Schema& schema) {
-  schema.push_back(
-      Choices(Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "what joins ranks of one host"),
-                           "\"shm\" is shared memory, and the backend carries what leaves the host; \"none\" "
-                           "leaves everything to the backend."),
-                      "shm"),
-              {"shm", "none"}));
+  schema.push_back(Choices(
+      Default(Long(Option("comm.local", Type::kEnum, kCommunicator, "transport between ranks on one host"),
+                   "\"shm\" is shared memory, and the backend carries what leaves the host; \"none\" "
+                   "leaves everything to the backend."),
+              "shm"),
+      {"shm", "none"}));
   schema.push_back(
       Range(Default(Long(Option("comm.emulate_hosts", Type::kUint, kCommunicator,
                                 "for tests: hosts that the ranks of one host pretend to live on"),
@@ -286,9 +285,10 @@ void AddComm(Schema& schema) {
 void AddNetwork(Schema& schema) {
   schema.push_back(Default(
       Long(Option("network.interface", Type::kString, kAgent, "interfaces that may join the hosts"),
-           "\"auto\" proves before the start which ones do, and takes the fastest. Or a list with commas: "
-           "names or beginnings of names (\"eth0,ens\"), exact names (\"=eth0\"), addresses and networks "
-           "(\"10.0.0.0/16\"), of which each host uses what it has; \"^docker\" excludes. These are proven "
+           "\"auto\" tests before the start which ones connect the hosts, and takes the fastest. Or a list "
+           "with commas: "
+           "names or prefixes of names (\"eth0,ens\"), exact names (\"=eth0\"), addresses and networks "
+           "(\"10.0.0.0/16\"), of which each host uses what it has; \"^docker\" excludes. These are tested "
            "too. \"off\" leaves the choice to the libraries."),
       "auto"));
   schema.push_back(
@@ -330,7 +330,7 @@ void AddWatch(Schema& schema) {
                    "either. Stacks go to stacks.txt in the run's folder."),
               "10m"));
   schema.push_back(Choices(
-      Default(Long(Option("watch.on_stall", Type::kEnum, kAgent, "what then becomes of the job"),
+      Default(Long(Option("watch.on_stall", Type::kEnum, kAgent, "what happens to a job that stands still"),
                    "\"report\": it goes on. \"fail\": it is ended, with class \"hang\", when all ranks have "
                    "stood still so long: one that computes may be what the others wait for."),
               "report"),
@@ -350,12 +350,12 @@ void AddLogs(Schema& schema) {
            "folder's mode as an octal number, such as \"0750\". Files get the same without the "
            "right to execute. The umask changes nothing."),
       DTRUN_SCOPE_HOST));
-  schema.push_back(Scope(Long(Choices(Default(Option("logs.prefix", Type::kEnum, kAgent,
-                                                     "what stands before each line of output"),
-                                              "auto"),
-                                      {"auto", "rank", "none"}),
-                              "\"auto\" is the rank where there are several, else nothing."),
-                         DTRUN_SCOPE_PROCESS));
+  schema.push_back(Scope(
+      Long(Choices(
+               Default(Option("logs.prefix", Type::kEnum, kAgent, "prefix of each line of output"), "auto"),
+               {"auto", "rank", "none"}),
+           "\"auto\" is the rank where there are several, else nothing."),
+      DTRUN_SCOPE_PROCESS));
 }
 
 }  // namespace

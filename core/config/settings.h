@@ -78,7 +78,7 @@ struct Request {
   // in the file they start at the file's folder.
   std::vector<std::string> sets;                   // "key=value" of --set, in order
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
-  std::vector<std::string> command;                // after "--": replaces job.command when not empty
+  std::vector<std::string> command;                // of the command line: replaces job.command when not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
   std::string backend;  // of several in backend.name, the one whose options are read; empty: the first

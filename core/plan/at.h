@@ -12,6 +12,7 @@ namespace dtrun::plan {
 
 inline Error At(const config::Settings& settings, const std::string& key, const Error& error) {
   const std::string& place = settings.Get(key).origin.place;
+  if (place == "command line") return error;  // the command itself: no option was named
   const std::string before = place.empty() || place.ends_with(key) ? place : place + ": ";
   return Error{error.code, before + (place.ends_with(key) ? "" : key) + ": " + error.text};
 }

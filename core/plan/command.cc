@@ -31,6 +31,20 @@ Status CheckExecutable(const fs::path& file) {
   return {};
 }
 
+// What a name that is not in PATH may have been meant as.
+std::string NextStep(const std::string& program, const std::string& cwd) {
+  std::error_code failure;
+  if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
+    return program.ends_with(".py")
+               ? fmt::format("; put its interpreter first, as in [\"python3\", \"{}\"]", program)
+               : fmt::format("; write ./{} for the file in '{}'", program, cwd);
+  }
+  if (program.find(' ') != std::string::npos)
+    return "; the program and each of its arguments are strings of their own, as in [\"python3\", "
+           "\"train.py\"]";
+  return fmt::format(", and there is no such file in '{}'; check the name, or write the program's path", cwd);
+}
+
 }  // namespace
 
 Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
@@ -54,10 +68,8 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  return Error{DTRUN_NOT_FOUND,
-               fmt::format("cannot find the program '{}' in PATH ({}); write ./{} for a file of "
-                           "the working directory",
-                           program, path.empty() ? "which is empty" : path, program)};
+  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", program,
+                                            path.empty() ? "which is empty" : path, NextStep(program, cwd))};
 }
 
 }  // namespace dtrun::plan

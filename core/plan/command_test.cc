@@ -50,6 +50,8 @@ TEST_F(FindProgramTest, RefusesAFolder) {
 
 TEST_F(FindProgramTest, SaysWhereItLooked) {
   EXPECT_THAT(FindProgram("run", "/nowhere", "/").error().text, HasSubstr("in PATH (/nowhere)"));
+  EXPECT_THAT(FindProgram("python3 a.py", "/nowhere", "/").error().text,
+              HasSubstr("[\"python3\", \"train.py\"]"));
 }
 
 }  // namespace
