@@ -1,0 +1,283 @@
+#include "tools/dtrun/command_line/split.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "core/base/suggest.h"
+#include "tools/dtrun/command_line/flags.h"
+
+namespace dtrun::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+// Those that a user may type.
+Words VerbsOf(const CLI::App& app) {
+  Words names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+CLI::App* VerbNamed(CLI::App& app, const std::string& name) {
+  const auto found = app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+bool HasPositionals(const CLI::App& app) {
+  return !app.get_options([](const CLI::Option* option) { return option->get_positional(); }).empty();
+}
+
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+Words LongNames(const CLI::App& app) {
+  Words names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+class Splitter {
+ public:
+  Splitter(const Grammar& grammar, const Words& words)
+      : grammar_(grammar), words_(words), at_(grammar.root) {}
+
+  Result<Split> Run() {
+    if (!words_.empty() && words_[0] == "help") return Help();
+    while (next_ < words_.size()) {
+      const std::string& word = words_[next_++];
+      if (word == "--" && at_->get_option_no_throw("--set") != nullptr) {
+        out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+        break;
+      }
+      const bool option = word.size() > 1 && word[0] == '-' && word != "--";
+      Result<bool> taken = option ? TakeOption(word) : TakeWord(word);
+      if (!taken) return taken.error();
+      if (!*taken) break;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
+
+  // dtrun help [VERB]: what stands behind it are verbs, and nothing is run.
+  Result<Split> Help() {
+    for (next_ = 1; next_ < words_.size(); ++next_) {
+      CLI::App* verb = VerbNamed(*at_, words_[next_]);
+      if (verb == nullptr) return Wrong(NoVerb(words_[next_]));
+      Enter(verb);
+    }
+    out_.words.emplace_back("--help");
+    return std::move(out_);
+  }
+
+  std::string NoVerb(const std::string& word) const {
+    const Words verbs = VerbsOf(*at_);
+    if (verbs.empty()) return fmt::format("'{}' takes no '{}'; see {} --help", Self(), word, Self());
+    const auto nearest = Nearest(word, verbs);
+    return fmt::format("'{}' has no verb '{}'; {}", Self(), word,
+                       nearest ? fmt::format("did you mean '{}'?", *nearest)
+                               : fmt::format("its verbs: {}", fmt::join(verbs, ", ")));
+  }
+
+  void Enter(CLI::App* verb) {
+    at_ = verb;
+    out_.verb += (out_.verb.empty() ? "" : " ") + verb->get_name();
+    out_.words.push_back(verb->get_name());
+    seen_.clear();
+  }
+
+  // False: the rest has been taken too.
+  Result<bool> TakeWord(const std::string& word) {
+    if (CLI::App* verb = VerbNamed(*at_, word)) {
+      if (word == "torchrun") {
+        return Wrong(
+            "torchrun comes first: dtrun torchrun ...; dtrun's own options are set by DTRUN_CONFIG_<KEY> "
+            "there");
+      }
+      Enter(verb);
+      return true;
+    }
+    if (word.ends_with(".toml") && at_->get_option_no_throw("--config") != nullptr) return TakeConfig(word);
+    const bool runs = at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) > 0;
+    if (runs) return TakeProgram(word);
+    if (HasPositionals(*at_)) {
+      out_.words.push_back(word);
+      return true;
+    }
+    if (out_.verb == "env") {
+      return Wrong(fmt::format(
+          "'dtrun env' prints variables and takes no '{}'; to run the program env, type: dtrun -- env {} ...",
+          word, word));
+    }
+    return Wrong(NoVerb(word));
+  }
+
+  Result<bool> TakeConfig(const std::string& file) {
+    if (!config_.empty()) {
+      return Wrong(fmt::format("two configs, '{}' and '{}'; a job has one, and --set changes options of it",
+                               config_, file));
+    }
+    config_ = file;
+    out_.words.insert(out_.words.end(), {"--config", file});
+    return true;
+  }
+
+  Result<bool> TakeProgram(const std::string& word) {
+    if (word.empty()) return Wrong("the program's name is empty");
+    if (word.find(' ') != std::string::npos && !grammar_.known(word)) {
+      return Wrong(
+          fmt::format("there is no program '{}'; write it and its arguments as words of their own: {} {}",
+                      word, Self(), word));
+    }
+    const bool may_be_verb = at_ == grammar_.root && word.find('/') == std::string::npos;
+    const auto nearest = may_be_verb ? Nearest(word, VerbsOf(*at_)) : std::nullopt;
+    if (nearest && !grammar_.known(word)) {
+      return Wrong(
+          fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
+    }
+    out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end());
+    return false;
+  }
+
+  Result<bool> TakeOption(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const bool is_long = name.starts_with("--");
+    if (is_long || name.size() > 2) {
+      if (const CLI::Option* own = at_->get_option_no_throw(name)) return TakeOwn(*own, name, word, equals);
+      if (const ForeignFlag* foreign = FindForeignFlag(name))
+        return TakeForeign(*foreign, name, word, equals);
+      if (is_long) return Wrong(Unknown(name));
+    }
+    // "-n4", "-qv", "-c=x": short ones, of which one that takes a value ends the word.
+    for (std::size_t i = 1; i < word.size(); ++i) {
+      const std::string one = {'-', word[i]};
+      const CLI::Option* own = at_->get_option_no_throw(one);
+      if (own == nullptr) {
+        const ForeignFlag* foreign = FindForeignFlag(one);
+        if (foreign != nullptr && i == 1) return TakeForeign(*foreign, one, word, std::string::npos);
+        return Wrong(Unknown(word.size() > 2 ? word : one));
+      }
+      if (TakesValue(*own)) {
+        std::string value = word.substr(i + 1);
+        if (value.starts_with('=')) value.erase(0, 1);
+        if (i + 1 < word.size()) return Add(*own, one, std::move(value));
+        return TakeOwn(*own, one, one, std::string::npos);
+      }
+      out_.words.push_back(one);
+    }
+    return true;
+  }
+
+  // `word` is `name`, perhaps with "=VALUE" behind it, from `equals` on.
+  Result<bool> TakeOwn(const CLI::Option& option, const std::string& name, const std::string& word,
+                       std::size_t equals) {
+    if (!TakesValue(option)) {
+      if (equals != std::string::npos)
+        return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
+      out_.words.push_back(word);
+      return true;
+    }
+    if (equals != std::string::npos) return Add(option, name, word.substr(equals + 1));
+    if (next_ == words_.size()) {
+      return Wrong(fmt::format("{} needs a value: {} {}", name, name, option.get_type_name()));
+    }
+    return Add(option, name, words_[next_++]);
+  }
+
+  Result<bool> Add(const CLI::Option& option, const std::string& name, std::string value) {
+    const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
+    if (once && !seen_.insert(&option).second) {
+      return Wrong(fmt::format("{} is given twice; leave one of them out",
+                               option.get_lnames().empty() ? name : "--" + option.get_lnames().back()));
+    }
+    if (option.check_name("--config")) config_ = value;
+    if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
+        !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
+      return Wrong(
+          fmt::format("{} takes KEY=VALUE in one word; write {} {}={}", name, name, value, words_[next_]));
+    }
+    out_.words.insert(out_.words.end(), {name, std::move(value)});
+    return true;
+  }
+
+  Result<bool> TakeForeign(const ForeignFlag& flag, const std::string& name, const std::string& word,
+                           std::size_t equals) {
+    const CLI::Option* own = flag.ours.empty() ? nullptr : at_->get_option_no_throw(std::string(flag.ours));
+    if (own == nullptr) {
+      if (!flag.ours.empty()) return Wrong(Unknown(name));
+      return Wrong(fmt::format("{} is a flag of {}; {}", name, flag.launcher, flag.instead));
+    }
+    out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.ours));
+    const std::size_t before = out_.words.size();
+    Result<bool> taken = TakeOwn(*own, name, word, equals);
+    if (taken) out_.words[before] = std::string(flag.ours);
+    return taken;
+  }
+
+  std::string Unknown(const std::string& name) const {
+    std::string text = fmt::format("unknown option '{}'", name);
+    if (!out_.verb.empty()) text += fmt::format(" of '{}'", Self());
+    if (const auto nearest = Nearest(name, LongNames(*at_))) {
+      return text + fmt::format("; did you mean '{}'?", *nearest);
+    }
+    for (const CLI::App* verb : grammar_.root->get_subcommands([](const CLI::App*) { return true; })) {
+      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) {
+        return text + fmt::format("; '{}' belongs to the verb {}: dtrun {} {}", name, verb->get_name(),
+                                  verb->get_name(), name);
+      }
+    }
+    if (at_ != grammar_.root && std::ranges::count(grammar_.runs, at_) == 0) {
+      return text + fmt::format("; {} --help lists them", Self());
+    }
+    if (!config_.empty()) {
+      return text + fmt::format(
+                        "; arguments of the program stand in job.command of '{}', or behind a whole "
+                        "command here: {} {} PROGRAM {}",
+                        config_, Self(), config_, name);
+    }
+    return text + fmt::format("; options of the program go behind it: {} PROGRAM {}; {} --help lists dtrun's",
+                              Self(), name, Self());
+  }
+
+  const Grammar& grammar_;
+  const Words& words_;
+  CLI::App* at_;
+  std::size_t next_ = 0;
+  std::string config_;
+  std::set<const CLI::Option*> seen_;
+  Split out_;
+};
+
+}  // namespace
+
+Result<Split> SplitCommandLine(const Grammar& grammar, const Words& words) {
+  return Splitter(grammar, words).Run();
+}
+
+std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb) {
+  const CLI::App* at = &root;
+  for (std::string_view rest = verb; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    at = at->get_subcommand(std::string(rest.substr(0, end)));
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  const std::string self = verb.empty() ? "dtrun" : "dtrun " + verb;
+  const Words verbs = VerbsOf(*at);
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
+    return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
+  }
+  return fmt::format("dtrun: {}; see {} --help", error.what(), self);
+}
+
+}  // namespace dtrun::cli

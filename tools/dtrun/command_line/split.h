@@ -1,0 +1,38 @@
+// A command line, split into dtrun's own words, as CLI11 reads them, and the job's command.
+//
+// The first word that is neither an option nor its value decides: the name of a verb is the verb, FILE.toml
+// is the config, anything else is the program, and all that follows it is the program's. "--" ends dtrun's
+// own words as well. What cannot be meant is refused here, with what could be: CLI11 knows only our options,
+// and no other launcher's. Pure but for `known`; one thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::cli {
+
+struct Split {
+  std::vector<std::string> words;    // for CLI11, without the name of the program
+  std::vector<std::string> command;  // the job's; empty: none was given
+  std::string verb;                  // "config check"; empty: none
+  std::vector<std::string> assumed;  // a line for each thing that was typed in another launcher's spelling
+};
+
+struct Grammar {
+  CLI::App* root = nullptr;
+  std::vector<const CLI::App*> runs;  // verbs that take a program besides the root
+  // Whether there is a program of that name.
+  std::function<bool(const std::string& name)> known;
+};
+
+// Errors name the word, and say what to type instead.
+Result<Split> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
+
+// What CLI11 refused, in one line.
+std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
+
+}  // namespace dtrun::cli

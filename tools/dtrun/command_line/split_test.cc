@@ -1,0 +1,150 @@
+#include "tools/dtrun/command_line/split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Typed = std::vector<std::string>;
+
+// A small dtrun: the job's flags at the root and at `plan`, which both take a program; `config check FILE`;
+// `env`, which takes neither; `bench OPERATION`.
+class SplitTest : public ::testing::Test {
+ protected:
+  SplitTest() {
+    CLI::App* plan = app_.add_subcommand("plan", "");
+    for (CLI::App* app : {&app_, plan}) {
+      app->add_option("-c,--config", text_);
+      app->add_option("-n,--np,--ranks", text_)->type_name("N");
+      app->add_option("--processes-per-host", text_);
+      app->add_option("-N,-H,--hosts", texts_)->expected(1)->take_all();
+      app->add_option("--set", texts_)->expected(1)->take_all();
+      app->add_flag("-q,--quiet", flag_);
+      app->add_flag("-v,--verbose", flag_);
+    }
+    plan->add_flag("--json", flag_);
+    CLI::App* config = app_.add_subcommand("config", "");
+    config->require_subcommand(1);
+    config->add_subcommand("check", "")->add_option("FILE", text_)->required();
+    app_.add_subcommand("doctor", "");
+    app_.add_subcommand("env", "")->add_option("--as", text_);
+    app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
+    app_.add_subcommand("agent", "")->group("");
+    grammar_ = {&app_, {plan}, [](const std::string& name) { return name == "rum"; }};
+  }
+
+  Split Good(const Typed& words) {
+    auto split = SplitCommandLine(grammar_, words);
+    EXPECT_TRUE(split.ok()) << split.error().text;
+    return split.ok() ? *std::move(split) : Split{};
+  }
+  std::string Refused(const Typed& words) {
+    const auto split = SplitCommandLine(grammar_, words);
+    EXPECT_FALSE(split.ok());
+    return split.ok() ? "" : split.error().text;
+  }
+
+  CLI::App app_{"", "dtrun"};
+  Grammar grammar_;
+  std::string text_;
+  std::vector<std::string> texts_;
+  bool flag_ = false;
+};
+
+TEST_F(SplitTest, TheFirstWordThatIsNoOptionIsTheProgram) {
+  const Split split = Good({"-n", "4", "--set", "a.b=c", "python3", "train.py", "-n", "9", "--", "x"});
+  EXPECT_THAT(split.words, ElementsAre("-n", "4", "--set", "a.b=c"));
+  EXPECT_THAT(split.command, ElementsAre("python3", "train.py", "-n", "9", "--", "x"));
+  EXPECT_EQ(split.verb, "");
+  EXPECT_THAT(Good({"plan", "--json", "-n", "2", "train.py", "--json"}).command,
+              ElementsAre("train.py", "--json"));
+}
+
+TEST_F(SplitTest, TwoDashesEndTheOptions) {
+  const Split split = Good({"-n4", "--", "plan", "--", "x"});
+  EXPECT_THAT(split.words, ElementsAre("-n", "4"));
+  EXPECT_THAT(split.command, ElementsAre("plan", "--", "x"));
+  EXPECT_THAT(Good({"plan", "--"}).command, IsEmpty());
+}
+
+TEST_F(SplitTest, ATomlFileIsTheConfig) {
+  const Split split = Good({"job.toml", "--set", "a.b=c", "python3", "x.toml"});
+  EXPECT_THAT(split.words, ElementsAre("--config", "job.toml", "--set", "a.b=c"));
+  EXPECT_THAT(split.command, ElementsAre("python3", "x.toml"));
+  EXPECT_THAT(Good({"plan", "job.toml"}).words, ElementsAre("plan", "--config", "job.toml"));
+  EXPECT_THAT(Good({"config", "check", "job.toml"}).words, ElementsAre("config", "check", "job.toml"));
+  EXPECT_THAT(Refused({"-c", "a.toml", "b.toml"}), HasSubstr("two configs, 'a.toml' and 'b.toml'"));
+}
+
+TEST_F(SplitTest, AVerbComesBeforeAProgramOfItsName) {
+  EXPECT_EQ(Good({"plan"}).verb, "plan");
+  EXPECT_THAT(Good({"./plan"}).command, ElementsAre("./plan"));
+  EXPECT_THAT(Refused({"env", "A=1", "train"}), HasSubstr("to run the program env, type: dtrun -- env A=1"));
+}
+
+TEST_F(SplitTest, ASlipOfAVerbIsTold) {
+  EXPECT_EQ(Refused({"doctr"}), "'doctr' is neither a verb nor a program; did you mean 'dtrun doctor'?");
+  EXPECT_THAT(Good({"rum"}).command, ElementsAre("rum")) << "there is such a program";
+  EXPECT_THAT(Good({"nothing-like-it"}).command, ElementsAre("nothing-like-it"));
+  EXPECT_THAT(Refused({"config", "chekc", "x"}), HasSubstr("has no verb 'chekc'; did you mean 'check'?"));
+}
+
+TEST_F(SplitTest, ACommandInOneWordIsToldToBeSeveral) {
+  EXPECT_THAT(Refused({"-n", "2", "python3 train.py"}),
+              HasSubstr("words of their own: dtrun python3 train.py"));
+}
+
+TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
+  EXPECT_THAT(Good({"-qv", "-n=4", "-Ha,b", "--set=a.b=c", "x"}).words,
+              ElementsAre("-q", "-v", "-n", "4", "-H", "a,b", "--set", "a.b=c"));
+  EXPECT_THAT(Refused({"-n", "1", "--np", "2", "x"}), HasSubstr("is given twice"));
+  EXPECT_THAT(Good({"-H", "a", "-N", "2", "x"}).words, ElementsAre("-H", "a", "-N", "2"));
+  EXPECT_EQ(Refused({"-n"}), "-n needs a value: -n N");
+  EXPECT_EQ(Refused({"--quiet=yes"}), "--quiet takes no value; write --quiet alone");
+  EXPECT_THAT(Refused({"--set", "a.b", "4"}), HasSubstr("write --set a.b=4"));
+}
+
+TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
+  EXPECT_EQ(Refused({"--confg", "x"}), "unknown option '--confg'; did you mean '--config'?");
+  EXPECT_THAT(Refused({"--epochs", "5", "train.py"}),
+              HasSubstr("options of the program go behind it: dtrun PROGRAM --epochs"));
+  EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
+  EXPECT_THAT(Refused({"job.toml", "--epochs", "5"}), HasSubstr("job.command of 'job.toml'"));
+  EXPECT_THAT(Refused({"-z"}), HasSubstr("unknown option '-z'"));
+  EXPECT_THAT(Refused({"bench", "--np", "2"}), HasSubstr("unknown option '--np' of 'dtrun bench'"));
+}
+
+TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
+  const Split split = Good({"-np", "4", "--nproc_per_node=2", "-host", "a,b", "x"});
+  EXPECT_THAT(split.words, ElementsAre("--ranks", "4", "--processes-per-host", "2", "--hosts", "a,b"));
+  EXPECT_THAT(split.assumed,
+              ElementsAre("-np is read as --ranks", "--nproc_per_node is read as --processes-per-host",
+                          "-host is read as --hosts"));
+  EXPECT_THAT(Refused({"--nnodes=2", "train.py"}),
+              AllOf(HasSubstr("--nnodes is a flag of torchrun"), HasSubstr("dtrun torchrun")));
+  EXPECT_THAT(Refused({"-x", "PATH", "train.py"}), HasSubstr("--set job.env.NAME=VALUE"));
+}
+
+TEST_F(SplitTest, HelpRunsNothing) {
+  EXPECT_THAT(Good({"help"}).words, ElementsAre("--help"));
+  EXPECT_THAT(Good({"help", "config", "check"}).words, ElementsAre("config", "check", "--help"));
+  EXPECT_THAT(Refused({"help", "rum"}), HasSubstr("has no verb 'rum'"));
+  EXPECT_THAT(Refused({"help", "zzzz"}), HasSubstr("its verbs: plan, config, doctor, env, bench"));
+}
+
+TEST_F(SplitTest, WhatCli11RefusesIsOneLine) {
+  try {
+    app_.parse(Typed{"config"});
+    FAIL();
+  } catch (const CLI::ParseError& error) {
+    EXPECT_EQ(Refusal(error, app_, "config"), "dtrun: 'dtrun config' needs a verb: check");
+  }
+}
+
+}  // namespace
+}  // namespace dtrun::cli
