@@ -277,7 +277,19 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
     return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
   }
-  return fmt::format("dtrun: {}; see {} --help", error.what(), self);
+  std::string_view text = error.what();
+  constexpr std::string_view kRequired = " is required", kConversion = "Could not convert: ";
+  if (text.ends_with(kRequired)) {
+    text.remove_suffix(kRequired.size());
+    const CLI::Option* missing = at->get_option_no_throw(std::string(text));
+    return fmt::format("dtrun: '{}' needs {}{}; see {} --help", self, text,
+                       missing == nullptr ? "" : ": " + missing->get_description(), self);
+  }
+  if (text.starts_with(kConversion)) {
+    text.remove_prefix(kConversion.size());
+    return fmt::format("dtrun: {}: this is no number; see {} --help", text, self);
+  }
+  return fmt::format("dtrun: {}; see {} --help", text, self);
 }
 
 }  // namespace dtrun::cli

@@ -30,7 +30,7 @@ class SplitTest : public ::testing::Test {
     plan->add_flag("--json", flag_);
     CLI::App* config = app_.add_subcommand("config", "");
     config->require_subcommand(1);
-    config->add_subcommand("check", "")->add_option("FILE", text_)->required();
+    config->add_subcommand("check", "")->add_option("FILE", text_, "a config")->required();
     app_.add_subcommand("doctor", "");
     app_.add_subcommand("env", "")->add_option("--as", text_);
     app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
@@ -143,6 +143,13 @@ TEST_F(SplitTest, WhatCli11RefusesIsOneLine) {
     FAIL();
   } catch (const CLI::ParseError& error) {
     EXPECT_EQ(Refusal(error, app_, "config"), "dtrun: 'dtrun config' needs a verb: check");
+  }
+  try {
+    app_.parse(Typed{"check", "config"});
+    FAIL();
+  } catch (const CLI::ParseError& error) {
+    EXPECT_EQ(Refusal(error, app_, "config check"),
+              "dtrun: 'dtrun config check' needs FILE: a config; see dtrun config check --help");
   }
 }
 
