@@ -76,6 +76,7 @@ void Loader::TakeHosts() {
   LimitHosts();
   ShareRanks();
   CheckMinimum();
+  CheckIndex();
 }
 
 void Loader::TakeHostfile(const option::Spec& source, const std::string& path) {
@@ -170,6 +171,17 @@ void Loader::CheckMinimum() {
   Fail(*settings_.Find(kMinimum), places_[kMinimum], "",
        fmt::format("{} hosts at least, and there are {} at most; ask for fewer", settings_.Int(kMinimum),
                    count));
+}
+
+// Elsewhere the root deals the numbers out.
+void Loader::CheckIndex() {
+  constexpr char kIndex[] = "cluster.host_index";
+  if (!settings_.Has(kIndex) || failed_.contains(kIndex) || settings_.Text(kConnect) == "manual") return;
+  Fail(*settings_.Find(kIndex), places_[kIndex], "",
+       fmt::format(
+           "the number of a host is for cluster.connect = \"manual\", where every host runs dtrun itself; "
+           "here it is \"{}\"",
+           settings_.Text(kConnect)));
 }
 
 void Loader::StandIn(const char* key, option::Data data, const Place& place) {

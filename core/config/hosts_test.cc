@@ -35,6 +35,12 @@ TEST_F(HostsTest, AHostfileStandsInForTheList) {
   EXPECT_EQ(settings.Get("cluster.hosts").origin.place, (folder_.path() / "hosts").string());
 }
 
+TEST_F(HostsTest, ANumberOfThisHostNeedsHostsThatRunDtrunThemselves) {
+  EXPECT_THAT(Problems("host_index = 1\n"), AllOf(HasSubstr("train.toml:4:14: cluster.host_index"),
+                                                  HasSubstr("cluster.connect = \"manual\"")));
+  EXPECT_EQ(Good("host_index = 1\nconnect = \"manual\"\n").Int("cluster.host_index"), 1);
+}
+
 TEST_F(HostsTest, WhatIsWrongInAHostfileHasItsPlace) {
   folder_.Write("hosts", "node0\nnode1 slts=4\n");
   EXPECT_THAT(Problems("hostfile = \"hosts\"\n"),

@@ -65,6 +65,7 @@ class Loader {
   void TakePlatform(const option::Spec& source);
   void LimitHosts();
   void CheckMinimum();
+  void CheckIndex();
   void StandIn(const char* key, option::Data data, const Place& place);
 
   // ranks.cc
