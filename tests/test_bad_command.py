@@ -29,7 +29,7 @@ class BadCommand(JobTest):
         self.assert_user_error(self.ranks(1, "true", sets=["job.cwd=/no/such/folder"]), "/no/such/folder")
 
     def test_nothing_to_run(self):
-        self.assert_user_error(self.dtrun(), "--config")
+        self.assert_user_error(self.dtrun(), "nothing to run", "dtrun job.toml")
 
     def test_too_many_processes(self):
         self.assert_user_error(self.ranks(1000000, "true"), "processes_per_host", "4096")

@@ -1,12 +1,14 @@
 """Help, versions, completion and plugin listings."""
 
 import json
+import os
 import re
 import subprocess
 
-from support.job import DTRUN, JobTest, main
+from support.job import DTRUN, SOURCE, JobTest, main
 
-VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["plugins"],
+VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["config", "list"],
+         ["plugins"],
          ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"],
          ["explain"], ["doctor"]]
 
@@ -27,6 +29,13 @@ class Help(JobTest):
         for arguments in (["--no-such-flag"], ["plna"], ["config", "check"], ["plugins", "describe"]):
             self.assertEqual(self.dtrun(*arguments).code, 2, arguments)
 
+    def test_help_is_a_verb_too(self):
+        for verb in VERBS:
+            self.assertEqual(self.dtrun("help", *verb).out, self.dtrun(*verb, "--help").out)
+        self.assertIn("usage: dtrun torchrun", self.dtrun("help", "torchrun").out)
+        self.write("#!/bin/sh\ntouch ran\n", "tool").chmod(0o755)
+        self.assert_user_error(self.dtrun("help", "tool"), "'dtrun' has no verb 'tool'")
+        self.assertFalse((self.folder / "ran").exists())
 
     def test_an_agent_without_a_root_says_so_and_ends(self):
         with self.write("", "empty").open() as empty:
@@ -35,6 +44,112 @@ class Help(JobTest):
                 _, text = agent.communicate("" if stdin == subprocess.PIPE else None, timeout=60)
                 self.assertEqual(agent.returncode, 2, text)
                 self.assertIn("`dtrun agent` is started by dtrun on another host", text)
+
+
+TRAIN = """import os, sys
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], *sys.argv[1:])
+"""
+
+
+class Typed(JobTest):
+    """What people type who know torchrun, mpirun or srun."""
+
+    def setUp(self):
+        super().setUp()
+        self.write(TRAIN, "train.py")
+        self.write('[job]\ncommand = ["python3", "train.py", "of-the-config"]\nprocesses_per_host = 2\n')
+
+    def ranks_of(self, *arguments):
+        """The lines of the ranks, sorted, without prefixes; the job succeeds."""
+        result = self.dtrun(*arguments)
+        self.assert_ok(result)
+        return sorted(re.sub(r"^\[\d+\] ", "", line) for line in result.out.splitlines())
+
+    def test_a_program_and_its_arguments(self):
+        self.assertEqual(self.ranks_of("-n", "2", "python3", "train.py", "-n", "9", "--", "x"),
+                         ["rank 0 of 2 -n 9 -- x", "rank 1 of 2 -n 9 -- x"])
+        self.assertEqual(self.ranks_of("python3", "train.py"), ["rank 0 of 1"])
+        self.assertEqual(self.ranks_of("run", "-n2", "python3", "train.py"), ["rank 0 of 2", "rank 1 of 2"])
+
+    def test_a_script_runs_by_the_python_of_the_path(self):
+        python = self.write('#!/bin/sh\necho by ours: "$@"\n', "python3")
+        python.chmod(0o755)
+        environment = self.environment(PATH=f"{self.folder}:{os.environ['PATH']}")
+        for name in "train.py", "./train.py":
+            result = self.dtrun("-v", name, "--epochs", "5", env=environment)
+            self.assertEqual(result.out, f"by ours: -u {name} --epochs 5\n", result.err)
+            self.assertIn(f"dtrun: '{name}' is not executable: it is run as 'python3 -u {name}'", result.err)
+        self.assertNotIn("not executable", self.dtrun("train.py", env=environment).err)
+        self.assertEqual(self.dtrun("--", "train.py", env=environment).out, "by ours: -u train.py\n")
+
+    def test_a_program_of_the_folder(self):
+        self.write("#!/bin/sh\necho here $1\n", "prog").chmod(0o755)
+        self.assertEqual(self.ranks_of("-n", "2", "prog", "x"), ["here x", "here x"])
+
+    def test_a_config(self):
+        self.assertEqual(self.ranks_of("job.toml"), ["rank 0 of 2 of-the-config", "rank 1 of 2 of-the-config"])
+        self.assertEqual(len(self.ranks_of("-n", "3", "job.toml")), 3)
+        self.assertEqual(self.ranks_of("job.toml", "-n", "1", "train.py", "other"), ["rank 0 of 1 other"])
+        self.assertIn("rank 1 on", self.dtrun("plan", "job.toml").out)
+        self.assert_user_error(self.dtrun("jop.toml"), "jop.toml: cannot open the file", "did you mean 'job.toml'?")
+
+    def test_flags_that_mean_the_same(self):
+        for flags in ["-np", "2"], ["--np=2"], ["--ntasks", "2"], ["--nproc_per_node=2"], ["--nproc-per-node", "2"]:
+            self.assertEqual(len(self.ranks_of(*flags, "train.py")), 2, flags)
+        self.write("here slots=2\n", "hosts")
+        for flags in ["-H", "a:2,b"], ["--host", "a:2,b"], ["-N", "a:2,b"], ["--hosts=a:2,b"]:
+            hosts = json.loads(self.dtrun("plan", "--json", *flags, "train.py").out)["hosts"]
+            self.assertEqual([(host["name"], host["local_size"]) for host in hosts], [("a", 2), ("b", 1)])
+        for flag in "--hostfile", "-hostfile", "--machinefile":
+            plan = json.loads(self.dtrun("plan", "--json", flag, "hosts", "train.py").out)
+            self.assertEqual([host["name"] for host in plan["hosts"]], ["here"])
+
+    def test_ranks_are_counted_over_all_hosts(self):
+        def sizes(*flags):
+            plan = json.loads(self.dtrun("plan", "--json", *flags, "train.py").out)
+            return {host["name"]: host["local_size"] for host in plan["hosts"]}
+        self.assertEqual(sizes("-n", "6", "-H", "a:4,b:4"), {"a": 4, "b": 2})
+        self.assertEqual(sizes("-n", "6", "-H", "a,b"), {"a": 3, "b": 3})
+        self.assertEqual(sizes("-n", "6", "-N", "2", "-H", "a,b,c"), {"a": 3, "b": 3})
+        self.assert_user_error(self.dtrun("-n", "9", "-H", "a:4,b:4", "train.py"), "room for 8 on 2 hosts")
+        self.assert_user_error(self.dtrun("-N", "2", "train.py"), "--hosts a,b")
+
+    def test_flags_that_mean_something_else_have_a_hint(self):
+        for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--rdzv_endpoint", "a:1"], "dtrun torchrun"),
+                            (["-m", "pkg.train"], "python3 -m"), (["-x", "PATH"], "job.env"),
+                            (["--bind-to", "core"], "job.bind"), (["--oversubscribe"], "cluster.oversubscribe"),
+                            (["--cpus-per-task=4"], "job.bind"), (["--gloo"], "job.dialects"),
+                            (["--node_rank=1"], "--host-index")):
+            self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
+
+    def test_slips(self):
+        self.assert_user_error(self.dtrun("doctr"), "did you mean 'dtrun doctor'?")
+        self.assert_user_error(self.dtrun("config", "lst"), "did you mean 'list'?")
+        self.assert_user_error(self.dtrun("--hostflie", "x", "train.py"), "did you mean '--hostfile'?")
+        self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go behind it")
+        self.assert_user_error(self.dtrun("python3 train.py"), "words of their own: dtrun python3 train.py")
+        self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
+        self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "--config is given twice")
+        self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
+        self.assert_user_error(self.dtrun("config"), "needs a verb: check, explain, list")
+        self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: A name such")
+        self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: this is no number")
+        self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
+
+    def test_a_verb_comes_before_a_program_of_its_name(self):
+        self.write("#!/bin/sh\necho my plan\n", "plan").chmod(0o755)
+        self.assertIn("my plan", self.dtrun("./plan").out)
+        self.assertIn("my plan", self.dtrun("--", "plan").out)
+        self.assertIn("rank 0 on", self.dtrun("plan", "job.toml").out)
+        self.assert_user_error(self.dtrun("-n", "2", "env", "A=1", "train.py"), "type: dtrun -- env A=1")
+        self.assert_ok(self.dtrun("--", "env", "A=1", "python3", "train.py"))
+
+    def test_quiet_prints_only_what_ranks_print_until_they_fail(self):
+        result = self.dtrun("-q", "-n", "2", "train.py")
+        self.assertEqual((result.code, result.err), (0, ""))
+        result = self.dtrun("--quiet", "sh", "-c", "exit 3")
+        self.assertEqual(result.code, 3)
+        self.assertTrue(result.err.startswith("dtrun: job 'job' failed"), result.err)
 
 
 class Plugins(JobTest):
@@ -84,6 +199,47 @@ class Explain(JobTest):
         self.assert_user_error(self.dtrun("config", "explain", "job.comand", "--config", file), "job.command")
 
 
+class ListOptions(JobTest):
+    def test_every_option_of_the_core_has_a_line(self):
+        result = self.dtrun("config", "list")
+        self.assert_ok(result)
+        for key in self.dtrun("completion", "keys").out.split():
+            self.assertRegex(result.out, rf"(?m)^{re.escape(key)} ")
+        self.assertIn("backend.options.interface", result.out)
+
+    def test_a_prefix_and_the_values_of_a_job(self):
+        file = self.write('[job]\ncommand = ["true"]\ngrace = "3s"\n')
+        result = self.dtrun("config", "list", "job.", file, "--set", "job.bind=none")
+        self.assert_ok(result)
+        self.assertTrue(all(line.startswith("job.") for line in result.out.splitlines()), result.out)
+        self.assertRegex(result.out, r'(?m)^job.grace +"3s" .*\(.*job.toml:3:9\)$')
+        self.assertRegex(result.out, r'(?m)^job.bind +"none" .*\(--set job.bind\)$')
+        self.assert_user_error(self.dtrun("config", "list", "jbo"), "no option begins with 'jbo'", "job")
+
+    def test_json(self):
+        rows = json.loads(self.dtrun("config", "list", "restart.", "--json").out)
+        self.assertEqual({row["key"] for row in rows}, {"restart.max", "restart.backoff", "restart.on"})
+
+
+class OptionsPage(JobTest):
+    """docs/options.md is what dtrun prints."""
+
+    def tables(self, text):
+        return dict(re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", text))
+
+    def test_the_page_is_up_to_date(self):
+        printed = self.dtrun("config", "list", "--markdown")
+        self.assert_ok(printed)
+        page = (SOURCE / "docs" / "options.md").read_text()
+        self.assertEqual(page.partition("\n## ")[0], printed.out.partition("\n## ")[0])
+        kept, ours = self.tables(page), self.tables(printed.out)
+        for title, table in ours.items():  # a plugin whose library is not here has none
+            self.assertEqual(kept.get(title, "").strip(), table.strip(),
+                             f"{title}: run `dtrun config list --markdown > docs/options.md`")
+        for key in self.dtrun("completion", "keys").out.split():
+            self.assertIn(f"| `{key}` |", page)
+
+
 class Completion(JobTest):
     def complete(self, *words):
         script = (
@@ -97,6 +253,9 @@ class Completion(JobTest):
 
     def test_verbs_keys_and_plugins(self):
         self.assertIn("plan", self.complete())
+        self.assertIn("--hosts", self.complete())
+        self.assertIn("list", self.complete("config"))
+        self.assertIn("doctor", self.complete("help"))
         self.assertIn("backend.name=", self.complete("--set"))
         self.assertIn("gloo", self.complete("plugins", "describe"))
         self.assertIn("allreduce", self.complete("bench"))
@@ -106,7 +265,8 @@ class Completion(JobTest):
 
     def test_config_files(self):
         self.write("", "a.toml"), self.write("", "a.txt")
-        self.assertEqual([word for word in self.complete("--config") if re.match("a[.]", word)], ["a.toml"])
+        for words in ["--config"], [], ["plan"]:
+            self.assertEqual([word for word in self.complete(*words) if re.match("a[.]", word)], ["a.toml"], words)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 
 from support.job import DTRUN, SOURCE, JobTest, main
 
-PAGES = ["README.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md"]
+PAGES = ["README.md", "docs/command-line.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md"]
 FENCE = re.compile(r"^```(?P<info>[^\n]+)\n(?P<body>.*?)^```$", re.M | re.S)
 
 

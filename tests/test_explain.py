@@ -1,6 +1,7 @@
 """Known failures: named by the verdict of a failed job, and by `dtrun explain`."""
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -114,6 +115,42 @@ class Explain(JobTest):
         for text in ("null", '{"processes": 3}'):
             (self.folder / "plan.json").write_text(text)
             self.assert_user_error(self.dtrun("explain", self.folder), "are not dtrun's, or changed since")
+
+
+    def test_what_looks_like_a_file_and_is_none(self):
+        self.assert_user_error(self.dtrun("explain", "nofile.log"), "there is no file or folder 'nofile.log' here")
+        self.assert_user_error(self.dtrun("explain", "latst"), "did you mean 'dtrun explain latest'?")
+
+
+class Latest(JobTest):
+    def latest(self):
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        return result.out.splitlines()[0]
+
+    def test_is_the_newest_of_dtrun_and_of_dtrun_torchrun(self):
+        script = self.write("", "train.py")
+        self.assert_ok(self.dtrun("--set", "job.name=ours", "--", "true"))
+        self.assertIn("job 'ours'", self.latest())
+        self.assert_ok(self.dtrun("torchrun", script))
+        self.assertIn("job 'train'", self.latest())
+        self.assert_ok(self.dtrun("torchrun", "--log-dir", "kept", self.write("", "other.py")))
+        self.assertIn("job 'other'", self.latest())
+        self.assert_ok(self.dtrun("--set", "job.name=last", "--", "true"))
+        self.assertIn("job 'last'", self.latest())
+
+    def test_is_of_this_folder_and_of_this_user(self):
+        script = self.write("", "train.py")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.assert_ok(self.dtrun("torchrun", script))
+        done = subprocess.run([DTRUN, "explain", "latest"], cwd=elsewhere, env=self.environment(), capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        if os.geteuid() == 0:
+            for logs in self.folder.glob("torchelastic_*"):
+                os.chown(logs, 65534, 65534)
+            self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
 
 
 class ExplainRun(JobTest):

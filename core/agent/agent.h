@@ -34,6 +34,7 @@ struct RunRequest {
   std::function<Result<std::vector<std::string>>(const std::vector<plan::HostOffer>& offers)> questions = {};
   LoneWorldsPolicy lone_worlds = LoneWorldsPolicy::kWarn;
   StallPolicy stall = {};
+  bool quiet = false;  // a job that succeeds gets no verdict on stderr
 };
 
 // Exit code of dtrun: 0 when all ranks succeeded; the code of the rank that failed first

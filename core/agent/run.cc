@@ -101,7 +101,7 @@ class Runner {
       return facts.error();
     }
     Note(record.WriteVerdict(history_));
-    Say(WithoutNewline(VerdictText(*facts)));
+    if (!request_.quiet || ExitCode(*facts) != 0) Say(WithoutNewline(VerdictText(*facts)));
     return ExitCode(*facts);
   }
 

@@ -14,7 +14,7 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   CLI::App* verb = app.add_subcommand(
       "bench", "Measure collectives: backends side by side, with the libraries themselves beside them");
   verb->add_option("OPERATION", to->operation, "One of " + bench::OperationNames())->required();
-  verb->add_option("--np", to->ranks, "Ranks, all on this machine")->capture_default_str();
+  verb->add_option("-n,--np,--ranks", to->ranks, "Ranks, all on this machine")->capture_default_str();
   verb->add_option("--sizes", to->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
       ->capture_default_str();
   verb->add_option("--factor", to->factor, "From one size to the next")->capture_default_str();

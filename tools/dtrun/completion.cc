@@ -16,12 +16,13 @@ _dtrun() {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
       --) return ;;
-      run|plan|env|config|plugins|bench|completion|doctor|explain) verb=${verb:-$word} ;;
+      run|plan|env|config|plugins|bench|completion|doctor|explain|help) verb=${verb:-$word} ;;
       torchrun) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     esac
   done
   case $previous in
     --config|-c) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
+    --hostfile) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     --plugin-dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --set) mapfile -t COMPREPLY < <(compgen -S = -W "$(dtrun completion keys 2>/dev/null)" -- "$current")
            compopt -o nospace; return ;;
@@ -39,22 +40,27 @@ _dtrun() {
              fi ;;
     check) mapfile -t COMPREPLY < <(compgen -f -X '!*.toml' -- "$current"; compgen -d -- "$current"); return ;;
     describe) mapfile -t COMPREPLY < <(compgen -W "$(dtrun plugins list --names 2>/dev/null)" -- "$current"); return ;;
-    config) mapfile -t COMPREPLY < <(compgen -W "check explain" -- "$current"); return ;;
+    config) mapfile -t COMPREPLY < <(compgen -W "check explain list" -- "$current"); return ;;
     plugins) mapfile -t COMPREPLY < <(compgen -W "list describe" -- "$current"); return ;;
     completion) mapfile -t COMPREPLY < <(compgen -W "bash" -- "$current"); return ;;
   esac
-  local words="--config --set --plugin-dir --help"
+  local words="-n --processes-per-host --hosts --hostfile --host-index --config --set --plugin-dir --help"
+  local verbs="run plan env doctor explain config plugins bench torchrun completion" configs=''
   case $verb in
-    '') words="run plan env doctor explain config plugins bench torchrun completion --version --host-index $words" ;;
-    plan|doctor) words="--json $words" ;;
+    '') words="$verbs help --version --quiet --verbose $words" configs=1 ;;
+    help) words=$verbs ;;
+    run) words="--quiet --verbose $words" configs=1 ;;
+    plan|doctor) words="--json $words" configs=1 ;;
+    config) words="--json $words" ;;
     explain) mapfile -t COMPREPLY < <(compgen -W "latest --json --help" -- "$current"; compgen -f -- "$current")
              return ;;
     env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap
              --mpirun --json --plot --set --plugin-dir --help" ;;
-    plugins) words="--json --kind --plugin-dir --help" ;;
+    plugins) words="--json --kind --set --plugin-dir --help" ;;
   esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"
+                           [[ -z $configs ]] || compgen -f -X '!*.toml' -- "$current")
 }
 complete -F _dtrun dtrun
 )SCRIPT";

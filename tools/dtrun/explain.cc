@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/suggest.h"
 #include "core/diagnosis/log.h"
 #include "core/diagnosis/report.h"
 #include "core/output/display.h"
 #include "tools/dtrun/explain_run.h"
+#include "tools/dtrun/latest_run.h"
 
 namespace dtrun::cli {
 namespace {
@@ -52,34 +55,36 @@ int ExplainRun(const fs::path& folder, bool json) {
   return 0;
 }
 
-// The newest of runs/JOB/latest under the working folder.
-std::optional<fs::path> LatestRun() {
-  std::optional<fs::path> newest;
-  fs::file_time_type newest_time;
-  std::error_code error;
-  for (fs::directory_iterator job("runs", error), end; !error && job != end; job.increment(error)) {
-    std::error_code missing;
-    const fs::path link = job->path() / "latest";
-    const fs::file_time_type time = fs::last_write_time(link, missing);
-    if (missing || (newest && time <= newest_time)) continue;
-    newest = link;
-    newest_time = time;
-  }
-  return newest;
+// As mkstemp and torchrun find it.
+fs::path TempFolder() {
+  const char* const named = std::getenv("TMPDIR");
+  return named == nullptr || *named == '\0' ? "/tmp" : named;
+}
+
+// "run.log", "runs/job": no text of a failure.
+bool LooksLikeAPath(const std::string& word) {
+  if (word.find_first_of(" \t\n") != std::string::npos) return false;
+  return word.find('/') != std::string::npos || fs::path(word).has_extension();
+}
+
+// "latst": a word alone that is nearly the one that means the newest run.
+bool IsNearlyLatest(const std::vector<std::string>& words) {
+  return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
 }  // namespace
 
 CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   CLI::App* explain =
-      app.add_subcommand("explain", "What a failure text means, or why a job runs as it does");
+      app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");
   explain
       ->add_option("WHAT", to->words,
-                   "Text of a failure; a file with it; - for stdin; a run directory, also of a running job; "
-                   "or latest, the newest under runs/")
+                   "The text of a failure; a file with it; - for stdin; a run's folder, also while it runs; "
+                   "or latest, the "
+                   "newest run started in this folder, of 'dtrun torchrun' too")
       ->required();
   explain->add_flag("--json", to->json, "Machine-readable");
-  explain->footer("Exit code: 0; 1 when nothing is known of the text; 2 when it cannot be read.");
+  explain->footer("Exit code: 0; 1 when the text is unknown; 2 when a file cannot be read.");
   return explain;
 }
 
@@ -87,14 +92,27 @@ int Explain(const ExplainArguments& arguments) {
   const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
   if (text == "-") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {
-    const auto latest = LatestRun();
-    if (!latest) return Fail("there is no run under 'runs' in this folder; give a run directory");
+    std::error_code gone;
+    const auto latest = LatestRun(fs::current_path(gone), TempFolder());
+    if (!latest) {
+      return Fail(
+          "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
+          "the "
+          "run's folder, which the header's line 'logs' shows");
+    }
     return ExplainRun(*latest, arguments.json);
   }
   std::error_code none;
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments.json);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  return Tell(diagnosis::FindFailures(text), "", arguments.json);
+  const std::vector<diagnosis::Finding> findings = diagnosis::FindFailures(text);
+  if (findings.empty() && IsNearlyLatest(arguments.words)) {
+    return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
+  }
+  if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
+    return Fail(fmt::format("there is no file or folder '{}' here, and as a text it is unknown", text));
+  }
+  return Tell(findings, "", arguments.json);
 }
 
 }  // namespace dtrun::cli

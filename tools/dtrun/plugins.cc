@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/dtrun/options_page.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -42,16 +43,6 @@ Row Examine(const plugin::File& found, const std::vector<plugin::Folder>& folder
   row.abi = description.abi;
   row.summary = description.summary;
   return row;
-}
-
-Json ToJson(const option::Spec& spec) {
-  Json out = {{"key", spec.key},     {"type", option::TypeText(spec)}, {"doc", spec.doc},
-              {"unit", spec.unit},   {"choices", spec.choices},        {"since", spec.since},
-              {"scope", spec.scope}, {"required", spec.required},      {"env_alias", spec.env_alias}};
-  out["default"] = spec.default_text ? Json(*spec.default_text) : Json();
-  out["min"] = spec.min_text ? Json(*spec.min_text) : Json();
-  out["max"] = spec.max_text ? Json(*spec.max_text) : Json();
-  return out;
 }
 
 void PrintOption(const option::Spec& spec) {

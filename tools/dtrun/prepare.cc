@@ -11,6 +11,7 @@
 
 #include "core/cluster/this_machine.h"
 #include "core/plan/pmi.h"
+#include "tools/dtrun/job_flags.h"
 
 namespace dtrun::cli {
 namespace {
@@ -53,11 +54,11 @@ Preparation Preparation::Load(const ConfigArguments& arguments) {
   config::Request request;
   request.file = arguments.file;
   request.sets = arguments.sets;
-  if (!arguments.host_index.empty()) request.sets.push_back("cluster.host_index=" + arguments.host_index);
   request.environment = Environment();
   request.command = arguments.command;
   request.base = arguments.base;
-  request.given = arguments.given;
+  request.given = GivenBy(arguments);
+  request.given.insert(request.given.end(), arguments.given.begin(), arguments.given.end());
   for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(arguments.plugin_dirs, {}))) {
     if (file.kind == plugin::Kind::kBackend) request.backends.push_back(file.name);
   }

@@ -20,15 +20,21 @@ namespace dtrun::cli {
 // The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
 inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
 
-// Options that every verb with a config has.
+// What every verb with a config takes from its command line. A text that is empty was not given.
 struct ConfigArguments {
   std::string file;
-  std::string host_index;  // as cluster.host_index; empty: not given
+  std::string ranks;               // a number in all, or a word of job.processes_per_host
+  std::string processes_per_host;  // on each host
+  std::vector<std::string> hosts;  // lists with commas, or a number of hosts
+  std::string hostfile;
+  std::string host_index;
   std::vector<std::string> sets;
   std::vector<std::string> plugin_dirs;
-  std::vector<std::string> command;  // after "--"
+  std::vector<std::string> command;  // the program and its arguments
   std::vector<config::Given> base;   // of verbs with a spelling of their own
   std::vector<config::Given> given;
+  bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
+  bool verbose = false;  // also what was assumed of the command line
 };
 
 // The config with the plugins that it names: found, and asked for their options. The

@@ -1,4 +1,4 @@
-// `dtrun --config FILE`, `dtrun plan`, `dtrun config`.
+// `dtrun PROGRAM`, `dtrun JOB.toml`, `dtrun plan`.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -45,7 +45,7 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir, bool aske
 }
 
 // The job, or nothing after saying why.
-std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
+std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation, bool quiet) {
   auto complain = [](const Error& error) {
     Complain(error.text);
     return std::nullopt;
@@ -62,13 +62,16 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation) {
   return agent::RunRequest{
       std::move(*plan),
       std::move(*restart),
-      [asked](const plan::Plan& made, const std::string& run_dir) { return Header(made, run_dir, asked); },
+      quiet ? std::function<std::string(const plan::Plan&, const std::string&)>()
+            : [asked](const plan::Plan& made,
+                      const std::string& run_dir) { return Header(made, run_dir, asked); },
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
       [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
       agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds")),
-      *stall};
+      *stall,
+      quiet};
 }
 
 bool LoadedOrComplain(const Preparation& preparation) {
@@ -92,7 +95,7 @@ int Run(const ConfigArguments& arguments) {
     ::unsetenv(kClusterKey);
     return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
   }
-  const auto request = RequestOrComplain(preparation);
+  const auto request = RequestOrComplain(preparation, arguments.quiet);
   if (!request) return kUserError;
   ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
   return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Run(*request, lifeline); });
@@ -112,31 +115,6 @@ int ShowPlan(const ConfigArguments& arguments, bool json) {
   }
   fmt::print("{}", json ? plan::ToJson(*plan) : plan::ToText(*plan));
   return 0;
-}
-
-int CheckConfig(const ConfigArguments& arguments) {
-  const Preparation preparation = Preparation::Load(arguments);
-  if (!preparation.problems().empty()) {
-    fmt::print(stderr, "{}", config::Render(preparation.problems()));
-    return kUserError;
-  }
-  fmt::print("{}: ok\n", arguments.file);
-  return 0;
-}
-
-int ExplainConfig(const ConfigArguments& arguments, const std::string& key) {
-  const Preparation preparation = Preparation::Load(arguments);
-  auto text = config::Explain(preparation.settings(), key);
-  if (!text) {
-    Complain(text.error().text);
-    return kUserError;
-  }
-  fmt::print("{}", *text);
-  if (preparation.problems().empty()) return 0;
-  // Whoever asks what an option means need not have a job yet, and so no command either.
-  ConfigArguments with_command = arguments;
-  with_command.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
-  return LoadedOrComplain(Preparation::Load(with_command)) ? 0 : kUserError;
 }
 
 }  // namespace dtrun::cli

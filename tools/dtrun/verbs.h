@@ -11,8 +11,6 @@ namespace dtrun::cli {
 int Run(const ConfigArguments& arguments);
 int RunAgent();  // on another host, started by its root
 int ShowPlan(const ConfigArguments& arguments, bool json);
-int CheckConfig(const ConfigArguments& arguments);
-int ExplainConfig(const ConfigArguments& arguments, const std::string& key);
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
 int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
                    bool json);

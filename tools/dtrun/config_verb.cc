@@ -1,0 +1,131 @@
+#include "tools/dtrun/config_verb.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/base/suggest.h"
+#include "tools/dtrun/job_flags.h"
+#include "tools/dtrun/options_page.h"
+
+namespace dtrun::cli {
+namespace {
+
+// Whoever asks what an option means need not have a job yet, and so no command either.
+Preparation LoadWithoutCommand(ConfigArguments arguments) {
+  arguments.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
+  return Preparation::Load(arguments);
+}
+
+int Report(const Preparation& preparation) {
+  if (preparation.problems().empty()) return 0;
+  fmt::print(stderr, "{}", config::Render(preparation.problems()));
+  return kUserError;
+}
+
+int Check(const ConfigArguments& arguments) {
+  const int code = Report(Preparation::Load(arguments));
+  if (code == 0) fmt::print("{}: ok\n", arguments.file);
+  return code;
+}
+
+int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
+  const Preparation preparation = Preparation::Load(arguments);
+  auto text = config::Explain(preparation.settings(), key);
+  if (!text) {
+    fmt::print(stderr, "dtrun: {}\n", text.error().text);
+    return kUserError;
+  }
+  fmt::print("{}", *text);
+  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments));
+}
+
+// Those of every plugin that loads.
+std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
+  std::vector<OptionTable> tables;
+  const auto folders = plugin::SearchPath(arguments.plugin_dirs, {});
+  for (const plugin::File& found : plugin::FindAll(folders)) {
+    const auto file = plugin::Find(found.kind, found.name, folders);
+    if (!file) continue;
+    const auto probe = plugin::Probe::Start(*file);
+    if (!probe || (*probe)->description().options.empty()) continue;
+    const std::string_view kind = plugin::KindText(found.kind);
+    std::string note =
+        kind == "backend"
+            ? fmt::format("With `backend.name = \"{0}\"`; the table `[backend.{0}]` is the same.", found.name)
+            : fmt::format("With `launcher.name = \"{}\"`.", found.name);
+    tables.push_back(
+        {fmt::format("{} {}", kind, found.name), std::move(note), (*probe)->description().options});
+  }
+  return tables;
+}
+
+int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
+  if (own.markdown) {
+    std::vector<OptionTable> tables = CoreTables();
+    for (OptionTable& table : PluginTables(arguments)) tables.push_back(std::move(table));
+    fmt::print("{}", OptionsPage(tables));
+    return 0;
+  }
+  const Preparation preparation = LoadWithoutCommand(arguments);
+  const config::Settings& settings = preparation.settings();
+  if (own.json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const option::Spec& spec : settings.schema()) {
+      if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
+    }
+    fmt::print("{}\n", out.dump(2));
+    return Report(preparation);
+  }
+  const std::string text = ListOptions(settings, own.prefix);
+  if (text.empty()) {
+    const auto hint = config::Explain(settings, own.prefix);
+    fmt::print(stderr, "dtrun: no option begins with '{}'{}\n", own.prefix,
+               hint ? "" : "; " + hint.error().text);
+    return kUserError;
+  }
+  fmt::print("{}", text);
+  if (own.prefix.empty()) {
+    fmt::print(
+        "\n'dtrun config explain KEY' explains one of them, 'dtrun plugins describe NAME' those of another "
+        "plugin.\n");
+  }
+  return Report(preparation);
+}
+
+}  // namespace
+
+ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
+  ConfigVerb verb;
+  CLI::App* config = app.add_subcommand("config", "Check a config, list all options, or explain one");
+  config->require_subcommand(1);
+
+  CLI::App* check = config->add_subcommand("check", "Validate a config; report every problem");
+  check->add_option("FILE", to->file, "Config of a job")->required();
+  AddOverrides(check, to);
+  verb.check = check;
+
+  CLI::App* explain = config->add_subcommand("explain", "Meaning, value and origin of an option");
+  explain->add_option("KEY", verb.own->key, "Such as backend.name, or a table such as job")->required();
+  AddJobFlags(explain, to);
+  verb.explain = explain;
+
+  CLI::App* list = config->add_subcommand("list", "Every option, with its value");
+  list->add_option("PREFIX", verb.own->prefix,
+                   "Only those whose key begins with it, such as job or restart.");
+  list->add_flag("--json", verb.own->json, "Machine-readable");
+  list->add_flag("--markdown", verb.own->markdown, "The page of all options, of every plugin too");
+  AddJobFlags(list, to);
+  verb.list = list;
+  return verb;
+}
+
+std::optional<int> ConfigVerb::Run(const ConfigArguments& arguments) const {
+  if (check->parsed()) return Check(arguments);
+  if (explain->parsed()) return ExplainKey(arguments, own->key);
+  if (list->parsed()) return List(arguments, *own);
+  return std::nullopt;
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,33 @@
+// The verb `dtrun config`: checks a config, explains an option, lists all options. Main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tools/dtrun/prepare.h"
+
+namespace dtrun::cli {
+
+// The verbs below `config` and what they take besides the job's flags.
+struct ConfigVerb {
+  struct Arguments {
+    std::string key;     // of explain
+    std::string prefix;  // of list
+    bool json = false;
+    bool markdown = false;
+  };
+  const CLI::App* check = nullptr;
+  const CLI::App* explain = nullptr;
+  const CLI::App* list = nullptr;
+  std::shared_ptr<Arguments> own = std::make_shared<Arguments>();
+
+  // The exit code; unset when another verb was asked for.
+  std::optional<int> Run(const ConfigArguments& arguments) const;
+};
+
+// Parsing fills `to`, which must outlive the app.
+ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to);
+
+}  // namespace dtrun::cli

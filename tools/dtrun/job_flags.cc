@@ -1,0 +1,79 @@
+#include "tools/dtrun/job_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dtrun::cli {
+namespace {
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "a,b:4"
+void AddHosts(const std::string& list, std::vector<std::string>* hosts) {
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    hosts->push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help) {
+  return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
+}
+
+}  // namespace
+
+void AddOverrides(CLI::App* verb, ConfigArguments* to) {
+  AddRepeated(verb, "--set", &to->sets,
+              "Set any option, over config and environment; repeatable (dtrun config list)")
+      ->type_name("KEY=VALUE");
+  AddRepeated(verb, "--plugin-dir", &to->plugin_dirs, "Folder searched for plugins first; repeatable")
+      ->type_name("DIR");
+}
+
+void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
+  verb->add_option("-c,--config", to->file, "Config of the job; the same as JOB.toml in place of a program")
+      ->type_name("FILE");
+  verb->add_option("-n,--np,--ranks", to->ranks,
+                   "Ranks on all hosts together; or gpu, cpu, auto: one for each that a host has")
+      ->type_name("N");
+  verb->add_option("--processes-per-host", to->processes_per_host,
+                   "Ranks on each host, a number or gpu, cpu, auto")
+      ->type_name("N");
+  AddRepeated(verb, "-N,-H,--host,--hosts", &to->hosts,
+              "Hosts and their slots, such as a,b:4; a number takes the first so many")
+      ->type_name("HOSTS");
+  verb->add_option("--hostfile", to->hostfile, "File with a host on each line: NAME, NAME slots=N or NAME:N")
+      ->type_name("FILE");
+  verb->add_option("--host-index", to->host_index,
+                   "Number of this host, from 0, where every host runs dtrun itself")
+      ->type_name("K");
+  AddOverrides(verb, to);
+}
+
+std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
+  std::vector<config::Given> given;
+  const auto add = [&](const char* key, const char* flag, std::string value) {
+    if (!value.empty()) given.push_back({key, std::move(value), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
+  };
+  add(IsNumber(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
+  add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
+  std::vector<std::string> hosts;
+  for (const std::string& one : arguments.hosts) {
+    if (IsNumber(one)) {
+      add("cluster.host_count", "-N", one);
+    } else {
+      AddHosts(one, &hosts);
+    }
+  }
+  if (!hosts.empty()) {
+    given.push_back({"cluster.hosts", std::move(hosts), {DTRUN_ORIGIN_COMMAND_LINE, "--hosts"}});
+  }
+  add("cluster.hostfile", "--hostfile", arguments.hostfile);
+  add("cluster.host_index", "--host-index", arguments.host_index);
+  return given;
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,84 @@
+#include "tools/dtrun/latest_run.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace dtrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostEntries = 10000;  // of a folder that is looked through
+
+struct FoundRun {
+  fs::path folder;
+  fs::file_time_type time;
+};
+
+bool IsOwnFolder(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+template <class Visit>
+void ForEachIn(const fs::path& folder, Visit&& visit) {
+  std::error_code failure;
+  int count = 0;
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (++count > kMostEntries) return;
+    visit(entry->path());
+  }
+}
+
+// When the run in `folder` began, if it is one.
+void AddRun(const fs::path& folder, std::vector<FoundRun>* runs) {
+  std::error_code missing;
+  const fs::file_time_type time = fs::last_write_time(folder / "plan.json", missing);
+  if (!missing) runs->push_back({folder, time});
+}
+
+// Those that lie in folders of `parent`.
+void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
+  if (!IsOwnFolder(parent)) return;
+  ForEachIn(parent, [&](const fs::path& run) {
+    if (IsOwnFolder(run)) AddRun(run, runs);
+  });
+}
+
+bool StartedIn(const fs::path& folder, const fs::path& run) {
+  std::ifstream file(run / "plan.json");
+  const auto plan = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!plan.is_object() || !plan.contains("processes") || !plan["processes"].is_array()) return false;
+  return std::ranges::any_of(plan["processes"], [&](const nlohmann::json& process) {
+    return process.is_object() && process.contains("cwd") && process["cwd"] == folder.string();
+  });
+}
+
+}  // namespace
+
+std::optional<fs::path> LatestRun(const fs::path& folder, const fs::path& temp) {
+  std::vector<FoundRun> here, elsewhere;
+  ForEachIn(folder / "runs", [&](const fs::path& job) { AddRun(job / "latest", &here); });
+  ForEachIn(folder, [&](const fs::path& logs) {
+    if (logs.filename() != "runs") AddRunsOf(logs, &here);
+  });
+  ForEachIn(temp, [&](const fs::path& logs) {
+    if (logs.filename().string().starts_with("torchelastic_")) AddRunsOf(logs, &elsewhere);
+  });
+  const auto newer = [](const FoundRun& a, const FoundRun& b) { return a.time > b.time; };
+  std::ranges::sort(elsewhere, newer);
+  const auto ours =
+      std::ranges::find_if(elsewhere, [&](const FoundRun& run) { return StartedIn(folder, run.folder); });
+  if (ours != elsewhere.end()) here.push_back(*ours);
+  const auto newest = std::ranges::min_element(here, newer);
+  return newest == here.end() ? std::nullopt : std::optional(newest->folder);
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,116 @@
+#include "tools/dtrun/options_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace dtrun::cli {
+namespace {
+
+using option::Spec;
+
+constexpr std::size_t kWidestValue = 22;
+
+std::string DefaultOf(const Spec& spec) {
+  if (spec.required) return "required";
+  if (!spec.default_text) return "unset";
+  const Result<option::Data> data = option::ParseText(spec, *spec.default_text, "/");
+  return data && spec.type != option::Type::kPath ? option::Format(spec, *data) : *spec.default_text;
+}
+
+std::string TypeOf(const Spec& spec) {
+  std::string text = option::TypeText(spec);
+  if (spec.min_text && spec.max_text) text += fmt::format(", {} to {}", *spec.min_text, *spec.max_text);
+  return text;
+}
+
+std::string Shortened(const std::string& text) {
+  return text.size() <= kWidestValue ? text : text.substr(0, kWidestValue - 3) + "...";
+}
+
+// As a cell of a table.
+std::string Cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string MeaningOf(const Spec& spec) {
+  std::string text = spec.doc;
+  if (!spec.long_doc.empty()) text += ". " + spec.long_doc;
+  if (!spec.env_alias.empty()) text += fmt::format(" Like {}.", spec.env_alias);
+  return text;
+}
+
+}  // namespace
+
+std::string ListOptions(const config::Settings& settings, const std::string& prefix) {
+  std::vector<const Spec*> listed;
+  std::size_t widest = 0;
+  for (const Spec& spec : settings.schema()) {
+    if (!spec.key.starts_with(prefix)) continue;
+    listed.push_back(&spec);
+    widest = std::max(widest, spec.key.size());
+  }
+  std::string out;
+  for (const Spec* spec : listed) {
+    const option::Value& value = settings.Get(spec->key);
+    const bool given = value.origin.kind != DTRUN_ORIGIN_DEFAULT;
+    const std::string text = value.set() && given ? option::Format(*spec, value.data) : DefaultOf(*spec);
+    fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", spec->key, widest, Shortened(text),
+                   kWidestValue, spec->doc, given ? fmt::format(" ({})", value.origin.place) : "");
+  }
+  return out;
+}
+
+nlohmann::ordered_json ToJson(const option::Spec& spec) {
+  nlohmann::ordered_json out = {
+      {"key", spec.key},     {"type", option::TypeText(spec)}, {"doc", spec.doc},
+      {"unit", spec.unit},   {"choices", spec.choices},        {"since", spec.since},
+      {"scope", spec.scope}, {"required", spec.required},      {"env_alias", spec.env_alias}};
+  out["default"] = spec.default_text ? nlohmann::ordered_json(*spec.default_text) : nlohmann::ordered_json();
+  out["min"] = spec.min_text ? nlohmann::ordered_json(*spec.min_text) : nlohmann::ordered_json();
+  out["max"] = spec.max_text ? nlohmann::ordered_json(*spec.max_text) : nlohmann::ordered_json();
+  return out;
+}
+
+std::vector<OptionTable> CoreTables() {
+  std::vector<OptionTable> tables;
+  for (const Spec& spec : config::CoreSchema()) {
+    const std::string table = spec.key.substr(0, spec.key.find('.'));
+    const auto found = std::ranges::find(tables, table, &OptionTable::title);
+    OptionTable& to = found == tables.end() ? tables.emplace_back(OptionTable{table, "", {}}) : *found;
+    to.options.push_back(spec);
+  }
+  return tables;
+}
+
+std::string OptionsPage(const std::vector<OptionTable>& tables) {
+  std::string out =
+      "# Options\n\n"
+      "<!-- Written by `dtrun config list --markdown`; a test compares the two. -->\n\n"
+      "Every option that a config may have. Each can be given in four places, of which the last one counts: "
+      "the file,\nthe environment (`DTRUN_CONFIG_JOB_NAME` for `job.name`), `--set job.name=NAME`, and for "
+      "some "
+      "a flag of their own\n([command-line.md](command-line.md)). `dtrun config list` prints this list with "
+      "the "
+      "values of a job,\n`dtrun config explain KEY` one option with its value and where that came from.\n";
+  for (const OptionTable& table : tables) {
+    fmt::format_to(std::back_inserter(out), "\n## {}\n{}\n", table.title,
+                   table.note.empty() ? "" : "\n" + table.note + "\n");
+    out += "| Option | Type | Default | What it is |\n| --- | --- | --- | --- |\n";
+    for (const Spec& spec : table.options) {
+      fmt::format_to(std::back_inserter(out), "| `{}` | {} | `{}` | {} |\n", spec.key, Cell(TypeOf(spec)),
+                     Cell(DefaultOf(spec)), Cell(MeaningOf(spec)));
+    }
+  }
+  return out;
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,29 @@
+// Options for readers: the lines of `dtrun config list`, the page docs/options.md, JSON. Pure; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config/settings.h"
+
+namespace dtrun::cli {
+
+// A line for each option whose key begins with `prefix`: key, value, what it is, and where the value came
+// from when it is not the default. Empty when there is none.
+std::string ListOptions(const config::Settings& settings, const std::string& prefix);
+
+nlohmann::ordered_json ToJson(const option::Spec& spec);
+
+// One table of docs/options.md: those of core, or a plugin's.
+struct OptionTable {
+  std::string title;  // "job", "backend gloo"
+  std::string note;   // a paragraph below it; may be empty
+  option::Schema options;
+};
+std::string OptionsPage(const std::vector<OptionTable>& tables);
+
+// Core's options, a table for each table of the config, in its order.
+std::vector<OptionTable> CoreTables();
+
+}  // namespace dtrun::cli
