@@ -93,6 +93,10 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
                              Place(arguments, "rdzv_endpoint", "--rdzv-endpoint"), arguments.rdzv_endpoint,
                              endpoint->host, kStaticPort));
     }
+    if (arguments.max_nodes == 1 && arguments.node_rank > 0) {
+      return Bad(fmt::format("{}={}: the job has one node, number 0; for more add --nnodes N",
+                             Place(arguments, "node_rank", "--node-rank"), arguments.node_rank));
+    }
     if (arguments.node_rank >= arguments.max_nodes) {
       return Bad(fmt::format("{}={}: there are {} nodes; expected 0 to {}",
                              Place(arguments, "node_rank", "--node-rank"), arguments.node_rank,

@@ -111,6 +111,10 @@ Result<Endpoint> ParseEndpoint(std::string_view text) {
   return Endpoint{std::string(host), port};
 }
 
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> ParseRendezvousConfig(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> config;
   if (Strip(text).empty()) return config;

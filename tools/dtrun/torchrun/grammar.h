@@ -31,6 +31,9 @@ struct Endpoint {
 // "host", "host:port", "[v6]", "[v6]:port"; empty is localhost.
 Result<Endpoint> ParseEndpoint(std::string_view text);
 
+// Whether a host of that name is this one for certain.
+bool IsLoopback(std::string_view host);
+
 // "key=value,key=value"; a later value replaces an earlier one.
 Result<std::vector<std::pair<std::string, std::string>>> ParseRendezvousConfig(std::string_view text);
 

@@ -14,10 +14,6 @@ constexpr std::size_t kFewestCharacters = 16;
 constexpr std::ptrdiff_t kFewestDigits = 4;
 constexpr std::size_t kFewestDifferent = 8;
 
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 }  // namespace
 
 bool IsHardToGuess(std::string_view run_id) {

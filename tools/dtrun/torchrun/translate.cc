@@ -1,6 +1,7 @@
 #include "tools/dtrun/torchrun/translate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -75,6 +76,7 @@ class Translator {
     AddEnding();
     AddLogs(*meeting);
     out_.given.insert(out_.given.end(), cluster.begin(), cluster.end());
+    AddLoneNodeNote(*meeting);
     AddNotes();
     return std::move(out_);
   }
@@ -164,6 +166,32 @@ class Translator {
     const std::string& base = chosen ? *arguments_.log_dir : surroundings_.log_base;
     Give("logs.dir", fmt::format("{}/{}_{}", base, meeting.run_id, surroundings_.random), "log_dir");
     Give("launcher.options.error_files", out_.keeps_logs ? "attempt" : "none", "log_dir");
+  }
+
+  // As in torchrun 2.x, one node meets nobody, whatever it was told of others.
+  void AddLoneNodeNote(const Meeting& meeting) {
+    if (meeting.most_nodes > 1 || arguments_.standalone) return;
+    std::vector<std::string> ignored;
+    const auto add = [&](std::string_view name, const std::string& value) {
+      ignored.push_back(fmt::format("{}={}", PlaceOf(name), value));
+    };
+    const auto elsewhere = [](const std::string& text) {
+      const auto endpoint = ParseEndpoint(text);
+      return endpoint && !endpoint->host.empty() && !IsLoopback(endpoint->host);
+    };
+    const bool fixed = arguments_.rdzv_backend == "static";
+    if (fixed && arguments_.node_rank != 0) add("node_rank", std::to_string(arguments_.node_rank));
+    const bool kept = fixed && meeting.port;  // as the address of rank 0
+    if (!kept && !arguments_.Given("nnodes")) {
+      if (fixed && elsewhere(arguments_.master_addr)) add("master_addr", arguments_.master_addr);
+      if (!fixed && elsewhere(arguments_.rdzv_endpoint)) add("rdzv_endpoint", arguments_.rdzv_endpoint);
+    }
+    if (ignored.empty()) return;
+    Note(fmt::format("{} {} ignored, as by torchrun: {}; for more nodes add --nnodes N",
+                     fmt::join(ignored, ", "), ignored.size() == 1 ? "is" : "are",
+                     arguments_.Given("nnodes")
+                         ? PlaceOf("nnodes") + " is 1"
+                         : std::string("--nnodes is not given, and so there is one node")));
   }
 
   void AddNotes() {

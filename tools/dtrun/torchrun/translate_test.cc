@@ -8,6 +8,7 @@
 namespace dtrun::torchrun {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -142,6 +143,23 @@ TEST_F(TranslateTest, TakesTorchrunsOwnNamesOfHandlersAndBindings) {
     EXPECT_EQ(Value({"--numa-binding", mode, "x"}, "job.bind"), policy);
   }
   EXPECT_EQ(place_, "--numa-binding");
+}
+
+TEST_F(TranslateTest, SaysWhatOneNodeIgnores) {
+  EXPECT_THAT(Run({"--node-rank", "1", "--master-addr", "node0", "x"})->notes,
+              ElementsAre(AllOf(HasSubstr("--node-rank=1, --master-addr=node0 are ignored, as by torchrun"),
+                                HasSubstr("add --nnodes N"))));
+  EXPECT_THAT(Run({"--nnodes", "1", "--node-rank", "1", "x"})->notes,
+              ElementsAre(HasSubstr("--node-rank=1 is ignored, as by torchrun: --nnodes is 1")));
+  EXPECT_THAT(Run({"--rdzv-backend", "c10d", "--rdzv-endpoint", "node0:29400", "x"})->notes,
+              ElementsAre(HasSubstr("--rdzv-endpoint=node0:29400 is ignored")));
+  for (const Words& words : {Words{"--master-addr", "localhost", "x"},
+                             {"--nnodes=1", "--node-rank=0", "--master-addr=node0", "x"},
+                             {"--standalone", "--master-addr", "node0", "x"},
+                             {"--master-addr", "node0", "--master-port", "1234", "x"},
+                             {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "x"}}) {
+    EXPECT_THAT(Run(words)->notes, IsEmpty()) << words[0];
+  }
 }
 
 TEST_F(TranslateTest, NotesWhatIsDifferent) {
