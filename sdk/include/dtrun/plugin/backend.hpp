@@ -34,6 +34,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     bool any_source = false;       // a receive may match a message of any rank
     bool device_memory = false;    // buffers are device memory, operations go to a stream
     bool lazy_connect = false;     // ranks connect when they first talk; a large communicator costs little
+
+    // Every operation, type and reduction of types.h; none of the rest.
+    static Caps Everything() {
+      const auto below = [](int end) { return (std::uint64_t{1} << end) - 2; };  // all values from 1
+      Caps caps;
+      caps.ops = below(DTRUN_OP_COUNT);
+      caps.dtypes = below(DTRUN_DTYPE_COUNT);
+      caps.reduces = below(DTRUN_REDUCE_COUNT);
+      return caps;
+    }
   };
 
   struct CommParams {

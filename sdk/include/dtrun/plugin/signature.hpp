@@ -1,0 +1,86 @@
+// dtrun/plugin/signature.hpp - what all ranks must agree on in a collective, in 24 bytes.
+//
+// Not part of plugin.hpp. Core compares the signatures of all ranks where it can see them; a
+// backend that matches messages by a tag puts a digest of it there, so that ranks which disagree
+// never meet. Lies in shared memory and in the flight recorder. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "dtrun/plugin/hash.hpp"
+#include "dtrun/plugin/op.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  struct Signature {
+    std::uint8_t kind = 0;
+    std::uint8_t dtype = 0;
+    std::uint8_t reduce = 0;
+    std::uint8_t reserved = 0;
+    std::int32_t root = -1;
+    std::uint64_t count = 0;  // 0 where ranks may differ
+    std::uint64_t shape = 0;  // digest of the counts per rank that all must agree on; 0: none
+
+    friend bool operator==(const Signature& a, const Signature& b) {
+      return a.kind == b.kind && a.dtype == b.dtype && a.reduce == b.reduce && a.root == b.root &&
+             a.count == b.count && a.shape == b.shape;
+    }
+    friend bool operator!=(const Signature& a, const Signature& b) { return !(a == b); }
+
+    std::uint64_t Digest() const {
+      Fnv1a digest;
+      digest.Add(std::uint64_t{kind} << 48 | std::uint64_t{dtype} << 40 | std::uint64_t{reduce} << 32 |
+                 static_cast<std::uint32_t>(root));
+      digest.Add(count);
+      digest.Add(shape);
+      return digest.value();
+    }
+  };
+  static_assert(sizeof(Signature) == 24);
+
+  // Of `op`, a collective of `ranks`.
+  inline Signature SignatureOf(const dtrun_op& op, int ranks) {
+    Signature signature;
+    signature.kind = static_cast<std::uint8_t>(op.kind);
+    if (op.kind == DTRUN_BARRIER) return signature;
+    const Form& form = FormOf(op.kind);
+    signature.dtype = static_cast<std::uint8_t>(op.dtype);
+    if (form.reduces) signature.reduce = static_cast<std::uint8_t>(op.reduce);
+    if (form.rooted) signature.root = op.root;
+    switch (op.kind) {
+      case DTRUN_ALLGATHERV:
+      case DTRUN_REDUCE_SCATTERV: {
+        Fnv1a digest;
+        for (int rank = 0; rank < ranks; ++rank) digest.Add(op.recv_counts[rank]);
+        signature.shape = digest.value() | 1;
+        break;
+      }
+      case DTRUN_ALLTOALLV:
+      case DTRUN_GATHERV:
+      case DTRUN_SCATTERV: break;
+      default: signature.count = op.count;
+    }
+    return signature;
+  }
+
+  // "allreduce (float32 x 1024, sum)".
+  inline std::string SignatureText(const Signature& signature) {
+    std::string text = OperationName(signature.kind);
+    if (signature.kind == DTRUN_BARRIER) return text;
+    text += std::string(" (") + TypeName(signature.dtype);
+    if (signature.shape == 0 && signature.kind < DTRUN_ALLGATHERV) {
+      text += " x " + std::to_string(signature.count);
+    }
+    if (signature.reduce != 0) text += std::string(", ") + ReductionName(signature.reduce);
+    if (signature.root >= 0) text += ", root " + std::to_string(signature.root);
+    if (signature.shape == 0) return text + ")";
+    char digest[9];
+    std::snprintf(digest, sizeof digest, "%08x", static_cast<unsigned>(signature.shape));
+    return text + ", counts per rank with digest " + digest + ")";
+  }
+
+}  // namespace v0
+}  // namespace dtrun::sdk
