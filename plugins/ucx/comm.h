@@ -35,8 +35,6 @@ class UcxCommunicator final : public sdk::Communicator<UcxRequest> {
   void Snapshot(const sdk::SnapshotSink& sink) override;
 
  private:
-  const sdk::Nanoseconds default_timeout_;
-  std::uint64_t collectives_ = 0;
   Engine engine_;
 };
 

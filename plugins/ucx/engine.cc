@@ -90,7 +90,7 @@ Engine::~Engine() {
 void Engine::Submit(std::shared_ptr<Operation> operation) {
   const std::lock_guard lock(mutex_);
   if (cause_) cause_->Throw();
-  const bool blocking = operation->blocking;
+  const bool blocking = operation->blocking();
   submitted_.push_back(std::move(operation));
   if (blocking) return;  // its caller drives
   Ring();
@@ -101,7 +101,7 @@ bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
   if (!operation.done.load(std::memory_order_acquire)) {
     const sdk::Deadline until(timeout);
     // Whoever drives cannot stop in the middle of a collective.
-    const bool may_drive = operation.blocking && until.at() >= operation.deadline.at();
+    const bool may_drive = operation.blocking() && until.at() >= operation.deadline.at();
     std::unique_lock lock(mutex_);
     while (!operation.done) {
       if (may_drive && !driving_) {
@@ -118,7 +118,7 @@ bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
         }
         continue;
       }
-      if (operation.blocking && !may_drive) {  // the wait is too short to drive
+      if (operation.blocking() && !may_drive) {  // the wait is too short to drive
         left_behind_ = true;
         Ring();
         owner_wakes_.notify_one();
@@ -212,7 +212,7 @@ void Engine::Own() {
 bool Engine::HasWork() const {
   return left_behind_ || Pending() || (failed_ && !ended_) ||
          std::any_of(submitted_.begin(), submitted_.end(),
-                     [](const auto& operation) { return !operation->blocking; });
+                     [](const auto& operation) { return !operation->blocking(); });
 }
 
 }  // namespace dtrun::ucx_plugin

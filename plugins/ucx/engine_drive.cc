@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "dtrun/kernels.hpp"
 #include "engine.h"
 #include "messenger.h"
 
@@ -112,7 +113,7 @@ void Engine::TakeSubmitted() {
       next_check_ = Clock::now() + check_interval_;
     }
     next_deadline_ = std::min(next_deadline_, operation->deadline.at());
-    if (operation->collective) {
+    if (operation->collective()) {
       jobs_.push_back(std::move(operation));
     } else {
       StartMessage(operation);
@@ -121,10 +122,10 @@ void Engine::TakeSubmitted() {
 }
 
 void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
-  const dtrun_op& op = operation->op;
+  const dtrun_op& op = *operation->op;
   Transfer& transfer = operation->transfer;
   transfer.peer = op.peer;
-  transfer.bytes = op.count;  // bytes: the communicator has multiplied
+  transfer.bytes = op.count * kernels::ElementBytes(op.dtype);
   transfer.owner = operation.get();
   transfer.report = true;
   messages_.push_back(operation);
@@ -150,8 +151,8 @@ void Engine::ReapMessages() {
     } catch (const Failure&) {
       return;  // noted as the cause
     }
-    if (operation.op.kind == DTRUN_RECV && operation.op.source != nullptr) {
-      *operation.op.source = SenderOf(transfer->info.sender_tag);
+    if (operation.op->kind == DTRUN_RECV && operation.op->source != nullptr) {
+      *operation.op->source = SenderOf(transfer->info.sender_tag);
     }
     const auto at = std::find_if(messages_.begin(), messages_.end(),
                                  [&](const auto& other) { return other.get() == &operation; });
@@ -169,7 +170,7 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
   }
   std::optional<Failure> failure;
   try {
-    algorithms::RunCollective(*messenger_, job->op);
+    algorithms::RunCollective(*messenger_, *job->op);
   } catch (const Failure& thrown) {
     Fail({thrown.code(), job->text + ": " + thrown.what(), thrown.peer()});
   } catch (const std::bad_alloc&) {

@@ -112,8 +112,8 @@ void Engine::CheckTimes() {
     for (const Operation* one : all) {
       next_deadline_ = std::min(next_deadline_, one->deadline.at());
       if (now < one->deadline.at()) continue;
-      const bool queued = current_ && one != current_.get() && one->collective;
-      const int peer = one->collective ? awaited_ : one->op.peer;
+      const bool queued = current_ && one != current_.get() && one->collective();
+      const int peer = one->collective() ? awaited_ : one->op->peer;
       std::string text = one->text + " did not finish within " + sdk::DurationText(one->timeout);
       if (queued) text += ", behind " + current_->text;
       if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
@@ -133,7 +133,7 @@ void Engine::CheckPeers() {
     std::set<int> awaited;
     if (awaited_ >= 0) awaited.insert(awaited_);
     for (const auto& message : messages_) {
-      if (message->op.peer >= 0) awaited.insert(message->op.peer);
+      if (message->op->peer >= 0) awaited.insert(message->op->peer);
     }
     for (const int peer : awaited) {
       if (!roster_.HasLeft(peer)) continue;

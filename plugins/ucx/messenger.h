@@ -35,7 +35,7 @@ class WorkerMessenger final : public algorithms::Messenger {
  private:
   Transfer& Next(int peer, std::size_t bytes);
   ucp_tag_t Tag(int sender) const {
-    return MakeTag(TagUse::kCollective, sender, static_cast<std::uint32_t>(engine_.current().number));
+    return MakeTag(TagUse::kCollective, sender, static_cast<std::uint32_t>(engine_.current().op->sequence));
   }
 
   Engine& engine_;

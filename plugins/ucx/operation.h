@@ -8,24 +8,25 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "dtrun/plugin/op.hpp"
 #include "worker.h"
 
 namespace dtrun::ucx_plugin {
 
 struct Operation {
-  // Copies counts and offsets of `given` for `size` ranks; `number` counts the collectives.
-  Operation(const dtrun_op& given, int size, std::uint64_t number, sdk::Nanoseconds limit);
+  // `given` is for a communicator of `ranks`.
+  Operation(const dtrun_op& given, int ranks)
+      : op(given, ranks), timeout(given.timeout_ns), deadline(timeout), text(sdk::OperationText(given)) {}
 
-  dtrun_op op;
-  const std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
-  const std::uint64_t number;
-  const bool collective;
-  const bool blocking;  // the thread that enqueued it will wait for it at once
+  bool collective() const { return sdk::IsCollective(op->kind); }
+  // The thread that enqueued it will wait for it at once.
+  bool blocking() const { return (op->flags & DTRUN_OP_BLOCKING) != 0; }
+
+  const sdk::OwnedOp op;
   const sdk::Nanoseconds timeout;
   const sdk::Deadline deadline;
-  std::vector<std::uint64_t> arrays;
+  const std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
 
   Transfer transfer;  // engine; of a message
 

@@ -38,7 +38,7 @@ struct Item {
 };
 
 // The part that travels a step further round the ring with every `step`, cut into segments.
-std::vector<Item> ItemsOf(const std::vector<Part>& parts, int rank, int steps) {
+std::vector<Item> ItemsOf(const sdk::Parts& parts, int rank, int steps) {
   const int ranks = static_cast<int>(parts.size());
   std::vector<Item> items;
   for (int step = 0; step < steps; ++step) {
@@ -53,7 +53,7 @@ std::vector<Item> ItemsOf(const std::vector<Part>& parts, int rank, int steps) {
 
 }  // namespace
 
-void RingAllgather(Call& call, void* recv, const std::vector<Part>& parts, int full) {
+void RingAllgather(Call& call, void* recv, const sdk::Parts& parts, int full) {
   auto* const base = static_cast<std::byte*>(recv);
   const int left = call.Neighbour(-1);
   const int right = call.Neighbour(1);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kPairs = 4;  // exchanges under way together
 
 // In place: what comes waits beside the part until that has gone.
-void InPlaceAlltoall(Call& call, std::byte* data, const std::vector<Part>& parts) {
+void InPlaceAlltoall(Call& call, std::byte* data, const sdk::Parts& parts) {
   std::size_t largest = 0;
   for (const Part& part : parts) largest = std::max(largest, part.size);
   std::byte* const theirs = call.Scratch(largest);
@@ -28,8 +28,8 @@ void InPlaceAlltoall(Call& call, std::byte* data, const std::vector<Part>& parts
 
 }  // namespace
 
-void PairwiseAlltoall(Call& call, const void* send, const std::vector<Part>& send_parts, void* recv,
-                      const std::vector<Part>& recv_parts) {
+void PairwiseAlltoall(Call& call, const void* send, const sdk::Parts& send_parts, void* recv,
+                      const sdk::Parts& recv_parts) {
   auto* const out = static_cast<std::byte*>(recv);
   if (send == recv) return InPlaceAlltoall(call, out, recv_parts);
   const auto* const in = static_cast<const std::byte*>(send);

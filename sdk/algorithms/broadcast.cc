@@ -22,7 +22,7 @@ void TreeBroadcast(Call& call, void* data, std::size_t bytes, int root) {
 }
 
 void DealtBroadcast(Call& call, void* data, std::size_t bytes, int root) {
-  const std::vector<Part> parts = EvenParts(bytes, call.size());
+  const sdk::Parts parts = sdk::EvenParts(bytes, call.size());
   auto* const base = static_cast<std::byte*>(data);
   const auto place = [&](int rank) { return base + parts[static_cast<std::size_t>(rank)].begin; };
   const auto size = [&](int rank) { return parts[static_cast<std::size_t>(rank)].size; };

@@ -1,39 +1,8 @@
 #include "call.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace dtrun::algorithms {
-
-Part EvenPart(std::size_t count, int parts, int index) {
-  const auto n = static_cast<std::size_t>(parts);
-  const auto i = static_cast<std::size_t>(index);
-  const std::size_t each = count / n;
-  const std::size_t more = count % n;
-  return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
-}
-
-std::vector<Part> EvenParts(std::size_t count, int parts) {
-  std::vector<Part> all;
-  for (int index = 0; index < parts; ++index) all.push_back(EvenPart(count, parts, index));
-  return all;
-}
-
-std::vector<Part> GivenParts(const std::uint64_t* counts, const std::uint64_t* offsets, int parts) {
-  std::vector<Part> all;
-  std::size_t next = 0;
-  for (int index = 0; index < parts; ++index) {
-    all.push_back({offsets != nullptr ? offsets[index] : next, counts[index]});
-    next += counts[index];
-  }
-  return all;
-}
-
-std::vector<Part> EqualParts(std::size_t count, int parts) {
-  std::vector<Part> all;
-  for (int index = 0; index < parts; ++index) all.push_back({static_cast<std::size_t>(index) * count, count});
-  return all;
-}
 
 Call::Call(Messenger& messenger) : messenger_(messenger), rank_(messenger.rank()), size_(messenger.size()) {}
 

@@ -8,23 +8,11 @@
 #include <vector>
 
 #include "dtrun/algorithms.hpp"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::algorithms {
 
-// Elements [begin, begin + size) of a vector.
-struct Part {
-  std::size_t begin = 0;
-  std::size_t size = 0;
-  std::size_t end() const { return begin + size; }
-};
-
-// Part `index` of `count` elements, cut as evenly as possible into `parts`.
-Part EvenPart(std::size_t count, int parts, int index);
-std::vector<Part> EvenParts(std::size_t count, int parts);
-// Parts of the given sizes: at the given offsets, or one behind the other when those are null.
-std::vector<Part> GivenParts(const std::uint64_t* counts, const std::uint64_t* offsets, int parts);
-// `parts` parts of `count` elements each.
-std::vector<Part> EqualParts(std::size_t count, int parts);
+using sdk::Part;
 
 class Call {
  public:

@@ -27,11 +27,11 @@ void DirectAllreduce(Call& call, const Reducer& reducer, const void* send, void*
 // ---- part r combined on rank r ----
 // Part r of `send` is parts[r]; `recv` holds parts[rank].size elements.
 void PackedReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                         const std::vector<Part>& parts);
+                         const sdk::Parts& parts);
 void RingReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                       const std::vector<Part>& parts);
+                       const sdk::Parts& parts);
 void DirectReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                         const std::vector<Part>& parts);
+                         const sdk::Parts& parts);
 
 // ---- combined on the root ----
 void TreeReduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count,
@@ -49,20 +49,20 @@ void DealtBroadcast(Call& call, void* data, std::size_t bytes, int root);
 void BruckAllgather(Call& call, const void* send, void* recv, std::size_t bytes);
 // Part r goes to parts[r] of `recv` (bytes); this rank's is in place already. Rank `full` has all
 // parts and is sent none; -1: nobody has.
-void RingAllgather(Call& call, void* recv, const std::vector<Part>& parts, int full = -1);
+void RingAllgather(Call& call, void* recv, const sdk::Parts& parts, int full = -1);
 
 // Part r of the root's `recv` (bytes) comes from rank r's `send`.
 void TreeGather(Call& call, const void* send, void* recv, std::size_t bytes, int root);
-void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, const std::vector<Part>& parts,
+void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, const sdk::Parts& parts,
                   int root);
 void TreeScatter(Call& call, const void* send, void* recv, std::size_t bytes, int root);
-void LinearScatter(Call& call, const void* send, const std::vector<Part>& parts, void* recv,
-                   std::size_t bytes, int root);
+void LinearScatter(Call& call, const void* send, const sdk::Parts& parts, void* recv, std::size_t bytes,
+                   int root);
 
 // Part r of `send` goes to rank r, part r of `recv` comes from it (bytes). `send` == `recv`: then
 // both lists of parts are equal.
-void PairwiseAlltoall(Call& call, const void* send, const std::vector<Part>& send_parts, void* recv,
-                      const std::vector<Part>& recv_parts);
+void PairwiseAlltoall(Call& call, const void* send, const sdk::Parts& send_parts, void* recv,
+                      const sdk::Parts& recv_parts);
 
 void DisseminationBarrier(Call& call);
 

@@ -17,8 +17,7 @@ constexpr std::size_t kLargestSegment = 256 << 10;
 class Direct {
  public:
   // As Ring.
-  Direct(Call& call, const Reducer& reducer, const void* send, const std::vector<Part>& parts, void* mine,
-         void* all)
+  Direct(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& parts, void* mine, void* all)
       : call_(call),
         reducer_(reducer),
         width_(reducer.width()),
@@ -104,7 +103,7 @@ class Direct {
   Call& call_;
   const Reducer& reducer_;
   const std::size_t width_;
-  const std::vector<Part>& parts_;
+  const sdk::Parts& parts_;
   const std::byte* const send_;
   std::byte* const mine_;
   std::byte* const all_;
@@ -122,13 +121,13 @@ class Direct {
 }  // namespace
 
 void DirectAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count) {
-  const std::vector<Part> parts = EvenParts(count, call.size());
+  const sdk::Parts parts = sdk::EvenParts(count, call.size());
   const std::size_t mine = parts[static_cast<std::size_t>(call.rank())].begin * reducer.width();
   Direct(call, reducer, send, parts, static_cast<std::byte*>(recv) + mine, recv).Run();
 }
 
 void DirectReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                         const std::vector<Part>& parts) {
+                         const sdk::Parts& parts) {
   Direct(call, reducer, send, parts, recv, nullptr).Run();
 }
 

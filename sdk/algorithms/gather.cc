@@ -69,7 +69,7 @@ void TreeScatter(Call& call, const void* send, void* recv, std::size_t bytes, in
   gives.Finish();
 }
 
-void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, const std::vector<Part>& parts,
+void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, const sdk::Parts& parts,
                   int root) {
   if (call.rank() != root) {
     if (bytes > 0) call.Wait(call.Send(root, send, bytes));
@@ -87,8 +87,8 @@ void LinearGather(Call& call, const void* send, std::size_t bytes, void* recv, c
   takes.Finish();
 }
 
-void LinearScatter(Call& call, const void* send, const std::vector<Part>& parts, void* recv,
-                   std::size_t bytes, int root) {
+void LinearScatter(Call& call, const void* send, const sdk::Parts& parts, void* recv, std::size_t bytes,
+                   int root) {
   if (call.rank() != root) {
     if (bytes > 0) call.Wait(call.Recv(root, recv, bytes));
     return;

@@ -7,7 +7,7 @@ namespace dtrun::algorithms {
 
 // Combines everything everywhere and keeps one part: few bytes make few steps matter most.
 void PackedReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                         const std::vector<Part>& parts) {
+                         const sdk::Parts& parts) {
   const std::size_t width = reducer.width();
   std::size_t total = 0;
   for (const Part& part : parts) total += part.size;
@@ -53,7 +53,7 @@ void TreeReduce(Call& call, const Reducer& reducer, const void* send, void* recv
 void ScatteredReduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count,
                      int root) {
   const std::size_t width = reducer.width();
-  std::vector<Part> parts = EvenParts(count, call.size());
+  sdk::Parts parts = sdk::EvenParts(count, call.size());
   const Part mine = parts[static_cast<std::size_t>(call.rank())];
   // Not into `recv`: in place, that is still to be sent.
   std::byte* const part = call.Scratch(mine.size * width);

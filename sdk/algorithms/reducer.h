@@ -61,11 +61,6 @@ class Reducer {
   void CombineAll(void* out, const void* const* sources, std::size_t count) const {
     kernels::ReduceFor(dtype_, reduce_)(out, sources, ranks_, count);
   }
-  // The result of a world of one.
-  void Alone(void* out, const void* in, std::size_t count) const {
-    if (raw()) return CombineAll(out, &in, count);
-    kernels::Scale(out, in, count, dtype_, scale_);
-  }
 
  private:
   static bool Plain(std::int32_t reduce) { return reduce != DTRUN_AVG && reduce != DTRUN_PREMUL_SUM; }

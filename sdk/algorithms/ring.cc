@@ -19,8 +19,7 @@ class Ring {
  public:
   // Block b of `send` is blocks[b]. The finished block of this rank goes to `mine`; `all` is where
   // the finished blocks of all ranks go, as they lie in `send`, or null.
-  Ring(Call& call, const Reducer& reducer, const void* send, const std::vector<Part>& blocks, void* mine,
-       void* all)
+  Ring(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& blocks, void* mine, void* all)
       : call_(call),
         reducer_(reducer),
         width_(reducer.width()),
@@ -155,7 +154,7 @@ class Ring {
   Call& call_;
   const Reducer& reducer_;
   const std::size_t width_;
-  const std::vector<Part>& blocks_;
+  const sdk::Parts& blocks_;
   const std::byte* const send_;
   std::byte* const mine_;
   std::byte* const all_;
@@ -168,7 +167,7 @@ class Ring {
 };
 
 // The elements, multiplied where the reduction wants it.
-const void* Scaled(Call& call, const Reducer& reducer, const void* send, const std::vector<Part>& blocks) {
+const void* Scaled(Call& call, const Reducer& reducer, const void* send, const sdk::Parts& blocks) {
   if (reducer.raw()) return send;
   std::size_t end = 0;
   for (const Part& block : blocks) end = std::max(end, block.end());
@@ -183,14 +182,14 @@ const void* Scaled(Call& call, const Reducer& reducer, const void* send, const s
 }  // namespace
 
 void RingAllreduce(Call& call, const Reducer& reducer, const void* send, void* recv, std::size_t count) {
-  const std::vector<Part> blocks = EvenParts(count, call.size());
+  const sdk::Parts blocks = sdk::EvenParts(count, call.size());
   const std::size_t mine = blocks[static_cast<std::size_t>(call.rank())].begin * reducer.width();
   Ring(call, reducer, Scaled(call, reducer, send, blocks), blocks, static_cast<std::byte*>(recv) + mine, recv)
       .Run();
 }
 
 void RingReduceScatter(Call& call, const Reducer& reducer, const void* send, void* recv,
-                       const std::vector<Part>& parts) {
+                       const sdk::Parts& parts) {
   Ring(call, reducer, Scaled(call, reducer, send, parts), parts, recv, nullptr).Run();
 }
 

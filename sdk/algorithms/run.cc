@@ -22,11 +22,6 @@ constexpr std::size_t kBruckBytes = 64 << 10;  // of the gathered vector
 constexpr std::size_t kTreeGatherBytes = 16 << 10;
 constexpr int kTreeGatherRanks = 5;
 
-std::vector<Part> InBytes(std::vector<Part> parts, std::size_t width) {
-  for (Part& part : parts) part = {part.begin * width, part.size * width};
-  return parts;
-}
-
 bool PrefersDirect(const Reducer& reducer, std::size_t bytes, int ranks) {
   return reducer.narrow() && reducer.raw() &&
          (ranks <= kDirectRanks || bytes / static_cast<std::size_t>(ranks) >= kDirectPartBytes);
@@ -57,11 +52,8 @@ void Reduce(Call& call, const dtrun_op& op) {
 
 void ReduceScatter(Call& call, const dtrun_op& op) {
   const Reducer reducer(op, call.size());
-  const std::vector<Part> parts = op.kind == DTRUN_REDUCE_SCATTER
-                                      ? EqualParts(op.count, call.size())
-                                      : GivenParts(op.recv_counts, op.recv_offsets, call.size());
-  std::size_t bytes = 0;
-  for (const Part& part : parts) bytes += part.size * reducer.width();
+  const sdk::Parts parts = sdk::SendParts(op, call.rank(), call.size());
+  const std::size_t bytes = sdk::SizeOf(parts) * reducer.width();
   const bool small = bytes <= kDoublingBytes;
   if (!small && PrefersDirect(reducer, bytes, call.size())) {
     return DirectReduceScatter(call, reducer, op.send, op.recv, parts);
@@ -82,10 +74,7 @@ void Allgather(Call& call, const dtrun_op& op) {
     if (op.count > 0) BruckAllgather(call, op.send, op.recv, op.count * width);
     return;
   }
-  const std::vector<Part> parts =
-      InBytes(op.kind == DTRUN_ALLGATHER ? EqualParts(op.count, call.size())
-                                         : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
-              width);
+  const sdk::Parts parts = sdk::InBytes(sdk::RecvParts(op, call.rank(), call.size()), width);
   const Part& own = parts[static_cast<std::size_t>(call.rank())];
   std::byte* const place = static_cast<std::byte*>(op.recv) + own.begin;
   if (own.size > 0 && place != op.send) std::memcpy(place, op.send, own.size);
@@ -103,12 +92,7 @@ void Gather(Call& call, const dtrun_op& op) {
     if (bytes > 0) TreeGather(call, op.send, op.recv, bytes, op.root);
     return;
   }
-  std::vector<Part> parts;
-  if (call.rank() == op.root) {
-    parts = InBytes(op.kind == DTRUN_GATHER ? EqualParts(op.count, call.size())
-                                            : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
-                    width);
-  }
+  const sdk::Parts parts = sdk::InBytes(sdk::RecvParts(op, call.rank(), call.size()), width);
   LinearGather(call, op.send, bytes, op.recv, parts, op.root);
 }
 
@@ -119,59 +103,15 @@ void Scatter(Call& call, const dtrun_op& op) {
     if (bytes > 0) TreeScatter(call, op.send, op.recv, bytes, op.root);
     return;
   }
-  std::vector<Part> parts;
-  if (call.rank() == op.root) {
-    parts = InBytes(op.kind == DTRUN_SCATTER ? EqualParts(op.count, call.size())
-                                             : GivenParts(op.send_counts, op.send_offsets, call.size()),
-                    width);
-  }
+  const sdk::Parts parts = sdk::InBytes(sdk::SendParts(op, call.rank(), call.size()), width);
   LinearScatter(call, op.send, parts, op.recv, bytes, op.root);
 }
 
 void Alltoall(Call& call, const dtrun_op& op) {
   const std::size_t width = kernels::ElementBytes(op.dtype);
-  const bool equal = op.kind == DTRUN_ALLTOALL;
-  const std::vector<Part> send_parts = InBytes(
-      equal ? EqualParts(op.count, call.size()) : GivenParts(op.send_counts, op.send_offsets, call.size()),
-      width);
-  const std::vector<Part> recv_parts = InBytes(
-      equal ? EqualParts(op.count, call.size()) : GivenParts(op.recv_counts, op.recv_offsets, call.size()),
-      width);
+  const sdk::Parts send_parts = sdk::InBytes(sdk::SendParts(op, call.rank(), call.size()), width);
+  const sdk::Parts recv_parts = sdk::InBytes(sdk::RecvParts(op, call.rank(), call.size()), width);
   PairwiseAlltoall(call, op.send, send_parts, op.recv, recv_parts);
-}
-
-// A world of one: reductions scale or normalise, everything else copies.
-void Alone(const dtrun_op& op) {
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  std::size_t count = op.count;
-  const auto* from = static_cast<const std::byte*>(op.send);
-  auto* to = static_cast<std::byte*>(op.recv);
-  const auto at = [&](const std::uint64_t* offsets) { return offsets != nullptr ? offsets[0] * width : 0; };
-  switch (op.kind) {
-    case DTRUN_BARRIER:
-    case DTRUN_BROADCAST: return;
-    case DTRUN_REDUCE_SCATTERV:
-      count = op.recv_counts[0];
-      from += at(op.recv_offsets);
-      break;
-    case DTRUN_ALLGATHERV:
-    case DTRUN_GATHERV:
-      count = op.recv_counts[0];
-      to += at(op.recv_offsets);
-      break;
-    case DTRUN_SCATTERV: from += at(op.send_offsets); break;
-    case DTRUN_ALLTOALLV:
-      count = op.recv_counts[0];
-      from += at(op.send_offsets);
-      to += at(op.recv_offsets);
-      break;
-    default: break;
-  }
-  if (count == 0) return;
-  const bool reduces = op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_REDUCE ||
-                       op.kind == DTRUN_REDUCE_SCATTER || op.kind == DTRUN_REDUCE_SCATTERV;
-  if (reduces) return Reducer(op, 1).Alone(to, from, count);
-  if (to != from) std::memcpy(to, from, count * width);
 }
 
 void Run(Call& call, const dtrun_op& op) {
@@ -196,7 +136,7 @@ void Run(Call& call, const dtrun_op& op) {
 }  // namespace
 
 void RunCollective(Messenger& messenger, const dtrun_op& op) {
-  if (messenger.size() == 1) return Alone(op);
+  if (messenger.size() == 1) return RunAlone(op);
   Call call(messenger);
   Run(call, op);
   call.Done();

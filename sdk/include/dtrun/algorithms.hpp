@@ -75,16 +75,11 @@ class Messenger {
   ScratchPool scratch_;
 };
 
-// Whether `kind` is one of the operations that RunCollective serves: all but send and receive.
-bool IsCollective(std::int32_t kind);
-
-// Throws sdk::Failure when `op` makes no sense on rank `rank` of `size`: unknown kind
-// (DTRUN_UNSUPPORTED), type, reduction, root or peer, missing buffers, misaligned buffers, counts
-// that no memory holds (DTRUN_INVALID_ARGUMENT). Messages are checked as well as collectives.
-void CheckOperation(const dtrun_op& op, int rank, int size);
-
-// Carries out `op`, which CheckOperation accepts on every rank and IsCollective. Returns when this
-// rank's part is complete and its buffers are the caller's again, also when it throws.
+// Carries out `op`, any operation but send and receive. Returns when this rank's part is complete and
+// its buffers are the caller's again, also when it throws.
 void RunCollective(Messenger& messenger, const dtrun_op& op);
+
+// The same in a communicator of one rank: what it sends is what it gets.
+void RunAlone(const dtrun_op& op);
 
 }  // namespace dtrun::algorithms
