@@ -63,7 +63,7 @@ TEST(Messages, CarryWhatRanksCall) {
   excerpt.size = 4;
   excerpt.members = {{2, 0}, {3, 1}};
   excerpt.rest = comm::Rest{9, 8};
-  comm::Call call;
+  sdk::Signature call;
   call.kind = 3;
   call.root = -1;
   call.count = 1ULL << 40;

@@ -13,6 +13,7 @@ using dtrun::Status;
 using dtrun::comm::Explained;
 using dtrun::comm::PluginError;
 namespace comm = dtrun::comm;
+namespace sdk = dtrun::sdk;
 
 namespace {
 
@@ -68,7 +69,7 @@ void dtrun_comm::StartRecording() {
 }
 
 std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
-  if (journal_ == nullptr || !comm::IsCollective(op.kind)) return {};
+  if (journal_ == nullptr || !sdk::IsCollective(op.kind)) return {};
   const std::string text = making_.recorder->Whereabouts(*journal_, op.sequence);
   return text.empty() ? text : "; " + text;
 }

@@ -13,6 +13,7 @@ using dtrun::Error;
 using dtrun::Status;
 using dtrun::comm::PluginError;
 namespace comm = dtrun::comm;
+namespace sdk = dtrun::sdk;
 
 namespace {
 
@@ -30,7 +31,7 @@ std::int64_t Add(std::int64_t a, std::int64_t b) { return a > kNever - b ? kNeve
 
 dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err) {
   if (Status valid = comm::Check(op, scope_); !valid) return valid.error().CopyTo(err);
-  if (comm::IsRooted(op.kind)) comm::ClearUnused(op, scope_);
+  if (sdk::IsRooted(op.kind)) comm::ClearUnused(op, scope_);
   if (op.timeout_ns == 0) op.timeout_ns = making_.timeout.count();
   op.timeout_ns = std::max<std::int64_t>(op.timeout_ns, -1);
   std::unique_ptr<dtrun_work> work;
@@ -49,13 +50,13 @@ dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err)
         return Error{DTRUN_FAILED_PRECONDITION,
                      fmt::format("{}: another thread has a group open on '{}'; start it after its "
                                  "dtrun_group_end",
-                                 comm::KindText(op.kind), making_.name)}
+                                 sdk::OperationName(op.kind), making_.name)}
             .CopyTo(err);
       }
       if (out != nullptr) {
         return Error{DTRUN_INVALID_ARGUMENT,
                      fmt::format("{}: inside a group work is NULL; dtrun_group_end gives one for all",
-                                 comm::KindText(op.kind))}
+                                 sdk::OperationName(op.kind))}
             .CopyTo(err);
       }
       work = std::make_unique<dtrun_work>();
@@ -77,10 +78,11 @@ dtrun_status dtrun_comm::Start(dtrun_op& op, dtrun_work** out, dtrun_error* err)
 
 dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
                                  dtrun_error* cause) {
-  const bool collective = comm::IsCollective(op.kind);
+  const bool collective = sdk::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
   op.count = comm::Elements(op, scope_);
-  if (collective && journal_ != nullptr) comm::Begin(*journal_, op.sequence, comm::CallOf(op, making_.size));
+  if (collective && journal_ != nullptr)
+    comm::Begin(*journal_, op.sequence, sdk::SignatureOf(op, making_.size));
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, scope_)) {
     const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
@@ -120,7 +122,7 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
 }
 
 void dtrun_comm::NoteEnd(const dtrun_op& op) {
-  if (journal_ != nullptr && comm::IsCollective(op.kind)) comm::End(*journal_, op.sequence);
+  if (journal_ != nullptr && sdk::IsCollective(op.kind)) comm::End(*journal_, op.sequence);
 }
 
 dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error* err) {

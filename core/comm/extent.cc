@@ -95,21 +95,21 @@ Status Span(const dtrun_op& op, const Scope& scope, const Parts& parts, bool rec
 }
 
 // Elements of one buffer on this rank.
-Status Count(const dtrun_op& op, const Scope& scope, Shape shape, bool received, std::uint64_t& out) {
+Status Count(const dtrun_op& op, const Scope& scope, sdk::Shape shape, bool received, std::uint64_t& out) {
   switch (shape) {
-    case Shape::kNone: out = 0; return {};
-    case Shape::kCount: out = op.count; return {};
-    case Shape::kCountEach:
+    case sdk::Shape::kNone: out = 0; return {};
+    case sdk::Shape::kCount: out = op.count; return {};
+    case sdk::Shape::kCountEach:
       if (__builtin_mul_overflow(op.count, static_cast<std::uint64_t>(scope.size), &out)) {
         return TooLarge(op, scope, op.count);
       }
       return {};
-    case Shape::kMine:
+    case sdk::Shape::kMine:
       // Its array is checked where the buffer of all parts is measured.
       out = op.recv_counts == nullptr ? 0 : op.recv_counts[scope.rank];
       return {};
-    case Shape::kSendParts: return Span(op, scope, SendParts(op, scope), received, out);
-    case Shape::kRecvParts: return Span(op, scope, RecvParts(op, scope), received, out);
+    case sdk::Shape::kSendParts: return Span(op, scope, SendParts(op, scope), received, out);
+    case sdk::Shape::kRecvParts: return Span(op, scope, RecvParts(op, scope), received, out);
   }
   return {};
 }
@@ -134,10 +134,10 @@ Status CheckOwnPart(const dtrun_op& op, const Scope& scope) {
 
 // The elements before this rank's own part, in the buffer that has a part for every rank.
 std::uint64_t OwnPart(const dtrun_op& op, const Scope& scope) {
-  const Form& form = FormOf(op.kind);
-  const Shape shape = form.in_place == InPlace::kSendInRecv ? form.recv : form.send;
-  if (shape == Shape::kCountEach) return op.count * static_cast<std::uint64_t>(scope.rank);
-  const Parts parts = shape == Shape::kSendParts ? SendParts(op, scope) : RecvParts(op, scope);
+  const sdk::Form& form = sdk::FormOf(op.kind);
+  const sdk::Shape shape = form.in_place == sdk::InPlace::kSendInRecv ? form.recv : form.send;
+  if (shape == sdk::Shape::kCountEach) return op.count * static_cast<std::uint64_t>(scope.rank);
+  const Parts parts = shape == sdk::Shape::kSendParts ? SendParts(op, scope) : RecvParts(op, scope);
   std::uint64_t place = 0;
   (void)Walk(parts, [&](int r, std::uint64_t offset, std::uint64_t) {
     place = offset;
@@ -162,26 +162,26 @@ std::uintptr_t Place(const void* pointer) { return reinterpret_cast<std::uintptr
 }  // namespace
 
 Error Invalid(const dtrun_op& op, std::string_view text) {
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", KindText(op.kind), text)};
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}: {}", sdk::OperationName(op.kind), text)};
 }
 
 Status Measure(const dtrun_op& op, const Scope& scope, Extent& out) {
-  const Form& form = FormOf(op.kind);
+  const sdk::Form& form = sdk::FormOf(op.kind);
   if (op.kind == DTRUN_REDUCE_SCATTERV && (op.recv_offsets != nullptr || op.send_offsets != nullptr)) {
     return Invalid(op, "it takes no offsets; its parts lie one behind the other");
   }
   const bool root = op.root == scope.rank;
-  const auto measure = [&](Shape shape, On on, bool received, std::uint64_t& elements) -> Status {
-    if (on == On::kRoot && !root) return {};
+  const auto measure = [&](sdk::Shape shape, sdk::On on, bool received, std::uint64_t& elements) -> Status {
+    if (on == sdk::On::kRoot && !root) return {};
     return Count(op, scope, shape, received, elements);
   };
   std::uint64_t send = 0, recv = 0;
-  if (form.send == Shape::kCount) {
+  if (form.send == sdk::Shape::kCount) {
     send = op.count;  // the common case: no Status
   } else if (Status status = measure(form.send, form.send_on, false, send); !status) {
     return status;
   }
-  if (form.recv == Shape::kCount && form.recv_on == On::kEveryRank) {
+  if (form.recv == sdk::Shape::kCount && form.recv_on == sdk::On::kEveryRank) {
     recv = op.count;
   } else if (Status status = measure(form.recv, form.recv_on, true, recv); !status) {
     return status;
@@ -197,7 +197,8 @@ Status Measure(const dtrun_op& op, const Scope& scope, Extent& out) {
   }
   out.send = send * size;
   out.recv = recv * size;
-  const bool parted = form.in_place == InPlace::kSendInRecv || form.in_place == InPlace::kRecvInSend;
+  const bool parted =
+      form.in_place == sdk::InPlace::kSendInRecv || form.in_place == sdk::InPlace::kRecvInSend;
   if (parted && send > 0 && recv > 0) out.own_part = OwnPart(op, scope) * size;
   return {};
 }
@@ -206,25 +207,25 @@ bool MayCoexist(const dtrun_op& op, const Scope& scope, const Extent& extent) {
   if (extent.send == 0 || extent.recv == 0) return true;
   const std::uintptr_t send = Place(op.send), recv = Place(op.recv);
   if (send + extent.send <= recv || recv + extent.recv <= send) return true;
-  switch (FormOf(op.kind).in_place) {
-    case InPlace::kNever: return false;
-    case InPlace::kSame: return send == recv && (op.kind != DTRUN_ALLTOALLV || SameParts(op, scope));
-    case InPlace::kSendInRecv: return send == recv + extent.own_part;
-    case InPlace::kRecvInSend: return recv == send + extent.own_part;
+  switch (sdk::FormOf(op.kind).in_place) {
+    case sdk::InPlace::kNever: return false;
+    case sdk::InPlace::kSame: return send == recv && (op.kind != DTRUN_ALLTOALLV || SameParts(op, scope));
+    case sdk::InPlace::kSendInRecv: return send == recv + extent.own_part;
+    case sdk::InPlace::kRecvInSend: return recv == send + extent.own_part;
   }
   return false;
 }
 
 const char* InPlaceText(std::int32_t kind) {
-  switch (FormOf(kind).in_place) {
-    case InPlace::kSame:
+  switch (sdk::FormOf(kind).in_place) {
+    case sdk::InPlace::kSame:
       return kind == DTRUN_ALLTOALLV ? "send == recv with equal counts and offsets" : "send == recv";
-    case InPlace::kSendInRecv:
-      return FormOf(kind).recv == Shape::kCountEach ? "send == recv + rank * count"
-                                                    : "send at this rank's part of recv";
-    case InPlace::kRecvInSend:
-      return FormOf(kind).send == Shape::kCountEach ? "recv == send + rank * count"
-                                                    : "recv at this rank's part of send";
+    case sdk::InPlace::kSendInRecv:
+      return sdk::FormOf(kind).recv == sdk::Shape::kCountEach ? "send == recv + rank * count"
+                                                              : "send at this rank's part of recv";
+    case sdk::InPlace::kRecvInSend:
+      return sdk::FormOf(kind).send == sdk::Shape::kCountEach ? "recv == send + rank * count"
+                                                              : "recv at this rank's part of send";
     default: return "none";
   }
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/base/result.h"
-#include "core/comm/form.h"
 #include "core/comm/operation.h"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::comm {
 

@@ -79,16 +79,12 @@ std::vector<int> AllRanks(int size) {
   return ranks;
 }
 
-// "0,2,5"; a long list by its length and FNV-1a hash, which is the same on every member.
+// "0,2,5"; a long list by its length and hash, which is the same on every member.
 std::string ListText(std::span<const std::int32_t> ranks) {
   if (ranks.size() <= kRanksInAName) return fmt::format("{}", fmt::join(ranks, ","));
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::int32_t rank : ranks) {
-    for (int byte = 0; byte < 4; ++byte) {
-      hash = (hash ^ (static_cast<std::uint32_t>(rank) >> (8 * byte) & 0xff)) * 0x100000001b3;
-    }
-  }
-  return fmt::format("{} ranks {:016x}", ranks.size(), hash);
+  sdk::Fnv1a hash;
+  for (const std::int32_t rank : ranks) hash.Add(static_cast<std::uint64_t>(rank));
+  return fmt::format("{} ranks {:016x}", ranks.size(), hash.value());
 }
 
 Status CheckList(const dtrun_comm& parent, std::span<const std::int32_t> ranks) {

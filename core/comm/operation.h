@@ -8,20 +8,14 @@
 #include <string_view>
 
 #include "core/base/result.h"
-#include "core/comm/form.h"
 #include "dtrun/abi/backend.h"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::comm {
 
 // Bytes of one element; 0 for an unknown type. Inline: on the path of every call.
 constexpr std::uint64_t DtypeSize(std::int32_t dtype) { return kernels::ElementBytes(dtype); }
-
-constexpr bool IsCollective(std::int32_t kind) { return kind != DTRUN_SEND && kind != DTRUN_RECV; }
-
-// Has a root: a rank that is not like the others.
-constexpr bool IsRooted(std::int32_t kind) { return FormOf(kind).rooted; }
-const char* KindText(std::int32_t kind);  // "allreduce"
 
 // "allreduce #17 on 'world' (float32 x 1024, sum)". Reads no array: those are gone once the
 // call that started the operation has returned.

@@ -12,9 +12,10 @@ namespace {
 bool Has(std::uint64_t mask, std::int32_t bit) { return (mask >> bit & 1) != 0; }
 
 Error Unsupported(const dtrun_op& op, const Scope& scope) {
-  std::string text = fmt::format("backend '{}' does not support {}", scope.backend, KindText(op.kind));
+  std::string text =
+      fmt::format("backend '{}' does not support {}", scope.backend, sdk::OperationName(op.kind));
   if (op.kind != DTRUN_BARRIER) text += fmt::format(" of {}", sdk::TypeName(op.dtype));
-  if (FormOf(op.kind).reduces) text += fmt::format(" with {}", sdk::ReductionName(op.reduce));
+  if (sdk::FormOf(op.kind).reduces) text += fmt::format(" with {}", sdk::ReductionName(op.reduce));
   return Error{DTRUN_UNSUPPORTED, text + "; choose another with backend.name"};
 }
 
@@ -43,7 +44,7 @@ Status CheckReduction(const dtrun_op& op) {
   }
   if (kernels::Supports(op.dtype, op.reduce)) return {};
   return Error{DTRUN_UNSUPPORTED,
-               fmt::format("{}: {} of {}: {}", KindText(op.kind), sdk::ReductionName(op.reduce),
+               fmt::format("{}: {} of {}: {}", sdk::OperationName(op.kind), sdk::ReductionName(op.reduce),
                            sdk::TypeName(op.dtype), Instead(op.dtype, op.reduce))};
 }
 
@@ -91,16 +92,17 @@ Status Check(const dtrun_op& op, const Scope& scope) {
     if (!Has(caps.ops, op.kind)) return Unsupported(op, scope);
     return {};
   }
-  if (!IsKnown(op.kind)) return Error{DTRUN_INVALID_ARGUMENT, fmt::format("unknown operation {}", op.kind)};
+  if (!sdk::IsKnown(op.kind))
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("unknown operation {}", op.kind)};
   if (DtypeSize(op.dtype) == 0) return Invalid(op, fmt::format("unknown element type {}", op.dtype));
-  const Form& form = FormOf(op.kind);
+  const sdk::Form& form = sdk::FormOf(op.kind);
   if (form.reduces) {
     if (Status reduction = CheckReduction(op); !reduction) return reduction;
   }
   if (form.rooted) {
     if (Status root = CheckRank(op, scope, "root", op.root); !root) return root;
   }
-  if (!IsCollective(op.kind)) {
+  if (!sdk::IsCollective(op.kind)) {
     if (Status peer = CheckPeer(op, scope); !peer) return peer;
   }
   Extent extent;

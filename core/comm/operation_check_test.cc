@@ -26,8 +26,8 @@ class Operation : public ::testing::Test {
     op.kind = kind;
     op.dtype = DTRUN_FLOAT32;
     op.reduce = DTRUN_SUM;
-    op.root = IsRooted(kind) ? 0 : -1;
-    op.peer = IsCollective(kind) ? -1 : 2;
+    op.root = sdk::IsRooted(kind) ? 0 : -1;
+    op.peer = sdk::IsCollective(kind) ? -1 : 2;
     op.send = send;
     op.recv = recv;
     op.count = count;
@@ -53,7 +53,8 @@ TEST_F(Operation, IsAcceptedInEveryDocumentedForm) {
         Op(DTRUN_REDUCE_SCATTER, a_, a_ + 2), Op(DTRUN_BARRIER, nullptr, nullptr, 0),
         Op(DTRUN_SEND, a_, nullptr), Op(DTRUN_RECV, nullptr, b_), Op(DTRUN_ALLREDUCE, nullptr, nullptr, 0)}) {
     const Status status = Check(op, scope_);
-    EXPECT_TRUE(status.ok()) << KindText(op.kind) << ": " << (status.ok() ? "" : status.error().text);
+    EXPECT_TRUE(status.ok()) << sdk::OperationName(op.kind) << ": "
+                             << (status.ok() ? "" : status.error().text);
   }
 }
 
@@ -331,13 +332,13 @@ TEST_F(OperationWithParts, IsAcceptedInPlaceAtItsOwnPart) {
     op = Op(kind, b_ + (kind == DTRUN_GATHER ? 2 : 3), b_);
     op.root = 1;
     op.recv_counts = counts_;
-    EXPECT_TRUE(Accepts(op)) << KindText(kind);
+    EXPECT_TRUE(Accepts(op)) << sdk::OperationName(kind);
   }
   for (const std::int32_t kind : {DTRUN_SCATTER, DTRUN_SCATTERV}) {
     op = Op(kind, a_, a_ + (kind == DTRUN_SCATTER ? 2 : 3));
     op.root = 1;
     op.send_counts = counts_;
-    EXPECT_TRUE(Accepts(op)) << KindText(kind);
+    EXPECT_TRUE(Accepts(op)) << sdk::OperationName(kind);
   }
   op = Op(DTRUN_REDUCE, a_, a_);
   op.root = 1;

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "core/comm/form.h"
 #include "dtrun/plugin/names.hpp"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -56,27 +56,15 @@ TEST(OperationWords, NameEveryKindTypeAndReductionOnce) {
     names.insert(name);
     ++count;
   };
-  for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) add(KindText(kind));
+  for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) add(sdk::OperationName(kind));
   for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) add(sdk::TypeName(dtype));
   for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) add(sdk::ReductionName(reduce));
   EXPECT_EQ(names.size(), count);
   for (const std::int32_t bad : {-1, 0, 1000}) {
-    EXPECT_STREQ(KindText(bad), "unknown operation");
+    EXPECT_STREQ(sdk::OperationName(bad), "unknown operation");
     EXPECT_STREQ(sdk::TypeName(bad), "unknown type");
     EXPECT_STREQ(sdk::ReductionName(bad), "unknown reduction");
   }
-}
-
-TEST(OperationWords, FormsStandAtTheirKind) {
-  EXPECT_STREQ(FormOf(DTRUN_ALLREDUCE).name, "allreduce");
-  EXPECT_STREQ(FormOf(DTRUN_RECV).name, "recv");
-  EXPECT_STREQ(FormOf(DTRUN_REDUCE).name, "reduce");
-  EXPECT_STREQ(FormOf(DTRUN_SCATTERV).name, "scatterv");
-  for (const std::int32_t kind :
-       {DTRUN_BROADCAST, DTRUN_REDUCE, DTRUN_GATHER, DTRUN_SCATTER, DTRUN_GATHERV, DTRUN_SCATTERV}) {
-    EXPECT_TRUE(IsRooted(kind)) << KindText(kind);
-  }
-  EXPECT_FALSE(IsRooted(DTRUN_ALLTOALLV));
 }
 
 TEST(OperationWords, KnowTheSizeOfEveryType) {

@@ -52,7 +52,7 @@ inline comm::Excerpt AnExcerpt(Source& in, int first_rank, int world_size) {
     excerpt.rest =
         comm::Rest{static_cast<std::uint64_t>(in.Number()), static_cast<std::uint64_t>(in.Number())};
   for (std::size_t i = in.Count(); i > 0; --i) {
-    comm::Call call;
+    sdk::Signature call;
     call.kind = in.Byte();
     call.dtype = in.Byte();
     call.reduce = in.Byte();

@@ -17,6 +17,7 @@
 namespace {
 
 namespace comm = dtrun::comm;
+namespace sdk = dtrun::sdk;
 
 constexpr int kRanks = 4;
 constexpr int kMostSteps = 200;
@@ -116,7 +117,7 @@ void Scribble(Input& input, const comm::Book& book, int rank) {
 
 void CallOn(Input& input, const comm::Book& book, int rank) {
   comm::Journal& journal = book.JournalOf(rank, input.Take<std::uint8_t>() % 3);
-  comm::Call call;
+  sdk::Signature call;
   call.kind = input.Take<std::uint8_t>();
   call.count = call.kind;
   const int calls = 1 + input.Take<std::uint8_t>();

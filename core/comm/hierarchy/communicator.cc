@@ -29,9 +29,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
 
 HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps,
                                              const sdk::CommParams& params, shm::Deadline deadline)
-    : layers_(layers),
-      caps_(caps),
-      name_(params.name),
+    : name_(params.name),
       topology_(Meet(params, layers.host, deadline)),
       local_kv_(params.kv.raw(), fmt::format("local/{}/", topology_.host())),
       wire_kv_(params.kv.raw(), "wire/"),
@@ -57,7 +55,7 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   local({fmt::format("{} (host {})", name_, topology_.host()), topology_.Mine(), 1, local_kv_.raw(), false,
          leads ? std::chrono::milliseconds(0) : 2 * kGrace});
   // Before the leaders' own, for wires that start with all ranks or not at all.
-  if (params.size <= kMessageRanks || (caps_.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
+  if (params.size <= kMessageRanks || (caps.flags & DTRUN_CAP_LAZY_CONNECT) != 0) {
     wire(messages_, {name_ + " (messages)", AllRanks(params.size), hosts, message_kv_.raw()});
   }
   if (leads) {
@@ -71,26 +69,10 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
   });
 }
 
-// What core has checked before; the conformance suite comes without core.
-void HierarchyCommunicator::Check(const dtrun_op& op) const {
-  if (!comm::IsKnown(op.kind)) {
-    throw sdk::Failure(DTRUN_UNSUPPORTED, fmt::format("operation {} is unknown to this dtrun", op.kind));
-  }
-  Scope scope;
-  scope.comm = name_;
-  scope.backend = "hierarchy";
-  scope.rank = topology_.rank;
-  scope.size = topology_.size();
-  scope.caps = caps_;
-  if (const Status valid = comm::Check(op, scope); !valid)
-    throw sdk::Failure(valid.error().code, valid.error().text);
-}
-
 std::unique_ptr<sdk::Request> HierarchyCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  if (layers_.coreless) Check(op);
   if (sole_ != nullptr) return sole_->Forward(op, stream);
   ending_.ThrowIfFailed();
-  if (IsCollective(op.kind)) return calls_.Enqueue(op);
+  if (sdk::IsCollective(op.kind)) return calls_.Enqueue(op);
   if (messages_) return messages_->Forward(op, stream);
   throw sdk::Failure(DTRUN_UNSUPPORTED,
                      fmt::format("'{}' has {} ranks on {} hosts, and messages go where there are at most {}; "

@@ -36,12 +36,9 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
  private:
   HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
                         shm::Deadline deadline);
-  void Check(const dtrun_op& op) const;
   void Run(shm::Running& running) override;
   void Abandon(const shm::Running& running) override;
 
-  const Layers& layers_;
-  const dtrun_backend_caps caps_;
   const std::string name_;
   const Topology topology_;
   KvPart local_kv_, wire_kv_, message_kv_;

@@ -19,7 +19,7 @@ struct Layers {
   dtrun_instance* wire_instance = nullptr;
   int host = 0;  // of this rank
   const dtrun_host* services = nullptr;
-  // Works without core, which else checks arguments and reports peers: does both itself.
+  // Works without core, which else reports peers: does so itself.
   bool coreless = false;
 };
 

@@ -94,7 +94,7 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
   if (deadline.timeout_ns() >= 0) {
     op.timeout_ns = (deadline.Left(std::chrono::nanoseconds(deadline.timeout_ns())) + place_.grace).count();
   }
-  if (IsCollective(op.kind)) op.sequence = ++calls_;
+  if (sdk::IsCollective(op.kind)) op.sequence = ++calls_;
   steps_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(op.count * DtypeSize(op.dtype), std::memory_order_relaxed);
   dtrun_error error = FreshError();

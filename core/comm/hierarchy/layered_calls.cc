@@ -31,35 +31,14 @@ void LayeredCalls::Run(shm::Running& running) {
   }
 }
 
-LayeredCalls::Parts LayeredCalls::Even(std::uint64_t count) const {
-  Parts parts;
-  for (std::uint64_t rank = 0; rank < size_; ++rank) {
-    parts.counts.push_back(count);
-    parts.begins.push_back(rank * count);
-  }
-  return parts;
-}
-
-LayeredCalls::Parts LayeredCalls::Uneven(const std::uint64_t* counts, const std::uint64_t* offsets) const {
-  Parts parts;
-  std::uint64_t next = 0;
-  for (std::size_t rank = 0; rank < size_; ++rank) {
-    parts.counts.push_back(counts[rank]);
-    parts.begins.push_back(offsets == nullptr ? next : offsets[rank]);
-    next += counts[rank];
-  }
-  return parts;
-}
-
-LayeredCalls::Round LayeredCalls::RoundOf(const std::vector<std::uint64_t>& counts, std::uint64_t at,
+LayeredCalls::Round LayeredCalls::RoundOf(const sdk::Parts& parts, std::uint64_t at,
                                           std::uint64_t most) const {
   Round round;
-  round.counts.resize(size_);
-  round.begins.resize(size_);
+  round.parts.resize(size_);
   for (const std::size_t rank : packed_) {
-    round.counts[rank] = counts[rank] <= at ? 0 : std::min(most, counts[rank] - at);
-    round.begins[rank] = round.total;
-    round.total += round.counts[rank];
+    const std::uint64_t size = parts[rank].size;
+    round.parts[rank] = {round.total, size <= at ? 0 : std::min(most, size - at)};
+    round.total += round.parts[rank].size;
   }
   return round;
 }
@@ -67,19 +46,19 @@ LayeredCalls::Round LayeredCalls::RoundOf(const std::vector<std::uint64_t>& coun
 std::vector<std::uint64_t> LayeredCalls::ByHost(const Round& round) const {
   std::vector<std::uint64_t> sums(topology_.members.size());
   for (std::size_t rank = 0; rank < size_; ++rank) {
-    sums[static_cast<std::size_t>(topology_.host_of[rank])] += round.counts[rank];
+    sums[static_cast<std::size_t>(topology_.host_of[rank])] += round.parts[rank].size;
   }
   return sums;
 }
 
 std::vector<std::uint64_t> LayeredCalls::OfMine(const Round& round) const {
   std::vector<std::uint64_t> counts;
-  for (const int rank : topology_.Mine()) counts.push_back(round.counts[static_cast<std::size_t>(rank)]);
+  for (const int rank : topology_.Mine()) counts.push_back(round.parts[static_cast<std::size_t>(rank)].size);
   return counts;
 }
 
 std::uint64_t LayeredCalls::BeginOfMine(const Round& round) const {
-  return round.begins[static_cast<std::size_t>(topology_.Mine().front())];
+  return round.parts[static_cast<std::size_t>(topology_.Mine().front())].begin;
 }
 
 dtrun_op LayeredCalls::StepOf(const dtrun_op& op, std::int32_t kind, std::uint64_t count) {
@@ -88,7 +67,7 @@ dtrun_op LayeredCalls::StepOf(const dtrun_op& op, std::int32_t kind, std::uint64
   step.flags = DTRUN_OP_BLOCKING;
   step.kind = kind;
   step.dtype = op.dtype;
-  step.root = IsRooted(kind) ? 0 : -1;
+  step.root = sdk::IsRooted(kind) ? 0 : -1;
   step.peer = -1;
   step.count = count;
   step.scale = op.scale;

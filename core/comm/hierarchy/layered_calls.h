@@ -12,6 +12,7 @@
 
 #include "core/comm/hierarchy/layer.h"
 #include "core/comm/hierarchy/topology.h"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::comm {
 
@@ -36,15 +37,9 @@ class LayeredCalls {
   void Run(shm::Running& running);
 
  private:
-  // A part of a user's buffer for every rank, in elements.
-  struct Parts {
-    std::vector<std::uint64_t> counts;
-    std::vector<std::uint64_t> begins;
-  };
-  // Elements of every rank's part that a round moves, and where they lie in packed order.
+  // Elements of every rank's part that a round moves, at their place in packed order.
   struct Round {
-    std::vector<std::uint64_t> counts;
-    std::vector<std::uint64_t> begins;
+    sdk::Parts parts;
     std::uint64_t total = 0;
   };
 
@@ -63,10 +58,8 @@ class LayeredCalls {
   std::vector<std::uint64_t> GatherRows(std::vector<std::uint64_t> row, shm::Running& running);
   std::uint64_t MostOfAll(std::uint64_t value, shm::Running& running);
 
-  Parts Even(std::uint64_t count) const;
-  Parts Uneven(const std::uint64_t* counts, const std::uint64_t* offsets) const;
   // Elements [at, at + most) of each part, packed.
-  Round RoundOf(const std::vector<std::uint64_t>& counts, std::uint64_t at, std::uint64_t most) const;
+  Round RoundOf(const sdk::Parts& parts, std::uint64_t at, std::uint64_t most) const;
   // Sums of `round` by host; sums of one host's by place.
   std::vector<std::uint64_t> ByHost(const Round& round) const;
   std::vector<std::uint64_t> OfMine(const Round& round) const;

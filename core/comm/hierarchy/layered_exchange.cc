@@ -12,10 +12,6 @@ void Copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-std::uint64_t Most(const std::vector<std::uint64_t>& counts) {
-  return *std::max_element(counts.begin(), counts.end());
-}
-
 }  // namespace
 
 void LayeredCalls::Barrier(shm::Running& running) {
@@ -29,15 +25,15 @@ void LayeredCalls::Allgather(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
   const auto me = static_cast<std::size_t>(topology_.rank);
-  const Parts parts = op.kind == DTRUN_ALLGATHERV ? Uneven(op.recv_counts, op.recv_offsets) : Even(op.count);
+  const sdk::Parts parts = sdk::RecvParts(op, topology_.rank, topology_.size());
   const std::uint64_t most = std::max<std::uint64_t>(1, kScratchBytes / (size_ * width));
   std::byte* const scratch = Scratch(most * size_ * width);
-  for (std::uint64_t at = 0; at == 0 || at < Most(parts.counts); at += most) {
-    const Round round = RoundOf(parts.counts, at, most);
+  for (std::uint64_t at = 0; at == 0 || at < sdk::LongestOf(parts); at += most) {
+    const Round round = RoundOf(parts, at, most);
     const std::vector<std::uint64_t> hosts = ByHost(round);
     const std::vector<std::uint64_t> members = OfMine(round);
     std::byte* const mine = At(scratch, BeginOfMine(round), width);
-    dtrun_op collect = StepOf(op, DTRUN_GATHERV, round.counts[me]);
+    dtrun_op collect = StepOf(op, DTRUN_GATHERV, round.parts[me].size);
     collect.send = At(op.send, collect.count == 0 ? 0 : at, width);
     collect.recv = Leads() ? mine : nullptr;
     collect.recv_counts = Leads() ? members.data() : nullptr;
@@ -53,9 +49,9 @@ void LayeredCalls::Allgather(shm::Running& running) {
     spread.recv = scratch;
     local_.Do(spread, running.deadline);
     for (std::size_t rank = 0; rank < size_; ++rank) {
-      if (round.counts[rank] == 0) continue;
-      Copy(At(op.recv, parts.begins[rank] + at, width), At(scratch, round.begins[rank], width),
-           round.counts[rank] * width);
+      const sdk::Part& part = round.parts[rank];
+      if (part.size == 0) continue;
+      Copy(At(op.recv, parts[rank].begin + at, width), At(scratch, part.begin, width), part.size * width);
     }
   }
 }
@@ -85,30 +81,15 @@ std::uint64_t LayeredCalls::MostOfAll(std::uint64_t value, shm::Running& running
 void LayeredCalls::Exchange(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
-  const bool gathers = op.kind == DTRUN_GATHER || op.kind == DTRUN_GATHERV;
-  const bool scatters = op.kind == DTRUN_SCATTER || op.kind == DTRUN_SCATTERV;
-  const bool root = op.root == topology_.rank;
-  const bool gives_uneven = op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV;
-  const bool takes_uneven = op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_GATHERV;
-  Parts gives = Even(0);
-  Parts takes = Even(0);
-  if (gathers) {
-    gives.counts[static_cast<std::size_t>(op.root)] = op.count;
-    gives.begins[static_cast<std::size_t>(op.root)] = 0;
-  } else if (!scatters || root) {
-    gives = gives_uneven ? Uneven(op.send_counts, op.send_offsets) : Even(op.count);
-  }
-  if (scatters) {
-    takes.counts[static_cast<std::size_t>(op.root)] = op.count;
-    takes.begins[static_cast<std::size_t>(op.root)] = 0;
-  } else if (!gathers || root) {
-    takes = takes_uneven ? Uneven(op.recv_counts, op.recv_offsets) : Even(op.count);
-  }
-  const bool uneven = gives_uneven || takes_uneven;
+  const sdk::Parts gives = sdk::SendParts(op, topology_.rank, topology_.size());
+  const sdk::Parts takes = sdk::RecvParts(op, topology_.rank, topology_.size());
+  const bool uneven = op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_GATHERV || op.kind == DTRUN_SCATTERV;
   const std::uint64_t longest =
-      uneven ? MostOfAll(std::max(Most(gives.counts), Most(takes.counts)), running) : op.count;
-  std::vector<std::uint64_t> row = gives.counts;
-  row.insert(row.end(), takes.counts.begin(), takes.counts.end());
+      uneven ? MostOfAll(std::max(sdk::LongestOf(gives), sdk::LongestOf(takes)), running) : op.count;
+  std::vector<std::uint64_t> row;
+  for (const sdk::Parts* parts : {&gives, &takes}) {
+    for (const sdk::Part& part : *parts) row.push_back(part.size);
+  }
   const std::vector<std::uint64_t> rows = GatherRows(std::move(row), running);
 
   // Of what one rank gives to another in one round; equal on all ranks.
@@ -121,12 +102,12 @@ void LayeredCalls::Exchange(shm::Running& running) {
   const std::size_t members = Leads() ? topology_.Mine().size() : 0;
 
   for (std::uint64_t at = 0; at == 0 || at < longest; at += most) {
-    const Round give = RoundOf(gives.counts, at, most);
-    const Round take = RoundOf(takes.counts, at, most);
+    const Round give = RoundOf(gives, at, most);
+    const Round take = RoundOf(takes, at, most);
     for (std::size_t rank = 0; rank < size_; ++rank) {
-      if (give.counts[rank] == 0) continue;
-      Copy(At(own, give.begins[rank], width), At(op.send, gives.begins[rank] + at, width),
-           give.counts[rank] * width);
+      const sdk::Part& part = give.parts[rank];
+      if (part.size == 0) continue;
+      Copy(At(own, part.begin, width), At(op.send, gives[rank].begin + at, width), part.size * width);
     }
     // By member: what it gives, what it takes.
     std::vector<Round> given, taken;
@@ -134,10 +115,9 @@ void LayeredCalls::Exchange(shm::Running& running) {
     std::uint64_t given_total = 0;
     std::uint64_t taken_total = 0;
     for (std::size_t member = 0; member < members; ++member) {
-      const auto first = rows.begin() + static_cast<std::ptrdiff_t>(2 * size_ * member);
-      const auto middle = first + static_cast<std::ptrdiff_t>(size_);
-      given.push_back(RoundOf({first, middle}, at, most));
-      taken.push_back(RoundOf({middle, middle + static_cast<std::ptrdiff_t>(size_)}, at, most));
+      const std::uint64_t* const counts = rows.data() + 2 * size_ * member;
+      given.push_back(RoundOf(sdk::GivenParts(counts, nullptr, topology_.size()), at, most));
+      taken.push_back(RoundOf(sdk::GivenParts(counts + size_, nullptr, topology_.size()), at, most));
       given_begins.push_back(given_total);
       taken_begins.push_back(taken_total);
       given_totals.push_back(given.back().total);
@@ -158,12 +138,12 @@ void LayeredCalls::Exchange(shm::Running& running) {
         for (std::size_t member = 0; member < members; ++member) {
           for (const int rank : topology_.members[host]) {
             const auto r = static_cast<std::size_t>(rank);
-            const std::uint64_t count = given[member].counts[r];
+            const std::uint64_t count = given[member].parts[r].size;
             Copy(At(by_host, next, width),
-                 At(by_member, given_begins[member] + given[member].begins[r], width), count * width);
+                 At(by_member, given_begins[member] + given[member].parts[r].begin, width), count * width);
             next += count;
             to_host[host] += count;
-            from_host[host] += taken[member].counts[r];
+            from_host[host] += taken[member].parts[r].size;
           }
         }
       }
@@ -178,8 +158,8 @@ void LayeredCalls::Exchange(shm::Running& running) {
         for (const int rank : topology_.members[host]) {
           const auto r = static_cast<std::size_t>(rank);
           for (std::size_t member = 0; member < members; ++member) {
-            const std::uint64_t count = taken[member].counts[r];
-            Copy(At(by_host, taken_begins[member] + taken[member].begins[r], width),
+            const std::uint64_t count = taken[member].parts[r].size;
+            Copy(At(by_host, taken_begins[member] + taken[member].parts[r].begin, width),
                  At(by_member, next, width), count * width);
             next += count;
           }
@@ -192,9 +172,9 @@ void LayeredCalls::Exchange(shm::Running& running) {
     hand.recv = own;
     local_.Do(hand, running.deadline);
     for (std::size_t rank = 0; rank < size_; ++rank) {
-      if (take.counts[rank] == 0) continue;
-      Copy(At(op.recv, takes.begins[rank] + at, width), At(own, take.begins[rank], width),
-           take.counts[rank] * width);
+      const sdk::Part& part = take.parts[rank];
+      if (part.size == 0) continue;
+      Copy(At(op.recv, takes[rank].begin + at, width), At(own, part.begin, width), part.size * width);
     }
   }
 }

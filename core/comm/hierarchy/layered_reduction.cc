@@ -129,16 +129,17 @@ void LayeredCalls::Broadcast(shm::Running& running) {
 void LayeredCalls::ReduceScatter(shm::Running& running) {
   const dtrun_op& op = *running.op;
   const std::uint64_t width = DtypeSize(op.dtype);
-  const Parts parts = op.kind == DTRUN_REDUCE_SCATTERV ? Uneven(op.recv_counts, nullptr) : Even(op.count);
+  const sdk::Parts parts = sdk::SendParts(op, topology_.rank, topology_.size());
   const std::uint64_t most = std::max<std::uint64_t>(1, kScratchBytes / (size_ * width));
-  const std::uint64_t longest = *std::max_element(parts.counts.begin(), parts.counts.end());
+  const std::uint64_t longest = sdk::LongestOf(parts);
   std::byte* const scratch = Scratch(most * size_ * width);
   for (std::uint64_t at = 0; at == 0 || at < longest; at += most) {
-    const Round round = RoundOf(parts.counts, at, most);
+    const Round round = RoundOf(parts, at, most);
     for (std::size_t rank = 0; rank < size_; ++rank) {
-      if (round.counts[rank] == 0) continue;
-      std::memcpy(At(scratch, round.begins[rank], width), At(op.send, parts.begins[rank] + at, width),
-                  round.counts[rank] * width);
+      const sdk::Part& part = round.parts[rank];
+      if (part.size == 0) continue;
+      std::memcpy(At(scratch, part.begin, width), At(op.send, parts[rank].begin + at, width),
+                  part.size * width);
     }
     dtrun_op combine = LocalReduction(op, round.total);
     combine.send = scratch;

@@ -20,7 +20,7 @@ constexpr int kAuditsUntilDamaged = 3;  // that must find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
 struct SeenCall {
-  Call call;
+  sdk::Signature call;
   std::uint64_t chain = 0;
 };
 
@@ -160,8 +160,8 @@ std::optional<Difference> Auditor::Compare(const Member& first, const Member& se
       const auto y_before = At(*second.journal, *number - 1);
       difference.exact = *number == 1 || (x_before && y_before && x_before->chain == y_before->chain);
       difference.text = fmt::format("call {} on '{}' differs: rank {} calls {}, rank {} calls {}", *number,
-                                    first.heading.name, first.heading.rank, CallText(x->call),
-                                    second.heading.rank, CallText(y->call));
+                                    first.heading.name, first.heading.rank, sdk::SignatureText(x->call),
+                                    second.heading.rank, sdk::SignatureText(y->call));
       return difference;
     }
   }
@@ -189,7 +189,8 @@ std::string Auditor::History(int rank) const {
     for (std::uint64_t left = std::min(started, kHistory); left > 0; --left) {
       const std::uint64_t number = started - left + 1;
       if (const auto seen = At(journal, number)) {
-        text += fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", CallText(seen->call));
+        text +=
+            fmt::format("  #{}{} {}\n", number, number > ended ? " *" : "", sdk::SignatureText(seen->call));
       }
     }
   }

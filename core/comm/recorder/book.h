@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/comm/call.h"
+#include "dtrun/plugin/signature.hpp"
 
 namespace dtrun::comm {
 

@@ -28,7 +28,7 @@ class DamageTest : public ::testing::Test {
   }
   const Book& book() const { return mapping_.book(); }
   void CallOnAll(std::uint64_t calls) {
-    Call call;
+    sdk::Signature call;
     call.kind = DTRUN_ALLREDUCE;
     for (std::uint64_t number = 1; number <= calls; ++number) {
       for (Journal* const journal : journals_) Begin(*journal, number, call);
@@ -92,7 +92,7 @@ TEST_F(DamageTest, ThatPassesIsNotSaid) {
 TEST_F(DamageTest, ComparesNoRankWithItself) {
   CallOnAll(10);
   Journal* const twin = OpenJournal(book(), 1, NameDigest("world"), "world", 1, 3);
-  Begin(*twin, 1, Call{});
+  Begin(*twin, 1, sdk::Signature{});
   const auto damage = Audits(3);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 1);

@@ -32,7 +32,7 @@ struct Excerpt {
   struct Seen {
     std::uint64_t number = 0;
     std::uint64_t chain = 0;
-    Call call;
+    sdk::Signature call;
   };
   std::uint64_t communicator = 0;  // digest of its name
   std::string name;

@@ -16,8 +16,8 @@ using ::testing::SizeIs;
 
 constexpr int kLooksUntilRest = 6;  // the first one only sees where they are
 
-Call Allreduce(std::uint64_t count) {
-  Call call;
+sdk::Signature Allreduce(std::uint64_t count) {
+  sdk::Signature call;
   call.kind = DTRUN_ALLREDUCE;
   call.dtype = DTRUN_FLOAT32;
   call.reduce = DTRUN_SUM;

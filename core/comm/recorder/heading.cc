@@ -53,7 +53,7 @@ const char* DamageIn(const Journal& journal, const Heading& heading) {
   if (number == 0) before = 0;
   while (number < heading.started) {
     ++number;
-    Call call;
+    sdk::Signature call;
     std::uint64_t chain = 0;
     if (!Read(journal, number, &call, &chain)) {
       before.reset();

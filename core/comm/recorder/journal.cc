@@ -8,18 +8,18 @@ namespace dtrun::comm {
 namespace {
 
 using Words = std::array<std::uint64_t, 3>;
-static_assert(sizeof(Words) == sizeof(Call));
+static_assert(sizeof(Words) == sizeof(sdk::Signature));
 
 // Put together in registers: a word loaded from memory that was written in parts waits until all
 // stores before it are done.
-Words WordsOf(const Call& call) {
+Words WordsOf(const sdk::Signature& call) {
   const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
   const std::uint64_t root = static_cast<std::uint32_t>(call.root);
   return {what | root << 32, call.count, call.shape};
 }
 
-Call CallFrom(const Words& words) {
-  Call call;
+sdk::Signature CallFrom(const Words& words) {
+  sdk::Signature call;
   call.kind = static_cast<std::uint8_t>(words[0]);
   call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
   call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
@@ -53,9 +53,11 @@ std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix
 
 }  // namespace
 
-std::uint64_t NextChain(std::uint64_t chain, const Call& call) { return Chain(chain, WordsOf(call)); }
+std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
+  return Chain(chain, WordsOf(call));
+}
 
-void Begin(Journal& journal, std::uint64_t number, const Call& call) {
+void Begin(Journal& journal, std::uint64_t number, const sdk::Signature& call) {
   const std::uint64_t before =
       number == 1 ? 0 : journal.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
   const Words words = WordsOf(call);
@@ -65,7 +67,7 @@ void Begin(Journal& journal, std::uint64_t number, const Call& call) {
   journal.started.store(number, std::memory_order_release);
 }
 
-void Write(Journal& journal, std::uint64_t number, const Call& call, std::uint64_t chain) {
+void Write(Journal& journal, std::uint64_t number, const sdk::Signature& call, std::uint64_t chain) {
   Store(journal.entries[number % kEntries], number, WordsOf(call), chain);
 }
 
@@ -75,7 +77,7 @@ void End(Journal& journal, std::uint64_t number) {
   }
 }
 
-bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain) {
+bool Read(const Journal& journal, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain) {
   const Entry& entry = journal.entries[number % kEntries];
   if (entry.number.load(std::memory_order_acquire) != number) return false;
   Words words;

@@ -12,7 +12,7 @@
 namespace dtrun::comm {
 
 // The chain after `call`, whose predecessor's is `chain`.
-std::uint64_t NextChain(std::uint64_t chain, const Call& call);
+std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call);
 // Digest of a communicator's name; never 0.
 std::uint64_t NameDigest(std::string_view name);
 // A free journal of a rank of the world becomes that of a communicator: null when there is none. `rank`
@@ -21,13 +21,13 @@ Journal* OpenJournal(const Book& book, int world_rank, std::uint64_t communicato
                      int rank, int size);
 
 // Notes that call `number` begins.
-void Begin(Journal& journal, std::uint64_t number, const Call& call);
+void Begin(Journal& journal, std::uint64_t number, const sdk::Signature& call);
 // Notes that it has ended; calls may end in any order.
 void End(Journal& journal, std::uint64_t number);
 // The call with that number, when it is still remembered.
-bool Read(const Journal& journal, std::uint64_t number, Call* call, std::uint64_t* chain);
+bool Read(const Journal& journal, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain);
 // Writes a call whose chain is known already.
-void Write(Journal& journal, std::uint64_t number, const Call& call, std::uint64_t chain);
+void Write(Journal& journal, std::uint64_t number, const sdk::Signature& call, std::uint64_t chain);
 
 // The chain of call `number`, when that is a checkpoint and still remembered.
 std::optional<std::uint64_t> ReadCheckpoint(const Journal& journal, std::uint64_t number);

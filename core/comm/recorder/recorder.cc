@@ -94,14 +94,14 @@ std::string Recorder::Whereabouts(const Journal& journal, std::uint64_t number) 
       if (theirs.moving.load(std::memory_order_acquire)) continue;
       const std::uint64_t started = theirs.started.load(std::memory_order_acquire);
       std::string text;
-      Call call;
+      sdk::Signature call;
       std::uint64_t chain = 0;
       if (started == 0) {
         text = fmt::format("rank {} has called nothing yet", theirs.rank);
       } else if (theirs.ended.load() >= started) {
         text = fmt::format("rank {} has called nothing after #{}", theirs.rank, started);
       } else if (Read(theirs, started, &call, &chain)) {
-        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, CallText(call));
+        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, sdk::SignatureText(call));
       }
       std::string& list = started < number ? behind : others;
       if (!text.empty()) list += (list.empty() ? "" : "; ") + text;

@@ -13,8 +13,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Call Summed(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
-  Call call;
+sdk::Signature Summed(std::uint64_t count, std::int32_t reduce = DTRUN_SUM) {
+  sdk::Signature call;
   call.kind = DTRUN_ALLREDUCE;
   call.dtype = DTRUN_FLOAT32;
   call.reduce = static_cast<std::uint8_t>(reduce);
@@ -31,7 +31,7 @@ class RecorderTest : public ::testing::Test {
       journals_.push_back(recorders_.back()->Claim("world", rank, 3));
     }
   }
-  void Call(int rank, std::uint64_t number, const comm::Call& call) {
+  void Call(int rank, std::uint64_t number, const sdk::Signature& call) {
     Begin(*journals_[static_cast<std::size_t>(rank)], number, call);
   }
 

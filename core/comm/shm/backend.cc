@@ -5,28 +5,23 @@
 namespace dtrun::shm {
 namespace {
 
-template <bool kChecks>
 class ShmBackend final : public sdk::Backend<ShmCommunicator> {
  public:
   ShmBackend(const sdk::Host& host, const sdk::Options&) : host_(host) {}
 
   sdk::Caps QueryCaps() const override {
-    sdk::Caps caps;
-    caps.ops = (std::uint64_t{1} << DTRUN_OP_COUNT) - 2;
-    caps.dtypes = (std::uint64_t{1} << DTRUN_DTYPE_COUNT) - 2;
-    caps.reduces = (std::uint64_t{1} << DTRUN_REDUCE_COUNT) - 2;
+    sdk::Caps caps = sdk::Caps::Everything();
     caps.any_source = true;
     return caps;
   }
   std::unique_ptr<ShmCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<ShmCommunicator>(host_, params, kChecks);
+    return std::make_unique<ShmCommunicator>(host_, params);
   }
 
  private:
   const sdk::Host host_;
 };
 
-template <bool kChecks>
 dtrun_plugin MakeTable() {
   sdk::PluginInfo info;
   info.name = "shm";
@@ -34,18 +29,13 @@ dtrun_plugin MakeTable() {
   info.vendor = "dtrun";
   info.license = "BSD-3-Clause";
   info.summary = "collectives of one host through shared memory";
-  return sdk::MakePlugin<ShmBackend<kChecks>>(info);
+  return sdk::MakePlugin<ShmBackend>(info);
 }
 
 }  // namespace
 
 const dtrun_plugin& EnginePlugin() {
-  static const dtrun_plugin table = MakeTable<false>();
-  return table;
-}
-
-const dtrun_plugin& CheckingEnginePlugin() {
-  static const dtrun_plugin table = MakeTable<true>();
+  static const dtrun_plugin table = MakeTable();
   return table;
 }
 

@@ -7,9 +7,7 @@
 
 namespace dtrun::shm {
 
-// Complete, with init and shutdown; "shm". Arguments are core's to check.
+// Complete, with init and shutdown; "shm".
 const dtrun_plugin& EnginePlugin();
-// The same, checking arguments itself: for the conformance suite, which comes without core.
-const dtrun_plugin& CheckingEnginePlugin();
 
 }  // namespace dtrun::shm

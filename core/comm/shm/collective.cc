@@ -3,14 +3,6 @@
 #include <cstring>
 
 namespace dtrun::shm {
-namespace {
-
-bool Reduces(std::int32_t kind) {
-  return kind == DTRUN_ALLREDUCE || kind == DTRUN_REDUCE || kind == DTRUN_REDUCE_SCATTER ||
-         kind == DTRUN_REDUCE_SCATTERV;
-}
-
-}  // namespace
 
 Collectives::Collectives(Group& group)
     : group_(group),
@@ -47,7 +39,7 @@ void Collectives::Run(Running& running) {
 }
 
 Collectives::Combine Collectives::CombineOf(const dtrun_op& op) {
-  if (!Reduces(op.kind)) return {};
+  if (!sdk::IsReduction(op.kind)) return {};
   return {kernels::ReduceFor(op.dtype, op.reduce), op.dtype, op.reduce == DTRUN_PREMUL_SUM, op.scale};
 }
 
@@ -61,12 +53,12 @@ void Collectives::Show(std::byte* to, const std::byte* from, std::size_t bytes, 
 }
 
 void Collectives::EnterBarrier(const dtrun_op& op) {
-  (void)group_.Prepare(CallOf(op));
+  (void)group_.Prepare(sdk::SignatureOf(op, size_));
   group_.Enter();
 }
 
-void Collectives::Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
-                        Running& running) {
+void Collectives::Enter(const sdk::Signature& call, const void* payload, std::size_t bytes,
+                        std::uint32_t flags, Running& running) {
   Post& post = group_.Prepare(call);
   if (bytes > 0) std::memcpy(post.payload, payload, bytes);
   post.flags = flags;

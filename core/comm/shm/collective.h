@@ -43,6 +43,7 @@ class Collectives {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
   };
+  static std::vector<Take> TakesOf(const dtrun_op& op, const sdk::Parts& parts);
   // How operands combine; `kernel` null: they are only moved.
   struct Combine {
     kernels::Reduce kernel = nullptr;
@@ -54,10 +55,9 @@ class Collectives {
   // Copies operand bytes to where others can see them, scaled when the reduction wants it.
   static void Show(std::byte* to, const std::byte* from, std::size_t bytes, const Combine& combine);
 
-  comm::Call CallOf(const dtrun_op& op) const { return comm::CallOf(op, size_); }
   void EnterBarrier(const dtrun_op& op);
   // Enters `call` with a payload and waits for all.
-  void Enter(const comm::Call& call, const void* payload, std::size_t bytes, std::uint32_t flags,
+  void Enter(const sdk::Signature& call, const void* payload, std::size_t bytes, std::uint32_t flags,
              Running& running);
   // True when every rank's entry has `flag`.
   bool AllHave(std::uint32_t flag) const;
@@ -103,8 +103,8 @@ class Collectives {
                     std::uint32_t turn, const Combine& combine);
   // The v-forms whose counts only one side knows: what `taken` expects of a rank must be what
   // that rank gives.
-  void ShowCounts(const dtrun_op& op);
-  void CheckCounts(const dtrun_op& op);
+  void ShowCounts(const sdk::Parts& given);
+  void CheckCounts(const dtrun_op& op, const sdk::Parts& taken);
   std::size_t SharePerRank() const { return group_.layout().stage_bytes / sources_.size() / kLine * kLine; }
 
   bool Root(const dtrun_op& op) const { return op.root == group_.rank(); }

@@ -17,8 +17,7 @@ namespace dtrun::shm {
 
 class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private Runner {
  public:
-  // `checks`: arguments come from somebody who has not checked them.
-  ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params, bool checks);
+  ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params);
 
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
   void Abort(const std::string& reason) override;
@@ -27,14 +26,12 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private Ru
   void MemFree(void* memory) override;
 
  private:
-  void Check(const dtrun_op& op, const dtrun_stream* stream) const;
   bool Begin(const dtrun_op& op) override;
   bool Ready() override { return group_.EntriesCame(); }
   void Run(Running& running) override;
   void Abandon(const Running& running) override;
   [[noreturn]] void FailHalfDone();
 
-  const bool checks_;
   Group group_;
   Collectives collectives_;
   Messages messages_;

@@ -20,25 +20,6 @@ struct Offer {
 };
 static_assert(sizeof(Offer) <= kPayloadBytes);
 
-bool ReduceScatters(std::int32_t kind) {
-  return kind == DTRUN_REDUCE_SCATTER || kind == DTRUN_REDUCE_SCATTERV;
-}
-
-// Parts of a buffer, one for each rank, in elements.
-struct Parts {
-  Parts(const std::uint64_t* each, const std::uint64_t* offsets, std::uint64_t same, int size) {
-    std::uint64_t next = 0;
-    for (int rank = 0; rank < size; ++rank) {
-      const std::uint64_t count = each == nullptr ? same : each[rank];
-      counts.push_back(count);
-      begins.push_back(each != nullptr && offsets != nullptr ? offsets[rank] : next);
-      next += count;
-    }
-  }
-  std::vector<std::uint64_t> counts;
-  std::vector<std::uint64_t> begins;
-};
-
 // Copies what lies elsewhere; in place there is nothing to do.
 void CopyOwn(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
@@ -51,35 +32,42 @@ std::size_t Left(std::size_t bytes, std::size_t at, std::size_t most) {
 
 }  // namespace
 
+std::vector<Collectives::Take> Collectives::TakesOf(const dtrun_op& op, const sdk::Parts& parts) {
+  const std::size_t width = kernels::ElementBytes(op.dtype);
+  std::vector<Take> takes(parts.size());
+  for (std::size_t rank = 0; rank < takes.size(); ++rank) {
+    takes[rank] = {static_cast<std::byte*>(op.recv) + parts[rank].begin * width, parts[rank].size * width};
+  }
+  return takes;
+}
+
 void Collectives::Shared(Running& running) {
   const dtrun_op& op = *running.op;
   const std::size_t width = kernels::ElementBytes(op.dtype);
-  const auto* const send = static_cast<const std::byte*>(op.send);
-  auto* const recv = static_cast<std::byte*>(op.recv);
   const auto me = static_cast<std::size_t>(rank_);
-  std::vector<Take> takes(sources_.size());
+  std::vector<Take> takes;
+  sdk::Parts parts;
   Give own;
   if (op.kind == DTRUN_BROADCAST) {
+    takes.resize(sources_.size());
+    const Take all{static_cast<std::byte*>(op.recv), op.count * width};
     if (Root(op)) {
-      own = {recv, op.count * width};
+      own = {all.data, all.bytes};
     } else {
-      takes[static_cast<std::size_t>(op.root)] = {recv, op.count * width};
+      takes[static_cast<std::size_t>(op.root)] = all;
     }
   } else {
-    const bool all = op.kind == DTRUN_ALLGATHER || op.kind == DTRUN_ALLGATHERV;
+    parts = sdk::RecvParts(op, rank_, size_);
+    takes = TakesOf(op, parts);
+    const bool all = !sdk::IsRooted(op.kind);
     const std::uint64_t mine = op.kind == DTRUN_ALLGATHERV ? op.recv_counts[me] : op.count;
-    own = {send, mine * width};
+    own = {static_cast<const std::byte*>(op.send), mine * width};
     if (all || Root(op)) {
-      const bool uneven = op.kind == DTRUN_ALLGATHERV || op.kind == DTRUN_GATHERV;
-      const Parts parts(uneven ? op.recv_counts : nullptr, op.recv_offsets, op.count, size_);
-      for (std::size_t rank = 0; rank < takes.size(); ++rank) {
-        takes[rank] = {recv + parts.begins[rank] * width, parts.counts[rank] * width};
-      }
       CopyOwn(takes[me].data, own.data, std::min(own.bytes, takes[me].bytes));
       takes[me].bytes = 0;
       if (!all) own.bytes = 0;  // nobody else wants the root's
     }
-    if (op.kind == DTRUN_GATHERV) ShowCounts(op);
+    if (op.kind == DTRUN_GATHERV) ShowCounts(sdk::SendParts(op, rank_, size_));
   }
 
   Offer offer{own.bytes, {}};
@@ -93,8 +81,8 @@ void Collectives::Shared(Running& running) {
   const std::uint32_t turn = group_.NextTurn();
   const std::size_t piece = group_.layout().stage_bytes;
   if (!direct) std::memcpy(Stage(rank_, turn), own.data, std::min(own.bytes, piece));
-  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
-  if (op.kind == DTRUN_GATHERV) CheckCounts(op);
+  Enter(sdk::SignatureOf(op, size_), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
+  if (op.kind == DTRUN_GATHERV) CheckCounts(op, parts);
   if (AllHave(kDirectExchange)) return ShareDirect(takes, running);
   const auto [longest, hoped] = Offered();
   if (hoped) {
@@ -159,7 +147,7 @@ void Collectives::PersonalDirect(const dtrun_op& op, const std::vector<Take>& ta
     const std::size_t end = begin + takes[static_cast<std::size_t>(rank)].bytes;
     return peers_.Resolve(rank, group_.rank_of(rank).pid.load(), offer.place, end) + begin;
   };
-  if (ReduceScatters(op.kind)) {
+  if (sdk::IsReduction(op.kind)) {
     const Take& take = takes[static_cast<std::size_t>(rank_)];
     for (int rank = 0; rank < size_ && take.bytes > 0; ++rank) {
       sources_[static_cast<std::size_t>(rank)] = part_of(rank);
@@ -181,38 +169,20 @@ void Collectives::Personal(Running& running) {
   const Combine combine = CombineOf(op);
   const std::size_t width = kernels::ElementBytes(op.dtype);
   const auto* const send = static_cast<const std::byte*>(op.send);
-  auto* const recv = static_cast<std::byte*>(op.recv);
   const auto me = static_cast<std::size_t>(rank_);
-  const bool scatter = op.kind == DTRUN_SCATTER || op.kind == DTRUN_SCATTERV;
-
-  std::vector<Give> gives(sources_.size());
-  std::vector<Take> takes(sources_.size());
-  if (!scatter || Root(op)) {
-    const std::uint64_t* const counts = op.kind == DTRUN_REDUCE_SCATTERV ? op.recv_counts : op.send_counts;
-    const bool uneven =
-        op.kind == DTRUN_REDUCE_SCATTERV || op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV;
-    const std::uint64_t* const offsets = op.kind == DTRUN_REDUCE_SCATTERV ? nullptr : op.send_offsets;
-    const Parts parts(uneven ? counts : nullptr, offsets, op.count, size_);
-    for (std::size_t rank = 0; rank < gives.size(); ++rank) {
-      gives[rank] = {send + parts.begins[rank] * width, parts.counts[rank] * width};
-    }
+  const sdk::Parts given = sdk::SendParts(op, rank_, size_), taken = sdk::RecvParts(op, rank_, size_);
+  std::vector<Give> gives(given.size());
+  for (std::size_t rank = 0; rank < gives.size(); ++rank) {
+    gives[rank] = {send + given[rank].begin * width, given[rank].size * width};
   }
-  if (ReduceScatters(op.kind)) {
-    for (Take& take : takes) take = {recv, gives[me].bytes};
-  } else if (scatter) {
-    takes[static_cast<std::size_t>(op.root)] = {recv, Root(op) ? gives[me].bytes : op.count * width};
-  } else {
-    const Parts parts(op.kind == DTRUN_ALLTOALLV ? op.recv_counts : nullptr, op.recv_offsets, op.count,
-                      size_);
-    for (std::size_t rank = 0; rank < takes.size(); ++rank) {
-      takes[rank] = {recv + parts.begins[rank] * width, parts.counts[rank] * width};
-    }
-  }
+  std::vector<Take> takes = TakesOf(op, taken);
   if (combine.kernel == nullptr && takes[me].bytes > 0) {
     CopyOwn(takes[me].data, gives[me].data, std::min(takes[me].bytes, gives[me].bytes));
     takes[me].bytes = 0;
   }
-  if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) ShowCounts(op);
+  // Where only the giver knows the places of its parts.
+  const bool known = op.kind != DTRUN_ALLTOALLV && op.kind != DTRUN_SCATTERV;
+  if (!known) ShowCounts(given);
 
   const std::size_t share = SharePerRank();
   const auto show = [&](std::size_t at, std::uint32_t turn) {
@@ -223,9 +193,7 @@ void Collectives::Personal(Running& running) {
   };
   Offer offer;
   for (const Give& give : gives) offer.longest = std::max<std::uint64_t>(offer.longest, give.bytes);
-  // Where only the giver knows the places of its parts, they go through the stages; and a part that
-  // is replaced while others read it has to.
-  const bool known = op.kind != DTRUN_ALLTOALLV && op.kind != DTRUN_SCATTERV;
+  // Parts at unknown places go through the stages; and a part that is replaced while others read it has to.
   bool direct = known && offer.longest == 0;
   if (known && offer.longest >= kDirectBytes && !combine.scaled &&
       (op.kind != DTRUN_ALLTOALL || op.send != op.recv)) {
@@ -237,10 +205,10 @@ void Collectives::Personal(Running& running) {
   }
   std::uint32_t turn = group_.NextTurn();
   if (!direct) show(0, turn);
-  Enter(CallOf(op), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
-  if (op.kind == DTRUN_ALLTOALLV || op.kind == DTRUN_SCATTERV) CheckCounts(op);
+  Enter(sdk::SignatureOf(op, size_), &offer, sizeof offer, direct ? kDirectExchange : 0, running);
+  if (!known) CheckCounts(op, taken);
   if (AllHave(kDirectExchange)) {
-    const bool gave = !scatter || Root(op);
+    const bool gave = op.kind != DTRUN_SCATTER || Root(op);
     const std::size_t begin = gave ? static_cast<std::size_t>(gives[me].data - send) : op.count * width * me;
     return PersonalDirect(op, takes, begin, running);
   }
@@ -284,32 +252,15 @@ void Collectives::CombineParts(const dtrun_op& op, const Give& own, const Take& 
   combine.kernel(take.data + offset, sources_.data(), size_, bytes / kernels::ElementBytes(op.dtype));
 }
 
-void Collectives::ShowCounts(const dtrun_op& op) {
+void Collectives::ShowCounts(const sdk::Parts& given) {
   auto* const row =
       reinterpret_cast<std::uint64_t*>(group_.at(group_.layout().counts_at(rank_, group_.call_number() + 1)));
-  for (int rank = 0; rank < size_; ++rank) {
-    switch (op.kind) {
-      case DTRUN_GATHERV: row[rank] = op.count; break;
-      case DTRUN_SCATTERV: row[rank] = Root(op) ? op.send_counts[rank] : 0; break;
-      default: row[rank] = op.send_counts[rank];
-    }
-  }
+  for (std::size_t rank = 0; rank < given.size(); ++rank) row[rank] = given[rank].size;
 }
 
-void Collectives::CheckCounts(const dtrun_op& op) {
+void Collectives::CheckCounts(const dtrun_op& op, const sdk::Parts& taken) {
   for (int rank = 0; rank < size_; ++rank) {
-    std::uint64_t expected = 0;
-    switch (op.kind) {
-      case DTRUN_GATHERV:
-        if (!Root(op)) continue;
-        expected = op.recv_counts[rank];
-        break;
-      case DTRUN_SCATTERV:
-        if (rank != op.root) continue;
-        expected = op.count;
-        break;
-      default: expected = op.recv_counts[rank];
-    }
+    const std::uint64_t expected = taken[static_cast<std::size_t>(rank)].size;
     const auto* const row = reinterpret_cast<const std::uint64_t*>(
         group_.at(group_.layout().counts_at(rank, group_.call_number())));
     if (row[rank_] == expected) continue;
@@ -317,7 +268,7 @@ void Collectives::CheckCounts(const dtrun_op& op) {
         sdk::Failure(DTRUN_MISMATCH,
                      fmt::format("call {} on '{}' differs: in {}, rank {} expects {} elements of rank {}, "
                                  "which gives {}",
-                                 group_.call_number(), group_.name(), comm::KindText(op.kind), rank_,
+                                 group_.call_number(), group_.name(), sdk::OperationName(op.kind), rank_,
                                  expected, rank, row[rank_]),
                      rank));
   }

@@ -131,12 +131,12 @@ void Group::AwaitEntries(Running& running) {
 }
 
 void Group::ThrowMismatch() {
-  const comm::Call& first = PostOf(0).call;
+  const sdk::Signature& first = PostOf(0).call;
   int other = 1;
   while (PostOf(other).call == first) ++other;
-  const comm::Call& second = PostOf(other).call;
+  const sdk::Signature& second = PostOf(other).call;
   std::string text = fmt::format("call {} on '{}' differs: rank 0 calls {}, rank {} calls {}", call_number_,
-                                 name_, comm::CallText(first), other, comm::CallText(second));
+                                 name_, sdk::SignatureText(first), other, sdk::SignatureText(second));
   if (first.shape != second.shape && first.shape != 0 && second.shape != 0)
     text += "; the counts per rank must be the same on all ranks";
   Fail(Failure(DTRUN_MISMATCH, text, rank_ == other ? 0 : other));

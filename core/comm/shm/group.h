@@ -75,7 +75,7 @@ class Group {
   // ---- calls; every rank makes the same in the same order ----
 
   // This rank's post of the call that comes next, for flags and payload; then Enter.
-  Post& Prepare(const comm::Call& call) {
+  Post& Prepare(const sdk::Signature& call) {
     call_ = call;
     Post& post = NextPost();
     post.call = call;
@@ -147,7 +147,7 @@ class Group {
   Rank* mine_ = nullptr;
   std::vector<UniqueFd> processes_;  // pidfds; none for ranks of this process
   std::uint32_t call_number_ = 0;
-  comm::Call call_;  // this rank's current one
+  sdk::Signature call_;  // this rank's current one
   std::uint32_t step_ = 0;
   std::uint32_t turn_ = 0;
   mutable std::atomic<bool> reported_{false};

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/comm/call.h"
+#include "dtrun/plugin/signature.hpp"
 
 namespace dtrun::shm {
 
@@ -23,7 +23,7 @@ struct alignas(kLine) Post {
   std::byte payload[kPayloadBytes];
   std::atomic<std::uint32_t> call_number{0};
   std::uint32_t flags = 0;
-  comm::Call call;
+  sdk::Signature call;
 };
 static_assert(sizeof(Post) == kLine);
 

@@ -24,20 +24,6 @@ struct Operands {
 };
 static_assert(sizeof(Operands) <= kPayloadBytes);
 
-struct Part {
-  std::size_t begin = 0;
-  std::size_t count = 0;
-};
-
-// Part `rank` of `count` elements cut as evenly as possible.
-Part EvenPart(std::size_t count, int ranks, int rank) {
-  const auto n = static_cast<std::size_t>(ranks);
-  const auto r = static_cast<std::size_t>(rank);
-  const std::size_t each = count / n;
-  const std::size_t more = count % n;
-  return {r * each + std::min(r, more), each + (r < more ? 1 : 0)};
-}
-
 std::size_t Width(const dtrun_op& op) { return kernels::ElementBytes(op.dtype); }
 const std::byte* Send(const dtrun_op& op) { return static_cast<const std::byte*>(op.send); }
 std::byte* Recv(const dtrun_op& op) { return static_cast<std::byte*>(op.recv); }
@@ -55,7 +41,7 @@ void Collectives::Reduction(Running& running) {
 
 void Collectives::EnterSmall(const dtrun_op& op) {
   const std::size_t bytes = op.count * Width(op);
-  Post& post = group_.Prepare(CallOf(op));
+  Post& post = group_.Prepare(sdk::SignatureOf(op, size_));
   std::byte* const place = bytes <= kPayloadBytes ? post.payload : Stage(rank_, group_.NextTurn());
   Show(place, Send(op), bytes, CombineOf(op));
   group_.Enter();
@@ -89,7 +75,7 @@ void Collectives::LargeReduction(Running& running, const Combine& combine) {
   }
   Piece first{0, std::min<std::size_t>(op.count, group_.layout().stage_bytes / Width(op)), group_.NextTurn()};
   if (!direct) ShowPiece(op, first, combine);
-  Enter(CallOf(op), &operands, sizeof operands, direct ? kDirect : 0, running);
+  Enter(sdk::SignatureOf(op, size_), &operands, sizeof operands, direct ? kDirect : 0, running);
   if (AllHave(kDirect)) return DirectReduction(running, combine);
   if (AnyHas(kDirect)) {
     if (direct) ShowPiece(op, first, combine);
@@ -106,29 +92,29 @@ void Collectives::ShowPiece(const dtrun_op& op, const Piece& piece, const Combin
   if (size_ == 2) {
     return Show(Stage(rank_, piece.turn), Send(op) + piece.begin * width, piece.count * width, combine);
   }
-  const Part own = EvenPart(piece.count, size_, rank_);
+  const sdk::Part own = sdk::EvenPart(piece.count, size_, rank_);
   const std::byte* const from = Send(op) + piece.begin * width;
   std::byte* const to = Stage(rank_, piece.turn);
-  const std::size_t end = own.begin + own.count;
+  const std::size_t end = own.begin + own.size;
   Show(to, from, own.begin * width, combine);
   Show(to + end * width, from + end * width, (piece.count - end) * width, combine);
 }
 
 void Collectives::CombinePiece(const dtrun_op& op, const Piece& piece, const Combine& combine) {
   const std::size_t width = Width(op);
-  const Part own = EvenPart(piece.count, size_, rank_);
-  if (own.count == 0) return;
+  const sdk::Part own = sdk::EvenPart(piece.count, size_, rank_);
+  if (own.size == 0) return;
   const std::byte* mine = Send(op) + (piece.begin + own.begin) * width;
   std::byte* const result = Result(rank_, piece.turn);
   if (combine.scaled) {
-    Show(result, mine, own.count * width, combine);
+    Show(result, mine, own.size * width, combine);
     mine = result;
   }
   for (int rank = 0; rank < size_; ++rank) {
     sources_[static_cast<std::size_t>(rank)] =
         rank == rank_ ? mine : Stage(rank, piece.turn) + own.begin * width;
   }
-  combine.kernel(result, sources_.data(), size_, own.count);
+  combine.kernel(result, sources_.data(), size_, own.size);
 }
 
 void Collectives::TakeResults(const dtrun_op& op, const Piece& piece) const {
@@ -136,13 +122,13 @@ void Collectives::TakeResults(const dtrun_op& op, const Piece& piece) const {
   const std::size_t width = Width(op);
   const bool streaming = op.count * width >= kStreamingBytes;
   for (int rank = 0; rank < size_; ++rank) {
-    const Part part = EvenPart(piece.count, size_, rank);
-    if (part.count == 0) continue;
+    const sdk::Part part = sdk::EvenPart(piece.count, size_, rank);
+    if (part.size == 0) continue;
     std::byte* const to = Recv(op) + (piece.begin + part.begin) * width;
     if (streaming) {
-      kernels::StreamingCopy(to, Result(rank, piece.turn), part.count * width);
+      kernels::StreamingCopy(to, Result(rank, piece.turn), part.size * width);
     } else {
-      std::memcpy(to, Result(rank, piece.turn), part.count * width);
+      std::memcpy(to, Result(rank, piece.turn), part.size * width);
     }
   }
   if (streaming) kernels::Fence();
@@ -234,11 +220,11 @@ void Collectives::DirectReduction(Running& running, const Combine& combine) {
     if (!Wanted(op, rank)) continue;
     recvs.push_back(rank == rank_ ? Recv(op) : peers_.Resolve(rank, pid, operands.recv, bytes));
   }
-  const Part own = EvenPart(op.count, size_, rank_);
+  const sdk::Part own = sdk::EvenPart(op.count, size_, rank_);
   const bool streaming = op.count * width >= kStreamingBytes;
   alignas(kLine) std::byte block[kBlockBytes];
-  for (std::size_t done = 0; done < own.count;) {
-    const std::size_t count = std::min(own.count - done, kBlockBytes / width);
+  for (std::size_t done = 0; done < own.size;) {
+    const std::size_t count = std::min(own.size - done, kBlockBytes / width);
     const std::size_t at = (own.begin + done) * width;
     for (std::size_t rank = 0; rank < sources_.size(); ++rank) sources_[rank] = sends[rank] + at;
     combine.kernel(block, sources_.data(), size_, count);

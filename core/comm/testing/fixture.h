@@ -42,7 +42,7 @@ class CommunicatorTest : public ::testing::Test {
     op.dtype = kind == DTRUN_BARRIER ? 0 : DTRUN_FLOAT32;
     op.reduce = kind == DTRUN_ALLREDUCE ? DTRUN_SUM : 0;
     op.root = -1;
-    op.peer = IsCollective(kind) ? -1 : 1;
+    op.peer = sdk::IsCollective(kind) ? -1 : 1;
     op.send = kind == DTRUN_RECV ? nullptr : a_;
     op.recv = kind == DTRUN_SEND ? nullptr : b_;
     op.count = kind == DTRUN_BARRIER ? 0 : count;

@@ -2,5 +2,5 @@
 #include "core/comm/shm/backend.h"
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  return dtrun::sdk::Enter(dtrun::shm::CheckingEnginePlugin(), host, out, err);
+  return dtrun::sdk::Enter(dtrun::shm::EnginePlugin(), host, out, err);
 }
