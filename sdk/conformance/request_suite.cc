@@ -161,36 +161,6 @@ void SeveralThreadsMayWait(const Subject& subject) {
   });
 }
 
-void RefusedCallsHarmNothing(const Subject& subject) {
-  subject.Play(2, [](Rank& rank) {
-    std::vector<std::int32_t> data(8, 1);
-    const dtrun_op good = AllreduceOp(data.data(), data.data(), 8, DTRUN_INT32, DTRUN_SUM);
-    const auto refused = [&](const char* what, dtrun_status code, auto&& spoil) {
-      dtrun_op op = good;
-      spoil(op);
-      Outcome outcome;
-      EXPECT_EQ(rank.Start(op, &outcome), nullptr) << what;
-      EXPECT_EQ(outcome.code, code) << what << ": " << outcome;
-      EXPECT_NE(outcome.text, "") << what;
-    };
-    refused("null send", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.send = nullptr; });
-    refused("null recv", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) { op.recv = nullptr; });
-    refused("unknown operation", DTRUN_UNSUPPORTED, [](dtrun_op& op) { op.kind = 77; });
-    refused("root outside", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) {
-      op.kind = DTRUN_BROADCAST;
-      op.root = 2;
-    });
-    refused("peer outside", DTRUN_INVALID_ARGUMENT, [](dtrun_op& op) {
-      op.kind = DTRUN_SEND;
-      op.peer = 2;
-    });
-    refused("size overflow", DTRUN_INVALID_ARGUMENT,
-            [](dtrun_op& op) { op.count = std::numeric_limits<std::uint64_t>::max() / 2; });
-    EXPECT_TRUE(rank.Do(good).ok());
-    EXPECT_EQ(data, std::vector<std::int32_t>(8, 2));
-  });
-}
-
 }  // namespace
 
 void AddRequestCases(const BackendUnderTest& backend) {
@@ -205,7 +175,6 @@ void AddRequestCases(const BackendUnderTest& backend) {
           [](const Subject& subject) { ShortWaitsHarmNothing(subject, DTRUN_OP_BLOCKING); });
   AddCase("Requests", "ThatBlockEndLikeOthers", backend, BlockingCallsEndLikeOthers);
   AddCase("Requests", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWait);
-  AddCase("Requests", "AreRefusedWithoutHarm", backend, RefusedCallsHarmNothing);
 }
 
 }  // namespace dtrun::conformance
