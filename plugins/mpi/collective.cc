@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
-#include "dtrun/kernels.hpp"
+#include "dtrun/algorithms.hpp"
 
 namespace dtrun::mpi_plugin {
 
@@ -22,52 +21,25 @@ void* Scratch::Get(std::size_t bytes) {
   return memory_.get();
 }
 
-void Collectives::Run(const Call& call) {
-  if (team_.size() == 1) return RunAlone(call);
-  switch (call.op.kind) {
-    case DTRUN_ALLREDUCE: return Allreduce(call);
-    case DTRUN_REDUCE: return Reduce(call);
+void Collectives::Run(const dtrun_op& op) {
+  if (team_.size() == 1) return algorithms::RunAlone(op);
+  switch (op.kind) {
+    case DTRUN_ALLREDUCE: return Allreduce(op);
+    case DTRUN_REDUCE: return Reduce(op);
     case DTRUN_REDUCE_SCATTER:
-    case DTRUN_REDUCE_SCATTERV: return ReduceScatter(call);
-    case DTRUN_BROADCAST: return Broadcast(call);
-    case DTRUN_ALLGATHER: return Allgather(call);
-    case DTRUN_ALLTOALL: return Alltoall(call);
-    case DTRUN_GATHER: return Gather(call);
-    case DTRUN_SCATTER: return Scatter(call);
-    case DTRUN_ALLGATHERV: return Allgatherv(call);
-    case DTRUN_ALLTOALLV: return Alltoallv(call);
-    case DTRUN_GATHERV: return Gatherv(call);
-    case DTRUN_SCATTERV: return Scatterv(call);
+    case DTRUN_REDUCE_SCATTERV: return ReduceScatter(op);
+    case DTRUN_BROADCAST: return Broadcast(op);
+    case DTRUN_ALLGATHER: return Allgather(op);
+    case DTRUN_ALLTOALL: return Alltoall(op);
+    case DTRUN_GATHER: return Gather(op);
+    case DTRUN_SCATTER: return Scatter(op);
+    case DTRUN_ALLGATHERV: return Allgatherv(op);
+    case DTRUN_ALLTOALLV:
+    case DTRUN_GATHERV:
+    case DTRUN_SCATTERV: return ExchangeParts(op);
     default:
       // Those who met have been through a barrier already.
       if (team_.meeting() == nullptr) api().Check(api().barrier(comm()), "MPI_Barrier");
-  }
-}
-
-// A communicator of one: what it sends is what it gets.
-void Collectives::RunAlone(const Call& call) {
-  const dtrun_op& op = call.op;
-  if (op.kind == DTRUN_BARRIER || op.kind == DTRUN_BROADCAST) return;
-  const auto first = [](const Parts& parts) { return parts.offsets.empty() ? 0 : parts.offsets[0]; };
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  // Of a reduce-scatter, recv_counts describe what is sent.
-  const bool reduces =
-      op.reduce != 0 && (op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_REDUCE ||
-                         op.kind == DTRUN_REDUCE_SCATTER || op.kind == DTRUN_REDUCE_SCATTERV);
-  const std::uint64_t from = reduces ? first(call.recv) : first(call.send);
-  const std::uint64_t to = reduces ? 0 : first(call.recv);
-  const std::uint64_t count = !call.recv.counts.empty()   ? call.recv.counts[0]
-                              : !call.send.counts.empty() ? call.send.counts[0]
-                                                          : op.count;
-  if (count == 0) return;
-  const void* const send = static_cast<const char*>(op.send) + from * width;
-  void* const recv = static_cast<char*>(op.recv) + to * width;
-  if (!reduces) {
-    if (send != recv) std::memmove(recv, send, count * width);
-  } else if (op.reduce == DTRUN_PREMUL_SUM) {
-    kernels::Scale(recv, send, count, op.dtype, op.scale);
-  } else {
-    kernels::ReduceFor(op.dtype, op.reduce)(recv, &send, 1, count);
   }
 }
 

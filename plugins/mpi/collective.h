@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "big_type.h"
-#include "call.h"
+#include "dtrun/plugin/op.hpp"
 #include "team.h"
 
 namespace dtrun::mpi_plugin {
@@ -42,27 +42,23 @@ class Collectives {
   // `limit`: the largest count given to one call of MPI.
   Collectives(Team& team, std::uint64_t limit) : team_(team), limit_(limit) {}
 
-  void Run(const Call& call);
+  void Run(const dtrun_op& op);
 
  private:
-  void RunAlone(const Call& call);
-
   // reduce.cc
-  void Allreduce(const Call& call);
+  void Allreduce(const dtrun_op& op);
   std::uint64_t AllreduceParts(const dtrun_op& op);
-  void Reduce(const Call& call);
-  void ReduceScatter(const Call& call);
+  void Reduce(const dtrun_op& op);
+  void ReduceScatter(const dtrun_op& op);
 
   // move.cc
-  void Broadcast(const Call& call);
-  void Allgather(const Call& call);
-  void Alltoall(const Call& call);
-  void Gather(const Call& call);
-  void Scatter(const Call& call);
-  void Allgatherv(const Call& call);
-  void Alltoallv(const Call& call);
-  void Gatherv(const Call& call);
-  void Scatterv(const Call& call);
+  void Broadcast(const dtrun_op& op);
+  void Allgather(const dtrun_op& op);
+  void Alltoall(const dtrun_op& op);
+  void Gather(const dtrun_op& op);
+  void Scatter(const dtrun_op& op);
+  void Allgatherv(const dtrun_op& op);
+  void ExchangeParts(const dtrun_op& op);
   BigType Elements(std::int32_t dtype, std::uint64_t count) const;
   class Exchange;
 

@@ -6,8 +6,7 @@ namespace dtrun::mpi_plugin {
 
 MpiCommunicator::MpiCommunicator(const sdk::Host& host, const sdk::CommParams& params, World& world,
                                  const CommOptions& options)
-    : default_timeout_(params.timeout),
-      team_(std::make_shared<Team>(host, params, world, options.coll_sm)),
+    : team_(std::make_shared<Team>(host, params, world, options.coll_sm)),
       line_(std::make_shared<Line>(host, team_, options.limit)),
       messages_(std::make_shared<Messages>(host, team_, options.limit)),
       // Without a meeting a caller could not be taken out of MPI when its deadline passes.
@@ -19,15 +18,13 @@ MpiCommunicator::~MpiCommunicator() {
   team_->Leave(line_ended && messages_ended);
 }
 
-std::unique_ptr<sdk::Request> MpiCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  CheckOperation(op, stream, team_->rank(), team_->size(), team_->name(), team_->world().largest_tag());
+std::unique_ptr<sdk::Request> MpiCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream*) {
   team_->ThrowIfFailed();
-  const sdk::Nanoseconds timeout = op.timeout_ns < 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns);
   const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
-  if (op.kind == DTRUN_SEND || op.kind == DTRUN_RECV)
-    return std::make_unique<MessageRequest>(messages_, messages_->Add(op, timeout, blocking));
-  auto job = line_->Add(CopyCall(op, team_->size()), timeout, blocking && caller_runs_);
-  return std::make_unique<CollectiveRequest>(line_, std::move(job));
+  if (!sdk::IsCollective(op.kind)) {
+    return std::make_unique<MessageRequest>(messages_, messages_->Add(op, blocking));
+  }
+  return std::make_unique<CollectiveRequest>(line_, line_->Add(op, blocking && caller_runs_));
 }
 
 void MpiCommunicator::Abort(const std::string& reason) {

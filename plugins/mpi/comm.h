@@ -29,7 +29,6 @@ class MpiCommunicator final : public sdk::Communicator<sdk::Request> {
   void Snapshot(const sdk::SnapshotSink& sink) override;
 
  private:
-  const sdk::Nanoseconds default_timeout_;
   const std::shared_ptr<Team> team_;
   const std::shared_ptr<Line> line_;
   const std::shared_ptr<Messages> messages_;

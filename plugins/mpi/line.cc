@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "dtrun/plugin/block_signals.hpp"
-#include "text.h"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -53,10 +52,8 @@ CollectiveRequest::~CollectiveRequest() {
   }
 }
 
-std::shared_ptr<Job> Line::Add(Call call, sdk::Nanoseconds timeout, bool offer) {
-  auto job = std::make_shared<Job>();
-  job->call = std::move(call);
-  job->timeout = timeout;
+std::shared_ptr<Job> Line::Add(const dtrun_op& op, bool offer) {
+  auto job = std::make_shared<Job>(op, team_->size());
   Lock lock(mutex_);
   job->number = ++added_;
   if (team_->size() == 1) {
@@ -112,7 +109,7 @@ bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
   } catch (const Failure& error) {
     failure = error;
   } catch (const std::bad_alloc&) {
-    failure = Failure(DTRUN_OUT_OF_MEMORY, OperationText(job.call.op) + ": out of memory");
+    failure = Failure(DTRUN_OUT_OF_MEMORY, sdk::OperationText(*job.op) + ": out of memory");
   } catch (const std::exception& error) {
     failure = Failure(DTRUN_INTERNAL, error.what());
   }
@@ -148,14 +145,14 @@ bool Line::Carry(Job& job, sdk::Nanoseconds patience) {
     }
     job.in_mpi = true;
   }
-  collectives_.Run(job.call);
+  collectives_.Run(*job.op);
   return true;
 }
 
 bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
   Meeting& meeting = *team_->meeting();
   if (!job.come) {
-    if (meeting.Come(MakeAgenda(job.call, job.number))) return true;
+    if (meeting.Come(job.number, sdk::SignatureOf(*job.op, team_->size()))) return true;
     job.come = true;
   }
   for (int look = Looks(team_->size()); look > 0; --look) {
@@ -195,7 +192,8 @@ bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::
   const sdk::Deadline deadline = DeadlineOf(job);
   for (;;) {
     if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
-      if (meeting == nullptr || meeting->Come(MakeAgenda(job.call, job.number))) return true;
+      if (meeting == nullptr || meeting->Come(job.number, sdk::SignatureOf(*job.op, team_->size())))
+        return true;
       const auto end = sdk::Deadline::Clock::now() + kHold;
       while (!meeting->Ready(job.number) && sdk::Deadline::Clock::now() < end)
         meeting->Sleep(job.number, end);
@@ -210,7 +208,7 @@ bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::
 
 Failure Line::TimeoutOf(const Job& job) {
   int first = -1;
-  std::string text = OperationText(job.call.op) + " on '" + team_->name() + "' did not end within " +
+  std::string text = sdk::OperationText(*job.op) + " on '" + team_->name() + "' did not end within " +
                      sdk::DurationText(job.timeout);
   const std::string missing = job.in_mpi ? "" : team_->MissingRanks(job.number, &first);
   if (!missing.empty()) {

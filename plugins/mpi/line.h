@@ -21,9 +21,11 @@ namespace dtrun::mpi_plugin {
 // A collective between enqueue and its end. The line's mutex guards what is not atomic and
 // changes.
 struct Job {
-  Call call;
+  Job(const dtrun_op& given, int ranks) : op(given, ranks), timeout(given.timeout_ns) {}
+
+  sdk::OwnedOp op;
   std::uint64_t number = 0;
-  sdk::Nanoseconds timeout = sdk::kNoLimit;
+  sdk::Nanoseconds timeout;
   // Set when it does not end at once: reading the clock costs as much as a small collective.
   std::optional<sdk::Deadline> deadline;
 
@@ -40,7 +42,7 @@ class Line : public std::enable_shared_from_this<Line> {
       : host_(host), team_(std::move(team)), collectives_(*team_, limit) {}
 
   // `offer`: the caller will wait at once.
-  std::shared_ptr<Job> Add(Call call, sdk::Nanoseconds timeout, bool offer);
+  std::shared_ptr<Job> Add(const dtrun_op& op, bool offer);
   // False when it still runs after `timeout`. Throws the job's failure.
   bool Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout);
   bool Test(const std::shared_ptr<Job>& job);

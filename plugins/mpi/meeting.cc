@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <climits>
 #include <cstring>
-
-#include "text.h"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -31,6 +31,8 @@ struct Gathering {
 
 std::uint16_t Short(std::uint64_t call) { return static_cast<std::uint16_t>(call); }
 
+using SignatureWords = std::array<std::uint64_t, 3>;
+
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "the bell is a futex");
 
 long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
@@ -39,22 +41,21 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-bool Meeting::Come(const Agenda& agenda) {
+bool Meeting::Come(std::uint64_t call, const sdk::Signature& signature) {
   PageSlot& own = page_.slot(rank_);
-  own.kind.store(agenda.kind, std::memory_order_relaxed);
-  own.dtype.store(agenda.dtype, std::memory_order_relaxed);
-  own.reduce.store(agenda.reduce, std::memory_order_relaxed);
-  own.root.store(agenda.root, std::memory_order_relaxed);
-  own.count.store(agenda.count, std::memory_order_relaxed);
-  own.call.store(agenda.call, std::memory_order_release);
+  const auto words = std::bit_cast<SignatureWords>(signature);
+  for (std::size_t i = 0; i < words.size(); ++i) own.signature[i].store(words[i], std::memory_order_relaxed);
+  own.call.store(call, std::memory_order_release);
 
+  const std::uint64_t hash = signature.Digest();
+  const auto digest = static_cast<std::uint32_t>(hash ^ hash >> 32);
   std::atomic<std::uint64_t>& word = page_.header().gathering;
   std::uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
     Gathering now = Gathering::Unpack(seen);
     // The call before this one is complete, because this rank came to it.
-    if (now.call != Short(agenda.call) || now.come == 0) now = {Short(agenda.call), 0, agenda.digest};
-    if (now.digest != agenda.digest) ThrowDisagreement(agenda);
+    if (now.call != Short(call) || now.come == 0) now = {Short(call), 0, digest};
+    if (now.digest != digest) ThrowDisagreement(call, signature);
     ++now.come;
     if (!word.compare_exchange_weak(seen, now.Pack())) continue;
     if (now.come < size_) return false;
@@ -123,22 +124,27 @@ std::optional<Meeting::Departure> Meeting::FindDeparture() const {
   return found;
 }
 
-void Meeting::ThrowDisagreement(const Agenda& agenda) const {
-  const std::string here = DescribeCall(agenda.kind, agenda.dtype, agenda.reduce, agenda.root, agenda.count);
+sdk::Signature Meeting::SignatureOf(int rank) const {
+  SignatureWords words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = page_.slot(rank).signature[i].load(std::memory_order_relaxed);
+  }
+  return std::bit_cast<sdk::Signature>(words);
+}
+
+void Meeting::ThrowDisagreement(std::uint64_t call, const sdk::Signature& signature) const {
   for (int rank = 0; rank < size_; ++rank) {
-    const PageSlot& slot = page_.slot(rank);
-    if (rank == rank_ || slot.call.load(std::memory_order_acquire) != agenda.call) continue;
-    const std::string there = DescribeCall(slot.kind, slot.dtype, slot.reduce, slot.root, slot.count);
-    if (there == here) continue;
+    if (rank == rank_ || CallOf(rank) != call || SignatureOf(rank) == signature) continue;
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
-                       "collective " + std::to_string(agenda.call) + " is " + here + " on rank " +
-                           std::to_string(rank_) + " and " + there + " on rank " + std::to_string(rank) +
+                       "collective " + std::to_string(call) + " is " + SignatureText(signature) +
+                           " on rank " + std::to_string(rank_) + " and " + SignatureText(SignatureOf(rank)) +
+                           " on rank " + std::to_string(rank) +
                            "; all ranks must make the same calls in the same order",
                        rank);
   }
-  throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "collective " + std::to_string(agenda.call) + ", " + here +
-                                                 " on rank " + std::to_string(rank_) +
-                                                 ", has other counts on another rank");
+  throw sdk::Failure(DTRUN_INVALID_ARGUMENT, "collective " + std::to_string(call) + ", " +
+                                                 SignatureText(signature) + " on rank " +
+                                                 std::to_string(rank_) + ", is another on another rank");
 }
 
 }  // namespace dtrun::mpi_plugin

@@ -13,28 +13,18 @@
 #include <string>
 
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/signature.hpp"
 #include "page.h"
 
 namespace dtrun::mpi_plugin {
-
-// What all ranks of a collective must agree on, and what messages say of it.
-struct Agenda {
-  std::uint64_t call = 0;
-  std::uint32_t digest = 0;
-  std::int32_t kind = 0;
-  std::int32_t dtype = 0;
-  std::int32_t reduce = 0;
-  std::int32_t root = -1;
-  std::uint64_t count = 0;
-};
 
 class Meeting {
  public:
   Meeting(Page page, int rank, int size) : page_(std::move(page)), rank_(rank), size_(size) {}
 
   // Comes to the call; true when this rank is the last. Throws when another rank came with
-  // something else in mind: then this rank has not come.
-  bool Come(const Agenda& agenda);
+  // another call: then this rank has not come.
+  bool Come(std::uint64_t call, const sdk::Signature& signature);
   // Whether all have come.
   bool Ready(std::uint64_t call) const;
   // False: too late, all have come.
@@ -59,10 +49,10 @@ class Meeting {
 
   // The call that a rank has come to last.
   std::uint64_t CallOf(int rank) const { return page_.slot(rank).call.load(std::memory_order_acquire); }
-  std::int32_t KindOf(int rank) const { return page_.slot(rank).kind.load(std::memory_order_relaxed); }
+  sdk::Signature SignatureOf(int rank) const;
 
  private:
-  [[noreturn]] void ThrowDisagreement(const Agenda& agenda) const;
+  [[noreturn]] void ThrowDisagreement(std::uint64_t call, const sdk::Signature& signature) const;
 
   Page page_;
   const int rank_;

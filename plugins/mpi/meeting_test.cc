@@ -23,36 +23,38 @@ class MeetingOf : public ::testing::Test {
     ranks_.emplace_back(std::move(first), 0, size);
     for (int rank = 1; rank < size; ++rank) ranks_.emplace_back(Page::Open(address, size), rank, size);
   }
-  static Agenda Call(std::uint64_t number, std::int32_t kind = DTRUN_BARRIER) {
-    return {number, static_cast<std::uint32_t>(kind), kind, 0, 0, -1, 0};
+  bool Come(std::size_t rank, std::uint64_t call, std::uint8_t kind = DTRUN_BARRIER) {
+    sdk::Signature signature;
+    signature.kind = kind;
+    return ranks_[rank].Come(call, signature);
   }
   std::deque<Meeting> ranks_;
 };
 
 TEST_F(MeetingOf, IsReadyWhenTheLastRankHasCome) {
   Start(3);
-  EXPECT_FALSE(ranks_[0].Come(Call(1)));
-  EXPECT_FALSE(ranks_[2].Come(Call(1)));
+  EXPECT_FALSE(Come(0, 1));
+  EXPECT_FALSE(Come(2, 1));
   EXPECT_FALSE(ranks_[0].Ready(1));
-  EXPECT_TRUE(ranks_[1].Come(Call(1)));
+  EXPECT_TRUE(Come(1, 1));
   EXPECT_TRUE(ranks_[0].Ready(1));
 }
 
 TEST_F(MeetingOf, StaysReadyWhenOthersHaveGoneOn) {
   Start(2);
-  ranks_[0].Come(Call(1));
-  ranks_[1].Come(Call(1));
-  ranks_[1].Come(Call(2));
+  Come(0, 1);
+  Come(1, 1);
+  Come(1, 2);
   EXPECT_TRUE(ranks_[0].Ready(1));
   EXPECT_FALSE(ranks_[1].Ready(2));
 }
 
 TEST_F(MeetingOf, LetsARankGoBackUntilAllHaveCome) {
   Start(2);
-  ranks_[0].Come(Call(1));
+  Come(0, 1);
   EXPECT_TRUE(ranks_[0].GoBack(1));
-  EXPECT_FALSE(ranks_[1].Come(Call(1)));
-  EXPECT_TRUE(ranks_[0].Come(Call(1)));
+  EXPECT_FALSE(Come(1, 1));
+  EXPECT_TRUE(Come(0, 1));
   EXPECT_FALSE(ranks_[1].GoBack(1));
 }
 
@@ -60,23 +62,23 @@ TEST_F(MeetingOf, GoesOnBeyondTheNumbersThatFitItsWord) {
   Start(2);
   for (std::uint64_t call = 1; call < 200'000; ++call) {
     const auto first = static_cast<std::size_t>(call % 2);
-    ASSERT_FALSE(ranks_[first].Come(Call(call)));
-    ASSERT_TRUE(ranks_[1 - first].Come(Call(call)));
+    ASSERT_FALSE(Come(first, call));
+    ASSERT_TRUE(Come(1 - first, call));
     ASSERT_TRUE(ranks_[first].Ready(call));
   }
 }
 
 TEST_F(MeetingOf, NamesBothRanksAndCallsOfADisagreement) {
   Start(3);
-  ranks_[0].Come(Call(1, DTRUN_BARRIER));
+  Come(0, 1, DTRUN_BARRIER);
   try {
-    ranks_[2].Come(Call(1, DTRUN_ALLREDUCE));
+    Come(2, 1, DTRUN_ALLREDUCE);
     FAIL() << "they agreed";
   } catch (const sdk::Failure& failure) {
     EXPECT_EQ(failure.code(), DTRUN_INVALID_ARGUMENT);
     EXPECT_EQ(failure.peer(), 0);
     EXPECT_THAT(failure.what(),
-                AllOf(HasSubstr("collective 1"), HasSubstr("allreduce of 0 unknown type on rank 2"),
+                AllOf(HasSubstr("collective 1"), HasSubstr("allreduce (unknown type x 0) on rank 2"),
                       HasSubstr("barrier on rank 0")));
   }
   EXPECT_TRUE(ranks_[0].GoBack(1));
@@ -84,13 +86,13 @@ TEST_F(MeetingOf, NamesBothRanksAndCallsOfADisagreement) {
 
 TEST_F(MeetingOf, WakesWhoSleeps) {
   Start(2);
-  ranks_[0].Come(Call(1));
+  Come(0, 1);
   std::thread sleeper([&] {
     const auto end = std::chrono::steady_clock::now() + kLong;
     while (!ranks_[0].Ready(1)) ranks_[0].Sleep(1, end);
     EXPECT_LT(std::chrono::steady_clock::now(), end);
   });
-  ranks_[1].Come(Call(1));
+  Come(1, 1);
   sleeper.join();
 }
 

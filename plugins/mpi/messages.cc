@@ -7,7 +7,7 @@
 
 #include "dtrun/kernels.hpp"
 #include "dtrun/plugin/block_signals.hpp"
-#include "text.h"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -45,11 +45,16 @@ bool Messages::Enter(Gate& gate) {
   return gate.owns_lock();
 }
 
-std::shared_ptr<Message> Messages::Add(const dtrun_op& op, sdk::Nanoseconds timeout, bool attended) {
+std::shared_ptr<Message> Messages::Add(const dtrun_op& op, bool attended) {
+  const auto largest_tag = static_cast<std::uint32_t>(team_->world().largest_tag());
+  if (largest_tag < 0x7fffffffu && op.tag > largest_tag) {
+    throw Failure(DTRUN_UNSUPPORTED, sdk::OperationText(op) + ": this MPI carries tags up to " +
+                                         std::to_string(largest_tag) + "; use smaller tags");
+  }
   auto message = std::make_shared<Message>();
   message->op = op;
-  message->timeout = timeout;
-  message->deadline = sdk::Deadline(timeout);
+  message->timeout = sdk::Nanoseconds(op.timeout_ns);
+  message->deadline = sdk::Deadline(message->timeout);
   const Lock lock(mutex_);
   team_->ThrowIfFailed();
   const std::size_t width = kernels::ElementBytes(op.dtype);
@@ -99,9 +104,9 @@ void Messages::CheckLength(const Message& message, MPI_Status& status) {
   api().Check(api().get_count(&status, block.type(), &count), "MPI_Get_count");
   if (count == block.count()) return;
   throw Failure(DTRUN_INVALID_ARGUMENT,
-                OperationText(message.op) + ": the message from rank " + std::to_string(status.MPI_SOURCE) +
-                    " is shorter than the " + std::to_string(message.op.count) +
-                    " elements that are expected",
+                sdk::OperationText(message.op) + ": the message from rank " +
+                    std::to_string(status.MPI_SOURCE) + " is shorter than the " +
+                    std::to_string(message.op.count) + " elements that are expected",
                 status.MPI_SOURCE);
 }
 
@@ -156,7 +161,7 @@ void Messages::Observe(Message& message, bool last_look) {
   if (team_->failed() || !message.deadline.passed()) return;
   const bool named = peer != DTRUN_ANY_SOURCE;
   team_->Fail(Failure(DTRUN_TIMEOUT,
-                      OperationText(message.op) + " on '" + team_->name() + "' did not end within " +
+                      sdk::OperationText(message.op) + " on '" + team_->name() + "' did not end within " +
                           sdk::DurationText(message.timeout) + "; " +
                           (named ? "rank " + std::to_string(peer) + " has" : std::string("no rank has")) +
                           (message.op.kind == DTRUN_SEND ? " taken" : " sent") + " the message",

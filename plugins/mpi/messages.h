@@ -35,7 +35,7 @@ class Messages : public std::enable_shared_from_this<Messages> {
       : host_(host), team_(std::move(team)), limit_(limit) {}
 
   // `attended`: the caller will wait at once.
-  std::shared_ptr<Message> Add(const dtrun_op& op, sdk::Nanoseconds timeout, bool attended);
+  std::shared_ptr<Message> Add(const dtrun_op& op, bool attended);
   // False when it is still under way at `until`. Throws its failure.
   bool Wait(Message& message, const sdk::Deadline& until);
   // REQUIRES that no message is left. Ends the thread; false when it is left behind in MPI.

@@ -56,15 +56,13 @@ BigType Collectives::Elements(std::int32_t dtype, std::uint64_t count) const {
   return BigType(api(), team_.world().combiners().Mover(width), width, count, limit_);
 }
 
-void Collectives::Broadcast(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Broadcast(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const MPI_Comm comm = CommFor(op.count * kernels::ElementBytes(op.dtype));
   api().Check(api().bcast(op.recv, block.count(), block.type(), op.root, comm), "MPI_Bcast");
 }
 
-void Collectives::Allgather(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Allgather(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const std::size_t width = kernels::ElementBytes(op.dtype);
   const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
@@ -74,16 +72,14 @@ void Collectives::Allgather(const Call& call) {
       "MPI_Allgather");
 }
 
-void Collectives::Alltoall(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Alltoall(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const void* const send = op.send == op.recv ? MPI_IN_PLACE : op.send;
   api().Check(api().alltoall(send, block.count(), block.type(), op.recv, block.count(), block.type(), comm()),
               "MPI_Alltoall");
 }
 
-void Collectives::Gather(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Gather(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
   const bool in_place =
@@ -93,8 +89,7 @@ void Collectives::Gather(const Call& call) {
               "MPI_Gather");
 }
 
-void Collectives::Scatter(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Scatter(const dtrun_op& op) {
   const BigType block = Elements(op.dtype, op.count);
   const std::uint64_t place = op.count * static_cast<std::uint64_t>(team_.rank());
   const bool in_place =
@@ -105,103 +100,65 @@ void Collectives::Scatter(const Call& call) {
 }
 
 // The counts are alike on all ranks, so all choose the same way; places are each rank's own.
-void Collectives::Allgatherv(const Call& call) {
-  const dtrun_op& op = call.op;
-  const Parts& parts = call.recv;
+void Collectives::Allgatherv(const dtrun_op& op) {
+  const sdk::Parts parts = sdk::RecvParts(op, team_.rank(), team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
-  const std::size_t own = Index(team_.rank());
-  if (parts.Total() > limit_) {
-    Copy(At(op.recv, parts.offsets[own], width), op.send, parts.counts[own], width);
+  const sdk::Part& own = parts[Index(team_.rank())];
+  if (sdk::SizeOf(parts) > limit_) {
+    Copy(At(op.recv, own.begin, width), op.send, own.size, width);
     for (int root = 0; root < team_.size(); ++root) {
-      const BigType block = Elements(op.dtype, parts.counts[Index(root)]);
-      api().Check(api().bcast(At(op.recv, parts.offsets[Index(root)], width), block.count(), block.type(),
-                              root, comm()),
+      const sdk::Part& part = parts[Index(root)];
+      const BigType block = Elements(op.dtype, part.size);
+      api().Check(api().bcast(At(op.recv, part.begin, width), block.count(), block.type(), root, comm()),
                   "MPI_Bcast");
     }
     return;
   }
-  const bool direct = parts.End() <= limit_;
-  const std::vector<int> counts(parts.counts.begin(), parts.counts.end());
-  std::vector<int> places;
+  const bool direct = sdk::EndOf(parts) <= limit_;
+  std::vector<int> counts, places;
   std::uint64_t next = 0;
-  for (std::size_t rank = 0; rank < parts.counts.size(); ++rank) {
-    places.push_back(static_cast<int>(direct ? parts.offsets[rank] : next));
-    next += parts.counts[rank];
+  for (const sdk::Part& part : parts) {
+    counts.push_back(static_cast<int>(part.size));
+    // Where nothing is, a place may lie beyond the limit.
+    places.push_back(static_cast<int>(direct && part.size > 0 ? part.begin : next));
+    next += part.size;
   }
   void* const recv = direct ? op.recv : scratch_.Get(next * width);
-  const bool in_place = direct && op.send == At(op.recv, parts.offsets[own], width);
+  const bool in_place = direct && op.send == At(op.recv, own.begin, width);
   const MPI_Datatype type = team_.world().combiners().Mover(width);
-  api().Check(api().allgatherv(in_place ? MPI_IN_PLACE : op.send, counts[own], type, recv, counts.data(),
-                               places.data(), type, comm()),
+  api().Check(api().allgatherv(in_place ? MPI_IN_PLACE : op.send, static_cast<int>(own.size), type, recv,
+                               counts.data(), places.data(), type, comm()),
               "MPI_Allgatherv");
   if (direct) return;
-  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    Copy(At(op.recv, parts.offsets[rank], width), At(recv, static_cast<std::uint64_t>(places[rank]), width),
-         parts.counts[rank], width);
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    Copy(At(op.recv, parts[rank].begin, width), At(recv, static_cast<std::uint64_t>(places[rank]), width),
+         parts[rank].size, width);
   }
 }
 
-// No rank knows all counts of the next three, so none could tell whether they fit MPI's.
-void Collectives::Alltoallv(const Call& call) {
-  const dtrun_op& op = call.op;
+// No rank knows all counts of alltoallv, gatherv and scatterv, so none could tell whether they fit MPI's.
+void Collectives::ExchangeParts(const dtrun_op& op) {
+  const sdk::Parts gives = sdk::SendParts(op, team_.rank(), team_.size());
+  const sdk::Parts takes = sdk::RecvParts(op, team_.rank(), team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
   const void* send = op.send;
-  if (op.send == op.recv) {
-    void* const saved = scratch_.Get(call.send.End() * width);
-    Copy(saved, op.send, call.send.End(), width);
+  if (op.kind == DTRUN_ALLTOALLV && op.send == op.recv) {
+    void* const saved = scratch_.Get(sdk::EndOf(gives) * width);
+    Copy(saved, op.send, sdk::EndOf(gives), width);
     send = saved;
   }
   Exchange exchange(*this, op.dtype);
   // Beginning with the next rank, so that not all send to rank 0 first.
   for (int step = 1; step < team_.size(); ++step) {
     const int from = (team_.rank() + team_.size() - step) % team_.size();
-    exchange.Receive(from, At(op.recv, call.recv.offsets[Index(from)], width), call.recv.counts[Index(from)]);
+    exchange.Receive(from, At(op.recv, takes[Index(from)].begin, width), takes[Index(from)].size);
   }
   for (int step = 1; step < team_.size(); ++step) {
     const int to = (team_.rank() + step) % team_.size();
-    exchange.Send(to, At(send, call.send.offsets[Index(to)], width), call.send.counts[Index(to)]);
+    exchange.Send(to, At(send, gives[Index(to)].begin, width), gives[Index(to)].size);
   }
   const std::size_t own = Index(team_.rank());
-  Copy(At(op.recv, call.recv.offsets[own], width), At(send, call.send.offsets[own], width),
-       call.recv.counts[own], width);
-  exchange.Wait();
-}
-
-void Collectives::Gatherv(const Call& call) {
-  const dtrun_op& op = call.op;
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  Exchange exchange(*this, op.dtype);
-  if (team_.rank() != op.root) {
-    exchange.Send(op.root, op.send, op.count);
-  } else {
-    for (int rank = 0; rank < team_.size(); ++rank) {
-      void* const place = At(op.recv, call.recv.offsets[Index(rank)], width);
-      if (rank == op.root) {
-        Copy(place, op.send, op.count, width);
-      } else {
-        exchange.Receive(rank, place, call.recv.counts[Index(rank)]);
-      }
-    }
-  }
-  exchange.Wait();
-}
-
-void Collectives::Scatterv(const Call& call) {
-  const dtrun_op& op = call.op;
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  Exchange exchange(*this, op.dtype);
-  if (team_.rank() != op.root) {
-    exchange.Receive(op.root, op.recv, op.count);
-  } else {
-    for (int rank = 0; rank < team_.size(); ++rank) {
-      const void* const place = At(op.send, call.send.offsets[Index(rank)], width);
-      if (rank == op.root) {
-        Copy(op.recv, place, op.count, width);
-      } else {
-        exchange.Send(rank, place, call.send.counts[Index(rank)]);
-      }
-    }
-  }
+  Copy(At(op.recv, takes[own].begin, width), At(send, gives[own].begin, width), takes[own].size, width);
   exchange.Wait();
 }
 

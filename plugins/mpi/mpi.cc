@@ -20,10 +20,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
   }
 
   sdk::Caps QueryCaps() const override {
-    sdk::Caps caps;
-    caps.ops = All(DTRUN_OP_COUNT);
-    caps.dtypes = All(DTRUN_DTYPE_COUNT);
-    caps.reduces = All(DTRUN_REDUCE_COUNT);
+    sdk::Caps caps = sdk::Caps::Everything();
     caps.any_source = true;
     caps.lazy_connect = true;
     return caps;
@@ -43,9 +40,6 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
   }
 
  private:
-  // Bits 1 to count - 1.
-  static std::uint64_t All(int count) { return (std::uint64_t{1} << count) - 2; }
-
   const sdk::Host host_;
   World& world_;
   CommOptions options_;

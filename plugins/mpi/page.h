@@ -19,12 +19,8 @@ inline constexpr std::size_t kCacheLine = 64;
 
 // Written by one rank, read by all.
 struct alignas(kCacheLine) PageSlot {
-  std::atomic<std::uint64_t> call{0};  // the last collective that this rank has come to
-  std::atomic<std::int32_t> kind{0};
-  std::atomic<std::int32_t> dtype{0};
-  std::atomic<std::int32_t> reduce{0};
-  std::atomic<std::int32_t> root{-1};
-  std::atomic<std::uint64_t> count{0};
+  std::atomic<std::uint64_t> call{0};         // the last collective that this rank has come to
+  std::atomic<std::uint64_t> signature[3]{};  // of that, an sdk::Signature
   std::atomic<Fate> fate{Fate::kMember};
   // Written before `fate` leaves kMember.
   std::int32_t culprit = -1;  // the rank that this one lost, if that is why

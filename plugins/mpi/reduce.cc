@@ -92,8 +92,7 @@ std::uint64_t Collectives::AllreduceParts(const dtrun_op& op) {
   return done;
 }
 
-void Collectives::Allreduce(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Allreduce(const dtrun_op& op) {
   const Reduction how = team_.world().combiners().Find(op.dtype, op.reduce);
   const Passage passage(op, how, team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
@@ -116,8 +115,7 @@ void Collectives::Allreduce(const Call& call) {
   }
 }
 
-void Collectives::Reduce(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::Reduce(const dtrun_op& op) {
   const Reduction how = team_.world().combiners().Find(op.dtype, op.reduce);
   const Passage passage(op, how, team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
@@ -143,33 +141,28 @@ void Collectives::Reduce(const Call& call) {
 
 // Each round takes the same number of elements of every part, as far as it has them. All ranks
 // know all counts, so all make the same rounds; whether they pack is their own affair.
-void Collectives::ReduceScatter(const Call& call) {
-  const dtrun_op& op = call.op;
+void Collectives::ReduceScatter(const dtrun_op& op) {
   const auto ranks = static_cast<std::size_t>(team_.size());
   const auto own = static_cast<std::size_t>(team_.rank());
   const std::size_t width = kernels::ElementBytes(op.dtype);
   const Reduction how = team_.world().combiners().Find(op.dtype, op.reduce);
   const Passage passage(op, how, team_.size());
-  Parts parts = call.recv;
-  if (op.kind == DTRUN_REDUCE_SCATTER) {
-    parts.counts.assign(ranks, op.count);
-    for (std::size_t rank = 0; rank < ranks; ++rank) parts.offsets.push_back(rank * op.count);
-  }
-  const std::uint64_t longest = *std::max_element(parts.counts.begin(), parts.counts.end());
-  const bool at_once = !passage.prepares() && parts.Total() <= limit_;
+  const sdk::Parts parts = sdk::SendParts(op, team_.rank(), team_.size());
+  const std::uint64_t longest = sdk::LongestOf(parts);
+  const bool at_once = !passage.prepares() && sdk::SizeOf(parts) <= limit_;
   const std::uint64_t most =
       at_once ? longest
               : std::max<std::uint64_t>(1, (passage.prepares() ? std::min(kPiece, limit_) : limit_) / ranks);
-  const bool packs = !at_once || !parts.Packed();
-  const char* const recv_end = At(op.recv, parts.counts[own], width);
+  const bool packs = !at_once;
+  const char* const recv_end = At(op.recv, parts[own].size, width);
   const bool in_place =
-      op.recv < At(op.send, parts.End(), width) && recv_end > static_cast<const char*>(op.send);
+      op.recv < At(op.send, sdk::EndOf(parts), width) && recv_end > static_cast<const char*>(op.send);
 
   for (std::uint64_t done = 0; done < longest; done += most) {
     std::vector<int> counts;
     std::uint64_t total = 0;
-    for (const std::uint64_t count : parts.counts) {
-      counts.push_back(static_cast<int>(count > done ? std::min(most, count - done) : 0));
+    for (const sdk::Part& part : parts) {
+      counts.push_back(static_cast<int>(part.size > done ? std::min(most, part.size - done) : 0));
       total += static_cast<std::uint64_t>(counts.back());
     }
     const void* send = op.send;
@@ -178,7 +171,7 @@ void Collectives::ReduceScatter(const Call& call) {
       std::uint64_t next = 0;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         const auto count = static_cast<std::uint64_t>(counts[rank]);
-        passage.Prepare(At(packed, next, passage.width()), At(op.send, parts.offsets[rank] + done, width),
+        passage.Prepare(At(packed, next, passage.width()), At(op.send, parts[rank].begin + done, width),
                         count);
         next += count;
       }

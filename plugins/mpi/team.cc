@@ -132,8 +132,8 @@ std::string Team::MissingRanks(std::uint64_t call, int* first) {
     if (*first < 0) *first = rank;
     text += (text.empty() ? "" : ", ") + RankText(rank) + " (";
     text += last == 0 ? "has made no collective call)"
-                      : "its last is " + std::string(sdk::OperationName(place->KindOf(rank))) + " " +
-                            std::to_string(last) + ")";
+                      : "its last is " + std::string(sdk::OperationName(place->SignatureOf(rank).kind)) +
+                            " " + std::to_string(last) + ")";
   }
   return text;
 }
