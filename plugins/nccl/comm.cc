@@ -14,12 +14,6 @@ namespace {
 
 using sdk::Failure;
 
-std::uint64_t End(const std::vector<Part>& parts) {
-  std::uint64_t end = 0;
-  for (const Part& part : parts) end = std::max(end, part.offset + part.count);
-  return end;
-}
-
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
@@ -27,7 +21,6 @@ NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::Co
     : environment_(environment),
       log_(environment.host, "nccl"),
       health_(environment.host),
-      default_timeout_(params.timeout),
       device_(device),
       gathering_(params) {
   const OnDevice on(environment_.cuda, device_);
@@ -116,7 +109,7 @@ void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffe
     attributes.type = cuda::kMemoryUnregistered;
   }
   const std::string subject =
-      std::string(sdk::OperationName(operation.op.kind)) + ": the " + which + " buffer";
+      std::string(sdk::OperationName(operation.op->kind)) + ": the " + which + " buffer";
   if (attributes.type != cuda::kMemoryDevice && attributes.type != cuda::kMemoryManaged) {
     throw Failure(DTRUN_UNSUPPORTED,
                   "nccl moves device memory; " + subject +
@@ -130,17 +123,18 @@ void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffe
 }
 
 void NcclCommunicator::CheckBuffers(const Operation& operation) const {
-  const dtrun_op& op = operation.op;
+  const dtrun_op& op = *operation.op;
   if (op.kind == DTRUN_BARRIER) return;
   if (op.send != nullptr) CheckBuffer(operation, op.send, "send");
   if (op.recv != nullptr && op.recv != op.send) CheckBuffer(operation, op.recv, "recv");
 }
 
 void NcclCommunicator::CopyInPlace(Operation& operation) const {
-  const dtrun_op& op = operation.op;
+  const dtrun_op& op = *operation.op;
   const bool exchanges = op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV;
   if (!exchanges || op.send != op.recv || gathering_.size() == 1) return;
-  const std::uint64_t bytes = End(operation.send_parts) * operation.width;
+  const std::uint64_t bytes =
+      sdk::EndOf(sdk::SendParts(op, gathering_.rank(), gathering_.size())) * operation.width;
   if (bytes == 0) return;
   operation.copy = DeviceBuffer(environment_.cuda, bytes);
   environment_.cuda.Check(environment_.cuda.memcpy_async(operation.copy.data(), op.send, bytes,
@@ -149,13 +143,9 @@ void NcclCommunicator::CopyInPlace(Operation& operation) const {
 }
 
 std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  auto operation = std::make_shared<Operation>(
-      ReadOperation(op, {gathering_.name(), gathering_.rank(), gathering_.size()}));
-  operation->stream = StreamOf(op, stream);
+  auto operation = std::make_shared<Operation>(op, gathering_.size(), StreamOf(op, stream));
   CheckBuffers(*operation);
   ThrowIfFailed();
-  operation->deadline =
-      sdk::Deadline(op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns));
   Count(*operation);
   auto request = std::make_unique<NcclRequest>(*this, operation);
   if (grouping_) {
@@ -168,10 +158,10 @@ std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const
 
 void NcclCommunicator::Count(Operation& operation) {
   if (operation.point_to_point()) {
-    operation.message = ++progress_.messages[operation.op.peer];
+    operation.message = ++progress_.messages[operation.op->peer];
   } else {
-    progress_.collective = operation.op.sequence;
-    last_enqueued_ = operation.op.sequence;
+    progress_.collective = operation.op->sequence;
+    last_enqueued_ = operation.op->sequence;
   }
 }
 
@@ -265,8 +255,8 @@ Phase NcclCommunicator::Ask(Operation& operation) {
   live_.erase(&operation);
   if (!operation.point_to_point()) {
     std::uint64_t before = last_completed_;
-    while (before < operation.op.sequence &&
-           !last_completed_.compare_exchange_weak(before, operation.op.sequence)) {
+    while (before < operation.op->sequence &&
+           !last_completed_.compare_exchange_weak(before, operation.op->sequence)) {
     }
   }
   return operation.phase;
@@ -291,7 +281,7 @@ bool NcclCommunicator::Poll(Operation& operation) {
 }
 
 void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stream) {
-  const cuda::Stream waiting = StreamOf(operation.op, &stream);
+  const cuda::Stream waiting = StreamOf(*operation.op, &stream);
   const std::lock_guard lock(mutex_);
   if (operation.phase == Phase::kFailed) throw *cause_;
   if (operation.phase == Phase::kGrouped) {

@@ -81,7 +81,6 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   const Environment environment_;
   const sdk::Log log_;
   const sdk::Health health_;
-  const sdk::Nanoseconds default_timeout_;
   const int device_;
   const Gathering gathering_;
 

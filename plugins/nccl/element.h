@@ -1,4 +1,4 @@
-// Element types and reductions: what has a meaning, what NCCL can do, and in whose words.
+// Element types and reductions: what NCCL can do, and in its words.
 //
 // Pure functions; any thread.
 #pragma once
@@ -16,23 +16,18 @@ struct Wire {
   std::uint64_t per_element;
 };
 
-// Bytes of one element; 0 for an unknown type.
-std::uint64_t ElementBytes(std::int32_t dtype);
-
-// For moving: any known type, as bytes.
+// For moving: as bytes.
 Wire MoveAs(std::int32_t dtype);
 
-// For reducing. Throws sdk::Failure: DTRUN_INVALID_ARGUMENT where the table of types.h has no
-// meaning for the pair, DTRUN_UNSUPPORTED where NCCL lacks it. A complex number is two floats
-// to a sum, an average and a product with a real scale.
+// For reducing. Throws sdk::Failure, DTRUN_UNSUPPORTED, where NCCL lacks the pair. A complex number
+// is two floats to a sum, an average and a product with a real scale.
 Wire ReduceAs(std::int32_t dtype, std::int32_t reduce);
 
 // The built-in one; for DTRUN_PREMUL_SUM the caller makes its own. REQUIRES that ReduceAs
 // accepted it.
 nccl::Reduction BuiltInReduction(std::int32_t reduce);
 
-// Masks of dtrun_backend_caps: what is supported in at least one pair.
+// A mask of dtrun_backend_caps: what is supported with at least one type.
 std::uint64_t SupportedReduces();
-std::uint64_t SupportedTypes();
 
 }  // namespace dtrun::nccl_plugin

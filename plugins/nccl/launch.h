@@ -3,7 +3,6 @@
 // Pure but for the calls; used by one thread at a time.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "handle.h"
@@ -43,16 +42,17 @@ struct Launcher {
   nccl::Result Start(const Operation& operation, nccl::Reduction reduction) const;
 
  private:
+  nccl::Result ReduceParts(const Operation& operation, nccl::Reduction reduction) const;
   nccl::Result Exchange(const Operation& operation) const;
   nccl::Result Message(const Operation& operation) const;
 };
 
-// The scale of DTRUN_PREMUL_SUM as a value of `type`.
+// The scale of DTRUN_PREMUL_SUM as a value of `dtype`, or of its parts.
 union Scalar {
   float float32;
   double float64;
   std::uint16_t word;
 };
-Scalar EncodeScalar(double value, nccl::DataType type);
+Scalar EncodeScalar(double value, std::int32_t dtype);
 
 }  // namespace dtrun::nccl_plugin

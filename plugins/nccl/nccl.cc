@@ -36,9 +36,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   }
 
   sdk::Caps QueryCaps() const override {
-    sdk::Caps caps;
-    for (int kind = 1; kind < DTRUN_OP_COUNT; ++kind) caps.ops |= sdk::Bits({kind});
-    caps.dtypes = SupportedTypes();
+    sdk::Caps caps = sdk::Caps::Everything();
     caps.reduces = SupportedReduces();
     caps.device_memory = true;
     return caps;

@@ -6,20 +6,15 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "device_memory.h"
+#include "dtrun/kernels.hpp"
+#include "dtrun/plugin/op.hpp"
 #include "element.h"
 
 namespace dtrun::nccl_plugin {
 
 using Clock = sdk::Deadline::Clock;
-
-// A part of a buffer that goes to, or comes from, each rank; in elements.
-struct Part {
-  std::uint64_t offset = 0;
-  std::uint64_t count = 0;
-};
 
 enum class Phase {
   kGrouped,   // not started yet: in a group, or on its way
@@ -29,14 +24,15 @@ enum class Phase {
 };
 
 struct Operation {
-  dtrun_op op{};  // its arrays are gone; see the parts
-  std::vector<Part> send_parts;
-  std::vector<Part> recv_parts;
-  Wire wire{nccl::kInt8, 1};
-  std::uint64_t width = 1;  // bytes of an element
-  cuda::Stream stream = nullptr;
-  sdk::Deadline deadline;
-  std::string text;           // "allreduce 5", "recv from rank 2"
+  // For a communicator of `ranks`. Throws sdk::Failure for what NCCL lacks.
+  Operation(const dtrun_op& given, int ranks, cuda::Stream on);
+
+  const sdk::OwnedOp op;
+  const std::uint64_t width;  // bytes of an element
+  const Wire wire;
+  const cuda::Stream stream;
+  const sdk::Deadline deadline;
+  const std::string text;     // "allreduce 5", "recv from rank 2 with tag 0"
   std::uint64_t message = 0;  // send, recv: its number between the two ranks, from 1
   Clock::time_point begun = Clock::now();
 
@@ -46,24 +42,7 @@ struct Operation {
   bool dropped = false;  // nobody holds its request any more
   bool ordered = false;  // a stream waits for it, so nobody needs to keep the host waiting
 
-  bool point_to_point() const { return op.kind == DTRUN_SEND || op.kind == DTRUN_RECV; }
+  bool point_to_point() const { return !sdk::IsCollective(op->kind); }
 };
-
-// Whether operations of this kind combine values.
-inline bool Reduces(std::int32_t kind) {
-  return kind == DTRUN_ALLREDUCE || kind == DTRUN_REDUCE || kind == DTRUN_REDUCE_SCATTER ||
-         kind == DTRUN_REDUCE_SCATTERV;
-}
-
-// Where an operation happens.
-struct Site {
-  const std::string& name;
-  int rank;
-  int size;
-};
-
-// Reads and checks `raw`; throws sdk::Failure. Whether pointers are device memory is not asked
-// here. Fills everything but stream and deadline.
-Operation ReadOperation(const dtrun_op& raw, const Site& site);
 
 }  // namespace dtrun::nccl_plugin

@@ -42,7 +42,7 @@ void NcclCommunicator::LookAround(const Operation& operation) {
     if (failure->code() == DTRUN_REMOTE_FAILURE) health_.ReportPeer(failure->peer(), failure->what());
     throw *failure;
   }
-  const dtrun_op& op = operation.op;
+  const dtrun_op& op = *operation.op;
   if (!operation.point_to_point() && announced_wait_.exchange(op.sequence) != op.sequence) {
     gathering_.AnnounceWaiting(op.sequence);
   }
@@ -65,9 +65,9 @@ void NcclCommunicator::LookAround(const Operation& operation) {
 Failure NcclCommunicator::TimedOut(const Operation& operation) const {
   std::vector<int> suspects;
   if (operation.point_to_point()) {
-    suspects.push_back(operation.op.peer);
+    suspects.push_back(operation.op->peer);
   } else {
-    suspects = gathering_.NotWaitingIn(operation.op.sequence);
+    suspects = gathering_.NotWaitingIn(operation.op->sequence);
   }
   const auto waited = Clock::now() - operation.begun;
   std::string text = operation.text + " of '" + gathering_.name() + "' did not finish within " +
