@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "dtrun/plugin/block_signals.hpp"
-#include "dtrun/plugin/names.hpp"
 #include "job.h"
 #include "p2p.h"
 #include "signals.h"
@@ -18,7 +17,7 @@ using sdk::Failure;
 
 GlooCommunicator::GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params,
                                    const Interface& interface)
-    : default_timeout_(params.timeout), mesh_(host, params, interface) {
+    : mesh_(host, params, interface) {
   if (mesh_.size() == 1) return;
   const sdk::BlockSignals block;
   worker_ = std::thread([this, host] { RunJobs(host); });
@@ -34,40 +33,27 @@ GlooCommunicator::~GlooCommunicator() {
   worker_.join();
 }
 
-std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  if (stream != nullptr && stream->device_kind != 0) {
-    throw Failure(DTRUN_UNSUPPORTED,
-                  "gloo moves host memory only; copy to the host or choose another backend");
-  }
-  Check(op, mesh_.rank(), mesh_.size(), mesh_.name());
+std::unique_ptr<sdk::Request> GlooCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream*) {
   mesh_.ThrowIfFailed();
-  const sdk::Nanoseconds timeout = op.timeout_ns == 0 ? default_timeout_ : sdk::Nanoseconds(op.timeout_ns);
-  return PointToPoint(op.kind) ? EnqueuePointToPoint(op, timeout) : EnqueueCollective(op, timeout);
+  return sdk::IsCollective(op.kind) ? EnqueueCollective(op) : EnqueuePointToPoint(op);
 }
 
-std::unique_ptr<sdk::Request> GlooCommunicator::EnqueuePointToPoint(const dtrun_op& op,
-                                                                    sdk::Nanoseconds timeout) {
+std::unique_ptr<sdk::Request> GlooCommunicator::EnqueuePointToPoint(const dtrun_op& op) {
   {
     // The caller does something else than to wait for the job that was kept for it.
     const std::lock_guard lock(mutex_);
     Queue(std::exchange(kept_, nullptr));
   }
-  return std::make_unique<PointToPointRequest>(mesh_, op, op.count * kernels::ElementBytes(op.dtype),
-                                               MessageSlot(op), timeout);
+  return std::make_unique<PointToPointRequest>(mesh_, op);
 }
 
-std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op& op,
-                                                                  sdk::Nanoseconds timeout) {
-  auto job = std::make_shared<CollectiveJob>();
-  job->call = MakeCall(op, mesh_.rank(), mesh_.size());
-  job->sequence = op.sequence;
-  job->operation.text = std::string(sdk::OperationName(op.kind)) + " " + std::to_string(op.sequence);
-  job->operation.timeout = timeout;
+std::unique_ptr<sdk::Request> GlooCommunicator::EnqueueCollective(const dtrun_op& op) {
+  auto job = std::make_shared<CollectiveJob>(op, mesh_.size());
   last_enqueued_ = op.sequence;
   if (mesh_.size() == 1) {
     RunJob(*job);
   } else {
-    job->Guard(mesh_, mesh_.timer(), sdk::Deadline(timeout));
+    job->Guard(mesh_, mesh_.timer(), sdk::Deadline(job->operation.timeout));
     const std::lock_guard lock(mutex_);
     Queue(std::exchange(kept_, nullptr));
     if ((op.flags & DTRUN_OP_BLOCKING) != 0 && !busy_ && jobs_.empty()) {
@@ -125,12 +111,12 @@ void GlooCommunicator::RunJobs(const sdk::Host& host) {
 }
 
 void GlooCommunicator::RunJob(CollectiveJob& job) {
-  last_started_ = job.sequence;
+  last_started_ = job.call.op->sequence;
   std::optional<Failure> failure;
   try {
     mesh_.ThrowIfFailed();
     RunCollective(mesh_, job.operation, job.call);
-    last_completed_ = job.sequence;
+    last_completed_ = job.call.op->sequence;
   } catch (const Failure& thrown) {
     failure = thrown;
   } catch (const std::bad_alloc&) {

@@ -40,13 +40,12 @@ class GlooCommunicator final : public sdk::Communicator<sdk::Request> {
   void HandOver(const std::shared_ptr<CollectiveJob>& job);
 
  private:
-  std::unique_ptr<sdk::Request> EnqueueCollective(const dtrun_op& op, sdk::Nanoseconds timeout);
-  std::unique_ptr<sdk::Request> EnqueuePointToPoint(const dtrun_op& op, sdk::Nanoseconds timeout);
+  std::unique_ptr<sdk::Request> EnqueueCollective(const dtrun_op& op);
+  std::unique_ptr<sdk::Request> EnqueuePointToPoint(const dtrun_op& op);
   void Queue(std::shared_ptr<CollectiveJob> job);
   void RunJobs(const sdk::Host& host);
   void RunJob(CollectiveJob& job);
 
-  const sdk::Nanoseconds default_timeout_;
   Mesh mesh_;
 
   std::atomic<std::uint64_t> last_enqueued_{0};

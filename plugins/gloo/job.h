@@ -5,7 +5,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,8 +18,10 @@ namespace dtrun::gloo_plugin {
 
 class CollectiveJob {
  public:
-  CollectiveCall call;
-  std::uint64_t sequence = 0;
+  // `op` is for a communicator of `ranks`.
+  CollectiveJob(const dtrun_op& op, int ranks) : call(op, ranks), operation(op) {}
+
+  const CollectiveCall call;
   Operation operation;
 
   // Fails the mesh at `deadline` unless Finish comes first. `timer` is null in a world of

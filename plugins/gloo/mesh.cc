@@ -161,9 +161,7 @@ void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const
         .Vendor("gloo", 0);
   }
   monitor_->Start();
-  Operation operation;
-  operation.text = "joining '" + name_ + "'";
-  operation.timeout = params.timeout;
+  Operation operation("joining '" + name_ + "'", params.timeout);
   const TimerEntry entry(*timer_, deadline, [&] { FailTimeout(operation); });
   DisseminationBarrier(*this, operation, MakeSlot(SlotUse::kMeeting));
 }

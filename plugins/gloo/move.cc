@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective.h"
+#include "dtrun/algorithms.hpp"
 #include "transfer.h"
 
 namespace dtrun::gloo_plugin {
@@ -16,15 +17,15 @@ constexpr std::size_t kSegmentBytes = 256 << 10;
 constexpr std::size_t kTreeLimit = 64 << 10;
 
 void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  const int root = call.root;
-  const std::size_t bytes = call.count * call.width;
+  const int root = call.op->root;
+  const std::size_t bytes = call.op->count * call.width;
   const int ranks = mesh.size();
   const int place = (mesh.rank() - root + ranks) % ranks;  // the root stands at place 0
   const auto rank_at = [&](int other) { return (other + root) % ranks; };
   int bit = 1;
   for (; bit < ranks; bit <<= 1) {
     if ((place & bit) == 0) continue;
-    Transfer take(mesh, rank_at(place - bit), call.recv, bytes);
+    Transfer take(mesh, rank_at(place - bit), call.op->recv, bytes);
     take.Recv(call.slot, 0, bytes);
     take.FinishRecvs(operation);
     break;
@@ -32,7 +33,7 @@ void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call)
   std::deque<Transfer> gives;
   for (bit >>= 1; bit > 0; bit >>= 1) {
     if (place + bit < ranks)
-      gives.emplace_back(mesh, rank_at(place + bit), call.recv, bytes).Send(call.slot, 0, bytes);
+      gives.emplace_back(mesh, rank_at(place + bit), call.op->recv, bytes).Send(call.slot, 0, bytes);
   }
   for (Transfer& give : gives) give.FinishSends(operation);
 }
@@ -42,7 +43,11 @@ void TreeBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call)
 class DealtBroadcast {
  public:
   DealtBroadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call)
-      : mesh_(mesh), operation_(operation), call_(call), root_(call.root), bytes_(call.count * call.width) {}
+      : mesh_(mesh),
+        operation_(operation),
+        call_(call),
+        root_(call.op->root),
+        bytes_(call.op->count * call.width) {}
 
   void Run() {
     mesh_.rank() == root_ ? Deal() : Exchange();
@@ -68,7 +73,7 @@ class DealtBroadcast {
       visit(at, std::min(kSegmentBytes, Size(owner) - at));
     }
   }
-  std::byte* Part(int rank) const { return static_cast<std::byte*>(call_.recv) + Begin(rank); }
+  std::byte* Part(int rank) const { return static_cast<std::byte*>(call_.op->recv) + Begin(rank); }
 
   void Deal() {
     for (int owner = 0; owner < mesh_.size(); ++owner) {
@@ -103,22 +108,18 @@ class DealtBroadcast {
   std::deque<Transfer> takes_;
 };
 
-// Bytes up to the end of the last part.
-std::size_t Extent(const std::vector<Range>& ranges) {
-  std::size_t extent = 0;
-  for (const Range& range : ranges) extent = std::max(extent, range.begin + range.size);
-  return extent;
-}
-
 }  // namespace
 
 void Exchange(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  const auto* send = static_cast<const std::byte*>(call.send);
-  auto* const recv = static_cast<std::byte*>(call.recv);
+  const dtrun_op& op = *call.op;
+  const sdk::Parts sends = sdk::InBytes(sdk::SendParts(op, mesh.rank(), mesh.size()), call.width);
+  const sdk::Parts recvs = sdk::InBytes(sdk::RecvParts(op, mesh.rank(), mesh.size()), call.width);
+  const auto* send = static_cast<const std::byte*>(op.send);
+  auto* const recv = static_cast<std::byte*>(op.recv);
   std::unique_ptr<std::byte[]> copy;
   // Parts that arrive in place would overwrite those that have not left yet.
-  if ((call.kind == DTRUN_ALLTOALL || call.kind == DTRUN_ALLTOALLV) && send == recv && mesh.size() > 1) {
-    const std::size_t extent = Extent(call.sends);
+  if ((op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV) && send == recv) {
+    const std::size_t extent = sdk::EndOf(sends);
     copy = std::make_unique_for_overwrite<std::byte[]>(extent);
     if (extent > 0) std::memcpy(copy.get(), send, extent);
     send = copy.get();
@@ -127,19 +128,19 @@ void Exchange(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
   std::deque<Transfer> takes;
   for (int step = 1; step < mesh.size(); ++step) {
     const int from = (mesh.rank() + step) % mesh.size();
-    if (const Range& range = call.recvs[static_cast<std::size_t>(from)]; range.size > 0) {
+    if (const sdk::Part& range = recvs[static_cast<std::size_t>(from)]; range.size > 0) {
       takes.emplace_back(mesh, from, recv + range.begin, range.size)
-          .Recv(SlotOf(call, range.size), 0, range.size);
+          .Recv(call.SlotOf(range.size), 0, range.size);
     }
     const int to = (mesh.rank() - step + mesh.size()) % mesh.size();
-    if (const Range& range = call.sends[static_cast<std::size_t>(to)]; range.size > 0) {
+    if (const sdk::Part& range = sends[static_cast<std::size_t>(to)]; range.size > 0) {
       gives.emplace_back(mesh, to, send + range.begin, range.size)
-          .Send(SlotOf(call, range.size), 0, range.size);
+          .Send(call.SlotOf(range.size), 0, range.size);
     }
   }
-  const Range& mine = call.sends[static_cast<std::size_t>(mesh.rank())];
+  const sdk::Part& mine = sends[static_cast<std::size_t>(mesh.rank())];
   if (mine.size > 0) {
-    std::byte* const place = recv + call.recvs[static_cast<std::size_t>(mesh.rank())].begin;
+    std::byte* const place = recv + recvs[static_cast<std::size_t>(mesh.rank())].begin;
     if (place != send + mine.begin) std::memcpy(place, send + mine.begin, mine.size);
   }
   for (Transfer& take : takes) take.FinishRecvs(operation);
@@ -147,8 +148,8 @@ void Exchange(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
 }
 
 void Broadcast(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  if (mesh.size() == 1 || call.count == 0) return;
-  if (call.count * call.width <= kTreeLimit || mesh.size() == 2) return TreeBroadcast(mesh, operation, call);
+  if (call.op->count * call.width <= kTreeLimit || mesh.size() == 2)
+    return TreeBroadcast(mesh, operation, call);
   DealtBroadcast(mesh, operation, call).Run();
 }
 
@@ -164,7 +165,8 @@ void DisseminationBarrier(Mesh& mesh, Operation& operation, std::uint64_t slot) 
 }
 
 void RunCollective(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  switch (call.kind) {
+  if (mesh.size() == 1) return algorithms::RunAlone(*call.op);
+  switch (call.op->kind) {
     case DTRUN_ALLREDUCE: return Allreduce(mesh, operation, call);
     case DTRUN_REDUCE: return Reduce(mesh, operation, call);
     case DTRUN_REDUCE_SCATTER:

@@ -6,14 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/op.hpp"
 
 namespace dtrun::gloo_plugin {
 
 struct Operation {
-  std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
-  sdk::Nanoseconds timeout = sdk::kNoLimit;
+  Operation(std::string name, sdk::Nanoseconds limit) : text(std::move(name)), timeout(limit) {}
+  explicit Operation(const dtrun_op& op)
+      : Operation(sdk::OperationText(op), sdk::Nanoseconds(op.timeout_ns)) {}
+
+  const std::string text;  // "allreduce 7", "recv from rank 1 with tag 3"
+  const sdk::Nanoseconds timeout;
   static constexpr int kAnyone = -2;
   std::atomic<int> waiting_for{-1};  // the rank whose bytes are awaited right now, or kAnyone
 };

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "call.h"
 #include "signals.h"
 
 namespace dtrun::gloo_plugin {
@@ -17,26 +18,21 @@ constexpr std::chrono::microseconds kLongestLook{200'000};
 
 }  // namespace
 
-PointToPointRequest::PointToPointRequest(Mesh& mesh, const dtrun_op& op, std::size_t bytes,
-                                         std::uint64_t slot, sdk::Nanoseconds timeout)
+PointToPointRequest::PointToPointRequest(Mesh& mesh, const dtrun_op& op)
     : mesh_(mesh),
       sending_(op.kind == DTRUN_SEND),
-      source_(op.kind == DTRUN_RECV ? op.source : nullptr),
-      transfer_(mesh, op.peer, sending_ ? op.send : op.recv, bytes) {
-  const bool from_anyone = op.peer == DTRUN_ANY_SOURCE;
-  operation_.text = (sending_      ? "send to rank " + std::to_string(op.peer)
-                     : from_anyone ? "recv from any rank"
-                                   : "recv from rank " + std::to_string(op.peer)) +
-                    " with tag " + std::to_string(op.tag);
-  operation_.timeout = timeout;
-  operation_.waiting_for = from_anyone ? Operation::kAnyone : op.peer;
+      source_(op.source),
+      operation_(op),
+      transfer_(mesh, op.peer, sending_ ? op.send : op.recv, op.count * kernels::ElementBytes(op.dtype)) {
+  operation_.waiting_for = op.peer == DTRUN_ANY_SOURCE ? Operation::kAnyone : op.peer;
+  const std::size_t bytes = op.count * kernels::ElementBytes(op.dtype);
   const NoSigpipe quiet;
   if (sending_) {
-    transfer_.Send(slot, 0, bytes);
+    transfer_.Send(MessageSlot(op), 0, bytes);
   } else {
-    transfer_.Recv(slot, 0, bytes);
+    transfer_.Recv(MessageSlot(op), 0, bytes);
   }
-  timeout_.emplace(*mesh.timer(), sdk::Deadline(timeout), [this] { Expire(); });
+  timeout_.emplace(*mesh.timer(), sdk::Deadline(operation_.timeout), [this] { Expire(); });
 }
 
 PointToPointRequest::~PointToPointRequest() {

@@ -17,9 +17,8 @@ namespace dtrun::gloo_plugin {
 
 class PointToPointRequest final : public sdk::Request {
  public:
-  // Starts it. `op` is a checked DTRUN_SEND or DTRUN_RECV.
-  PointToPointRequest(Mesh& mesh, const dtrun_op& op, std::size_t bytes, std::uint64_t slot,
-                      sdk::Nanoseconds timeout);
+  // Starts it. `op` is a DTRUN_SEND or DTRUN_RECV.
+  PointToPointRequest(Mesh& mesh, const dtrun_op& op);
   ~PointToPointRequest() override;
 
   bool Test() override { return Wait(sdk::Nanoseconds(0)); }

@@ -20,31 +20,14 @@ constexpr std::size_t kWindow = 2;
 // Up to here every rank sends its whole vector to every other: one step instead of two.
 constexpr std::size_t kSmallTotal = 64 << 10;
 
-// Elements [begin, begin + size) of a vector.
-struct Part {
-  std::size_t begin = 0;
-  std::size_t size = 0;
-};
-
-// Part `rank` of `count` elements cut as evenly as possible.
-Part EvenPart(std::size_t count, int ranks, int rank) {
-  const auto n = static_cast<std::size_t>(ranks);
-  const auto r = static_cast<std::size_t>(rank);
-  const std::size_t each = count / n;
-  const std::size_t more = count % n;
-  return {r * each + std::min(r, more), each + (r < more ? 1 : 0)};
-}
-
 template <class Visit>
 void ForEachPeer(const Mesh& mesh, Visit&& visit) {
   // Starting behind this rank, so that not all ranks turn to rank 0 first.
   for (int step = 1; step < mesh.size(); ++step) visit((mesh.rank() + step) % mesh.size());
 }
 
-std::vector<Part> EvenParts(std::size_t count, int ranks) {
-  std::vector<Part> parts;
-  for (int rank = 0; rank < ranks; ++rank) parts.push_back(EvenPart(count, ranks, rank));
-  return parts;
+kernels::Reduce KernelOf(const CollectiveCall& call) {
+  return kernels::ReduceFor(call.op->dtype, call.op->reduce);
 }
 
 // Who gets a part when it has been combined, besides the rank that did.
@@ -60,8 +43,13 @@ class PartwiseReduction {
  public:
   // Part p of `send` holds parts[p]; the combined part of this rank goes to `out`.
   PartwiseReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
-                    std::vector<Part> parts, void* out)
-      : mesh_(mesh), operation_(operation), call_(call), send_(send), parts_(std::move(parts)) {
+                    sdk::Parts parts, void* out)
+      : mesh_(mesh),
+        operation_(operation),
+        call_(call),
+        send_(send),
+        parts_(std::move(parts)),
+        kernel_(KernelOf(call)) {
     out_ = static_cast<std::byte*>(out);
     segment_ = std::max<std::size_t>(1, kReduceSegmentBytes / call.width);
     peers_.resize(static_cast<std::size_t>(mesh.size()));
@@ -87,14 +75,14 @@ class PartwiseReduction {
     std::unique_ptr<Transfer> collect;     // the peer's part, combined
   };
 
-  const Part& Mine() const { return parts_[static_cast<std::size_t>(mesh_.rank())]; }
-  std::size_t Segments(const Part& part) const { return (part.size + segment_ - 1) / segment_; }
+  const sdk::Part& Mine() const { return parts_[static_cast<std::size_t>(mesh_.rank())]; }
+  std::size_t Segments(const sdk::Part& part) const { return (part.size + segment_ - 1) / segment_; }
   // Bytes of a segment, and its place in the part.
-  std::size_t Bytes(const Part& part, std::size_t index) const {
+  std::size_t Bytes(const sdk::Part& part, std::size_t index) const {
     return std::min(segment_, part.size - index * segment_) * call_.width;
   }
   std::size_t Offset(std::size_t index) const { return index * segment_ * call_.width; }
-  const std::byte* SendPart(const Part& part) const {
+  const std::byte* SendPart(const sdk::Part& part) const {
     return static_cast<const std::byte*>(send_) + part.begin * call_.width;
   }
 
@@ -108,12 +96,12 @@ class PartwiseReduction {
     const std::size_t scratch = std::min(window * segment_, Mine().size) * call_.width;
     ForEachPeer(mesh_, [&](int rank) {
       Peer& peer = peers_[static_cast<std::size_t>(rank)];
-      const Part& theirs = parts_[static_cast<std::size_t>(rank)];
+      const sdk::Part& theirs = parts_[static_cast<std::size_t>(rank)];
       peer.scratch = std::make_unique_for_overwrite<std::byte[]>(scratch);
       peer.take = std::make_unique<Transfer>(mesh_, rank, peer.scratch.get(), scratch);
       for (std::size_t i = 0; i < window; ++i) PostTake(peer, i);
       if (receivers.Has(mesh_.rank())) {
-        auto* const recv = static_cast<std::byte*>(call_.recv) + theirs.begin * call_.width;
+        auto* const recv = static_cast<std::byte*>(call_.op->recv) + theirs.begin * call_.width;
         peer.collect = std::make_unique<Transfer>(mesh_, rank, recv, theirs.size * call_.width);
         for (std::size_t i = 0; i < Segments(theirs); ++i) {
           peer.collect->Recv(call_.slot + 1, Offset(i), Bytes(theirs, i));
@@ -137,7 +125,7 @@ class PartwiseReduction {
         sources[rank] = peer.take ? peer.scratch.get() + place : SendPart(Mine()) + Offset(i);
         if (peer.take) peer.take->WaitRecv(operation_);
       }
-      call_.kernel(out_ + Offset(i), sources.data(), mesh_.size(), Bytes(Mine(), i) / call_.width);
+      kernel_(out_ + Offset(i), sources.data(), mesh_.size(), Bytes(Mine(), i) / call_.width);
       ForEachPeer(mesh_, [&](int rank) {
         Peer& peer = peers_[static_cast<std::size_t>(rank)];
         if (i + kWindow < Segments(Mine())) PostTake(peer, i + kWindow);
@@ -150,7 +138,8 @@ class PartwiseReduction {
   Operation& operation_;
   const CollectiveCall& call_;
   const void* const send_;
-  const std::vector<Part> parts_;
+  const sdk::Parts parts_;
+  const kernels::Reduce kernel_;
   std::byte* out_;
   std::size_t segment_;  // elements
   std::vector<Peer> peers_;
@@ -159,7 +148,7 @@ class PartwiseReduction {
 // Those who combine get everything at once; the others only give.
 void SmallReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
                     Receivers receivers) {
-  const std::size_t bytes = call.count * call.width;
+  const std::size_t bytes = call.op->count * call.width;
   const auto ranks = static_cast<std::size_t>(mesh.size());
   const bool combines = receivers.Has(mesh.rank());
   const auto scratch = std::make_unique_for_overwrite<std::byte[]>(combines ? bytes * ranks : 0);
@@ -177,16 +166,16 @@ void SmallReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call
   std::vector<const void*> sources(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) sources[rank] = scratch.get() + rank * bytes;
   sources[static_cast<std::size_t>(mesh.rank())] = send;
-  call.kernel(call.recv, sources.data(), mesh.size(), call.count);
+  KernelOf(call)(call.op->recv, sources.data(), mesh.size(), call.op->count);
 }
 
 // This rank's elements, multiplied where the reduction wants that.
 class Scaled {
  public:
-  Scaled(const CollectiveCall& call, std::size_t count) : data_(call.send) {
-    if (call.dtype == 0 || count == 0) return;
+  Scaled(const CollectiveCall& call, std::size_t count) : data_(call.op->send) {
+    if (call.op->reduce != DTRUN_PREMUL_SUM) return;
     memory_ = std::make_unique_for_overwrite<std::byte[]>(count * call.width);
-    kernels::Scale(memory_.get(), call.send, count, call.dtype, call.scale);
+    kernels::Scale(memory_.get(), data_, count, call.op->dtype, call.op->scale);
     data_ = memory_.get();
   }
   const void* data() const { return data_; }
@@ -197,34 +186,30 @@ class Scaled {
 };
 
 bool Small(const Mesh& mesh, const CollectiveCall& call) {
-  return call.count * call.width * static_cast<std::size_t>(mesh.size()) <= kSmallTotal;
+  return call.op->count * call.width * static_cast<std::size_t>(mesh.size()) <= kSmallTotal;
 }
 
 }  // namespace
 
 void Allreduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  if (call.count == 0) return;
-  const Scaled send(call, call.count);
+  const Scaled send(call, call.op->count);
   const void* const source = send.data();
-  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, call.count);
   if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, {true, -1});
-  std::vector<Part> parts = EvenParts(call.count, mesh.size());
+  sdk::Parts parts = sdk::EvenParts(call.op->count, mesh.size());
   const std::size_t mine = parts[static_cast<std::size_t>(mesh.rank())].begin * call.width;
-  auto* const out = static_cast<std::byte*>(call.recv) + mine;
+  auto* const out = static_cast<std::byte*>(call.op->recv) + mine;
   PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run({true, -1});
 }
 
 void Reduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  if (call.count == 0) return;
-  const Scaled send(call, call.count);
+  const Scaled send(call, call.op->count);
   const void* const source = send.data();
-  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, call.count);
-  const Receivers root{false, call.root};
+  const Receivers root{false, call.op->root};
   if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, root);
-  std::vector<Part> parts = EvenParts(call.count, mesh.size());
-  const Part mine = parts[static_cast<std::size_t>(mesh.rank())];
+  sdk::Parts parts = sdk::EvenParts(call.op->count, mesh.size());
+  const sdk::Part mine = parts[static_cast<std::size_t>(mesh.rank())];
   std::unique_ptr<std::byte[]> scratch;
-  std::byte* out = static_cast<std::byte*>(call.recv) + mine.begin * call.width;
+  std::byte* out = static_cast<std::byte*>(call.op->recv) + mine.begin * call.width;
   if (!root.Has(mesh.rank())) {
     scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * call.width);
     out = scratch.get();
@@ -233,14 +218,9 @@ void Reduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
 }
 
 void ReduceScatter(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  std::vector<Part> parts;
-  for (const Range& range : call.sends) parts.push_back({range.begin / call.width, range.size / call.width});
-  const std::size_t total = parts.back().begin + parts.back().size;
-  if (total == 0) return;
-  const Scaled send(call, total);
-  const void* const source = send.data();
-  if (mesh.size() == 1) return call.kernel(call.recv, &source, 1, total);
-  PartwiseReduction(mesh, operation, call, source, std::move(parts), call.recv).Run({});
+  sdk::Parts parts = sdk::SendParts(*call.op, mesh.rank(), mesh.size());
+  const Scaled send(call, sdk::SizeOf(parts));
+  PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), call.op->recv).Run({});
 }
 
 }  // namespace dtrun::gloo_plugin
