@@ -2,8 +2,10 @@
 
     tools -> core -> sdk/include          plugins, launchers -> sdk/include only
 
+Within core, a folder includes itself and those above it in core/CMakeLists.txt, which lists them bottom to top.
+
 check_layering.py SOURCE_DIR. Folders that do not exist hold nothing. Tests (*_test.cc) of a plugin or a
-launcher may use core to drive it: they are never part of the shared object.
+launcher may use core to drive it: they are never part of the shared object. Tests of core may look up, too.
 """
 
 import pathlib
@@ -22,7 +24,37 @@ FORBIDDEN = {
 }
 
 
+def order_of_core(root):
+    """Folder of core -> its place, from the lines `add_subdirectory(FOLDER)`; those below a folder count as it."""
+    lists = root / "core" / "CMakeLists.txt"
+    if not lists.exists():
+        return {}
+    folders = re.findall(r"^add_subdirectory\(([a-z_]+)\)", lists.read_text(encoding="utf-8"), re.MULTILINE)
+    return {folder: place for place, folder in enumerate(folders)}
+
+
+def upward(root):
+    order = order_of_core(root)
+    if not order:
+        return
+    for path in sorted((root / "core").glob("*/**/*")):
+        if path.suffix not in SUFFIXES or path.stem.endswith("_test"):
+            continue
+        room = path.relative_to(root / "core").parts[0]
+        if room not in order:
+            yield f"{path.relative_to(root)}: core/{room} is missing in core/CMakeLists.txt"
+            continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines, start=1):
+            match = INCLUDE.match(line)
+            other = match and re.match(r"core/([a-z_]+)/", match.group(1))
+            if other and order.get(other.group(1), len(order)) > order[room]:
+                yield (f"{path.relative_to(root)}:{number}: includes '{match.group(1)}'; core/{other.group(1)} comes after "
+                       f"core/{room} in core/CMakeLists.txt")
+
+
 def problems(root):
+    yield from upward(root)
     for folder, (prefixes, why) in FORBIDDEN.items():
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SUFFIXES:

@@ -62,15 +62,15 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
 
 void dtrun_comm::StartRecording() {
   if (making_.recorder == nullptr || making_.size == 1) return;
-  journal_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
+  ring_ = making_.recorder->Claim(making_.name, making_.rank, making_.size);
   making_.recorder->Watch(this, making_.name,
                           {[this](const Error& error) { Remember(error, PluginError()); },
                            [this](const Error& error) { AbortBackend(error.text); }});
 }
 
 std::string dtrun_comm::Whereabouts(const dtrun_op& op) const {
-  if (journal_ == nullptr || !sdk::IsCollective(op.kind)) return {};
-  const std::string text = making_.recorder->Whereabouts(*journal_, op.sequence);
+  if (ring_ == nullptr || !sdk::IsCollective(op.kind)) return {};
+  const std::string text = making_.recorder->Whereabouts(*ring_, op.sequence);
   return text.empty() ? text : "; " + text;
 }
 
@@ -78,7 +78,7 @@ dtrun_comm::~dtrun_comm() {
   if (comm_ == nullptr) return;
   if (making_.recorder != nullptr) {
     making_.recorder->Unwatch(this);
-    making_.recorder->Release(journal_);
+    making_.recorder->Release(ring_);
   }
   const dtrun_backend& table = making_.backend;
   bool running = false;

@@ -19,8 +19,8 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/comm/operation.h"
-#include "core/comm/recorder/recorder.h"
 #include "core/comm/work.h"
+#include "core/contract/recorder.h"
 #include "dtrun/dtrun.h"
 
 namespace dtrun::comm {
@@ -40,7 +40,7 @@ struct Making {
   Nanoseconds timeout{-1};  // of creation and of every operation; negative: no limit
   // What a backend may take, beyond an operation's timeout, to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
-  Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
+  contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
   // The first failure that a peer or the time caused: rank (-1 unknown), text.
   std::function<void(int peer, std::string_view what)> report;
   // It was aborted on purpose.
@@ -97,7 +97,7 @@ struct dtrun_comm {
 
   explicit dtrun_comm(dtrun::comm::Making making) : making_(std::move(making)) {}
 
-  // Opens this communicator's journal; from now on a call that differs ends it.
+  // Opens this communicator's ring; from now on a call that differs ends it.
   void StartRecording();
   void NoteEnd(const dtrun_op& op);
   // Calls that the other ranks are in or have not made, for a message about `op`.
@@ -129,7 +129,7 @@ struct dtrun_comm {
   dtrun::comm::Making making_;
   dtrun::comm::Scope scope_;
   dtrun_backend_comm* comm_ = nullptr;
-  dtrun::comm::Journal* journal_ = nullptr;  // written under enqueue_mutex_, but for its ends
+  dtrun::contract::Ring* ring_ = nullptr;  // written under enqueue_mutex_, but for its ends
 
   std::mutex enqueue_mutex_;  // guards the next three, and the order of enqueue
   std::uint64_t sequence_ = 0;

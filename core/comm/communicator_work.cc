@@ -81,8 +81,8 @@ dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work
   const bool collective = sdk::IsCollective(op.kind);
   op.sequence = collective ? sequence_ + 1 : 0;
   op.count = comm::Elements(op, scope_);
-  if (collective && journal_ != nullptr)
-    comm::Begin(*journal_, op.sequence, sdk::SignatureOf(op, making_.size));
+  if (collective && ring_ != nullptr)
+    dtrun::contract::Begin(*ring_, op.sequence, sdk::SignatureOf(op, making_.size));
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, scope_)) {
     const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
@@ -122,7 +122,7 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
 }
 
 void dtrun_comm::NoteEnd(const dtrun_op& op) {
-  if (journal_ != nullptr && sdk::IsCollective(op.kind)) comm::End(*journal_, op.sequence);
+  if (ring_ != nullptr && sdk::IsCollective(op.kind)) dtrun::contract::End(*ring_, op.sequence);
 }
 
 dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error* err) {

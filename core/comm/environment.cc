@@ -8,18 +8,18 @@
 #include <string_view>
 #include <vector>
 
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::comm {
 namespace {
 
 constexpr const char* kRequired[] = {
-    dialect::kWorldSize, dialect::kLocalWorldSize, dialect::kNodeRank, dialect::kHostCount,
-    dialect::kJob,       dialect::kGeneration,     dialect::kStore,    dialect::kJobKey,
-    dialect::kBackend,   dialect::kBackendTimeout,
+    contract::kWorldSize, contract::kLocalWorldSize, contract::kNodeRank, contract::kHostCount,
+    contract::kJob,       contract::kGeneration,     contract::kStore,    contract::kJobKey,
+    contract::kBackend,   contract::kBackendTimeout,
 };
-constexpr const char* kRequiredOfARank[] = {dialect::kRank, dialect::kLocalRank};
-constexpr const char* kRequiredOfABackend[] = {dialect::kBackendPath, dialect::kBackendOptions};
+constexpr const char* kRequiredOfARank[] = {contract::kRank, contract::kLocalRank};
+constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract::kBackendOptions};
 // What launchers of the world's programs set, torchrun's above all.
 constexpr char kTheirLocalRank[] = "LOCAL_RANK";
 constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
@@ -80,7 +80,7 @@ void ReadPlaceOnHost(Reader& reader, Environment* e) {
   };
   expect(kTheirLocalWorldSize, e->local_world_size, "on this host");
   expect(kTheirWorldSize, e->world_size, "in all");
-  const int first = reader.Number(dialect::kFirstRank, 0, e->world_size - e->local_world_size,
+  const int first = reader.Number(contract::kFirstRank, 0, e->world_size - e->local_world_size,
                                   "the first rank of this host");
   e->local_rank = reader.Number(kTheirLocalRank, 0, e->local_world_size - 1, "a rank of this host");
   e->rank = first + e->local_rank;
@@ -95,7 +95,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     if (!reader.Has(name)) missing.push_back(name);
   }
   if (missing.size() == std::size(kRequired)) return Environment{};
-  const bool one_of_several = reader.Has(dialect::kFirstRank);
+  const bool one_of_several = reader.Has(contract::kFirstRank);
   if (!one_of_several) {
     for (const char* name : kRequiredOfARank) {
       if (!reader.Has(name)) missing.push_back(name);
@@ -107,7 +107,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
         "this one is; set it for each process that you start, or let dtrun start them: launcher.name = "
         "\"per-process\""};
   }
-  const bool has_backend = reader.Text(dialect::kBackend) != "none";
+  const bool has_backend = reader.Text(contract::kBackend) != "none";
   if (has_backend) {
     for (const char* name : kRequiredOfABackend) {
       if (!reader.Has(name)) missing.push_back(name);
@@ -118,55 +118,55 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   constexpr int kMax = std::numeric_limits<int>::max();
   Environment e;
   e.launched = true;
-  e.world_size = reader.Number(dialect::kWorldSize, 1, kMax, "the number of ranks");
+  e.world_size = reader.Number(contract::kWorldSize, 1, kMax, "the number of ranks");
   e.local_world_size =
-      reader.Number(dialect::kLocalWorldSize, 1, e.world_size, "the number of ranks on this host");
+      reader.Number(contract::kLocalWorldSize, 1, e.world_size, "the number of ranks on this host");
   if (one_of_several) {
     e.own_launcher = true;
     ReadPlaceOnHost(reader, &e);
   } else {
-    e.rank = reader.Number(dialect::kRank, 0, e.world_size - 1, "a rank of the world");
-    e.local_rank = reader.Number(dialect::kLocalRank, 0, e.local_world_size - 1, "a rank of this host");
+    e.rank = reader.Number(contract::kRank, 0, e.world_size - 1, "a rank of the world");
+    e.local_rank = reader.Number(contract::kLocalRank, 0, e.local_world_size - 1, "a rank of this host");
   }
-  e.host_count = reader.Number(dialect::kHostCount, 1, e.world_size, "the number of hosts");
-  e.node_rank = reader.Number(dialect::kNodeRank, 0, e.host_count - 1, "a host of the job");
+  e.host_count = reader.Number(contract::kHostCount, 1, e.world_size, "the number of hosts");
+  e.node_rank = reader.Number(contract::kNodeRank, 0, e.host_count - 1, "a host of the job");
   e.generation = reader.Number<std::uint64_t>(
-      dialect::kGeneration, 0, std::numeric_limits<std::uint64_t>::max(), "the start of the world");
-  e.job = reader.Text(dialect::kJob);
-  e.store = reader.Text(dialect::kStore);
+      contract::kGeneration, 0, std::numeric_limits<std::uint64_t>::max(), "the start of the world");
+  e.job = reader.Text(contract::kJob);
+  e.store = reader.Text(contract::kStore);
   if (e.store.front() != '/') {
-    reader.Fail(fmt::format("{} is '{}'; expected an absolute path", dialect::kStore, e.store));
+    reader.Fail(fmt::format("{} is '{}'; expected an absolute path", contract::kStore, e.store));
   }
-  e.job_key = reader.Text(dialect::kJobKey);
+  e.job_key = reader.Text(contract::kJobKey);
   if (e.job_key.size() != 64 || e.job_key.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", dialect::kJobKey,
+    reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", contract::kJobKey,
                             e.job_key.size()));
   }
-  e.backend = reader.Text(dialect::kBackend);
+  e.backend = reader.Text(contract::kBackend);
   if (has_backend) {
-    e.backend_path = reader.Text(dialect::kBackendPath);
+    e.backend_path = reader.Text(contract::kBackendPath);
     if (e.backend_path.front() != '/') {
       reader.Fail(
-          fmt::format("{} is '{}'; expected an absolute path", dialect::kBackendPath, e.backend_path));
+          fmt::format("{} is '{}'; expected an absolute path", contract::kBackendPath, e.backend_path));
     }
-    e.backend_options = reader.Text(dialect::kBackendOptions);
+    e.backend_options = reader.Text(contract::kBackendOptions);
   }
-  Result<Nanoseconds> timeout = ParseDuration(reader.Text(dialect::kBackendTimeout));
+  Result<Nanoseconds> timeout = ParseDuration(reader.Text(contract::kBackendTimeout));
   if (timeout) {
     e.timeout = *timeout;
   } else {
-    reader.Fail(fmt::format("{}: {}", dialect::kBackendTimeout, timeout.error().text));
+    reader.Fail(fmt::format("{}: {}", contract::kBackendTimeout, timeout.error().text));
   }
-  if (reader.Has(dialect::kRecorder)) e.recorder = reader.Text(dialect::kRecorder);
-  if (reader.Has(dialect::kLocal)) {
-    const std::string local = reader.Text(dialect::kLocal);
+  if (reader.Has(contract::kRecorder)) e.recorder = reader.Text(contract::kRecorder);
+  if (reader.Has(contract::kLocal)) {
+    const std::string local = reader.Text(contract::kLocal);
     e.shared_memory = local == "shm";
     if (local != "shm" && local != "none") {
-      reader.Fail(fmt::format("{} is '{}'; expected shm or none", dialect::kLocal, local));
+      reader.Fail(fmt::format("{} is '{}'; expected shm or none", contract::kLocal, local));
     }
   }
-  if (reader.Has(dialect::kEmulatedHosts)) {
-    e.emulated_hosts = reader.Number(dialect::kEmulatedHosts, 1, kMax, "a number of hosts");
+  if (reader.Has(contract::kEmulatedHosts)) {
+    e.emulated_hosts = reader.Number(contract::kEmulatedHosts, 1, kMax, "a number of hosts");
     e.emulated_hosts = std::min(e.emulated_hosts, e.world_size);
   }
   if (!reader.problem().empty()) return Error{DTRUN_INVALID_ARGUMENT, reader.problem()};

@@ -1,4 +1,4 @@
-// What a rank's environment says of its place: the reader of core/plan/dialect.h.
+// What a rank's environment says of its place: the reader of core/contract/environment.h.
 //
 // Values; any thread.
 #pragma once

@@ -7,7 +7,7 @@
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 #include "core/plugin/host.h"
 
 namespace dtrun::comm {
@@ -81,7 +81,7 @@ Status Runtime::JoinJob() {
   plugin::SetHealthHooks([ending = ending_] { return ending->load(); },
                          [to = client_](int peer, std::string_view what) { to->Report(peer, what); });
   if (!e.recorder.empty()) {
-    Result<std::unique_ptr<Recorder>> recorder = Recorder::Open(e.recorder, e.rank);
+    Result<std::unique_ptr<contract::Recorder>> recorder = contract::Recorder::Open(e.recorder, e.rank);
     if (!recorder) return std::move(recorder).error();
     recorder_ = *std::move(recorder);
   }
@@ -112,9 +112,10 @@ Status Runtime::StartBackend() {
   if (!loaded) return std::move(loaded).error();
   plugin_ = *loaded;
 
-  Result<dtrun_options> options = option::FromJson(environment_.backend_options);
+  Result<dtrun_options> options = options::FromJson(environment_.backend_options);
   if (!options) {
-    return Error{options.error().code, fmt::format("{}: {}", dialect::kBackendOptions, options.error().text)};
+    return Error{options.error().code,
+                 fmt::format("{}: {}", contract::kBackendOptions, options.error().text)};
   }
   options_ = *std::move(options);
   dtrun_error error;

@@ -11,7 +11,7 @@
 #include "core/comm/environment.h"
 #include "core/comm/family.h"
 #include "core/comm/hierarchy/hierarchy.h"
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/store/client.h"
 
@@ -48,7 +48,7 @@ class Runtime {
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<store::Client> client_;
   std::unique_ptr<dtrun_kv> kv_;
-  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<contract::Recorder> recorder_;
   dtrun_options options_;  // read by the instance
   const plugin::Plugin* plugin_ = nullptr;
   dtrun_instance* instance_ = nullptr;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/fd.h"
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "core/store/testing/local_store.h"
 
 extern char** environ;
@@ -84,7 +84,7 @@ class Runtime : public ::testing::Test {
                            {"DTRUN_LOCAL", "none"},  // the relay alone
                            {"DTRUN_BACKEND", "relay"},
                            {"DTRUN_BACKEND_PATH", RELAY_BACKEND},
-                           {"DTRUN_BACKEND_OPTIONS", option::ToJson({})},
+                           {"DTRUN_BACKEND_OPTIONS", options::ToJson({})},
                            {"DTRUN_BACKEND_TIMEOUT", timeout_}};
     variables["DTRUN_RANK"] = variables["DTRUN_LOCAL_RANK"] = std::to_string(rank);
     variables["DTRUN_WORLD_SIZE"] = variables["DTRUN_LOCAL_WORLD_SIZE"] = std::to_string(size);

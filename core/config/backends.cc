@@ -26,7 +26,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 std::vector<std::string> BackendNames(const Settings& settings) {
-  const option::Data& data = settings.Get(kName).data;
+  const options::Data& data = settings.Get(kName).data;
   if (const auto* list = std::get_if<std::vector<std::string>>(&data)) return *list;
   const std::string& name = settings.Text(kName);
   if (name == "auto") return Preferred();

@@ -8,9 +8,9 @@
 namespace dtrun::config {
 namespace {
 
-using option::Data;
-using option::Spec;
-using option::Type;
+using options::Data;
+using options::Spec;
+using options::Type;
 using Kind = Node::Kind;
 using Texts = std::vector<std::string>;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/config/document.h"
-#include "core/option/value.h"
+#include "core/options/value.h"
 
 namespace dtrun::config {
 
@@ -18,11 +18,11 @@ struct Fault {
 };
 
 // Unset, with at least one fault added, when `node` cannot be that option's value.
-option::Data Convert(const option::Spec& spec, const Node& node, const std::filesystem::path& folder,
-                     std::vector<Fault>& faults);
+options::Data Convert(const options::Spec& spec, const Node& node, const std::filesystem::path& folder,
+                      std::vector<Fault>& faults);
 
 // Whether `node` is of a kind that Convert takes for the type, so that a text given by
 // --set is TOML rather than a plain word.
-bool Fits(option::Type type, Node::Kind kind);
+bool Fits(options::Type type, Node::Kind kind);
 
 }  // namespace dtrun::config

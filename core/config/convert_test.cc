@@ -5,9 +5,9 @@
 namespace dtrun::config {
 namespace {
 
-using option::Data;
-using option::Spec;
-using option::Type;
+using options::Data;
+using options::Spec;
+using options::Type;
 using Texts = std::vector<std::string>;
 using TextMap = std::map<std::string, std::string>;
 

@@ -8,7 +8,7 @@
 
 #include "core/base/secrets.h"
 #include "core/config/screen.h"
-#include "core/option/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -106,7 +106,7 @@ std::string FoundText(const Node& node, bool secret) {
     case Node::Kind::kTable: return "a table";
     case Node::Kind::kList: return "a list";
     case Node::Kind::kString:
-      return secret ? "a string" : "string " + option::QuoteShort(MaskText(node.text));
+      return secret ? "a string" : "string " + options::QuoteShort(MaskText(node.text));
     case Node::Kind::kInt: return secret ? "an integer" : fmt::format("integer {}", node.number);
     case Node::Kind::kFloat: return secret ? "a number" : fmt::format("number {}", node.real);
     case Node::Kind::kBool: return secret ? "a bool" : node.flag ? "true" : "false";

@@ -2,14 +2,14 @@
 
 #include "core/config/lookup.h"
 #include "core/config/settings.h"
-#include "core/option/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
 
-using option::Spec;
+using options::Spec;
 
-std::string OriginText(const option::Origin& origin) {
+std::string OriginText(const options::Origin& origin) {
   switch (origin.kind) {
     case DTRUN_ORIGIN_FILE: return origin.place;
     case DTRUN_ORIGIN_ENVIRONMENT: return origin.place + " in the environment";
@@ -36,7 +36,7 @@ std::string Range(const Spec& spec) {
 std::string DefaultText(const Spec& spec) {
   if (spec.required) return "none: a value is required";
   if (!spec.default_text) return "unset";
-  const Result<option::Data> data = ParseText(spec, *spec.default_text, "/");
+  const Result<options::Data> data = ParseText(spec, *spec.default_text, "/");
   return data ? Format(spec, *data) : *spec.default_text;
 }
 
@@ -52,7 +52,7 @@ void AddLine(std::string& out, std::string_view name, const std::string& text) {
   if (!text.empty()) out += fmt::format("  {:<9} {}\n", name, text);
 }
 
-std::string ExplainOption(const Spec& spec, const option::Value& value) {
+std::string ExplainOption(const Spec& spec, const options::Value& value) {
   std::string out = fmt::format("{}: {}\n", spec.key, spec.doc);
   AddLine(out, "value", Format(spec, value.data));
   AddLine(out, "origin", OriginText(value.origin));
@@ -70,7 +70,7 @@ std::string ExplainOption(const Spec& spec, const option::Value& value) {
   return out;
 }
 
-std::string ExplainTable(const option::Schema& schema, const std::string& table) {
+std::string ExplainTable(const options::Schema& schema, const std::string& table) {
   std::string out = fmt::format("{}: a table\n", table);
   for (const Spec& spec : schema) {
     if (spec.key.starts_with(table + ".")) out += fmt::format("  {}: {}\n", spec.key, spec.doc);
@@ -81,10 +81,10 @@ std::string ExplainTable(const option::Schema& schema, const std::string& table)
 }  // namespace
 
 Result<std::string> Explain(const Settings& settings, std::string_view key) {
-  const option::Schema& schema = settings.schema();
+  const options::Schema& schema = settings.schema();
   if (const Spec* spec = settings.Find(key)) return ExplainOption(*spec, settings.Get(key));
   for (const Spec& spec : schema) {
-    if (spec.type == option::Type::kMap && key.starts_with(spec.key + ".")) {
+    if (spec.type == options::Type::kMap && key.starts_with(spec.key + ".")) {
       return ExplainOption(spec, settings.Get(spec.key));
     }
   }

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/cluster/allocation.h"
-#include "core/cluster/hostfile.h"
 #include "core/config/file.h"
 #include "core/config/loader.h"
-#include "core/option/text.h"
+#include "core/hosts/allocation.h"
+#include "core/hosts/hostfile.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -22,16 +22,16 @@ constexpr char kCount[] = "cluster.host_count";
 constexpr char kConnect[] = "cluster.connect";
 constexpr char kRootPort[] = "cluster.root_port";
 
-std::vector<std::string> ToTexts(const std::vector<cluster::HostSlots>& hosts) {
+std::vector<std::string> ToTexts(const std::vector<hosts::HostSlots>& hosts) {
   std::vector<std::string> texts;
-  for (const cluster::HostSlots& host : hosts) texts.push_back(cluster::ToText(host));
+  for (const hosts::HostSlots& host : hosts) texts.push_back(hosts::ToText(host));
   return texts;
 }
 
 // "ADDRESS:PORT", or the address alone.
-std::string RootText(const cluster::Allocation& allocation, std::optional<std::int64_t> port) {
-  std::string text = cluster::ToText({allocation.root_address, {}});
-  if (!port && allocation.rank_port) port = cluster::MeetingPort(*allocation.rank_port);
+std::string RootText(const hosts::Allocation& allocation, std::optional<std::int64_t> port) {
+  std::string text = hosts::ToText({allocation.root_address, {}});
+  if (!port && allocation.rank_port) port = hosts::MeetingPort(*allocation.rank_port);
   if (port) text += fmt::format(":{}", *port);
   return text;
 }
@@ -40,7 +40,7 @@ std::string RootText(const cluster::Allocation& allocation, std::optional<std::i
 
 // Of the options that name hosts the one that counts: as for every option, the one given last. Two in one
 // place are a mistake.
-const option::Spec* Loader::HostSource() {
+const options::Spec* Loader::HostSource() {
   const char* winner = nullptr;
   for (const char* key : {kHosts, kHostfile, kFrom}) {
     if (!settings_.Has(key) || failed_.contains(key)) continue;
@@ -62,9 +62,9 @@ const option::Spec* Loader::HostSource() {
 }
 
 void Loader::TakeHosts() {
-  if (const option::Spec* source = HostSource()) {
+  if (const options::Spec* source = HostSource()) {
     if (source->key == kHosts) {
-      auto hosts = cluster::ParseHosts(settings_.List(kHosts));
+      auto hosts = hosts::ParseHosts(settings_.List(kHosts));
       if (!hosts) return Fail(*source, places_[kHosts], "", hosts.error().text);
     } else if (source->key == kHostfile) {
       TakeHostfile(*source, settings_.Text(kHostfile));
@@ -79,25 +79,25 @@ void Loader::TakeHosts() {
   CheckIndex();
 }
 
-void Loader::TakeHostfile(const option::Spec& source, const std::string& path) {
+void Loader::TakeHostfile(const options::Spec& source, const std::string& path) {
   const Result<std::string> text = ReadFile(path);
   if (!text) {
     return Fail(source, places_[source.key], "",
-                fmt::format("{}: {}", option::QuoteShort(path), text.error().text));
+                fmt::format("{}: {}", options::QuoteShort(path), text.error().text));
   }
-  auto hosts = cluster::ParseHostfile(*text, path);
+  auto hosts = hosts::ParseHostfile(*text, path);
   if (!hosts) return Fail(source, places_[source.key], "", hosts.error().text);
   StandIn(kHosts, ToTexts(*hosts), {DTRUN_ORIGIN_FILE, {}, path});
 }
 
-void Loader::TakePlatform(const option::Spec& source) {
+void Loader::TakePlatform(const options::Spec& source) {
   std::string platform = settings_.Text(kFrom);
   if (platform == "auto") {
-    auto detected = cluster::DetectPlatform(request_.environment);
+    auto detected = hosts::DetectPlatform(request_.environment);
     if (!detected) return Fail(source, places_[kFrom], "", detected.error().text);
     platform = *std::move(detected);
   }
-  auto allocation = cluster::FromEnvironment(request_.environment, platform);
+  auto allocation = hosts::FromEnvironment(request_.environment, platform);
   if (!allocation) return Fail(source, places_[kFrom], "", allocation.error().text);
   const Place place{DTRUN_ORIGIN_ENVIRONMENT, {}, fmt::format("variables of {}", platform)};
   if (!allocation->hosts.empty()) StandIn(kHosts, ToTexts(allocation->hosts), place);
@@ -124,7 +124,7 @@ void Loader::TakePlatform(const option::Spec& source) {
   }
   if (allocation->own_index) StandIn("cluster.host_index", std::int64_t{*allocation->own_index}, place);
   if (!allocation->processes_per_host.empty()) {
-    const option::Spec& processes = *settings_.Find("job.processes_per_host");
+    const options::Spec& processes = *settings_.Find("job.processes_per_host");
     auto data = ParseText(processes, allocation->processes_per_host, start_folder_);
     if (!data) return Fail(processes, place, "", data.error().text);
     StandIn(processes.key.c_str(), *std::move(data), place);
@@ -134,7 +134,7 @@ void Loader::TakePlatform(const option::Spec& source) {
 // cluster.host_count takes the first hosts of a list, and stands alone where nobody knows their names.
 void Loader::LimitHosts() {
   if (!settings_.Has(kCount) || failed_.contains(kCount)) return;
-  const option::Spec& spec = *settings_.Find(kCount);
+  const options::Spec& spec = *settings_.Find(kCount);
   const auto count = static_cast<std::size_t>(settings_.Int(kCount));
   if (!settings_.Has(kHosts)) {
     if (count == 1 || settings_.Text(kConnect) == "manual") return;
@@ -146,7 +146,7 @@ void Loader::LimitHosts() {
             "starts dtrun itself",
             count));
   }
-  const option::Value& hosts = settings_.Get(kHosts);
+  const options::Value& hosts = settings_.Get(kHosts);
   std::vector<std::string> list = settings_.List(kHosts);
   if (count > list.size()) {
     return Fail(
@@ -184,8 +184,8 @@ void Loader::CheckIndex() {
            settings_.Text(kConnect)));
 }
 
-void Loader::StandIn(const char* key, option::Data data, const Place& place) {
-  const option::Spec& spec = *settings_.Find(key);
+void Loader::StandIn(const char* key, options::Data data, const Place& place) {
+  const options::Spec& spec = *settings_.Find(key);
   const bool given = settings_.Get(key).origin.kind != DTRUN_ORIGIN_DEFAULT;
   if (given || failed_.contains(key)) return;
   if (const Status checked = CheckBounds(spec, data); !checked) {

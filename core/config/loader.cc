@@ -8,7 +8,7 @@
 
 #include "core/config/file.h"
 #include "core/config/lookup.h"
-#include "core/option/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -35,10 +35,10 @@ std::string JobNameOf(const std::filesystem::path& file) {
 }
 
 // What a spec cannot say; empty when all is well.
-std::string BrokenRule(const option::Spec& spec, const option::Data& data) {
+std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
     return fmt::format("expected 1 to {} of the characters A-Z a-z 0-9 . _ -; found {}", kMaxNameBytes,
-                       option::QuoteShort(std::get<std::string>(data)));
+                       options::QuoteShort(std::get<std::string>(data)));
   }
   if (spec.key == "job.command") {
     const auto& command = std::get<std::vector<std::string>>(data);
@@ -119,7 +119,7 @@ void Loader::AskPlugin(const std::string& kind) {
   if (!plugin_schema_ || failed_.count(name_key) != 0) return;
   const std::string name = kind == "backend" ? ChosenBackend() : settings_.Text(name_key);
   if (kind == "backend" && name == "none") return;
-  const Result<option::Schema> schema = plugin_schema_(kind, name, settings_);
+  const Result<options::Schema> schema = plugin_schema_(kind, name, settings_);
   if (!schema) {
     if (kind == "backend" && BackendNames(settings_).size() > 1) return;  // the next one may do
     auto place = places_.find(kind + ".path");
@@ -150,7 +150,7 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
   const std::string key = prefix + member.key;
   const bool is_table = member.value.kind == Node::Kind::kTable;
   const bool plain = member.key.find('.') == member.key.npos;  // "a.b" in quotes is not a.b
-  if (const option::Spec* spec = plain ? settings_.Find(key) : nullptr) {
+  if (const options::Spec* spec = plain ? settings_.Find(key) : nullptr) {
     Assign(*spec, member.value, settings_.folder_, InFile(member.value.at));
   } else if (plain && IsTable(settings_.schema_, key)) {
     if (!is_table) {
@@ -170,7 +170,7 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
 
 void Loader::TakeCommand() {
   if (request_.command.empty()) return;
-  const option::Spec& spec = *settings_.Find("job.command");
+  const options::Spec& spec = *settings_.Find("job.command");
   const Place place{DTRUN_ORIGIN_COMMAND_LINE, {}, "command line"};
   if (const Status checked = CheckBounds(spec, request_.command); !checked) {
     Fail(spec, place, "", checked.error().text);
@@ -180,14 +180,14 @@ void Loader::TakeCommand() {
 }
 
 void Loader::NameJob() {
-  option::Value& name = settings_.values_.find("job.name")->second;
+  options::Value& name = settings_.values_.find("job.name")->second;
   if (!name.set()) name.data = JobNameOf(request_.file);
 }
 
 void Loader::Finish(std::size_t first_spec) {
   for (std::size_t i = first_spec; i < settings_.schema_.size(); ++i) {
-    const option::Spec& spec = settings_.schema_[i];
-    const option::Value& value = settings_.Get(spec.key);
+    const options::Spec& spec = settings_.schema_[i];
+    const options::Value& value = settings_.Get(spec.key);
     if (failed_.count(spec.key) != 0) continue;
     if (spec.required && !value.set() && readable_) {
       const bool empty = !request_.file.empty() && root_.members.empty();
@@ -204,17 +204,17 @@ void Loader::Finish(std::size_t first_spec) {
     if (spec.must_exist && path != nullptr && !std::filesystem::exists(*path, failure)) {
       const auto place = places_.find(spec.key);
       Fail(spec, place == places_.end() ? InFile({}) : place->second, "",
-           fmt::format("{} does not exist", option::QuoteShort(*path)));
+           fmt::format("{} does not exist", options::QuoteShort(*path)));
     }
   }
 }
 
 void Loader::AddDefaults(std::size_t first_spec) {
   for (std::size_t i = first_spec; i < settings_.schema_.size(); ++i) {
-    const option::Spec& spec = settings_.schema_[i];
-    option::Value& value = settings_.values_[spec.key];
+    const options::Spec& spec = settings_.schema_[i];
+    options::Value& value = settings_.values_[spec.key];
     if (!spec.default_text) continue;
-    Result<option::Data> data = ParseText(spec, *spec.default_text, settings_.folder_);
+    Result<options::Data> data = ParseText(spec, *spec.default_text, settings_.folder_);
     if (data) {
       value.data = *std::move(data);
     } else {
@@ -224,17 +224,17 @@ void Loader::AddDefaults(std::size_t first_spec) {
   }
 }
 
-void Loader::Assign(const option::Spec& spec, const Node& node, const std::filesystem::path& folder,
+void Loader::Assign(const options::Spec& spec, const Node& node, const std::filesystem::path& folder,
                     const Place& place) {
   std::vector<Fault> faults;
-  option::Data data = Convert(spec, node, folder, faults);
+  options::Data data = Convert(spec, node, folder, faults);
   for (const Fault& fault : faults) {
     Fail(spec, place.origin == DTRUN_ORIGIN_FILE ? InFile(fault.at) : place, fault.part, fault.message);
   }
   if (faults.empty()) Store(spec, std::move(data), place);
 }
 
-void Loader::Store(const option::Spec& spec, option::Data data, const Place& place) {
+void Loader::Store(const options::Spec& spec, options::Data data, const Place& place) {
   if (!spec.replaced_by.empty()) {
     Fail(spec, place, "", fmt::format("this option is deprecated; use '{}'", spec.replaced_by));
     return;
@@ -250,7 +250,7 @@ void Loader::Store(const option::Spec& spec, option::Data data, const Place& pla
   places_[spec.key] = place;
 }
 
-void Loader::Fail(const option::Spec& spec, const Place& place, const std::string& part,
+void Loader::Fail(const options::Spec& spec, const Place& place, const std::string& part,
                   const std::string& message) {
   failed_.insert(spec.key);
   problems_.Add(place, fmt::format("{}{}: {}", spec.key, part, message),

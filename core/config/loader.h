@@ -49,10 +49,10 @@ class Loader {
   void NameJob();
   void Finish(std::size_t first_spec);
   void AddDefaults(std::size_t first_spec);
-  void Assign(const option::Spec& spec, const Node& node, const std::filesystem::path& folder,
+  void Assign(const options::Spec& spec, const Node& node, const std::filesystem::path& folder,
               const Place& place);
-  void Store(const option::Spec& spec, option::Data data, const Place& place);
-  void Fail(const option::Spec& spec, const Place& place, const std::string& part,
+  void Store(const options::Spec& spec, options::Data data, const Place& place);
+  void Fail(const options::Spec& spec, const Place& place, const std::string& part,
             const std::string& message);
   void FailUnknown(const Pass& pass, const std::string& key, const Place& place, bool table, bool whole);
   bool Deferred(std::string_view key) const;
@@ -60,26 +60,27 @@ class Loader {
 
   // hosts.cc
   void TakeHosts();
-  const option::Spec* HostSource();
-  void TakeHostfile(const option::Spec& source, const std::string& path);
-  void TakePlatform(const option::Spec& source);
+  const options::Spec* HostSource();
+  void TakeHostfile(const options::Spec& source, const std::string& path);
+  void TakePlatform(const options::Spec& source);
   void LimitHosts();
   void CheckMinimum();
   void CheckIndex();
-  void StandIn(const char* key, option::Data data, const Place& place);
+  void StandIn(const char* key, options::Data data, const Place& place);
 
   // ranks.cc
   void ShareRanks();
-  void ShareUnnamed(const option::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most);
-  void FailCrowded(const option::Spec& spec, std::int64_t ranks);
+  void ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most);
+  void FailCrowded(const options::Spec& spec, std::int64_t ranks);
 
   // overrides.cc
   void ReadEnvironment(const Pass& pass);
   void ReadSets(const Pass& pass);
   void TakeSet(const Pass& pass, const std::string& text, int number);
   void TakeGiven(const Pass& pass, const std::vector<Given>& values);
-  void TakeEntry(const option::Spec& map, const std::string& name, std::string_view text, const Place& place);
-  void AssignText(const option::Spec& spec, std::string_view text, const Place& place);
+  void TakeEntry(const options::Spec& map, const std::string& name, std::string_view text,
+                 const Place& place);
+  void AssignText(const options::Spec& spec, std::string_view text, const Place& place);
 
   const Request& request_;
   const PluginSchema& plugin_schema_;

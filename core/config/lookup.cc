@@ -6,8 +6,8 @@
 
 #include "core/base/suggest.h"
 #include "core/config/settings.h"
-#include "core/option/text.h"
-#include "core/option/value.h"
+#include "core/options/text.h"
+#include "core/options/value.h"
 
 namespace dtrun::config {
 namespace {
@@ -21,17 +21,17 @@ std::string Join(const std::string& table, std::string_view name) {
 
 }  // namespace
 
-const option::Spec* FindSpec(const option::Schema& schema, std::string_view key) {
-  for (const option::Spec& spec : schema) {
+const options::Spec* FindSpec(const options::Schema& schema, std::string_view key) {
+  for (const options::Spec& spec : schema) {
     if (spec.key == key) return &spec;
   }
   return nullptr;
 }
 
-bool IsTable(const option::Schema& schema, std::string_view key) {
+bool IsTable(const options::Schema& schema, std::string_view key) {
   if (std::find(std::begin(kPluginTables), std::end(kPluginTables), key) != std::end(kPluginTables))
     return true;
-  return std::any_of(schema.begin(), schema.end(), [&](const option::Spec& spec) {
+  return std::any_of(schema.begin(), schema.end(), [&](const options::Spec& spec) {
     return spec.key.size() > key.size() && spec.key[key.size()] == '.' && spec.key.starts_with(key);
   });
 }
@@ -43,7 +43,7 @@ std::string_view TableOf(std::string_view key) {
 
 std::string_view NameOf(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-std::vector<std::string> NamesIn(const option::Schema& schema, const std::string& table) {
+std::vector<std::string> NamesIn(const options::Schema& schema, const std::string& table) {
   std::vector<std::string> options, tables;
   const auto add = [&](std::string_view key) {
     if (!table.empty() && !(key.starts_with(table) && key.size() > table.size() && key[table.size()] == '.'))
@@ -53,39 +53,39 @@ std::vector<std::string> NamesIn(const option::Schema& schema, const std::string
     std::vector<std::string>& names = name.size() == rest.size() && FindSpec(schema, key) ? options : tables;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
-  for (const option::Spec& spec : schema) add(spec.key);
+  for (const options::Spec& spec : schema) add(spec.key);
   for (const std::string_view key : kPluginTables) add(key);
   options.insert(options.end(), tables.begin(), tables.end());
   return options;
 }
 
-std::string Summary(const option::Spec& spec) {
+std::string Summary(const options::Spec& spec) {
   if (spec.required) return fmt::format("({}, required)", TypeText(spec));
   if (!spec.default_text) return fmt::format("({})", TypeText(spec));
-  const bool bare = spec.type == option::Type::kBool || spec.type == option::Type::kInt ||
-                    spec.type == option::Type::kUint || spec.type == option::Type::kFloat ||
-                    spec.type == option::Type::kCount;
+  const bool bare = spec.type == options::Type::kBool || spec.type == options::Type::kInt ||
+                    spec.type == options::Type::kUint || spec.type == options::Type::kFloat ||
+                    spec.type == options::Type::kCount;
   return fmt::format("({}, default {})", TypeText(spec),
                      spec.secret ? "(secret)"
                      : bare      ? *spec.default_text
-                                 : option::Quote(*spec.default_text));
+                                 : options::Quote(*spec.default_text));
 }
 
-std::string NearestKey(const option::Schema& schema, const std::string& key) {
+std::string NearestKey(const options::Schema& schema, const std::string& key) {
   const std::string table(TableOf(key));
   const std::string name(NameOf(key));
   const auto same =
-      std::ranges::find_if(schema, [&](const option::Spec& spec) { return NameOf(spec.key) == name; });
+      std::ranges::find_if(schema, [&](const options::Spec& spec) { return NameOf(spec.key) == name; });
   // Outside any table, an option's own name says more than the likeness to a table's.
   if (table.empty() && same != schema.end()) return same->key;
   if (const auto nearest = Nearest(name, NamesIn(schema, table))) return Join(table, *nearest);
   if (same != schema.end()) return same->key;
   std::vector<std::string> keys;
-  for (const option::Spec& spec : schema) keys.push_back(spec.key);
+  for (const options::Spec& spec : schema) keys.push_back(spec.key);
   return Nearest(key, keys).value_or("");
 }
 
-std::string UnknownHint(const option::Schema& schema, const std::string& key, bool whole,
+std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin) {
   const std::string table(TableOf(key));
   const auto see = [&](const std::string& what) {
@@ -95,7 +95,7 @@ std::string UnknownHint(const option::Schema& schema, const std::string& key, bo
   const std::string meant = NearestKey(schema, key);
   if (!meant.empty()) {
     const bool neighbour = !whole && TableOf(meant) == table;
-    const option::Spec* spec = FindSpec(schema, meant);
+    const options::Spec* spec = FindSpec(schema, meant);
     return fmt::format("did you mean '{}'{}?   {}", neighbour ? std::string(NameOf(meant)) : meant,
                        spec == nullptr ? "" : " " + Summary(*spec), see(meant));
   }

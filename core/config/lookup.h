@@ -6,33 +6,33 @@
 #include <string_view>
 #include <vector>
 
-#include "core/option/spec.h"
+#include "core/options/spec.h"
 
 namespace dtrun::config {
 
 // Null when there is no such option.
-const option::Spec* FindSpec(const option::Schema& schema, std::string_view key);
+const options::Spec* FindSpec(const options::Schema& schema, std::string_view key);
 
 // Whether `key` is a table that holds options: "job", "backend.options".
-bool IsTable(const option::Schema& schema, std::string_view key);
+bool IsTable(const options::Schema& schema, std::string_view key);
 
 // Names directly under `table` ("" is the top): options, then tables.
-std::vector<std::string> NamesIn(const option::Schema& schema, const std::string& table);
+std::vector<std::string> NamesIn(const options::Schema& schema, const std::string& table);
 
 // "backend" and "name" of "backend.name"; "" and "job" of "job".
 std::string_view TableOf(std::string_view key);
 std::string_view NameOf(std::string_view key);
 
 // `(string, default "gloo")`.
-std::string Summary(const option::Spec& spec);
+std::string Summary(const options::Spec& spec);
 
 // What was meant by the unknown `key`: the full key of an option or table, or empty.
 // Neighbours in the same table come first, then options of that name elsewhere.
-std::string NearestKey(const option::Schema& schema, const std::string& key);
+std::string NearestKey(const options::Schema& schema, const std::string& key);
 
 // The hint for an unknown `key`: the nearest one, else the names beside it. `whole` prints
 // full keys. `plugin` names the plugin whose options these are, or is empty.
-std::string UnknownHint(const option::Schema& schema, const std::string& key, bool whole,
+std::string UnknownHint(const options::Schema& schema, const std::string& key, bool whole,
                         const std::string& plugin);
 
 }  // namespace dtrun::config

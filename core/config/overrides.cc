@@ -7,7 +7,7 @@
 #include "core/base/suggest.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
-#include "core/option/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -16,10 +16,10 @@ constexpr std::string_view kPrefix = "DTRUN_CONFIG_";
 constexpr std::size_t kShownBytes = 60;
 
 // Starts like a TOML list or table, so it is not a plain word.
-bool LooksLikeToml(option::Type type, std::string_view text) {
+bool LooksLikeToml(options::Type type, std::string_view text) {
   const bool list =
-      type == option::Type::kList || type == option::Type::kPathList || type == option::Type::kNames;
-  return (list && text.starts_with('[')) || (type == option::Type::kMap && text.starts_with('{'));
+      type == options::Type::kList || type == options::Type::kPathList || type == options::Type::kNames;
+  return (list && text.starts_with('[')) || (type == options::Type::kMap && text.starts_with('{'));
 }
 
 // "key=value" without a secret.
@@ -49,7 +49,7 @@ std::string EnvironmentName(std::string_view key) {
 void Loader::ReadEnvironment(const Pass& pass) {
   std::vector<std::string> names;
   std::map<std::string, std::string> keys;
-  for (const option::Spec& spec : settings_.schema_) {
+  for (const options::Spec& spec : settings_.schema_) {
     if (!spec.key.starts_with(pass.prefix)) continue;
     names.push_back(EnvironmentName(spec.key));
     keys[names.back()] = spec.key;
@@ -100,13 +100,13 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
     return;
   }
   const std::string_view value = std::string_view(text).substr(equals + 1);
-  if (const option::Spec* spec = settings_.Find(key)) {
+  if (const options::Spec* spec = settings_.Find(key)) {
     if (spec->secret) place.text = "--set " + key;
     AssignText(*spec, value, place);
     return;
   }
-  for (const option::Spec& spec : settings_.schema_) {
-    if (spec.type == option::Type::kMap && key.starts_with(spec.key + ".")) {
+  for (const options::Spec& spec : settings_.schema_) {
+    if (spec.type == options::Type::kMap && key.starts_with(spec.key + ".")) {
       TakeEntry(spec, key.substr(spec.key.size() + 1), value, place);
       return;
     }
@@ -125,14 +125,14 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
     Place place{given.origin.kind, {++number, 0}, given.origin.place};
     const bool mine = pass.prefix.empty() ? !Deferred(given.key) : given.key.starts_with(pass.prefix);
     if (!mine) continue;
-    const option::Spec* spec = settings_.Find(given.key);
+    const options::Spec* spec = settings_.Find(given.key);
     if (spec == nullptr) {
       FailUnknown(pass, given.key, place, false, true);
       continue;
     }
-    Result<option::Data> data = option::Data();
+    Result<options::Data> data = options::Data();
     if (const auto* list = std::get_if<std::vector<std::string>>(&given.value)) {
-      data = option::Data(*list);
+      data = options::Data(*list);
       if (const Status checked = CheckBounds(*spec, *data); !checked) data = checked.error();
     } else {
       const std::string& text = std::get<std::string>(given.value);
@@ -148,10 +148,10 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
   }
 }
 
-void Loader::TakeEntry(const option::Spec& map, const std::string& name, std::string_view text,
+void Loader::TakeEntry(const options::Spec& map, const std::string& name, std::string_view text,
                        const Place& place) {
   std::map<std::string, std::string> entries;
-  const option::Value& value = settings_.Get(map.key);
+  const options::Value& value = settings_.Get(map.key);
   if (value.set()) entries = std::get<std::map<std::string, std::string>>(value.data);
   const std::optional<Node> node = ParseTomlValue(text);
   entries[name] = node && node->kind == Node::Kind::kString ? node->text : std::string(text);
@@ -163,16 +163,16 @@ void Loader::TakeEntry(const option::Spec& map, const std::string& name, std::st
   }
 }
 
-void Loader::AssignText(const option::Spec& spec, std::string_view text, const Place& place) {
+void Loader::AssignText(const options::Spec& spec, std::string_view text, const Place& place) {
   const std::optional<Node> node = ParseTomlValue(text);
   if (node && Fits(spec.type, node->kind)) {
     Assign(spec, *node, start_folder_, place);
   } else if (LooksLikeToml(spec.type, text)) {
     Fail(spec, place, "",
          fmt::format("expected {}; found {}, which is not TOML", ExpectedText(spec),
-                     spec.secret ? "(secret)" : option::QuoteShort(MaskText(text))));
+                     spec.secret ? "(secret)" : options::QuoteShort(MaskText(text))));
   } else {
-    Result<option::Data> data = ParseText(spec, text, start_folder_);
+    Result<options::Data> data = ParseText(spec, text, start_folder_);
     if (data) {
       Store(spec, *std::move(data), place);
     } else {

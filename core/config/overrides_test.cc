@@ -47,7 +47,7 @@ TEST_F(OverrideTest, RisesFromFileOverEnvironmentToTheCommandLine) {
 }
 
 TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveSet) {
-  const option::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
+  const options::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
   request_.base = {{"job.grace", "5s", torchrun}, {"logs.prefix", "none", {}}};
   Settings settings = Good();
   EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(1)) << "the file is above the base";

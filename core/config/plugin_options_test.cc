@@ -7,9 +7,9 @@
 namespace dtrun::config {
 namespace {
 
-using option::Schema;
-using option::Spec;
-using option::Type;
+using options::Schema;
+using options::Spec;
+using options::Type;
 using ::testing::HasSubstr;
 
 constexpr char kJob[] = "[job]\ncommand = [\"x\"]\n";
@@ -58,8 +58,8 @@ TEST_F(PluginOptionsTest, AreReadByTheSchemaOfTheNamedPlugin) {
   EXPECT_EQ(calls_, "launcher:per-process:train backend:demo:train ");
   const dtrun_options options = loaded.settings.SnapshotOf("backend.options.");
   EXPECT_EQ(options.entries.size(), schema_.size());
-  EXPECT_EQ(options.entries.at("interface").value.data, option::Data(std::string("auto")));
-  EXPECT_EQ(options.entries.at("buffer").value.data, option::Data(std::int64_t{1 << 20}));
+  EXPECT_EQ(options.entries.at("interface").value.data, options::Data(std::string("auto")));
+  EXPECT_EQ(options.entries.at("buffer").value.data, options::Data(std::int64_t{1 << 20}));
   EXPECT_EQ(options.entries.at("buffer").spec.key, "buffer");
   EXPECT_EQ(options.entries.at("tls.names").items.size(), 1u);
   EXPECT_FALSE(options.entries.at("token").value.set());

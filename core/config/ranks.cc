@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/cluster/host_slots.h"
 #include "core/config/loader.h"
+#include "core/hosts/host_slots.h"
 
 namespace dtrun::config {
 namespace {
@@ -50,9 +50,9 @@ std::vector<std::int64_t> Shares(std::int64_t ranks, const std::vector<std::opti
 // most that a host runs.
 void Loader::ShareRanks() {
   if (!settings_.Has(kRanks) || failed_.contains(kRanks) || failed_.contains(kPerHost)) return;
-  const option::Spec& spec = *settings_.Find(kRanks);
-  const option::Value ranks = settings_.Get(kRanks);
-  option::Value& per_host = settings_.values_.find(kPerHost)->second;
+  const options::Spec& spec = *settings_.Find(kRanks);
+  const options::Value ranks = settings_.Get(kRanks);
+  options::Value& per_host = settings_.values_.find(kPerHost)->second;
   if (per_host.origin.kind > ranks.origin.kind) {
     settings_.values_[kRanks] = {};
     return;
@@ -69,10 +69,10 @@ void Loader::ShareRanks() {
   const std::int64_t count = std::get<std::int64_t>(ranks.data);
   if (!settings_.Has(kHostList)) return ShareUnnamed(spec, count, most);
 
-  auto hosts = cluster::ParseHosts(settings_.List(kHostList));
+  auto hosts = hosts::ParseHosts(settings_.List(kHostList));
   if (!hosts) return;  // has been reported
   std::vector<std::optional<std::int64_t>> limits;
-  for (const cluster::HostSlots& host : *hosts) {
+  for (const hosts::HostSlots& host : *hosts) {
     std::optional<std::int64_t> limit = most;
     if (host.slots) limit = std::min<std::int64_t>(*host.slots, most.value_or(*host.slots));
     limits.push_back(limit);
@@ -88,15 +88,15 @@ void Loader::ShareRanks() {
   }
   std::vector<std::string> used;
   for (std::size_t i = 0; i < hosts->size(); ++i) {
-    if (shares[i] > cluster::kMaxSlots) return FailCrowded(spec, shares[i]);
-    if (shares[i] > 0) used.push_back(cluster::ToText({(*hosts)[i].name, static_cast<int>(shares[i])}));
+    if (shares[i] > hosts::kMaxSlots) return FailCrowded(spec, shares[i]);
+    if (shares[i] > 0) used.push_back(hosts::ToText({(*hosts)[i].name, static_cast<int>(shares[i])}));
   }
   settings_.values_[kHostList].data = std::move(used);
   per_host = {std::int64_t{1}, {}};  // slots say it now
 }
 
 // Of this machine alone, or of hosts that nobody has named: they all run the same number.
-void Loader::ShareUnnamed(const option::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most) {
+void Loader::ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most) {
   const bool several = settings_.Has(kHostNumber) && settings_.Text("cluster.connect") == "manual";
   const std::int64_t hosts = several ? settings_.Int(kHostNumber) : 1;
   const std::int64_t share = ranks / hosts;
@@ -112,13 +112,13 @@ void Loader::ShareUnnamed(const option::Spec& spec, std::int64_t ranks, std::opt
                 fmt::format("{} ranks on {} host{}, of which each runs at most {} ({}); ask for fewer", ranks,
                             hosts, hosts == 1 ? "" : "s", *most, settings_.Get(kPerHost).origin.place));
   }
-  if (share > cluster::kMaxSlots) return FailCrowded(spec, share);
+  if (share > hosts::kMaxSlots) return FailCrowded(spec, share);
   settings_.values_[kPerHost] = {share, settings_.Get(kRanks).origin};
 }
 
-void Loader::FailCrowded(const option::Spec& spec, std::int64_t ranks) {
+void Loader::FailCrowded(const options::Spec& spec, std::int64_t ranks) {
   Fail(spec, places_[kRanks], "",
-       fmt::format("{} ranks on one host; at most {} are served there", ranks, cluster::kMaxSlots));
+       fmt::format("{} ranks on one host; at most {} are served there", ranks, hosts::kMaxSlots));
 }
 
 }  // namespace dtrun::config

@@ -4,9 +4,9 @@
 namespace dtrun::config {
 namespace {
 
-using option::Schema;
-using option::Spec;
-using option::Type;
+using options::Schema;
+using options::Spec;
+using options::Type;
 
 constexpr char kRoot[] = "dtrun";
 constexpr char kPlan[] = "plan";
@@ -360,7 +360,7 @@ void AddLogs(Schema& schema) {
 
 }  // namespace
 
-const option::Schema& CoreSchema() {
+const options::Schema& CoreSchema() {
   static const Schema kSchema = [] {
     Schema schema;
     AddJob(schema);

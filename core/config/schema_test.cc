@@ -9,7 +9,7 @@ namespace {
 
 TEST(CoreSchema, DescribesEveryOptionOnce) {
   std::set<std::string> keys, variables;
-  for (const option::Spec& spec : CoreSchema()) {
+  for (const options::Spec& spec : CoreSchema()) {
     EXPECT_TRUE(keys.insert(spec.key).second) << spec.key;
     EXPECT_TRUE(variables.insert(EnvironmentName(spec.key)).second) << spec.key;
     EXPECT_FALSE(spec.doc.empty() || spec.doc.ends_with('.') || spec.doc.find('\n') != spec.doc.npos)
@@ -20,7 +20,7 @@ TEST(CoreSchema, DescribesEveryOptionOnce) {
 }
 
 TEST(CoreSchema, HasDefaultsThatAreLegal) {
-  for (const option::Spec& spec : CoreSchema()) {
+  for (const options::Spec& spec : CoreSchema()) {
     if (!spec.default_text) continue;
     const auto data = ParseText(spec, *spec.default_text, "/");
     EXPECT_TRUE(data.ok()) << spec.key << ": " << data.error().text;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/option/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -119,14 +119,14 @@ class Scanner {
     if (character == "]" || character == "\r" || character == "\n")
       return Fail(at_, "syntax error in table header: the table has no name");
     Fail(at_, fmt::format("syntax error in table header: a name that begins with {} needs quotes",
-                          option::Quote(character)));
+                          options::Quote(character)));
   }
 
   void NotQuoted() {
     const std::string_view character = text_.substr(at_, CharacterSize(text_[at_]));
     Fail(at_, fmt::format("syntax error: {} stands outside of a string; put quotes around the key or the "
                           "value that it belongs to",
-                          option::Quote(character)));
+                          options::Quote(character)));
   }
 
   void String() {
@@ -186,7 +186,7 @@ class Scanner {
 }  // namespace
 
 std::variant<std::string, SyntaxError> Screen(std::string_view text) {
-  const std::size_t invalid = option::FindInvalidUtf8(text);
+  const std::size_t invalid = options::FindInvalidUtf8(text);
   if (invalid != text.npos) return NotUtf8(text, invalid);
   return Scanner(text).Run();
 }

@@ -8,7 +8,7 @@ namespace dtrun::config {
 namespace {
 
 template <class T>
-const T& Typed(const option::Value& value) {
+const T& Typed(const options::Value& value) {
   const T* typed = std::get_if<T>(&value.data);
   if (typed == nullptr) std::abort();
   return *typed;
@@ -30,19 +30,19 @@ const std::map<std::string, std::string>& Settings::Map(std::string_view key) co
   return Typed<std::map<std::string, std::string>>(Get(key));
 }
 
-const option::Value& Settings::Get(std::string_view key) const {
+const options::Value& Settings::Get(std::string_view key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) std::abort();
   return found->second;
 }
 
-const option::Spec* Settings::Find(std::string_view key) const { return FindSpec(schema_, key); }
+const options::Spec* Settings::Find(std::string_view key) const { return FindSpec(schema_, key); }
 
 dtrun_options Settings::SnapshotOf(std::string_view prefix) const {
   dtrun_options options;
-  for (const option::Spec& spec : schema_) {
+  for (const options::Spec& spec : schema_) {
     if (!std::string_view(spec.key).starts_with(prefix)) continue;
-    option::Spec own = spec;
+    options::Spec own = spec;
     own.key.erase(0, prefix.size());
     options.Set(std::move(own), Get(spec.key));
   }

@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/option/snapshot.h"
-#include "core/option/value.h"
+#include "core/options/snapshot.h"
+#include "core/options/value.h"
 
 namespace dtrun::config {
 
@@ -44,10 +44,10 @@ class Settings {
   const std::vector<std::string>& List(std::string_view key) const;
   const std::map<std::string, std::string>& Map(std::string_view key) const;
 
-  const option::Value& Get(std::string_view key) const;
+  const options::Value& Get(std::string_view key) const;
   // Every option known for this config, core's first.
-  const option::Schema& schema() const { return schema_; }
-  const option::Spec* Find(std::string_view key) const;  // null: no such option
+  const options::Schema& schema() const { return schema_; }
+  const options::Spec* Find(std::string_view key) const;  // null: no such option
 
   // Values under `prefix` ("backend.options.") as a plugin sees them.
   dtrun_options SnapshotOf(std::string_view prefix) const;
@@ -57,8 +57,8 @@ class Settings {
 
  private:
   friend class Loader;
-  option::Schema schema_;
-  std::map<std::string, option::Value, std::less<>> values_;
+  options::Schema schema_;
+  std::map<std::string, options::Value, std::less<>> values_;
   std::filesystem::path file_;
   std::filesystem::path folder_;
 };
@@ -69,7 +69,7 @@ struct Given {
   std::string key;
   // In the spelling of the option's type, taken as it is; or the items of a list.
   std::variant<std::string, std::vector<std::string>> value;
-  option::Origin origin;
+  options::Origin origin;
 };
 
 struct Request {
@@ -94,8 +94,8 @@ std::vector<std::string> BackendNames(const Settings& settings);
 // once per kind, when the name is known; not for the backend "none". An error becomes a
 // Problem at backend.path or backend.name, and then, as with an empty function, the
 // plugin's options are not looked at.
-using PluginSchema = std::function<Result<option::Schema>(std::string_view kind, const std::string& name,
-                                                          const class Settings& so_far)>;
+using PluginSchema = std::function<Result<options::Schema>(std::string_view kind, const std::string& name,
+                                                           const class Settings& so_far)>;
 
 struct Loaded {
   Settings settings;              // usable only when problems is empty
@@ -104,7 +104,7 @@ struct Loaded {
 Loaded Load(const Request& request, const PluginSchema& plugin_schema);
 
 // Core's own options.
-const option::Schema& CoreSchema();
+const options::Schema& CoreSchema();
 
 // "DTRUN_CONFIG_BACKEND_NAME" for "backend.name".
 std::string EnvironmentName(std::string_view key);

@@ -14,14 +14,14 @@ Settings Defaults() {
 TEST(Settings, FindsSpecsByKey) {
   const Settings settings = Defaults();
   ASSERT_NE(settings.Find("job.env"), nullptr);
-  EXPECT_EQ(settings.Find("job.env")->type, option::Type::kMap);
+  EXPECT_EQ(settings.Find("job.env")->type, options::Type::kMap);
   EXPECT_EQ(settings.Find("job"), nullptr);
 }
 
 TEST(Settings, GivesASnapshotOfWhatLiesUnderAPrefix) {
   const dtrun_options options = Defaults().SnapshotOf("logs.");
   ASSERT_EQ(options.entries.size(), 3u);
-  EXPECT_EQ(options.entries.at("prefix").value.data, option::Data(std::string("auto")));
+  EXPECT_EQ(options.entries.at("prefix").value.data, options::Data(std::string("auto")));
 }
 
 TEST(SettingsDeathTest, EndTheProcessOnABreachOfTheirContract) {

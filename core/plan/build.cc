@@ -8,11 +8,11 @@
 
 #include "core/base/port_range.h"
 #include "core/base/units.h"
-#include "core/dialect/outer.h"
-#include "core/option/text.h"
+#include "core/contract/environment.h"
+#include "core/environments/outer.h"
+#include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
-#include "core/plan/dialect.h"
 #include "core/plan/dialects.h"
 #include "core/plan/facts.h"
 #include "core/plan/launch.h"
@@ -31,35 +31,35 @@ using Variables = std::map<std::string, std::string>;
 Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
   const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
   Variables out = {
-      {dialect::kWorldSize, std::to_string(plan.world_size())},
-      {dialect::kLocalWorldSize, std::to_string(host.local_size)},
-      {dialect::kNodeRank, std::to_string(process.host)},
-      {dialect::kHostCount, std::to_string(plan.hosts.size())},
-      {dialect::kJob, plan.job},
-      {dialect::kGeneration, kTokenGeneration},
-      {dialect::kStore, kTokenStore},
-      {dialect::kJobKey, kTokenJobKey},
-      {dialect::kRecorder, kTokenRecorder},
-      {dialect::kRunDir, kTokenRunDir},
-      {dialect::kConsole, kTokenConsole},
-      {dialect::kBackend, inputs.backend.name},
-      {dialect::kLocal, inputs.settings.Text("comm.local")},
-      {dialect::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
-      {dialect::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
+      {contract::kWorldSize, std::to_string(plan.world_size())},
+      {contract::kLocalWorldSize, std::to_string(host.local_size)},
+      {contract::kNodeRank, std::to_string(process.host)},
+      {contract::kHostCount, std::to_string(plan.hosts.size())},
+      {contract::kJob, plan.job},
+      {contract::kGeneration, kTokenGeneration},
+      {contract::kStore, kTokenStore},
+      {contract::kJobKey, kTokenJobKey},
+      {contract::kRecorder, kTokenRecorder},
+      {contract::kRunDir, kTokenRunDir},
+      {contract::kConsole, kTokenConsole},
+      {contract::kBackend, inputs.backend.name},
+      {contract::kLocal, inputs.settings.Text("comm.local")},
+      {contract::kEmulatedHosts, std::to_string(inputs.settings.Int("comm.emulate_hosts"))},
+      {contract::kBackendTimeout, FormatDuration(inputs.settings.Duration("backend.timeout"))},
   };
   if (process.rank_count == 1) {
-    out[dialect::kRank] = std::to_string(process.rank);
-    out[dialect::kLocalRank] = std::to_string(process.local_rank);
+    out[contract::kRank] = std::to_string(process.rank);
+    out[contract::kLocalRank] = std::to_string(process.local_rank);
   } else {
-    out[dialect::kFirstRank] = std::to_string(host.first_rank);
+    out[contract::kFirstRank] = std::to_string(host.first_rank);
   }
   if (inputs.network != nullptr) {
-    out[dialect::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
-    out[dialect::kAddress] = host.address;
+    out[contract::kInterface] = inputs.network->CandidateOf(static_cast<std::size_t>(process.host)).interface;
+    out[contract::kAddress] = host.address;
   }
   if (inputs.backend.name != "none") {
-    out[dialect::kBackendPath] = inputs.backend.path;
-    out[dialect::kBackendOptions] = inputs.backend.options_json;
+    out[contract::kBackendPath] = inputs.backend.path;
+    out[contract::kBackendOptions] = inputs.backend.options_json;
   }
   return out;
 }
@@ -95,8 +95,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   if (!dialects) return At(settings, "job.dialects", dialects.error());
   contract.merge(dialects->set);
   Variables placeholders = contract;
-  placeholders.erase(dialect::kJobKey);
-  placeholders.erase(dialect::kBackendOptions);
+  placeholders.erase(contract::kJobKey);
+  placeholders.erase(contract::kBackendOptions);
 
   for (const auto& [name, value] : user) {
     if (contract.contains(name)) {
@@ -185,7 +185,7 @@ Result<unsigned> LogMode(const std::string& text) {
   return Error{
       DTRUN_INVALID_ARGUMENT,
       fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
-                  option::QuoteShort(text))};
+                  options::QuoteShort(text))};
 }
 
 // cluster.port_range as libraries take it.
@@ -220,8 +220,8 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.job = settings.Text("job.name");
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
-  plan.notes = dialect::OuterNotes(inputs.environment);
-  const std::string alone = plan.hosts.size() == 1 ? dialect::OneOfSeveral(inputs.environment) : "";
+  plan.notes = environments::OuterNotes(inputs.environment);
+  const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.notes.push_back(alone);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
@@ -242,7 +242,7 @@ Result<Plan> Build(const Inputs& inputs) {
     plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
   }
 
-  plan.withheld = dialect::Withheld();
+  plan.withheld = environments::Withheld();
   if (Status chosen = ChooseDialects(settings, &plan); !chosen) return chosen.error();
 
   const Variables& user = UserVariables(settings);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/config/settings.h"
-#include "core/net/decision.h"
+#include "core/network/decision.h"
 #include "core/plan/hosts.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
@@ -20,7 +20,7 @@ namespace dtrun::plan {
 struct Backend {
   std::string name;                      // "none": no communicator
   std::string path;                      // of the plugin file
-  std::string options_json;              // option::ToJson of its snapshot
+  std::string options_json;              // options::ToJson of its snapshot
   std::vector<plugin::LaunchInfo> info;  // by host; fewer: the others are taken to be like the first
 };
 
@@ -33,7 +33,7 @@ struct Inputs {
   std::string cwd;                                 // where dtrun was started
   std::string program;                             // dtrun itself, on all hosts
   std::vector<Hardware> reported = {};             // of the job's hosts, once they have joined
-  const net::Decision* network = nullptr;          // once it has been proven
+  const network::Decision* network = nullptr;      // once it has been proven
 };
 
 // Errors carry the place of the value that caused them.

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "core/dialect/roles.h"
+#include "core/environments/roles.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
 namespace {
 
 // Adds `from` to `to`, or says who disagrees. `owners` maps each name to who set it.
-Status Merge(const std::string& owner, const dialect::Variables& from, dialect::Variables* to,
+Status Merge(const std::string& owner, const environments::Variables& from, environments::Variables* to,
              std::map<std::string, std::string>* owners) {
   for (const auto& [name, value] : from) {
     const auto [before, fresh] = to->emplace(name, value);
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> SuccessOf(const config::Settings& settings,
                                            const std::vector<std::string>& roles) {
   constexpr char kKey[] = "job.success";
   const auto there = [&](const std::string& role) { return std::ranges::count(roles, role) != 0; };
-  const option::Data& data = settings.Get(kKey).data;
+  const options::Data& data = settings.Get(kKey).data;
   const auto* const list = std::get_if<std::vector<std::string>>(&data);
   if (list == nullptr && settings.Text(kKey) == "all") return std::vector<std::string>();
   if (list == nullptr && settings.Text(kKey) == "auto") {
@@ -51,8 +51,8 @@ Result<std::vector<std::string>> SuccessOf(const config::Settings& settings,
 
 }  // namespace
 
-dialect::RankTable TableOf(const Plan& plan) {
-  dialect::RankTable table;
+environments::RankTable TableOf(const Plan& plan) {
+  environments::RankTable table;
   table.run_id = plan.job;
   for (const Host& host : plan.hosts)
     table.hosts.push_back({host.name, host.address, host.first_rank, host.local_size, host.sees_gpus});
@@ -72,7 +72,7 @@ bool NeedsRendezvous(const Plan& plan) {
 
 Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   if (settings.Has("job.roles")) {
-    auto roles = dialect::AssignRoles(settings.Map("job.roles"), plan->world_size());
+    auto roles = environments::AssignRoles(settings.Map("job.roles"), plan->world_size());
     if (!roles) return At(settings, "job.roles", roles.error());
     plan->roles = std::move(*roles);
   }
@@ -81,7 +81,7 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   plan->success = *std::move(success);
   if (!settings.Has("job.dialects")) return {};
   for (const std::string& name : settings.List("job.dialects")) {
-    auto found = dialect::FindDialect(name);
+    auto found = environments::FindDialect(name);
     if (!found) return At(settings, "job.dialects", found.error());
     plan->dialects.push_back(name);
     if ((*found)->built_in_port == nullptr || plan->master_port != 0) continue;
@@ -94,20 +94,20 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   return {};
 }
 
-Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& process,
-                                           const dialect::Variables& contract) {
-  dialect::Contract out;
+Result<environments::Contract> DialectVariables(const Plan& plan, const Process& process,
+                                                const environments::Variables& contract) {
+  environments::Contract out;
   if (plan.dialects.empty()) return out;
-  const dialect::RankTable table = TableOf(plan);
-  dialect::Variables all = contract;
+  const environments::RankTable table = TableOf(plan);
+  environments::Variables all = contract;
   std::map<std::string, std::string> owners;
   for (const auto& [name, value] : contract) owners.emplace(name, plan.launcher + " launcher");
   for (const std::string& name : plan.dialects) {
-    auto found = dialect::FindDialect(name);
+    auto found = environments::FindDialect(name);
     if (!found) return found.error();
-    const dialect::Contract added = (*found)->write(table, process.rank);
+    const environments::Contract added = (*found)->write(table, process.rank);
     for (int other = process.rank + 1; other < process.rank + process.rank_count; ++other) {
-      const dialect::Contract theirs = (*found)->write(table, other);
+      const environments::Contract theirs = (*found)->write(table, other);
       if (theirs.set == added.set && theirs.fallback == added.fallback) continue;
       return Error{
           DTRUN_UNSUPPORTED,

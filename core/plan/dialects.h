@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/config/settings.h"
-#include "core/dialect/dialect.h"
+#include "core/environments/dialect.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::plan {
@@ -17,7 +17,7 @@ inline constexpr char kTokenRendezvousPort[] = "⟦rendezvous_port⟧";
 bool NeedsRendezvous(const Plan& plan);
 
 // Ports and paths as tokens of the plan.
-dialect::RankTable TableOf(const Plan& plan);
+environments::RankTable TableOf(const Plan& plan);
 
 // Checks job.dialects and job.roles, and fills Plan::dialects and Plan::roles; a port that
 // a dialect's programs have built in becomes the plan's, when the user has not chosen one.
@@ -27,7 +27,7 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan);
 // What the plan's dialects add for `process`, on top of `contract`, which holds what the
 // launcher and dtrun set. A variable with two values is an error that names both and who set
 // them, or the dialect, when the process holds several ranks and they need different ones.
-Result<dialect::Contract> DialectVariables(const Plan& plan, const Process& process,
-                                           const dialect::Variables& contract);
+Result<environments::Contract> DialectVariables(const Plan& plan, const Process& process,
+                                                const environments::Variables& contract);
 
 }  // namespace dtrun::plan

@@ -39,7 +39,7 @@ Process RankThree() {
 }
 
 TEST(TableOf, TakesHostsAndTokensFromThePlan) {
-  const dialect::RankTable table = TableOf(TwoHosts());
+  const environments::RankTable table = TableOf(TwoHosts());
   EXPECT_EQ(table.world_size(), 4);
   EXPECT_EQ(table.hosts[1].address, "10.0.0.1");
   EXPECT_EQ(table.master_address, "10.0.0.0");

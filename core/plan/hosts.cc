@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "core/cluster/this_machine.h"
+#include "core/hosts/this_machine.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
@@ -21,12 +21,12 @@ bool HasCluster(const config::Settings& settings) {
   return settings.Has(kHosts) || (settings.Has(kHostCount) && settings.Text("cluster.connect") == "manual");
 }
 
-Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings) {
-  if (!HasCluster(settings)) return std::vector<cluster::HostSlots>{{cluster::HostName(), {}}};
+Result<std::vector<hosts::HostSlots>> ListedHosts(const config::Settings& settings) {
+  if (!HasCluster(settings)) return std::vector<hosts::HostSlots>{{hosts::HostName(), {}}};
   if (!settings.Has(kHosts)) {
-    return std::vector<cluster::HostSlots>(static_cast<std::size_t>(settings.Int(kHostCount)));
+    return std::vector<hosts::HostSlots>(static_cast<std::size_t>(settings.Int(kHostCount)));
   }
-  auto hosts = cluster::ParseHosts(settings.List(kHosts));
+  auto hosts = hosts::ParseHosts(settings.List(kHosts));
   if (!hosts) return At(settings, kHosts, hosts.error().text);
   return hosts;
 }

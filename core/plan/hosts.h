@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster/host_slots.h"
 #include "core/config/settings.h"
+#include "core/hosts/host_slots.h"
 #include "core/plan/place.h"
 #include "core/plan/plan.h"
 
@@ -17,7 +17,7 @@ namespace dtrun::plan {
 bool HasCluster(const config::Settings& settings);
 // The hosts as the config has them: of cluster.hosts, else cluster.host_count of them without a name,
 // else this machine.
-Result<std::vector<cluster::HostSlots>> ListedHosts(const config::Settings& settings);
+Result<std::vector<hosts::HostSlots>> ListedHosts(const config::Settings& settings);
 
 // The hosts with their ranks, numbered in order. `reported` are those that have come, in order of their
 // number. Without any it is all that are listed: each is taken to be like this machine, and one without a

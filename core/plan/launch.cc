@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/dialect/outer.h"
+#include "core/environments/outer.h"
 
 namespace dtrun::plan {
 namespace {
@@ -54,7 +54,7 @@ const char* Inherited(const dtrun_job* job, const char* name) noexcept {
   const Inputs& inputs = *view.inputs;
   const auto& user = UserVariables(inputs.settings);
   if (const auto found = user.find(name); found != user.end()) return found->second.c_str();
-  if (dialect::MatchesAny(name, view.plan->withheld)) return nullptr;
+  if (environments::MatchesAny(name, view.plan->withheld)) return nullptr;
   const auto found = inputs.environment.find(name);
   return found == inputs.environment.end() ? nullptr : found->second.c_str();
 }

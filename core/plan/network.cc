@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/base/suggest.h"
-#include "core/net/rule.h"
-#include "core/net/weakness.h"
+#include "core/network/rule.h"
+#include "core/network/weakness.h"
 #include "core/plan/at.h"
 
 namespace dtrun::plan {
@@ -44,7 +44,7 @@ Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
   const bool off = text == kOff;
   std::vector<NetworkRule> rules;
   if (!off) {
-    if (const auto rule = net::Rule::Parse(text); !rule) return At(settings, kInterface, rule.error());
+    if (const auto rule = network::Rule::Parse(text); !rule) return At(settings, kInterface, rule.error());
     rules.assign(hosts.size(), {text, PlaceOf(settings, kInterface)});
   }
   const bool per_host = settings.Has(kInterfaceOn);
@@ -52,7 +52,7 @@ Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
     for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
       const auto host = std::ranges::find(hosts, name, &Host::name);
       if (host == hosts.end()) return UnknownHost(settings, name, hosts);
-      if (const auto rule = net::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
+      if (const auto rule = network::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
       if (off) {
         return At(settings, kInterfaceOn,
                   {DTRUN_INVALID_ARGUMENT,
@@ -65,15 +65,15 @@ Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
   return rules;
 }
 
-void AddNetwork(const net::Decision& decision, Plan* plan) {
-  const std::vector<net::Network> networks = net::NetworksOf(decision);
+void AddNetwork(const network::Decision& decision, Plan* plan) {
+  const std::vector<network::Network> networks = network::NetworksOf(decision);
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) plan->hosts[i].address = networks[i].address;
-  plan->network = net::Summary(decision);
-  plan->network_others = net::OthersText(decision);
-  for (const net::Weakness& one : net::WeaknessesOf(decision, decision.chosen))
-    plan->notes.push_back(fmt::format("{}; {}", one.what, one.cure));
-  plan->record["network.txt"] = net::Table(decision);
-  plan->record["network.json"] = net::ToJson(decision);
+  plan->network = network::Summary(decision);
+  plan->network_others = network::OthersText(decision);
+  for (const network::Weakness& one : network::WeaknessesOf(decision, decision.chosen))
+    plan->notes.push_back(fmt::format("{}; {}", one.what, one.fix));
+  plan->record["network.txt"] = network::Table(decision);
+  plan->record["network.json"] = network::ToJson(decision);
 }
 
 }  // namespace dtrun::plan

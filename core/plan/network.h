@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/config/settings.h"
-#include "core/net/decision.h"
+#include "core/network/decision.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::plan {
@@ -19,6 +19,6 @@ Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
                                               const std::vector<Host>& hosts);
 
 // Puts what was decided into the plan: addresses of hosts, a line for the header, the records.
-void AddNetwork(const net::Decision& decision, Plan* plan);
+void AddNetwork(const network::Decision& decision, Plan* plan);
 
 }  // namespace dtrun::plan

@@ -21,7 +21,7 @@ Result<std::vector<NetworkRule>> Rules(std::vector<std::string> sets,
   request.sets = std::move(sets);
   request.command = {"true"};
   const config::Loaded loaded =
-      config::Load(request, [](auto, const auto&, const auto&) { return option::Schema(); });
+      config::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); });
   EXPECT_THAT(loaded.problems, IsEmpty());
   return NetworkRules(loaded.settings, hosts);
 }

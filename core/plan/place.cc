@@ -8,9 +8,9 @@
 #include <set>
 
 #include "core/binding/machine.h"
-#include "core/cluster/this_machine.h"
+#include "core/contract/environment.h"
+#include "core/hosts/this_machine.h"
 #include "core/plan/at.h"
-#include "core/plan/dialect.h"
 
 namespace dtrun::plan {
 namespace {
@@ -45,7 +45,7 @@ const std::map<std::string, std::string>& UserVariables(const config::Settings& 
 Result<HostOffer> OfferHere() {
   auto topology = binding::ReadMachine();
   if (!topology) return topology.error();
-  return HostOffer{*std::move(topology), binding::ReadGpus("/"), cluster::HostName()};
+  return HostOffer{*std::move(topology), binding::ReadGpus("/"), hosts::HostName()};
 }
 
 Hardware HardwareOf(const config::Settings& settings, const std::map<std::string, std::string>& environment,
@@ -69,7 +69,7 @@ Result<Hardware> ReadHardware(const config::Settings& settings,
 }
 
 Result<int> ProcessesPerHost(const config::Settings& settings, const Hardware& hardware) {
-  const option::Value& value = settings.Get(kProcesses);
+  const options::Value& value = settings.Get(kProcesses);
   if (const auto* number = std::get_if<std::int64_t>(&value.data)) return static_cast<int>(*number);
   if (CountedByGpus(settings, hardware)) {
     if (!hardware.gpus.empty()) return static_cast<int>(hardware.gpus.size());
@@ -128,7 +128,7 @@ void PutInPlace(const Placement& placement, Process* process) {
     if (!placement.gpu_variable.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
   }
   process->binding = binding::CpuList({processors.begin(), processors.end()});
-  process->env[dialect::kLocalProcessors] = std::to_string(placement.processor_count);
+  process->env[contract::kLocalProcessors] = std::to_string(placement.processor_count);
   if (!placement.gpu_variable.empty()) process->env[placement.gpu_variable] = gpus;
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/binding/machine.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::plan {
 namespace {
@@ -126,7 +126,7 @@ TEST_F(Bound, ProcessesAreToldTheirProcessorsAndGpus) {
   PutInPlace(*placement, &process);
   EXPECT_EQ(process.binding, "6-7,14-15");
   EXPECT_EQ(process.env.at("CUDA_VISIBLE_DEVICES"), "1");
-  EXPECT_EQ(process.env.at(dialect::kLocalProcessors), "8");
+  EXPECT_EQ(process.env.at(contract::kLocalProcessors), "8");
 }
 
 TEST_F(Bound, ProcessesOfSeveralRanksGetAllThatIsTheirs) {
@@ -144,7 +144,7 @@ TEST(PutInPlace, TellsAnUnboundProcessThatItsMaskTellsAll) {
   Process process = LocalRanks(1, 1);
   PutInPlace(*placement, &process);
   EXPECT_EQ(process.binding, "");
-  EXPECT_THAT(process.env, ElementsAre(Pair(dialect::kLocalProcessors, "0")));
+  EXPECT_THAT(process.env, ElementsAre(Pair(contract::kLocalProcessors, "0")));
 }
 
 TEST(ReadHardware, TakesTheListOfVisibleGpusFromJobEnvFirst) {

@@ -45,7 +45,7 @@ struct Process {
 
 // What a host may use between hosts.
 struct NetworkRule {
-  std::string text;   // in the grammar of core/net/rule.h
+  std::string text;   // in the grammar of core/network/rule.h
   std::string place;  // of the option: "train.toml:5:1: network.interface"
 };
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/contract/environment.h"
 #include "core/plan/at.h"
-#include "core/plan/dialect.h"
 #include "core/plan/place.h"
 #include "core/pmi/program.h"
 #include "core/pmi/server.h"
@@ -87,7 +87,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   const Variables& user = UserVariables(settings);
   if (settings.Text("launcher.name") == "mpirun") {
     for (Process& process : plan->processes)
-      process.env[dialect::kLoneWorlds] = settings.Text("job.lone_worlds");
+      process.env[contract::kIsolatedRanks] = settings.Text("job.lone_worlds");
   }
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());

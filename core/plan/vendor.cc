@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/net/variables.h"
+#include "core/network/variables.h"
 #include "core/plan/facts.h"
 
 namespace dtrun::plan {
@@ -54,8 +54,8 @@ std::vector<Variables> Agreed(const VendorInputs& inputs, std::vector<std::strin
 }  // namespace
 
 std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vector<std::string>* notes) {
-  const std::vector<net::Network> networks =
-      inputs.network == nullptr ? std::vector<net::Network>() : net::NetworksOf(*inputs.network);
+  const std::vector<network::Network> networks =
+      inputs.network == nullptr ? std::vector<network::Network>() : network::NetworksOf(*inputs.network);
   const std::vector<Variables> backend = Agreed(inputs, notes);
   std::vector<Variables> out;
   std::map<std::string, Override> kept;  // by the variable
@@ -67,7 +67,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
     choice.instead[host] = instead;
   };
   for (std::size_t host = 0; host < backend.size(); ++host) {
-    const Variables network = networks.empty() ? Variables() : net::Variables(networks, host);
+    const Variables network = networks.empty() ? Variables() : network::Variables(networks, host);
     Variables ours = backend[host];
     ours.insert(network.begin(), network.end());
     std::erase_if(ours, [&](const auto& variable) {
@@ -79,7 +79,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
         if (*own != instead) keep(host, name, "is yours", *own, instead);
         return true;
       }
-      const std::string opposite = net::Opposite(name);
+      const std::string opposite = network::Opposite(name);
       if (const std::string* const own = opposite.empty() ? nullptr : OwnValue(inputs, opposite)) {
         keep(host, opposite, "is yours", *own,
              fmt::format("{}={}, which cannot stand beside it", name, value));
@@ -93,7 +93,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
   }
   for (const auto& [name, choice] : kept) {
     const std::string wrong =
-        inputs.network == nullptr ? "" : net::CheckOwnValue(name, choice.values, *inputs.network);
+        inputs.network == nullptr ? "" : network::CheckOwnValue(name, choice.values, *inputs.network);
     std::vector<std::string> settings;
     for (const std::string& value : choice.values)
       settings.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/net/decision.h"
+#include "core/network/decision.h"
 #include "core/plan/plan.h"
 
 namespace dtrun::plan {
@@ -15,7 +15,7 @@ namespace dtrun::plan {
 struct VendorInputs {
   const std::vector<Host>& hosts;
   const std::vector<std::map<std::string, std::string>>& backend;  // of its launch face, by host
-  const net::Decision* network;                                    // null: none was looked for
+  const network::Decision* network;                                // null: none was looked for
   const std::map<std::string, std::string>& user;                  // job.env
   const std::map<std::string, std::string>& inherited;             // from dtrun's own environment
 };

@@ -18,26 +18,26 @@ using ::testing::Pair;
 using Variables = std::map<std::string, std::string>;
 
 // Two hosts, joined by eth0; eth1 is proven too where it `works`.
-net::Decision Decided(bool works = true) {
-  std::vector<net::HostOffer> hosts;
+network::Decision Decided(bool works = true) {
+  std::vector<network::HostOffer> hosts;
   for (const std::string last : {"1", "2"}) {
-    net::HostOffer host{"node" + last, "machine" + last, {}};
+    network::HostOffer host{"node" + last, "machine" + last, {}};
     for (const auto& [name, network] : {std::pair("eth0", "10.5.0."), std::pair("eth1", "10.6.0.")}) {
-      net::Candidate card;
+      network::Candidate card;
       card.interface = name;
       card.address = {asio::ip::make_address(network + last), 24};
       host.offer.candidates.push_back(std::move(card));
     }
     hosts.push_back(std::move(host));
   }
-  const net::Assignment eth0{{0, 0}, 1e9, {}}, eth1{{1, 1}, 1e8, {}};
-  std::vector<net::Assignment> measured{eth0};
+  const network::Assignment eth0{{0, 0}, 1e9, {}}, eth1{{1, 1}, 1e8, {}};
+  std::vector<network::Assignment> measured{eth0};
   if (works) measured.push_back(eth1);
-  return {net::Evidence(std::move(hosts)), measured, eth0, {false, false}, true, {}};
+  return {network::Evidence(std::move(hosts)), measured, eth0, {false, false}, true, {}};
 }
 
 struct Vendor : ::testing::Test {
-  std::vector<Variables> Of(const net::Decision* network) {
+  std::vector<Variables> Of(const network::Decision* network) {
     by_host.resize(2, Variables(backend.begin(), backend.end()));
     return VendorEnvironments({hosts, by_host, network, user, inherited}, &notes);
   }
@@ -49,14 +49,14 @@ struct Vendor : ::testing::Test {
 };
 
 TEST_F(Vendor, EveryLibraryHearsOfTheNetwork) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   EXPECT_THAT(Of(&decision)[1], AllOf(Contains(Pair("GLOO_SOCKET_IFNAME", "eth0")),
                                       Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0"))));
   EXPECT_THAT(notes, IsEmpty());
 }
 
 TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
-  const net::Decision decision = Decided(false);
+  const network::Decision decision = Decided(false);
   inherited = {{"GLOO_SOCKET_IFNAME", "eth1"}};
   user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
   EXPECT_THAT(Of(&decision)[0],
@@ -68,7 +68,7 @@ TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
 }
 
 TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   backend = {{"GLOO_SOCKET_IFNAME", "eth7"}};
   EXPECT_THAT(Of(&decision)[0], Contains(Pair("GLOO_SOCKET_IFNAME", "eth7")));
   EXPECT_THAT(
@@ -78,7 +78,7 @@ TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
 }
 
 TEST_F(Vendor, WhatABackendRepeatsIsStillTheUsers) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   backend = {{"UCX_NET_DEVICES", "eth1"}};
   inherited = {{"UCX_NET_DEVICES", "eth1"}};
   Of(&decision);
@@ -86,7 +86,7 @@ TEST_F(Vendor, WhatABackendRepeatsIsStillTheUsers) {
 }
 
 TEST_F(Vendor, AVariableStandsAgainstAnOption) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   backend = {{"NCCL_SOCKET_IFNAME", "=eth1"}};
   user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
   Of(&decision);
@@ -94,7 +94,7 @@ TEST_F(Vendor, AVariableStandsAgainstAnOption) {
 }
 
 TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   user = {{"OMPI_MCA_btl_tcp_if_exclude", "lo,eth0"}};
   const Variables first = Of(&decision)[0];
   EXPECT_THAT(first, AllOf(Not(Contains(Key("OMPI_MCA_btl_tcp_if_include"))),
@@ -105,7 +105,7 @@ TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
 }
 
 TEST_F(Vendor, AnOptionThatMeansAnotherInterfaceOnEachHostIsCheckedThere) {
-  const net::Decision decision = Decided();
+  const network::Decision decision = Decided();
   by_host = {{{"GLOO_SOCKET_IFNAME", "eth1"}}, {{"GLOO_SOCKET_IFNAME", "eth7"}}};
   Of(&decision);
   EXPECT_THAT(notes,

@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/services.h"
 
 namespace dtrun::plugin {
@@ -108,7 +108,7 @@ const void* GetService(const char* id) {
   };
   static const Service kServices[] = {
       {DTRUN_LOG_SERVICE, LogService()}, {DTRUN_MEMORY_SERVICE, &kMemory},
-      {DTRUN_KV_SERVICE, KvService()},   {DTRUN_OPTIONS_SERVICE, option::OptionsService()},
+      {DTRUN_KV_SERVICE, KvService()},   {DTRUN_OPTIONS_SERVICE, options::OptionsService()},
       {DTRUN_CLOCK_SERVICE, &kClock},    {DTRUN_THREADS_SERVICE, &kThreads},
       {DTRUN_HEALTH_SERVICE, &kHealth},
   };

@@ -151,9 +151,9 @@ class Registry {
 
 Result<const Plugin*> Load(const File& file, bool in_probe) { return Registry::Get().Load(file, in_probe); }
 
-option::Schema Plugin::schema() const {
+options::Schema Plugin::schema() const {
   const std::string kind = KindText(file_.kind);
-  return option::FromAbi(table_.options, table_.option_count, kind + ".options.", file_.name + " " + kind);
+  return options::FromAbi(table_.options, table_.option_count, kind + ".options.", file_.name + " " + kind);
 }
 
 }  // namespace dtrun::plugin

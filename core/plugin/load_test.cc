@@ -29,7 +29,7 @@ TEST(Load, GivesTheTableOfAGoodPlugin) {
   EXPECT_EQ((*plugin)->backend().comm_abort, nullptr);
   EXPECT_EQ((*plugin)->host().in_probe, 0);
   EXPECT_EQ((*plugin)->host().kind, DTRUN_KIND_BACKEND);
-  const option::Schema schema = (*plugin)->schema();
+  const options::Schema schema = (*plugin)->schema();
   ASSERT_EQ(schema.size(), 2u);
   EXPECT_EQ(schema[0].key, "backend.options.interface");
 }

@@ -16,7 +16,7 @@ TEST(Permissions, AcceptsAFileThatOnlyTheUserMayWrite) {
   EXPECT_TRUE(CheckPermissions(folder.Write("a.so"), &warnings).ok());
 }
 
-TEST(Permissions, RefusesAWorldWritableFileWithTheCommandThatCuresIt) {
+TEST(Permissions, RefusesAWorldWritableFileWithTheCommandThatFixesIt) {
   const testing::TempFolder folder;
   const auto path = folder.Write("a.so");
   testing::SetMode(path, 0666);

@@ -15,7 +15,7 @@
 
 #include "core/base/result.h"
 #include "core/base/units.h"
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "dtrun/abi.h"
 
 namespace dtrun::plugin {
@@ -65,7 +65,7 @@ class Plugin {
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
   const File& file() const { return file_; }
   const dtrun_host& host() const { return *host_; }  // to pass to table().init
-  option::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
+  options::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
 
  private:
   friend class Registry;
@@ -88,7 +88,7 @@ struct Description {
   File file;
   std::string version, vendor, license, summary;
   std::string abi;  // "0.1"
-  option::Schema options;
+  options::Schema options;
 };
 
 struct LaunchInfo {

@@ -244,7 +244,7 @@ std::string Unusable(const LaunchInfo& info) {
 
 Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
   const std::string request =
-      wire::Encode(wire::LaunchRequest{option::ToJson(options), host_count, local_ranks});
+      wire::Encode(wire::LaunchRequest{options::ToJson(options), host_count, local_ranks});
   // When the child is gone already, the missing answer says how it ended.
   const Status sent = child_->socket.Send(request);
   if (!sent && sent.error().code != DTRUN_REMOTE_FAILURE) return sent.error();

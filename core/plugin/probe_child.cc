@@ -34,7 +34,7 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
 Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
   LaunchInfo info;
   if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
-  Result<dtrun_options> options = option::FromJson(request.options);
+  Result<dtrun_options> options = options::FromJson(request.options);
   if (!options) return std::move(options).error();
 
   const std::string who = fmt::format("{} plugin '{}'", KindText(plugin.file().kind), plugin.file().name);

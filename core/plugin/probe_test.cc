@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/testing/support.h"
 
@@ -21,7 +21,7 @@ class ProbeTest : public ::testing::Test {
 
   static dtrun_options Options(const std::string& interface) {
     dtrun_options options;
-    option::Spec spec;
+    options::Spec spec;
     spec.key = "interface";
     options.entries["interface"] = {spec, {interface, {}}, {}};
     return options;
@@ -45,7 +45,7 @@ TEST_F(ProbeTest, DescribesAPlugin) {
   EXPECT_EQ(description.abi, testing::Abi());
   ASSERT_EQ(description.options.size(), 2u);
   EXPECT_EQ(description.options[1].key, "backend.options.retries");
-  EXPECT_EQ(description.options[1].type, option::Type::kUint);
+  EXPECT_EQ(description.options[1].type, options::Type::kUint);
   EXPECT_EQ(description.options[1].max_text, "9");
 }
 

@@ -19,7 +19,7 @@ std::optional<std::string> ReadOptionalText(const Json& json) {
   return json.get<std::string>();
 }
 
-Json FromSpec(const option::Spec& spec) {
+Json FromSpec(const options::Spec& spec) {
   return {{"key", spec.key},
           {"type", static_cast<int>(spec.type)},
           {"scope", spec.scope},
@@ -40,10 +40,10 @@ Json FromSpec(const option::Spec& spec) {
           {"must_exist", spec.must_exist}};
 }
 
-option::Spec ToSpec(const Json& json) {
-  option::Spec spec;
+options::Spec ToSpec(const Json& json) {
+  options::Spec spec;
   spec.key = json.at("key");
-  spec.type = static_cast<option::Type>(json.at("type").get<int>());
+  spec.type = static_cast<options::Type>(json.at("type").get<int>());
   spec.scope = json.at("scope");
   spec.default_text = ReadOptionalText(json.at("default_text"));
   spec.doc = json.at("doc");
@@ -87,7 +87,7 @@ std::string Encode(const Error& error) {
 
 std::string Encode(const Description& description) {
   Json options = Json::array();
-  for (const option::Spec& spec : description.options) options.push_back(FromSpec(spec));
+  for (const options::Spec& spec : description.options) options.push_back(FromSpec(spec));
   return Line({{"description",
                 {{"name", description.file.name},
                  {"version", description.version},

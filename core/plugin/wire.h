@@ -15,7 +15,7 @@
 namespace dtrun::plugin::wire {
 
 struct LaunchRequest {
-  std::string options;  // option::ToJson
+  std::string options;  // options::ToJson
   int host_count = 1;
   int local_ranks = 1;
 };

@@ -14,9 +14,9 @@ TEST(Wire, CarriesADescription) {
   sent.file.name = "demo";
   sent.version = "1";
   sent.abi = "0.1";
-  option::Spec spec;
+  options::Spec spec;
   spec.key = "backend.options.mode";
-  spec.type = option::Type::kEnum;
+  spec.type = options::Type::kEnum;
   spec.default_text = "a";
   spec.choices = {"a", "b"};
   spec.secret = true;

@@ -1,7 +1,7 @@
 // sdk/include/dtrun/plugin.hpp against the real host services.
 #include <gmock/gmock.h>
 
-#include "core/option/snapshot.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/testing/fake_kv.h"
 #include "core/plugin/testing/support.h"
 #include "dtrun/plugin.hpp"
@@ -116,10 +116,10 @@ class WrapperTest : public ::testing::Test {
   void TearDown() override { SetLog(DTRUN_LOG_WARN, ""); }
 
   dtrun_instance* Init(const dtrun_plugin& plugin) {
-    option::Spec spec, unset;
+    options::Spec spec, unset;
     spec.key = "interface";
     unset.key = "unset";
-    unset.type = option::Type::kInt;
+    unset.type = options::Type::kInt;
     options_.entries["interface"] = {spec, {std::string("lo"), {}}, {}};
     options_.entries["unset"] = {unset, {}, {}};
     dtrun_instance* instance = nullptr;

@@ -2,7 +2,7 @@
 // or a PMI-1 barrier is complete when every host that takes part has offered its part. What waits is bounded:
 // an exchange beyond the limits fails for those who take part in it.
 //
-// Owned by the conductor; loop thread. Knows nothing of what the bytes mean.
+// Owned by the controller; loop thread. Knows nothing of what the bytes mean.
 #pragma once
 
 #include <functional>

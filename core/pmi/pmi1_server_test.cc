@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Two hosts with a server each and an exchange between them, as the conductor has it.
+// Two hosts with a server each and an exchange between them, as the controller has it.
 class Pmi1ServerTest : public ::testing::Test {
  protected:
   struct Rank {

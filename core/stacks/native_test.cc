@@ -16,7 +16,7 @@ constexpr char kSleeps[] =
     "#2  0x0000560dab0101c3 void std::this_thread::sleep_for<long, std::ratio<1l, 1l> "
     ">(std::chrono::duration<long, std::ratio<1l, 1l> > const&) - /home/me/train\n"
     "    /usr/include/c++/12/bits/this_thread_sleep.h:80:20\n"
-    "#3  0x0000560dab0101c3 net::Train(int) - /home/me/train\n"
+    "#3  0x0000560dab0101c3 network::Train(int) - /home/me/train\n"
     "    /home/me/src/train.cc:5:81\n"
     "#4  0x0000560dab0100a4 main - /home/me/train\n"
     "    /home/me/src/train.cc:6:32\n"
@@ -27,7 +27,7 @@ TEST(Native, ReadsWhatEuStackPrints) {
   const auto frames = FramesOfEuStack(kSleeps, 18067);
   ASSERT_EQ(frames.size(), 5u);
   EXPECT_EQ(frames[2].function, "std::this_thread::sleep_for");
-  EXPECT_EQ(frames[3].function, "net::Train");
+  EXPECT_EQ(frames[3].function, "network::Train");
   EXPECT_EQ(frames[3].module, "/home/me/train");
   EXPECT_EQ(frames[3].file, "/home/me/src/train.cc");
   EXPECT_EQ(frames[3].line, 5);
@@ -40,7 +40,7 @@ TEST(Native, NamesTheProgramsOwnLineAndWhatItCalls) {
   ASSERT_TRUE(place);
   EXPECT_EQ(place->what, "std::this_thread::sleep_for");
   EXPECT_EQ(place->where, "train.cc:5");
-  EXPECT_EQ(place->within, "net::Train");
+  EXPECT_EQ(place->within, "network::Train");
   EXPECT_FALSE(place->waits);
 }
 

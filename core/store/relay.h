@@ -1,6 +1,6 @@
 // Carries clients of the store between two processes, as numbered streams of bytes.
 //
-// Both ends are alike: the agent's has sockets of ranks that came through its door, the
+// Both ends are alike: the agent's has sockets of ranks that came through its listener, the
 // root's has sockets that lead into the store. Nothing is parsed here. Lives on an event
 // loop; every member and callback runs on its thread.
 #pragma once
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/store/door.h"
+#include "core/store/listener.h"
 
 namespace dtrun::store {
 

@@ -29,15 +29,15 @@ class FarStore {
                                       near_->Data(client, bytes);
                                     },
                                     [this](std::uint32_t client) { near_->Close(client); }});
-    door_ = std::move(Door::Listen(loop_, folder_ / "store", [this](Socket client) {
-              near_->Enter(std::move(client));
-            })).value();
+    listener_ = std::move(Listener::Listen(loop_, folder_ / "store", [this](Socket client) {
+                  near_->Enter(std::move(client));
+                })).value();
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~FarStore() {
     loop_.stop();
     thread_.join();
-    door_.reset();
+    listener_.reset();
     std::filesystem::remove_all(folder_);
   }
   Result<std::shared_ptr<Client>> Connect(int rank, const std::string& key) {
@@ -51,7 +51,7 @@ class FarStore {
   Server server_;
   std::optional<Relay> near_, far_;
   std::filesystem::path folder_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Listener> listener_;
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // The key-value store of one generation of a job, kept at the root.
 //
-// Clients come through a Door of this host, or through a relay from another one. Lives on
+// Clients come through a Listener of this host, or through a relay from another one. Lives on
 // the root's event loop; every member runs on the loop's thread. Refuses clients without
 // the job key, and those of another generation.
 #pragma once
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "core/store/door.h"
+#include "core/store/listener.h"
 
 namespace dtrun::store {
 

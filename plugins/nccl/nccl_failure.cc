@@ -31,7 +31,7 @@ std::string MeaningOf(std::string_view last_error) {
   if (found == nullptr)
     found = Search(std::begin(known::kNccl), std::end(known::kNccl), last_error, &captures);
   if (found == nullptr) return {};
-  return known::Fill(found->what, captures) + "; " + known::Fill(found->cure, captures);
+  return known::Fill(found->what, captures) + "; " + known::Fill(found->fix, captures);
 }
 
 sdk::Failure NcclFailure(const std::string& doing, nccl::Result result, std::string_view error_string,

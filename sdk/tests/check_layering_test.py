@@ -8,10 +8,13 @@ import unittest
 
 
 class CheckLayering(unittest.TestCase):
-    def run_on(self, path, line):
+    def run_on(self, path, line, others={}):
         with tempfile.TemporaryDirectory() as root:
+            for name, text in others.items():
+                (pathlib.Path(root) / name).parent.mkdir(parents=True, exist_ok=True)
+                (pathlib.Path(root) / name).write_text(text)
             file = pathlib.Path(root) / path
-            file.parent.mkdir(parents=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"// text\n{line}\n")
             result = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True)
             return result.returncode, result.stdout
@@ -32,6 +35,20 @@ class CheckLayering(unittest.TestCase):
             code, text = self.run_on(path, f"#include {include}")
             self.assertEqual(code, 1, (path, include))
             self.assertIn(f"{path}:2:", text)
+
+    def test_in_core_a_folder_sees_those_before_it(self):
+        for path, include, code in [
+            ("core/base/x.cc", '"core/job/run.h"', 1),
+            ("core/base/deep/x.h", '"core/job/run.h"', 1),
+            ("core/base/x_test.cc", '"core/job/run.h"', 0),
+            ("core/job/x.cc", '"core/base/error.h"', 0),
+            ("core/job/x.cc", '"core/job/run.h"', 0),
+            ("core/other/x.cc", '"core/base/error.h"', 1),
+        ]:
+            lists = {"core/CMakeLists.txt": "add_subdirectory(base)\nadd_subdirectory(job)\n"}
+            result, text = self.run_on(path, f"#include {include}", lists)
+            self.assertEqual(result, code, (path, include))
+            self.assertEqual(path in text, bool(code), text)
 
     def test_right_directions_pass(self):
         for path, include in [

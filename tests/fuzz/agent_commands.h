@@ -5,8 +5,8 @@
 #include <csignal>
 #include <string>
 
-#include "core/agent/messages.h"
-#include "core/net/greeting.h"
+#include "core/network/handshake.h"
+#include "core/protocol/messages.h"
 #include "tests/fuzz/agent_parts.h"
 #include "tests/fuzz/choose.h"
 
@@ -17,8 +17,8 @@ class Commands {
  public:
   Commands(Source& in, int host, int hosts) : in_(in), host_(host), hosts_(hosts) {}
 
-  agent::Prepare operator()(A<agent::Prepare>) const {
-    agent::Prepare prepare;
+  protocol::Prepare operator()(A<protocol::Prepare>) const {
+    protocol::Prepare prepare;
     prepare.world_size = in_.Rarely() ? in_.Int() : 2 * hosts_;
     prepare.master_port = in_.Rarely() ? in_.Int() : -static_cast<int>(in_.Below(2));
     prepare.processes = ProcessesOf(host_, in_.Coin());
@@ -37,45 +37,49 @@ class Commands {
     }
     return prepare;
   }
-  agent::Start operator()(A<agent::Start>) const {
-    agent::Start start;
+  protocol::Start operator()(A<protocol::Start>) const {
+    protocol::Start start;
     if (in_.Rarely()) start.meeting_ports = {1};
     return start;
   }
-  agent::Signal operator()(A<agent::Signal>) const { return {in_.Coin() ? SIGUSR1 : in_.Int()}; }
-  agent::Stop operator()(A<agent::Stop>) const { return {in_.Coin() ? SIGTERM : in_.Int()}; }
-  agent::Kill operator()(A<agent::Kill>) const { return {}; }
-  agent::Exchanged operator()(A<agent::Exchanged>) const { return {in_.Name(), in_.Name(), in_.Bytes(16)}; }
-  agent::ClientData operator()(A<agent::ClientData>) const { return {Client(), "x"}; }
-  agent::ClientClosed operator()(A<agent::ClientClosed>) const { return {Client()}; }
-  agent::Over operator()(A<agent::Over>) const { return {in_.Coin() ? 0 : in_.Int(), in_.Name()}; }
-  agent::Survey operator()(A<agent::Survey>) const {
+  protocol::Signal operator()(A<protocol::Signal>) const { return {in_.Coin() ? SIGUSR1 : in_.Int()}; }
+  protocol::Stop operator()(A<protocol::Stop>) const { return {in_.Coin() ? SIGTERM : in_.Int()}; }
+  protocol::Kill operator()(A<protocol::Kill>) const { return {}; }
+  protocol::Exchanged operator()(A<protocol::Exchanged>) const {
+    return {in_.Name(), in_.Name(), in_.Bytes(16)};
+  }
+  protocol::ClientData operator()(A<protocol::ClientData>) const { return {Client(), "x"}; }
+  protocol::ClientClosed operator()(A<protocol::ClientClosed>) const { return {Client()}; }
+  protocol::Over operator()(A<protocol::Over>) const { return {in_.Coin() ? 0 : in_.Int(), in_.Name()}; }
+  protocol::Survey operator()(A<protocol::Survey>) const {
     return {in_.Index(3), in_.Coin() ? "auto" : in_.Name(), std::string(32, 'k')};
   }
-  agent::Prove operator()(A<agent::Prove>) const {
-    agent::Prove prove;
+  protocol::Prove operator()(A<protocol::Prove>) const {
+    protocol::Prove prove;
     for (std::size_t i = in_.Below(3); i > 0; --i)
       prove.peers.push_back({in_.Rarely() ? in_.Int() : 2 * static_cast<int>(i - 1), {Here()}});
     prove.by_device = false;
     prove.limit = std::chrono::milliseconds(1);
     return prove;
   }
-  agent::Measure operator()(A<agent::Measure>) const {
+  protocol::Measure operator()(A<protocol::Measure>) const {
     return {in_.Index(2), in_.Index(3), Here(), false, in_.Coin() ? 0.0 : static_cast<double>(in_.Number())};
   }
-  agent::Called operator()(A<agent::Called>) const {
+  protocol::Called operator()(A<protocol::Called>) const {
     return SomeCalls(in_, 2 * static_cast<int>(in_.Below(static_cast<std::size_t>(hosts_))), 2 * hosts_);
   }
-  agent::Differed operator()(A<agent::Differed>) const {
+  protocol::Differed operator()(A<protocol::Differed>) const {
     return {{in_.Byte(), in_.Index(6), in_.Index(6), in_.Name(), true, in_.Coin()}};
   }
-  agent::Examine operator()(A<agent::Examine>) const { return {"no question", {}}; }
-  agent::Inspect operator()(A<agent::Inspect>) const { return {static_cast<std::uint32_t>(in_.Number())}; }
+  protocol::RunPreflight operator()(A<protocol::RunPreflight>) const { return {"no question", {}}; }
+  protocol::Inspect operator()(A<protocol::Inspect>) const {
+    return {static_cast<std::uint32_t>(in_.Number())};
+  }
 
  private:
   std::uint32_t Client() const { return in_.Coin() ? 1 : static_cast<std::uint32_t>(in_.Int()); }
-  static net::Candidate Here() {
-    net::Candidate here;
+  static network::Candidate Here() {
+    network::Candidate here;
     here.interface = "lo";
     here.address = {dtrun::asio::ip::make_address("127.0.0.1"), 8};
     here.port = 1;
@@ -87,8 +91,8 @@ class Commands {
   const int hosts_;
 };
 
-inline agent::ToAgent ACommand(Source& in, int host, int hosts) {
-  return AnyOf<agent::ToAgent>(in, Commands(in, host, hosts));
+inline protocol::ToAgent ACommand(Source& in, int host, int hosts) {
+  return AnyOf<protocol::ToAgent>(in, Commands(in, host, hosts));
 }
 
 }  // namespace dtrun::fuzz

@@ -11,15 +11,18 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/agent/agent_link.h"
-#include "core/agent/process.h"
-#include "core/agent/testing.h"
+#include "core/node/agent_link.h"
+#include "core/process/process.h"
+#include "core/process/testing.h"
 #include "tests/fuzz/agent_commands.h"
 
 namespace {
 
 using namespace dtrun;
-using namespace dtrun::agent;
+using namespace dtrun::process;
+using namespace dtrun::verdict;
+using namespace dtrun::protocol;
+using namespace dtrun::node;
 using dtrun::fuzz::Source;
 
 constexpr int kHosts = 3;
@@ -32,7 +35,7 @@ void Fail(const std::string& what) {
 
 // The root at the other end.
 struct Root {
-  control::Channel::Handlers agent;
+  protocol::Channel::Handlers agent;
   Protocol said;
   std::string store;  // the socket of the ranks
   bool lost = false;  // the agent has said why it leaves: what follows is not heard
@@ -55,7 +58,7 @@ struct Root {
   }
 };
 
-class Link final : public control::Channel {
+class Link final : public protocol::Channel {
  public:
   explicit Link(Root& root) : root_(root) {}
   ~Link() override { root_.agent = {}; }
@@ -168,7 +171,7 @@ class Job {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const bool ready = (BecomeSubreaper(), ::signal(SIGPIPE, SIG_IGN) != SIG_ERR);
   if (!ready) return 0;
-  static const agent::testing::ScratchDir folder;
+  static const process::testing::ScratchDir folder;
   Job(data, size, folder.path()).Run();
   return 0;
 }

@@ -6,21 +6,21 @@
 #include <string>
 #include <utility>
 
-#include "core/agent/messages.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
+#include "core/protocol/messages.h"
 #include "tests/fuzz/source.h"
 
 namespace dtrun::fuzz {
 
-inline net::Candidate ACandidate(Source& in, int host) {
-  net::Candidate one;
+inline network::Candidate ACandidate(Source& in, int host) {
+  network::Candidate one;
   one.interface = in.Rarely() ? in.Name() : "eth0";
   one.index = in.Int();
-  one.kind = static_cast<net::Kind>(in.Rarely() ? in.Byte() : in.Byte() % 8);
+  one.kind = static_cast<network::Kind>(in.Rarely() ? in.Byte() : in.Byte() % 8);
   const bool v6 = in.Rarely();
   const std::string last = std::to_string(host + 1);
-  one.address.ip =
-      dtrun::asio::ip::make_address(v6 ? "fd00::" + last : "10.0." + std::to_string(in.Below(3)) + "." + last);
+  one.address.ip = dtrun::asio::ip::make_address(v6 ? "fd00::" + last
+                                                    : "10.0." + std::to_string(in.Below(3)) + "." + last);
   one.address.prefix = in.Rarely() ? in.Int() : v6 ? 64 : 24;
   one.mtu = in.Rarely() ? in.Int() : 1500;
   one.speed_mbps = in.Rarely() ? in.Number() : 1000;
@@ -28,8 +28,8 @@ inline net::Candidate ACandidate(Source& in, int host) {
   return one;
 }
 
-inline agent::Ending AnEnding(Source& in) {
-  agent::Ending ending;
+inline process::Ending AnEnding(Source& in) {
+  process::Ending ending;
   ending.code = in.Index(256);
   ending.signal = in.Int();
   ending.core_dumped = in.Coin();
@@ -38,19 +38,19 @@ inline agent::Ending AnEnding(Source& in) {
   return ending;
 }
 
-inline comm::Excerpt AnExcerpt(Source& in, int first_rank, int world_size) {
-  comm::Excerpt excerpt;
-  excerpt.communicator = in.Rarely() ? 0 : 1 + in.Below(3);
-  excerpt.name = in.Name();
-  excerpt.size = in.Rarely() ? in.Int() : world_size;
+inline contract::Window AWindow(Source& in, int first_rank, int world_size) {
+  contract::Window window;
+  window.communicator = in.Rarely() ? 0 : 1 + in.Below(3);
+  window.name = in.Name();
+  window.size = in.Rarely() ? in.Int() : world_size;
   for (std::size_t i = in.Count(); i > 0; --i) {
     const int rank = in.Rarely() ? in.Int() : first_rank + static_cast<int>(in.Below(2));
-    excerpt.members.push_back({rank, in.Rarely() ? in.Int() : rank});
+    window.members.push_back({rank, in.Rarely() ? in.Int() : rank});
   }
-  excerpt.freed = in.Rarely();
+  window.freed = in.Rarely();
   if (in.Coin())
-    excerpt.rest =
-        comm::Rest{static_cast<std::uint64_t>(in.Number()), static_cast<std::uint64_t>(in.Number())};
+    window.rest =
+        contract::Rest{static_cast<std::uint64_t>(in.Number()), static_cast<std::uint64_t>(in.Number())};
   for (std::size_t i = in.Count(); i > 0; --i) {
     sdk::Signature call;
     call.kind = in.Byte();
@@ -58,18 +58,18 @@ inline comm::Excerpt AnExcerpt(Source& in, int first_rank, int world_size) {
     call.reduce = in.Byte();
     call.root = in.Int();
     call.count = static_cast<std::uint64_t>(in.Number());
-    excerpt.calls.push_back({static_cast<std::uint64_t>(in.Number()), in.Byte(), call});
+    window.calls.push_back({static_cast<std::uint64_t>(in.Number()), in.Byte(), call});
   }
   for (std::size_t i = in.Count(); i > 0; --i)
-    excerpt.checkpoints.emplace_back(in.Rarely() ? static_cast<std::uint64_t>(in.Number()) : 64 * in.Below(4),
-                                     in.Byte());
-  return excerpt;
+    window.checkpoints.emplace_back(in.Rarely() ? static_cast<std::uint64_t>(in.Number()) : 64 * in.Below(4),
+                                    in.Byte());
+  return window;
 }
 
-inline agent::Called SomeCalls(Source& in, int first_rank, int world_size) {
-  agent::Called called;
+inline protocol::Called SomeCalls(Source& in, int first_rank, int world_size) {
+  protocol::Called called;
   for (std::size_t i = 1 + in.Count(); i > 0; --i)
-    called.excerpts.push_back(AnExcerpt(in, first_rank, world_size));
+    called.windows.push_back(AWindow(in, first_rank, world_size));
   return called;
 }
 
@@ -94,7 +94,7 @@ inline std::vector<plan::Process> ProcessesOf(int host, bool together) {
     process.rank_count = together ? 2 : 1;
     process.argv = {"/bin/true"};
     process.cwd = "/";
-    if (together) process.env[dialect::kRankOutputs] = "1";
+    if (together) process.env[contract::kRankOutputs] = "1";
     processes.push_back(std::move(process));
   }
   return processes;

@@ -10,16 +10,16 @@
 #include <map>
 #include <string>
 
-#include "core/agent/carried_links.h"
-#include "core/agent/line_cutter.h"
-#include "core/agent/remote_shell.h"
+#include "core/membership/remote_shell.h"
+#include "core/process/line_cutter.h"
+#include "core/protocol/carried_links.h"
 #include "tests/fuzz/source.h"
 
 namespace {
 
 using namespace dtrun;
-using agent::Carried;
 using dtrun::fuzz::Source;
+using protocol::Carried;
 
 constexpr int kHosts = 3;  // the shell starts agents on the first two
 
@@ -94,9 +94,9 @@ class Shell {
 
   // What a line should do, before it does.
   void OnLine(const std::string& line) {
-    const auto carried = agent::ParseCarried(line);
+    const auto carried = protocol::ParseCarried(line);
     if (carried) {
-      const auto again = agent::ParseCarried(WithoutEnd(ToLine(*carried)));
+      const auto again = protocol::ParseCarried(WithoutEnd(ToLine(*carried)));
       Require(again && again->kind == carried->kind && again->host == carried->host &&
                   again->link == carried->link && again->text == carried->text,
               "a line that is read is written the same");
@@ -131,11 +131,11 @@ class Shell {
 
   Source in_;
   boost::asio::io_context loop_;
-  agent::LineCutter cutter_{agent::RemoteShell::kLongestLine};
+  process::LineCutter cutter_{membership::RemoteShell::kLongestLine};
   std::string queue_;
   int opening_ = 0;
   std::map<int, Link> open_;
-  agent::CarriedLinks links_{
+  protocol::CarriedLinks links_{
       loop_,
       {0, 1},
       {[this](const std::string& lines) { queue_ += lines; }, [this] { return queue_.size(); }, {}},

@@ -33,13 +33,13 @@ class MemoryFile {
   int fd_;
 };
 
-dtrun::Result<dtrun::option::Schema> DemoSchema(std::string_view kind, const std::string& name,
-                                                const dtrun::config::Settings&) {
+dtrun::Result<dtrun::options::Schema> DemoSchema(std::string_view kind, const std::string& name,
+                                                 const dtrun::config::Settings&) {
   if (name == "none such") return dtrun::Error{DTRUN_NOT_FOUND, "no such plugin"};
-  using dtrun::option::Type;
-  dtrun::option::Schema schema;
+  using dtrun::options::Type;
+  dtrun::options::Schema schema;
   for (int type = DTRUN_TYPE_BOOL; type <= DTRUN_TYPE_LIST; ++type) {
-    dtrun::option::Spec spec;
+    dtrun::options::Spec spec;
     spec.key = std::string(kind) + ".options.o" + std::to_string(type);
     spec.type = static_cast<Type>(type);
     if (spec.type == Type::kEnum) spec.choices = {"a", "b"};
@@ -70,7 +70,7 @@ void Check(const Loaded& loaded) {
     Require(Explain(settings, spec.key).ok(), "every option is explained");
   }
   const dtrun_options options = settings.SnapshotOf("backend.options.");
-  const auto copy = dtrun::option::FromJson(dtrun::option::ToJson(options));
+  const auto copy = dtrun::options::FromJson(dtrun::options::ToJson(options));
   Require(copy.ok(), "snapshots survive JSON");
   for (const auto& [key, entry] : options.entries) {
     Require(copy->entries.at(key).value.data == entry.value.data, "values survive JSON");

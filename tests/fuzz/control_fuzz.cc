@@ -7,12 +7,12 @@
 #include <string>
 
 #include "core/base/encoding.h"
-#include "core/control/hello.h"
+#include "core/protocol/hello.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dtrun;
-  using namespace dtrun::control;
-  FrameReader frames(kMaxGreetingBytes);
+  using namespace dtrun::protocol;
+  FrameReader frames(kMaxHelloBytes);
   frames.Append({reinterpret_cast<const char*>(data), size});
   for (;;) {
     const auto payload = frames.Next();

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/diagnosis/finding.h"
+#include "core/failures/finding.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ void Require(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace dtrun::diagnosis;
+  using namespace dtrun::failures;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1;
   const auto findings = FindFailures(text);

@@ -6,13 +6,13 @@
 #include <sstream>
 #include <string>
 
-#include "core/cluster/allocation.h"
-#include "core/cluster/hostfile.h"
-#include "core/cluster/slurm_list.h"
+#include "core/hosts/allocation.h"
+#include "core/hosts/hostfile.h"
+#include "core/hosts/slurm_list.h"
 
 namespace {
 
-namespace cluster = dtrun::cluster;
+namespace hosts = dtrun::hosts;
 
 void Require(bool condition, const char* what) {
   if (condition) return;
@@ -20,19 +20,19 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-void CheckHosts(const std::vector<cluster::HostSlots>& hosts) {
+void CheckHosts(const std::vector<hosts::HostSlots>& hosts) {
   std::set<std::string> names;
   for (const auto& host : hosts) {
-    Require(cluster::CheckHostName(host.name).ok(), "names can be resolved");
+    Require(hosts::CheckHostName(host.name).ok(), "names can be resolved");
     Require(names.insert(host.name).second, "hosts stand once");
-    Require(!host.slots || (*host.slots >= 1 && *host.slots <= cluster::kMaxSlots), "slots are in range");
+    Require(!host.slots || (*host.slots >= 1 && *host.slots <= hosts::kMaxSlots), "slots are in range");
   }
-  Require(hosts.size() <= cluster::kMaxHosts, "lists are bounded");
+  Require(hosts.size() <= hosts::kMaxHosts, "lists are bounded");
 }
 
 // Lines of NAME=VALUE.
-cluster::Environment Variables(const std::string& text) {
-  cluster::Environment environment;
+hosts::Environment Variables(const std::string& text) {
+  hosts::Environment environment;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const auto equals = line.find('=');
@@ -45,32 +45,31 @@ cluster::Environment Variables(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto host = cluster::ParseHost(text); host.ok()) {
+  if (const auto host = hosts::ParseHost(text); host.ok()) {
     CheckHosts({*host});
-    const auto again = cluster::ParseHost(cluster::ToText(*host));
+    const auto again = hosts::ParseHost(hosts::ToText(*host));
     Require(again.ok() && *again == *host, "hosts survive being written");
   }
-  if (const auto hosts = cluster::ParseHostfile(text, "f"); hosts.ok()) {
+  if (const auto hosts = hosts::ParseHostfile(text, "f"); hosts.ok()) {
     Require(!hosts->empty(), "a hostfile has a host");
     CheckHosts(*hosts);
   } else {
     Require(hosts.error().text.starts_with("f:"), "errors have a place");
   }
-  if (const auto names = cluster::ExpandNodelist(text); names.ok()) {
-    for (const std::string& name : *names)
-      Require(cluster::CheckHostName(name).ok(), "nodes can be resolved");
+  if (const auto names = hosts::ExpandNodelist(text); names.ok()) {
+    for (const std::string& name : *names) Require(hosts::CheckHostName(name).ok(), "nodes can be resolved");
   }
-  if (const auto counts = cluster::ExpandCounts(text); counts.ok()) {
-    const auto again = cluster::ExpandCounts(cluster::CompressCounts(*counts));
+  if (const auto counts = hosts::ExpandCounts(text); counts.ok()) {
+    const auto again = hosts::ExpandCounts(hosts::CompressCounts(*counts));
     Require(again.ok() && *again == *counts, "counts survive compression");
   }
   for (const char* name : {"SLURM_JOB_NODELIST", "CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
-    const auto allocation = cluster::FromEnvironment({{name, text}}, "auto");
+    const auto allocation = hosts::FromEnvironment({{name, text}}, "auto");
     if (allocation.ok()) CheckHosts(allocation->hosts);
   }
-  const cluster::Environment environment = Variables(text);
-  for (const cluster::Platform& platform : cluster::Platforms()) {
-    const auto allocation = cluster::FromEnvironment(environment, platform.name);
+  const hosts::Environment environment = Variables(text);
+  for (const hosts::Platform& platform : hosts::Platforms()) {
+    const auto allocation = hosts::FromEnvironment(environment, platform.name);
     if (!allocation.ok()) continue;
     CheckHosts(allocation->hosts);
     Require(allocation->count.min >= 1 && allocation->count.max >= allocation->count.min, "there are hosts");

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/net/greeting.h"
-#include "core/net/rule.h"
+#include "core/network/handshake.h"
+#include "core/network/rule.h"
 
 namespace {
 
-namespace net = dtrun::net;
+namespace network = dtrun::network;
 
 void Require(bool condition, const char* what) {
   if (condition) return;
@@ -18,13 +18,13 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-std::vector<net::Interface> Interfaces() {
-  std::vector<net::Interface> all;
+std::vector<network::Interface> Interfaces() {
+  std::vector<network::Interface> all;
   for (const char* name : {"lo", "eth1", "eth10", "docker0"}) {
-    net::Interface one;
+    network::Interface one;
     one.index = static_cast<int>(all.size()) + 1;
     one.name = name;
-    one.kind = all.empty() ? net::Kind::kLoopback : net::Kind::kPhysical;
+    one.kind = all.empty() ? network::Kind::kLoopback : network::Kind::kPhysical;
     one.up = one.carrier = true;
     const std::string last = std::to_string(one.index);
     one.addresses = {{dtrun::asio::ip::make_address(all.empty() ? "127.0.0.1" : "10.0.0." + last), 24},
@@ -37,9 +37,9 @@ std::vector<net::Interface> Interfaces() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::vector<net::Interface> interfaces = Interfaces();
+  static const std::vector<network::Interface> interfaces = Interfaces();
   const std::string text(reinterpret_cast<const char*>(data), size);
-  if (const auto rule = net::Rule::Parse(text); rule.ok()) {
+  if (const auto rule = network::Rule::Parse(text); rule.ok()) {
     if (const auto offer = rule->Apply(interfaces); offer.ok()) {
       Require(!offer->candidates.empty(), "an offer has a candidate");
       for (const auto& one : offer->candidates)
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   const std::string key(32, 'k');
-  Require(!net::ReadGreeting(key, text), "nobody guesses a seal");
-  Require(!net::ReadAnswer(key, net::Challenge{}, text), "nobody guesses a seal");
+  Require(!network::ReadHello(key, text), "nobody guesses a seal");
+  Require(!network::ReadAnswer(key, network::Challenge{}, text), "nobody guesses a seal");
   return 0;
 }

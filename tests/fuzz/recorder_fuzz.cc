@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/comm/recorder/auditor.h"
-#include "core/comm/recorder/excerpt.h"
-#include "core/comm/recorder/journal.h"
-#include "core/comm/recorder/mapping.h"
+#include "core/contract/checker.h"
+#include "core/contract/mapping.h"
+#include "core/contract/ring.h"
+#include "core/contract/window.h"
 
 namespace {
 
-namespace comm = dtrun::comm;
+namespace contract = dtrun::contract;
 namespace sdk = dtrun::sdk;
 
 constexpr int kRanks = 4;
@@ -55,94 +55,96 @@ class Input {
   std::size_t size_;
 };
 
-comm::BookMapping MakeBook() {
-  auto mapping = comm::BookMapping::Create(kRanks);
+contract::RecorderMapping MakeRecorderMemory() {
+  auto mapping = contract::RecorderMapping::Create(kRanks);
   if (!mapping) std::abort();
   return *std::move(mapping);
 }
 
 struct Site {
-  explicit Site(std::vector<int> ranks) : here(std::move(ranks)), auditor(book()), reporter(book(), here) {}
+  explicit Site(std::vector<int> ranks)
+      : here(std::move(ranks)), checker(recorder_memory()), reporter(recorder_memory(), here) {}
 
   // Both sites are made anew for each input; their memory is not.
-  static const comm::BookMapping& Memory(int first) {
-    static const comm::BookMapping books[2] = {MakeBook(), MakeBook()};
-    return books[first / 2];
+  static const contract::RecorderMapping& Memory(int first) {
+    static const contract::RecorderMapping recorders[2] = {MakeRecorderMemory(), MakeRecorderMemory()};
+    return recorders[first / 2];
   }
-  const comm::Book& book() const { return Memory(here[0]).book(); }
+  const contract::RecorderMemory& recorder_memory() const { return Memory(here[0]).recorder_memory(); }
   void Clear() const {
-    std::memset(static_cast<void*>(book().PagesOf(0)), 0, kRanks * comm::kRankPagesBytes);
+    std::memset(static_cast<void*>(recorder_memory().PagesOf(0)), 0, kRanks * contract::kRankPagesBytes);
     for (const int rank : here) Open(rank, "world", rank, kRanks);
   }
-  comm::Journal* Open(int rank, const std::string& name, int inner, int size) const {
-    return comm::OpenJournal(book(), rank, comm::NameDigest(name), name, inner, size);
+  contract::Ring* Open(int rank, const std::string& name, int inner, int size) const {
+    return contract::OpenRing(recorder_memory(), rank, contract::NameDigest(name), name, inner, size);
   }
 
   std::vector<int> here;
-  comm::Auditor auditor;
-  comm::Reporter reporter;
+  contract::Checker checker;
+  contract::Reporter reporter;
 };
 
 void Look(Site& site, const Site& other) {
-  if (const auto difference = site.auditor.Audit()) {
+  if (const auto difference = site.checker.Check()) {
     Require(difference->first != difference->second, "two ranks differ");
     RequirePrintable(difference->text, false);
     site.reporter.Tell(difference->communicator);
   }
-  for (const auto& damage : site.auditor.TakeDamage()) RequirePrintable(damage.text, false);
-  for (const comm::Excerpt& excerpt : site.reporter.Report()) {
-    Require(excerpt.calls.size() <= comm::kEntries, "no more calls than are remembered");
-    Require(excerpt.checkpoints.size() <= comm::kCheckpoints, "no more checkpoints than are remembered");
-    comm::Enter(other.book(), other.here, excerpt);
+  for (const auto& damage : site.checker.TakeDamage()) RequirePrintable(damage.text, false);
+  for (const contract::Window& window : site.reporter.Report()) {
+    Require(window.calls.size() <= contract::kEntries, "no more calls than are remembered");
+    Require(window.checkpoints.size() <= contract::kCheckpoints, "no more checkpoints than are remembered");
+    contract::Enter(other.recorder_memory(), other.here, window);
   }
-  for (const int rank : site.here) RequirePrintable(site.auditor.History(rank), true);
+  for (const int rank : site.here) RequirePrintable(site.checker.History(rank), true);
 }
 
 // A rank writes anywhere into its pages, mostly where something stands.
-void Scribble(Input& input, const comm::Book& book, int rank) {
-  auto* const pages = reinterpret_cast<unsigned char*>(book.PagesOf(rank));
+void Scribble(Input& input, const contract::RecorderMemory& recorder_memory, int rank) {
+  auto* const pages = reinterpret_cast<unsigned char*>(recorder_memory.PagesOf(rank));
   const auto how = input.Take<std::uint8_t>();
   const auto where = input.Take<std::uint16_t>();
   std::size_t at = where;
-  if (how & 1) at = (where % comm::kJournals) * sizeof(comm::Journal) + where / comm::kJournals % 256;
+  if (how & 1) at = (where % contract::kRings) * sizeof(contract::Ring) + where / contract::kRings % 256;
   if (how & 2) at = at / 8 * 8;
   std::uint64_t value = input.Take<std::uint64_t>();
   if (how & 4) value = std::uint64_t{1} << (value % 64);
   if (how & 8) value = 0 - value;
   const std::size_t words = how & 16 ? 1 + how / 32 * 100 : 1;
-  for (std::size_t i = 0; i < words && at + sizeof value <= comm::kRankPagesBytes; ++i, at += sizeof value) {
+  for (std::size_t i = 0; i < words && at + sizeof value <= contract::kRankPagesBytes;
+       ++i, at += sizeof value) {
     std::memcpy(pages + at, &value, sizeof value);
   }
 }
 
-void CallOn(Input& input, const comm::Book& book, int rank) {
-  comm::Journal& journal = book.JournalOf(rank, input.Take<std::uint8_t>() % 3);
+void CallOn(Input& input, const contract::RecorderMemory& recorder_memory, int rank) {
+  contract::Ring& ring = recorder_memory.RingOf(rank, input.Take<std::uint8_t>() % 3);
   sdk::Signature call;
   call.kind = input.Take<std::uint8_t>();
   call.count = call.kind;
   const int calls = 1 + input.Take<std::uint8_t>();
-  for (int i = 0; i < calls; ++i) comm::Begin(journal, journal.started.load() + 1, call);
-  if (calls & 1) comm::End(journal, journal.started.load());
+  for (int i = 0; i < calls; ++i) contract::Begin(ring, ring.started.load() + 1, call);
+  if (calls & 1) contract::End(ring, ring.started.load());
 }
 
 // As the agent of another host tells it that is out of its mind.
 void EnterAnything(Input& input, const Site& site) {
-  comm::Excerpt excerpt;
-  excerpt.communicator = input.Take<std::uint64_t>();
-  if (excerpt.communicator % 2 == 0) excerpt.communicator = comm::NameDigest("world");
-  excerpt.name = std::string(input.Take<std::uint8_t>(), static_cast<char>(input.Take<std::uint8_t>()));
-  excerpt.size = input.Take<std::int32_t>();
-  excerpt.members = {{input.Take<std::int8_t>(), input.Take<std::int32_t>()}};
-  excerpt.freed = input.Take<std::uint8_t>() % 4 == 0;
+  contract::Window window;
+  window.communicator = input.Take<std::uint64_t>();
+  if (window.communicator % 2 == 0) window.communicator = contract::NameDigest("world");
+  window.name = std::string(input.Take<std::uint8_t>(), static_cast<char>(input.Take<std::uint8_t>()));
+  window.size = input.Take<std::int32_t>();
+  window.members = {{input.Take<std::int8_t>(), input.Take<std::int32_t>()}};
+  window.freed = input.Take<std::uint8_t>() % 4 == 0;
   if (input.Take<std::uint8_t>() % 2 == 0) {
-    excerpt.rest = comm::Rest{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()};
+    window.rest = contract::Rest{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()};
   }
-  comm::Excerpt::Seen seen;
+  contract::Window::Seen seen;
   seen.number = input.Take<std::uint64_t>();
   seen.call.kind = input.Take<std::uint8_t>();
-  excerpt.calls = {seen};
-  excerpt.checkpoints = {{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()}};
-  comm::Enter(site.book(), site.here, excerpt);
+  window.calls = {seen};
+  window.checkpoints = {{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()}};
+  contract::Enter(site.recorder_memory(), site.here, window);
 }
 
 }  // namespace
@@ -157,12 +159,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const int rank = site.here[static_cast<std::size_t>(what / 128)];
     switch (what % 8) {
       case 0:
-      case 1: Scribble(input, site.book(), rank); break;
-      case 2: CallOn(input, site.book(), rank); break;
+      case 1: Scribble(input, site.recorder_memory(), rank); break;
+      case 2: CallOn(input, site.recorder_memory(), rank); break;
       case 3: EnterAnything(input, site); break;
       case 4: site.Open(rank, "world." + std::to_string(input.Take<std::uint8_t>() % 4), rank % 2, 2); break;
       case 5:
-        site.book().JournalOf(rank, input.Take<std::uint8_t>() % comm::kJournals).communicator = 0;
+        site.recorder_memory().RingOf(rank, input.Take<std::uint8_t>() % contract::kRings).communicator = 0;
         break;
       default: Look(site, sites[what / 64 % 2 == 0 ? 1 : 0]);
     }

@@ -1,6 +1,6 @@
-// Agents that know the key and say anything: the root meets them (muster), proves their network, asks them,
-// starts ranks on them and judges, whatever they answer and in whichever order. It may lose hosts and fail;
-// it neither crashes nor waits for what can no longer come.
+// Agents that know the key and say anything: the root meets them (membership), proves their network, asks
+// them, starts ranks on them and judges, whatever they answer and in whichever order. It may lose hosts and
+// fail; it neither crashes nor waits for what can no longer come.
 //
 // An input is a program for up to three agents. Most steps do what the root has asked for, so that deep
 // states are reached; others say something else, break bytes, or vanish.
@@ -11,24 +11,28 @@
 #include <deque>
 #include <memory>
 
-#include "core/agent/conductor.h"
-#include "core/agent/examiner.h"
-#include "core/agent/muster.h"
-#include "core/agent/network.h"
-#include "core/agent/rendezvous.h"
-#include "core/agent/testing.h"
-#include "core/agent/testing_channel.h"
-#include "core/agent/verdict.h"
-#include "core/examination/examination.h"
+#include "core/job/controller.h"
+#include "core/job/rendezvous.h"
+#include "core/membership/host_preflight.h"
+#include "core/membership/membership.h"
+#include "core/membership/network.h"
+#include "core/preflight/preflight.h"
+#include "core/process/testing.h"
+#include "core/protocol/testing_channel.h"
 #include "core/store/protocol.h"
 #include "core/store/server.h"
+#include "core/verdict/verdict.h"
 #include "tests/fuzz/agent_events.h"
 
 namespace {
 
 using namespace dtrun;
-using namespace dtrun::agent;
-namespace stubs = dtrun::agent::testing;
+using namespace dtrun::process;
+using namespace dtrun::verdict;
+using namespace dtrun::protocol;
+using namespace dtrun::membership;
+using namespace dtrun::job;
+namespace stubs = dtrun::protocol::testing;
 using dtrun::fuzz::Source;
 
 struct Exhausted {};
@@ -51,7 +55,7 @@ class Root {
     services_.say = [](const std::string&) {};
     services_.kill_limit = in_.Coin() ? std::chrono::nanoseconds(0) : std::chrono::hours(1);
     store_.emplace(kKey, 0, store::Events{});
-    muster_.emplace(loop_, signals_, cluster_, "job", shells_, services_);
+    membership_.emplace(loop_, signals_, cluster_, "job", shells_, services_);
     Step();
   }
 
@@ -60,7 +64,7 @@ class Root {
       for (std::uint64_t generation = 0; generation < 3; ++generation) {
         if (!RunGeneration(generation)) break;
       }
-      muster_->Dismiss(0, "");
+      membership_->Dismiss(0, "");
     } catch (const Exhausted&) {
     }
   }
@@ -107,11 +111,11 @@ class Root {
   }
 
   void Join() {
-    control::Hello hello;
+    protocol::Hello hello;
     hello.job = "job";
     hello.host_index = in_.Index(static_cast<std::size_t>(hosts_));
     hello.host_name = "node" + std::to_string(hello.host_index);
-    if (agents_.size() > 8 || !muster_->Admit(hello, "127.0.0.1:1")) return;
+    if (agents_.size() > 8 || !membership_->Admit(hello, "127.0.0.1:1")) return;
     Agent& agent = agents_.emplace_back();
     agent.stub = std::make_shared<stubs::AgentStub>();
     agent.number = hello.host_index;
@@ -119,7 +123,7 @@ class Root {
       Require(agents_[index], told);
       Answer(agents_[index], told);
     };
-    muster_->Join(hello, std::make_unique<stubs::StubChannel>(agent.stub));
+    membership_->Join(hello, std::make_unique<stubs::StubChannel>(agent.stub));
     Due(agent,
         Introduction{hello.host_name, in_.Rarely() ? "one" : "machine" + hello.host_name, "0.0=0,1", {}});
   }
@@ -161,7 +165,7 @@ class Root {
       Due(agent, surveyed);
     } else if (const auto* prove = std::get_if<Prove>(&told)) {
       Proven proven;
-      for (const net::Peer& peer : prove->peers) {
+      for (const network::Peer& peer : prove->peers) {
         for (std::size_t to = 0; to < peer.candidates.size(); ++to)
           proven.attempts.push_back(
               {0, peer.host, static_cast<int>(to), in_.Rarely() ? "no answer" : "", {}});
@@ -171,8 +175,8 @@ class Root {
       Due(agent, Inspected{inspect->number, {}, 0});
     } else if (std::holds_alternative<Measure>(told)) {
       Due(agent, Measured{{1e9, std::chrono::microseconds(9)}});
-    } else if (std::holds_alternative<agent::Examine>(told)) {
-      Due(agent, Examined{examination::Encode(examination::Answer())});
+    } else if (std::holds_alternative<protocol::RunPreflight>(told)) {
+      Due(agent, PreflightAnswered{preflight::Encode(preflight::Answer())});
     }
   }
 
@@ -217,7 +221,7 @@ class Root {
     if (control_.ours) (void)!::send(control_.ours.get(), &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  plan::Plan PlanFor(const std::vector<Muster::Present>& present) const {
+  plan::Plan PlanFor(const std::vector<Membership::Present>& present) const {
     plan::Plan plan;
     plan.job = "job";
     plan.launcher = together_ ? "mpirun" : "per-process";
@@ -231,7 +235,7 @@ class Root {
     return plan;
   }
 
-  bool FindNetwork(const std::vector<Muster::Present>& present, const plan::Plan& plan) {
+  bool FindNetwork(const std::vector<Membership::Present>& present, const plan::Plan& plan) {
     std::vector<NetworkSearch::Member> members;
     std::vector<plan::NetworkRule> rules;
     for (std::size_t i = 0; i < present.size(); ++i) {
@@ -239,39 +243,40 @@ class Root {
       rules.push_back({"auto", "job.toml"});
     }
     NetworkSearch search(loop_, signals_, std::move(members));
-    const Result<net::Decision> decision = search.Run(rules);
+    const Result<network::Decision> decision = search.Run(rules);
     if (!decision) return false;
-    (void)net::NetworksOf(*decision);
-    (void)(net::Summary(*decision) + net::OthersText(*decision) + net::Table(*decision) +
-           net::ToJson(*decision));
+    (void)network::NetworksOf(*decision);
+    (void)(network::Summary(*decision) + network::OthersText(*decision) + network::Table(*decision) +
+           network::ToJson(*decision));
     return true;
   }
 
   bool RunGeneration(std::uint64_t generation) {
-    const Result<std::vector<Muster::Present>> present = muster_->Gather();
+    const Result<std::vector<Membership::Present>> present = membership_->Gather();
     if (!present) return false;
     const plan::Plan plan = PlanFor(*present);
     std::vector<Host*> hosts;
     std::vector<RemoteHost*> remote;
-    for (const Muster::Present& one : *present) {
+    for (const Membership::Present& one : *present) {
       hosts.push_back(one.host);
       remote.push_back(one.host);
     }
     if (hosts.size() > 1 && in_.Coin() && !FindNetwork(*present, plan)) return false;
-    if (in_.Coin() && !Examine(remote)) return false;
+    if (in_.Coin() && !RunPreflight(remote)) return false;
 
-    Conductor conductor(loop_, signals_, plan, hosts, [](const std::string&) {});
-    muster_->OnNewcomer([&](const std::string& host) { conductor.Regroup(host); });
-    conductor.OnAsked([&](std::size_t host, int signal) { return muster_->Release(*remote[host], signal); });
-    const bool ran = Conduct(conductor, plan, remote, generation);
-    muster_->OnNewcomer({});
+    Controller controller(loop_, signals_, plan, hosts, [](const std::string&) {});
+    membership_->OnNewcomer([&](const std::string& host) { controller.Regroup(host); });
+    controller.OnAsked(
+        [&](std::size_t host, int signal) { return membership_->Release(*remote[host], signal); });
+    const bool ran = Conduct(controller, plan, remote, generation);
+    membership_->OnNewcomer({});
     return ran;
   }
 
-  bool Conduct(Conductor& conductor, const plan::Plan& plan, const std::vector<RemoteHost*>& remote,
+  bool Conduct(Controller& controller, const plan::Plan& plan, const std::vector<RemoteHost*>& remote,
                std::uint64_t generation) {
-    Result<std::vector<Prepared>> prepared = conductor.Prepare(generation, kKey);
-    if (!prepared) return conductor.interrupted() == 0;
+    Result<std::vector<Prepared>> prepared = controller.Prepare(generation, kKey);
+    if (!prepared) return controller.interrupted() == 0;
     auto rendezvous = Rendezvous::Open(loop_, plan, remote, *std::move(prepared));
     if (!rendezvous) return false;
     World world;
@@ -279,20 +284,20 @@ class Root {
     world.meeting_ports = rendezvous->Ports();
     for (std::size_t i = 0; i < 2 * plan.hosts.size(); ++i) {
       const bool speaks = together_ || i % 2 == 0 || plan.processes.size() > plan.hosts.size();
-      world.outputs.push_back(speaks ? std::make_unique<stubs::MemoryOutput>() : nullptr);
+      world.outputs.push_back(speaks ? std::make_unique<dtrun::process::testing::MemoryOutput>() : nullptr);
     }
-    const Result<Facts> facts = conductor.Run(std::move(world));
-    if (!facts) return conductor.interrupted() == 0;
+    const Result<Facts> facts = controller.Run(std::move(world));
+    if (!facts) return controller.interrupted() == 0;
     (void)ExitCode(*facts);
     (void)(VerdictText(*facts) + VerdictJson({*facts}));
-    return conductor.interrupted() == 0;
+    return controller.interrupted() == 0;
   }
 
-  bool Examine(const std::vector<RemoteHost*>& remote) {
-    Examiner examiner(loop_, signals_);
+  bool RunPreflight(const std::vector<RemoteHost*>& remote) {
+    HostPreflight examiner(loop_, signals_);
     const auto answers = examiner.Run(std::vector<std::string>(remote.size(), "{}"), remote);
     if (!answers) return false;
-    for (const std::string& answer : *answers) (void)examination::DecodeAnswer(answer);
+    for (const std::string& answer : *answers) (void)preflight::DecodeAnswer(answer);
     return true;
   }
 
@@ -302,14 +307,14 @@ class Root {
   pmi::Kind kind_ = pmi::Kind::kNone;
   Cluster cluster_;
   boost::asio::io_context loop_;
-  stubs::SocketPair control_;
+  dtrun::process::testing::SocketPair control_;
   Lifeline lifeline_{"/tmp", std::move(control_.theirs)};
   UserSignals signals_{loop_, lifeline_};
   std::set<pid_t> shells_;
   RemoteHost::Services services_;
   std::optional<store::Server> store_;
   std::deque<Agent> agents_;
-  std::optional<Muster> muster_;
+  std::optional<Membership> membership_;
 };
 
 }  // namespace

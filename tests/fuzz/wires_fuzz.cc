@@ -1,5 +1,5 @@
 // What stands in single lines, records and texts of others: a process that holds a plugin, what started a
-// rank under mpirun, a root that request an agent, an agent that answers questions, MPI's words for its
+// rank under mpirun, a root that request an agent, an agent that answers requests, MPI's words for its
 // launcher. Nothing crashes, and what is read is written and read the same.
 //
 // The first byte chooses the reader, the rest is what it reads.
@@ -8,13 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "core/agent/cluster.h"
-#include "core/agent/rank_fifo.h"
 #include "core/base/tcp_sockets.h"
 #include "core/binding/topology.h"
-#include "core/examination/examination.h"
 #include "core/plugin/wire.h"
 #include "core/pmi/open_mpi_message.h"
+#include "core/preflight/preflight.h"
+#include "core/process/rank_fifo.h"
+#include "core/protocol/join_request.h"
 
 namespace {
 
@@ -35,20 +35,20 @@ void Same(const std::string& text, const Read& read, const Write& write) {
 
 void Read(std::uint8_t reader, const std::string& text) {
   const auto of_plugin = [](const auto& message) { return plugin::wire::Encode(message); };
-  const auto of_examination = [](const auto& message) { return examination::Encode(message); };
+  const auto of_preflight = [](const auto& message) { return preflight::Encode(message); };
   switch (reader % 9) {
     case 0: return Same(text, plugin::wire::DecodeDescription, of_plugin);
     case 1: return Same(text, plugin::wire::DecodeLaunchInfo, of_plugin);
     case 2: return Same(text, plugin::wire::DecodeLaunchRequest, of_plugin);
-    case 3: return Same(text, examination::DecodeQuestion, of_examination);
-    case 4: return Same(text, examination::DecodeAnswer, of_examination);
+    case 3: return Same(text, preflight::DecodeRequest, of_preflight);
+    case 4: return Same(text, preflight::DecodeAnswer, of_preflight);
     case 5: {
       if (const auto topology = binding::ParseTopology(text))
         Require(*binding::ParseTopology(binding::ToText(*topology)) == *topology);
       return;
     }
-    case 6: (void)agent::ParseJoinRequest(text); return;
-    case 7: (void)agent::ReadEnd(text); return;
+    case 6: (void)protocol::ParseJoinRequest(text); return;
+    case 7: (void)process::ReadEnd(text); return;
     default: Require(pmi::OpenMpiMessage(text).size() <= text.size()); (void)ParseTcpSockets(text);
   }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long dtrun takes to find the network between hosts (core/net), and what that adds to a job.
+"""How long dtrun takes to find the network between hosts (core/network), and what that adds to a job.
 
     tools/bench/proof.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
 

@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fd.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::bench {
 namespace {
@@ -28,7 +28,8 @@ int Number(const char* variable) {
 
 }  // namespace
 
-CopyPeer::CopyPeer(const char* meeting) : rank_(Number(dialect::kRank)), ranks_(Number(dialect::kWorldSize)) {
+CopyPeer::CopyPeer(const char* meeting)
+    : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)) {
   const UniqueFd file(::open(meeting, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file || ::ftruncate(file.get(), sizeof(Meeting)) != 0) Throw(meeting);
   void* place = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);

@@ -70,13 +70,13 @@ Status Session::Listen() {
 }
 
 Result<Session::Running*> Session::Start(const Layer& layer) {
-  agent::SpawnRequest request;
+  process::SpawnRequest request;
   request.argv = layer.argv;
   request.env = EnvironmentOfLayers();
   std::error_code failure;
   request.cwd = std::filesystem::current_path(failure).string();
   if (failure) return Error::System("find the working directory", failure.value());
-  Result<agent::Child> child = agent::Spawn(request);
+  Result<process::Child> child = process::Spawn(request);
   if (!child) return std::move(child).error();
   layers_.push_back(std::make_unique<Running>());
   Running& running = *layers_.back();
@@ -208,8 +208,8 @@ Status Session::Accept() {
 void Session::Hear() {
   for (;;) {
     const int what = lifeline_.Next();
-    if (what == agent::Lifeline::kNothing) return;
-    if (what == agent::Lifeline::kGuardGone) {
+    if (what == process::Lifeline::kNothing) return;
+    if (what == process::Lifeline::kGuardGone) {
       signal_ = SIGKILL;
       return;
     }

@@ -1,7 +1,7 @@
 // The layers of a run as processes: starts them, speaks with their ranks, ends them.
 //
 // All layers live at once; those that are not asked sleep. Owned by the sweep, on the thread of the
-// agent process (core/agent/guard.h), so that nothing survives the run however it ends.
+// agent process (core/node/guard.h), so that nothing survives the run however it ends.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/agent/lifeline.h"
-#include "core/agent/spawn.h"
+#include "core/process/lifeline.h"
+#include "core/process/spawn.h"
 #include "tools/dtrun-bench/channel.h"
 #include "tools/dtrun-bench/layers.h"
 
@@ -22,7 +22,7 @@ class Session {
  public:
   // A layer under way.
   struct Running {
-    agent::Child child;
+    process::Child child;
     std::map<int, Channel> ranks;
     std::string output;       // the end of what it printed
     std::string description;  // from rank 0's hello
@@ -30,7 +30,7 @@ class Session {
     bool ended = false;
   };
 
-  Session(agent::Lifeline& lifeline, std::filesystem::path folder, int ranks)
+  Session(process::Lifeline& lifeline, std::filesystem::path folder, int ranks)
       : lifeline_(lifeline), folder_(std::move(folder)), ranks_(ranks) {}
   ~Session();
   Session(const Session&) = delete;
@@ -58,7 +58,7 @@ class Session {
   Status Admit(Running& layer);
   std::string CauseOf(const Running& layer) const;
 
-  agent::Lifeline& lifeline_;
+  process::Lifeline& lifeline_;
   const std::filesystem::path folder_;
   const int ranks_;
   UniqueFd listener_;

@@ -25,7 +25,7 @@ void Complain(const std::string& text) { fmt::print(stderr, "dtrun: bench: {}\n"
 
 class Run {
  public:
-  Run(const Request& request, agent::Lifeline& lifeline)
+  Run(const Request& request, process::Lifeline& lifeline)
       : request_(request), session_(lifeline, lifeline.runtime_dir(), request.ranks) {
     report_.operation = request.operation;
     report_.element = request.element;
@@ -260,6 +260,6 @@ class Run {
 
 }  // namespace
 
-int Sweep(const Request& request, agent::Lifeline& lifeline) { return Run(request, lifeline).Do(); }
+int Sweep(const Request& request, process::Lifeline& lifeline) { return Run(request, lifeline).Do(); }
 
 }  // namespace dtrun::bench

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "core/agent/guard.h"
+#include "core/node/guard.h"
 #include "tools/dtrun-bench/sweep.h"
 
 namespace dtrun::cli {
@@ -67,7 +67,7 @@ int Bench(const bench::Arguments& arguments) {
     fmt::print(stderr, "dtrun: bench: {}\n", request.error().text);
     return 2;
   }
-  return agent::Guarded([&](agent::Lifeline& lifeline) { return bench::Sweep(*request, lifeline); });
+  return node::Guarded([&](process::Lifeline& lifeline) { return bench::Sweep(*request, lifeline); });
 }
 
 }  // namespace dtrun::cli

@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <map>
 
-#include "core/agent/join_request.h"
-#include "core/agent/user_secret.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
-#include "core/cluster/this_machine.h"
+#include "core/hosts/this_machine.h"
+#include "core/membership/user_secret.h"
 #include "core/plan/hosts.h"
+#include "core/protocol/join_request.h"
 #include "tools/dtrun/prepare.h"
 
 namespace dtrun::cli {
@@ -54,9 +54,9 @@ Result<Root> RootOf(const config::Settings& settings) {
 // Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several
 // that start in the same instant one is the first. The claim ends with the process.
 bool ClaimRoot(int port) {
-  static std::map<int, agent::UserSecret> claims;
+  static std::map<int, membership::UserSecret> claims;
   if (claims.contains(port)) return true;
-  Result<agent::UserSecret> claim = agent::UserSecret::Open();
+  Result<membership::UserSecret> claim = membership::UserSecret::Open();
   if (!claim) return true;  // the port itself will tell
   if (!claim->ClaimRoot(port)) return false;
   claims.emplace(port, *std::move(claim));
@@ -79,7 +79,7 @@ bool IsManual(const config::Settings& settings) {
 // The number of this host among `hosts`, and that everything a manual start needs is there. -1: it has none,
 // and the root deals one out.
 Result<int> ManualIndex(const config::Settings& settings, const Root& root,
-                        const std::vector<cluster::HostSlots>& hosts) {
+                        const std::vector<hosts::HostSlots>& hosts) {
   if (root.port == 0) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
@@ -101,13 +101,13 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
 int Here(const std::vector<std::string>& hosts) {
   const char* const node = std::getenv("SLURMD_NODENAME");
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (cluster::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
+    if (hosts::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
   }
   return -1;
 }
 
-Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
-  using Connect = agent::Cluster::Connect;
+Status ReadStart(const config::Settings& settings, membership::Cluster* cluster) {
+  using Connect = membership::Cluster::Connect;
   cluster->connect = settings.Text("cluster.connect") == "slurm" ? Connect::kSlurm : Connect::kShell;
   if (cluster->connect == Connect::kSlurm && std::getenv("SLURM_JOB_ID") == nullptr) {
     return At(settings, "cluster.connect",
@@ -125,18 +125,18 @@ Status ReadStart(const config::Settings& settings, agent::Cluster* cluster) {
 }  // namespace
 
 bool RootIsHere(const std::string& host, int port) {
-  return cluster::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
+  return hosts::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
 }
 
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
+Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
   if (Status ports = UsePorts(settings); !ports) return ports.error();
-  if (!plan::HasCluster(settings)) return std::optional<agent::Cluster>();
+  if (!plan::HasCluster(settings)) return std::optional<membership::Cluster>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
   const auto hosts = plan::ListedHosts(settings);
   if (!hosts) return hosts.error();
-  agent::Cluster cluster;
-  for (const cluster::HostSlots& host : *hosts) cluster.hosts.push_back(host.name);
+  membership::Cluster cluster;
+  for (const hosts::HostSlots& host : *hosts) cluster.hosts.push_back(host.name);
   cluster.min_hosts = settings.Has("cluster.min_hosts")
                           ? static_cast<std::size_t>(settings.Int("cluster.min_hosts"))
                           : hosts->size();
@@ -147,7 +147,7 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
   cluster.lost_after = settings.Duration("cluster.lost_after");
   cluster.share_machines = settings.Bool("cluster.oversubscribe");
   if (IsManual(settings)) {
-    cluster.connect = agent::Cluster::Connect::kManual;
+    cluster.connect = membership::Cluster::Connect::kManual;
     Result<int> index = ManualIndex(settings, *root, *hosts);
     if (!index) return index.error();
     cluster.here = *index;
@@ -158,24 +158,24 @@ Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings
     return std::optional(std::move(cluster));
   }
   cluster.here = Here(cluster.hosts);
-  if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<agent::Cluster>();
+  if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<membership::Cluster>();
   if (Status read = ReadStart(settings, &cluster); !read) return read.error();
   return std::optional(std::move(cluster));
 }
 
-Result<std::optional<agent::JoinRequest>> JoinRequestOf(const config::Settings& settings,
-                                                        const KeyRule& rule) {
-  if (!IsManual(settings)) return std::optional<agent::JoinRequest>();
+Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,
+                                                           const KeyRule& rule) {
+  if (!IsManual(settings)) return std::optional<protocol::JoinRequest>();
   Result<Root> root = RootOf(settings);
   if (!root) return root.error();
   const auto hosts = plan::ListedHosts(settings);
   if (!hosts) return hosts.error();
   Result<int> index = ManualIndex(settings, *root, *hosts);
   if (!index) return index.error();
-  if (*index == 0) return std::optional<agent::JoinRequest>();
+  if (*index == 0) return std::optional<protocol::JoinRequest>();
   const Result<ClusterKey> found = FindClusterKey(settings, rule);
   if (!found) return found.error();
-  agent::JoinRequest request{
+  protocol::JoinRequest request{
       settings.Text("job.name"), root->names, root->port, found->key, *index, {}, {}, {}};
   request.key_origin = found->origin;
   request.join_timeout = settings.Duration("cluster.join_timeout");

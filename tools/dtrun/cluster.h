@@ -4,21 +4,22 @@
 #include <optional>
 #include <string>
 
-#include "core/agent/cluster.h"
-#include "core/agent/join_request.h"
 #include "core/config/settings.h"
+#include "core/membership/cluster.h"
+#include "core/protocol/join_request.h"
 #include "tools/dtrun/cluster_key.h"
 
 namespace dtrun::cli {
 
 // How the hosts of the job come together; nothing when the job is this machine's alone.
 // `rule`: for the key of hosts that somebody else starts, where the user has given none.
-Result<std::optional<agent::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule = {});
+Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings,
+                                                     const KeyRule& rule = {});
 
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
-Result<std::optional<agent::JoinRequest>> JoinRequestOf(const config::Settings& settings,
-                                                        const KeyRule& rule = {});
+Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,
+                                                           const KeyRule& rule = {});
 
 // Whether this process is to be the root of hosts without numbers: `host` is this machine, and no other dtrun
 // there has the port or is about to. Once true it stays so, and false for others, until this process ends.

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/agent/user_secret.h"
 #include "core/base/fd.h"
-#include "core/cluster/allocation.h"
+#include "core/hosts/allocation.h"
+#include "core/membership/user_secret.h"
 #include "tools/dtrun/prepare.h"
 
 namespace dtrun::cli {
@@ -79,11 +79,11 @@ std::string HowToShare(const config::Settings& settings) {
   if (!settings.Has("cluster.from")) return {};
   std::string from = settings.Text("cluster.from");
   if (from == "auto") {
-    const Result<std::string> detected = cluster::DetectPlatform(Environment());
+    const Result<std::string> detected = hosts::DetectPlatform(Environment());
     if (detected) from = *detected;
   }
-  const auto& platforms = cluster::Platforms();
-  const auto found = std::ranges::find(platforms, from, &cluster::Platform::name);
+  const auto& platforms = hosts::Platforms();
+  const auto found = std::ranges::find(platforms, from, &hosts::Platform::name);
   return found == platforms.end() ? "" : found->sharing;
 }
 
@@ -100,16 +100,16 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
   if (!given) return given.error();
   std::optional<Digits> digits = *std::move(given);
   if (!digits && rule.otherwise == Otherwise::kThisHost) {
-    Result<agent::UserSecret> secret = agent::UserSecret::Open();
+    Result<membership::UserSecret> secret = membership::UserSecret::Open();
     if (!secret) return secret.error();
     digits = Digits{secret->digits(), "a file of this user on this host"};
   }
   if (digits) {
-    const Result<control::Key> key = control::Key::FromHex(digits->text);
+    const Result<protocol::Key> key = protocol::Key::FromHex(digits->text);
     if (!key) return Error{key.error().code, fmt::format("{}: {}", digits->origin, key.error().text)};
     return ClusterKey{rule.job.empty() ? *key : key->For(rule.job), digits->origin};
   }
-  if (rule.otherwise == Otherwise::kText) return ClusterKey{control::Key::FromText(rule.text), rule.origin};
+  if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
   const std::string sharing = HowToShare(settings);
   return Error{

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/config/settings.h"
-#include "core/control/key.h"
+#include "core/protocol/key.h"
 
 namespace dtrun::cli {
 
@@ -28,7 +28,7 @@ struct KeyRule {
 };
 
 struct ClusterKey {
-  control::Key key;
+  protocol::Key key;
   std::string origin;  // for errors; never the key itself
 };
 

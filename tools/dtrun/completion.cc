@@ -73,7 +73,7 @@ int BashCompletion() {
 }
 
 int CompleteKeys() {
-  for (const option::Spec& spec : config::CoreSchema()) fmt::print("{}\n", spec.key);
+  for (const options::Spec& spec : config::CoreSchema()) fmt::print("{}\n", spec.key);
   return 0;
 }
 

@@ -72,7 +72,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   const config::Settings& settings = preparation.settings();
   if (own.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
-    for (const option::Spec& spec : settings.schema()) {
+    for (const options::Spec& spec : settings.schema()) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
     fmt::print("{}\n", out.dump(2));

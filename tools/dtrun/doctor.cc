@@ -8,71 +8,71 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/agent/ask_hosts.h"
-#include "core/agent/guard.h"
-#include "core/agent/network.h"
-#include "core/agent/serve.h"
 #include "core/base/units.h"
-#include "core/cluster/this_machine.h"
-#include "core/examination/examination.h"
-#include "core/examination/report.h"
+#include "core/hosts/this_machine.h"
+#include "core/membership/ask_hosts.h"
+#include "core/membership/network.h"
+#include "core/node/guard.h"
+#include "core/node/serve.h"
 #include "core/plan/network.h"
+#include "core/preflight/preflight.h"
+#include "core/preflight/report.h"
 #include "tools/dtrun/cluster.h"
 
 namespace dtrun::cli {
 namespace {
 
-using examination::BackendQuestion;
-using examination::DoctorReport;
-using examination::Level;
+using preflight::BackendRequest;
+using preflight::DoctorReport;
+using preflight::Level;
 
 constexpr int kProblems = 1;
 // What is to be looked at, and where.
 struct Visit {
   std::string job;
   std::vector<std::string> hosts;                // by name
-  std::vector<examination::Question> questions;  // by host
+  std::vector<preflight::Request> requests;      // by host
   std::vector<plan::NetworkRule> network_rules;  // by host
-  std::optional<agent::Cluster> cluster;         // unset: this host alone
+  std::optional<membership::Cluster> cluster;    // unset: this host alone
 };
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
-BackendQuestion WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
+BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
   ConfigArguments defaults;
   defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
   defaults.plugin_dirs = arguments.plugin_dirs;
   defaults.command = {"true"};
   const Preparation preparation = Preparation::Load(defaults);
-  BackendQuestion question{file.name, file.path.string(), "", "", false};
+  BackendRequest request{file.name, file.path.string(), "", "", false};
   if (preparation.problems().empty()) {
-    question.options_json = option::ToJson(preparation.settings().SnapshotOf("backend.options."));
+    request.options_json = options::ToJson(preparation.settings().SnapshotOf("backend.options."));
   } else {
-    question.why_not = preparation.problems().front().message;
+    request.why_not = preparation.problems().front().message;
   }
-  return question;
+  return request;
 }
 
 // Those that the job asks for, and all others that are installed.
-std::vector<BackendQuestion> Backends(const ConfigArguments& arguments, const Preparation& preparation,
-                                      const std::vector<plan::Host>& hosts) {
+std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const Preparation& preparation,
+                                     const std::vector<plan::Host>& hosts) {
   int world_size = 0;
   for (const plan::Host& host : hosts) world_size += host.local_size;
-  std::vector<BackendQuestion> questions =
-      preparation.BackendQuestions(static_cast<int>(hosts.size()), world_size);
-  std::erase_if(questions, [](const BackendQuestion& one) { return one.name == "none"; });
+  std::vector<BackendRequest> requests =
+      preparation.BackendRequests(static_cast<int>(hosts.size()), world_size);
+  std::erase_if(requests, [](const BackendRequest& one) { return one.name == "none"; });
   const config::Settings& settings = preparation.settings();
   const auto folders =
       plugin::SearchPath(arguments.plugin_dirs, settings.Has("plugins.path") ? settings.List("plugins.path")
                                                                              : std::vector<std::string>());
   for (const plugin::File& file : plugin::FindAll(folders)) {
-    const bool known = std::ranges::any_of(questions, [&](const auto& one) { return one.name == file.name; });
-    if (file.kind == plugin::Kind::kBackend && !known) questions.push_back(WithDefaults(arguments, file));
+    const bool known = std::ranges::any_of(requests, [&](const auto& one) { return one.name == file.name; });
+    if (file.kind == plugin::Kind::kBackend && !known) requests.push_back(WithDefaults(arguments, file));
   }
-  return questions;
+  return requests;
 }
 
 // Hosts that come in time are looked at, whoever is missing.
-Status Limit(const std::string& timeout, agent::Cluster* cluster) {
+Status Limit(const std::string& timeout, membership::Cluster* cluster) {
   const Result<Nanoseconds> limit = ParseDuration(timeout);
   if (!limit || limit->count() <= 0) {
     return Error{DTRUN_INVALID_ARGUMENT,
@@ -100,60 +100,59 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
   auto rules = plan::NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
-  const std::vector<BackendQuestion> backends = Backends(arguments, preparation, *hosts);
+  const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   std::error_code unknown;
   const std::string folder =
       settings.Has("job.cwd") ? settings.Text("job.cwd") : std::filesystem::current_path(unknown).string();
   for (std::size_t i = 0; i < hosts->size(); ++i) {
-    examination::Question question;
-    question.backends = backends;
-    question.host_count = static_cast<int>(hosts->size());
-    question.local_ranks = (*hosts)[i].local_size;
-    question.checks = true;
-    if (hosts->size() > 1) question.host_names = visit.hosts;
-    question.host = static_cast<int>(i);
-    question.master_port = static_cast<int>(settings.Int("job.master_port"));
-    question.program = settings.List("job.command").front();
-    question.folder = folder;
-    question.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
-    visit.questions.push_back(std::move(question));
+    preflight::Request request;
+    request.backends = backends;
+    request.host_count = static_cast<int>(hosts->size());
+    request.local_ranks = (*hosts)[i].local_size;
+    request.checks = true;
+    if (hosts->size() > 1) request.host_names = visit.hosts;
+    request.host = static_cast<int>(i);
+    request.master_port = static_cast<int>(settings.Int("job.master_port"));
+    request.program = settings.List("job.command").front();
+    request.folder = folder;
+    request.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
+    visit.requests.push_back(std::move(request));
   }
   return visit;
 }
 
 // Hosts that cannot be asked are a finding, and this host can be looked at all the same.
 void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* report) {
-  report->hosts.push_back({cluster::HostName(), examination::Examine(visit.questions.front()).checks});
+  report->hosts.push_back({hosts::HostName(), preflight::RunPreflight(visit.requests.front()).checks});
   report->between.push_back(
       {"cluster", Level::kProblem, why, "the job would end the same way; cure this first, then look again"});
 }
 
-Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
-  agent::Answers answers;
+Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
+  membership::Answers answers;
   if (visit.cluster) {
-    agent::Inquiry inquiry{visit.job, visit.hosts, {}, visit.network_rules};
-    for (const examination::Question& question : visit.questions)
-      inquiry.questions.push_back(Encode(question));
-    auto told = agent::AskHosts(*visit.cluster, inquiry, lifeline,
-                                [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+    membership::Inquiry inquiry{visit.job, visit.hosts, {}, visit.network_rules};
+    for (const preflight::Request& request : visit.requests) inquiry.requests.push_back(Encode(request));
+    auto told = membership::AskHosts(*visit.cluster, inquiry, lifeline,
+                                     [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
     if (!told) return told.error();
     answers = *std::move(told);
   } else {
     answers.hosts = {0};
-    answers.by_host.push_back(Encode(examination::Examine(visit.questions.front())));
+    answers.by_host.push_back(Encode(preflight::RunPreflight(visit.requests.front())));
   }
   DoctorReport report;
   report.network = std::move(answers.network);
-  std::vector<std::pair<std::string, examination::Answer>> by_host;
+  std::vector<std::pair<std::string, preflight::Answer>> by_host;
   for (std::size_t i = 0; i < answers.by_host.size(); ++i) {
-    auto answer = examination::DecodeAnswer(answers.by_host[i]);
+    auto answer = preflight::DecodeAnswer(answers.by_host[i]);
     if (!answer) return answer.error();
     const std::string& name = visit.hosts[answers.hosts[i]];
     report.hosts.push_back({name, answer->checks});
     by_host.emplace_back(name, *std::move(answer));
   }
-  report.between = examination::Compare(by_host, answers.asked_seconds);
+  report.between = preflight::Compare(by_host, answers.asked_seconds);
   for (const auto& [host, why] : answers.missing) {
     report.between.push_back(
         {"cluster", Level::kProblem,
@@ -165,7 +164,7 @@ Result<DoctorReport> Look(const Visit& visit, agent::Lifeline& lifeline) {
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
   // One machine needs no network; what the user has asked for is checked all the same.
   if (!report.network && !visit.network_rules.empty()) {
-    if (Status here = agent::CheckRuleHere(visit.network_rules[0]); !here)
+    if (Status here = membership::CheckRuleHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,
                                 "a job would end the same way, before any rank starts; cure this first"});
   }
@@ -208,7 +207,7 @@ int Doctor(DoctorArguments arguments) {
   if (join_request &&
       join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
     ::unsetenv(kClusterKey);
-    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
+    return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
   const auto visit = join_request ? Plan(arguments.config, preparation, arguments.timeout)
                                   : Result<Visit>(join_request.error());
@@ -217,7 +216,7 @@ int Doctor(DoctorArguments arguments) {
     return kUserError;
   }
   ::unsetenv(kClusterKey);
-  return agent::Guarded([&](agent::Lifeline& lifeline) {
+  return node::Guarded([&](process::Lifeline& lifeline) {
     auto report = Look(*visit, lifeline);
     if (report) return Print(*report, arguments.json);
     DoctorReport alone;

@@ -18,7 +18,7 @@ int Refuse(const std::string& text) {
 
 void List(bool json) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const dialect::Dialect& dialect : dialect::Dialects()) {
+  for (const environments::Dialect& dialect : environments::Dialects()) {
     if (!json) fmt::print("{:<12} {}\n", dialect.name, dialect.summary);
     out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
   }
@@ -32,7 +32,7 @@ std::string Quote(const std::string& text) {
   return out + "'";
 }
 
-void Print(const EnvArguments& arguments, const dialect::Variables& variables) {
+void Print(const EnvArguments& arguments, const environments::Variables& variables) {
   if (arguments.json) {
     const nlohmann::ordered_json out = {
         {"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
@@ -73,7 +73,7 @@ int ShowEnv(EnvArguments arguments) {
     return 0;
   }
   if (arguments.dialect.empty()) return Refuse("which dialect? give --as DIALECT; --list shows them");
-  auto dialect = dialect::FindDialect(arguments.dialect);
+  auto dialect = environments::FindDialect(arguments.dialect);
   if (!dialect) return Refuse(dialect.error().text);
   // Who the ranks are depends neither on the command nor on the backend.
   ConfigArguments& config = arguments.config;
@@ -90,7 +90,7 @@ int ShowEnv(EnvArguments arguments) {
     return Refuse(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,
                               plan->world_size(), plan->world_size() - 1));
   }
-  dialect::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
+  environments::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
   const auto inherited = Environment();
   for (const auto& [name, value] : contract.fallback) {
     if (!inherited.contains(name)) contract.set.emplace(name, value);

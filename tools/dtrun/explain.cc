@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "core/base/suggest.h"
-#include "core/diagnosis/log.h"
-#include "core/diagnosis/report.h"
+#include "core/failures/log.h"
+#include "core/failures/report.h"
 #include "core/output/display.h"
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/latest_run.h"
@@ -30,17 +30,17 @@ int Fail(const std::string& text) {
   return kUserError;
 }
 
-int Tell(const std::vector<diagnosis::Finding>& findings, const std::string& where, bool json) {
+int Tell(const std::vector<failures::Finding>& findings, const std::string& where, bool json) {
   if (json) {
-    Print({{"findings", diagnosis::ToJson(findings)}});
+    Print({{"findings", failures::ToJson(findings)}});
   } else {
-    fmt::print("{}", output::Tamed(diagnosis::ToText(findings, where)));
+    fmt::print("{}", output::Tamed(failures::ToText(findings, where)));
   }
   return findings.empty() ? kNothingKnown : 0;
 }
 
 int ExplainFile(const fs::path& file, const std::string& name, bool json) {
-  const auto findings = diagnosis::FindFailuresIn(file);
+  const auto findings = failures::FindFailuresIn(file);
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
@@ -105,7 +105,7 @@ int Explain(const ExplainArguments& arguments) {
   std::error_code none;
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments.json);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  const std::vector<diagnosis::Finding> findings = diagnosis::FindFailures(text);
+  const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }

@@ -27,7 +27,7 @@ std::string Indented(const std::string& text) {
 // Hosts of equal text are said together. Rates differ from host to host and say nothing there.
 std::string Shape(const GpuHost& host) {
   std::string shape = std::to_string(host.gpus.devices.size());
-  for (const examination::GpuPair& pair : host.gpus.pairs) {
+  for (const preflight::GpuPair& pair : host.gpus.pairs) {
     const std::string reason = pair.verdict == "proven" ? "" : pair.reason;
     shape += fmt::format("; {}>{} {} {}", pair.from, pair.to, pair.verdict, reason);
   }
@@ -56,7 +56,7 @@ std::vector<GpuHost> ReadGpus(const Json& plan) {
     for (const auto& [key, value] : said.items()) {
       if (value.is_string()) facts.emplace_back(key, value.get<std::string>());
     }
-    GpuHost host{one.value("name", ""), examination::ReadGpuPairs(facts), {}};
+    GpuHost host{one.value("name", ""), preflight::ReadGpuPairs(facts), {}};
     const int count = static_cast<int>(host.gpus.devices.size());
     if (count < 2) continue;
     if (one.value("local_size", 0) == count) {
@@ -104,7 +104,7 @@ Json ToJson(const std::vector<GpuHost>& hosts) {
   Json out = Json::array();
   for (const GpuHost& host : hosts) {
     Json pairs = Json::array();
-    for (const examination::GpuPair& pair : host.gpus.pairs) {
+    for (const preflight::GpuPair& pair : host.gpus.pairs) {
       pairs.push_back(
           {{"from", pair.from}, {"to", pair.to}, {"verdict", pair.verdict}, {"reason", pair.reason}});
     }

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/examination/gpu_pairs.h"
+#include "core/preflight/gpu_pairs.h"
 
 namespace dtrun::cli {
 
 struct GpuHost {
   std::string name;
-  examination::GpuPairs gpus;
+  preflight::GpuPairs gpus;
   std::vector<int> ranks;  // that take them, by local rank; empty: not one for each
 };
 

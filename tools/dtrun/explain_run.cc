@@ -11,8 +11,8 @@
 #include <set>
 #include <utility>
 
-#include "core/agent/verdict.h"
-#include "core/diagnosis/report.h"
+#include "core/failures/report.h"
+#include "core/verdict/verdict.h"
 
 namespace dtrun::cli {
 namespace {
@@ -73,7 +73,7 @@ std::string StateText(const std::optional<Json>& verdict) {
   std::string text = result;
   if (verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
     const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
-    text += " after " + agent::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
+    text += " after " + verdict::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }
   const std::string exit_class = TextAt(*verdict, "/exit_class");
   return exit_class.empty()
@@ -172,7 +172,7 @@ void AddPeers(const Files& files, std::vector<Choice>* choices) {
     const std::string name = TextAt(host, "/name");
     const std::vector<int>& ranks = ranks_of[name];
     if (ranks.empty()) continue;
-    Choice choice{"peers", fmt::format("{} of {}", agent::FoldRanks(ranks), name), ""};
+    Choice choice{"peers", fmt::format("{} of {}", verdict::FoldRanks(ranks), name), ""};
     if (ranks.size() > 1) {
       choice.value += fmt::format(": {} among themselves",
                                   shared ? "shared memory" : TextAt(files.plan, "/backend/name"));
@@ -267,7 +267,7 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
       fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
       if (fs::is_regular_file(log)) logs.push_back(std::move(log));
     }
-    auto known = diagnosis::FindInLogs(logs, diagnosis::Whose::kAnybodys);
+    auto known = failures::FindInLogs(logs, failures::Whose::kAnybodys);
     if (!known) return known.error();
     if (*known) findings.push_back({rank, **std::move(known)});
   }
@@ -337,8 +337,8 @@ std::string ToText(const RunStory& story) {
   for (const auto& [rank, known] : story.findings) {
     fmt::format_to(append, "rank {}: {} ({}; {})\n    | {}\n  next: {}\n", rank, known.finding.what,
                    known.finding.failure->id,
-                   diagnosis::PlaceText(known.file.filename().string(), known.finding), known.finding.line,
-                   known.finding.cure);
+                   failures::PlaceText(known.file.filename().string(), known.finding), known.finding.line,
+                   known.finding.fix);
   }
   return out;
 }
@@ -352,7 +352,7 @@ Json ToJson(const RunStory& story) {
   }
   Json findings = Json::array();
   for (const auto& [rank, known] : story.findings) {
-    Json one = diagnosis::ToJson(known.finding);
+    Json one = failures::ToJson(known.finding);
     one["rank"] = rank;
     one["file"] = known.file.string();
     findings.push_back(std::move(one));

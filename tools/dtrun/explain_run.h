@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "core/diagnosis/log.h"
+#include "core/failures/log.h"
 #include "tools/dtrun/explain_gpus.h"
 
 namespace dtrun::cli {
@@ -24,7 +24,7 @@ struct Choice {
 // What a rank's logs say that is known.
 struct RankFinding {
   int rank = 0;
-  diagnosis::LogFinding known;
+  failures::LogFinding known;
 };
 
 struct RunStory {

@@ -10,19 +10,19 @@
 namespace dtrun::cli {
 namespace {
 
-using option::Spec;
+using options::Spec;
 
 constexpr std::size_t kWidestValue = 22;
 
 std::string DefaultOf(const Spec& spec) {
   if (spec.required) return "required";
   if (!spec.default_text) return "unset";
-  const Result<option::Data> data = option::ParseText(spec, *spec.default_text, "/");
-  return data && spec.type != option::Type::kPath ? option::Format(spec, *data) : *spec.default_text;
+  const Result<options::Data> data = options::ParseText(spec, *spec.default_text, "/");
+  return data && spec.type != options::Type::kPath ? options::Format(spec, *data) : *spec.default_text;
 }
 
 std::string TypeOf(const Spec& spec) {
-  std::string text = option::TypeText(spec);
+  std::string text = options::TypeText(spec);
   if (spec.min_text && spec.max_text) text += fmt::format(", {} to {}", *spec.min_text, *spec.max_text);
   return text;
 }
@@ -60,20 +60,20 @@ std::string ListOptions(const config::Settings& settings, const std::string& pre
   }
   std::string out;
   for (const Spec* spec : listed) {
-    const option::Value& value = settings.Get(spec->key);
+    const options::Value& value = settings.Get(spec->key);
     const bool given = value.origin.kind != DTRUN_ORIGIN_DEFAULT;
-    const std::string text = value.set() && given ? option::Format(*spec, value.data) : DefaultOf(*spec);
+    const std::string text = value.set() && given ? options::Format(*spec, value.data) : DefaultOf(*spec);
     fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", spec->key, widest, Shortened(text),
                    kWidestValue, spec->doc, given ? fmt::format(" ({})", value.origin.place) : "");
   }
   return out;
 }
 
-nlohmann::ordered_json ToJson(const option::Spec& spec) {
+nlohmann::ordered_json ToJson(const options::Spec& spec) {
   nlohmann::ordered_json out = {
-      {"key", spec.key},     {"type", option::TypeText(spec)}, {"doc", spec.doc},
-      {"unit", spec.unit},   {"choices", spec.choices},        {"since", spec.since},
-      {"scope", spec.scope}, {"required", spec.required},      {"env_alias", spec.env_alias}};
+      {"key", spec.key},     {"type", options::TypeText(spec)}, {"doc", spec.doc},
+      {"unit", spec.unit},   {"choices", spec.choices},         {"since", spec.since},
+      {"scope", spec.scope}, {"required", spec.required},       {"env_alias", spec.env_alias}};
   out["default"] = spec.default_text ? nlohmann::ordered_json(*spec.default_text) : nlohmann::ordered_json();
   out["min"] = spec.min_text ? nlohmann::ordered_json(*spec.min_text) : nlohmann::ordered_json();
   out["max"] = spec.max_text ? nlohmann::ordered_json(*spec.max_text) : nlohmann::ordered_json();

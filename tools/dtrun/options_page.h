@@ -13,13 +13,13 @@ namespace dtrun::cli {
 // from when it is not the default. Empty when there is none.
 std::string ListOptions(const config::Settings& settings, const std::string& prefix);
 
-nlohmann::ordered_json ToJson(const option::Spec& spec);
+nlohmann::ordered_json ToJson(const options::Spec& spec);
 
 // One table of docs/options.md: those of core, or a plugin's.
 struct OptionTable {
   std::string title;  // "job", "backend gloo"
   std::string note;   // a paragraph below it; may be empty
-  option::Schema options;
+  options::Schema options;
 };
 std::string OptionsPage(const std::vector<OptionTable>& tables);
 

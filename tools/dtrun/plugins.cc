@@ -25,7 +25,7 @@ std::vector<plugin::Folder> FoldersOf(const ConfigArguments& arguments) {
   return plugin::SearchPath(arguments.plugin_dirs, {});
 }
 
-Row Examine(const plugin::File& found, const std::vector<plugin::Folder>& folders) {
+Row RunPreflight(const plugin::File& found, const std::vector<plugin::Folder>& folders) {
   Row row{found, "-", "-", "ok", ""};
   auto file = plugin::Find(found.kind, found.name, folders);  // with the permission checks
   if (!file) {
@@ -45,7 +45,7 @@ Row Examine(const plugin::File& found, const std::vector<plugin::Folder>& folder
   return row;
 }
 
-void PrintOption(const option::Spec& spec) {
+void PrintOption(const options::Spec& spec) {
   std::string range;
   if (spec.min_text || spec.max_text) {
     range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
@@ -53,7 +53,7 @@ void PrintOption(const option::Spec& spec) {
   const std::string fallback = spec.required       ? "required"
                                : spec.default_text ? fmt::format("default {}", *spec.default_text)
                                                    : "unset by default";
-  fmt::print("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, option::TypeText(spec),
+  fmt::print("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
              spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
              spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
   if (!spec.long_doc.empty()) fmt::print("      {}\n", spec.long_doc);
@@ -83,7 +83,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
     return 0;
   }
   std::vector<Row> rows;
-  for (const plugin::File& file : files) rows.push_back(Examine(file, folders));
+  for (const plugin::File& file : files) rows.push_back(RunPreflight(file, folders));
   if (json) {
     Json out = Json::array();
     for (const Row& row : rows) {
@@ -148,7 +148,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
                 {"abi", it.abi},
                 {"path", file->path.string()}};
     out["options"] = Json::array();
-    for (const option::Spec& spec : it.options) out["options"].push_back(ToJson(spec));
+    for (const options::Spec& spec : it.options) out["options"].push_back(ToJson(spec));
     out["here"] = Json::object();
     if (info.ok()) {
       for (const auto& [key, value] : info->facts) out["here"][key] = value;
@@ -166,7 +166,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     fmt::print("  not usable here: {}\n", info.error().text);
   }
   fmt::print("\noptions{}\n", it.options.empty() ? ": none" : "");
-  for (const option::Spec& spec : it.options) PrintOption(spec);
+  for (const options::Spec& spec : it.options) PrintOption(spec);
   return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/cluster/this_machine.h"
+#include "core/hosts/this_machine.h"
 #include "core/plan/pmi.h"
 #include "tools/dtrun/job_flags.h"
 
@@ -19,10 +19,10 @@ namespace {
 // Every option with its value and origin: config.json of the run record.
 std::string RecordOf(const config::Settings& settings) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
-  for (const option::Spec& spec : settings.schema()) {
-    const option::Value& value = settings.Get(spec.key);
+  for (const options::Spec& spec : settings.schema()) {
+    const options::Value& value = settings.Get(spec.key);
     if (!value.set()) continue;
-    out[spec.key] = {{"value", option::Format(spec, value.data)},
+    out[spec.key] = {{"value", options::Format(spec, value.data)},
                      {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
   }
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -90,8 +90,8 @@ void Preparation::AddCandidate(config::Settings settings, std::string name) {
                          {}});
 }
 
-Result<option::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
-                                             const config::Settings& so_far) {
+Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
+                                              const config::Settings& so_far) {
   const bool backend = kind == "backend";
   const std::vector<std::string> none;
   const auto folders = plugin::SearchPath(arguments_.plugin_dirs,
@@ -121,7 +121,7 @@ plan::Backend Preparation::AnswerOf(const Candidate& candidate) {
   answer.name = candidate.name;
   if (candidate.file) {
     answer.path = candidate.file->path.string();
-    answer.options_json = option::ToJson(candidate.settings.SnapshotOf("backend.options."));
+    answer.options_json = options::ToJson(candidate.settings.SnapshotOf("backend.options."));
   }
   return answer;
 }
@@ -161,7 +161,7 @@ Status Preparation::Ask(Candidate& candidate) {
 }
 
 Result<std::size_t> Preparation::ChooseHere() {
-  examination::Answer answer;
+  preflight::Answer answer;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     Candidate& candidate = candidates_[i];
     if (Status asked = Ask(candidate); !asked) return asked.error();
@@ -169,7 +169,7 @@ Result<std::size_t> Preparation::ChooseHere() {
     answer.backends.push_back({candidate.name, candidate.why_not});
     if (candidate.why_not.empty()) break;
   }
-  auto choice = examination::ChooseBackend({{cluster::HostName(), std::move(answer)}});
+  auto choice = preflight::ChooseBackend({{hosts::HostName(), std::move(answer)}});
   // The hosts of the job may have what this one lacks: they are asked before anything starts.
   if (!choice && plan::HasCluster(loaded_.settings)) return candidates_.size() - 1;
   if (!choice) return choice.error();
@@ -179,15 +179,15 @@ Result<std::size_t> Preparation::ChooseHere() {
 
 Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
                                              const std::vector<std::string>& answers) {
-  std::vector<std::pair<std::string, examination::Answer>> by_host;
+  std::vector<std::pair<std::string, preflight::Answer>> by_host;
   auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    auto answer = examination::DecodeAnswer(answers[i]);
+    auto answer = preflight::DecodeAnswer(answers[i]);
     if (!answer) return answer.error();
     by_host.emplace_back((*hosts)[i].name, *std::move(answer));
   }
-  auto choice = examination::ChooseBackend(by_host);
+  auto choice = preflight::ChooseBackend(by_host);
   if (!choice) return choice.error();
   passed_over_ = fmt::format("{}", fmt::join(choice->passed_over, "; "));
   Candidate& chosen = candidates_[choice->index];
@@ -229,7 +229,7 @@ Result<plan::Plan> Preparation::MakePlan() {
 
 Result<plan::Plan> Preparation::PlanOfRun(const std::vector<plan::HostOffer>& offers,
                                           const std::vector<std::string>& answers,
-                                          const net::Decision* network) {
+                                          const network::Decision* network) {
   if (!plan::HasCluster(loaded_.settings)) return MakePlan();
   if (Status read = ReadHardware(); !read) return read.error();
   for (Candidate& candidate : candidates_) candidate.probe.reset();
@@ -245,7 +245,7 @@ Result<plan::Plan> Preparation::PlanOfRun(const std::vector<plan::HostOffer>& of
 }
 
 Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
-                                      const net::Decision* network) {
+                                      const network::Decision* network) {
   auto environment = Environment();
   environment.erase(kClusterKey);
   std::error_code failure;
@@ -268,42 +268,42 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
   return plan;
 }
 
-std::vector<examination::BackendQuestion> Preparation::BackendQuestions(int host_count,
-                                                                        int world_size) const {
-  std::vector<examination::BackendQuestion> questions;
+std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_count, int world_size) const {
+  std::vector<preflight::BackendRequest> requests;
   for (const Candidate& candidate : candidates_) {
-    examination::BackendQuestion question;
-    question.name = candidate.name;
-    question.options_json = option::ToJson(candidate.settings.SnapshotOf("backend.options."));
-    question.why_not = candidate.why_not;
+    preflight::BackendRequest request;
+    request.name = candidate.name;
+    request.options_json = options::ToJson(candidate.settings.SnapshotOf("backend.options."));
+    request.why_not = candidate.why_not;
     if (candidate.file) {
-      question.path = candidate.file->path.string();
-      question.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
+      request.path = candidate.file->path.string();
+      request.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
     }
-    question.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
-                    pmi::Kind::kPmix;
-    questions.push_back(std::move(question));
+    request.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==
+                   pmi::Kind::kPmix;
+    requests.push_back(std::move(request));
   }
-  return questions;
+  return requests;
 }
 
-Result<std::vector<std::string>> Preparation::Questions(const std::vector<plan::HostOffer>& offers) const {
+Result<std::vector<std::string>> Preparation::PreflightRequests(
+    const std::vector<plan::HostOffer>& offers) const {
   auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, HardwareOf(offers));
   if (!hosts) return hosts.error();
   int world_size = 0;
   for (const plan::Host& host : *hosts) world_size += host.local_size;
-  examination::Question question;
-  question.host_count = static_cast<int>(hosts->size());
-  question.backends = BackendQuestions(question.host_count, world_size);
+  preflight::Request request;
+  request.host_count = static_cast<int>(hosts->size());
+  request.backends = BackendRequests(request.host_count, world_size);
   const bool idle = std::ranges::all_of(
-      question.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
-  std::vector<std::string> questions;
-  if (idle) return questions;
+      request.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
+  std::vector<std::string> requests;
+  if (idle) return requests;
   for (const plan::Host& host : *hosts) {
-    question.local_ranks = host.local_size;
-    questions.push_back(examination::Encode(question));
+    request.local_ranks = host.local_size;
+    requests.push_back(preflight::Encode(request));
   }
-  return questions;
+  return requests;
 }
 
 }  // namespace dtrun::cli

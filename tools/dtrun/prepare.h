@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/config/settings.h"
-#include "core/examination/examination.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
+#include "core/preflight/preflight.h"
 
 namespace dtrun::cli {
 
@@ -51,19 +51,19 @@ class Preparation {
   Result<plan::Plan> MakePlan();
 
   // The plan as a run makes it, which of one host is the same. Of a job on several, `offers` are of hosts
-  // that have reported theirs, `answers` theirs to Questions, by host, and `network` is what was proven.
-  // Without answers it is a draft whose backend nobody was asked about: this host need not be one of them.
-  // REQUIRES: no problems.
+  // that have reported theirs, `answers` theirs to PreflightRequests, by host, and `network` is what was
+  // proven. Without answers it is a draft whose backend nobody was asked about: this host need not be one of
+  // them. REQUIRES: no problems.
   Result<plan::Plan> PlanOfRun(const std::vector<plan::HostOffer>& offers = {},
                                const std::vector<std::string>& answers = {},
-                               const net::Decision* network = nullptr);
+                               const network::Decision* network = nullptr);
 
   // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
-  std::vector<examination::BackendQuestion> BackendQuestions(int host_count, int world_size) const;
+  std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
 
-  // What each host is to be asked before the plan (core/examination), by host; none when there is nothing
+  // What each host is to be asked before the plan (core/preflight), by host; none when there is nothing
   // to ask. REQUIRES: a plan was made
-  Result<std::vector<std::string>> Questions(const std::vector<plan::HostOffer>& offers) const;
+  Result<std::vector<std::string>> PreflightRequests(const std::vector<plan::HostOffer>& offers) const;
 
  private:
   // One of the names in backend.name, with its own reading of the config.
@@ -76,8 +76,8 @@ class Preparation {
     std::optional<plan::Backend> answer;   // once asked
   };
 
-  Result<option::Schema> SchemaOf(std::string_view kind, const std::string& name,
-                                  const config::Settings& so_far);
+  Result<options::Schema> SchemaOf(std::string_view kind, const std::string& name,
+                                   const config::Settings& so_far);
   void AddCandidate(config::Settings settings, std::string name);
   static plan::Backend AnswerOf(const Candidate& candidate);
   Status Ask(Candidate& candidate);
@@ -87,7 +87,7 @@ class Preparation {
   Status ReadHardware();
   std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
-                           const net::Decision* network);
+                           const network::Decision* network);
 
   ConfigArguments arguments_;
   config::Loaded loaded_;

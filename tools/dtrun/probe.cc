@@ -1,4 +1,4 @@
-// dtrun-probe: loads one plugin for dtrun and answers questions about it, so that dtrun never
+// dtrun-probe: loads one plugin for dtrun and answers requests about it, so that dtrun never
 // does. A program of its own because it starts with every job, and starts faster without what
 // dtrun needs besides.
 #include <cstdio>

@@ -6,12 +6,12 @@
 
 namespace dtrun::cli {
 
-Result<agent::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
-  agent::RestartPolicy policy;
+Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
+  job::RestartPolicy policy;
   policy.max = static_cast<int>(settings.Int("restart.max"));
   policy.backoff = settings.Duration("restart.backoff");
   for (const std::string& word : settings.List("restart.on")) {
-    const auto exit_class = agent::ClassNamed(word);
+    const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
       const std::string& place = settings.Get("restart.on").origin.place;
       return Error{DTRUN_INVALID_ARGUMENT,

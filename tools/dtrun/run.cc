@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "core/agent/agent.h"
-#include "core/agent/serve.h"
+#include "core/job/agent.h"
+#include "core/node/serve.h"
 #include "core/pmi/program.h"
 #include "tools/dtrun/cluster.h"
 #include "tools/dtrun/restart.h"
@@ -45,7 +45,7 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir, bool aske
 }
 
 // The job, or nothing after saying why.
-std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation, bool quiet) {
+std::optional<job::RunRequest> RequestOrComplain(Preparation& preparation, bool quiet) {
   auto complain = [](const Error& error) {
     Complain(error.text);
     return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation, boo
   auto cluster = ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
   const bool asked = preparation.settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
-  return agent::RunRequest{
+  return job::RunRequest{
       std::move(*plan),
       std::move(*restart),
       quiet ? std::function<std::string(const plan::Plan&, const std::string&)>()
@@ -67,9 +67,9 @@ std::optional<agent::RunRequest> RequestOrComplain(Preparation& preparation, boo
                       const std::string& run_dir) { return Header(made, run_dir, asked); },
       std::move(*cluster),
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-          const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
-      [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-      agent::LoneWorldsPolicyNamed(preparation.settings().Text("job.lone_worlds")),
+          const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
+      [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
+      verdict::IsolationPolicyNamed(preparation.settings().Text("job.lone_worlds")),
       *stall,
       quiet};
 }
@@ -93,16 +93,16 @@ int Run(const ConfigArguments& arguments) {
   if (join_request->has_value()) {
     { const Preparation done = std::move(preparation); }  // with the child that describes the backend
     ::unsetenv(kClusterKey);
-    return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
+    return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
   const auto request = RequestOrComplain(preparation, arguments.quiet);
   if (!request) return kUserError;
   ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
-  return agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Run(*request, lifeline); });
+  return node::Guarded([&](process::Lifeline& lifeline) { return job::Run(*request, lifeline); });
 }
 
 int RunAgent() {
-  return agent::Guarded([](agent::Lifeline& lifeline) { return agent::ServeFromStdin(lifeline); });
+  return node::Guarded([](process::Lifeline& lifeline) { return node::ServeFromStdin(lifeline); });
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {

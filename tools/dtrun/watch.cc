@@ -7,9 +7,9 @@
 
 namespace dtrun::cli {
 
-Result<agent::StallPolicy> StallPolicyOf(const config::Settings& settings) {
+Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   constexpr std::chrono::seconds kShortest{1};
-  agent::StallPolicy policy;
+  job::StallPolicy policy;
   policy.fails = settings.Text("watch.on_stall") == "fail";
   const std::string& text = settings.Text("watch.stall");
   if (text == "off") return policy;

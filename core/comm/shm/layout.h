@@ -40,7 +40,7 @@ struct alignas(kLine) Rank {
   std::atomic<Presence> presence{Presence::kAbsent};
   std::atomic<bool> orders_asleep{false};  // can do its part of Ordering::kBySleeper
   Counter step;                            // progress inside calls
-  Counter bell;                            // rung by others when this rank's messages moved
+  Counter bell;                            // fallback level by others when this rank's messages moved
   alignas(kLine) std::atomic<std::uint32_t> post_sleepers{0};
   Post posts[2];
 };

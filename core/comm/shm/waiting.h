@@ -17,7 +17,7 @@
 #include <cstdlib>
 
 #include "core/comm/shm/layout.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::shm {
 
@@ -103,7 +103,7 @@ struct Patience {
 
   // That the ranks of this host have together.
   static int Processors() {
-    const char* const together = std::getenv(dialect::kLocalProcessors);
+    const char* const together = std::getenv(contract::kLocalProcessors);
     if (together != nullptr && std::atoi(together) > 0) return std::atoi(together);
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -48,10 +48,10 @@ class LocalStore {
     folder_ = ::mkdtemp(name);
     address_ = {folder_ / "store", NewJobKey(), generation, 0};
     server_ = std::make_unique<Server>(address_.job_key, generation, events_.Hooks());
-    Result<std::unique_ptr<Door>> door =
-        Door::Listen(loop_, address_.socket, [this](Socket client) { server_->Serve(std::move(client)); });
-    if (!door) std::abort();
-    door_ = *std::move(door);
+    Result<std::unique_ptr<Listener>> listener = Listener::Listen(
+        loop_, address_.socket, [this](Socket client) { server_->Serve(std::move(client)); });
+    if (!listener) std::abort();
+    listener_ = *std::move(listener);
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~LocalStore() {
@@ -64,7 +64,7 @@ class LocalStore {
     if (!thread_.joinable()) return;
     loop_.stop();
     thread_.join();
-    door_.reset();
+    listener_.reset();
     server_.reset();
   }
 
@@ -87,7 +87,7 @@ class LocalStore {
   std::filesystem::path folder_;
   Address address_;
   std::unique_ptr<Server> server_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Listener> listener_;
   std::thread thread_;
 };
 

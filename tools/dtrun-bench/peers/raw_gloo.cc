@@ -18,7 +18,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 #include "dtrun/abi/types.h"
 #include "tools/dtrun-bench/peer.h"
 
@@ -59,7 +59,8 @@ Reduction SumFor(const Element& element) {
 
 class GlooPeer : public Peer {
  public:
-  explicit GlooPeer(const char* folder) : rank_(Number(dialect::kRank)), ranks_(Number(dialect::kWorldSize)) {
+  explicit GlooPeer(const char* folder)
+      : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)) {
     gloo::transport::tcp::attr attributes;
     attributes.iface = Interface();
     auto device = gloo::transport::tcp::CreateDevice(attributes);

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 #include "dtrun/kernels.hpp"
 #include "tools/dtrun-bench/peer.h"
 
@@ -38,7 +38,7 @@ void Require(ucs_status_t status, const char* what) {
 class UcxPeer : public Peer {
  public:
   explicit UcxPeer(std::filesystem::path folder)
-      : rank_(Number(dialect::kRank)), ranks_(Number(dialect::kWorldSize)), folder_(std::move(folder)) {
+      : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)), folder_(std::move(folder)) {
     ucp_params_t context{};
     context.field_mask = UCP_PARAM_FIELD_FEATURES;
     context.features = UCP_FEATURE_TAG;

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "core/agent/rank_fifo.h"
+#include "core/process/rank_fifo.h"
 
 namespace dtrun::mpirun {
 namespace {
@@ -74,7 +74,7 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become,
   }
   if (!fits) status = W_EXITCODE(1, 0);
   // An agent that is gone ends all of this.
-  static_cast<void>(agent::TellEnd(agent, {child, status}));
+  static_cast<void>(process::TellEnd(agent, {child, status}));
   EndAs(status);
 }
 

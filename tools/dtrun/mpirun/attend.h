@@ -22,10 +22,10 @@ enum class Look {
 };
 
 // Runs `become` in a child of the same process group, where signals of an mpirun reach it, and does not
-// return: ends as the child ended, after writing that to `agent` (core/agent/rank_fifo.h). The child does not
-// outlive this process, which keeps the mpirun's pipes open meanwhile: where they are closed early, a Hydra's
-// proxy waits for ranks alone and hears no signal. Returns an exit code only when there can be no child,
-// after saying why.
+// return: ends as the child ended, after writing that to `agent` (core/process/rank_fifo.h). The child does
+// not outlive this process, which keeps the mpirun's pipes open meanwhile: where they are closed early, a
+// Hydra's proxy waits for ranks alone and hears no signal. Returns an exit code only when there can be no
+// child, after saying why.
 int Attend(const UniqueFd& agent, const std::function<int()>& become,
            const std::function<Look(pid_t rank)>& look);
 

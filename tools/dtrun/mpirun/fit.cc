@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/agent/joining.h"
-#include "core/agent/process.h"
-#include "core/agent/program.h"
 #include "core/base/kernel_file.h"
+#include "core/node/rank_contacts.h"
 #include "core/pmi/program.h"
+#include "core/process/process.h"
+#include "core/process/program.h"
 
 namespace dtrun::mpirun {
 namespace {
 
-// As core/agent/joining.h names them.
+// As core/node/rank_contacts.h names them.
 const char* FrameworkOf(pmi::Kind kind) { return kind == pmi::Kind::kPmix ? "Open MPI" : "MPICH"; }
 
 const char* ProgramsMpi(pmi::Kind kind) {
@@ -43,7 +43,7 @@ Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
   const std::string cwd = std::filesystem::current_path(failure).string();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  const Result<std::string> file = agent::FindProgram(command[0], cwd, environment);
+  const Result<std::string> file = process::FindProgram(command[0], cwd, environment);
   if (!file) return {};  // whoever starts it says so
   const std::string library = pmi::MpiLibraryOf(*file);
   const pmi::Kind own = pmi::KindOfLibrary(library);
@@ -55,7 +55,7 @@ Status CheckMpi(const std::vector<std::string>& command, pmi::Kind served) {
 }
 
 Loaded LoadedIn(const std::string& maps, pmi::Kind served) {
-  const std::vector<std::string> found = agent::FrameworksIn(maps);
+  const std::vector<std::string> found = node::FrameworksIn(maps);
   const auto has = [&](pmi::Kind kind) { return std::ranges::count(found, FrameworkOf(kind)) != 0; };
   if (has(served)) return Loaded::kOwn;
   return has(served == pmi::Kind::kPmix ? pmi::Kind::kPmi1 : pmi::Kind::kPmix) ? Loaded::kForeign
@@ -64,7 +64,7 @@ Loaded LoadedIn(const std::string& maps, pmi::Kind served) {
 
 Loaded LoadedBy(pid_t process, pmi::Kind served) {
   std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", process));
-  for (const agent::Process& below : agent::Descendants(process))
+  for (const process::Process& below : process::Descendants(process))
     maps += ReadKernelFile(fmt::format("/proc/{}/maps", below.pid));
   return LoadedIn(maps, served);
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::mpirun {
 namespace {
@@ -67,15 +67,15 @@ Result<Identity> ReadIdentity(const Lookup& lookup) {
 }
 
 Result<std::map<std::string, std::string>> RankVariables(const Identity& identity, const Lookup& lookup) {
-  if (Status world = Expect("ranks", identity.size, lookup, dialect::kWorldSize); !world)
+  if (Status world = Expect("ranks", identity.size, lookup, contract::kWorldSize); !world)
     return world.error();
-  if (Status local = Expect("ranks on this host", identity.local_size, lookup, dialect::kLocalWorldSize);
+  if (Status local = Expect("ranks on this host", identity.local_size, lookup, contract::kLocalWorldSize);
       !local) {
     return local.error();
   }
   // Of a host with a single rank, the plan names that.
   const Result<int> first =
-      Number(lookup, lookup(dialect::kFirstRank) ? dialect::kFirstRank : dialect::kRank);
+      Number(lookup, lookup(contract::kFirstRank) ? contract::kFirstRank : contract::kRank);
   if (!first) return first.error();
   if (identity.rank != *first + identity.local_rank) {
     return Error{
@@ -85,12 +85,14 @@ Result<std::map<std::string, std::string>> RankVariables(const Identity& identit
                     identity.rank, *first + identity.local_rank)};
   }
   const std::string rank = std::to_string(identity.rank), local_rank = std::to_string(identity.local_rank);
-  return std::map<std::string, std::string>{
-      {dialect::kRank, rank}, {dialect::kLocalRank, local_rank}, {"RANK", rank}, {"LOCAL_RANK", local_rank}};
+  return std::map<std::string, std::string>{{contract::kRank, rank},
+                                            {contract::kLocalRank, local_rank},
+                                            {"RANK", rank},
+                                            {"LOCAL_RANK", local_rank}};
 }
 
 Status CheckHostProcess(const Identity& identity, const Lookup& lookup) {
-  if (Status hosts = Expect("processes", identity.size, lookup, dialect::kHostCount); !hosts) return hosts;
+  if (Status hosts = Expect("processes", identity.size, lookup, contract::kHostCount); !hosts) return hosts;
   if (identity.local_size == 1) return {};
   return Error{DTRUN_FAILED_PRECONDITION,
                fmt::format("mpirun has started {} processes on this host, and launcher.options.processes = "

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
 #include "core/store/connection.h"
 
 namespace dtrun::mpirun {
@@ -19,11 +19,11 @@ std::string Variable(const char* name) {
 
 // A call on the store of this process's job, which does not count as a rank's.
 Result<store::Reply> Call(store::Body body) {
-  Result<store::Connection> connection = store::Connection::Open(Variable(dialect::kStore));
+  Result<store::Connection> connection = store::Connection::Open(Variable(contract::kStore));
   if (!connection) return connection.error();
   store::Hello hello;
-  hello.job_key = Variable(dialect::kJobKey);
-  hello.generation = std::strtoull(Variable(dialect::kGeneration).c_str(), nullptr, 10);
+  hello.job_key = Variable(contract::kJobKey);
+  hello.generation = std::strtoull(Variable(contract::kGeneration).c_str(), nullptr, 10);
   hello.rank = 0;
   Result<store::Reply> reply = connection->Call(hello, std::nullopt);
   if (reply && reply->status == DTRUN_OK) reply = connection->Call(std::move(body), std::nullopt);

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/agent/memory_dir.h"
-#include "core/agent/program.h"
-#include "core/agent/rank_fifo.h"
-#include "core/plan/dialect.h"
+#include "core/contract/environment.h"
+#include "core/process/memory_dir.h"
+#include "core/process/program.h"
+#include "core/process/rank_fifo.h"
 #include "tools/dtrun/mpirun/attend.h"
 #include "tools/dtrun/mpirun/fit.h"
 #include "tools/dtrun/mpirun/identity.h"
@@ -32,13 +32,13 @@ int Become(const Words& command) {
   const std::string cwd = std::filesystem::current_path(failure).string();
   Words environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  const Result<std::string> file = agent::FindProgram(command.empty() ? "" : command[0], cwd, environment);
+  const Result<std::string> file = process::FindProgram(command.empty() ? "" : command[0], cwd, environment);
   if (!file) return Complain(file.error().text);
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execv(file->c_str(), argv.data());
-  return Complain(agent::ExplainExec(command[0], *file, cwd, errno));
+  return Complain(process::ExplainExec(command[0], *file, cwd, errno));
 }
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
@@ -51,7 +51,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 // Open MPI's segments go where the job's own folder is removed after any kill; in /dev/shm itself they would
 // stay when mpirun is killed.
 Status KeepSegmentsWithTheJob(const std::filesystem::path& store) {
-  const Result<std::filesystem::path> job = agent::MakeMemoryDir(store.parent_path());
+  const Result<std::filesystem::path> job = process::MakeMemoryDir(store.parent_path());
   if (!job) return job.error();
   ::setenv("OMPI_MCA_btl_vader_backing_directory", job->c_str(), 0);
   return {};
@@ -63,10 +63,10 @@ int Rank(Words words) {
   if (host) words.erase(words.begin());
   const Result<Identity> identity = ReadIdentity(lookup);
   if (!identity) return Complain(identity.error().text);
-  const char* policy = lookup(dialect::kLoneWorlds);
-  const std::string lone_worlds = policy == nullptr ? "" : policy;
-  ::unsetenv(dialect::kLoneWorlds);
-  if (lone_worlds != "allow") {
+  const char* policy = lookup(contract::kIsolatedRanks);
+  const std::string isolated_ranks = policy == nullptr ? "" : policy;
+  ::unsetenv(contract::kIsolatedRanks);
+  if (isolated_ranks != "allow") {
     if (const Status fits = CheckMpi(words, identity->served); !fits) return Complain(fits.error().text);
   }
   if (host) {
@@ -75,31 +75,31 @@ int Rank(Words words) {
   }
   const auto variables = RankVariables(*identity, lookup);
   if (!variables) return Complain(variables.error().text);
-  const char* store = lookup(dialect::kStore);
+  const char* store = lookup(contract::kStore);
   if (store != nullptr) {
     if (const Status kept = KeepSegmentsWithTheJob(store); !kept) return Complain(kept.error().text);
   }
-  const bool own_outputs = lookup(dialect::kRankOutputs) != nullptr && store != nullptr;
+  const bool own_outputs = lookup(contract::kRankOutputs) != nullptr && store != nullptr;
   const std::string socket = own_outputs ? store : "";
-  for (const char* name : {dialect::kFirstRank, dialect::kRankOutputs, kHosts, kHydraArguments})
+  for (const char* name : {contract::kFirstRank, contract::kRankOutputs, kHosts, kHydraArguments})
     ::unsetenv(name);
   for (const auto& [name, value] : *variables) {
     ::setenv(name.c_str(), value.c_str(), 1);
     for (std::string& word : words) word = Replaced(std::move(word), "${" + name + "}", value);
   }
   if (!own_outputs) return Become(words);
-  const Result<UniqueFd> agent = agent::OpenEndFifo(socket, identity->local_rank);
+  const Result<UniqueFd> agent = process::OpenEndFifo(socket, identity->local_rank);
   if (!agent) return Complain(agent.error().text);
   const auto become = [&] {
-    const Status printed = agent::PrintToRankFifos(socket, identity->local_rank);
+    const Status printed = process::PrintToRankFifos(socket, identity->local_rank);
     return printed ? Become(words) : Complain(printed.error().text);
   };
-  const bool looks = lone_worlds != "allow" && identity->local_rank == 0;  // one of a host is enough
+  const bool looks = isolated_ranks != "allow" && identity->local_rank == 0;  // one of a host is enough
   return Attend(*agent, become, [&](pid_t rank) {
     if (!looks) return Look::kEnough;
     const Loaded loaded = LoadedBy(rank, identity->served);
     if (loaded != Loaded::kForeign) return loaded == Loaded::kOwn ? Look::kEnough : Look::kAgain;
-    const bool fails = lone_worlds == "fail";
+    const bool fails = isolated_ranks == "fail";
     Complain(fmt::format("{}rank {}: {}", fails ? "" : "warning: ", identity->rank,
                          ForeignText(identity->served)));
     return fails ? Look::kEnd : Look::kEnough;
@@ -111,7 +111,7 @@ int Shell(const Words& words) {
   std::string command;
   for (std::size_t i = 1; i < words.size(); ++i) command += (i == 1 ? "" : " ") + words[i];
   const char* hosts = std::getenv(kHosts);
-  const char* here = std::getenv(dialect::kNodeRank);
+  const char* here = std::getenv(contract::kNodeRank);
   const Result<int> index = IndexOf(words[0], hosts == nullptr ? "" : hosts);
   if (!index) return Complain(index.error().text);
   if (here != nullptr && std::to_string(*index) == here) return Become({"/bin/sh", "-c", command});
@@ -120,7 +120,7 @@ int Shell(const Words& words) {
 }
 
 int Daemon() {
-  const char* here = std::getenv(dialect::kNodeRank);
+  const char* here = std::getenv(contract::kNodeRank);
   const Result<std::string> command = AwaitCommand(here == nullptr ? 0 : std::atoi(here));
   if (!command) return Complain(command.error().text);
   return Become({"/bin/sh", "-c", *command});

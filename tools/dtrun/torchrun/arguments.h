@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/option/value.h"
+#include "core/options/value.h"
 
 namespace dtrun::torchrun {
 
@@ -75,7 +75,7 @@ struct Arguments {
   std::vector<std::string> training_script_args;
 
   // Of what was given: "nnodes" -> "--nnodes" or "PET_NNODES".
-  std::map<std::string, option::Origin, std::less<>> origins;
+  std::map<std::string, options::Origin, std::less<>> origins;
   bool Given(std::string_view name) const { return origins.find(name) != origins.end(); }
 };
 

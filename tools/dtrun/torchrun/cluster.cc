@@ -130,7 +130,7 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Mee
     const auto origin = arguments.origins.find(name);
     settings.push_back({key, std::move(value),
                         origin == arguments.origins.end()
-                            ? option::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"}
+                            ? options::Origin{DTRUN_ORIGIN_COMMAND_LINE, "dtrun torchrun"}
                             : origin->second});
   };
   if (arguments.max_restarts > 0) {

@@ -101,7 +101,7 @@ class Parser {
   // `value` is what was written into the same word, or null.
   Status Take(const Option& option, const std::string& name, const std::string* value) {
     const std::string key(option.name);
-    const option::Origin origin{DTRUN_ORIGIN_COMMAND_LINE, option.Spelling()};
+    const options::Origin origin{DTRUN_ORIGIN_COMMAND_LINE, option.Spelling()};
     if (option.flag()) {
       if (value != nullptr) {
         return Bad(fmt::format("argument {}: expected no value; found '{}'", name, *value));

@@ -243,7 +243,7 @@ class Translator {
     const auto origin = arguments_.origins.find(name);
     out_.given.push_back({key, std::move(value),
                           origin == arguments_.origins.end()
-                              ? option::Origin{DTRUN_ORIGIN_COMMAND_LINE, kSelf}
+                              ? options::Origin{DTRUN_ORIGIN_COMMAND_LINE, kSelf}
                               : origin->second});
   }
 

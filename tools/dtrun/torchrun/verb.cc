@@ -15,9 +15,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/agent/agent.h"
-#include "core/agent/serve.h"
-#include "core/cluster/this_machine.h"
+#include "core/hosts/this_machine.h"
+#include "core/job/agent.h"
+#include "core/node/serve.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
@@ -95,7 +95,7 @@ class TorchrunJob {
  public:
   // Takes over the callbacks of `request`, whose plan changes with the hosts.
   TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, std::vector<std::string> notes,
-              agent::RunRequest request)
+              job::RunRequest request)
       : arguments_(arguments),
         keeps_logs_(keeps_logs),
         notes_(std::move(notes)),
@@ -106,17 +106,17 @@ class TorchrunJob {
     };
     request_.replan = [this, replan = request_.replan](const std::vector<plan::HostOffer>& offers,
                                                        const std::vector<std::string>& answers,
-                                                       const net::Decision* network) {
+                                                       const network::Decision* network) {
       Result<plan::Plan> plan = replan(offers, answers, network);
       if (plan) plan_ = *plan;
       return plan;
     };
   }
 
-  int Run(agent::Lifeline& lifeline) {
+  int Run(process::Lifeline& lifeline) {
     output::SetRouter(
         torchrun::MakeRouter(arguments_, keeps_logs_, [this](int rank) { return SeatOf(rank); }));
-    const int code = agent::Run(request_, lifeline);
+    const int code = job::Run(request_, lifeline);
     if (code == 0) return 0;
     const std::string verdict = ReadFile(std::filesystem::path(run_dir_) / "verdict.json");
     if (run_dir_.empty() || !Started(verdict)) return kUserError;
@@ -189,7 +189,7 @@ class TorchrunJob {
   const bool keeps_logs_;
   const std::vector<std::string> notes_;
   plan::Plan plan_;  // of the hosts that there are
-  agent::RunRequest request_;
+  job::RunRequest request_;
   std::string run_dir_;
   std::time_t started_ = 0;
 };
@@ -253,11 +253,11 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     const auto join_request = JoinRequestOf(settings, rule);
     if (!join_request) return Explain(join_request.error());
     if (*join_request) {
-      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", cluster::HostName(), note);
+      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note);
       { const Preparation done = std::move(preparation); }  // with the child that describes the backend
       ::unsetenv(kClusterKey);
       const int code =
-          agent::Guarded([&](agent::Lifeline& lifeline) { return agent::Serve(**join_request, lifeline); });
+          node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
       return code == 0 || code == kUserError ? code : kFailed;
     }
   }
@@ -290,11 +290,11 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        {},
        std::move(*cluster),
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-           const net::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
-       [&](const std::vector<plan::HostOffer>& offers) { return preparation.Questions(offers); },
-       agent::LoneWorldsPolicyNamed(settings.Text("job.lone_worlds")),
+           const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
+       [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
+       verdict::IsolationPolicyNamed(settings.Text("job.lone_worlds")),
        *stall});
-  const int code = agent::Guarded([&](agent::Lifeline& lifeline) { return job.Run(lifeline); });
+  const int code = node::Guarded([&](process::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;
 }
 

@@ -48,7 +48,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::string_view patterns[kMostPatterns];
     // One sentence each, without a full stop; the grammar stands at Fill.
     std::string_view what;
-    std::string_view cure;    // dtrun's options first, the library's variables next
+    std::string_view fix;     // dtrun's options first, the library's variables next
     std::string_view source;  // what prints the text
     Depth depth = Depth::kCause;
     Kind kind = Kind::kUnsaid;

@@ -1,0 +1,48 @@
+// dtrun's own environment dialect: what a rank started by dtrun finds in its environment.
+//
+// Written by the launching process (core/plan), read by libdtrun (core/comm). A program
+// without DTRUN_RANK was not started by dtrun.
+#pragma once
+
+namespace dtrun::contract {
+
+inline constexpr char kRank[] = "DTRUN_RANK";
+// In place of DTRUN_RANK and DTRUN_LOCAL_RANK, in a process that starts the ranks of its host by
+// itself: the first of them. A rank is that one plus LOCAL_RANK, which its own launcher sets.
+inline constexpr char kFirstRank[] = "DTRUN_FIRST_RANK";
+inline constexpr char kWorldSize[] = "DTRUN_WORLD_SIZE";
+inline constexpr char kLocalRank[] = "DTRUN_LOCAL_RANK";
+inline constexpr char kLocalWorldSize[] = "DTRUN_LOCAL_WORLD_SIZE";
+inline constexpr char kNodeRank[] = "DTRUN_NODE_RANK";
+inline constexpr char kHostCount[] = "DTRUN_HOST_COUNT";
+inline constexpr char kJob[] = "DTRUN_JOB";                   // job.name
+inline constexpr char kGeneration[] = "DTRUN_GENERATION";     // start of the world, from 0
+inline constexpr char kStore[] = "DTRUN_STORE";               // path of the agent's Unix socket
+inline constexpr char kJobKey[] = "DTRUN_JOB_KEY";            // 64 hex digits; never printed
+inline constexpr char kRunDir[] = "DTRUN_RUN_DIR";            // absolute
+inline constexpr char kConsole[] = "DTRUN_CONSOLE";           // "terminal" or "plain": what the user looks at
+inline constexpr char kBackend[] = "DTRUN_BACKEND";           // name, or "none"
+inline constexpr char kBackendPath[] = "DTRUN_BACKEND_PATH";  // the plugin file, absolute
+inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // options::ToJson
+inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
+
+// What this host uses between hosts, when dtrun has chosen it.
+inline constexpr char kInterface[] = "DTRUN_INTERFACE";  // name
+inline constexpr char kAddress[] = "DTRUN_ADDRESS";      // numeric
+
+inline constexpr char kRecorder[] = "DTRUN_RECORDER";             // path of the flight recorder
+inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local: "shm" or "none"
+inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulate_hosts
+
+// Processors that the ranks of this host have together, where each is bound to some of them: a
+// rank's own affinity mask then does not tell how crowded the host is. "0": they are not bound.
+inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
+
+// Set by a launcher for a process of several ranks whose program leads what each of them prints to
+// the agent (core/process/rank_fifo.h), so that each has its own output.
+inline constexpr char kRankOutputs[] = "DTRUN_RANK_OUTPUTS";
+
+// job.lone_worlds, for processes that an mpirun starts.
+inline constexpr char kIsolatedRanks[] = "DTRUN_LONE_WORLDS";
+
+}  // namespace dtrun::contract

@@ -1,0 +1,38 @@
+// The memory of a RecorderMemory: made by the agent, mapped by its ranks. Move-only; one owner.
+//
+// Its size is sealed: nobody can cut it under those who read it.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/base/result.h"
+#include "core/contract/recorder_memory.h"
+
+namespace dtrun::contract {
+
+class RecorderMapping {
+ public:
+  // An empty recorder memory for `ranks` ranks.
+  static Result<RecorderMapping> Create(int ranks);
+  // The recorder memory at `path`, as Path gives it: the pages of `rank` for writing, the others for reading.
+  static Result<RecorderMapping> Open(const std::string& path, int rank);
+
+  RecorderMapping(RecorderMapping&& other) noexcept
+      : fd_(std::move(other.fd_)), recorder_memory_(std::exchange(other.recorder_memory_, {})) {}
+  RecorderMapping& operator=(RecorderMapping&&) = delete;
+  ~RecorderMapping();
+
+  const RecorderMemory& recorder_memory() const { return recorder_memory_; }
+  // Where other processes find it while this one lives.
+  std::string Path() const;
+
+ private:
+  RecorderMapping(UniqueFd fd, const RecorderMemory& recorder_memory)
+      : fd_(std::move(fd)), recorder_memory_(recorder_memory) {}
+  UniqueFd fd_;
+  RecorderMemory recorder_memory_;
+};
+
+}  // namespace dtrun::contract

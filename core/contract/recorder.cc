@@ -1,0 +1,113 @@
+#include "core/contract/recorder.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "core/base/thread.h"
+
+namespace dtrun::contract {
+namespace {
+
+// Until the alarm has reached every host.
+constexpr std::chrono::milliseconds kAllHear{100};
+
+}  // namespace
+
+Result<std::unique_ptr<Recorder>> Recorder::Open(const std::string& path, int rank) {
+  Result<RecorderMapping> mapping = RecorderMapping::Open(path, rank);
+  if (!mapping) return std::move(mapping).error();
+  return std::unique_ptr<Recorder>(new Recorder(*std::move(mapping), rank));
+}
+
+Recorder::Recorder(RecorderMapping mapping, int rank) : mapping_(std::move(mapping)), rank_(rank) {
+  listener_ = StartThread("dtrun-recorder", [this] { Listen(); });
+}
+
+Recorder::~Recorder() {
+  stop_ = true;
+  // Other ranks sleep on the same word; they look, find nothing, and sleep again.
+  (void)syscall(SYS_futex, &mapping_.recorder_memory().head->alarm, FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
+                0);
+  listener_.join();
+}
+
+Ring* Recorder::Claim(const std::string& name, int rank, int size) {
+  const std::lock_guard lock(mutex_);
+  return OpenRing(mapping_.recorder_memory(), rank_, NameDigest(name), name, rank, size);
+}
+
+void Recorder::Release(Ring* ring) {
+  if (ring == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  ring->communicator.store(0, std::memory_order_release);
+}
+
+void Recorder::Watch(const void* owner, const std::string& name, Alarm alarm) {
+  const std::lock_guard lock(mutex_);
+  watched_[owner] = {NameDigest(name), std::move(alarm)};
+}
+
+void Recorder::Unwatch(const void* owner) {
+  const std::lock_guard lock(mutex_);
+  watched_.erase(owner);
+}
+
+void Recorder::Listen() {
+  const RecorderHead& recorder_memory = *mapping_.recorder_memory().head;
+  while (!stop_) {
+    if (recorder_memory.alarm.load(std::memory_order_acquire) == 0) {
+      // A wake-up may come between the look at stop_ and the sleep; the limit makes up for it.
+      const timespec limit{0, 200'000'000};
+      (void)syscall(SYS_futex, &recorder_memory.alarm, FUTEX_WAIT, 0, &limit, nullptr, 0);
+      continue;
+    }
+    const Finding& finding = recorder_memory.finding;
+    const std::string text(finding.text, ::strnlen(finding.text, sizeof finding.text));
+    const Error error{DTRUN_MISMATCH, text, finding.first == rank_ ? finding.second : finding.first};
+    Tell(&Alarm::heard, error);
+    if (finding.between_hosts != 0) std::this_thread::sleep_for(kAllHear);
+    Tell(&Alarm::end, error);
+    return;
+  }
+}
+
+void Recorder::Tell(std::function<void(const Error&)> Alarm::*what, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [owner, watched] : watched_) {
+    if (watched.communicator == mapping_.recorder_memory().head->finding.communicator.load())
+      (watched.alarm.*what)(error);
+  }
+}
+
+std::string Recorder::Whereabouts(const Ring& ring, std::uint64_t number) const {
+  const std::uint64_t communicator = ring.communicator.load();
+  std::string behind, others;
+  for (int rank = 0; rank < mapping_.recorder_memory().ranks; ++rank) {
+    for (int index = 0; index < kRings; ++index) {
+      const Ring& theirs = mapping_.recorder_memory().RingOf(rank, index);
+      if (&theirs == &ring || theirs.communicator.load(std::memory_order_acquire) != communicator) continue;
+      if (theirs.moving.load(std::memory_order_acquire)) continue;
+      const std::uint64_t started = theirs.started.load(std::memory_order_acquire);
+      std::string text;
+      sdk::Signature call;
+      std::uint64_t chain = 0;
+      if (started == 0) {
+        text = fmt::format("rank {} has called nothing yet", theirs.rank);
+      } else if (theirs.ended.load() >= started) {
+        text = fmt::format("rank {} has called nothing after #{}", theirs.rank, started);
+      } else if (Read(theirs, started, &call, &chain)) {
+        text = fmt::format("rank {} is in #{}, {}", theirs.rank, started, sdk::SignatureText(call));
+      }
+      std::string& list = started < number ? behind : others;
+      if (!text.empty()) list += (list.empty() ? "" : "; ") + text;
+    }
+  }
+  return behind.empty() ? others : behind;
+}
+
+}  // namespace dtrun::contract

@@ -1,0 +1,65 @@
+// A rank's side of the flight recorder: its rings, and the thread that hears the alarm.
+//
+// Owned by the runtime; outlives the communicators. Claim, Release and Watch from any thread;
+// a ring is written under its communicator's own lock.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/contract/mapping.h"
+#include "core/contract/ring.h"
+
+namespace dtrun::contract {
+
+class Recorder {
+ public:
+  // `rank` of the world.
+  static Result<std::unique_ptr<Recorder>> Open(const std::string& path, int rank);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Null when all rings are in use: the communicator is not recorded then.
+  Ring* Claim(const std::string& name, int rank, int size);
+  void Release(Ring* ring);
+
+  // Called on the recorder's thread when calls on the communicator `name` were found to
+  // differ; `peer` is the other rank of the world that the finding names. Not called any more
+  // once Unwatch has returned.
+  struct Alarm {
+    std::function<void(const Error&)> heard;  // to remember; at once
+    // To end it: once all hosts have heard, so that no rank takes another's end for the cause.
+    std::function<void(const Error&)> end;
+  };
+  void Watch(const void* owner, const std::string& name, Alarm alarm);
+  void Unwatch(const void* owner);
+
+  // Where the ranks of `ring`'s communicator are: "rank 2 is in broadcast #16 (…); rank 3
+  // called nothing after #15". Only those that are behind `number`, or all when none is.
+  std::string Whereabouts(const Ring& ring, std::uint64_t number) const;
+
+ private:
+  struct Watched {
+    std::uint64_t communicator;
+    Alarm alarm;
+  };
+
+  Recorder(RecorderMapping mapping, int rank);
+  void Listen();
+  void Tell(std::function<void(const Error&)> Alarm::*what, const Error& error);
+
+  RecorderMapping mapping_;
+  const int rank_;
+  std::mutex mutex_;  // guards watched_, claims, and is held during callbacks
+  std::map<const void*, Watched> watched_;
+  std::atomic<bool> stop_{false};
+  std::thread listener_;
+};
+
+}  // namespace dtrun::contract

@@ -1,0 +1,96 @@
+// The flight recorder: what every rank of a host calls, in memory that outlives them.
+//
+// The agent makes one RecorderMemory for the ranks of its host, an anonymous shared file that they map.
+// Each rank writes its own pages and nobody else's: a call costs it a few stores and no
+// message. The agent reads all of them, names calls that differ, and rings the alarm; after a
+// death it says what everybody was doing. Pages of ranks elsewhere hold what their agents tell
+// (core/contract/window.h). Layout only; who may write what stands beside the members.
+//
+// A rank maps its own pages for writing and all others for reading, so a stray write stays in the
+// pages of the rank that made it. Nothing that stands in a rank's pages is believed: not a size,
+// not a number, not that a text ends (core/contract/heading.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "dtrun/plugin/signature.hpp"
+
+namespace dtrun::contract {
+
+inline constexpr std::uint32_t kRecorderVersion = 3;
+inline constexpr int kRings = 16;                      // communicators of a rank that are recorded at a time
+inline constexpr int kEntries = 128;                   // calls of each that are remembered
+inline constexpr std::uint64_t kCheckpointEvery = 64;  // calls
+inline constexpr int kCheckpoints = 64;                // of each communicator that are remembered
+inline constexpr std::size_t kRingNameBytes = 56;
+// The largest page of a machine that dtrun runs on: who may write is settled by the page.
+inline constexpr std::size_t kRecorderPageBytes = 64 << 10;
+
+// One call. `number` is written last, so that a reader sees whole entries.
+struct Entry {
+  std::atomic<std::uint64_t> number{0};  // of the call on its communicator, from 1
+  std::atomic<std::uint64_t> chain{0};   // digest of this call and all before it
+  std::atomic<std::uint64_t> words[3];   // the Call
+};
+
+// The chain of a call whose number is a multiple of kCheckpointEvery: what hosts compare while calls go on.
+struct Checkpoint {
+  std::atomic<std::uint64_t> number{0};  // written last
+  std::atomic<std::uint64_t> chain{0};
+  std::atomic<std::uint64_t> seal{0};  // digest of both: nothing else tells that it was written over
+};
+
+// One communicator of one rank. Written by that rank; that of a rank elsewhere by the agent.
+struct alignas(64) Ring {
+  std::atomic<std::uint64_t> communicator{0};  // digest of its name; 0: free
+  std::atomic<std::uint64_t> started{0};       // number of the last call
+  std::atomic<std::uint64_t> ended{0};         // of the last that is known to have ended
+  std::atomic<bool> moving{false};             // of a rank elsewhere: it calls on, both are out of date
+  std::int32_t rank = -1;                      // in the communicator
+  std::int32_t size = 0;
+  char name[kRingNameBytes] = {};
+  Entry entries[kEntries];
+  Checkpoint checkpoints[kCheckpoints];
+};
+
+// What was found wrong, for all ranks to read. Written by the agent, before the alarm.
+struct Finding {
+  std::atomic<std::uint64_t> communicator{0};
+  std::int32_t first = -1;  // the world ranks that differ
+  std::int32_t second = -1;
+  std::int32_t between_hosts = 0;
+  char text[460] = {};
+};
+
+// Written by the agent.
+struct alignas(64) RecorderHead {
+  std::uint32_t version = kRecorderVersion;
+  std::atomic<std::uint32_t> alarm{0};  // 1 once there is a finding; ranks sleep on it
+  Finding finding;
+};
+
+constexpr std::size_t WholePages(std::size_t bytes) {
+  return (bytes + kRecorderPageBytes - 1) / kRecorderPageBytes * kRecorderPageBytes;
+}
+inline constexpr std::size_t kRecorderHeadBytes = WholePages(sizeof(RecorderHead));
+// Behind the head: the pages of each rank of the world, kRings rings.
+inline constexpr std::size_t kRankPagesBytes = WholePages(kRings * sizeof(Ring));
+constexpr std::size_t RecorderBytes(int ranks) {
+  return kRecorderHeadBytes + static_cast<std::size_t>(ranks) * kRankPagesBytes;
+}
+
+// A recorder memory that is mapped. How many ranks it has, its reader knows by itself.
+struct RecorderMemory {
+  RecorderHead* head = nullptr;
+  int ranks = 0;  // of the world
+
+  std::byte* PagesOf(int rank) const {
+    return reinterpret_cast<std::byte*>(head) + kRecorderHeadBytes +
+           static_cast<std::size_t>(rank) * kRankPagesBytes;
+  }
+  Ring& RingOf(int rank, int index) const { return reinterpret_cast<Ring*>(PagesOf(rank))[index]; }
+};
+
+}  // namespace dtrun::contract

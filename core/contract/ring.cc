@@ -1,0 +1,148 @@
+#include "core/contract/ring.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace dtrun::contract {
+namespace {
+
+using Words = std::array<std::uint64_t, 3>;
+static_assert(sizeof(Words) == sizeof(sdk::Signature));
+
+// Put together in registers: a word loaded from memory that was written in parts waits until all
+// stores before it are done.
+Words WordsOf(const sdk::Signature& call) {
+  const std::uint64_t what = call.kind | call.dtype << 8 | call.reduce << 16;
+  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
+  return {what | root << 32, call.count, call.shape};
+}
+
+sdk::Signature CallFrom(const Words& words) {
+  sdk::Signature call;
+  call.kind = static_cast<std::uint8_t>(words[0]);
+  call.dtype = static_cast<std::uint8_t>(words[0] >> 8);
+  call.reduce = static_cast<std::uint8_t>(words[0] >> 16);
+  call.root = static_cast<std::int32_t>(words[0] >> 32);
+  call.count = words[1];
+  call.shape = words[2];
+  return call;
+}
+
+// Mixes one word into a digest; from MurmurHash3's finaliser.
+std::uint64_t Mix(std::uint64_t digest, std::uint64_t word) {
+  digest ^= word * 0x9e3779b97f4a7c15u;
+  digest = (digest ^ (digest >> 33)) * 0xff51afd7ed558ccdu;
+  return digest ^ (digest >> 33);
+}
+
+void Store(Entry& entry, std::uint64_t number, const Words& words, std::uint64_t chain) {
+  entry.number.store(0, std::memory_order_release);  // no reader mixes the old with the new
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_relaxed);
+  entry.chain.store(chain, std::memory_order_relaxed);
+  entry.number.store(number, std::memory_order_release);
+}
+
+std::uint64_t Chain(std::uint64_t chain, const Words& words) {
+  for (const std::uint64_t word : words) chain = Mix(chain, word);
+  return chain;
+}
+
+std::uint64_t SealOf(std::uint64_t number, std::uint64_t chain) { return Mix(Mix(0, number), chain); }
+
+}  // namespace
+
+std::uint64_t NextChain(std::uint64_t chain, const sdk::Signature& call) {
+  return Chain(chain, WordsOf(call));
+}
+
+void Begin(Ring& ring, std::uint64_t number, const sdk::Signature& call) {
+  const std::uint64_t before =
+      number == 1 ? 0 : ring.entries[(number - 1) % kEntries].chain.load(std::memory_order_relaxed);
+  const Words words = WordsOf(call);
+  const std::uint64_t chain = Chain(before, words);
+  Store(ring.entries[number % kEntries], number, words, chain);
+  if (number % kCheckpointEvery == 0) WriteCheckpoint(ring, number, chain);
+  ring.started.store(number, std::memory_order_release);
+}
+
+void Write(Ring& ring, std::uint64_t number, const sdk::Signature& call, std::uint64_t chain) {
+  Store(ring.entries[number % kEntries], number, WordsOf(call), chain);
+}
+
+void End(Ring& ring, std::uint64_t number) {
+  if (number > ring.ended.load(std::memory_order_relaxed)) {
+    ring.ended.store(number, std::memory_order_release);
+  }
+}
+
+bool Read(const Ring& ring, std::uint64_t number, sdk::Signature* call, std::uint64_t* chain) {
+  const Entry& entry = ring.entries[number % kEntries];
+  if (entry.number.load(std::memory_order_acquire) != number) return false;
+  Words words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_relaxed);
+  *chain = entry.chain.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.number.load(std::memory_order_relaxed) != number) return false;
+  *call = CallFrom(words);
+  return true;
+}
+
+std::optional<std::uint64_t> ReadCheckpoint(const Ring& ring, std::uint64_t number) {
+  const Checkpoint& checkpoint = ring.checkpoints[number / kCheckpointEvery % kCheckpoints];
+  if (checkpoint.number.load(std::memory_order_acquire) != number) return std::nullopt;
+  const std::uint64_t chain = checkpoint.chain.load(std::memory_order_relaxed);
+  const std::uint64_t seal = checkpoint.seal.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (checkpoint.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+  if (seal != SealOf(number, chain)) return std::nullopt;
+  return chain;
+}
+
+void WriteCheckpoint(Ring& ring, std::uint64_t number, std::uint64_t chain) {
+  Checkpoint& checkpoint = ring.checkpoints[number / kCheckpointEvery % kCheckpoints];
+  checkpoint.number.store(0, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_release);
+  checkpoint.chain.store(chain, std::memory_order_relaxed);
+  checkpoint.seal.store(SealOf(number, chain), std::memory_order_relaxed);
+  checkpoint.number.store(number, std::memory_order_release);
+}
+
+std::uint64_t LastCheckpoint(const Ring& ring) {
+  std::uint64_t last = 0;
+  for (const Checkpoint& checkpoint : ring.checkpoints) {
+    const std::uint64_t number = checkpoint.number.load(std::memory_order_acquire);
+    if (number > last && number % kCheckpointEvery == 0 && ReadCheckpoint(ring, number)) last = number;
+  }
+  return last;
+}
+
+Ring* OpenRing(const RecorderMemory& recorder_memory, int world_rank, std::uint64_t communicator,
+               std::string_view name, int rank, int size) {
+  for (int index = 0; index < kRings; ++index) {
+    Ring& ring = recorder_memory.RingOf(world_rank, index);
+    if (ring.communicator.load(std::memory_order_relaxed) != 0) continue;
+    ring.started = 0;
+    ring.ended = 0;
+    ring.moving = false;
+    for (Entry& entry : ring.entries) entry.number = 0;
+    for (Checkpoint& checkpoint : ring.checkpoints) checkpoint.number = 0;
+    ring.rank = rank;
+    ring.size = size;
+    const std::size_t length = std::min(name.size(), kRingNameBytes - 1);
+    std::memcpy(ring.name, name.data(), length);
+    ring.name[length] = '\0';
+    ring.communicator.store(communicator, std::memory_order_release);
+    return &ring;
+  }
+  return nullptr;
+}
+
+std::uint64_t NameDigest(std::string_view name) {
+  std::uint64_t digest = 0;
+  for (const char letter : name) digest = Mix(digest, static_cast<unsigned char>(letter));
+  return digest | 1;
+}
+
+}  // namespace dtrun::contract

@@ -1,0 +1,50 @@
+// The ranks of a job and where they live: what every environment dialect is written from.
+//
+// A value, made from a plan (core/plan/dialects.h). Ports and paths are texts, because in
+// a plan they are tokens until the job runs. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtrun::environments {
+
+struct TableHost {
+  std::string name;
+  std::string address;  // that all other hosts reach; IPv6 without brackets
+  int first_rank = 0;
+  int local_size = 0;
+  bool sees_gpus = true;  // of NVIDIA or AMD
+};
+
+struct RankTable {
+  std::string run_id;
+  std::vector<TableHost> hosts;  // in rank order; each has a rank
+  std::string master_address;
+  std::string master_port;
+  std::vector<std::string> task_ports;  // by rank: one where that rank may listen
+  std::vector<std::string> roles;       // by rank; empty: the job has none
+  std::string run_dir;
+  int generation = 0;  // start of the world, from 0
+  int max_restarts = 0;
+  std::string rendezvous_address;  // of the HTTP store for Horovod; empty: none is served
+  std::string rendezvous_port;
+
+  int world_size() const { return hosts.back().first_rank + hosts.back().local_size; }
+  int host_count() const { return static_cast<int>(hosts.size()); }
+};
+
+// Where one rank lives.
+struct Place {
+  int rank = 0;
+  int local_rank = 0;
+  int host_index = 0;
+  int local_size = 0;
+};
+// REQUIRES: 0 <= rank < world_size.
+Place PlaceOf(const RankTable& table, int rank);
+
+// "10.0.0.1:80", "[fe80::1]:80".
+std::string Endpoint(const std::string& address, const std::string& port);
+
+}  // namespace dtrun::environments

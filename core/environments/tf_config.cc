@@ -1,0 +1,31 @@
+// TensorFlow: tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py.
+// The evaluator has a task of its own and stands in no cluster.
+#include <nlohmann/json.hpp>
+
+#include "core/environments/contracts.h"
+
+namespace dtrun::environments {
+
+Contract WriteTfConfig(const RankTable& table, int rank) {
+  nlohmann::ordered_json cluster = nlohmann::ordered_json::object();
+  std::string own_role;
+  int own_index = 0;
+  std::map<std::string, int> counts;
+  for (int other = 0; other < table.world_size(); ++other) {
+    const auto index = static_cast<std::size_t>(other);
+    const std::string role = table.roles.empty() ? "worker" : table.roles[index];
+    if (other == rank) {
+      own_role = role;
+      own_index = counts[role];
+    }
+    ++counts[role];
+    if (role == "evaluator") continue;
+    const TableHost& host = table.hosts[static_cast<std::size_t>(PlaceOf(table, other).host_index)];
+    cluster[role].push_back(Endpoint(host.address, table.task_ports[index]));
+  }
+  const nlohmann::ordered_json config = {
+      {"cluster", cluster}, {"task", {{"type", own_role}, {"index", own_index}}}, {"environment", "cloud"}};
+  return {{{"TF_CONFIG", config.dump()}}, {}};
+}
+
+}  // namespace dtrun::environments

@@ -1,0 +1,84 @@
+#include "core/failures/log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "core/base/fd.h"
+
+namespace dtrun::failures {
+namespace {
+
+// What a dying process still prints after the cause: tracebacks, warnings of other threads.
+constexpr std::size_t kRecentLines = 400;
+
+Error CannotRead(const std::filesystem::path& file, int number) {
+  return Error::System(fmt::format("read '{}'", file.string()), number);
+}
+
+// A recent cause before a recent symptom before what is long past.
+int Weight(const LogFinding& one) {
+  const int cause = one.finding.failure->depth == known::Depth::kCause ? 1 : 0;
+  return one.recent ? 2 + cause : cause;
+}
+
+}  // namespace
+
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
+                                            Whose whose) {
+  // Whoever may rename in the folder could have put a pipe there, for which an open would wait.
+  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : 0;
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
+  if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
+  if (own != 0 && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("'{}' is not the log that dtrun has written: something else stands there",
+                             file.string())};
+  }
+  // Pipes and /proc have no size: they are read from the beginning.
+  const auto size = static_cast<std::size_t>(status.st_size);
+  const bool cut = size > most_bytes;
+  if (cut && ::lseek(fd.get(), static_cast<off_t>(size - most_bytes), SEEK_SET) < 0)
+    return CannotRead(file, errno);
+  std::string text;
+  constexpr std::size_t kBlock = std::size_t{1} << 18;
+  while (text.size() < most_bytes) {
+    const std::size_t had = text.size();
+    text.resize(had + kBlock);
+    const ssize_t got = ::read(fd.get(), text.data() + had, kBlock);
+    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno != EINTR) return CannotRead(file, errno);
+    if (got == 0) break;
+  }
+  std::vector<Finding> findings = FindFailures(text);
+  if (cut) {
+    for (Finding& finding : findings) finding.line_number = 0;
+  }
+  return findings;
+}
+
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose) {
+  std::optional<LogFinding> best;
+  for (const std::filesystem::path& file : files) {
+    const auto findings = FindFailuresIn(file, kMostBytes, whose);
+    if (!findings) return findings.error();
+    std::vector<Finding> recent;
+    for (const Finding& finding : *findings) {
+      if (finding.lines_after <= kRecentLines) recent.push_back(finding);
+    }
+    const Finding* const foremost = Foremost(recent.empty() ? *findings : recent);
+    if (foremost == nullptr) continue;
+    LogFinding one{*foremost, file, !recent.empty()};
+    if (!best || Weight(one) > Weight(*best)) best = std::move(one);
+  }
+  return best;
+}
+
+}  // namespace dtrun::failures

@@ -1,0 +1,38 @@
+// Known failures in the logs of a rank.
+//
+// Reads files; any thread, blocks for as long as the disk takes.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/failures/finding.h"
+
+namespace dtrun::failures {
+
+// Of a longer log only so much of its end is read; line numbers are then not known.
+inline constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+enum class Whose {
+  kAnybodys,  // whatever a user names: a file, a pipe
+  kOurs,      // a log that this user's dtrun has written: anything else in its place is an error
+};
+
+// Errors name the file.
+Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file,
+                                            std::size_t most_bytes = kMostBytes,
+                                            Whose whose = Whose::kAnybodys);
+
+struct LogFinding {
+  Finding finding;
+  std::filesystem::path file;  // empty: known from the last lines alone
+  bool recent = true;          // near the end of the log, where the rank died
+};
+
+// What to tell of a rank that failed: the foremost finding of its logs, a cause before a symptom,
+// a recent one before an old one, and else by the order of `files`.
+Result<std::optional<LogFinding>> FindInLogs(const std::vector<std::filesystem::path>& files, Whose whose);
+
+}  // namespace dtrun::failures

@@ -1,0 +1,24 @@
+// Findings for people and for programs: what `dtrun explain` and verdict.json say of them.
+//
+// Pure; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/failures/finding.h"
+
+namespace dtrun::failures {
+
+// The foremost finding first, then what else is known in the text; ends in a newline. `where` is
+// the file, or empty.
+std::string ToText(const std::vector<Finding>& findings, const std::string& where);
+
+nlohmann::ordered_json ToJson(const Finding& finding);
+nlohmann::ordered_json ToJson(const std::vector<Finding>& findings);
+
+// "rank-0.err, line 12"; the name alone when the line is not known.
+std::string PlaceText(const std::string& file, const Finding& finding);
+
+}  // namespace dtrun::failures

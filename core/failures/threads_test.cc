@@ -1,0 +1,45 @@
+// What people have reported in the trackers of libraries, each text with its thread: nearly all are known,
+// and none is taken for something else. Names and addresses in them were replaced.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "core/failures/finding.h"
+
+namespace dtrun::failures {
+namespace {
+
+nlohmann::json Threads() {
+  std::ifstream file(std::string(TEXTS) + "/threads.json");
+  return nlohmann::json::parse(file);
+}
+
+TEST(Threads, NineOfTenTextsAreKnown) {
+  const nlohmann::json threads = Threads();
+  std::size_t known = 0;
+  std::set<std::string> addresses;
+  for (const auto& one : threads) {
+    addresses.insert(one.at("thread"));
+    const std::string text = one.at("text");
+    known += Foremost(FindFailures(text)) == nullptr ? 0 : 1;
+  }
+  EXPECT_GE(threads.size(), 200u);
+  EXPECT_GE(addresses.size(), 150u);
+  EXPECT_GE(10 * known, 9 * threads.size()) << known << " of " << threads.size();
+}
+
+TEST(Threads, NoneIsTakenForSomethingElse) {
+  for (const auto& one : Threads()) {
+    const std::string text = one.at("text"), id = one.at("id");
+    const auto findings = FindFailures(text);
+    const Finding* const foremost = Foremost(findings);
+    EXPECT_EQ(foremost == nullptr ? "" : foremost->failure->id, id) << one.at("thread") << "\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace dtrun::failures

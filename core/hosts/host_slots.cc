@@ -1,0 +1,155 @@
+#include "core/hosts/host_slots.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace dtrun::hosts {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 253;  // RFC 1035, 2.3.4: 255 octets on the wire
+
+Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
+
+bool NameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+         c == '_';
+}
+
+// A zone ("%eth0") may follow the address.
+bool IsIpv6(std::string_view text) {
+  const std::string address(text.substr(0, text.find('%')));
+  const std::string_view zone = text.substr(address.size());
+  in6_addr parsed{};
+  return ::inet_pton(AF_INET6, address.c_str(), &parsed) == 1 && zone != "%" &&
+         std::ranges::all_of(zone.substr(zone.empty() ? 0 : 1), NameCharacter);
+}
+
+Result<HostSlots> ParseBracketed(std::string_view text) {
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos) return Bad(fmt::format("'{}' lacks the closing ']'", text));
+  const std::string_view address = text.substr(1, close - 1);
+  if (!IsIpv6(address)) {
+    return Bad(fmt::format("'{}' is no IPv6 address; only those stand in brackets", address));
+  }
+  HostSlots host{std::string(address), {}};
+  const std::string_view rest = text.substr(close + 1);
+  if (rest.empty()) return host;
+  if (rest.front() != ':') return Bad(fmt::format("'{}' after ']'; write '[{}]:4'", rest, address));
+  auto slots = ParseSlots(rest.substr(1));
+  if (!slots) return slots.error();
+  host.slots = *slots;
+  return host;
+}
+
+Status CheckPlainName(std::string_view name) {
+  if (name.empty()) return Bad("the host's name is empty");
+  if (name.find(':') != std::string_view::npos && IsIpv6(name)) return {};
+  const auto wrong = std::ranges::find_if_not(name, NameCharacter);
+  if (wrong != name.end()) {
+    const auto byte = static_cast<unsigned char>(*wrong);
+    const std::string shown =
+        byte > 0x20 && byte < 0x7f ? std::string(1, *wrong) : fmt::format("\\x{:02x}", byte);
+    return Bad(
+        fmt::format("a host's name has no '{}'; it is made of letters, digits, '.', '-' and '_'", shown));
+  }
+  if (name.front() == '-') {  // a remote shell would take it for an option
+    return Bad(fmt::format("host '{}' starts with '-'; it starts with a letter or a digit", name));
+  }
+  if (name.size() > kMaxNameBytes) {
+    return Bad(fmt::format("a host's name of {} bytes; the longest has {}", name.size(), kMaxNameBytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<int> ParseSlots(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMaxSlots) {
+    return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}", text, kMaxSlots));
+  }
+  return number;
+}
+
+Status CheckHostName(std::string_view name) {
+  const auto at = name.find('@');
+  if (at == std::string_view::npos) return CheckPlainName(name);
+  Status user = CheckPlainName(name.substr(0, at));
+  return user ? CheckPlainName(name.substr(at + 1)) : user;
+}
+
+Result<HostSlots> ParseHost(std::string_view text) {
+  if (text.starts_with('[')) return ParseBracketed(text);
+  const std::size_t colon = text.find(':');
+  if (colon != text.rfind(':')) {
+    return Bad(fmt::format(
+        "'{}' has several colons; write an IPv6 address in brackets: '[fe80::1]' or '[fe80::1]:4'", text));
+  }
+  HostSlots host{std::string(text.substr(0, colon)), {}};
+  if (Status name = CheckHostName(host.name); !name) return name.error();
+  if (colon == std::string_view::npos) return host;
+  auto slots = ParseSlots(text.substr(colon + 1));
+  if (!slots) return slots.error();
+  host.slots = *slots;
+  return host;
+}
+
+std::string ToText(const HostSlots& host) {
+  std::string text = host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);
+  if (host.slots) text += fmt::format(":{}", *host.slots);
+  return text;
+}
+
+Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items) {
+  if (items.empty())
+    return Bad("the list of hosts is empty; name one, or leave the list out for this machine");
+  if (items.size() > kMaxHosts)
+    return Bad(fmt::format("{} hosts; at most {} are served", items.size(), kMaxHosts));
+  std::vector<HostSlots> hosts;
+  std::map<std::string, std::size_t> seen;  // name -> item, from 1
+  for (const std::string& item : items) {
+    const std::size_t number = hosts.size() + 1;
+    auto host = ParseHost(item);
+    if (!host) return Bad(fmt::format("item {}: {}", number, host.error().text));
+    const auto [before, fresh] = seen.emplace(host->name, number);
+    if (!fresh) {
+      return Bad(
+          fmt::format("items {} and {} are the same host '{}'; name it once, with its slots behind a colon",
+                      before->second, number, host->name));
+    }
+    hosts.push_back(std::move(*host));
+  }
+  return hosts;
+}
+
+bool NaturallyBefore(std::string_view a, std::string_view b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  // The number that `text` starts with, without its zeros, cut off.
+  const auto number = [&](std::string_view& text) {
+    std::string_view digits =
+        text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, digit) - text.begin()));
+    text.remove_prefix(digits.size());
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+    return digits;
+  };
+  const std::string_view whole_a = a, whole_b = b;
+  while (!a.empty() && !b.empty()) {
+    if (digit(a[0]) && digit(b[0])) {
+      const std::string_view one = number(a), other = number(b);
+      if (one.size() != other.size()) return one.size() < other.size();
+      if (one != other) return one < other;
+      continue;
+    }
+    if (a[0] != b[0]) return a[0] < b[0];
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  return a.size() != b.size() ? a.size() < b.size() : whole_a < whole_b;
+}
+
+}  // namespace dtrun::hosts

@@ -1,0 +1,23 @@
+// Hostfiles: a host per line, in the spellings of the launchers that have one.
+//
+//   node0 slots=4 max_slots=8   Open MPI, DeepSpeed, Horovod
+//   node0:4                     MPICH's Hydra, Horovod
+//   node0                       all; on N > 1 lines: N slots (Open MPI, PBS)
+//
+// "#" starts a comment. "node0:4" twice adds up, as in Hydra; "slots=" twice for a host is
+// an error in Open MPI and DeepSpeed, and here. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/hosts/host_slots.h"
+
+namespace dtrun::hosts {
+
+// Hosts in the order of their first line. Errors start with "NAME:LINE:COLUMN: ", counted
+// from 1, columns in bytes.
+Result<std::vector<HostSlots>> ParseHostfile(std::string_view text, std::string_view name);
+
+}  // namespace dtrun::hosts

@@ -1,0 +1,21 @@
+// How each platform says its allocation: one function per platform, registered in
+// allocation.cc. Pure; any thread.
+#pragma once
+
+#include "core/hosts/allocation.h"
+
+namespace dtrun::hosts {
+
+Result<Allocation> ReadSlurm(const Environment& environment);
+Result<Allocation> ReadOpenMpi(const Environment& environment);
+Result<Allocation> ReadPmi(const Environment& environment);
+Result<Allocation> ReadMpiJob(const Environment& environment);
+Result<Allocation> ReadAzureMl(const Environment& environment);
+Result<Allocation> ReadGcp(const Environment& environment);
+Result<Allocation> ReadVertex(const Environment& environment);
+Result<Allocation> ReadPai(const Environment& environment);
+Result<Allocation> ReadSpark(const Environment& environment);
+Result<Allocation> ReadKubeflow(const Environment& environment);
+Result<Allocation> ReadTorchrun(const Environment& environment);
+
+}  // namespace dtrun::hosts

@@ -1,0 +1,86 @@
+#include "core/hosts/reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+namespace dtrun::hosts {
+
+const std::string* Reading::Find(const std::string& name) const {
+  const auto found = environment_.find(name);
+  return found == environment_.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+std::string Reading::Text(const std::string& name) {
+  if (const std::string* text = Find(name)) return *text;
+  Fail(name + " is unset");
+  return {};
+}
+
+int Reading::Number(const std::string& name, int least) {
+  if (Find(name) == nullptr) {
+    Fail(name + " is unset");
+    return least;
+  }
+  return MaybeNumber(name, least).value_or(least);
+}
+
+std::optional<int> Reading::MaybeNumber(const std::string& name, int least) {
+  const std::string* text = Find(name);
+  if (text == nullptr) return std::nullopt;
+  int number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error == std::errc{} && end == text->data() + text->size() && number >= least) return number;
+  Fail(fmt::format("{}='{}' is not a number of at least {}", name, *text, least));
+  return std::nullopt;
+}
+
+void Reading::Disagree(const std::string& one, const std::string& other) {
+  const std::string *a = Find(one), *b = Find(other);
+  Fail(fmt::format("{} says {}, {} says {}", one, a == nullptr ? "nothing" : *a, other,
+                   b == nullptr ? "nothing" : *b));
+}
+
+void Reading::Expect(const std::string& name, int expected, const std::string& because) {
+  const auto number = MaybeNumber(name, std::numeric_limits<int>::min());
+  if (number && *number != expected) Fail(fmt::format("{} says {}, but {}", name, *number, because));
+}
+
+void Reading::Place(const std::string& index, const std::string& count, Allocation* to) {
+  const std::size_t before = problems_.size();
+  const int own = Number(index, 0);
+  const int all = Number(count, 1);
+  if (problems_.size() == before && own >= all) {
+    Fail(fmt::format("{} says {}, {} says {}: the last of {} is {}", index, own, count, all, all, all - 1));
+  }
+  to->own_index = own;
+  to->count = {all, all};
+}
+
+void Reading::Root(const std::string& address, const std::string& port, Allocation* to) {
+  to->root_address = Text(address);
+  const int number = Number(port, 1);
+  if (number > 65535) Fail(fmt::format("{} says {}; the highest port is 65535", port, number));
+  to->rank_port = number;
+}
+
+void Reading::OncePerHost(const std::string& local_size, const std::string& fix) {
+  const auto processes = MaybeNumber(local_size, 1);
+  if (processes.value_or(1) == 1) return;
+  Fail(fmt::format(
+      "{} says {} processes on this host, and dtrun starts the ranks itself; start it once per host: {}",
+      local_size, *processes, fix));
+}
+
+Result<Allocation> Reading::Take(Allocation allocation) const {
+  if (problems_.empty()) return allocation;
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("cluster.from = \"{}\": {}; set the variables as that platform does, or choose another "
+                  "cluster.from",
+                  platform_, fmt::join(problems_, "; "))};
+}
+
+}  // namespace dtrun::hosts

@@ -1,0 +1,48 @@
+// Reads the variables of one platform and collects what is wrong with them, so that one
+// error names them all. Used by the platforms; one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/hosts/allocation.h"
+
+namespace dtrun::hosts {
+
+class Reading {
+ public:
+  Reading(const Environment& environment, std::string_view platform)
+      : environment_(environment), platform_(platform) {}
+
+  // Null: unset or empty.
+  const std::string* Find(const std::string& name) const;
+  // Required ones. What is missing or malformed becomes a problem, and a stand-in returns.
+  std::string Text(const std::string& name);
+  int Number(const std::string& name, int least);
+  // Optional ones.
+  std::optional<int> MaybeNumber(const std::string& name, int least);
+
+  void Fail(std::string problem) { problems_.push_back(std::move(problem)); }
+  // Two variables that must agree and do not.
+  void Disagree(const std::string& one, const std::string& other);
+  // A number that must be equal to `expected`, when the variable is set.
+  void Expect(const std::string& name, int expected, const std::string& because);
+
+  // Number of this host among `count`, from two required variables.
+  void Place(const std::string& index, const std::string& count, Allocation* to);
+  // MASTER_ADDR and MASTER_PORT by these names.
+  void Root(const std::string& address, const std::string& port, Allocation* to);
+  // dtrun starts the ranks itself, so the platform starts it once per host. `fix` says how.
+  void OncePerHost(const std::string& local_size, const std::string& fix);
+
+  Result<Allocation> Take(Allocation allocation) const;
+
+ private:
+  const Environment& environment_;
+  std::string platform_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace dtrun::hosts

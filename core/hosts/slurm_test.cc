@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/hosts/platforms.h"
+
+namespace dtrun::hosts {
+namespace {
+
+using ::testing::HasSubstr;
+using Hosts = std::vector<HostSlots>;
+
+const Environment kBatch = {{"SLURM_JOB_NODELIST", "node[1-3]"},
+                            {"SLURM_JOB_NUM_NODES", "3"},
+                            {"SLURM_TASKS_PER_NODE", "2(x2),1"},
+                            {"SLURM_JOB_CPUS_PER_NODE", "8(x3)"}};
+
+std::string ErrorWith(Environment environment, const Environment& changes) {
+  for (const auto& [name, value] : changes) environment[name] = value;
+  const auto allocation = ReadSlurm(environment);
+  return allocation.ok() ? "no error" : allocation.error().text;
+}
+
+TEST(Slurm, ABatchScriptHasHostsAndTasks) {
+  const auto allocation = ReadSlurm(kBatch);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->hosts, (Hosts{{"node1", 2}, {"node2", 2}, {"node3", 1}}));
+  EXPECT_EQ(allocation->count, (HostCount{3, 3}));
+  EXPECT_FALSE(allocation->own_index.has_value());
+  EXPECT_EQ(allocation->root_address, "node1");
+}
+
+TEST(Slurm, SlotsAreTasksPerNodeOrElseProcessors) {
+  Environment environment = kBatch;
+  environment.erase("SLURM_TASKS_PER_NODE");
+  EXPECT_EQ(ReadSlurm(environment)->hosts[0].slots, 8);
+  environment["SLURM_NTASKS_PER_NODE"] = "4";
+  EXPECT_EQ(ReadSlurm(environment)->hosts[2].slots, 4);
+}
+
+TEST(Slurm, AStepKnowsItsOwnHost) {
+  Environment environment = kBatch;
+  environment.insert({{"SLURM_STEP_NODELIST", "node[2-3]"},
+                      {"SLURM_STEP_NUM_NODES", "2"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                      {"SLURM_NODEID", "1"},
+                      {"SLURM_JOB_ID", "123456"}});
+  const auto allocation = ReadSlurm(environment);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->hosts, (Hosts{{"node2", {}}, {"node3", {}}}));
+  EXPECT_EQ(allocation->own_index, 1);
+  EXPECT_EQ(allocation->root_address, "node2");
+  EXPECT_EQ(allocation->rank_port, 18456);
+}
+
+TEST(Slurm, AnInteractiveShellSpeaksForTheAllocation) {
+  Environment environment = kBatch;
+  environment.insert({{"SLURM_STEP_NODELIST", "node1"},
+                      {"SLURM_STEP_NUM_NODES", "1"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                      {"SLURM_STEP_ID", "4294967290"},
+                      {"SLURM_NODEID", "0"}});
+  const auto allocation = ReadSlurm(environment);
+  ASSERT_TRUE(allocation.ok()) << allocation.error().text;
+  EXPECT_EQ(allocation->count, (HostCount{3, 3}));
+  EXPECT_FALSE(allocation->own_index.has_value());
+}
+
+TEST(Slurm, AStepWithSeveralTasksOnAHostIsRefused) {
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_STEP_NODELIST", "node[1-2]"},
+                                 {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                                 {"SLURM_NODEID", "0"}}),
+              HasSubstr("SLURM_STEP_TASKS_PER_NODE says 2(x2) tasks"));
+}
+
+TEST(Slurm, ContradictionsNameBothVariables) {
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_JOB_NUM_NODES", "2"}}),
+              HasSubstr("SLURM_JOB_NUM_NODES says 2, but SLURM_JOB_NODELIST says 3 hosts"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_TASKS_PER_NODE", "2(x2)"}}),
+              HasSubstr("SLURM_JOB_NODELIST says 3 hosts, SLURM_TASKS_PER_NODE='2(x2)' says 2"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_NTASKS_PER_NODE", "1"}}),
+              HasSubstr("SLURM_TASKS_PER_NODE says 2(x2),1, SLURM_NTASKS_PER_NODE says 1"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_STEP_NODELIST", "node1"}, {"SLURM_NODEID", "1"}}),
+              HasSubstr("SLURM_NODEID says 1, SLURM_STEP_NODELIST has 1 hosts"));
+}
+
+TEST(Slurm, MissingAndMalformedVariablesAreNamed) {
+  EXPECT_THAT(ErrorWith({}, {}), HasSubstr("SLURM_JOB_NODELIST is unset"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_JOB_NODELIST", "node[1-"}}),
+              HasSubstr("SLURM_JOB_NODELIST: 'node[1-'"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_JOB_NUM_NODES", "x"}}),
+              HasSubstr("SLURM_JOB_NUM_NODES='x' is not a number"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_TASKS_PER_NODE", "0(x3)"}}),
+              HasSubstr("a count that is not from 1"));
+  EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_STEP_NODELIST", "node1"}}), HasSubstr("SLURM_NODEID is unset"));
+}
+
+}  // namespace
+}  // namespace dtrun::hosts

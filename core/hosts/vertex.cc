@@ -1,0 +1,105 @@
+// Vertex AI and AI Platform with custom containers: CLUSTER_SPEC, a JSON object with the
+// pools of hosts and this host's place in them. Pools in order: workerpool0 (chief),
+// workerpool1 (workers), workerpool2 (parameter servers), workerpool3 (evaluators).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/hosts/platforms.h"
+#include "core/hosts/reading.h"
+
+namespace dtrun::hosts {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kPools = 4;
+
+// "host:port", split at the last colon.
+struct Address {
+  std::string host;
+  std::optional<int> port;
+};
+Address Split(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {text, {}};
+  int port = 0;
+  for (const char c : text.substr(colon + 1)) {
+    if (c < '0' || c > '9' || port > 65535) return {text, {}};
+    port = port * 10 + (c - '0');
+  }
+  if (port < 1 || port > 65535) return {text, {}};
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {std::move(host), port};
+}
+
+void AddPool(Reading& reading, const std::string& name, const Json& pool, Allocation* out) {
+  for (const Json& member : pool) {
+    const Address address = member.is_string() ? Split(member.get<std::string>()) : Address{};
+    if (Status valid = CheckHostName(address.host); !valid || !address.port) {
+      reading.Fail(fmt::format("CLUSTER_SPEC: {} in {} is not \"host:port\"",
+                               member.dump(-1, ' ', false, Json::error_handler_t::replace), name));
+      continue;
+    }
+    if (std::ranges::find(out->hosts, address.host, &HostSlots::name) != out->hosts.end()) {
+      reading.Fail(fmt::format("CLUSTER_SPEC names host '{}' twice", address.host));
+      continue;
+    }
+    if (out->hosts.empty()) {
+      out->root_address = address.host;
+      out->rank_port = address.port;
+    }
+    out->hosts.push_back({address.host, {}});
+  }
+}
+
+// Fills hosts and own index. `task` says "workerpoolN" and the index in it.
+void ReadSpec(Reading& reading, const Json& spec, Allocation* out) {
+  const Json cluster = spec.is_object() ? spec.value("cluster", Json::object()) : Json();
+  const Json task = spec.is_object() ? spec.value("task", Json::object()) : Json();
+  if (!cluster.is_object() || !task.is_object() || !task.contains("type") || !task["type"].is_string() ||
+      !task.contains("index") || !task["index"].is_number_unsigned()) {
+    reading.Fail(
+        "CLUSTER_SPEC is not of the form {\"cluster\": {\"workerpool0\": [\"host:port\"]}, \"task\": "
+        "{\"type\": \"workerpool0\", \"index\": 0}}");
+    return;
+  }
+  const std::string type = task["type"].get<std::string>();
+  const std::size_t index = task["index"].get<std::size_t>();
+  for (int number = 0; number < kPools; ++number) {
+    const std::string name = fmt::format("workerpool{}", number);
+    const Json pool = cluster.value(name, Json::array());
+    if (!pool.is_array() || pool.size() > kMaxHosts) {
+      reading.Fail(fmt::format("CLUSTER_SPEC: {} is no list of at most {} hosts", name, kMaxHosts));
+      continue;
+    }
+    if (name == type && index < pool.size()) out->own_index = static_cast<int>(out->hosts.size() + index);
+    AddPool(reading, name, pool, out);
+  }
+  out->count = {static_cast<int>(out->hosts.size()), static_cast<int>(out->hosts.size())};
+  if (!out->own_index) reading.Fail(fmt::format("CLUSTER_SPEC: its cluster has no task {} {}", type, index));
+}
+
+}  // namespace
+
+Result<Allocation> ReadVertex(const Environment& environment) {
+  Reading reading(environment, "vertex");
+  Allocation out;
+  const std::string text = reading.Text("CLUSTER_SPEC");
+  if (text.empty()) return reading.Take(out);
+  const Json spec = Json::parse(text, nullptr, false);
+  if (spec.is_discarded()) {
+    reading.Fail("CLUSTER_SPEC is not JSON");
+    return reading.Take(out);
+  }
+  ReadSpec(reading, spec, &out);
+  if (!out.own_index) return reading.Take(out);
+  const std::string says = fmt::format("CLUSTER_SPEC says host {} of {}", *out.own_index, out.count.min);
+  reading.Expect("RANK", *out.own_index, says);
+  reading.Expect("WORLD_SIZE", out.count.min, says);
+  return reading.Take(out);
+}
+
+}  // namespace dtrun::hosts

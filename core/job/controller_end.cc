@@ -1,0 +1,158 @@
+// How the controller ends a generation: because a rank has failed, because of success, because the user asks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/base/units.h"
+#include "core/job/controller.h"
+#include "core/process/process.h"
+#include "core/verdict/recognise.h"
+#include "core/verdict/suspect.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::job {
+namespace {
+
+// A job that the user ends after so long without output may be one that stands still.
+constexpr std::chrono::seconds kQuiet{5};
+
+// Whether a rank reports that a peer did not come until a limit.
+bool SaysItWaited(const verdict::PeerReport& report) {
+  return report.what.find("timed out") != std::string::npos ||
+         report.what.find("within") != std::string::npos;
+}
+
+}  // namespace
+
+void Controller::FailedFirst(std::size_t index) {
+  facts_.first_failed = static_cast<int>(index);
+  const verdict::RankFacts& first = facts_.ranks[index];
+  // What was ended from outside has printed nothing about its end.
+  const bool killed = first.ending && !verdict::EndedByItself(*first.ending);
+  const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
+  const bool differ = verdict::SaysCallsDiffer(lines);
+  if (first.abort || (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)))
+    return StopAll(SIGTERM);
+  KeepLastLines();
+  const bool waited =
+      verdict::SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
+        return verdict::SaysTimeOut(rank.before) || std::ranges::any_of(rank.reports, SaysItWaited);
+      });
+  // An error that a living rank has printed counts only if that rank has not gone on since.
+  const bool erred = std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
+    return !rank.ending && !verdict::ErrorIn(rank.before).empty() && !verdict::SaysPeerIsMissing(rank.before);
+  });
+  if (waited || differ || erred) return LookAndStop(SIGTERM, waited);
+  // One that leaves has closed its connections some time before it has ended.
+  const auto ended = std::ranges::count_if(
+      facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
+  ended > 1 || !first.reports.empty() ? StopAll(SIGTERM) : AwaitWhoLeaves();
+}
+
+void Controller::AwaitWhoLeaves() {
+  phase_ = Phase::kLooking;
+  awaits_who_leaves_ = true;
+  deadline_.expires_after(world_.leaves_within);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
+  });
+}
+
+void Controller::EndWhenAccomplished() {
+  if (plan_.success.empty()) return;
+  std::vector<int> others;
+  for (const verdict::RankFacts& process : facts_.ranks) {
+    bool counts = false;
+    for (int rank = process.rank; rank < process.rank + process.count; ++rank) {
+      counts = counts || std::ranges::count(plan_.success, plan_.roles[static_cast<std::size_t>(rank)]) != 0;
+    }
+    if (process.ending) continue;
+    if (counts) return;
+    others.push_back(process.rank);
+  }
+  if (others.empty()) return;
+  facts_.accomplished = true;
+  say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
+                   fmt::join(plan_.success, " and "), verdict::FoldRanks(others)));
+  StopAll(SIGTERM);
+}
+
+bool Controller::TellsWhoLeft(const verdict::RankFacts& ended) const {
+  if (phase_ != Phase::kLooking || !awaits_who_leaves_) return false;
+  return !ended.ending->failed() || !verdict::SaysPeerIsMissing(LastLines(ended));
+}
+
+void Controller::StopAll(int signal) {
+  phase_ = Phase::kStopping;
+  exchange_.Fail(Error{DTRUN_ABORTED, "the job is ending"});
+  Tell(protocol::Stop{signal});
+  deadline_.expires_after(plan_.grace);
+  deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ != Phase::kStopping) return;
+    KillLate();
+  });
+}
+
+void Controller::KillAll() {
+  phase_ = Phase::kKilling;
+  for (Member& member : members_) {
+    if (member.state == State::kPrepared) member.state = State::kBusy;  // it answers with Gone
+    if (member.state == State::kBusy || member.state == State::kRunning) member.host->Do(protocol::Kill{});
+  }
+}
+
+void Controller::KillLate() {
+  std::vector<int> late;
+  for (const verdict::RankFacts& rank : facts_.ranks) {
+    if (!rank.ending) late.push_back(rank.rank);
+  }
+  if (late.empty()) return KillAll();
+  const auto kill = [this, late](const protocol::Inspected& all) {
+    if (phase_ != Phase::kStopping) return;
+    const std::string places = verdict::PlacesText(all.ranks);
+    say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", verdict::FoldRanks(late),
+                     FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
+    if (world_.keep_stacks && !all.ranks.empty())
+      world_.keep_stacks("before they were killed, having not stopped in time", all.ranks);
+    KillAll();
+  };
+  if (plan_.grace.count() == 0) return kill({});
+  std::vector<int> closely = late;
+  closely.resize(std::min(closely.size(), kMostClosely));
+  Look(kill, closely);
+}
+
+void Controller::OnSignal(int signal) {
+  const bool active = phase_ == Phase::kRunning || phase_ == Phase::kLooking || phase_ == Phase::kStopping ||
+                      phase_ == Phase::kKilling;
+  if (signal == process::Lifeline::kGuardGone) {
+    facts_.guard_died = true;
+    if (interrupted_ == 0) interrupted_ = signal;
+    if (active) KillAll();
+    return;
+  }
+  if (signal == SIGTSTP) {
+    Tell(protocol::Signal{SIGSTOP});  // TSTP would pass by ranks that the kernel takes for orphans
+    return signals_.Stopped();
+  }
+  if (!process::UserSignals::EndsJob(signal)) return Tell(protocol::Signal{signal});
+  const bool again = std::exchange(user_wants_end_, true);
+  if (interrupted_ == 0) interrupted_ = signal;
+  const bool all_ended = active && std::ranges::all_of(facts_.ranks, [](const verdict::RankFacts& rank) {
+                           return rank.ending.has_value();
+                         });
+  if (active && (all_ended || (again && (signal == SIGINT || signal == SIGQUIT)))) return KillAll();
+  if (phase_ == Phase::kRunning) {
+    facts_.interrupt = signal;
+    say_(fmt::format("dtrun: {}: asked all ranks to stop, they have {}{}", process::SignalName(signal),
+                     FormatDuration(plan_.grace),
+                     signal == SIGINT ? "; Ctrl-C again kills them at once" : ""));
+    const bool quiet = stall_watch_ && stall_watch_->Quiet() >= kQuiet;
+    return quiet ? LookAndStop(signal, false) : StopAll(signal);
+  }
+  if (phase_ == Phase::kStopping) Tell(protocol::Stop{signal});
+}
+
+}  // namespace dtrun::job

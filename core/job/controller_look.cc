@@ -1,0 +1,111 @@
+// The controller's looks at ranks: before it ends those that others waited for, and when nothing moves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/job/controller.h"
+#include "core/verdict/suspect.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::job {
+namespace {
+
+// A rank that is on its way out moves on within this time; one that stands still does not.
+constexpr std::chrono::milliseconds kStandsStillAfter{250};
+
+// Those that nobody waits for others in first, then those of which no more is known.
+std::vector<int> WorthACloserLook(const std::vector<verdict::RankDoing>& ranks, std::size_t most) {
+  std::vector<int> closely;
+  for (const stacks::Stand stand : {stacks::Stand::kElsewhere, stacks::Stand::kUnknown}) {
+    for (const verdict::RankDoing& doing : ranks) {
+      if (doing.stand == stand && closely.size() < most) closely.push_back(doing.rank);
+    }
+  }
+  return closely;
+}
+
+}  // namespace
+
+std::vector<std::string> Controller::LastLines(const verdict::RankFacts& rank) const {
+  const auto& output = world_.outputs[static_cast<std::size_t>(rank.blamed())];
+  return output == nullptr ? std::vector<std::string>() : output->Tail(kEvidenceLines);
+}
+
+void Controller::KeepLastLines() {
+  for (verdict::RankFacts& rank : facts_.ranks) {
+    if (!rank.ending) rank.before = LastLines(rank);
+  }
+}
+
+void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
+  std::map<std::size_t, protocol::Host*> hosts;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
+  }
+  inspection_.Begin(hosts, std::move(done), closely);
+}
+
+void Controller::On(std::size_t host, const protocol::Inspected& inspected) {
+  inspection_.Answer(host, inspected);
+}
+
+void Controller::LookAndStop(int signal, bool again, const std::vector<int>& closely) {
+  phase_ = Phase::kLooking;
+  const bool last = !closely.empty();
+  const auto judge = [this, signal, again, last](const protocol::Inspected& all) {
+    if (phase_ != Phase::kLooking) return;
+    bool still = false;
+    for (verdict::RankFacts& rank : facts_.ranks) {
+      rank.doing.reset();
+      rank.inside.clear();
+    }
+    for (const verdict::RankDoing& doing : all.ranks) {
+      const int index = IndexOf(doing.rank);
+      if (index < 0) continue;
+      facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);
+      still = still || doing.stand == stacks::Stand::kElsewhere;
+    }
+    const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks, kMostClosely);
+    if (again && still) return LookAgainSoon(signal, next);
+    if (!next.empty()) return LookAndStop(signal, false, next);
+    if (world_.keep_stacks && !all.ranks.empty())
+      world_.keep_stacks("before the ranks were ended", all.ranks);
+    StopAll(signal);
+  };
+  Look(judge, closely);
+}
+
+void Controller::LookAgainSoon(int signal, const std::vector<int>& closely) {
+  deadline_.expires_after(kStandsStillAfter);
+  deadline_.async_wait([this, signal, closely, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || phase_ != Phase::kLooking) return;
+    for (verdict::RankFacts& rank : facts_.ranks) {  // some had only to print what others had printed already
+      const auto lines = rank.ending ? std::vector<std::string>() : LastLines(rank);
+      if (verdict::SaysPeerIsMissing(lines)) rank.before = lines;
+    }
+    LookAndStop(signal, false, closely);
+  });
+}
+
+void Controller::OnStall(const Stall& stall) {
+  if (phase_ != Phase::kRunning) return;
+  std::vector<verdict::RankDoing> ranks = stall.ranks;
+  for (verdict::RankDoing& rank : ranks) {
+    if (std::ranges::find(stall.working, rank.rank) != stall.working.end())
+      rank.phrase = "at work " + rank.phrase;
+  }
+  const std::string quiet = verdict::FormatElapsed(stall.standstill);
+  const std::string file = world_.keep_stacks ? world_.keep_stacks("no progress for " + quiet, ranks) : "";
+  say_(fmt::format("dtrun: no progress for {} (no output, no collective that is recorded): {}{}", quiet,
+                   verdict::PlacesText(ranks), file.empty() ? "" : "; stacks: " + file));
+  if (!world_.stall.fails || !stall.working.empty()) return;
+  for (const verdict::RankDoing& doing : stall.ranks) {
+    if (const int index = IndexOf(doing.rank); index >= 0)
+      facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);
+  }
+  facts_.stalled = quiet;
+  LookAndStop(SIGTERM, false);
+}
+
+}  // namespace dtrun::job

@@ -1,0 +1,32 @@
+// The second net under peer access between GPUs: when a start-up check found nothing and the job
+// failed all the same in the way that broken peer access makes it fail, the world starts again
+// with one way less. NCCL tries peer access, then host memory, then the network; so do we. Which way a
+// failure speaks against stands in the table of known failures, so it goes for any program, whatever the
+// job's backend: most of them use NCCL without dtrun's communicators.
+//
+// Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "core/verdict/facts.h"
+
+namespace dtrun::job {
+
+struct Fallback {
+  std::vector<std::pair<std::string, std::string>> variables;  // for every rank of the next generation
+  std::string line;                                            // for the user
+};
+
+// The fallback level below, when the first cause of `facts` is of that kind. `inherited` tells whether ranks
+// get a variable from dtrun's own environment: a way that the user has decided on stays as it is.
+std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Plan& plan,
+                                     const std::function<bool(std::string_view variable)>& inherited);
+
+}  // namespace dtrun::job

@@ -1,0 +1,121 @@
+#include "core/job/joining_hosts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/membership/host_preflight.h"
+#include "core/membership/network.h"
+
+namespace dtrun::job {
+
+JoiningHosts::JoiningHosts(boost::asio::io_context& loop, process::UserSignals& signals,
+                           const RunRequest& request, protocol::Host& here,
+                           membership::Membership* membership)
+    : loop_(loop),
+      signals_(signals),
+      request_(request),
+      here_(here),
+      membership_(membership),
+      plan_(request.plan) {}
+
+Result<bool> JoiningHosts::Gather() {
+  const bool first = hosts_.empty();
+  if (membership_ == nullptr) {
+    if (!first) return false;
+    hosts_ = {&here_};
+    remote_ = {nullptr};
+    if (plan_.network_rules.empty()) return true;
+    if (Status chosen = membership::CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen.error();
+    return true;
+  }
+  Result<std::vector<membership::Membership::Present>> present = membership_->Gather();
+  interrupted_ = membership_->interrupted();
+  if (!present) return present.error();
+  std::vector<plan::HostOffer> offers;
+  hosts_.clear();
+  remote_.clear();
+  for (const membership::Membership::Present& one : *present) {
+    offers.push_back(one.offer);
+    remote_.push_back(one.host);
+    hosts_.push_back(one.host == nullptr ? &here_ : one.host);
+  }
+  if (!first && offers == offers_) return false;
+  Result<plan::Plan> draft = request_.replan(offers, {}, nullptr);
+  if (!draft) return draft.error();
+  plan_ = *std::move(draft);
+  // The network first: one that loses large packets is named by its proof, and would swallow a request.
+  const Result<std::optional<network::Decision>> network = FindNetwork(*present);
+  if (!network) return network.error();
+  const Result<std::vector<std::string>> answers = AskBackends(offers);
+  if (!answers) return answers.error();
+  Result<plan::Plan> plan = request_.replan(offers, *answers, *network ? &**network : nullptr);
+  if (!plan) return plan.error();
+  plan_ = *std::move(plan);
+  ApplyFallbacks();
+  offers_ = std::move(offers);
+  return true;
+}
+
+// What each host says of the backends that the job may use; empty when there is nothing to ask.
+Result<std::vector<std::string>> JoiningHosts::AskBackends(const std::vector<plan::HostOffer>& offers) {
+  Result<std::vector<std::string>> requests = request_.requests(offers);
+  if (!requests || requests->empty()) return requests;
+  membership::HostPreflight examiner(loop_, signals_);
+  Result<std::vector<std::string>> told = examiner.Run(*requests, remote_);
+  interrupted_ = examiner.interrupted();
+  return told;
+}
+
+// The network that joins the hosts. One host, or several that are one machine, need none; what the user has
+// asked for is checked all the same.
+Result<std::optional<network::Decision>> JoiningHosts::FindNetwork(
+    const std::vector<membership::Membership::Present>& present) {
+  if (plan_.network_rules.empty()) return {std::nullopt};
+  if (hosts_.size() == 1) {
+    if (Status chosen = membership::CheckRuleHere(plan_.network_rules[0]); !chosen) return chosen.error();
+    return {std::nullopt};
+  }
+  const auto is_first = [&](const membership::Membership::Present& one) {
+    return one.machine == present[0].machine;
+  };
+  if (std::ranges::all_of(present, is_first)) return {std::nullopt};
+  std::vector<membership::NetworkSearch::Member> members;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    members.push_back({plan_.hosts[i].name, present[i].machine, hosts_[i]});
+  }
+  membership::NetworkSearch search(loop_, signals_, std::move(members));
+  Result<network::Decision> decision = search.Run(plan_.network_rules);
+  interrupted_ = search.interrupted();
+  if (!decision) return decision.error();
+  return {*std::move(decision)};
+}
+
+std::optional<std::string> JoiningHosts::TakeFallback(const verdict::Facts& facts,
+                                                      const std::vector<std::string>& environment) {
+  const auto inherited = [&](std::string_view variable) {
+    return std::ranges::any_of(
+        environment, [&](const std::string& entry) { return entry.substr(0, entry.find('=')) == variable; });
+  };
+  const auto fallback = NextFallback(facts, plan_, inherited);
+  if (!fallback) return std::nullopt;
+  fallbacks_.push_back(*fallback);
+  ApplyFallbacks();
+  return fallback->line;
+}
+
+void JoiningHosts::ApplyFallbacks() {
+  for (const Fallback& fallback : fallbacks_) {
+    for (plan::Process& process : plan_.processes) {
+      for (const auto& [name, value] : fallback.variables) process.env[name] = value;
+    }
+    if (std::ranges::find(plan_.notes, fallback.line) == plan_.notes.end())
+      plan_.notes.push_back(fallback.line);
+  }
+}
+
+bool JoiningHosts::LostAHost() const {
+  return std::ranges::any_of(remote_,
+                             [](const membership::RemoteHost* host) { return host && host->lost(); });
+}
+
+}  // namespace dtrun::job

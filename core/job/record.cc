@@ -1,0 +1,130 @@
+#include "core/job/record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "core/base/fd.h"
+#include "core/base/own_folder.h"
+#include "core/base/secrets.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::job {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+// "⟦store⟧" -> "store"
+std::string NameOf(std::string token) {
+  for (const std::string_view bracket : {"⟦", "⟧"}) {
+    if (const auto at = token.find(bracket); at != std::string::npos) token.erase(at, bracket.size());
+  }
+  return token;
+}
+
+Json EnvironmentJson(const std::vector<std::string>& environment) {
+  std::map<std::string, std::string> sorted;
+  for (const std::string& entry : environment) {
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = entry.substr(0, equals);
+    sorted[name] = MaskValue(name, entry.substr(equals + 1));
+  }
+  return sorted;
+}
+
+}  // namespace
+
+Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const {
+  std::map<std::string, std::string> files = plan.record;
+  files["plan.json"] = plan::ToJson(plan);
+  files["environment.json"] = Dump(EnvironmentJson(environment));
+  for (const auto& [name, content] : files) {
+    if (Status written = dir_.Write(name, content); !written) {
+      return Error{DTRUN_SYSTEM, written.error().text + "; logs.dir chooses another folder"};
+    }
+  }
+  return {};
+}
+
+Status Record::WriteNextPlan(std::uint64_t generation, const plan::Plan& plan) const {
+  return Write(generation, "plan.json", plan::ToJson(plan));
+}
+
+Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
+                            const std::vector<Tokens>& tokens) const {
+  // A value that all hosts share stands once.
+  Json json = Json::object();
+  Json hosts = Json::object();
+  for (const auto& [token, value] : tokens.front()) {
+    if (token == plan::kTokenJobKey) continue;
+    const bool shared = std::ranges::all_of(
+        tokens, [&token = token, &value = value](const Tokens& other) { return other.at(token) == value; });
+    if (shared) {
+      json[NameOf(token)] = value;
+      continue;
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      hosts[plan.hosts[i].name][NameOf(token)] = tokens[i].at(token);
+  }
+  if (!hosts.empty()) json["hosts"] = hosts;
+  return Write(generation, "runtime.json", Dump(json));
+}
+
+Status Record::WriteVerdict(const verdict::History& history) const {
+  return dir_.Write("verdict.json", verdict::VerdictJson(history));
+}
+
+Status Record::WriteNotStarted(const std::string& job, const std::string& error) const {
+  return dir_.Write("verdict.json", verdict::NotStartedJson(job, error));
+}
+
+Status Record::WriteCalls(std::uint64_t generation, const std::string& calls) const {
+  return Write(generation, "calls.txt", calls);
+}
+
+Status Record::AddStacks(std::uint64_t generation, const std::string& why,
+                         const std::vector<verdict::RankDoing>& ranks) const {
+  const Result<UniqueFd> folder = OpenLogsOf(generation);
+  if (!folder) return folder.error();
+  std::string text = fmt::format("==== {}\n", why);
+  for (const verdict::RankDoing& rank : ranks)
+    text += fmt::format("rank {} {}\n{}\n", rank.rank, rank.phrase, rank.text);
+  const std::filesystem::path path = LogsOf(generation) / verdict::kStacksFile;
+  const Result<UniqueFd> file = AppendToOwnFileAt(folder->get(), path, kPrivateFile);
+  if (!file) return file.error();
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t size = ::write(file->get(), rest.data(), rest.size());
+    if (size <= 0) return Error::System(fmt::format("write '{}'", path.string()), errno);
+    rest.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return {};
+}
+
+std::filesystem::path Record::LogsOf(std::uint64_t generation) const {
+  return generation == 0 ? dir_.path() : dir_.path() / fmt::format("generation-{}", generation);
+}
+
+Result<UniqueFd> Record::OpenLogsOf(std::uint64_t generation) const {
+  if (generation > 0) {
+    return EnterFolderAt(dir_.descriptor(), dir_.path(), fmt::format("generation-{}", generation),
+                         dir_.mode());
+  }
+  UniqueFd same(::fcntl(dir_.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!same) return Error::System(fmt::format("open '{}'", dir_.path().string()), errno);
+  return same;
+}
+
+Status Record::Write(std::uint64_t generation, const std::string& name, std::string_view content) const {
+  const Result<UniqueFd> folder = OpenLogsOf(generation);
+  if (!folder) return folder.error();
+  return ReplaceOwnFile(folder->get(), LogsOf(generation), name, content, FileModeIn(dir_.mode()));
+}
+
+}  // namespace dtrun::job

@@ -1,0 +1,49 @@
+#include "core/job/restart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtrun::job {
+namespace {
+
+constexpr std::chrono::seconds kInstant{1};
+constexpr std::chrono::minutes kLongestWait{1};
+
+// A program that fails at once fails at once again: a wrong argument, a missing module.
+bool FailedAtStartUp(const verdict::Facts& facts, const verdict::Cause& cause) {
+  if (facts.generation > 0 || cause.kind != verdict::Cause::Kind::kRank) return false;
+  if (cause.exit_class != verdict::ExitClass::kUserError || facts.ranks[cause.index].ended_at >= kInstant)
+    return false;
+  return std::ranges::none_of(facts.ranks, [](const verdict::RankFacts& rank) {
+    return rank.joined || rank.mpi != verdict::RankFacts::Mpi::kNone;
+  });
+}
+
+}  // namespace
+
+RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const verdict::Facts& facts) {
+  if (policy.max == 0) return {};
+  const verdict::Cause cause = verdict::FindCause(facts);
+  if (facts.interrupt != 0 || facts.guard_died) return {};
+  if (restarts >= policy.max) return {false, {}, fmt::format("restart.max = {} is used up", policy.max)};
+  // However a host was lost, its agent killed or its network gone: to the job it is the network's fault.
+  const bool host = cause.kind == verdict::Cause::Kind::kHost;
+  const verdict::ExitClass exit_class = host ? verdict::ExitClass::kNetwork : cause.exit_class;
+  if (!policy.on.contains(exit_class)) {
+    return {false, {}, fmt::format("restart.on does not list '{}'", verdict::ClassName(exit_class))};
+  }
+  if (FailedAtStartUp(facts, cause)) {
+    return {false, {}, "it failed within a second of its first start, before any rank had joined"};
+  }
+  std::chrono::nanoseconds wait{};
+  if (restarts > 0) {
+    wait = policy.backoff;
+    for (int i = 1; i < restarts && wait < kLongestWait; ++i) wait *= 2;
+    wait = std::min<std::chrono::nanoseconds>(
+        wait, std::max<std::chrono::nanoseconds>(kLongestWait, policy.backoff));
+  }
+  return {true, wait, fmt::format("restart {} of {}", restarts + 1, policy.max)};
+}
+
+}  // namespace dtrun::job

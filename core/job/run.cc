@@ -1,0 +1,339 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <map>
+#include <set>
+
+#include "core/base/units.h"
+#include "core/contract/environment.h"
+#include "core/environments/outer.h"
+#include "core/job/agent.h"
+#include "core/job/controller.h"
+#include "core/job/joining_hosts.h"
+#include "core/job/record.h"
+#include "core/job/rendezvous.h"
+#include "core/membership/membership.h"
+#include "core/membership/remote_host.h"
+#include "core/node/local_host.h"
+#include "core/output/display.h"
+#include "core/process/process.h"
+#include "core/store/server.h"
+#include "core/verdict/recognise.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::job {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+output::Prefix PrefixOf(const std::string& name) {
+  if (name == "rank") return output::Prefix::kRank;
+  return name == "none" ? output::Prefix::kNone : output::Prefix::kAuto;
+}
+
+std::string_view WithoutNewline(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+// Everything is written, unless the user stops waiting for a reader that takes nothing.
+void DrainConsole(output::Console& console, process::Lifeline& lifeline) {
+  constexpr int kPatienceMs = 250;
+  for (;;) {
+    const auto begin = Clock::now();
+    if (console.Drain(kPatienceMs)) return;
+    if (Clock::now() - begin < std::chrono::milliseconds(kPatienceMs)) return;  // nobody reads any more
+    switch (lifeline.Next()) {
+      case process::Lifeline::kGuardGone:
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT: return;
+      case SIGTSTP: lifeline.Stopped(); break;
+      default: break;
+    }
+  }
+}
+
+// This process's environment, without what the plan keeps from the ranks.
+std::vector<std::string> InheritedBy(const plan::Plan& plan) {
+  std::vector<std::string> out = node::OwnEnvironment();
+  std::erase_if(out, [&](const std::string& entry) {
+    return environments::MatchesAny(entry.substr(0, entry.find('=')), plan.withheld);
+  });
+  return out;
+}
+
+class Runner {
+ public:
+  Runner(const RunRequest& request, process::Lifeline& lifeline, output::Console& console)
+      : request_(request), lifeline_(lifeline), console_(console) {}
+
+  // Asio throws when the system is out of descriptors or memory.
+  Result<int> Run() {
+    try {
+      return RunAndRecord();
+    } catch (const std::exception& exception) {
+      process::KillDescendants(std::chrono::seconds(10));
+      return Error{DTRUN_INTERNAL,
+                   fmt::format("the agent failed: {}; look at `ulimit -a`", exception.what())};
+    }
+  }
+
+ private:
+  Result<int> RunAndRecord() {
+    const plan::Plan& asked = request_.plan;
+    Result<RunDir> dir =
+        RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
+    if (!dir) return dir.error();
+    run_dir_ = dir->path().string();
+    lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, run_dir_));
+    lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
+    if (!dir->note().empty()) Say("dtrun: " + dir->note());
+    const Record record(*dir);
+    Result<verdict::Facts> facts = RunGenerations(record);
+    if (!facts) {
+      Note(record.WriteNotStarted(asked.job, facts.error().text));
+      return facts.error();
+    }
+    Note(record.WriteVerdict(history_));
+    if (!request_.quiet || verdict::ExitCode(*facts) != 0) Say(WithoutNewline(verdict::VerdictText(*facts)));
+    return verdict::ExitCode(*facts);
+  }
+
+  // The facts of the last generation.
+  Result<verdict::Facts> RunGenerations(const Record& record) {
+    process::UserSignals signals(loop_, lifeline_);
+    open_files_ = node::RaiseOpenFiles();
+    here_ = HostHere();
+    std::optional<membership::Membership> membership;  // of a job on several hosts
+    if (request_.cluster) {
+      membership.emplace(loop_, signals, *request_.cluster, request_.plan.job, shells_,
+                         membership::RemoteHost::Services{
+                             environment_, [this](store::Socket client) { Serve(std::move(client)); },
+                             [this](const std::string& line) { Say(line); }});
+    }
+    JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
+    Result<verdict::Facts> facts =
+        Conduct(record, signals, joining_hosts, membership ? &*membership : nullptr);
+    if (membership)
+      membership->Dismiss(facts ? verdict::ExitCode(*facts) : kUserError, WhyNotBegun(facts, joining_hosts));
+    return facts;
+  }
+
+  // For hosts that came in vain.
+  static std::string WhyNotBegun(const Result<verdict::Facts>& facts, const JoiningHosts& joining_hosts) {
+    if (!facts) return facts.error().text;
+    return joining_hosts.hosts().empty() ? "it was ended while its hosts were joining" : "";
+  }
+
+  Result<verdict::Facts> Conduct(const Record& record, process::UserSignals& signals,
+                                 JoiningHosts& joining_hosts, membership::Membership* membership) {
+    int restarts = 0, regroups = 0;
+    for (std::uint64_t generation = 0;; ++generation) {
+      if (Status gathered = Gather(generation, record, joining_hosts); !gathered) {
+        if (joining_hosts.interrupted() != 0) return Ended(joining_hosts.interrupted());
+        if (history_.empty() || !history_.last().regroup.empty()) return gathered.error();
+        Say("dtrun: not restarted: " + gathered.error().text);
+        return history_.last();
+      }
+      Controller controller(loop_, signals, joining_hosts.plan(), joining_hosts.hosts(),
+                            [this](const std::string& line) { Say(line); });
+      if (membership != nullptr) {
+        membership->OnNewcomer([&](const std::string& host) {
+          if (!controller.IsEnding()) controller.Regroup("host " + host + " has joined");
+        });
+        controller.OnAsked([&](std::size_t host, int signal) {
+          membership::RemoteHost* const asked = joining_hosts.remote()[host];
+          return asked != nullptr && membership->Release(*asked, signal);
+        });
+      }
+      Result<verdict::Facts> facts = RunGeneration(generation, record, controller, joining_hosts);
+      if (membership != nullptr) membership->OnNewcomer({});
+      if (!facts && joining_hosts.LostAHost() && restarts < request_.restart.max) {
+        ++restarts;
+        Say(fmt::format("dtrun: {}: starting again", facts.error().text));
+        continue;
+      }
+      if (!facts && !history_.empty() && history_.last().regroup.empty()) {
+        Say("dtrun: not restarted: " + facts.error().text);
+        return history_.last();
+      }
+      if (!facts) return facts;
+      facts->logs = record.LogsOf(generation).string();
+      facts->regroups = regroups;
+      Note(verdict::Recognise(&*facts));
+      history_.Add(*facts);
+      if (!facts->regroup.empty() && controller.interrupted() == 0) {
+        Note(record.WriteVerdict(history_));
+        Say(fmt::format("dtrun: {}: starting again", facts->regroup));
+        ++regroups;
+        continue;
+      }
+      if (verdict::ExitCode(*facts) == 0) return facts;
+      if (const auto line = joining_hosts.TakeFallback(*facts, environment_)) {
+        Say("dtrun: " + *line);
+        Note(record.WriteVerdict(history_));
+        Note(record.WriteNextPlan(generation + 1, joining_hosts.plan()));
+        continue;
+      }
+      const RestartDecision decision = DecideRestart(request_.restart, restarts, *facts);
+      if (!decision.restart) {
+        if (!decision.why.empty()) Say("dtrun: not restarted: " + decision.why);
+        return facts;
+      }
+      ++restarts;
+      Note(record.WriteVerdict(history_));
+      Say(WithoutNewline(verdict::VerdictText(*facts)));
+      Say(fmt::format("dtrun: {}{}", decision.why,
+                      decision.wait.count() == 0 ? "" : " in " + FormatDuration(decision.wait)));
+      if (!controller.Wait(decision.wait)) return Interrupted(controller.interrupted(), *facts);
+    }
+  }
+
+  Status Gather(std::uint64_t generation, const Record& record, JoiningHosts& joining_hosts) {
+    const Result<bool> changed = joining_hosts.Gather();
+    if (!changed) return changed.error();
+    if (!*changed) return {};
+    if (generation == 0) return record.WritePlan(joining_hosts.plan(), environment_);
+    return record.WriteNextPlan(generation, joining_hosts.plan());
+  }
+
+  std::unique_ptr<protocol::Host> HostHere() {
+    node::LocalOptions options;
+    options.socket_dir = lifeline_.runtime_dir();
+    options.cgroup = lifeline_.runtime_dir().filename().string();
+    options.serve = [this](store::Socket client) { Serve(std::move(client)); };
+    options.environment = environment_;
+    options.stdin_fd = STDIN_FILENO;
+    options.open_files = open_files_;
+    options.spared = [this] { return std::vector<pid_t>(shells_.begin(), shells_.end()); };
+    return node::MakeLocalHost(loop_, std::move(options));
+  }
+
+  void Serve(store::Socket client) { store_->Serve(std::move(client)); }
+
+  Result<verdict::Facts> RunGeneration(std::uint64_t generation, const Record& record, Controller& controller,
+                                       const JoiningHosts& joining_hosts) {
+    const plan::Plan& plan = joining_hosts.plan();
+    const std::string key = store::NewJobKey();
+    store_.emplace(
+        key, generation,
+        store::Events{
+            [&](int rank) { controller.Joined(rank); }, [&](int rank) { controller.Left(rank); },
+            [&](int rank, int peer, const std::string& what) { controller.Reported(rank, peer, what); }});
+    Result<std::vector<protocol::Prepared>> prepared = controller.Prepare(generation, key);
+    if (!prepared && controller.interrupted() != 0) {
+      verdict::Facts nothing;
+      nothing.generation = generation;
+      return Interrupted(controller.interrupted(), std::move(nothing));
+    }
+    if (!prepared) return prepared.error();
+    auto rendezvous = Rendezvous::Open(loop_, plan, joining_hosts.remote(), *std::move(prepared));
+    if (!rendezvous) return rendezvous.error();
+    Tokens shared{{plan::kTokenRunDir, run_dir_},
+                  {plan::kTokenJobKey, key},
+                  {plan::kTokenGeneration, std::to_string(generation)},
+                  {plan::kTokenConsole, console_.terminal(output::Stream::kOut) ? "terminal" : "plain"}};
+    if (plan.pmi == pmi::Kind::kPmix) shared[plan::kTokenPmixNamespace] = controller.mpi_job();
+    const std::vector<Tokens> tokens = rendezvous->TokensFor(std::move(shared));
+    const std::filesystem::path logs = record.LogsOf(generation);
+    const Result<UniqueFd> logs_folder = record.OpenLogsOf(generation);
+    if (!logs_folder) return logs_folder.error();
+    if (Status written = record.WriteRuntime(generation, plan, tokens); !written) return written.error();
+
+    World world;
+    world.tokens = tokens;
+    if (MayBeAlone(plan)) world.meeting_ports = rendezvous->Ports();
+    world.isolated_ranks = request_.isolated_ranks;
+    world.stall = request_.stall;
+    world.keep_stacks = [&](const std::string& why, const std::vector<verdict::RankDoing>& ranks) {
+      Note(record.AddStacks(generation, why, ranks));
+      return (logs / verdict::kStacksFile).string();
+    };
+    world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
+    for (const plan::Process& process : plan.processes) {
+      const int count = process.env.contains(contract::kRankOutputs) ? process.rank_count : 1;
+      for (int rank = process.rank; rank < process.rank + count; ++rank) {
+        auto output = output::RankOutput::Open({logs, FileModeIn(plan.log_mode), logs_folder->get()}, rank,
+                                               plan.world_size(), PrefixOf(plan.log_prefix), console_);
+        if (!output) return output.error();
+        world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
+      }
+    }
+    if (generation == 0 && request_.header) Say(WithoutNewline(request_.header(plan, run_dir_)));
+    if (generation > 0 && request_.cluster) {
+      Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
+    }
+    Result<verdict::Facts> facts = controller.Run(std::move(world));
+    if (!controller.calls().empty()) Note(record.WriteCalls(generation, controller.calls()));
+    return facts;
+  }
+
+  // Whether ranks could work in worlds of their own: a process that has them all does not, and an mpirun's
+  // have met.
+  bool MayBeAlone(const plan::Plan& plan) const {
+    return request_.isolated_ranks != verdict::IsolationPolicy::kAllow && plan.processes.size() > 1 &&
+           plan.launcher != "mpirun";
+  }
+
+  // The job was ended while its hosts were joining.
+  verdict::Facts Ended(int signal) {
+    return Interrupted(signal, history_.empty() ? verdict::Facts() : history_.last());
+  }
+
+  // The job was ended while no rank ran.
+  verdict::Facts Interrupted(int signal, verdict::Facts facts) {
+    facts.job = request_.plan.job;
+    facts.logs = run_dir_;
+    facts.first_failed = -1;
+    facts.losses.clear();
+    facts.regroup.clear();
+    if (facts.duration.count() == 0) facts.duration = std::chrono::steady_clock::now() - begun_;
+    facts.guard_died = signal == process::Lifeline::kGuardGone;
+    facts.interrupt = facts.guard_died ? 0 : signal;
+    history_.Add(facts);
+    return facts;
+  }
+
+  // Most texts quote ranks or other hosts.
+  void Say(std::string_view text) { console_.Line(output::Stream::kErr, output::Tamed(text)); }
+
+  void Note(const Status& written) {
+    if (!written) Say("dtrun: " + written.error().text);
+  }
+
+  const RunRequest& request_;
+  const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // what every rank starts from
+  process::Lifeline& lifeline_;
+  output::Console& console_;
+  boost::asio::io_context loop_;
+  std::string run_dir_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::optional<rlim_t> open_files_;
+  std::set<pid_t> shells_;  // that live
+  std::optional<store::Server> store_;
+  std::unique_ptr<protocol::Host> here_;
+  verdict::History history_;
+};
+
+}  // namespace
+
+int Run(const RunRequest& request, process::Lifeline& lifeline) {
+  ::signal(SIGPIPE, SIG_IGN);  // readers of our output may go away; ranks get the default back
+  auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, lifeline.runtime_dir());
+  if (console == nullptr) {
+    fmt::print(stderr, "dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
+    return kUserError;
+  }
+  Result<int> code = Runner(request, lifeline, *console).Run();
+  if (!code) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + code.error().text));
+  DrainConsole(*console, lifeline);
+  return code ? *code : kUserError;
+}
+
+}  // namespace dtrun::job

@@ -1,0 +1,99 @@
+#include "core/job/run_dir.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "core/base/own_folder.h"
+
+namespace dtrun::job {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTime = "{time}";
+constexpr int kMostRunsPerSecond = 10000;
+
+std::string Replace(std::string text, std::string_view what, std::string_view with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+Error Refuse(const fs::path& dir, std::string_view cause) {
+  return Error{DTRUN_SYSTEM,
+               fmt::format("cannot create the run directory '{}': {}; set logs.dir to a folder you "
+                           "can write to",
+                           dir.string(), cause)};
+}
+
+// Readers of "latest" find the old run or the new one, never nothing. `parent` is the open folder above
+// `dir`.
+std::string LinkLatest(int parent, const fs::path& dir) {
+  const fs::path link = dir.parent_path() / "latest";
+  struct stat info {};
+  if (::fstatat(parent, "latest", &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(info.st_mode)) {
+    return fmt::format("'{}' is not a link and was left alone", link.string());
+  }
+  const std::string fresh = ".latest-" + dir.filename().string();
+  if (::symlinkat(dir.filename().c_str(), parent, fresh.c_str()) != 0 ||
+      ::renameat(parent, fresh.c_str(), parent, "latest") != 0) {
+    return Error::System(fmt::format("cannot link '{}' to this run", link.string()), errno).text;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job, Time now, mode_t mode) {
+  const std::string named = Replace(pattern, "{job}", job);
+  const bool timed = named.find(kTime) != std::string::npos;
+  const std::string stamp =
+      fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  RunDir run;
+  run.mode_ = mode;
+  for (int attempt = 1; attempt <= kMostRunsPerSecond; ++attempt) {
+    run.path_ = Replace(named, kTime, attempt == 1 ? stamp : fmt::format("{}-{}", stamp, attempt));
+    if (!run.path_.has_filename()) run.path_ = run.path_.parent_path();
+    const Result<UniqueFd> parent = OpenFolder(run.path_.parent_path(), true);
+    if (!parent) return Refuse(run.path_, parent.error().text);
+    int number = 0;
+    UniqueFd made = MakeFolderAt(parent->get(), run.path_.filename().string(), mode, number);
+    if (made) {
+      if (named.ends_with(kTime)) run.note_ = LinkLatest(parent->get(), run.path_);
+      return std::move(run).Opened(std::move(made));
+    }
+    if (number == EEXIST && timed) continue;
+    if (number == EEXIST) {
+      Result<UniqueFd> there = OpenFolder(run.path_);
+      if (!there) return Refuse(run.path_, there.error().text);
+      if (::faccessat(there->get(), ".", W_OK | X_OK, 0) == 0)
+        return std::move(run).Opened(*std::move(there));
+      return Refuse(run.path_, Error::System("it exists", errno).text);
+    }
+    return Refuse(run.path_, Error::System("mkdir", number).text);
+  }
+  return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
+}
+
+Result<RunDir> RunDir::Opened(UniqueFd folder) && {
+  folder_ = std::move(folder);
+  if (const std::string who = WhoMayReplace(path_); !who.empty()) {
+    if (!note_.empty()) note_ += "; ";
+    note_ +=
+        "warning: " + who + ", so others may replace this run's folder; set logs.dir to a place of your own";
+  }
+  return std::move(*this);
+}
+
+Status RunDir::Write(const std::string& name, std::string_view content) const {
+  return ReplaceOwnFile(folder_.get(), path_, name, content, FileModeIn(mode_));
+}
+
+}  // namespace dtrun::job

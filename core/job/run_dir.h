@@ -1,0 +1,50 @@
+// The folder of one run: what was started, what it printed, how it ended.
+//
+// Created once by the agent before anything starts. Written by the loop thread. Private to the user unless
+// logs.mode says otherwise. It is opened step by step (core/base/own_folder.h), and all in it is made and
+// written through what was opened: neither another user's link nor a later change of the path leads
+// elsewhere.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/base/own_file.h"
+
+namespace dtrun::job {
+
+class RunDir {
+ public:
+  using Time = std::chrono::system_clock::time_point;
+
+  // Expands {job} and {time} ("20261121-003015", UTC) in `pattern`, an absolute path, and
+  // creates that folder. A time that is taken gets "-2", "-3", ...; without {time} an
+  // existing folder is used again, as it is. When the pattern ends in {time}, a link "latest"
+  // beside the folder points to it. A new folder has `mode`.
+  static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now,
+                               mode_t mode = kPrivateFolder);
+
+  const std::filesystem::path& path() const { return path_; }
+  mode_t mode() const { return mode_; }
+  // Empty, or one line about a link that could not be made, or about others who may replace the folder; the
+  // run goes on.
+  const std::string& note() const { return note_; }
+
+  // Open for as long as this lives.
+  int descriptor() const { return folder_.get(); }
+
+  // Replaces the file `name`, whole or not at all. Errors name the file.
+  Status Write(const std::string& name, std::string_view content) const;
+
+ private:
+  Result<RunDir> Opened(UniqueFd folder) &&;
+
+  std::filesystem::path path_;
+  UniqueFd folder_;
+  mode_t mode_ = kPrivateFolder;
+  std::string note_;
+};
+
+}  // namespace dtrun::job

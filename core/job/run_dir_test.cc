@@ -1,0 +1,153 @@
+#include "core/job/run_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "core/process/testing.h"
+
+namespace dtrun::job {
+namespace {
+
+namespace fs = std::filesystem;
+using process::testing::ScratchDir;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const RunDir::Time kNow = std::chrono::system_clock::from_time_t(1795221015);  // 2026-11-21 00:30:15 UTC
+
+TEST(RunDir, ExpandsJobAndTime) {
+  ScratchDir scratch;
+  Result<RunDir> dir = RunDir::Create(scratch / "runs/{job}/{time}", "demo", kNow);
+  ASSERT_TRUE(dir) << dir.error().text;
+  EXPECT_EQ(dir->path(), scratch / "runs/demo/20261121-003015");
+  EXPECT_TRUE(fs::is_directory(dir->path()));
+}
+
+TEST(RunDir, NumbersTheRunsOfOneSecond) {
+  ScratchDir scratch;
+  const std::string pattern = scratch / "{time}";
+  ASSERT_TRUE(RunDir::Create(pattern, "demo", kNow));
+  EXPECT_EQ(RunDir::Create(pattern, "demo", kNow)->path().filename(), "20261121-003015-2");
+  EXPECT_EQ(RunDir::Create(pattern, "demo", kNow)->path().filename(), "20261121-003015-3");
+}
+
+TEST(RunDir, LinksTheLatestRun) {
+  ScratchDir scratch;
+  const std::string pattern = scratch / "{time}";
+  ASSERT_TRUE(RunDir::Create(pattern, "demo", kNow));
+  Result<RunDir> second = RunDir::Create(pattern, "demo", kNow);
+  EXPECT_EQ(second->note(), "");
+  EXPECT_EQ(fs::read_symlink(scratch / "latest"), second->path().filename());
+}
+
+TEST(RunDir, LeavesAFileNamedLatestAlone) {
+  ScratchDir scratch;
+  std::ofstream(scratch / "latest") << "mine";
+  Result<RunDir> dir = RunDir::Create(scratch / "{time}", "demo", kNow);
+  ASSERT_TRUE(dir);
+  EXPECT_THAT(dir->note(), HasSubstr("left alone"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "latest"), "mine");
+}
+
+TEST(RunDir, UsesAFolderWithoutTimeAgain) {
+  ScratchDir scratch;
+  const std::string pattern = scratch / "{job}";
+  ASSERT_TRUE(RunDir::Create(pattern, "demo", kNow));
+  Result<RunDir> again = RunDir::Create(pattern, "demo", kNow);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->path(), scratch / "demo");
+  EXPECT_FALSE(fs::exists(scratch / "latest"));
+}
+
+TEST(RunDir, ExplainsAPlaceWhereNoFolderCanBe) {
+  ScratchDir scratch;
+  std::ofstream(scratch / "file") << "";  // a file in the way stops root as well
+  for (const std::string& pattern :
+       {scratch / "file/{time}", scratch / "file", std::string("/proc/{time}")}) {
+    Result<RunDir> dir = RunDir::Create(pattern, "demo", kNow);
+    ASSERT_FALSE(dir) << pattern;
+    EXPECT_THAT(dir.error().text, AllOf(HasSubstr("run directory '"), HasSubstr("logs.dir"))) << pattern;
+  }
+}
+
+TEST(RunDir, WritesAndReplacesFiles) {
+  ScratchDir scratch;
+  Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+  ASSERT_TRUE(dir->Write("plan.json", "a longer text"));
+  ASSERT_TRUE(dir->Write("plan.json", "short"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "demo/plan.json"), "short");
+}
+
+TEST(RunDir, IsPrivateUnlessAskedOtherwise) {
+  ScratchDir scratch;
+  const mode_t before = ::umask(0);
+  const auto mode_of = [](const fs::path& path) {
+    return static_cast<unsigned>(fs::status(path).permissions());
+  };
+  Result<RunDir> own = RunDir::Create(scratch / "own", "demo", kNow);
+  Result<RunDir> shared = RunDir::Create(scratch / "shared", "demo", kNow, 0750);
+  ASSERT_TRUE(own->Write("plan.json", "x"));
+  ASSERT_TRUE(shared->Write("plan.json", "x"));
+  ::umask(before);
+  EXPECT_EQ(mode_of(own->path()), 0700u);
+  EXPECT_EQ(mode_of(own->path() / "plan.json"), 0600u);
+  EXPECT_EQ(mode_of(shared->path()), 0750u);
+  EXPECT_EQ(mode_of(shared->path() / "plan.json"), 0640u);
+}
+
+TEST(RunDir, IsNotWrittenThroughALink) {
+  ScratchDir scratch;
+  std::ofstream(scratch / "mine") << "precious";
+  Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+  fs::create_symlink(scratch / "mine", dir->path() / "verdict.json");
+  ASSERT_TRUE(dir->Write("verdict.json", "x"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "mine"), "precious");
+  EXPECT_EQ(process::testing::ReadFile(dir->path() / "verdict.json"), "x");
+}
+
+TEST(RunDir, IsNotFoundThroughTheLinkOfAStranger) {
+  ScratchDir scratch;
+  fs::create_directory(scratch / "target");
+  fs::create_directory(scratch / "open");
+  fs::permissions(scratch / "open", fs::perms::all | fs::perms::sticky_bit);
+  const fs::path link = scratch / "open/runs";
+  fs::create_directory_symlink(scratch / "target", link);
+  if (::lchown(link.c_str(), 4242, 4242) != 0) GTEST_SKIP() << "needs root";
+  for (const char* place : {"open/runs", "open/runs/{time}", "open/runs/a/b"}) {
+    const Result<RunDir> dir = RunDir::Create(scratch / place, "demo", kNow);
+    ASSERT_FALSE(dir) << place;
+    EXPECT_THAT(dir.error().text,
+                AllOf(HasSubstr("/open/runs' is a link of user 4242"), HasSubstr("remove it")));
+  }
+  EXPECT_TRUE(fs::is_empty(scratch / "target"));
+}
+
+TEST(RunDir, IsWhatWasOpenedWhateverBecomesOfThePath) {
+  ScratchDir scratch;
+  fs::create_directory(scratch / "target");
+  const Result<RunDir> dir = RunDir::Create(scratch / "run", "demo", kNow);
+  ASSERT_TRUE(dir) << dir.error().text;
+  fs::rename(scratch / "run", scratch / "moved");
+  fs::create_directory_symlink(scratch / "target", scratch / "run");
+  ASSERT_TRUE(dir->Write("verdict.json", "x"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "moved/verdict.json"), "x");
+  EXPECT_TRUE(fs::is_empty(scratch / "target"));
+}
+
+TEST(RunDir, WarnsWhereOthersMayReplaceIt) {
+  ScratchDir scratch;
+  fs::create_directory(scratch / "open");
+  fs::permissions(scratch / "open", fs::perms::all);
+  EXPECT_THAT(RunDir::Create(scratch / "open/{time}", "demo", kNow)->note(),
+              HasSubstr("everybody may write into"));
+}
+
+TEST(RunDir, NamesTheFileThatCannotBeWritten) {
+  ScratchDir scratch;
+  Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+  EXPECT_THAT(dir->Write("missing/plan.json", "x").error().text, HasSubstr("missing/plan.json"));
+}
+
+}  // namespace
+}  // namespace dtrun::job

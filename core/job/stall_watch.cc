@@ -1,0 +1,69 @@
+#include "core/job/stall_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dtrun::job {
+namespace {
+
+constexpr int kLooksPerLimit = 8;
+constexpr std::chrono::nanoseconds kNotMoreOften = std::chrono::milliseconds(100);
+// For an answer that never comes, because another look has taken its place. Longer than any takes.
+constexpr std::chrono::nanoseconds kNoAnswer = std::chrono::seconds(5);
+
+}  // namespace
+
+StallWatch::StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events)
+    : timer_(loop),
+      policy_(policy),
+      every_(std::max(policy.after / kLooksPerLimit, kNotMoreOften)),
+      events_(std::move(events)) {
+  if (policy_.after.count() > 0) WaitUntil(printed_ + every_);
+}
+
+void StallWatch::Progress() {
+  printed_ = Clock::now();
+  standstill_.Forget();
+  told_ = Told::kNothing;
+}
+
+void StallWatch::WaitUntil(Clock::time_point at) {
+  timer_.expires_at(at);
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;
+    const auto due = printed_ + every_;
+    Clock::now() < due ? WaitUntil(due) : Look();
+  });
+}
+
+void StallWatch::Look() {
+  const auto begin = Clock::now();
+  WaitUntil(begin + std::max(every_, kNoAnswer));
+  events_.look([this, begin, ended = ended_](const protocol::Inspected& now) {
+    if (*ended) return;
+    WaitUntil(std::max(begin + every_, Clock::now()));
+    if (printed_ < begin) Judge(now);
+  });
+}
+
+void StallWatch::Judge(const protocol::Inspected& now) {
+  standstill_.Add(now, Clock::now());
+  Stall stall{standstill_.Lasts(), now.ranks, {}};
+  if (stall.standstill == std::chrono::nanoseconds(0)) told_ = Told::kNothing;
+  if (stall.standstill < policy_.after) return;
+  for (const verdict::RankDoing& rank : now.ranks) {
+    if (standstill_.Works(rank.rank)) {
+      stall.working.push_back(rank.rank);
+    } else {
+      stall.standstill = std::min(stall.standstill, standstill_.Lasts(rank.rank));
+    }
+  }
+  // Of those that do not work now, some may have worked a moment ago.
+  if (stall.working.size() == now.ranks.size() || stall.standstill < policy_.after) return;
+  const Told tells = stall.working.empty() ? Told::kAll : Told::kSomeWork;
+  if (told_ >= tells) return;
+  told_ = tells;
+  events_.stalled(stall);
+}
+
+}  // namespace dtrun::job

@@ -1,0 +1,119 @@
+#include "core/membership/agent_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/process/process.h"
+
+namespace dtrun::membership {
+namespace {
+
+constexpr int kSshFailed = 255;
+
+// For a shell that reads the words again on the other side, as ssh makes it do.
+std::string ShellQuote(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                              "_-./+,:=@%") == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+std::string Program(const Cluster& cluster) {
+  if (cluster.connect == Cluster::Connect::kSlurm) return "srun";
+  return std::filesystem::path(cluster.remote_shell[0]).filename();
+}
+
+// `line`: slurmstepd says "execve(): PATH: No such file or directory".
+std::string NextStep(const Cluster& cluster, const std::string& host, const process::Ending& ending,
+                     const std::string& line) {
+  const bool not_run = ending.code == 127 || ending.code == 126 || line.find("execve()") != std::string::npos;
+  if (ending.signal == 0 && not_run) {
+    return fmt::format("; install dtrun there as '{}', or set cluster.dtrun to its path", cluster.dtrun);
+  }
+  if (cluster.connect == Cluster::Connect::kSlurm) return "; try `srun --overlap hostname` in the allocation";
+  if (ending.signal != 0) return "";
+  if (ending.code == kSshFailed) {
+    return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", ShellTrial(cluster, host));
+  }
+  return ending.code == 0 ? "; cluster.remote_shell is to run on the host what is appended to it" : "";
+}
+
+}  // namespace
+
+std::vector<std::string> ShellCommand(const Cluster& cluster, const std::string& host) {
+  std::vector<std::string> argv = cluster.remote_shell;
+  argv.insert(argv.end(), {host, ShellQuote(cluster.dtrun), "agent"});
+  return argv;
+}
+
+std::string ShellTrial(const Cluster& cluster, const std::string& host) {
+  std::string text;
+  for (const std::string& word : cluster.remote_shell) text += ShellQuote(word) + " ";
+  return text + ShellQuote(host) + " true";
+}
+
+// --overlap: the ranks may use what the job has, and what its other steps use too. Binding is dtrun's, and
+// --mpi=none keeps Slurm from being the PMI server of the agents. A node that fails takes no other along.
+std::vector<std::string> StepCommand(const Cluster& cluster, const std::vector<std::string>& hosts) {
+  return {"srun",
+          "--quiet",
+          "--overlap",
+          "--input=all",
+          "--cpu-bind=none",
+          "--mpi=none",
+          "--no-kill",
+          "--kill-on-bad-exit=0",
+          "--wait=0",
+          fmt::format("--nodes={}", hosts.size()),
+          fmt::format("--ntasks={}", hosts.size()),
+          "--ntasks-per-node=1",
+          fmt::format("--nodelist={}", fmt::join(hosts, ",")),
+          cluster.dtrun,
+          "agent"};
+}
+
+bool IsTelling(const std::string& line) {
+  return !line.starts_with("srun: ") || line.find(": task") == std::string::npos;
+}
+
+std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
+  constexpr std::string_view kName = "dtrun: ";
+  if (!line.starts_with(kName)) return {"", line};
+  const auto end = line.find(": ", kName.size());
+  const std::string host = line.substr(kName.size(), end - kName.size());
+  if (end == std::string::npos || host.empty() || host.find(' ') != std::string::npos) return {"", line};
+  return {host, line.substr(end + 2)};
+}
+
+// What ssh calls by its name is decided there; else the code. srun retries by itself what may pass.
+bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line) {
+  if (ending.signal != 0) return false;
+  if (cluster.connect == Cluster::Connect::kSlurm || ending.code != kSshFailed) return true;
+  constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
+                                         "REMOTE HOST IDENTIFICATION HAS CHANGED",
+                                         "Bad owner or permissions"};
+  return std::ranges::any_of(kFinal,
+                             [&](std::string_view word) { return line.find(word) != std::string::npos; });
+}
+
+std::string WhyEnded(const Cluster& cluster, const std::string& host, const process::Ending& ending,
+                     const std::string& line) {
+  std::string why = line;
+  // What a shell prints before an end without a failure of its own need not be the reason: a banner.
+  const bool unclear = line.empty() || ending.signal != 0 || ending.code == 0;
+  if (unclear && !line.empty()) why += "; ";
+  if (unclear && ending.signal != 0) {
+    why += fmt::format("{} was killed by {} before the agent joined", Program(cluster),
+                       process::SignalName(ending.signal));
+  } else if (unclear) {
+    why += fmt::format("{} ended with code {} before the agent joined", Program(cluster), ending.code);
+  }
+  return why + NextStep(cluster, host, ending, line);
+}
+
+}  // namespace dtrun::membership

@@ -1,0 +1,66 @@
+#include "core/membership/host_preflight.h"
+
+#include <csignal>
+#include <utility>
+
+#include "core/preflight/preflight.h"
+#include "core/process/process.h"
+
+namespace dtrun::membership {
+
+HostPreflight::~HostPreflight() {
+  if (here_.joinable()) here_.join();
+}
+
+Result<std::vector<std::string>> HostPreflight::Run(const std::vector<std::string>& requests,
+                                                    const std::vector<RemoteHost*>& hosts) {
+  answers_.assign(hosts.size(), std::nullopt);
+  missing_ = hosts.size();
+  signals_.Handle([this](int signal) {
+    if (signal == SIGTSTP) return signals_.Stopped();
+    if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
+      interrupted_ = signal;
+  });
+  auto work = boost::asio::make_work_guard(loop_);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i] != nullptr) {
+      hosts[i]->RunPreflight(requests[i],
+                             [this, i](Result<std::string> answer) { Take(i, std::move(answer)); });
+      continue;
+    }
+    here_ = std::thread([this, i, request = requests[i]] {
+      std::string answer = preflight::RunPreflight(request);
+      boost::asio::post(loop_, [this, i, answer = std::move(answer)] { Take(i, answer); });
+    });
+  }
+  while (missing_ > 0 && !failure_ && interrupted_ == 0) loop_.run_one();
+  signals_.Handle({});
+  for (RemoteHost* host : hosts) {
+    if (host != nullptr) host->ForgetPreflight();
+  }
+  if (here_.joinable()) {
+    here_.join();
+    loop_.poll();  // its answer, which refers to this
+  }
+  for (RemoteHost* host : hosts) {
+    if (host != nullptr && host->lost() && !failure_)
+      failure_ = Error{DTRUN_REMOTE_FAILURE, "a host was lost while it was examined"};
+  }
+  if (failure_) return *failure_;
+  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were examined"};
+  std::vector<std::string> answers;
+  for (std::optional<std::string>& answer : answers_) answers.push_back(*std::move(answer));
+  return answers;
+}
+
+void HostPreflight::Take(std::size_t host, Result<std::string> answer) {
+  if (answers_[host] || failure_) return;
+  if (!answer) {
+    failure_ = std::move(answer).error();
+    return;
+  }
+  answers_[host] = *std::move(answer);
+  --missing_;
+}
+
+}  // namespace dtrun::membership

@@ -1,0 +1,390 @@
+#include "core/membership/membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/hosts/host_slots.h"
+#include "core/hosts/this_machine.h"
+#include "core/plan/hosts.h"
+#include "core/store/server.h"
+
+namespace dtrun::membership {
+namespace {
+
+constexpr std::chrono::seconds kProgressEvery{10};
+// What agents and their remote shells may take to leave.
+constexpr std::chrono::seconds kDismissal{2};
+
+}  // namespace
+
+Membership::Membership(boost::asio::io_context& loop, process::UserSignals& signals, const Cluster& cluster,
+                       std::string job, std::set<pid_t>& pids, RemoteHost::Services services)
+    : loop_(loop),
+      signals_(signals),
+      cluster_(cluster),
+      job_(std::move(job)),
+      pids_(pids),
+      services_(std::move(services)),
+      key_digits_(store::NewJobKey()),
+      names_(cluster.names),
+      deadline_(loop),
+      progress_(loop),
+      last_call_(loop),
+      retry_(loop) {
+  for (std::size_t i = 0; i < cluster_.hosts.size(); ++i) {
+    if (static_cast<int>(i) == cluster_.here || cluster_.hosts[i].empty()) continue;
+    auto member = std::make_unique<Member>();
+    member->name = cluster_.hosts[i];
+    member->number = static_cast<int>(i);
+    member->listed = true;
+    members_.push_back(std::move(member));
+  }
+}
+
+Membership::~Membership() { *gone_ = true; }
+
+Result<std::vector<Membership::Present>> Membership::Gather() {
+  if (listener_ == nullptr) {
+    if (Status listening = Listen(); !listening) return listening.error();
+    FindOwnNames();
+  }
+  joining_hosts_ = true;
+  ForgetLost();
+  failure_.reset();
+  called_ = call_running_ = false;
+  pause_ = {};
+  for (auto& member : members_) {
+    if (member->host == nullptr) continue;
+    member->host->Attach([this, one = member.get()](const protocol::Event& event) { OnEvent(*one, event); });
+  }
+  signals_.Handle([this](int signal) {
+    if (signal == SIGTSTP) return signals_.Stopped();
+    if (signal == process::Lifeline::kGuardGone || process::UserSignals::EndsJob(signal))
+      interrupted_ = signal;
+  });
+  StartMissing();
+  deadline_.expires_after(cluster_.join_timeout);
+  deadline_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (error || *gone || !joining_hosts_) return;
+    called_ = There() >= cluster_.min_hosts;
+    if (called_) return;
+    Fail({DTRUN_TIMEOUT,
+          fmt::format("not all hosts have joined within cluster.join_timeout: {}", StatusLine())});
+  });
+  AwaitLastCall();
+  AwaitProgress();
+  while (!Enough() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
+  }
+  joining_hosts_ = false;
+  deadline_.cancel();
+  progress_.cancel();
+  last_call_.cancel();
+  signals_.Handle({});
+  if (failure_) return *failure_;
+  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
+
+  DealNumbers();
+  std::vector<Present> present;
+  if (cluster_.here >= 0) {
+    Result<plan::HostOffer> here = plan::OfferHere();
+    if (!here) return here.error();
+    here->number = cluster_.here;
+    present.push_back({*std::move(here), hosts::MachineIdentity(), nullptr});
+  }
+  for (auto& member : members_) {
+    member->gathered = member->there() && member->number >= 0;
+    if (!member->gathered) continue;
+    const protocol::Introduction& said = *member->introduction;
+    Result<binding::Topology> topology = binding::ParseTopology(said.processors);
+    if (!topology) return topology.error();
+    present.push_back(
+        {{*std::move(topology), said.gpus, member->listed ? said.host_name : member->name, member->number},
+         said.machine,
+         member->host.get()});
+  }
+  std::ranges::sort(present, {}, [](const Present& one) { return one.offer.number; });
+  return present;
+}
+
+bool Membership::Release(const RemoteHost& host, int signal) {
+  if (There() <= cluster_.min_hosts) return false;
+  for (auto& member : members_) {
+    if (member->host.get() == &host) member->leaving = signal;
+  }
+  return true;
+}
+
+void Membership::Dismiss(int exit_code, const std::string& why) {
+  dismissed_ = true;
+  retry_.cancel();
+  std::size_t left = 0;
+  for (auto& member : members_) {
+    if (member->host == nullptr || member->host->lost()) continue;
+    ++left;
+    // One that a remote shell has started has no user to tell.
+    member->host->Leave(exit_code, member->start == nullptr ? why : "", [&left] { --left; });
+  }
+  bool over = false;
+  boost::asio::steady_timer timer(loop_, kDismissal);
+  timer.async_wait([&over](const boost::system::error_code& error) { over = over || !error; });
+  const auto away = [&] {
+    return left == 0 && std::ranges::none_of(members_, [](const auto& member) {
+             return member->there() && member->start != nullptr && member->start->shell->living();
+           });
+  };
+  while (!over && !away() && loop_.run_one() > 0) {
+  }
+  timer.cancel();
+  loop_.poll();  // handlers that refer to what ends here
+}
+
+Status Membership::Listen() {
+  Result<protocol::Key> made = protocol::Key::FromHex(key_digits_);
+  // Where the user says at which address agents come, others are none of theirs.
+  const bool one = cluster_.names.size() == 1 && hosts::IsOwnAddress(cluster_.names[0]);
+  protocol::Listener::Options options{.address = one ? cluster_.names[0] : "",
+                                      .port = cluster_.port,
+                                      .job = job_,
+                                      .key = cluster_.key ? *cluster_.key : *made,
+                                      .welcome = {hosts::HostName(), cluster_.lost_after},
+                                      .key_origin = cluster_.key_origin};
+  auto listener = protocol::Listener::Listen(
+      loop_, std::move(options),
+      {[this](const protocol::Hello& hello, const std::string& from) { return Admit(hello, from); },
+       [this](const protocol::Hello& hello, std::unique_ptr<protocol::Channel> channel) {
+         Join(hello, std::move(channel));
+       },
+       [this](const std::string& line) { services_.say("dtrun: " + line); }});
+  if (!listener) return listener.error();
+  listener_ = *std::move(listener);
+  return {};
+}
+
+// The address that leads to the first host comes first; an alias of ssh's may have none.
+void Membership::FindOwnNames() {
+  if (!names_.empty()) return;
+  names_ = hosts::OwnAddresses();
+  for (const auto& member : members_) {
+    const std::string own = hosts::AddressTowards(member->name.substr(member->name.find('@') + 1));
+    if (own.empty()) continue;
+    std::erase(names_, own);
+    names_.insert(names_.begin(), own);
+    break;
+  }
+  if (names_.empty()) names_.push_back("127.0.0.1");
+}
+
+Status Membership::Admit(const protocol::Hello& hello, const std::string& from) {
+  const int hosts = static_cast<int>(cluster_.hosts.size());
+  const bool dealt = hello.host_index == -1 && cluster_.hosts[0].empty();
+  if (dealt) return {};
+  if (hello.host_index < 0 || hello.host_index >= hosts) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("host index {} is none of this job's {} hosts; number them from 0",
+                             hello.host_index, hosts)};
+  }
+  if (hello.host_index == cluster_.here) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("host {} is the root itself; give each host its own index", hello.host_index)};
+  }
+  const Member* member = Numbered(hello.host_index);
+  if (member == nullptr || member->host == nullptr) return {};
+  if (member->host->lost()) {
+    return Error{DTRUN_BUSY, fmt::format("host {} was lost, and its ranks are being ended", member->name)};
+  }
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("host {} ({}) has joined already, from {}; {} gave the same index",
+                           hello.host_index, member->name, member->host->peer(), from)};
+}
+
+// Containers may all have one name, and nodes one machine: the second is told of as "pod#1".
+std::string Membership::UnusedName(const std::string& name) const {
+  const auto used = [&](const std::string& wanted) {
+    return (cluster_.here >= 0 && wanted == hosts::HostName()) ||
+           std::ranges::any_of(members_, [&](const auto& one) {
+             const bool here = one->host == nullptr ? one->listed : !one->host->lost();
+             return here && one->name == wanted;
+           });
+  };
+  std::string unused = name;
+  for (int i = 1; used(unused); ++i) unused = fmt::format("{}#{}", name, i);
+  return unused;
+}
+
+void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Channel> channel) {
+  Member* member = hello.host_index < 0 ? nullptr : Numbered(hello.host_index);
+  if (member == nullptr) {
+    std::string name = UnusedName(hello.host_name);
+    members_.push_back(std::make_unique<Member>());
+    member = members_.back().get();
+    member->name = std::move(name);
+    member->number = hello.host_index;
+  }
+  member->hopeless = false;
+  if (!member->detour.empty() && channel->peer() == member->detour) {
+    services_.say(fmt::format("dtrun: {}: its control link goes through {}{}", member->name,
+                              member->start == nullptr ? "its shell" : member->start->program,
+                              member->last_error.empty() ? "" : ": " + member->last_error));
+  }
+  member->host = std::make_unique<RemoteHost>(
+      loop_, member->name, std::move(channel), services_,
+      [this, member](const protocol::Introduction& introduction) { OnIntroduced(*member, introduction); });
+  member->host->Attach([this, member](const protocol::Event& event) { OnEvent(*member, event); });
+}
+
+void Membership::OnIntroduced(Member& member, const protocol::Introduction& introduction) {
+  member.introduction = introduction;
+  if (const std::string* twin = TwinOf(member)) {
+    Error error{DTRUN_INVALID_ARGUMENT,
+                fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
+                            "cluster.oversubscribe = true",
+                            *twin, member.name, introduction.host_name)};
+    // Without a list nobody else is sure to come in its place.
+    const bool needed = !member.listed && There() <= cluster_.min_hosts;
+    if (joining_hosts_ && needed) return Fail(std::move(error));
+    return GiveUp(member, std::move(error));
+  }
+  if (joining_hosts_) return AwaitLastCall();
+  const auto gathered = std::ranges::count_if(members_, &Member::gathered);
+  const bool room = gathered + (cluster_.here >= 0 ? 1 : 0) < static_cast<std::ptrdiff_t>(Wanted());
+  if (room && on_newcomer_) on_newcomer_(member.name);
+  if (room) return;
+  services_.say(fmt::format("dtrun: host {} has joined and waits as a spare", member.name));
+}
+
+// Of a host that no controller has in hand.
+void Membership::OnEvent(Member& member, const protocol::Event& event) {
+  if (const auto* asked = std::get_if<protocol::Asked>(&event); asked != nullptr && joining_hosts_) {
+    if (process::UserSignals::EndsJob(asked->signal)) interrupted_ = asked->signal;
+    return;
+  }
+  const auto* lost = std::get_if<protocol::Lost>(&event);
+  if (lost == nullptr) return;
+  const bool needed = joining_hosts_ && Wanted() <= cluster_.min_hosts;
+  if (needed && member.start != nullptr && member.start->shell->living()) {
+    return Fail({DTRUN_REMOTE_FAILURE, fmt::format("host {} was lost: {}", member.name, lost->why)});
+  }
+  member.last_error = lost->why;
+  // Not from inside: the host has to go.
+  boost::asio::post(loop_, [this, gone = gone_] {
+    if (*gone) return;
+    ForgetLost();
+    RetryLater();
+  });
+}
+
+// It is awaited anew, when somebody has listed it; by a fresh shell, where it had one of its own.
+void Membership::Forget(Member& member) {
+  if (Starter* const start = std::exchange(member.start, nullptr)) {
+    std::erase(start->members, &member);
+    if (start->members.empty()) std::erase_if(starts_, [&](const auto& one) { return one.get() == start; });
+  }
+  member.host.reset();
+  member.introduction.reset();
+  member.gathered = false;
+}
+
+// Those that were lost or are leaving, but for hosts that a controller still has.
+void Membership::ForgetLost() {
+  for (auto& member : members_) {
+    if (member->host == nullptr || (member->gathered && !joining_hosts_)) continue;
+    const int signal = std::exchange(member->leaving, 0);
+    if (signal != 0) {
+      member->host->Leave(128 + signal, "", {});
+      member->hopeless = true;  // until it comes by itself
+    }
+    if (signal != 0 || member->host->lost()) Forget(*member);
+  }
+  std::erase_if(members_, [](const auto& member) { return member->host == nullptr && !member->listed; });
+}
+
+// A host that cannot join: the end of a job that needs it.
+void Membership::GiveUp(Member& member, Error error) {
+  if (member.hopeless) return;
+  member.hopeless = true;
+  member.last_error = error.text;
+  if (joining_hosts_ && Wanted() < cluster_.min_hosts) return Fail(std::move(error));
+  services_.say("dtrun: " + error.text);
+  if (member.host == nullptr || member.host->lost()) return;
+  member.host->Leave(2, error.text, {});
+  member.introduction.reset();
+}
+
+Membership::Member* Membership::Numbered(int number) {
+  const auto found =
+      std::ranges::find_if(members_, [number](const auto& member) { return member->number == number; });
+  return found == members_.end() ? nullptr : found->get();
+}
+
+std::size_t Membership::There() const {
+  const auto joined = std::ranges::count_if(members_, [](const auto& member) { return member->there(); });
+  return static_cast<std::size_t>(joined) + (cluster_.here >= 0 ? 1 : 0);
+}
+
+// Hosts that the job has work for, and that may still come.
+std::size_t Membership::Wanted() const {
+  const auto hopeless =
+      std::ranges::count_if(members_, [](const auto& member) { return member->listed && member->hopeless; });
+  return cluster_.hosts.size() - static_cast<std::size_t>(hopeless);
+}
+
+bool Membership::Enough() const {
+  const std::size_t there = There();
+  return there >= Wanted() || (called_ && there >= cluster_.min_hosts);
+}
+
+// Hosts that came without a number get the free ones, in the order of their names: node2 before node10. Who
+// has one keeps it, so a host that takes a lost one's place changes the ranks of no other.
+void Membership::DealNumbers() {
+  std::vector<Member*> waiting;
+  for (auto& member : members_) {
+    if (member->there() && member->number < 0) waiting.push_back(member.get());
+  }
+  std::ranges::stable_sort(
+      waiting, [](const Member* a, const Member* b) { return hosts::NaturallyBefore(a->name, b->name); });
+  int next = 0;
+  for (Member* member : waiting) {
+    while (next == cluster_.here || Numbered(next) != nullptr) ++next;
+    if (next >= static_cast<int>(cluster_.hosts.size())) return;
+    member->number = next;
+  }
+}
+
+const std::string* Membership::TwinOf(const Member& member) const {
+  static const std::string kRoot = hosts::HostName();
+  if (cluster_.share_machines) return nullptr;
+  if (cluster_.here >= 0 && member.introduction->machine == hosts::MachineIdentity()) {
+    const std::string& name = cluster_.hosts[static_cast<std::size_t>(cluster_.here)];
+    return name.empty() ? &kRoot : &name;
+  }
+  for (const auto& other : members_) {
+    if (other.get() == &member || !other->there()) continue;
+    if (other->introduction->machine == member.introduction->machine) return &other->name;
+  }
+  return nullptr;
+}
+
+void Membership::AwaitLastCall() {
+  if (call_running_ || There() < cluster_.min_hosts) return;
+  call_running_ = true;
+  last_call_.expires_after(cluster_.last_call);
+  last_call_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (!error && !*gone && joining_hosts_) called_ = true;
+  });
+}
+
+void Membership::AwaitProgress() {
+  progress_.expires_after(kProgressEvery);
+  progress_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (error || *gone || !joining_hosts_) return;
+    services_.say("dtrun: " + StatusLine());
+    AwaitProgress();
+  });
+}
+
+void Membership::Fail(Error error) {
+  if (!failure_) failure_ = std::move(error);
+}
+
+}  // namespace dtrun::membership

@@ -1,0 +1,143 @@
+// How the membership starts agents on other hosts, and starts them again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/port_range.h"
+#include "core/membership/agent_command.h"
+#include "core/membership/membership.h"
+#include "core/process/process.h"
+#include "core/protocol/join_request.h"
+
+namespace dtrun::membership {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::seconds kLongestPause{5};
+// Lines of one shell that the user gets.
+constexpr int kMostTold = 200;
+constexpr std::size_t kLongestTold = 500;  // bytes of each
+
+}  // namespace
+
+void Membership::StartMissing() {
+  if (cluster_.connect == Cluster::Connect::kManual) return;
+  std::vector<Member*> missing;
+  for (auto& member : members_) {
+    if (member->listed && !member->hopeless && member->start == nullptr && member->host == nullptr)
+      missing.push_back(member.get());
+  }
+  if (missing.empty()) return;
+  if (cluster_.connect == Cluster::Connect::kSlurm) return StartAgents(std::move(missing));
+  for (Member* member : missing) StartAgents({member});
+}
+
+void Membership::StartAgents(std::vector<Member*> members) {
+  Result<protocol::Key> key = protocol::Key::FromHex(key_digits_);
+  protocol::JoinRequest request{job_, names_, listener_->port(),     *key,
+                                -1,   {},     cluster_.join_timeout, cluster_.lost_after};
+  request.port_range = ToText(UsedPortRange());
+  std::vector<std::string> argv;
+  auto start = std::make_shared<Starter>();
+  Starter* const self = start.get();
+  if (cluster_.connect == Cluster::Connect::kSlurm) {
+    std::vector<std::string> hosts;
+    for (const Member* member : members) {
+      request.nodes.emplace(member->number, member->name);
+      hosts.push_back(member->name);
+    }
+    start->label = start->program = "srun";
+    argv = StepCommand(cluster_, hosts);
+  } else {
+    request.host = members[0]->number;
+    start->label = members[0]->name;
+    start->program = std::filesystem::path(cluster_.remote_shell[0]).filename();
+    argv = ShellCommand(cluster_, members[0]->name);
+  }
+  std::vector<int> numbers;
+  for (const Member* member : members) numbers.push_back(member->number);
+  AgentShell::Handlers handlers;
+  handlers.on_line = [this, self](const std::string& line) { OnLine(*self, line); };
+  handlers.on_link = [this](int host, UniqueFd link, const std::string& from) {
+    OnLink(host, std::move(link), from);
+  };
+  // Not from inside, for the shell has to go; and the channels may know better: what they still hold comes
+  // first.
+  handlers.on_ended = [this, weak = std::weak_ptr(start), gone = gone_](const process::Ending& ending) {
+    boost::asio::post(loop_, [this, weak, ending, gone] {
+      const std::shared_ptr<Starter> ended = weak.lock();
+      if (!*gone && ended != nullptr) OnEnded(ended, ending);
+    });
+  };
+  auto shell = AgentShell::Start(loop_, argv, protocol::ToLine(request, key_digits_), numbers, pids_,
+                                 std::move(handlers));
+  if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
+  start->shell = *std::move(shell);
+  for (Member* member : members) member->start = self;
+  start->members = std::move(members);
+  starts_.push_back(std::move(start));
+}
+
+void Membership::OnLine(Starter& start, const std::string& line) {
+  if (!IsTelling(line)) return;
+  auto [speaker, text] = SpeakerOf(line);
+  if (text.size() > kLongestTold) text = text.substr(0, kLongestTold) + "…";
+  start.last_line = text;
+  const bool joined =
+      std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
+  if (joined && !dismissed_) {
+    if (++start.told > kMostTold) return;
+    return services_.say(fmt::format("{}: {}{}", start.label, text,
+                                     start.told == kMostTold ? " (what more it prints is left out)" : ""));
+  }
+  const auto is_speaker = [&, name = speaker](const Member* member) { return member->name == name; };
+  const bool known = std::ranges::any_of(start.members, is_speaker);
+  for (Member* member : start.members) {
+    if (!known || is_speaker(member)) member->last_error = text;
+  }
+}
+
+// The network leads this host's agent to no address of the root's.
+void Membership::OnLink(int host, UniqueFd link, const std::string& from) {
+  Member* const member = Numbered(host);
+  if (member == nullptr) return;
+  member->detour = from.empty() ? member->name : from;
+  listener_->Enter(std::move(link), member->detour);
+}
+
+void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::Ending& ending) {
+  std::erase(starts_, start);
+  for (Member* member : start->members) {
+    const std::string why = WhyEnded(cluster_, member->name, ending, start->last_line);
+    member->start = nullptr;
+    if (dismissed_) continue;
+    if (member->host != nullptr && member->introduction) {
+      const std::string how = ending.signal != 0 ? "was killed by " + process::SignalName(ending.signal)
+                                                 : fmt::format("ended with code {}", ending.code);
+      member->host->Lose(fmt::format("its {} {}{}{}", start->label == "srun" ? "srun" : "remote shell", how,
+                                     start->last_line.empty() ? "" : ": ", start->last_line),
+                         true);
+      continue;
+    }
+    member->host.reset();
+    member->last_error = why;
+    if (IsFinal(cluster_, ending, why)) {
+      GiveUp(*member, {DTRUN_REMOTE_FAILURE, fmt::format("host {}: {}", member->name, why)});
+    }
+  }
+  if (!dismissed_) RetryLater();
+}
+
+void Membership::RetryLater() {
+  if (std::exchange(retrying_, true)) return;
+  pause_ = std::clamp<std::chrono::nanoseconds>(2 * pause_, kFirstPause, kLongestPause);
+  retry_.expires_after(pause_);
+  retry_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
+    if (error || *gone) return;
+    retrying_ = false;
+    StartMissing();
+  });
+}
+
+}  // namespace dtrun::membership

@@ -1,0 +1,95 @@
+// What the membership says about hosts that are missing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/units.h"
+#include "core/membership/agent_command.h"
+#include "core/membership/membership.h"
+
+namespace dtrun::membership {
+namespace {
+
+constexpr std::size_t kMostMissingNamed = 8;
+// A shell that has said nothing for so long is named as silent.
+constexpr std::chrono::seconds kSilence{2};
+
+std::string Without(std::string text, const std::string& name) {
+  if (name.empty()) return text;
+  for (auto at = text.find(name); at != text.npos; at = text.find(name, at)) text.erase(at, name.size());
+  return text;
+}
+
+}  // namespace
+
+std::string Membership::WhyMissing(const Member& member) const {
+  const Starter* const start = member.start;
+  if (start == nullptr) return member.last_error;
+  if (start->shell->HasStarted(member.number)) {
+    return fmt::format("started by {}; {}", start->program,
+                       member.last_error.empty() ? "it has not joined yet" : member.last_error);
+  }
+  if (!member.last_error.empty()) return member.last_error;
+  const auto silent = std::chrono::steady_clock::now() - start->begun;
+  if (silent < kSilence) return {};
+  const std::string trial = cluster_.connect == Cluster::Connect::kSlurm ? "srun --overlap hostname"
+                                                                         : ShellTrial(cluster_, member.name);
+  return fmt::format(
+      "{} has said nothing for {}; it may wait for the host or for a password: try `{}` by hand",
+      start->program, FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)), trial);
+}
+
+std::vector<std::pair<std::string, std::string>> Membership::Missing() const {
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (const auto& member : members_) {
+    if (!member->there()) missing.emplace_back(member->name, WhyMissing(*member));
+  }
+  const std::size_t there = There();
+  if (cluster_.hosts[0].empty() && there < cluster_.hosts.size()) {
+    missing.emplace_back(fmt::format("{} of {}", there, cluster_.hosts.size() - 1), "");
+  }
+  return missing;
+}
+
+// Where hosts that somebody else starts have to come.
+std::string Membership::Where() const {
+  if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return {};
+  const std::string& name = cluster_.names[0];
+  std::string text =
+      fmt::format("; waiting at {}:{}", name.find(':') == name.npos ? name : "[" + name + "]", cluster_.port);
+  if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
+    text +=
+        ", which other machines cannot reach: give --master-addr, or cluster.root, an address of this one";
+  }
+  return text;
+}
+
+std::string Membership::StatusLine() const {
+  struct Reason {
+    std::string why, hosts, kind;  // the same kind: alike but for the host's name
+  };
+  std::vector<Reason> reasons;
+  std::size_t missing = 0;
+  std::string names;
+  for (const auto& member : members_) {
+    if (member->there()) continue;
+    if (++missing <= kMostMissingNamed) names += (names.empty() ? "" : ", ") + member->name;
+    const std::string why = WhyMissing(*member);
+    if (why.empty()) continue;
+    const std::string kind = Without(why, member->name);
+    const auto known = std::ranges::find(reasons, kind, &Reason::kind);
+    if (known != reasons.end()) {
+      known->hosts += ", " + member->name;
+    } else if (reasons.size() < kMostMissingNamed) {
+      reasons.push_back({why, member->name, kind});
+    }
+  }
+  if (missing > kMostMissingNamed) names += ", …";
+  if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
+  std::string line = fmt::format("{} of {} hosts joined; missing: {}", There(), cluster_.hosts.size(), names);
+  for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
+  return line + Where();
+}
+
+}  // namespace dtrun::membership

@@ -1,0 +1,95 @@
+#include "core/membership/remote_shell.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "core/base/fd.h"
+#include "core/node/local_host.h"
+
+namespace dtrun::membership {
+
+Result<std::unique_ptr<RemoteShell>> RemoteShell::Start(boost::asio::io_context& loop,
+                                                        const std::vector<std::string>& argv,
+                                                        const std::string& line, std::set<pid_t>& pids,
+                                                        Handlers handlers, process::OutputGate* gate) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create a pipe", errno);
+  const UniqueFd reader(ends[0]);
+  std::unique_ptr<RemoteShell> shell(new RemoteShell(loop, pids, std::move(handlers)));
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK);  // the command's end is another, and may block
+  shell->stdin_.assign(ends[1]);
+  process::SpawnRequest request;
+  request.rank = -1;
+  request.argv = argv;
+  request.env = node::OwnEnvironment();
+  request.cwd = "/";
+  request.stdin_fd = reader.get();
+  request.adopts = true;  // ssh's ControlPersist leaves a process, which is not the job's
+  request.option = "cluster.remote_shell";
+  Result<process::Child> child = process::Spawn(request);
+  if (!child) return child.error();
+  shell->pid_ = child->pid;
+  pids.insert(child->pid);
+  RemoteShell* const self = shell.get();
+  shell->process_ = std::make_shared<process::RankProcess>(
+      loop, *std::move(child), shell->buffer_,
+      [self](output::Stream stream, std::string_view bytes) { self->OnBytes(stream, bytes); },
+      [self](const process::Ending& ending) {
+        self->process_->FinishOutput();
+        if (self->handlers_.on_ended) self->handlers_.on_ended(ending);
+      },
+      gate);
+  shell->process_->Watch();
+  shell->Write(line + "\n");
+  return shell;
+}
+
+RemoteShell::~RemoteShell() {
+  handlers_ = {};
+  if (process_ == nullptr) return;
+  stdin_.close();
+  process_->Abandon();
+  pids_.erase(pid_);
+}
+
+void RemoteShell::Write(std::string_view bytes) {
+  if (!stdin_.is_open()) return;
+  queue_.append(bytes);
+  if (!waiting_) Flush();
+}
+
+void RemoteShell::Flush() {
+  while (sent_ < queue_.size()) {
+    const ssize_t size = ::write(stdin_.native_handle(), queue_.data() + sent_, queue_.size() - sent_);
+    if (size > 0) {
+      sent_ += static_cast<std::size_t>(size);
+    } else if (errno == EAGAIN) {
+      waiting_ = true;
+      return stdin_.async_wait(Descriptor::wait_write, [this](const boost::system::error_code& error) {
+        if (error) return;  // closed, by the destructor too
+        waiting_ = false;
+        Flush();
+        if (!waiting_ && handlers_.on_written) handlers_.on_written();
+      });
+    } else if (errno != EINTR) {
+      stdin_.close();  // it reads no more; why, its last lines and its end will tell
+      break;
+    }
+  }
+  queue_.clear();
+  sent_ = 0;
+}
+
+void RemoteShell::OnBytes(output::Stream stream, std::string_view bytes) {
+  const auto take = [this](const std::string& line) {
+    if (handlers_.on_line) handlers_.on_line(line);
+  };
+  process::LineCutter& lines = lines_[stream == output::Stream::kErr];
+  if (bytes.empty()) return lines.Finish(take);
+  lines.Feed(bytes, take);
+}
+
+}  // namespace dtrun::membership

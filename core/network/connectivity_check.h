@@ -1,0 +1,49 @@
+// One host's part in proving networks: its listeners, its tries and its bandwidth probes, one after another.
+//
+// Loop thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/network/listener.h"
+#include "core/network/reach.h"
+
+namespace dtrun::network {
+
+class ConnectivityCheck {
+ public:
+  // Opens the listeners of this host's candidates; those that cannot listen move to `offer->left_out`.
+  ConnectivityCheck(asio::io_context& loop, int host, std::string key, Offer* offer)
+      : loop_(loop),
+        host_(host),
+        key_(std::move(key)),
+        listener_(loop, host, key_, offer),
+        own_(offer->candidates) {}
+
+  void Prove(std::vector<Peer> peers, bool by_device, std::chrono::nanoseconds limit, Reach::Done done) {
+    reach_.emplace(loop_, ReachOptions{host_, key_, by_device, limit}, own_, std::move(peers),
+                   std::move(done));
+  }
+  // REQUIRES: `from` is the number of a candidate.
+  void Measure(std::size_t from, int peer, const Candidate& to, bool by_device, double pace,
+               BandwidthProbe::Done done) {
+    ReachOptions bandwidth_probe_options{host_, key_, by_device};
+    bandwidth_probe_options.pace = pace;
+    bandwidth_probe_.emplace(loop_, bandwidth_probe_options, own_[from], peer, to, std::move(done));
+  }
+  std::size_t candidate_count() const { return own_.size(); }
+
+ private:
+  asio::io_context& loop_;
+  const int host_;
+  const std::string key_;
+  const Listener listener_;
+  const std::vector<Candidate> own_;
+  std::optional<Reach> reach_;
+  std::optional<BandwidthProbe> bandwidth_probe_;
+};
+
+}  // namespace dtrun::network

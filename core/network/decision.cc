@@ -1,0 +1,236 @@
+#include "core/network/decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/network/variables.h"
+
+namespace dtrun::network {
+namespace {
+
+constexpr std::size_t kMostHostsNamed = 4;
+
+std::string TimeText(std::chrono::nanoseconds time) {
+  const double us = static_cast<double>(time.count()) / 1e3;
+  return us < 1000 ? fmt::format("{:.0f} us", us) : fmt::format("{:.1f} ms", us / 1e3);
+}
+
+// "9.4 Gbit/s, 45 us round trip, 9.8 % of packets lost"
+std::string MeasuredText(const Assignment& one) {
+  const std::string text =
+      fmt::format("{}, {} round trip", RateText(one.bits_per_s), TimeText(one.round_trip));
+  return one.loss > 0 ? text + fmt::format(", {} of packets lost", LossText(one.loss)) : text;
+}
+
+// What the tries of one candidate showed, and how fast it is where that was measured.
+struct Row {
+  std::string verdict, reason;
+};
+
+Row Judge(const Decision& decision, std::size_t host, int candidate) {
+  const Evidence& evidence = decision.evidence;
+  std::string measured;
+  for (const Assignment& one : decision.measured) {
+    if (one.candidates[host] != candidate) continue;
+    measured = one.bits_per_s > 0 ? MeasuredText(one) : "a burst of data did not pass";
+  }
+  if (decision.chosen.candidates[host] == candidate) return {"chosen", measured};
+  std::map<int, std::string> failed;  // by peer
+  std::map<int, bool> reached;
+  for (const Attempt& attempt : evidence.AttemptsOf(static_cast<int>(host))) {
+    if (attempt.from != candidate) continue;
+    if (attempt.proven()) {
+      reached[attempt.peer] = true;
+    } else {
+      failed.emplace(attempt.peer, attempt.why);
+    }
+  }
+  for (const auto& [peer, yes] : reached) failed.erase(peer);
+  if (!measured.empty()) return {"proven", measured};
+  if (failed.empty()) {
+    return reached.empty()
+               ? Row{"not tried", "other hosts have no address that it could reach, or the same one"}
+               : Row{"proven", "not part of a choice for all hosts"};
+  }
+  std::string reason;
+  std::size_t named = 0;
+  for (const auto& [peer, why] : failed) {
+    if (++named > kMostHostsNamed) break;
+    reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ",
+                          evidence.hosts()[static_cast<std::size_t>(peer)].name, why);
+  }
+  if (named > kMostHostsNamed) reason += "; …";
+  return {"not proven", reason};
+}
+
+}  // namespace
+
+std::string RateText(double bits_per_s) {
+  if (bits_per_s >= 1e9) return fmt::format("{:.1f} Gbit/s", bits_per_s / 1e9);
+  return fmt::format("{:.{}f} Mbit/s", bits_per_s / 1e6, bits_per_s < 10e6 ? 1 : 0);
+}
+
+std::string LossText(double loss) { return fmt::format("{:.1f} %", 100 * loss); }
+
+const Candidate& Decision::CandidateOf(std::size_t host) const {
+  return evidence.hosts()[host].offer.candidates[static_cast<std::size_t>(chosen.candidates[host])];
+}
+
+std::vector<Network> NetworksOf(const Decision& decision) {
+  std::vector<Network> out;
+  for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
+    const Candidate& one = decision.CandidateOf(host);
+    const bool named = one.first_address && Sayable(one.interface);
+    out.push_back({one.interface, one.address.ip.to_string(), one.address.prefix, one.rdma, named,
+                   decision.asked_for[host], decision.evidence.hosts()[host].offer.has_rdma});
+  }
+  return out;
+}
+
+std::string Summary(const Decision& decision) {
+  const auto& hosts = decision.evidence.hosts();
+  std::string names;
+  bool same = true;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const Candidate& one = decision.CandidateOf(host);
+    same = same && one.interface == decision.CandidateOf(0).interface;
+    if (host < kMostHostsNamed) {
+      names += fmt::format("{}{} on {}", names.empty() ? "" : ", ", one.interface, hosts[host].name);
+    }
+  }
+  if (hosts.size() > kMostHostsNamed) names += ", …";
+  if (same) names = fmt::format("{} on all {} hosts", decision.CandidateOf(0).interface, hosts.size());
+  const auto& chosen = decision.chosen;
+  const std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";
+  return fmt::format("{} ({}), {}; proven in {}", names, decision.CandidateOf(0).address.ip.to_string(),
+                     speed, TimeText(decision.effort.total()));
+}
+
+std::string OthersText(const Decision& decision) {
+  constexpr std::size_t kMost = 6;
+  const Offer& offer = decision.evidence.hosts()[0].offer;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < offer.candidates.size(); ++i) {
+    const Row row = Judge(decision, 0, static_cast<int>(i));
+    if (decision.chosen.candidates[0] == static_cast<int>(i)) continue;
+    texts.push_back(fmt::format("{}: {}, {}", offer.candidates[i].Text(), row.verdict, row.reason));
+  }
+  for (const LeftOut& one : offer.left_out) {
+    if (one.kind != Kind::kLoopback) texts.push_back(fmt::format("{} {}", one.interface, one.why));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < texts.size() && i < kMost; ++i) text += (i == 0 ? "" : "; ") + texts[i];
+  return text + (texts.size() > kMost ? "; …" : "");
+}
+
+std::string Table(const Decision& decision) {
+  using Cells = std::array<std::string, 6>;
+  std::vector<Cells> rows{{"host", "interface", "kind", "address", "verdict", "reason"}};
+  const auto& hosts = decision.evidence.hosts();
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const Offer& offer = hosts[host].offer;
+    for (std::size_t i = 0; i < offer.candidates.size(); ++i) {
+      const Candidate& one = offer.candidates[i];
+      Row row = Judge(decision, host, static_cast<int>(i));
+      rows.push_back(
+          {hosts[host].name, one.interface, KindText(one.kind), one.address.Text(), row.verdict, row.reason});
+    }
+    for (const LeftOut& one : offer.left_out) {
+      rows.push_back({hosts[host].name, one.interface, KindText(one.kind),
+                      one.address.empty() ? "-" : one.address, "left out", one.why});
+    }
+  }
+  std::array<std::size_t, 6> widths{};
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    text += row.back() + "\n";
+  }
+  return text;
+}
+
+std::string ToJson(const Decision& decision) {
+  using Json = nlohmann::ordered_json;
+  Json out;
+  const auto ms = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  const Effort& effort = decision.effort;
+  out["time_ms"] = {{"survey", ms(effort.survey)},
+                    {"proof", ms(effort.proof)},
+                    {"measurement", ms(effort.measurement)},
+                    {"total", ms(effort.total())}};
+  out["held_to_the_interface"] = decision.by_device;
+  out["hosts"] = Json::array();
+  const auto& hosts = decision.evidence.hosts();
+  const auto address = [&](std::size_t host, int candidate) {
+    return hosts[host].offer.candidates[static_cast<std::size_t>(candidate)].address.ip.to_string();
+  };
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const Offer& offer = hosts[host].offer;
+    const Candidate& chosen = decision.CandidateOf(host);
+    Json entry{{"name", hosts[host].name},
+               {"interface", chosen.interface},
+               {"address", chosen.address.ip.to_string()},
+               {"candidates", Json::array()},
+               {"left_out", Json::array()},
+               {"tries", Json::array()}};
+    for (std::size_t i = 0; i < offer.candidates.size(); ++i) {
+      const Candidate& one = offer.candidates[i];
+      const Row row = Judge(decision, host, static_cast<int>(i));
+      entry["candidates"].push_back({{"interface", one.interface},
+                                     {"kind", KindText(one.kind)},
+                                     {"address", one.address.Text()},
+                                     {"mtu", one.mtu},
+                                     {"speed_mbps", one.speed_mbps},
+                                     {"rdma", one.rdma},
+                                     {"default_route", one.default_route},
+                                     {"verdict", row.verdict},
+                                     {"reason", row.reason}});
+    }
+    for (const LeftOut& one : offer.left_out) {
+      entry["left_out"].push_back({{"interface", one.interface},
+                                   {"kind", KindText(one.kind)},
+                                   {"address", one.address},
+                                   {"reason", one.why}});
+    }
+    for (const Attempt& attempt : decision.evidence.AttemptsOf(static_cast<int>(host))) {
+      const auto peer = static_cast<std::size_t>(attempt.peer);
+      entry["tries"].push_back({{"from", address(host, attempt.from)},
+                                {"host", hosts[peer].name},
+                                {"to", address(peer, attempt.to)},
+                                {"result", attempt.proven() ? "proven" : attempt.why},
+                                {"round_trip_us", static_cast<double>(attempt.round_trip.count()) / 1e3}});
+    }
+    out["hosts"].push_back(std::move(entry));
+  }
+  out["measured"] = Json::array();
+  for (const Assignment& one : decision.measured) {
+    Json entry{{"addresses", Json::array()},
+               {"bits_per_s", one.bits_per_s},
+               {"round_trip_us", static_cast<double>(one.round_trip.count()) / 1e3},
+               {"loss", one.loss},
+               {"links", Json::array()},
+               {"chosen", one.candidates == decision.chosen.candidates}};
+    for (std::size_t host = 0; host < hosts.size(); ++host) {
+      entry["addresses"].push_back(address(host, one.candidates[host]));
+    }
+    for (const MeasuredLink& link : one.links) {
+      entry["links"].push_back({{"from", hosts[static_cast<std::size_t>(link.from)].name},
+                                {"to", hosts[static_cast<std::size_t>(link.to)].name},
+                                {"bits_per_s", link.seen.bits_per_s},
+                                {"loss", link.seen.loss}});
+    }
+    out["measured"].push_back(std::move(entry));
+  }
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace dtrun::network

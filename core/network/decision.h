@@ -1,0 +1,63 @@
+// Which interface every host of a job uses, and the table that says why.
+//
+// Values; pure; any thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/network/evidence.h"
+
+namespace dtrun::network {
+
+// What a host uses between hosts, for those who need not know how it was found.
+struct Network {
+  std::string interface;
+  std::string address;     // numeric
+  int prefix = 0;          // bits that its network has in common
+  std::string rdma;        // "mlx5_0:1" when the same port does RDMA; else empty
+  bool named = true;       // a library that is told the name takes this address
+  bool asked_for = false;  // by network.interface
+  bool host_has_rdma = false;
+
+  bool ipv6() const { return address.find(':') != std::string::npos; }
+  bool operator==(const Network&) const = default;
+};
+
+// What it took to find out.
+struct Effort {
+  std::chrono::nanoseconds survey{}, proof{}, measurement{};
+  std::chrono::nanoseconds total() const { return survey + proof + measurement; }
+};
+
+struct Decision {
+  Evidence evidence;
+  std::vector<Assignment> measured;  // not empty
+  Assignment chosen;
+  std::vector<bool> asked_for;  // by host: network.interface names its interfaces
+  bool by_device = true;        // each connection was held to one interface
+  Effort effort;
+
+  const Candidate& CandidateOf(std::size_t host) const;
+};
+
+// "9.4 Gbit/s"
+std::string RateText(double bits_per_s);
+// "9.8 %"
+std::string LossText(double loss);
+
+// By host.
+std::vector<Network> NetworksOf(const Decision& decision);
+
+// "eth1 on all 3 hosts: 10.5.0.0/24, 9.4 Gbit/s, 45 us round trip": for the run's header.
+std::string Summary(const Decision& decision);
+// "eth0: proven, 94 Mbit/s; docker0: left out, is for guests of this host": the other interfaces of
+// the first host, shortened.
+std::string OthersText(const Decision& decision);
+// One row per candidate of each host: candidate, kind, address, verdict, reason.
+std::string Table(const Decision& decision);
+// All of it: network.json of the run directory.
+std::string ToJson(const Decision& decision);
+
+}  // namespace dtrun::network

@@ -1,0 +1,255 @@
+#include "core/network/reach.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/network/dial.h"
+#include "core/network/evidence.h"
+#include "core/network/loss.h"
+
+namespace dtrun::network {
+namespace {
+
+// What a try may take longer than those that have reached every peer. A connection is answered by the
+// other host's kernel, however busy the host is; and by then two packets have asked for it.
+constexpr std::chrono::milliseconds kGrace{150};
+
+std::string TooLarge(const Candidate& from) {
+  return fmt::format("{}; set the MTU of both interfaces, {} here, to what the network between them carries",
+                     kSmallOnly, from.mtu);
+}
+
+}  // namespace
+
+struct Reach::State : std::enable_shared_from_this<Reach::State> {
+  struct Try {
+    Attempt attempt;
+    Call call;
+    std::vector<std::shared_ptr<Session>> sessions;  // that dial; from the first answer on, one
+    std::size_t dialing = 0;
+    bool over = false;
+
+    bool connected() const {
+      return std::ranges::any_of(sessions, [](const auto& one) { return one->connected; });
+    }
+    void Close() const {
+      for (const auto& one : sessions) one->Close();
+    }
+  };
+
+  State(asio::io_context& l, ReachOptions o, std::vector<Peer> p, Done d)
+      : loop(l), options(std::move(o)), peers(std::move(p)), done(std::move(d)), grace(l) {}
+
+  void Plan(const std::vector<Candidate>& own);
+  void Begin();
+  void Dial(std::size_t index);
+  void OnGreeted(std::size_t index, const std::shared_ptr<Session>& session, const Greeted& greeted);
+  void SendLarge(std::size_t index);
+  void Ended(std::size_t index);
+  void DialAgain();
+  void GiveUpHopeless();
+  void Finish();
+
+  asio::io_context& loop;
+  const ReachOptions options;
+  const std::vector<Peer> peers;
+  Done done;
+  asio::steady_timer grace;
+  bool grace_runs = false;
+  const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + options.limit;
+  std::vector<Try> tries;
+  std::size_t left = 0;
+  std::set<int> reached;  // peers
+  std::set<int> good;     // own candidates that have reached one
+};
+
+// Inside one network first: where hosts have very many interfaces, the rest may be cut. An address that
+// both hosts have would only lead back here.
+void Reach::State::Plan(const std::vector<Candidate>& own) {
+  for (const Peer& peer : peers) {
+    std::size_t count = 0;
+    const auto add = [&](std::size_t from, std::size_t to) {
+      if (++count > kMostTriesPerPeer) return;
+      Try one;
+      one.attempt.from = static_cast<int>(from);
+      one.attempt.peer = peer.host;
+      one.attempt.to = static_cast<int>(to);
+      one.call = {options.host, options.key,         options.by_device, own[from],
+                  peer.host,    peer.candidates[to], Purpose::kReach};
+      tries.push_back(std::move(one));
+    };
+    for (const bool inside : {true, false}) {
+      for (std::size_t to = 0; to < peer.candidates.size(); ++to) {
+        const Candidate& theirs = peer.candidates[to];
+        const auto ours = [&](const Candidate& one) { return one.address.ip == theirs.address.ip; };
+        if (std::ranges::any_of(own, ours)) continue;
+        for (std::size_t from = 0; from < own.size(); ++from) {
+          if (OneNetwork(own[from], theirs) == inside && Plausible(own[from], theirs, peer.candidates))
+            add(from, to);
+        }
+      }
+    }
+  }
+}
+
+void Reach::State::Begin() {
+  left = tries.size();
+  if (left == 0) return asio::post(loop, [self = shared_from_this()] { self->Finish(); });
+  for (std::size_t i = 0; i < tries.size(); ++i) Dial(i);
+}
+
+void Reach::State::Dial(std::size_t index) {
+  Try& one = tries[index];
+  const auto session = std::make_shared<Session>(loop);
+  session->Limit(end - std::chrono::steady_clock::now());
+  one.sessions.push_back(session);
+  ++one.dialing;
+  network::Dial(session, one.call, [self = shared_from_this(), index, session](const Greeted& greeted) {
+    self->OnGreeted(index, session, greeted);
+  });
+}
+
+// The first answer counts; a session that got none leaves the try to the other.
+void Reach::State::OnGreeted(std::size_t index, const std::shared_ptr<Session>& session,
+                             const Greeted& greeted) {
+  Try& one = tries[index];
+  --one.dialing;
+  if (one.over || std::ranges::find(one.sessions, session) == one.sessions.end()) return;
+  if (!greeted.why.empty() && one.dialing > 0) return;
+  one.attempt.why = greeted.why;
+  one.attempt.round_trip = greeted.round_trip;
+  if (!one.attempt.proven()) return Ended(index);
+  for (const auto& other : std::exchange(one.sessions, {session})) {
+    if (other != session) other->Close();
+  }
+  SendLarge(index);
+}
+
+// There and back.
+void Reach::State::SendLarge(std::size_t index) {
+  Session& session = *tries[index].sessions.front();
+  session.Send(std::string(kLargeMessageBytes, '\0'), [](const error_code&) {});  // the echo tells
+  session.Receive(kLargeMessageBytes,
+                  [self = shared_from_this(), index](const error_code& error, const std::string&) {
+                    Try& one = self->tries[index];
+                    if (error) one.attempt.why = TooLarge(one.call.from);
+                    self->Ended(index);
+                  });
+}
+
+void Reach::State::Ended(std::size_t index) {
+  Try& one = tries[index];
+  one.Close();
+  one.over = true;
+  if (one.attempt.proven()) {
+    reached.insert(one.attempt.peer);
+    good.insert(one.attempt.from);
+  }
+  if (--left == 0) return Finish();
+  if (!done) return;  // destroyed: the tries that were under way come to their ends
+  if (reached.size() < peers.size() || std::exchange(grace_runs, true)) return;
+  DialAgain();
+  grace.expires_after(kGrace);
+  grace.async_wait([weak = weak_from_this()](const error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) self->GiveUpHopeless();
+  });
+}
+
+void Reach::State::DialAgain() {
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    if (!tries[i].over && !tries[i].connected()) Dial(i);
+  }
+}
+
+void Reach::State::GiveUpHopeless() {
+  for (const Try& one : tries) {
+    if (!one.over && !(one.connected() && good.contains(one.attempt.from))) one.Close();
+  }
+}
+
+void Reach::State::Finish() {
+  grace.cancel();
+  if (!done) return;
+  std::vector<Attempt> attempts;
+  for (const Try& one : tries) attempts.push_back(one.attempt);
+  std::exchange(done, nullptr)(std::move(attempts));
+}
+
+Reach::Reach(asio::io_context& loop, ReachOptions options, const std::vector<Candidate>& own,
+             std::vector<Peer> peers, Done done)
+    : state_(std::make_shared<State>(loop, std::move(options), std::move(peers), std::move(done))) {
+  state_->Plan(own);
+  state_->Begin();
+}
+
+Reach::~Reach() {
+  state_->done = nullptr;
+  for (const State::Try& one : state_->tries) one.Close();
+}
+
+struct BandwidthProbe::State : std::enable_shared_from_this<BandwidthProbe::State> {
+  State(asio::io_context& l, Call c, double p, Done d)
+      : loop(l), call(std::move(c)), pace(p), done(std::move(d)), session(std::make_shared<Session>(l)) {}
+
+  void Begin();
+  void Write();
+  void Finish(const Throughput& result);
+
+  asio::io_context& loop;
+  const Call call;
+  const double pace;
+  Done done;
+  const std::shared_ptr<Session> session;
+};
+
+void BandwidthProbe::State::Begin() {
+  Dial(session, call, [self = shared_from_this()](const Greeted& greeted) {
+    if (!greeted.why.empty()) return self->Finish({});
+    if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
+    self->Write();
+    self->session->Receive(
+        sizeof(ProbeCount), [self, greeted](const error_code& error, const std::string& answer) {
+          if (error) return self->Finish({});
+          ProbeCount count;
+          answer.copy(reinterpret_cast<char*>(&count), sizeof count);
+          const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
+          self->Finish({8 * static_cast<double>(count.bytes) / seconds, greeted.round_trip,
+                        LossOf(self->session->socket.native_handle())});
+        });
+  });
+}
+
+void BandwidthProbe::State::Write() {
+  session->Send(std::string(4 * kLargeMessageBytes, '\0'),
+                [self = shared_from_this()](const error_code& error) {
+                  if (!error) self->Write();
+                });
+}
+
+void BandwidthProbe::State::Finish(const Throughput& result) {
+  // What still waits to be sent is of no use.
+  error_code ignored;
+  session->socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  session->Close();
+  if (done) std::exchange(done, nullptr)(result);
+}
+
+BandwidthProbe::BandwidthProbe(asio::io_context& loop, const ReachOptions& options, Candidate own, int peer,
+                               Candidate to, Done done)
+    : state_(std::make_shared<State>(loop,
+                                     Call{options.host, options.key, options.by_device, std::move(own), peer,
+                                          std::move(to), Purpose::kBandwidthProbe},
+                                     options.pace, std::move(done))) {
+  state_->session->Limit(options.limit);
+  state_->Begin();
+}
+
+BandwidthProbe::~BandwidthProbe() {
+  state_->done = nullptr;
+  state_->session->Close();
+}
+
+}  // namespace dtrun::network

@@ -1,0 +1,278 @@
+#include "core/network/rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "core/base/suggest.h"
+
+namespace dtrun::network {
+namespace {
+
+constexpr std::size_t kLongestName = 127;  // of an alternative one: ALTIFNAMSIZ less its end
+constexpr char kAuto[] = "auto";
+
+// Networks for guests of a host: virtual machines and containers. Every host has them, often with
+// the same address, and they lead nowhere else.
+constexpr auto kGuests = std::to_array<std::string_view>(
+    {"docker", "podman", "cni", "virbr", "lxcbr", "lxdbr", "vmnet", "vboxnet", "vnet", "nerdctl"});
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether `name` begins with `prefix`, which does not end inside a number of it.
+bool HasPrefix(const std::string& name, std::string_view prefix) {
+  if (!name.starts_with(prefix) || prefix.empty()) return false;
+  return name.size() == prefix.size() || !IsDigit(prefix.back()) || !IsDigit(name[prefix.size()]);
+}
+
+bool LooksLikeAddress(std::string_view text) {
+  return text.find(':') != std::string_view::npos || text.find('/') != std::string_view::npos ||
+         (!text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos);
+}
+
+Error Wrong(std::string_view entry, std::string_view problem) {
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' {}", entry, problem)};
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+// The address that stands for an interface of which nothing else is known, per family: the first
+// that is not link-local, else a link-local one of IPv4. A link-local one of IPv6 means something
+// on its own host only.
+std::vector<Address> Usual(const Interface& one) {
+  std::vector<Address> out;
+  for (const bool v6 : {false, true}) {
+    const Address* best = nullptr;
+    for (const Address& address : one.addresses) {
+      if (address.ip.is_v6() != v6 || address.ip.is_loopback()) continue;
+      if (address.link_local() && (v6 || best != nullptr)) continue;
+      if (best == nullptr || (best->link_local() && !address.link_local())) best = &address;
+    }
+    if (best != nullptr) out.push_back(*best);
+  }
+  return out;
+}
+
+// Why an interface cannot reach other hosts by itself; empty when it may.
+std::string Obstacle(const Interface& one) {
+  if (!one.up) return "is down";
+  if (!one.carrier) return "has no carrier";
+  if (one.addresses.empty()) return "has no address";
+  if (!Usual(one).empty()) return "";
+  return one.kind == Kind::kLoopback ? "is loopback"
+                                     : "has only link-local IPv6 addresses, which other hosts cannot be told";
+}
+
+Candidate Make(const Interface& one, const Address& address) {
+  Candidate out;
+  out.interface = one.name;
+  out.index = one.index;
+  out.kind = one.kind;
+  out.address = address;
+  const auto first = std::ranges::find_if(one.addresses, [&](const Address& other) {
+    return other.ip.is_v6() == address.ip.is_v6() && !(other.ip.is_v6() && other.link_local());
+  });
+  out.first_address = first != one.addresses.end() && first->ip == address.ip;
+  out.default_route = one.default_route;
+  out.mtu = one.mtu;
+  out.speed_mbps = one.speed_mbps;
+  out.rdma = one.rdma;
+  return out;
+}
+
+std::string FirstText(const Interface& one) {
+  return one.addresses.empty() ? "" : one.addresses.front().Text();
+}
+
+}  // namespace
+
+std::string Candidate::Text() const { return fmt::format("{} {}", interface, address.ip.to_string()); }
+
+Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
+  Entry entry;
+  entry.text = text;
+  if (text.starts_with('^')) {
+    entry.excludes = true;
+    text.remove_prefix(1);
+  }
+  if (text.starts_with('=')) {
+    entry.exact = true;
+    text.remove_prefix(1);
+  }
+  if (text.empty()) return Wrong(entry.text, "names no interface");
+  if (text == kAuto) return Wrong(entry.text, "stands alone; leave the other entries out, or it");
+  if (!LooksLikeAddress(text)) {
+    if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 127 characters of a name");
+    if (text.find_first_of(" \t^=*") != std::string_view::npos) {
+      return Wrong(entry.text, "is no name of an interface; a beginning such as \"eth\" needs no '*'");
+    }
+    entry.name = text;
+    return entry;
+  }
+  if (entry.exact) return Wrong(entry.text, "is an address, which needs no '='");
+  const auto slash = text.find('/');
+  error_code problem;
+  entry.network = asio::ip::make_address(std::string(text.substr(0, slash)), problem);
+  if (problem || (entry.network.is_v6() && entry.network.to_v6().scope_id() != 0)) {
+    return Wrong(entry.text,
+                 "is neither the name of an interface nor an address such as 10.0.0.5 or fd00::2");
+  }
+  const int bits = entry.network.is_v6() ? 128 : 32;
+  entry.prefix = bits;
+  if (slash == std::string_view::npos) return entry;
+  const char* const end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data() + slash + 1, end, entry.prefix);
+  if (error == std::errc{} && next == end && entry.prefix >= 0 && entry.prefix <= bits) return entry;
+  return Wrong(entry.text, fmt::format("has no number from 0 to {} behind its '/'", bits));
+}
+
+Result<Rule> Rule::Parse(std::string_view text) {
+  Rule rule;
+  rule.text_ = Trimmed(text);
+  if (rule.text_ == kAuto) return rule;
+  std::string_view rest = rule.text_;
+  for (bool more = true; more;) {
+    const auto comma = rest.find(',');
+    more = comma != std::string_view::npos;
+    Result<Entry> entry = ParseEntry(Trimmed(rest.substr(0, comma)));
+    if (!entry) return entry.error();
+    rule.entries_.push_back(*std::move(entry));
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  // In NCCL's grammar a leading '^' excludes the whole list, so "^docker0,lo" must not come to mean lo.
+  if (!rule.entries_.front().excludes) return rule;
+  for (const Entry& entry : rule.entries_) {
+    if (entry.excludes) continue;
+    return Wrong(rule.text_,
+                 fmt::format("excludes and then chooses '{0}'; write '^{0}' to exclude it too, or "
+                             "put it first to choose it",
+                             entry.text));
+  }
+  return rule;
+}
+
+bool Rule::chooses() const { return !entries_.empty() && !entries_.front().excludes; }
+
+bool Rule::Matches(const Entry& entry, const Interface& one, const std::vector<Interface>& all) const {
+  if (entry.name.empty()) {
+    return std::ranges::any_of(one.addresses, [&](const Address& address) {
+      return InNetwork(address.ip, entry.network, entry.prefix);
+    });
+  }
+  if (one.name == entry.name || std::ranges::find(one.other_names, entry.name) != one.other_names.end())
+    return true;
+  if (entry.exact || !HasPrefix(one.name, entry.name)) return false;
+  // A whole name means that one alone, not what is stacked on it.
+  return std::ranges::none_of(all, [&](const Interface& other) {
+    return other.name == entry.name ||
+           std::ranges::find(other.other_names, entry.name) != other.other_names.end();
+  });
+}
+
+const Rule::Entry* Rule::Excluding(const Interface& one, const std::vector<Interface>& all) const {
+  const auto it = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.excludes && Matches(entry, one, all); });
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+std::vector<Address> Rule::Chosen(const Interface& one, const std::vector<Interface>& all) const {
+  std::vector<Address> usual = Usual(one);
+  if (!chooses()) return usual;
+  std::vector<Address> out;
+  const auto add = [&](const Address& address) {
+    const bool there = std::ranges::any_of(out, [&](const Address& other) { return other.ip == address.ip; });
+    if (!there) out.push_back(address);
+  };
+  for (const Entry& entry : entries_) {
+    if (entry.excludes || !Matches(entry, one, all)) continue;
+    if (!entry.name.empty()) {
+      for (const Address& address : usual) add(address);
+      continue;
+    }
+    for (const Address& address : one.addresses) {
+      if (InNetwork(address.ip, entry.network, entry.prefix) && !address.ip.is_loopback()) add(address);
+    }
+  }
+  return out;
+}
+
+Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
+  Offer offer;
+  std::string reasons;
+  const auto leave_out = [&](const Interface& one, const std::string& why) {
+    offer.left_out.push_back({one.name, one.kind, FirstText(one), why});
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", one.name, why);
+  };
+  for (const Interface& one : interfaces) {
+    const bool named = chooses() && std::ranges::any_of(entries_, [&](const Entry& entry) {
+                         return !entry.excludes && Matches(entry, one, interfaces);
+                       });
+    const auto guests =
+        std::ranges::find_if(kGuests, [&](std::string_view name) { return one.name.starts_with(name); });
+    if (const Entry* entry = Excluding(one, interfaces); entry != nullptr) {
+      leave_out(one, fmt::format("is excluded by '{}'", entry->text));
+    } else if (chooses() && !named) {
+      leave_out(one, "is not chosen");
+    } else if (const std::string obstacle = Obstacle(one); !obstacle.empty()) {
+      leave_out(one, obstacle);
+    } else if (!chooses() && guests != kGuests.end()) {
+      leave_out(one, "is for guests of this host");
+    } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
+      leave_out(one, "has no address there that other hosts reach");
+    } else {
+      for (const Address& address : chosen) offer.candidates.push_back(Make(one, address));
+    }
+  }
+  std::vector<std::string> names;
+  for (const Interface& one : interfaces) names.push_back(one.name);
+  std::optional<std::string> nearest;
+  for (const Entry& entry : entries_) {
+    if (entry.excludes) continue;
+    const bool matched = std::ranges::any_of(
+        interfaces, [&](const Interface& one) { return Matches(entry, one, interfaces); });
+    if (matched) continue;
+    offer.unmatched.push_back(entry.text);
+    if (!nearest && !entry.name.empty()) nearest = Nearest(entry.name, names);
+  }
+  if (!offer.candidates.empty()) return offer;
+  const auto choosing = static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const Entry& entry) { return !entry.excludes; }));
+  if (choosing > 0 && offer.unmatched.size() == choosing) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("'{}' is no interface of this host, which has {}{}", text_, ListText(interfaces),
+                    nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
+  }
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' leaves no interface of this host that may reach others: {}", text_,
+                           reasons.empty() ? "it has none" : reasons)};
+}
+
+// For those who name the address of one host and mean its network.
+std::string Rule::AddressHint(const std::vector<Interface>& interfaces) const {
+  for (const Entry& entry : entries_) {
+    const bool alone = entry.name.empty() && entry.prefix == (entry.network.is_v4() ? 32 : 128);
+    if (entry.excludes || !alone) continue;
+    for (const Interface& one : interfaces) {
+      for (const Address& address : one.addresses) {
+        if (!InNetwork(address.ip, entry.network, address.prefix)) continue;
+        return fmt::format(
+            "; an address is of one host: '{}/{}' is its network, which this host is in, and "
+            "network.interface_on gives each host its own",
+            entry.text, address.prefix);
+      }
+    }
+    return "; an address is of one host: name a network such as '10.0.0.0/16', or give each host its own in "
+           "network.interface_on";
+  }
+  return {};
+}
+
+}  // namespace dtrun::network

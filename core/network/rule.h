@@ -1,0 +1,54 @@
+// Which interfaces of a host may carry a job: the grammar of network.interface.
+//
+//   auto                 every interface but those for guests of the host; the default
+//   eth0, ens3           names, and the beginnings of names; "eth1" never means eth10
+//   =eth0                exactly that name
+//   enp129s0f0np0        another name that `ip link` shows as "altname", whole
+//   10.0.0.0/16, fd00::2 addresses of the host in a network, or one address
+//   ^docker, ^10.9.0.0/16  not these; besides those that "auto" leaves out anyway
+//
+// Entries are joined by commas. A host takes what any entry chooses and none excludes; it need
+// not have them all, so that one list serves hosts whose names differ. What is chosen by an entry
+// is proven like everything else. Values; pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/network/candidate.h"
+
+namespace dtrun::network {
+
+class Rule {
+ public:
+  // Errors name the entry and the place in the grammar.
+  static Result<Rule> Parse(std::string_view text);
+
+  // Some by name or address; else all but those for guests and those excluded.
+  bool chooses() const;
+  // Of a host with these interfaces. An error when nothing is left: it lists the interfaces, what
+  // keeps each from being used, and the nearest name.
+  Result<Offer> Apply(const std::vector<Interface>& interfaces) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Entry {
+    std::string text;
+    bool excludes = false;
+    bool exact = false;
+    std::string name;  // or a network:
+    Ip network;
+    int prefix = 0;
+  };
+  static Result<Entry> ParseEntry(std::string_view text);
+  bool Matches(const Entry& entry, const Interface& one, const std::vector<Interface>& all) const;
+  std::string AddressHint(const std::vector<Interface>& interfaces) const;
+  const Entry* Excluding(const Interface& one, const std::vector<Interface>& all) const;
+  std::vector<Address> Chosen(const Interface& one, const std::vector<Interface>& all) const;
+
+  std::string text_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace dtrun::network

@@ -1,0 +1,186 @@
+#include "core/network/variables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/network_v4.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace dtrun::network {
+namespace {
+
+// How a variable names interfaces.
+enum class Grammar {
+  kNames,     // whole names
+  kPrefixes,  // NCCL's: "^" excludes, "=" makes beginnings whole names
+  kDevices,   // UCX's: whole names; "^" excludes, from 1.21 on
+  kNetworks,  // Open MPI's: whole names, or addresses with a number of bits
+  kExcluded   // the same, of what is not to be used
+};
+
+constexpr auto kGrammars =
+    std::to_array<std::pair<std::string_view, Grammar>>({{"NCCL_SOCKET_IFNAME", Grammar::kPrefixes},
+                                                         {"GLOO_SOCKET_IFNAME", Grammar::kNames},
+                                                         {"TP_SOCKET_IFNAME", Grammar::kNames},
+                                                         {"HOROVOD_GLOO_IFACE", Grammar::kNames},
+                                                         {"UCX_NET_DEVICES", Grammar::kDevices},
+                                                         {"OMPI_MCA_btl_tcp_if_include", Grammar::kNetworks},
+                                                         {"OMPI_MCA_oob_tcp_if_include", Grammar::kNetworks},
+                                                         {"PRTE_MCA_prte_if_include", Grammar::kNetworks},
+                                                         {"OMPI_MCA_btl_tcp_if_exclude", Grammar::kExcluded},
+                                                         {"OMPI_MCA_oob_tcp_if_exclude", Grammar::kExcluded},
+                                                         {"PRTE_MCA_prte_if_exclude", Grammar::kExcluded}});
+
+std::optional<Grammar> GrammarOf(const std::string& variable) {
+  for (const auto& [name, grammar] : kGrammars) {
+    if (name == variable) return grammar;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Split(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    if (comma > 0) parts.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return parts;
+}
+
+bool InNetworkText(const Ip& ip, const std::string& text) {
+  const auto slash = text.find('/');
+  error_code problem;
+  const Ip network = asio::ip::make_address(text.substr(0, slash), problem);
+  if (problem || slash == std::string::npos) return false;
+  const int bits = std::atoi(text.c_str() + slash + 1);
+  return InNetwork(ip, network, std::clamp(bits, 0, network.is_v6() ? 128 : 32));
+}
+
+bool Means(Grammar grammar, std::string_view value, const std::string& name, const std::optional<Ip>& ip) {
+  bool excludes = grammar == Grammar::kExcluded, exact = grammar != Grammar::kPrefixes;
+  if (grammar == Grammar::kPrefixes || grammar == Grammar::kDevices) {
+    if ((excludes = value.starts_with('^'))) value.remove_prefix(1);
+  }
+  if (grammar == Grammar::kPrefixes) {
+    if ((exact = value.starts_with('='))) value.remove_prefix(1);
+  }
+  for (const std::string& part : Split(value)) {
+    const bool named = exact ? name == part : name.starts_with(part);
+    const bool networks = grammar == Grammar::kNetworks || grammar == Grammar::kExcluded;
+    const bool in = networks && ip && InNetworkText(*ip, part);
+    if (named || in) return !excludes;
+  }
+  return excludes;
+}
+
+// Whether all hosts were found to reach each other by this candidate.
+bool Joins(const Decision& decision, std::size_t host, std::size_t candidate) {
+  return std::ranges::any_of(decision.measured, [&](const Assignment& one) {
+    return one.candidates[host] == static_cast<int>(candidate);
+  });
+}
+
+// The first interface of `host` that the value means, and what is wrong with it; nullopt: nothing.
+std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host, Grammar grammar,
+                                     const std::string& value) {
+  const Offer& offer = decision.evidence.hosts()[host].offer;
+  std::optional<std::string> first;
+  for (std::size_t i = 0; i < offer.candidates.size(); ++i) {
+    const Candidate& one = offer.candidates[i];
+    if (!Means(grammar, value, one.interface, one.address.ip)) continue;
+    if (Joins(decision, host, i)) return std::nullopt;
+    if (!first) first = fmt::format("means {} there, which is not proven to reach all hosts", one.interface);
+  }
+  if (first) return first;
+  for (const LeftOut& one : offer.left_out) {
+    if (!Means(grammar, value, one.interface, std::nullopt)) continue;
+    return fmt::format("means {} there, which {}", one.interface, one.why);
+  }
+  return "means no interface there";
+}
+
+// One value for all hosts: an mpirun hands that of its own host to every rank, and ranks of Open MPI 4.1
+// never connect whose hosts each give their own address. Empty: there is none.
+std::string ForOpenMpi(const std::vector<Network>& networks) {
+  const auto same = [&](const Network& one) { return one.named && one.interface == networks[0].interface; };
+  if (std::ranges::all_of(networks, same)) return networks[0].interface;
+  if (std::ranges::any_of(networks, &Network::ipv6)) return {};  // it takes addresses of IPv4 only
+  std::set<std::string> texts;
+  for (const Network& one : networks) {
+    const auto address = asio::ip::make_address_v4(one.address);
+    const auto prefix = static_cast<unsigned short>(one.prefix);
+    texts.insert(asio::ip::make_network_v4(address, prefix).canonical().to_string());
+  }
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host) {
+  const Network& network = networks[host];
+  std::map<std::string, std::string> out;
+  if (network.named) {
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE"}) {
+      out[name] = network.interface;
+    }
+    out["NCCL_SOCKET_IFNAME"] = "=" + network.interface;
+    out["NCCL_SOCKET_FAMILY"] = network.ipv6() ? "AF_INET6" : "AF_INET";
+  }
+  if (const std::string mca = ForOpenMpi(networks); !mca.empty()) {
+    for (const char* name :
+         {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"}) {
+      out[name] = mca;
+    }
+  }
+  // A host with RDMA has more cards than the one that carries TCP, and libraries know them all;
+  // only a user who has named interfaces wants fewer.
+  if (!network.host_has_rdma) {
+    if (network.named) out["UCX_NET_DEVICES"] = network.interface;
+  } else if (network.asked_for && !network.rdma.empty()) {
+    out["UCX_NET_DEVICES"] = network.rdma;
+    out["NCCL_IB_HCA"] = "=" + network.rdma;
+  }
+  return out;
+}
+
+bool Sayable(const std::string& interface) {
+  return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
+         !interface.starts_with('=');
+}
+
+std::string Opposite(const std::string& variable) {
+  constexpr std::string_view kInclude = "_if_include";
+  if (!variable.ends_with(kInclude)) return {};
+  return variable.substr(0, variable.size() - kInclude.size()) + "_if_exclude";
+}
+
+std::string CheckOwnValue(const std::string& variable, const std::vector<std::string>& values,
+                          const Decision& decision) {
+  const auto grammar = GrammarOf(variable);
+  if (!grammar) return {};
+  std::map<std::string, std::string> hosts_of;  // by problem
+  for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
+    const std::string& value = values[host];
+    // RDMA devices are not proven, so nothing can be said of them.
+    const bool rdma =
+        variable == "UCX_NET_DEVICES" && (value == "all" || value.find(':') != std::string::npos);
+    if (value.empty() || rdma) continue;
+    const auto problem = ProblemOn(decision, host, *grammar, value);
+    if (!problem) continue;
+    std::string& names = hosts_of[*problem];
+    names += (names.empty() ? "" : ", ") + decision.evidence.hosts()[host].name;
+  }
+  std::string text;
+  for (const auto& [problem, names] : hosts_of) {
+    text += fmt::format("{}on {} it {}", text.empty() ? "" : "; ", names, problem);
+  }
+  return text;
+}
+
+}  // namespace dtrun::network

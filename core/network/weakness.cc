@@ -1,0 +1,111 @@
+#include "core/network/weakness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace dtrun::network {
+namespace {
+
+constexpr double kSlowBitsPerS = 50e6;
+constexpr double kFarSlower = 6;  // a card that came up at 1 Gbit/s among those of 10
+// What is faster than that differs by the processor as much as by the network, in so short a bandwidth probe.
+constexpr double kFastBitsPerS = 2e9;
+constexpr std::size_t kMostLinksNamed = 4;
+
+using Links = std::vector<const MeasuredLink*>;
+
+// The host that all of them lead from or to, when they are both; else nullopt.
+std::optional<int> CommonHost(const Links& links) {
+  if (links.size() != 2) return std::nullopt;
+  if (links[0]->to == links[1]->from && links[0]->from != links[1]->to) return links[0]->to;
+  if (links[1]->to == links[0]->from && links[1]->from != links[0]->to) return links[1]->to;
+  return std::nullopt;
+}
+
+class Describe {
+ public:
+  Describe(const Decision& decision, const Assignment& measured)
+      : hosts_(decision.evidence.hosts()), measured_(measured) {}
+
+  const std::string& Name(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
+  const std::string& Interface(int host) const {
+    const auto i = static_cast<std::size_t>(host);
+    return hosts_[i].offer.candidates[static_cast<std::size_t>(measured_.candidates[i])].interface;
+  }
+  // "9.8 % from eth1 of node0 to eth1 of node1, ..."
+  std::string List(const Links& links, const std::function<std::string(const Throughput&)>& text) const {
+    std::string out;
+    for (std::size_t i = 0; i < links.size() && i < kMostLinksNamed; ++i) {
+      const MeasuredLink& link = *links[i];
+      out += fmt::format("{}{} from {} of {} to {} of {}", i == 0 ? "" : ", ", text(link.seen),
+                         Interface(link.from), Name(link.from), Interface(link.to), Name(link.to));
+    }
+    if (links.size() > kMostLinksNamed) out += fmt::format(" and {} more", links.size() - kMostLinksNamed);
+    return out;
+  }
+
+ private:
+  const std::vector<HostOffer>& hosts_;
+  const Assignment& measured_;
+};
+
+std::optional<Weakness> Loss(const Describe& describe, const Assignment& measured) {
+  Links lossy;
+  for (const MeasuredLink& link : measured.links) {
+    if (link.seen.loss > 0) lossy.push_back(&link);
+  }
+  if (lossy.empty()) return std::nullopt;
+  return Weakness{
+      "packets get lost: " + describe.List(lossy, [](const Throughput& seen) { return LossText(seen.loss); }),
+      "look at the cables, ports and switches between them (ethtool -S, ip -s link): every lost "
+      "packet makes all ranks wait"};
+}
+
+std::optional<Weakness> Slowness(const Describe& describe, const Assignment& measured) {
+  const Links slow = SlowLinks(measured);
+  if (slow.empty()) return std::nullopt;
+  const std::string rates = describe.List(slow, [](const Throughput& seen) {
+    return seen.bits_per_s > 0 ? RateText(seen.bits_per_s) : "nothing";
+  });
+  const std::string fix =
+      "look at its card and port (ethtool, ip -s link): a collective is as slow as its slowest host";
+  if (const auto host = CommonHost(slow)) {
+    double rate = 0;
+    for (const MeasuredLink* link : slow) rate = std::max(rate, link->seen.bits_per_s);
+    return Weakness{fmt::format("{} is the slow host: {} by its {}", describe.Name(*host), RateText(rate),
+                                describe.Interface(*host)),
+                    fix};
+  }
+  return Weakness{
+      slow.size() == measured.links.size() ? "the network is slow: " + rates : "slow links: " + rates, fix};
+}
+
+}  // namespace
+
+std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured) {
+  std::vector<double> rates;
+  for (const MeasuredLink& link : measured.links) rates.push_back(link.seen.bits_per_s);
+  std::ranges::sort(rates, std::greater<>());
+  Links slow;
+  for (const MeasuredLink& link : measured.links) {
+    // One slow host among three makes two of three links slow.
+    const double usual = rates[rates.size() / 4];
+    if (link.seen.bits_per_s < std::clamp(usual / kFarSlower, kSlowBitsPerS, kFastBitsPerS))
+      slow.push_back(&link);
+  }
+  return slow;
+}
+
+std::vector<Weakness> WeaknessesOf(const Decision& decision, const Assignment& measured) {
+  const Describe describe(decision, measured);
+  std::vector<Weakness> out;
+  for (auto& one : {Loss(describe, measured), Slowness(describe, measured)}) {
+    if (one) out.push_back(*one);
+  }
+  return out;
+}
+
+}  // namespace dtrun::network

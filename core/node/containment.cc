@@ -1,0 +1,125 @@
+#include "core/node/containment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <utility>
+
+#include "core/base/printable.h"
+#include "core/base/units.h"
+#include "core/hosts/this_machine.h"
+#include "core/plan/hosts.h"
+#include "core/process/process.h"
+
+namespace dtrun::node {
+namespace {
+
+constexpr std::uint64_t kMemoryUnit = 1 << 20;
+
+bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
+
+// How long SIGKILL may take, for example while a driver frees a device's memory.
+
+constexpr std::size_t kMostNamed = 4;  // programs
+
+}  // namespace
+
+Status Containment::Begin(std::uint64_t memory) {
+  cgroup_.reset();
+  segments_.emplace();
+  strays_.clear();
+  killed_ = false;
+  memory_ = memory;
+  if (name_.empty() && memory == 0) return {};
+  if (!parent_) {
+    if (memory == 0) return {};
+    return Error{
+        DTRUN_UNSUPPORTED,
+        fmt::format("job.memory cannot be kept: {}; unset it, or boot with cgroup v2", parent_.error().text)};
+  }
+  auto made = process::Cgroup::Make(*parent_, name_, memory);
+  if (made) {
+    cgroup_ = *std::move(made);
+  } else if (memory != 0) {
+    return made.error();
+  }
+  return {};  // without a group they are swept
+}
+
+process::MemoryEvidence Containment::Memory() const {
+  return cgroup_ ? process::MemoryEvidence("/", cgroup_->memory_events()) : process::MemoryEvidence();
+}
+
+std::string Containment::MemoryText() const {
+  const auto peak = cgroup_ ? cgroup_->MemoryPeak() : std::nullopt;
+  if (!peak) return {};
+  std::string text = fmt::format("the ranks on {} held {} of memory at most", hosts::HostName(),
+                                 FormatBytes((*peak + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit));
+  if (memory_ != 0) text += fmt::format(", job.memory is {}", FormatBytes(memory_));
+  return text;
+}
+
+void Containment::LookForSegments() {
+  if (!segments_) return;
+  segments_->Look([this] {
+    std::vector<pid_t> pids;
+    for (const process::Process& process : process::Descendants(::getpid(), spared_()))
+      pids.push_back(process.pid);
+    return pids;
+  });
+}
+
+// By their programs, the most frequent first.
+void Containment::NoteStrays(const std::function<bool(const process::Process&)>& known) {
+  std::map<std::string, int> count_of;
+  int count = 0;
+  for (const process::Process& process : process::Descendants(::getpid(), spared_())) {
+    if (process.state == 'Z' || known(process)) continue;
+    ++count_of[process.name];
+    ++count;
+  }
+  if (count == 0) return;
+  std::vector<std::pair<int, std::string>> programs;
+  for (const auto& [name, number] : count_of) programs.emplace_back(-number, Printable(name));
+  std::ranges::sort(programs);
+  strays_ = fmt::format("{} process{} (", count, count == 1 ? "" : "es");
+  for (std::size_t i = 0; i < programs.size() && i < kMostNamed; ++i)
+    strays_ += fmt::format("{}{} {}", i == 0 ? "" : ", ", -programs[i].first, programs[i].second);
+  strays_ += programs.size() > kMostNamed ? ", …)" : ")";
+}
+
+void Containment::Kill(const std::vector<pid_t>& ranks) {
+  if (!killed_) NoteStrays([&](const process::Process& process) { return Has(ranks, process.group); });
+  killed_ = true;
+  if (cgroup_) cgroup_->Kill();
+  process::SignalDescendants(SIGKILL, spared_());
+}
+
+std::vector<std::string> Containment::End(const std::vector<pid_t>& told) {
+  LookForSegments();
+  if (!killed_) {
+    NoteStrays(
+        [&](const process::Process& process) { return Has(told, process.pid) || Has(told, process.parent); });
+  }
+  if (cgroup_) cgroup_->Kill();
+  std::vector<std::string> lines;
+  if (!strays_.empty()) {
+    lines.push_back(fmt::format("killed on {} what the ranks had started and was still there: {}",
+                                hosts::HostName(), strays_));
+  }
+  for (const process::Process& process : process::KillDescendants(process::kKillPatience, spared_()))
+    lines.push_back(process::WhyItStays(process));
+  cgroup_.reset();
+  const std::vector<std::string> removed = segments_ ? segments_->Remove() : std::vector<std::string>();
+  if (!removed.empty()) {
+    lines.push_back(fmt::format("removed from /dev/shm on {} what the ranks left there: {}",
+                                hosts::HostName(), fmt::join(removed, ", ")));
+  }
+  return lines;
+}
+
+}  // namespace dtrun::node

@@ -1,0 +1,167 @@
+#include "core/node/host_resources.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/contract/environment.h"
+#include "core/process/rank_fifo.h"
+
+namespace dtrun::node {
+namespace {
+
+// What the root has seen on its own host may be missing on this one.
+Status CheckFiles(const std::vector<plan::Process>& processes) {
+  const std::string* last = nullptr;
+  for (const plan::Process& process : processes) {
+    if (last != nullptr && process.cwd == *last) continue;
+    last = &process.cwd;
+    if (::access(process.cwd.c_str(), X_OK) == 0) continue;
+    const int number = errno;
+    return Error{
+        DTRUN_NOT_FOUND,
+        Error::System(fmt::format("cannot enter the working directory '{}'", process.cwd), number).text +
+            "; create it or change job.cwd"};
+  }
+  if (processes.empty()) return {};
+  const auto plugin = processes[0].env.find(contract::kBackendPath);
+  if (plugin == processes[0].env.end() || ::access(plugin->second.c_str(), R_OK) == 0) return {};
+  const int number = errno;
+  return Error{
+      DTRUN_NOT_FOUND,
+      Error::System(fmt::format("cannot read the backend plugin '{}'", plugin->second), number).text +
+          "; install the same dtrun on every host"};
+}
+
+// As torchrun says it to its workers.
+bool ServesTorchStore(const std::vector<plan::Process>& processes) {
+  if (processes.empty()) return false;
+  const auto served = processes[0].env.find("TORCHELASTIC_USE_AGENT_STORE");
+  return served != processes[0].env.end() && served->second == "True";
+}
+
+// Ranks may open several connections each; others who reach the port may not take all descriptors.
+std::size_t MostClients(int world_size) {
+  const std::size_t wanted = 1024 + 16 * static_cast<std::size_t>(world_size);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::min<std::size_t>(wanted, limit.rlim_cur / 2);
+}
+
+process::Ending EndingOf(int status) {
+  process::Ending ending;
+  if (WIFEXITED(status)) ending.code = WEXITSTATUS(status);
+  if (!WIFSIGNALED(status)) return ending;
+  ending.signal = WTERMSIG(status);
+  ending.core_dumped = WCOREDUMP(status);
+  return ending;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HostResources>> HostResources::Take(boost::asio::io_context& loop,
+                                                           const LocalOptions& options,
+                                                           const protocol::Prepare& prepare,
+                                                           std::span<char> buffer, const Events& events,
+                                                           protocol::Prepared* prepared) {
+  if (Status files = CheckFiles(prepare.processes); !files) return files.error();
+  std::unique_ptr<HostResources> held(new HostResources());
+  if (Status ports = held->HoldPorts(loop, prepare, events, prepared); !ports) return ports.error();
+  Result<contract::RecorderMapping> recorder = contract::RecorderMapping::Create(prepare.world_size);
+  if (!recorder) return recorder.error();
+  held->recorder_.emplace(*std::move(recorder));
+  prepared->recorder = held->recorder_->Path();
+  const std::filesystem::path socket = options.socket_dir / "store";
+  auto listener = store::Listener::Listen(loop, socket, options.serve);
+  if (!listener) return listener.error();
+  held->listener_ = *std::move(listener);
+  prepared->store = socket.string();
+  for (const plan::Process& process : prepare.processes) {
+    for (int i = 0; i < process.rank_count; ++i) held->ranks_.push_back(process.rank + i);
+    if (!process.env.contains(contract::kRankOutputs)) continue;
+    if (Status opened = held->OpenPipes(loop, options, process, buffer, events); !opened)
+      return opened.error();
+  }
+  return held;
+}
+
+HostResources::~HostResources() {
+  for (const auto& pipe : pipes_) pipe->Drop();
+}
+
+Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::Prepare& prepare,
+                                const Events& events, protocol::Prepared* prepared) {
+  if (prepare.master_port >= 0) {
+    Result<process::HeldPort> port = process::HeldPort::Hold(prepare.master_port);
+    if (!port) return port.error();
+    prepared->master_port = port->number();
+    if (ServesTorchStore(prepare.processes)) {
+      auto store =
+          store::TorchServer::Serve(loop, port->Release(), {MostClients(prepare.world_size), events.said});
+      if (!store) return store.error();
+      torch_store_ = *std::move(store);
+    } else {
+      port_.emplace(*std::move(port));
+    }
+  }
+  for (const int rank : prepare.task_ranks) {
+    Result<process::HeldPort> port = process::HeldPort::Hold(0);
+    if (!port) return port.error();
+    task_ports_.push_back(*std::move(port));
+    prepared->task_ports.emplace_back(rank, task_ports_.back().number());
+  }
+  return {};
+}
+
+Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOptions& options,
+                                const plan::Process& process, std::span<char> buffer, const Events& events) {
+  const auto add = [&](Result<UniqueFd> end, process::OutputPipe::Printed printed, output::Stream stream,
+                       process::OutputGate* gate) -> Status {
+    if (!end) return end.error();
+    pipes_.push_back(std::make_shared<process::OutputPipe>(loop, *std::move(end), stream, buffer,
+                                                           std::move(printed), gate));
+    return {};
+  };
+  for (int i = 0; i < process.rank_count; ++i) {
+    const int rank = process.rank + i, local_rank = process.local_rank + i;
+    for (const output::Stream stream : {output::Stream::kOut, output::Stream::kErr}) {
+      const auto printed = [events, rank](output::Stream from, std::string_view bytes) {
+        events.printed(rank, from, bytes);
+      };
+      Status added =
+          add(process::MakeRankFifo(options.socket_dir, local_rank, stream), printed, stream, options.gate);
+      if (!added) return added;
+    }
+    const auto ended = [events, rank](output::Stream, std::string_view bytes) {
+      if (const auto end = process::ReadEnd(bytes)) events.ended({rank, end->pid, EndingOf(end->status)});
+    };
+    Status added =
+        add(process::MakeEndFifo(options.socket_dir, local_rank), ended, output::Stream::kOut, nullptr);
+    if (!added) return added;
+  }
+  return {};
+}
+
+void HostResources::Enter(const std::vector<contract::Window>& windows) const {
+  for (const contract::Window& window : windows) contract::Enter(recorder_memory(), ranks_, window);
+}
+
+void HostResources::WatchPipes() {
+  for (const auto& pipe : pipes_) pipe->Watch();
+}
+
+void HostResources::FinishPipes() {
+  for (const auto& pipe : pipes_) pipe->Finish();
+}
+
+void HostResources::Close() {
+  listener_.reset();
+  port_.reset();
+  torch_store_.reset();
+}
+
+}  // namespace dtrun::node

@@ -1,0 +1,195 @@
+#include "core/node/inspector.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/base/thread.h"
+#include "core/contract/environment.h"
+#include "core/process/process.h"
+#include "core/stacks/doing.h"
+#include "core/stacks/kernel.h"
+#include "core/stacks/unwinder.h"
+
+namespace dtrun::node {
+namespace {
+
+// Of one rank's stacks, so that many ranks fit into a message.
+constexpr std::size_t kMostText = std::size_t{32} << 10;
+
+using Clock = stacks::Unwinder::Clock;
+
+// Native stacks of the ranks that were asked for, one rank at a time.
+class Unwinding {
+ public:
+  explicit Unwinding(std::vector<int> ranks) : ranks_(std::move(ranks)) {
+    const char* const path = ::getenv("PATH");  // the agent's; nothing changes it while it looks
+    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path);
+  }
+
+  void Add(int rank, stacks::Doing* doing) {
+    if (std::ranges::find(ranks_, rank) == ranks_.end()) return;
+    std::unique_lock lock(one_at_a_time_, deadline_);
+    if (lock && Clock::now() < deadline_) return stacks::LookClosely(unwinder_, deadline_, doing);
+    doing->text += "  no native stack: those of other ranks took the time there was\n";
+  }
+
+ private:
+  const std::vector<int> ranks_;
+  const Clock::time_point deadline_ = Clock::now() + kUnwindPatience;
+  stacks::Unwinder unwinder_;
+  std::timed_mutex one_at_a_time_;
+};
+
+verdict::RankDoing LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
+  stacks::Doing seen = stacks::LookAt(pid, below);
+  unwinding.Add(rank, &seen);
+  verdict::RankDoing doing{rank, seen.stand, seen.trains, stacks::PhraseOf(seen), seen.text, 0, 0};
+  if (doing.text.size() > kMostText) {
+    doing.text.resize(kMostText);
+    doing.text += "\n...\n";
+  }
+  below.push_back(pid);
+  for (const pid_t one : below) {
+    const stacks::Used used = stacks::UsedBy(one);
+    doing.processor_ms += used.processor_ms;
+    doing.bytes += used.bytes;
+  }
+  return doing;
+}
+
+std::vector<pid_t> Below(pid_t pid) {
+  std::vector<pid_t> below;
+  for (const process::Process& process : process::Descendants(pid)) {
+    if (process.state != 'Z') below.push_back(process.pid);
+  }
+  return below;
+}
+
+// Of ranks that a program of the plan starts, such as mpirun: their processes, parents first.
+std::map<int, std::vector<pid_t>> RanksBelow(const Inspector::Target& target,
+                                             const std::vector<pid_t>& below) {
+  std::map<int, std::vector<pid_t>> ranks;
+  if (!process::StartEnvironment(target.pid, contract::kRank).empty()) return ranks;
+  for (const pid_t pid : below) {
+    const std::string text = process::StartEnvironment(pid, contract::kRank);
+    const int rank = std::atoi(text.c_str());
+    if (!text.empty() && rank >= target.rank && rank < target.rank + target.count) ranks[rank].push_back(pid);
+  }
+  return ranks;
+}
+
+std::vector<verdict::RankDoing> LookAtTarget(const Inspector::Target& target, Unwinding& unwinding) {
+  const std::vector<pid_t> below = Below(target.pid);
+  std::vector<verdict::RankDoing> found;
+  for (auto& [rank, pids] : RanksBelow(target, below)) {
+    const pid_t first = pids.front();
+    pids.erase(pids.begin());
+    found.push_back(LookAtRank(rank, first, pids, unwinding));
+  }
+  if (found.empty()) found.push_back(LookAtRank(target.rank, target.pid, below, unwinding));
+  return found;
+}
+
+// What the threads leave behind them. They may outlast the loop.
+struct Findings {
+  Findings(std::size_t wanted, std::vector<int> closely)
+      : count(wanted), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
+
+  void Add(std::vector<verdict::RankDoing> ranks) {
+    const std::lock_guard lock(mutex);
+    for (verdict::RankDoing& doing : ranks) found.push_back(std::move(doing));
+    if (++answers < count) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t told = ::write(bell.get(), &one, sizeof one);  // the limit tells as well
+  }
+
+  const std::size_t count;
+  const UniqueFd bell;
+  Unwinding unwinding;
+  std::mutex mutex;
+  std::size_t answers = 0;
+  std::vector<verdict::RankDoing> found;
+};
+
+}  // namespace
+
+class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
+ public:
+  UnderWay(boost::asio::io_context& loop, std::size_t count, std::vector<int> closely, Done done)
+      : findings_(std::make_shared<Findings>(count, std::move(closely))),
+        heard_(loop),
+        limit_(loop),
+        done_(std::move(done)) {}
+
+  void Start(const std::vector<Target>& targets, std::chrono::nanoseconds limit) {
+    for (const Target& target : targets) {
+      try {
+        StartThread("dtrun-look", [findings = findings_, target] {
+          findings->Add(LookAtTarget(target, findings->unwinding));
+        }).detach();
+      } catch (const std::system_error&) {
+        findings_->Add({});  // no thread to spare: this rank goes without
+      }
+    }
+    boost::system::error_code none;
+    heard_.assign(::fcntl(findings_->bell.get(), F_DUPFD_CLOEXEC, 0), none);
+    if (!none) {
+      heard_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        [self = shared_from_this()](const boost::system::error_code& error) {
+                          if (!error) self->Finish();
+                        });
+    }
+    limit_.expires_after(limit);
+    limit_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->Finish();
+    });
+  }
+
+  void Cancel() {
+    done_ = {};
+    heard_.close();
+    limit_.cancel();
+  }
+
+ private:
+  void Finish() {
+    const Done done = std::exchange(done_, {});
+    Cancel();
+    if (!done) return;
+    std::vector<verdict::RankDoing> found;
+    {
+      const std::lock_guard lock(findings_->mutex);
+      found = findings_->found;
+    }
+    std::ranges::sort(found, {}, &verdict::RankDoing::rank);
+    done(std::move(found));
+  }
+
+  const std::shared_ptr<Findings> findings_;
+  boost::asio::posix::stream_descriptor heard_;
+  boost::asio::steady_timer limit_;
+  Done done_;
+};
+
+void Inspector::Look(const std::vector<Target>& targets, Done done, std::vector<int> closely,
+                     std::chrono::nanoseconds limit) {
+  Cancel();
+  if (targets.empty()) return boost::asio::post(loop_, [done = std::move(done)] { done({}); });
+  under_way_ = std::make_shared<UnderWay>(loop_, targets.size(), std::move(closely), std::move(done));
+  under_way_->Start(targets, limit);
+}
+
+void Inspector::Cancel() {
+  if (const auto before = std::exchange(under_way_, nullptr)) before->Cancel();
+}
+
+}  // namespace dtrun::node

@@ -1,0 +1,52 @@
+// Looks what the ranks of this host do, with a limit: a process that is stuck in the kernel, or stands on a
+// dead disk, holds up only the thread that looks at it.
+//
+// Owned by the local host; loop thread. Each process is looked at in a thread of its own, which nobody waits
+// for beyond the limit; the end of this process ends it. Native stacks are taken of one rank at a time, since
+// that stops it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/base/asio.h"
+#include "core/verdict/facts.h"
+
+namespace dtrun::node {
+
+inline constexpr std::chrono::seconds kLookPatience{2};
+// Of these the native stacks of all ranks may take so much.
+inline constexpr std::chrono::milliseconds kUnwindPatience{1500};
+
+class Inspector {
+ public:
+  struct Target {
+    int rank = 0;   // the first one that lives in it
+    pid_t pid = 0;  // of its process, or of the program that starts its ranks
+    int count = 1;
+  };
+  using Done = std::function<void(std::vector<verdict::RankDoing>)>;
+
+  explicit Inspector(boost::asio::io_context& loop) : loop_(loop) {}
+  ~Inspector() { Cancel(); }
+  Inspector(const Inspector&) = delete;
+  Inspector& operator=(const Inspector&) = delete;
+
+  // `done` is called from the loop, by rank; of several looks under way the last one answers. `closely`:
+  // ranks that are about to be ended, whose native stacks are wanted as well.
+  void Look(const std::vector<Target>& targets, Done done, std::vector<int> closely = {},
+            std::chrono::nanoseconds limit = kLookPatience);
+  void Cancel();
+
+ private:
+  class UnderWay;
+
+  boost::asio::io_context& loop_;
+  std::shared_ptr<UnderWay> under_way_;
+};
+
+}  // namespace dtrun::node

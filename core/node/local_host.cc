@@ -1,0 +1,456 @@
+#include "core/node/local_host.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/base/port_user.h"
+#include "core/hosts/this_machine.h"
+#include "core/network/connectivity_check.h"
+#include "core/network/rule.h"
+#include "core/node/call_check.h"
+#include "core/node/containment.h"
+#include "core/node/host_resources.h"
+#include "core/node/inspector.h"
+#include "core/node/mpi_service.h"
+#include "core/node/rank_contacts.h"
+#include "core/plan/hosts.h"
+#include "core/process/leftovers.h"
+#include "core/process/process.h"
+#include "core/process/rank_process.h"
+#include "core/process/stops.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::node {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+// How long SIGKILL may take, for example while a driver frees a device's memory.
+
+std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
+                                       const std::vector<std::string>& base) {
+  std::map<std::string, std::string>& set = mpi.variables;
+  set.insert(process.env.begin(), process.env.end());
+  std::vector<std::string> block;
+  block.reserve(base.size() + set.size());
+  for (const std::string& entry : base) {
+    const std::string name = entry.substr(0, entry.find('='));
+    mpi.defaults.erase(name);
+    if (!set.contains(name)) block.push_back(entry);
+  }
+  set.merge(mpi.defaults);
+  for (const auto& [name, value] : set) block.push_back(name + "=" + value);
+  return block;
+}
+
+class LocalHost final : public protocol::Host {
+ public:
+  LocalHost(boost::asio::io_context& loop, LocalOptions options)
+      : loop_(loop),
+        options_(std::move(options)),
+        patience_(loop),
+        buffer_(kReadBytes),
+        mpi_(loop, options_.socket_dir, buffer_, [this](const protocol::Event& event) { Emit(event); }),
+        containment_(options_.cgroup, [this] { return Spared(); }) {}
+
+  void Do(const protocol::Command& command) override {
+    std::visit([this](const auto& given) { On(given); }, command);
+  }
+
+ private:
+  // kStopping: asked to stop. kKilling: SIGKILL sent. kLeftovers: all ranks ended. kOver: nothing
+  // is left.
+  enum class Phase { kOver, kPrepared, kRunning, kStopping, kKilling, kLeftovers };
+
+  struct Running {
+    int rank = 0;
+    int count = 1;  // of ranks in it
+    pid_t pid = 0;
+    int signal_sent = 0;
+    int stopped_by = 0;  // as it was asked to end; 0: it ran
+    bool failed = false;
+    std::shared_ptr<process::RankProcess> process;
+  };
+
+  // Never from inside Do.
+  void Post(protocol::Event event) {
+    boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
+  }
+
+  void On(const protocol::Survey& survey) {
+    const Result<network::Rule> rule = network::Rule::Parse(survey.rule);
+    if (!rule) return Post(protocol::Refused{rule.error()});
+    const Result<std::vector<network::Interface>> interfaces = network::ReadInterfaces();
+    if (!interfaces) return Post(protocol::Refused{interfaces.error()});
+    Result<network::Offer> offer = rule->Apply(*interfaces);
+    if (!offer) return Post(protocol::Refused{offer.error()});
+    offer->has_rdma = network::HasRdma("/sys");
+    connectivity_check_.emplace(loop_, survey.host, survey.connectivity_key, &*offer);
+    Post(protocol::Surveyed{*std::move(offer)});
+  }
+
+  void On(const protocol::Prove& prove) {
+    if (!connectivity_check_) return Post(protocol::Proven{});
+    connectivity_check_->Prove(
+        prove.peers, prove.by_device, prove.limit,
+        [this](std::vector<network::Attempt> attempts) { Post(protocol::Proven{std::move(attempts)}); });
+  }
+
+  void On(const protocol::Measure& measure) {
+    const auto from = static_cast<std::size_t>(measure.from);
+    if (!connectivity_check_ || from >= connectivity_check_->candidate_count())
+      return Post(protocol::Measured{});
+    connectivity_check_->Measure(
+        from, measure.peer, measure.to, measure.by_device, measure.pace,
+        [this](network::Throughput throughput) { Post(protocol::Measured{throughput}); });
+  }
+
+  void On(const protocol::Prepare& prepare) {
+    connectivity_check_.reset();
+    prepare_ = prepare;
+    if (Status contained = containment_.Begin(prepare_.memory); !contained)
+      return Post(protocol::Refused{contained.error()});
+    running_.clear();
+    call_check_.reset();
+    held_.reset();
+    protocol::Prepared prepared;
+    HostResources::Events events;
+    events.printed = [this](int rank, output::Stream stream, std::string_view bytes) {
+      Emit(protocol::Output{rank, stream, bytes});
+    };
+    events.ended = [this](protocol::RankEnded ended) {
+      if (ended.ending.signal == SIGKILL && memory_) ended.ending.out_of_memory = memory_->Rose();
+      Emit(ended);
+    };
+    events.said = [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); };
+    Result<std::unique_ptr<HostResources>> held =
+        HostResources::Take(loop_, options_, prepare_, buffer_, events, &prepared);
+    if (!held) return Post(protocol::Refused{held.error()});
+    held_ = *std::move(held);
+    if (Status served = mpi_.Begin(prepare_.mpi); !served) return Post(protocol::Refused{served.error()});
+    phase_ = Phase::kPrepared;
+    Post(std::move(prepared));
+  }
+
+  void On(const protocol::Start& start) {
+    if (phase_ != Phase::kPrepared) return;  // killed meanwhile
+    plan::Plan part;
+    part.processes = std::move(prepare_.processes);
+    part = plan::Resolve(part, start.tokens);
+    memory_.emplace(containment_.Memory());
+    told_of_memory_ = false;
+    const std::vector<std::string>& base =
+        prepare_.environment.empty() ? options_.environment : prepare_.environment;
+    protocol::Started started;
+    std::vector<int> ranks;
+    for (const plan::Process& process : part.processes) {
+      for (int i = 0; i < process.rank_count; ++i) ranks.push_back(process.rank + i);
+      Result<pmi::Admission> mpi = mpi_.Admit(process);
+      if (!mpi) return RefuseStart(mpi.error());
+      const process::SpawnRequest request{.rank = process.rank,
+                                          .argv = process.argv,
+                                          .env = EnvironmentOf(process, *mpi, base),
+                                          .cwd = process.cwd,
+                                          .binding = process.binding,
+                                          .stdin_fd = process.rank == 0 ? options_.stdin_fd : -1,
+                                          .open_files = options_.open_files,
+                                          .cgroup = containment_.cgroup(),
+                                          .cgroup_required = containment_.cgroup_required(),
+                                          .extra_fd = mpi->descriptor.get()};
+      Result<process::Child> child = process::Spawn(request);
+      if (!child) return RefuseStart(child.error());
+      started.pids.push_back(child->pid);
+      Add(process.rank, process.rank_count, *std::move(child));
+    }
+    phase_ = Phase::kRunning;
+    for (Running& one : running_) one.process->Watch();
+    if (!process::ProcIsOurs()) {
+      Post(protocol::Said{
+          "dtrun: warning: /proc belongs to another PID namespace: processes that ranks leave behind "
+          "cannot be found; next: mount one for this namespace, `mount -t proc proc /proc`"});
+    }
+    held_->WatchPipes();
+    stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
+    if (!start.meeting_ports.empty()) {
+      joining_.emplace(
+          loop_, start.meeting_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
+          [this](const protocol::Looked& looked) { Emit(looked); }, RankContacts::Times());
+    }
+    call_check_.emplace(
+        loop_, held_->recorder_memory(), std::move(ranks),
+        Check::Events{
+            [this](contract::Difference difference) { Emit(protocol::Differed{std::move(difference)}); },
+            [this](const contract::Damage& damage) { OnDamage(damage); },
+            [this](std::vector<contract::Window> windows) { Emit(protocol::Called{std::move(windows)}); }});
+    Post(std::move(started));
+  }
+
+  void RefuseStart(const Error& error) {
+    mpi_.End();
+    containment_.End();
+    running_.clear();
+    phase_ = Phase::kOver;
+    Post(protocol::Refused{error});
+  }
+
+  void Add(int rank, int count, process::Child child) {
+    const std::size_t index = running_.size();
+    Running one;
+    one.rank = rank;
+    one.count = count;
+    one.pid = child.pid;
+    one.process = std::make_shared<process::RankProcess>(
+        loop_, std::move(child), buffer_,
+        [this, rank](output::Stream stream, std::string_view bytes) {
+          Emit(protocol::Output{rank, stream, bytes});
+        },
+        [this, index](const process::Ending& ending) { OnEnd(index, ending); }, options_.gate);
+    running_.push_back(std::move(one));
+  }
+
+  void OnDamage(const contract::Damage& damage) {
+    Emit(protocol::Said{
+        fmt::format("dtrun: warning: {} (on {}): what this rank calls is not compared any more; next: look "
+                    "for a write past the end of a buffer in rank {}",
+                    damage.text, hosts::HostName(), damage.rank)});
+  }
+
+  void OnStopped(pid_t pid, int signal) {
+    const auto one = std::ranges::find(running_, pid, &Running::pid);
+    if (one == running_.end() || suspended_) return;
+    Emit(protocol::Said{fmt::format(
+        "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there lets it go on",
+        one->rank, hosts::HostName(), process::SignalName(signal), pid)});
+  }
+
+  void OnEnd(std::size_t index, process::Ending ending) {
+    Running& one = running_[index];
+    one.failed = ending.failed();
+    ending.stopped_by = one.stopped_by;
+    if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
+    TellOfMemory(ending);
+    mpi_.Look();
+    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) LookForThief();
+    Emit(protocol::Ended{one.rank, ending, one.signal_sent});
+    const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
+    if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
+  }
+
+  // Before a failure is told of: what the kernel killed need not be the rank, but a process that it has
+  // started.
+  void TellOfMemory(const process::Ending& ending) {
+    const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ &&
+                        containment_.CountsMemory() && memory_->Rose();
+    if (!helper && !ending.out_of_memory) return;
+    told_of_memory_ = true;
+    if (helper)
+      Emit(protocol::Said{
+          fmt::format("dtrun: out of memory: the kernel killed a process that ranks on {} had started",
+                      hosts::HostName())});
+    if (const std::string text = containment_.MemoryText(); !text.empty())
+      Emit(protocol::Said{"dtrun: " + text});
+  }
+
+  // A program with SO_REUSEADDR may listen on a port that is only held, and rank 0 then cannot.
+  void LookForThief() {
+    if (held_->held_port() == 0) return;
+    const std::vector<process::Process> own = process::Descendants(::getpid());
+    for (const PortUser& user : ListenersOn(held_->held_port())) {
+      if (user.pid != 0 && std::ranges::find(own, user.pid, &process::Process::pid) != own.end()) continue;
+      Emit(protocol::Said{
+          fmt::format("dtrun: MASTER_PORT {} is held for rank 0, and {}, which this job has not started, "
+                      "listens there, as a program with SO_REUSEADDR can; end it, or give another "
+                      "job.master_port",
+                      held_->held_port(), user.text)});
+    }
+  }
+
+  void On(const protocol::Signal& signal) {
+    const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
+    if (whole) suspended_ = signal.number == SIGSTOP;
+    std::vector<int> untold;
+    for (Running& one : running_) {
+      if (!one.process->living()) continue;
+      if (whole) {
+        one.process->Signal(signal.number);
+      } else if (process::Survives(one.pid, signal.number)) {
+        one.process->Tell(signal.number);
+      } else {
+        untold.push_back(one.rank);
+      }
+    }
+    if (untold.empty()) return;
+    Post(protocol::Said{
+        fmt::format("dtrun: {} was not forwarded to {} on {}, which would end: no handler for it",
+                    process::SignalName(signal.number), verdict::FoldRanks(untold), hosts::HostName())});
+  }
+
+  void On(const protocol::Exchanged& exchanged) { mpi_.Complete(exchanged); }
+
+  void On(const protocol::Called& called) {
+    if (held_ != nullptr) held_->Enter(called.windows);
+  }
+
+  void On(const protocol::Differed& differed) {
+    if (held_ != nullptr) contract::RaiseAlarm(held_->recorder_memory(), differed.difference);
+  }
+
+  void On(const protocol::Inspect& inspect) {
+    std::vector<Inspector::Target> living;
+    for (const Running& one : running_) {
+      if (one.process->living()) living.push_back({one.rank, one.pid, one.count});
+    }
+    const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
+    inspector_.Look(
+        living,
+        [this, number = inspect.number, calls](std::vector<verdict::RankDoing> ranks) {
+          Emit(protocol::Inspected{number, std::move(ranks), calls});
+        },
+        inspect.closely);
+  }
+
+  void On(const protocol::Stop& stop) {
+    if (phase_ == Phase::kPrepared) return EndUnstarted();
+    if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+    phase_ = Phase::kStopping;
+    SignalToEnd(stop.signal);
+  }
+
+  void On(const protocol::Kill&) {
+    if (phase_ == Phase::kPrepared) return EndUnstarted();
+    if (phase_ == Phase::kLeftovers) return leftovers_->Hurry();
+    if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
+    phase_ = Phase::kKilling;
+    SignalToEnd(SIGKILL);
+    std::vector<pid_t> ranks;
+    for (const Running& one : running_) ranks.push_back(one.pid);
+    containment_.Kill(ranks);
+    patience_.expires_after(process::kKillPatience);
+    patience_.async_wait([this](const boost::system::error_code& error) {
+      if (!error && phase_ == Phase::kKilling) EndLeftovers();  // some rank cannot be ended
+    });
+  }
+
+  // To all groups, also of ranks that have ended: what they left should end as well, but helpers that end
+  // by themselves have their moment.
+  void SignalToEnd(int signal) {
+    containment_.LookForSegments();
+    stops_->Look();
+    for (Running& one : running_) {
+      const bool living = one.process->living();
+      if (living && one.signal_sent == 0 && !suspended_) one.stopped_by = stops_->SignalOf(one.pid);
+      if (living) one.signal_sent = signal;
+      if (living || signal == SIGKILL) SignalGroup(one, signal);
+    }
+    if (signal == SIGKILL) return;
+    patience_.expires_after(process::Leftovers::kMoment);
+    patience_.async_wait([this, signal](const boost::system::error_code& error) {
+      if (error || phase_ != Phase::kStopping) return;
+      for (Running& one : running_) {
+        if (!one.process->living()) SignalGroup(one, signal);
+      }
+    });
+  }
+
+  static void SignalGroup(const Running& one, int signal) {
+    one.process->Signal(signal);
+    if (signal != SIGKILL) one.process->Signal(SIGCONT);  // a stopped process takes it only then
+  }
+
+  void EndUnstarted() {
+    phase_ = Phase::kOver;
+    mpi_.End();
+    containment_.End();
+    Post(protocol::Gone{});
+  }
+
+  void EndLeftovers() {
+    const bool at_once = phase_ == Phase::kKilling;
+    phase_ = Phase::kLeftovers;
+    patience_.cancel();
+    if (joining_ && std::ranges::none_of(running_, &Running::failed)) joining_->Look();
+    joining_.reset();
+    containment_.LookForSegments();
+    if (at_once) return Finish();
+    std::map<pid_t, int> rank_of_group;
+    for (const Running& one : running_) rank_of_group[one.pid] = one.rank;
+    leftovers_.emplace(
+        loop_, std::move(rank_of_group),
+        [this](const std::string& line) { Emit(protocol::Said{"dtrun: " + line}); }, Spared());
+    leftovers_->Stop(process::Leftovers::kMoment, prepare_.grace, containment_.SegmentsWait(),
+                     [this] { Finish(); });
+  }
+
+  void Finish() {
+    phase_ = Phase::kOver;
+    mpi_.End();
+    const std::vector<pid_t> told = leftovers_ ? leftovers_->told() : std::vector<pid_t>();
+    for (const std::string& line : containment_.End(told)) Emit(protocol::Said{"dtrun: " + line});
+    protocol::Gone gone;
+    held_->FinishPipes();
+    for (Running& one : running_) {
+      one.process->FinishOutput();
+      one.process->Reap();
+      if (one.failed && gone.calls.empty()) gone.calls = call_check_->History();
+    }
+    inspector_.Cancel();
+    call_check_.reset();
+    stops_.reset();
+    held_->Close();
+    Emit(gone);
+  }
+
+  // Children of this process that are not the job's.
+  std::vector<pid_t> Spared() const {
+    std::vector<pid_t> spared = mpi_.servers();
+    if (!options_.spared) return spared;
+    for (const pid_t other : options_.spared()) spared.push_back(other);
+    return spared;
+  }
+
+  boost::asio::io_context& loop_;
+  const LocalOptions options_;
+  boost::asio::steady_timer patience_;
+  std::vector<char> buffer_;
+  std::optional<network::ConnectivityCheck> connectivity_check_;
+  protocol::Prepare prepare_;
+  std::unique_ptr<HostResources> held_;  // of the generation that was prepared last
+  MpiService mpi_;
+  std::optional<Check> call_check_;
+  std::optional<process::Stops> stops_;
+  std::optional<RankContacts> joining_;
+  Inspector inspector_{loop_};
+  bool suspended_ = false;  // by dtrun itself, as the user asked
+  Containment containment_;
+  std::optional<process::MemoryEvidence> memory_;
+  bool told_of_memory_ = false;  // in this generation
+  std::vector<Running> running_;
+  std::optional<process::Leftovers> leftovers_;
+  Phase phase_ = Phase::kOver;
+};
+
+}  // namespace
+
+std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options) {
+  return std::make_unique<LocalHost>(loop, std::move(options));
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> block;
+  for (char** entry = environ; *entry != nullptr; ++entry) block.emplace_back(*entry);
+  return block;
+}
+
+std::optional<rlim_t> RaiseOpenFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  return before;
+}
+
+}  // namespace dtrun::node

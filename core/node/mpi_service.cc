@@ -1,0 +1,109 @@
+#include "core/node/mpi_service.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "core/process/memory_dir.h"
+#include "core/process/spawn.h"
+
+namespace dtrun::node {
+
+static_assert(pmi::kRankDescriptor == process::kExtraDescriptor);
+
+Status MpiService::Begin(const pmi::Job& job) {
+  End();
+  if (job.kind == pmi::Kind::kNone) return {};
+  pmi::Events events;
+  events.offered = [this](pmi::Part part) { emit_(protocol::Offered{std::move(part)}); };
+  events.started = [this](int rank) { emit_(protocol::MpiStarted{rank}); };
+  events.finished = [this](int rank) { emit_(protocol::MpiFinished{rank}); };
+  events.aborted = [this](int rank, int code, const std::string& message) {
+    emit_(protocol::MpiAborted{rank, code, message});
+  };
+  events.broke = [this](int rank, const std::string& why) {
+    emit_(protocol::MpiAborted{rank, 1, why, true});
+  };
+  events.said = [this](int rank, const std::string& text) {
+    emit_(protocol::Output{rank, output::Stream::kErr, text});
+  };
+  events.lost = [this](const std::string& why) {
+    if (process_ != nullptr) process_->Condemn(why);
+  };
+  pmi::Folders folders;
+  if (job.kind == pmi::Kind::kPmix) {
+    Result<std::filesystem::path> memory = process::MakeMemoryDir(dir_);
+    if (!memory) return memory.error();
+    folders = {dir_ / "mpi", *std::move(memory)};
+  }
+  server_ =
+      pmi::MakeServer(job.kind, loop_, std::move(folders), std::move(events), [this] { return StartPmix(); });
+  return server_->Begin(job);
+}
+
+Result<UniqueFd> MpiService::StartPmix() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return Error::System("make a socket pair for the PMIx server", errno);
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  PmixProcess::Events events;
+  events.died = [this](const std::string& how) {
+    died_ = how;
+    boost::asio::post(loop_, [this, ended = ended_] {
+      if (!*ended) TellDeath();
+    });
+  };
+  events.printed = [this](const std::string& line) {
+    emit_(protocol::Said{"dtrun: the PMIx server says: " + line});
+  };
+  Result<std::unique_ptr<PmixProcess>> process =
+      PmixProcess::Start(loop_, dir_, std::move(theirs), buffer_, std::move(events));
+  if (!process) return process.error();
+  process_ = *std::move(process);
+  return ours;
+}
+
+Result<pmi::Admission> MpiService::Admit(const plan::Process& process) {
+  if (server_ == nullptr) return pmi::Admission();
+  for (int rank = process.rank + process.rank_count - 1; rank > process.rank; --rank) {
+    if (Result<pmi::Admission> other = Admit(rank); !other) return other;
+  }
+  return Admit(process.rank);
+}
+
+Result<pmi::Admission> MpiService::Admit(int rank) {
+  Result<pmi::Admission> admission = server_->Admit(rank);
+  if (admission || process_ == nullptr) return admission;
+  const std::string how = process_->End();
+  if (how.empty()) return admission;
+  return Error{DTRUN_INTERNAL, fmt::format("the PMIx server {} while it started; see what it printed", how)};
+}
+
+void MpiService::Complete(const protocol::Exchanged& exchanged) {
+  if (server_ == nullptr) return;
+  if (exchanged.error.empty()) return server_->Complete(exchanged.exchange, exchanged.bytes);
+  server_->Complete(exchanged.exchange, Error{DTRUN_ABORTED, exchanged.error});
+}
+
+void MpiService::Look() {
+  if (server_ != nullptr) server_->Look();
+  if (process_ != nullptr) process_->Look();
+  TellDeath();
+}
+
+void MpiService::TellDeath() {
+  if (const std::string how = std::exchange(died_, {}); !how.empty()) emit_(protocol::MpiServerLost{how});
+}
+
+void MpiService::End() {
+  died_.clear();
+  server_ = nullptr;
+  process_ = nullptr;
+}
+
+std::vector<pid_t> MpiService::servers() const {
+  return process_ == nullptr ? std::vector<pid_t>() : std::vector<pid_t>{process_->pid()};
+}
+
+}  // namespace dtrun::node

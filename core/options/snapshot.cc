@@ -1,0 +1,177 @@
+#include "core/options/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+using dtrun::options::Data;
+using dtrun::options::Type;
+using Json = nlohmann::json;
+using Texts = std::vector<std::string>;
+using TextMap = std::map<std::string, std::string>;
+
+namespace {
+
+void Link(dtrun_options::Entry& entry) {
+  entry.items.clear();
+  if (const auto* list = std::get_if<Texts>(&entry.value.data)) {
+    for (const std::string& item : *list) entry.items.push_back({item.c_str(), item.size()});
+  }
+}
+
+}  // namespace
+
+dtrun_options::dtrun_options(const dtrun_options& other) : entries(other.entries) {
+  for (auto& [key, entry] : entries) Link(entry);
+}
+
+dtrun_options& dtrun_options::operator=(dtrun_options other) noexcept {
+  entries.swap(other.entries);
+  return *this;
+}
+
+void dtrun_options::Set(dtrun::options::Spec spec, dtrun::options::Value value) {
+  Entry& entry = entries[spec.key];
+  entry.spec = std::move(spec);
+  entry.value = std::move(value);
+  Link(entry);
+}
+
+namespace dtrun::options {
+namespace {
+
+Json DataToJson(const Data& data) {
+  if (const auto* flag = std::get_if<bool>(&data)) return *flag;
+  if (const auto* number = std::get_if<std::int64_t>(&data)) return *number;
+  if (const auto* real = std::get_if<double>(&data)) return *real;
+  if (const auto* text = std::get_if<std::string>(&data)) return *text;
+  if (const auto* list = std::get_if<Texts>(&data)) return *list;
+  if (const auto* map = std::get_if<TextMap>(&data)) return *map;
+  return nullptr;
+}
+
+Error Malformed(std::string_view what) {
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("options snapshot: {}", what)};
+}
+
+bool IsTexts(const Json& json) {
+  if (!json.is_array()) return false;
+  for (const Json& item : json) {
+    if (!item.is_string()) return false;
+  }
+  return true;
+}
+
+Result<Data> DataFromJson(Type type, const Json& json) {
+  if (json.is_null()) return Data();
+  switch (type) {
+    case Type::kBool:
+      if (json.is_boolean()) return Data(json.get<bool>());
+      break;
+    case Type::kInt:
+    case Type::kUint:
+    case Type::kBytes:
+    case Type::kDuration:
+      if (json.is_number_integer()) return Data(json.get<std::int64_t>());
+      break;
+    case Type::kFloat:
+      if (json.is_number()) return Data(json.get<double>());
+      break;
+    case Type::kString:
+    case Type::kEnum:
+    case Type::kPath:
+      if (json.is_string()) return Data(json.get<std::string>());
+      break;
+    case Type::kCount:
+      if (json.is_number_integer()) return Data(json.get<std::int64_t>());
+      if (json.is_string()) return Data(json.get<std::string>());
+      break;
+    case Type::kNames:
+      if (json.is_string()) return Data(json.get<std::string>());
+      [[fallthrough]];
+    case Type::kList:
+    case Type::kPathList:
+      if (IsTexts(json)) return Data(json.get<Texts>());
+      break;
+    case Type::kMap: {
+      if (!json.is_object()) break;
+      TextMap map;
+      for (const auto& [name, text] : json.items()) {
+        if (!text.is_string()) return Malformed("a table holds something that is not a string");
+        map[name] = text.get<std::string>();
+      }
+      return Data(std::move(map));
+    }
+  }
+  return Malformed(fmt::format("a value of type {} is {}", static_cast<int>(type), json.type_name()));
+}
+
+// Null where the member is missing, so that its type check fails.
+const Json& Member(const Json& object, const char* name) {
+  static const Json kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+bool KnownType(std::int64_t type) {
+  return (type >= DTRUN_TYPE_BOOL && type <= DTRUN_TYPE_LIST) ||
+         (type >= static_cast<int>(Type::kMap) && type <= static_cast<int>(Type::kNames));
+}
+
+Result<dtrun_options::Entry> EntryFromJson(const std::string& key, const Json& json) {
+  const Json& type = Member(json, "type");
+  const Json& origin = Member(json, "origin");
+  const Json& place = Member(json, "place");
+  if (!type.is_number_integer() || !KnownType(type.get<std::int64_t>())) {
+    return Malformed(fmt::format("option '{}' has no known type", key));
+  }
+  if (!origin.is_number_integer() || !place.is_string()) {
+    return Malformed(fmt::format("option '{}' has no origin", key));
+  }
+  dtrun_options::Entry entry;
+  entry.spec.key = key;
+  entry.spec.type = static_cast<Type>(type.get<int>());
+  if (const Json& scope = Member(json, "scope"); scope.is_number_integer())
+    entry.spec.scope = scope.get<int>();
+  if (const Json& choices = Member(json, "choices"); IsTexts(choices))
+    entry.spec.choices = choices.get<Texts>();
+  if (const Json& secret = Member(json, "secret"); secret.is_boolean())
+    entry.spec.secret = secret.get<bool>();
+  Result<Data> data = DataFromJson(entry.spec.type, Member(json, "value"));
+  if (!data) return data.error();
+  entry.value = Value{*std::move(data), Origin{origin.get<int>(), place.get<std::string>()}};
+  return entry;
+}
+
+}  // namespace
+
+std::string ToJson(const dtrun_options& options) {
+  Json root = Json::object();
+  for (const auto& [key, entry] : options.entries) {
+    Json& json = root[key];
+    json["type"] = static_cast<int>(entry.spec.type);
+    json["scope"] = entry.spec.scope;
+    if (!entry.spec.choices.empty()) json["choices"] = entry.spec.choices;
+    if (entry.spec.secret) json["secret"] = true;
+    json["value"] = DataToJson(entry.value.data);
+    json["origin"] = entry.value.origin.kind;
+    json["place"] = entry.value.origin.place;
+  }
+  // Values are UTF-8; a place names a file and may hold any byte, which must not throw.
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<dtrun_options> FromJson(std::string_view text) {
+  const Json root = Json::parse(text, nullptr, false);
+  if (root.is_discarded()) return Malformed("not JSON");
+  if (!root.is_object()) return Malformed(fmt::format("expected an object; found {}", root.type_name()));
+  dtrun_options options;
+  for (const auto& [key, json] : root.items()) {
+    Result<dtrun_options::Entry> entry = EntryFromJson(key, json);
+    if (!entry) return entry.error();
+    options.Set(std::move(entry->spec), std::move(entry->value));
+  }
+  return options;
+}
+
+}  // namespace dtrun::options

@@ -1,0 +1,45 @@
+// The frozen options that a plugin instance sees: dtrun_options of the ABI.
+//
+// Built by core/config from validated values in the launching process, carried to probe
+// processes and ranks as JSON, and read by the plugin through "dtrun.options/1". Keys
+// are the plugin's own, without the "backend.options." prefix. Immutable once built; any
+// thread may read.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/options/value.h"
+
+// The ABI's opaque type, defined for core.
+struct dtrun_options {
+  struct Entry {
+    dtrun::options::Spec spec;  // key without prefix
+    dtrun::options::Value value;
+    std::vector<dtrun_string> items;  // views of a list value; kept by Set and by copying
+  };
+  std::map<std::string, Entry, std::less<>> entries;
+
+  dtrun_options() = default;
+  dtrun_options(const dtrun_options& other);
+  dtrun_options(dtrun_options&&) noexcept = default;
+  dtrun_options& operator=(dtrun_options other) noexcept;
+  ~dtrun_options() = default;
+
+  // Adds or replaces the option spec.key.
+  void Set(dtrun::options::Spec spec, dtrun::options::Value value);
+};
+
+namespace dtrun::options {
+
+// The snapshot as one line of JSON, and back. Of each spec only what reading needs
+// travels: key, type, scope, choices, secret. Secrets are included: keep it out of logs.
+std::string ToJson(const dtrun_options& options);
+Result<dtrun_options> FromJson(std::string_view json);
+
+// The "dtrun.options/1" table.
+const dtrun_options_service* OptionsService();
+
+}  // namespace dtrun::options

@@ -1,0 +1,229 @@
+#include "core/options/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "core/base/secrets.h"
+#include "core/base/suggest.h"
+#include "core/base/units.h"
+#include "core/options/text.h"
+
+namespace dtrun::options {
+namespace {
+
+Error Expected(const Spec& spec, std::string_view found) {
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("expected {}; found {}", ExpectedText(spec), spec.secret ? "(secret)" : found)};
+}
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> items;
+  if (Trim(text).empty()) return items;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    items.emplace_back(Trim(text.substr(0, comma)));
+    if (comma == text.npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string Absolute(std::string_view text, const std::filesystem::path& folder) {
+  return (folder / std::filesystem::path(text)).lexically_normal().string();
+}
+
+template <class Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number{};
+  const char* last = text.data() + text.size();
+  const auto [end, failure] = std::from_chars(text.data(), last, number);
+  if (failure != std::errc() || end != last) return std::nullopt;
+  return number;
+}
+
+// Reads without looking at bounds and choices; unset when the spelling is wrong.
+Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
+  switch (spec.type) {
+    case Type::kBool:
+      if (text == "true" || text == "false") return text == "true";
+      return {};
+    case Type::kInt:
+    case Type::kUint:
+      if (const auto number = ParseNumber<std::int64_t>(text)) return *number;
+      return {};
+    case Type::kFloat:
+      if (const auto number = ParseNumber<double>(text)) return *number;
+      return {};
+    case Type::kBytes:
+      if (const auto bytes = ParseBytes(text)) return static_cast<std::int64_t>(*bytes);
+      return {};
+    case Type::kDuration:
+      if (const auto duration = ParseDuration(text)) return static_cast<std::int64_t>(duration->count());
+      return {};
+    case Type::kCount:
+      if (const auto number = ParseNumber<std::int64_t>(text)) return *number;
+      return std::string(text);
+    case Type::kNames:
+      if (text.find(',') != text.npos) return SplitList(text);
+      return std::string(text);
+    case Type::kString:
+    case Type::kEnum: return std::string(text);
+    case Type::kPath:
+      if (text.empty()) return {};
+      return Absolute(text, folder);
+    case Type::kList: return SplitList(text);
+    case Type::kPathList: {
+      std::vector<std::string> items = SplitList(text);
+      for (std::string& item : items) item = Absolute(item, folder);
+      return items;
+    }
+    case Type::kMap: {
+      std::map<std::string, std::string> map;
+      for (const std::string& item : SplitList(text)) {
+        const std::size_t equals = item.find('=');
+        if (equals == item.npos || equals == 0) return {};
+        map[item.substr(0, equals)] = item.substr(equals + 1);
+      }
+      return map;
+    }
+  }
+  return {};
+}
+
+// -1, 0, 1 as `a` lies below, at or above `b`; 0 for what has no order.
+int Compare(const Data& a, const Data& b) {
+  if (a.index() != b.index()) return 0;
+  if (const auto* number = std::get_if<std::int64_t>(&a)) {
+    return *number < std::get<std::int64_t>(b) ? -1 : *number > std::get<std::int64_t>(b) ? 1 : 0;
+  }
+  if (const auto* number = std::get_if<double>(&a)) {
+    return *number < std::get<double>(b) ? -1 : *number > std::get<double>(b) ? 1 : 0;
+  }
+  return 0;
+}
+
+Status CheckRange(const Spec& spec, const Data& data) {
+  for (const bool lower : {true, false}) {
+    const std::optional<std::string>& text = lower ? spec.min_text : spec.max_text;
+    if (!text) continue;
+    const Data bound = Read(spec, *text, {});
+    if (bound.index() != 2 && bound.index() != 3) {
+      return Error{DTRUN_INTERNAL, fmt::format("the bound {} of {} is not a {}; this is a defect of the {}",
+                                               Quote(*text), spec.key, TypeText(spec), spec.reader)};
+    }
+    const int order = Compare(data, bound);
+    if (lower ? order < 0 : order > 0) return Expected(spec, Format(spec, data));
+  }
+  const auto* number = std::get_if<std::int64_t>(&data);
+  if (number != nullptr && *number < 0 && spec.type == Type::kUint) return Expected(spec, Format(spec, data));
+  const auto* real = std::get_if<double>(&data);
+  if (real != nullptr && !std::isfinite(*real)) return Expected(spec, Format(spec, data));
+  return {};
+}
+
+Status CheckChoice(const Spec& spec, const std::string& word) {
+  if (std::find(spec.choices.begin(), spec.choices.end(), word) != spec.choices.end()) return {};
+  Error error = Expected(spec, QuoteShort(word));
+  const auto nearest = Nearest(word, spec.choices);
+  if (nearest && !spec.secret) error.text += fmt::format(", did you mean {}?", Quote(*nearest));
+  return error;
+}
+
+Status CheckNames(const Spec& spec, const Data& data) {
+  const auto* const list = std::get_if<std::vector<std::string>>(&data);
+  if (list == nullptr) return {};
+  const std::set<std::string> names(list->begin(), list->end());
+  if (names.size() == list->size() && !names.empty() && !names.contains("")) return {};
+  return Expected(spec, Format(spec, data));
+}
+
+Status CheckClean(const std::string& text) {
+  const std::size_t at = FindInvalidUtf8(text);
+  if (at != text.npos) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("expected UTF-8; found byte 0x{:02x} at offset {}",
+                             static_cast<unsigned>(static_cast<unsigned char>(text[at])), at)};
+  }
+  if (text.find('\0') == text.npos) return {};
+  return Error{DTRUN_INVALID_ARGUMENT, "expected text without a NUL character; found one"};
+}
+
+Status CheckTexts(const Data& data) {
+  if (const auto* text = std::get_if<std::string>(&data)) return CheckClean(*text);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&data)) {
+    for (const std::string& item : *list) {
+      if (Status status = CheckClean(item); !status) return status;
+    }
+  }
+  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&data)) {
+    for (const auto& [name, text] : *map) {
+      if (name.empty() || name.find('=') != name.npos) {
+        return Error{DTRUN_INVALID_ARGUMENT,
+                     fmt::format("expected names without '='; found {}", QuoteShort(name))};
+      }
+      if (Status status = CheckClean(name); !status) return status;
+      if (Status status = CheckClean(text); !status) return status;
+    }
+  }
+  return {};
+}
+
+std::string FormatNumber(const Spec& spec, std::int64_t number) {
+  if (spec.type == Type::kDuration) return Quote(FormatDuration(Nanoseconds(number)));
+  if (spec.type != Type::kBytes || number < 1024) return fmt::format("{}", number);
+  return Quote(FormatBytes(static_cast<std::uint64_t>(number)));
+}
+
+std::string FormatMap(const std::map<std::string, std::string>& map) {
+  std::string out;
+  for (const auto& [name, text] : map)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, Quote(MaskValue(name, text)));
+  return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
+}
+
+}  // namespace
+
+Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
+  Result<Data> data = Read(spec, text, folder);
+  if (data->index() == 0) {
+    Error error = Expected(spec, QuoteShort(text));
+    const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+    if (spec.type == Type::kDuration && bare && !spec.secret) {
+      error.text += fmt::format(", did you mean {}?", QuoteShort(std::string(text) + "s"));
+    }
+    return error;
+  }
+  if (Status status = CheckBounds(spec, *data); !status) return status.error();
+  return data;
+}
+
+Status CheckBounds(const Spec& spec, const Data& data) {
+  if (Status status = CheckTexts(data); !status) return status;
+  if (spec.type == Type::kNames) return CheckNames(spec, data);
+  const auto* word = std::get_if<std::string>(&data);
+  if (word != nullptr && (spec.type == Type::kEnum || spec.type == Type::kCount))
+    return CheckChoice(spec, *word);
+  return CheckRange(spec, data);
+}
+
+std::string Format(const Spec& spec, const Data& data) {
+  if (data.index() == 0) return "unset";
+  if (spec.secret) return std::string(kSecret);
+  if (const auto* flag = std::get_if<bool>(&data)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&data)) return FormatNumber(spec, *number);
+  if (const auto* real = std::get_if<double>(&data)) return fmt::format("{}", *real);
+  if (const auto* text = std::get_if<std::string>(&data)) return Quote(MaskValue(spec.key, *text));
+  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&data)) return FormatMap(*map);
+  return fmt::format("[{}]", QuoteAll(MaskArguments(std::get<std::vector<std::string>>(data))));
+}
+
+}  // namespace dtrun::options

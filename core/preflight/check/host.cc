@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/preflight/check/checks.h"
+#include "core/preflight/gpu_pairs.h"
+
+namespace dtrun::preflight {
+namespace {
+
+// A backend that cannot be used here is no problem unless the job wants it; of a list one is enough.
+void CheckBackends(const Request& request, const std::vector<BackendAnswer>& backends, Checks* to) {
+  std::size_t wanted = 0, usable = 0;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    wanted += request.backends[i].wanted ? 1 : 0;
+    usable += request.backends[i].wanted && backends[i].why_not.empty() ? 1 : 0;
+  }
+  const bool problem = wanted > 0 && usable == 0;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const BackendAnswer& backend = backends[i];
+    const std::string topic = "backend " + backend.name;
+    if (backend.why_not.empty()) {
+      to->push_back({topic, Level::kOk, backend.library.empty() ? "can be used" : backend.library});
+      continue;
+    }
+    const bool bad = problem && request.backends[i].wanted;
+    to->push_back(
+        {topic, bad ? Level::kProblem : Level::kOk, "cannot be used: " + backend.why_not,
+         bad ? fmt::format("see: dtrun plugins describe {}; or choose another in backend.name", backend.name)
+             : ""});
+  }
+}
+
+// What the trial found of each pair, when there was one. A refusal is common, and no obstacle.
+void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
+  for (const BackendAnswer& backend : backends) {
+    const GpuPairs gpus = ReadGpuPairs(backend.info.facts);
+    if (gpus.devices.size() < 2) continue;
+    if (AllProven(gpus)) {
+      to->push_back(
+          {"gpu peers", Level::kOk,
+           fmt::format("each of {} GPUs reads every other, proven by a copy", gpus.devices.size())});
+      continue;
+    }
+    const bool broken =
+        std::ranges::any_of(gpus.pairs, [](const GpuPair& pair) { return pair.verdict == "broken"; });
+    to->push_back(
+        {"gpu peers", broken ? Level::kWarning : Level::kOk,
+         "which GPUs read the memory of which\n" + Table(gpus),
+         broken ? "look at IOMMU, ACS and driver; until then ranks see NCCL_P2P_DISABLE=1 and their GPUs "
+                  "meet in host memory, which is slower"
+                : ""});
+  }
+}
+
+}  // namespace
+
+Checks CheckHost(const Request& request, const std::vector<BackendAnswer>& backends) {
+  Checks checks;
+  CheckNames(request, &checks);
+  CheckPorts(request, &checks);
+  CheckProgram(request, &checks);
+  CheckMachine(request, &checks);
+  CheckRdma("/", backends, &checks);
+  CheckLimits(request, &checks);
+  CheckBackends(request, backends, &checks);
+  CheckGpuPairs(backends, &checks);
+  return checks;
+}
+
+}  // namespace dtrun::preflight

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "core/base/units.h"
+#include "core/preflight/check/checks.h"
+
+namespace dtrun::preflight {
+namespace {
+
+constexpr rlim_t kFilesPerRank = 1024;
+constexpr rlim_t kThreadsPerRank = 256;
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+// What NCCL, gloo's and dtrun's shared memory and a DataLoader worker need together, at the least.
+constexpr std::uint64_t kShmPerRank = 256 * kMiB;
+
+std::string LimitText(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : fmt::format("{}", limit);
+}
+
+bool HasRdma() {
+  std::error_code none;
+  return std::filesystem::exists("/sys/class/infiniband", none) &&
+         !std::filesystem::is_empty("/sys/class/infiniband", none);
+}
+
+rlimit Limit(int what) {
+  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(what, &limit);  // fails for no limit that exists
+  return limit;
+}
+
+void CheckMemlock(Checks* to) {
+  const rlimit limit = Limit(RLIMIT_MEMLOCK);
+  const std::string text =
+      limit.rlim_cur == RLIM_INFINITY ? "unlimited" : FormatBytes(static_cast<std::uint64_t>(limit.rlim_cur));
+  if (HasRdma() && limit.rlim_cur != RLIM_INFINITY) {
+    to->push_back({"limits", Level::kProblem,
+                   fmt::format("memory that may be locked: {}; RDMA needs more", text),
+                   "`ulimit -l unlimited` where dtrun or sshd starts, LimitMEMLOCK=infinity for a service, "
+                   "--ulimit memlock=-1 for a container"});
+  } else {
+    to->push_back({"limits", Level::kOk, "memory that may be locked: " + text});
+  }
+}
+
+void CheckCount(const char* what, int resource, rlim_t wanted, const char* fix, Checks* to) {
+  const rlimit limit = Limit(resource);
+  // dtrun raises the soft limit of files for itself; ranks inherit what the hard one allows.
+  const rlim_t allowed = resource == RLIMIT_NOFILE ? limit.rlim_max : limit.rlim_cur;
+  const bool enough = allowed == RLIM_INFINITY || allowed >= wanted;
+  to->push_back({"limits", enough ? Level::kOk : Level::kWarning,
+                 fmt::format("{}: {}", what, LimitText(allowed)), enough ? "" : fix});
+}
+
+void CheckShm(const Request& request, Checks* to) {
+  struct statvfs room {};
+  if (::statvfs("/dev/shm", &room) != 0) {
+    to->push_back({"/dev/shm", Level::kProblem, Error::System("/dev/shm cannot be used", errno).text,
+                   "mount a tmpfs there; ranks of a host meet in it"});
+    return;
+  }
+  const std::uint64_t size = std::uint64_t{room.f_blocks} * room.f_frsize;
+  const std::uint64_t free = std::uint64_t{room.f_bavail} * room.f_frsize;
+  const std::uint64_t wanted = kShmPerRank * static_cast<std::uint64_t>(request.local_ranks);
+  const std::string what =
+      fmt::format("{} free of {}", FormatBytes(free / kMiB * kMiB), FormatBytes(size / kMiB * kMiB));
+  if (::access("/dev/shm", W_OK) != 0) {
+    to->push_back({"/dev/shm", Level::kProblem, "it cannot be written", "chmod 1777 /dev/shm"});
+  } else if (free < 64 * kMiB) {
+    to->push_back({"/dev/shm", Level::kProblem, what,
+                   "remove what is left there, or give the container more (--shm-size=8g)"});
+  } else if (free < wanted) {
+    to->push_back({"/dev/shm", Level::kWarning,
+                   fmt::format("{}; {} ranks may want {}", what, request.local_ranks, FormatBytes(wanted)),
+                   "give the container more (--shm-size=8g, an emptyDir of medium Memory)"});
+  } else {
+    to->push_back({"/dev/shm", Level::kOk, what});
+  }
+}
+
+// A limit of this control group, version 2; nothing when there is none.
+std::optional<std::uint64_t> GroupLimit(const char* file) {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string line, text;
+  while (std::getline(groups, line)) {
+    if (!line.starts_with("0::")) continue;
+    std::ifstream stream("/sys/fs/cgroup" + line.substr(3) + "/" + file);
+    std::uint64_t value = 0;
+    if (stream >> value) return value;
+  }
+  return std::nullopt;
+}
+
+void CheckGroup(const Request& request, Checks* to) {
+  if (const auto memory = GroupLimit("memory.max"))
+    to->push_back({"limits", Level::kOk,
+                   fmt::format("memory of this control group: {}", FormatBytes(*memory / kMiB * kMiB))});
+  const auto pids = GroupLimit("pids.max");
+  if (!pids) return;
+  const bool enough = *pids >= kThreadsPerRank * static_cast<std::uint64_t>(request.local_ranks);
+  to->push_back({"limits", enough ? Level::kOk : Level::kWarning,
+                 fmt::format("threads of this control group: {}", *pids),
+                 enough ? "" : "raise the pids limit of the container (--pids-limit) or service (TasksMax)"});
+}
+
+}  // namespace
+
+void CheckLimits(const Request& request, Checks* to) {
+  const auto ranks = static_cast<rlim_t>(request.local_ranks);
+  CheckMemlock(to);
+  CheckCount("open files of a process", RLIMIT_NOFILE, 4 * kFilesPerRank,
+             "raise `ulimit -Hn` where dtrun or sshd starts, or LimitNOFILE of its service", to);
+  CheckCount("processes of this user", RLIMIT_NPROC, kThreadsPerRank * ranks,
+             "raise `ulimit -u` where dtrun or sshd starts", to);
+  CheckGroup(request, to);
+  CheckShm(request, to);
+}
+
+}  // namespace dtrun::preflight

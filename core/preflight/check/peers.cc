@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/preflight/check/checks.h"
+
+namespace dtrun::preflight {
+namespace {
+
+namespace fs = std::filesystem;
+
+// PCI Express Base Specification, 7.7.8: Access Control Services.
+constexpr unsigned kAcsCapability = 0x000d;
+constexpr unsigned kAcsControl = 6;           // offset within it
+constexpr unsigned kRedirects = 0x04 | 0x08;  // of requests, of completions
+constexpr std::size_t kFirstExtended = 0x100, kConfigBytes = 4096;
+
+std::string Content(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+bool StartsLine(const fs::path& file, std::initializer_list<std::string_view> beginnings) {
+  const std::string content = Content(file);
+  return std::ranges::any_of(beginnings, [&](std::string_view one) { return content.starts_with(one); });
+}
+
+// PCI addresses of display controllers of NVIDIA and AMD.
+std::vector<std::string> GpuAddresses(const fs::path& devices) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(devices, error), end; !error && it != end; it.increment(error)) {
+    if (StartsLine(it->path() / "class", {"0x0300", "0x0302"}) &&
+        StartsLine(it->path() / "vendor", {"0x10de", "0x1002"})) {
+      found.push_back(it->path().filename());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Whether a bridge sends on what devices below it exchange; nothing: only root may read that.
+std::optional<bool> Redirects(const fs::path& bridge) {
+  const std::string config = Content(bridge / "config");
+  const auto word = [&](std::size_t at) {
+    return static_cast<unsigned>(static_cast<unsigned char>(config[at])) |
+           static_cast<unsigned>(static_cast<unsigned char>(config[at + 1])) << 8U;
+  };
+  if (config.size() < kConfigBytes) {
+    // A bridge of old PCI has no more than 256 bytes, and no such capability; root reads them all.
+    if (config.size() >= kFirstExtended) return false;
+    return std::nullopt;
+  }
+  std::size_t at = kFirstExtended;
+  for (int guard = 0; at >= kFirstExtended && at + 8 <= config.size() && guard < 64; ++guard) {
+    if (word(at) == kAcsCapability) return (word(at + kAcsControl) & kRedirects) != 0;
+    at = word(at + 2) >> 4U;
+  }
+  return false;
+}
+
+bool IsPciAddress(const std::string& name) {
+  return name.size() == 12 && name[4] == ':' && name[7] == ':' && name[10] == '.';
+}
+
+struct Bridges {
+  std::set<std::string> redirecting;
+  bool unknown = false;
+};
+
+void LookAbove(const fs::path& device, Bridges* to) {
+  std::error_code error;
+  fs::path place = fs::canonical(device, error);
+  while (!error && IsPciAddress((place = place.parent_path()).filename())) {
+    const std::optional<bool> redirects = Redirects(place);
+    if (!redirects) to->unknown = true;
+    if (redirects == true) to->redirecting.insert(place.filename());
+  }
+}
+
+// "intel_iommu=on iommu=pt" of the kernel's command line; may be empty.
+std::string IommuWords(const fs::path& root) {
+  std::istringstream words(Content(root / "proc/cmdline"));
+  std::string out;
+  for (std::string word; words >> word;) {
+    if (word.substr(0, word.find('=')).ends_with("iommu")) out += (out.empty() ? "" : " ") + word;
+  }
+  return out;
+}
+
+}  // namespace
+
+void CheckPeers(const fs::path& root, Checks* to) {
+  const fs::path devices = root / "sys/bus/pci/devices";
+  const std::vector<std::string> gpus = GpuAddresses(devices);
+  if (gpus.size() < 2) return;
+  Bridges bridges;
+  std::set<std::string> translated;
+  for (const std::string& gpu : gpus) {
+    LookAbove(devices / gpu, &bridges);
+    if (StartsLine(devices / gpu / "iommu_group/type", {"DMA"})) translated.insert(gpu);
+  }
+  const std::string words = IommuWords(root);
+  const std::string said = words.empty() ? "" : fmt::format(" ({})", words);
+  if (!translated.empty()) {
+    to->push_back(
+        {"gpu peers", Level::kWarning,
+         fmt::format("an IOMMU translates what {} of {} GPUs send{}", translated.size(), gpus.size(), said),
+         "boot with iommu=pt: peer copies through an IOMMU are slow, and hang on some machines; or set "
+         "backend.options.p2p = \"off\""});
+  }
+  if (!bridges.redirecting.empty()) {
+    const bool guest = Content(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
+    to->push_back(
+        {"gpu peers", Level::kWarning,
+         fmt::format("ACS sends what GPUs exchange by way of the processor, at {}",
+                     fmt::join(bridges.redirecting, ", ")),
+         guest
+             ? "ask who runs the machine for GPUs that may reach each other; or set backend.options.p2p = "
+               "\"off\" "
+               "when NCCL hangs"
+             : "switch ACS off in the BIOS, or for these bridges by setpci: GPUs claim peer access, which is "
+               "slow then or hangs; or set backend.options.p2p = \"off\""});
+  }
+  if (!translated.empty() || !bridges.redirecting.empty()) return;
+  to->push_back(
+      {"gpu peers", Level::kOk,
+       fmt::format(
+           "nothing known stands between {} GPUs: no IOMMU that translates{}, {}", gpus.size(), said,
+           bridges.unknown ? "ACS of bridges is for root to read" : "no bridge with ACS redirection")});
+}
+
+}  // namespace dtrun::preflight

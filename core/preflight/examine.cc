@@ -1,0 +1,67 @@
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "core/options/snapshot.h"
+#include "core/plugin/plugin.h"
+#include "core/pmi/kind.h"
+#include "core/preflight/check/checks.h"
+#include "core/preflight/preflight.h"
+
+namespace dtrun::preflight {
+namespace {
+
+BackendAnswer Try(const BackendRequest& backend, const Request& request,
+                  const std::vector<std::string>& environment) {
+  BackendAnswer answer{backend.name, backend.why_not};
+  if (!answer.why_not.empty()) return answer;
+  const auto refuse = [&](const std::string& why) {
+    answer.why_not = why;
+    return answer;
+  };
+  if (backend.pmix) {
+    if (const Status servable = pmi::ServableHere(pmi::Kind::kPmix); !servable)
+      return refuse(servable.error().text);
+  }
+  if (backend.name == "none") return answer;  // it needs nothing
+  std::error_code none;
+  if (!std::filesystem::exists(backend.path, none)) return refuse("'" + backend.path + "' is not there");
+  auto probe =
+      plugin::Probe::Start({plugin::Kind::kBackend, backend.name, backend.path, {}, {}, {}}, environment);
+  if (!probe) return refuse(probe.error().text);
+  const Result<dtrun_options> options = options::FromJson(backend.options_json);
+  if (!options) return refuse(options.error().text);
+  auto info = (*probe)->Launch(*options, request.host_count, request.local_ranks);
+  if (!info) return refuse(info.error().text);
+  for (const auto& [key, value] : info->facts) {
+    if (key == "library") answer.library = value + answer.library;
+    if (key == "p2p") answer.library += "; p2p " + value;
+  }
+  answer.why_not = plugin::Unusable(*info);
+  std::erase_if(info->facts, [](const auto& fact) { return fact.first == "unusable"; });
+  answer.info = *std::move(info);
+  return answer;
+}
+
+}  // namespace
+
+Answer RunPreflight(const Request& request, const std::vector<std::string>& environment) {
+  Answer answer;
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  answer.clock_seconds = now.count();
+  for (const BackendRequest& backend : request.backends)
+    answer.backends.push_back(Try(backend, request, environment));
+  if (request.checks) answer.checks = CheckHost(request, answer.backends);
+  return answer;
+}
+
+const char* LevelName(Level level) {
+  switch (level) {
+    case Level::kOk: return "ok";
+    case Level::kWarning: return "warning";
+    case Level::kProblem: break;
+  }
+  return "problem";
+}
+
+}  // namespace dtrun::preflight

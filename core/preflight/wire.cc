@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/preflight/preflight.h"
+
+namespace dtrun::preflight {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+// Texts of plugins need not be UTF-8.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Level LevelNamed(const std::string& name) {
+  for (const Level level : {Level::kOk, Level::kWarning}) {
+    if (name == LevelName(level)) return level;
+  }
+  return Level::kProblem;
+}
+
+// Reads `text` by `read`, which may throw what nlohmann throws.
+template <class T, class Read>
+Result<T> Parse(const std::string& text, const char* what, Read read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const Json::exception& exception) {
+    return Error{DTRUN_INTERNAL, fmt::format("the {} of a host cannot be read: {}", what, exception.what())};
+  }
+}
+
+}  // namespace
+
+std::string Encode(const Request& request) {
+  Json backends = Json::array();
+  for (const BackendRequest& one : request.backends) {
+    backends.push_back({{"name", one.name},
+                        {"path", one.path},
+                        {"options", one.options_json},
+                        {"why_not", one.why_not},
+                        {"wanted", one.wanted},
+                        {"pmix", one.pmix}});
+  }
+  return Dump({{"backends", backends},
+               {"host_count", request.host_count},
+               {"local_ranks", request.local_ranks},
+               {"checks", request.checks},
+               {"host_names", request.host_names},
+               {"host", request.host},
+               {"master_port", request.master_port},
+               {"program", request.program},
+               {"folder", request.folder},
+               {"search_path", request.search_path}});
+}
+
+Result<Request> DecodeRequest(const std::string& text) {
+  return Parse<Request>(text, "examination", [](const Json& json) {
+    Request request;
+    for (const Json& one : json.at("backends")) {
+      request.backends.push_back({one.at("name"), one.at("path"), one.at("options"), one.at("why_not"),
+                                  one.at("wanted"), one.at("pmix")});
+    }
+    request.host_count = json.at("host_count");
+    request.local_ranks = json.at("local_ranks");
+    request.checks = json.at("checks");
+    request.host_names = json.at("host_names").get<std::vector<std::string>>();
+    request.host = json.at("host");
+    request.master_port = json.at("master_port");
+    request.program = json.at("program");
+    request.folder = json.at("folder");
+    request.search_path = json.at("search_path");
+    return request;
+  });
+}
+
+std::string Encode(const Answer& answer) {
+  Json backends = Json::array();
+  for (const BackendAnswer& one : answer.backends)
+    backends.push_back({{"name", one.name},
+                        {"why_not", one.why_not},
+                        {"library", one.library},
+                        {"facts", one.info.facts},
+                        {"env", one.info.env}});
+  Json checks = Json::array();
+  for (const Check& one : answer.checks) {
+    checks.push_back(
+        {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"cure", one.fix}});
+  }
+  return Dump({{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
+}
+
+Result<Answer> DecodeAnswer(const std::string& text) {
+  return Parse<Answer>(text, "answer", [](const Json& json) {
+    if (json.contains("error")) return Result<Answer>(Error{DTRUN_INTERNAL, json.at("error")});
+    Answer answer;
+    for (const Json& one : json.at("backends"))
+      answer.backends.push_back({one.at("name"),
+                                 one.at("why_not"),
+                                 one.at("library"),
+                                 {one.at("facts").get<Pairs>(), one.at("env").get<Pairs>()}});
+    for (const Json& one : json.at("checks"))
+      answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("cure")});
+    answer.clock_seconds = json.at("clock_seconds");
+    return Result<Answer>(std::move(answer));
+  });
+}
+
+std::string RunPreflight(const std::string& text, const std::vector<std::string>& environment) {
+  const Result<Request> request = DecodeRequest(text);
+  if (!request) return Dump({{"error", request.error().text}});
+  return Encode(RunPreflight(*request, environment));
+}
+
+}  // namespace dtrun::preflight

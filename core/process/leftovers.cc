@@ -1,0 +1,108 @@
+#include "core/process/leftovers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "core/contract/environment.h"
+
+namespace dtrun::process {
+namespace {
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+constexpr std::size_t kMostProcessesNamed = 8;
+constexpr std::string_view kManager = "torch_shm_manag";  // torch_shm_manager, as the kernel cuts it
+
+void AskOne(int handle) {
+  SendSignal(handle, SIGTERM);
+  SendSignal(handle, SIGCONT);  // a stopped process takes SIGTERM only then
+}
+
+}  // namespace
+
+Leftovers::Leftovers(boost::asio::io_context& loop, std::map<pid_t, int> rank_of_group, Say say,
+                     std::vector<pid_t> spared)
+    : loop_(loop),
+      timer_(loop),
+      rank_of_group_(std::move(rank_of_group)),
+      say_(std::move(say)),
+      spared_(std::move(spared)) {}
+
+std::string Leftovers::OwnerOf(const Process& process) const {
+  if (auto found = rank_of_group_.find(process.group); found != rank_of_group_.end()) {
+    return fmt::format("rank {}", found->second);
+  }
+  const std::string rank = StartEnvironment(process.pid, contract::kRank);
+  return rank.empty() ? "the job" : "rank " + rank;
+}
+
+void Leftovers::Stop(std::chrono::nanoseconds moment, std::chrono::nanoseconds grace, bool segments_wait,
+                     std::function<void()> done) {
+  done_ = std::move(done);
+  for (Process& process : Descendants(::getpid(), spared_)) {
+    if (process.state == 'Z') continue;
+    UniqueFd pidfd = Open(process);
+    if (!pidfd) continue;  // ended just now
+    auto one = std::make_unique<One>();
+    one->owner = OwnerOf(process);
+    one->manager = process.name == kManager;
+    one->process = std::move(process);
+    one->ended = std::make_unique<Descriptor>(loop_, pidfd.Release());
+    one->ended->async_wait(Descriptor::wait_read,
+                           [this, one = one.get(), ended = ended_](const boost::system::error_code& error) {
+                             if (!error && !*ended) OnEnded(*one);
+                           });
+    left_.push_back(std::move(one));
+  }
+  if (left_.empty()) return Finish();
+  const bool managed = std::ranges::any_of(left_, &One::manager);
+  if (managed && segments_wait) moment = std::max<std::chrono::nanoseconds>(moment, kMomentOfManager);
+  for (const auto& one : left_) {
+    if (one->manager && !segments_wait) AskOne(one->ended->native_handle());
+  }
+  timer_.expires_after(moment);
+  timer_.async_wait([this, grace, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended && done_) AskToEnd(grace);
+  });
+}
+
+void Leftovers::AskToEnd(std::chrono::nanoseconds grace) {
+  std::map<std::string, std::vector<const Process*>> of_owner;
+  for (const auto& one : left_) {
+    if (!one->living) continue;
+    AskOne(one->ended->native_handle());
+    of_owner[one->owner].push_back(&one->process);
+    told_.push_back(one->process.pid);
+  }
+  for (const auto& [owner, processes] : of_owner) {
+    std::string names;
+    for (std::size_t i = 0; i < processes.size() && i < kMostProcessesNamed; ++i) {
+      names += fmt::format("{}{} {}", i == 0 ? "" : ", ", processes[i]->pid, processes[i]->name);
+    }
+    if (processes.size() > kMostProcessesNamed) names += ", …";
+    say_(fmt::format("{} left {} process{} behind ({}): stopped", owner, processes.size(),
+                     processes.size() == 1 ? "" : "es", names));
+  }
+  timer_.expires_after(grace);
+  timer_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (!error && !*ended) Finish();
+  });
+}
+
+void Leftovers::OnEnded(One& one) {
+  one.living = false;
+  if (std::ranges::none_of(left_, &One::living)) Finish();
+}
+
+void Leftovers::Finish() {
+  if (!done_) return;  // a second reason to finish was queued already
+  timer_.cancel();
+  for (const auto& one : left_) one->ended->close();
+  // Never from inside Stop.
+  boost::asio::post(loop_, std::exchange(done_, nullptr));
+}
+
+}  // namespace dtrun::process

@@ -1,0 +1,71 @@
+#include "core/process/port.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "core/base/port_range.h"
+#include "core/base/port_user.h"
+
+namespace dtrun::process {
+namespace {
+
+// A socket bound to `port` on every address, both families where the host has IPv6; or the errno.
+struct Bound {
+  UniqueFd socket;
+  int number = 0;
+};
+Bound Bind(int port, bool reuse) {
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  any6.sin6_port = htons(static_cast<std::uint16_t>(port));
+  sockaddr_in any4{};
+  any4.sin_family = AF_INET;
+  any4.sin_port = any6.sin6_port;
+  Bound bound;
+  for (int family : {AF_INET6, AF_INET}) {
+    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int off = 0, on = 1;
+    const auto* address = family == AF_INET6 ? reinterpret_cast<const sockaddr*>(&any6)
+                                             : reinterpret_cast<const sockaddr*>(&any4);
+    const socklen_t size = family == AF_INET6 ? sizeof any6 : sizeof any4;
+    if (socket && reuse) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (socket && family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    bound.number = socket ? BindInRange(socket.get(), address, size) : errno;
+    if (bound.number == 0) {
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      return {std::move(socket), 0};
+    }
+    if (bound.number != EAFNOSUPPORT && bound.number != EADDRNOTAVAIL) break;
+  }
+  return bound;
+}
+
+}  // namespace
+
+Result<HeldPort> HeldPort::Hold(int wanted) {
+  // First without SO_REUSEADDR: two jobs that hold the same port would not notice each other with it.
+  Bound bound = Bind(wanted, false);
+  if (bound.number == EADDRINUSE && wanted != 0) {
+    if (!OnlyFading(wanted)) return PortInUse(wanted);
+    bound = Bind(wanted, true);
+    if (bound.number == EADDRINUSE) return PortInUse(wanted);
+  }
+  if (!bound.socket) {
+    Error error = wanted == 0 ? NoFreePort("cannot find a free port", bound.number)
+                              : Error::System(fmt::format("cannot hold port {}", wanted), bound.number);
+    if (bound.number == EACCES) error.text += "; ports below 1024 are for root, choose a higher one";
+    return error;
+  }
+  sockaddr_in6 address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(bound.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return Error::System("read the number of the held port", errno);
+  }
+  return HeldPort(std::move(bound.socket), ntohs(address.sin6_port));  // same place in sockaddr_in
+}
+
+}  // namespace dtrun::process

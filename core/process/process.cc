@@ -1,0 +1,271 @@
+#include "core/process/process.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "core/base/kernel_file.h"
+
+namespace dtrun::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which older headers lack
+
+// Children by way of each thread's "children" file. Its lists may miss an entry while
+// processes end; callers that need certainty repeat until nothing is found.
+std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code gone;
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (fs::directory_iterator it(tasks, gone), end; !gone && it != end; it.increment(gone)) {
+    std::istringstream list(ReadKernelFile(it->path().string() + "/children"));
+    for (pid_t child; list >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+// Kernels without CONFIG_PROC_CHILDREN: every process of the machine, by parent.
+std::multimap<pid_t, pid_t> ChildrenOfAll() {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const pid_t pid = static_cast<pid_t>(std::strtol(it->path().filename().c_str(), nullptr, 10));
+    if (pid <= 0) continue;
+    if (auto process = ReadProcess(pid)) children.emplace(process->parent, pid);
+  }
+  return children;
+}
+
+bool HasChildrenFiles() {
+  static const bool has = ::access("/proc/thread-self/children", R_OK) == 0;
+  return has;
+}
+
+// No child at all: the kernel's own word for it.
+bool Childless() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
+std::vector<pid_t> ChildrenIn(const std::multimap<pid_t, pid_t>& all, pid_t pid) {
+  if (HasChildrenFiles()) return ChildrenOf(pid);
+  std::vector<pid_t> children;
+  for (auto [it, end] = all.equal_range(pid); it != end; ++it) children.push_back(it->second);
+  return children;
+}
+
+// Without spared children every one that has ended may be reaped, and then the kernel tells without a look
+// into /proc whether anything is left: what lives below this process is below a child of it.
+bool NothingLeft(const std::vector<pid_t>& spared) {
+  siginfo_t info{};
+  while (spared.empty() && ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) == 0 && info.si_pid != 0)
+    info = {};
+  return Childless();
+}
+
+UniqueFd OpenPid(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+// Kills those that live and reaps those that have ended. The living, which end soon.
+// The kernel itself says whether a number is a child of ours, so /proc is only believed where to ask.
+std::vector<UniqueFd> KillChildren(const std::vector<pid_t>& spared) {
+  if (!ProcIsOurs()) return {};
+  std::multimap<pid_t, pid_t> all;
+  if (!HasChildrenFiles()) all = ChildrenOfAll();
+  std::vector<UniqueFd> living;
+  for (const pid_t pid : ChildrenIn(all, ::getpid())) {
+    if (std::ranges::find(spared, pid) != spared.end()) continue;
+    UniqueFd child = OpenPid(pid);
+    if (!child) continue;
+    siginfo_t info{};
+    if (::waitid(kByPidfd, static_cast<id_t>(child.get()), &info, WEXITED | WNOHANG) != 0) continue;
+    if (info.si_pid == 0 && SendSignal(child.get(), SIGKILL)) living.push_back(std::move(child));
+  }
+  return living;
+}
+
+// Where /proc does not say which children there are: those that have ended, as far as the first spared one.
+void ReapBlindly(const std::vector<pid_t>& spared) {
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (std::ranges::find(spared, info.si_pid) != spared.end()) return;
+    ::waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+}
+
+// Whether a line of /proc/PID/status such as "SigCgt:	0000000000000200" has the signal.
+bool HasSignal(const std::string& status, const std::string& line, int signal) {
+  const auto at = status.find('\n' + line + ':');
+  if (at == std::string::npos) return false;
+  const std::uint64_t mask = std::strtoull(status.c_str() + at + line.size() + 2, nullptr, 16);
+  return (mask >> (signal - 1) & 1) != 0;
+}
+
+// Not when it runs as another user.
+bool MayKill(const Process& process) {
+  const UniqueFd pidfd = Open(process);
+  return !pidfd || SendSignal(pidfd.get(), 0) || errno != EPERM;
+}
+
+// Waits until one of these ends, or `timeout` is over.
+void AwaitAny(const std::vector<UniqueFd>& processes, std::chrono::milliseconds timeout) {
+  std::vector<pollfd> polls;
+  for (const UniqueFd& process : processes) polls.push_back({process.get(), POLLIN, 0});
+  ::poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
+}
+
+}  // namespace
+
+std::optional<Process> ReadProcess(pid_t pid) {
+  const std::string stat = ReadKernelFile("/proc/" + std::to_string(pid) + "/stat");
+  const auto open = stat.find('('), close = stat.rfind(')');  // a name may hold both
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  Process process;
+  process.pid = pid;
+  process.name = stat.substr(open + 1, close - open - 1);
+  std::istringstream rest(stat.substr(close + 1));
+  if (!(rest >> process.state >> process.parent >> process.group)) return std::nullopt;
+  constexpr int kBetween = 16;  // fields from the session to the one before the start
+  std::string other;
+  for (int i = 0; i < kBetween; ++i) rest >> other;
+  if (!(rest >> process.start)) return std::nullopt;
+  return process;
+}
+
+namespace {
+
+bool LookAtProc() {
+  const std::string status = '\n' + ReadKernelFile("/proc/self/status");
+  const auto at = status.find("\nNSpid:");
+  if (at == std::string::npos) return ::access("/proc/self/status", R_OK) == 0;  // a kernel without NSpid
+  std::istringstream numbers(status.substr(at + 7, status.find('\n', at + 1) - at - 7));
+  pid_t pid = 0, inner = 0;
+  return numbers >> pid && pid == ::getpid() && !(numbers >> inner);
+}
+
+}  // namespace
+
+bool ProcIsOurs() {
+  static const bool ours = LookAtProc();
+  return ours;
+}
+
+std::vector<Process> Descendants(pid_t root, const std::vector<pid_t>& spared) {
+  if (!ProcIsOurs()) return {};
+  std::multimap<pid_t, pid_t> all;
+  if (!HasChildrenFiles()) all = ChildrenOfAll();
+  std::vector<Process> found;
+  for (const pid_t pid : ChildrenIn(all, root)) {
+    if (std::ranges::find(spared, pid) != spared.end()) continue;
+    if (auto process = ReadProcess(pid)) found.push_back(*std::move(process));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const pid_t pid : ChildrenIn(all, found[i].pid)) {
+      if (std::ranges::find(found, pid, &Process::pid) != found.end()) continue;
+      if (auto process = ReadProcess(pid)) found.push_back(*std::move(process));
+    }
+  }
+  return found;
+}
+
+void BecomeSubreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+UniqueFd Open(const Process& process) {
+  UniqueFd pidfd = OpenPid(process.pid);
+  if (!pidfd) return {};
+  const auto now = ReadProcess(process.pid);
+  return now && now->start == process.start ? std::move(pidfd) : UniqueFd();
+}
+
+bool SendSignal(int pidfd, int signal) {
+  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0;
+}
+
+bool Survives(pid_t pid, int signal) {
+  if (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH) return true;
+  if (!ProcIsOurs()) return false;
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string status = ReadKernelFile(folder + "/status");
+  if (HasSignal(status, "SigCgt", signal) || HasSignal(status, "SigIgn", signal)) return true;
+  const std::vector<fs::path> threads = EntriesOf(folder + "/task");
+  return !threads.empty() && std::ranges::all_of(threads, [&](const fs::path& thread) {
+    return HasSignal(ReadKernelFile(thread.string() + "/status"), "SigBlk", signal);
+  });
+}
+
+void SignalDescendants(int signal, const std::vector<pid_t>& spared) {
+  for (const Process& process : Descendants(::getpid(), spared)) {
+    SendSignal(Open(process).get(),
+               signal);  // also to what looks like a zombie: threads may live on behind it
+  }
+}
+
+// Chains of forks outrun a listing of everything below: each of their processes becomes a child of this one
+// as soon as its parent has ended, so children are killed round after round, and the rest, which
+// stays below a process that does not end, is listed between.
+std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const std::vector<pid_t>& spared) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kInVain{500}, kRound{20};
+  const bool blind = !ProcIsOurs();
+  const auto begin = Clock::now();
+  for (;;) {
+    if (NothingLeft(spared)) return {};
+    SignalDescendants(SIGKILL, spared);
+    std::vector<UniqueFd> living = KillChildren(spared);
+    const auto again = Clock::now() + kRound;
+    while (!living.empty() && Clock::now() < again) {
+      AwaitAny(living, std::chrono::milliseconds(5));
+      living = KillChildren(spared);
+    }
+    if (blind) ReapBlindly(spared);
+    const auto spent = Clock::now() - begin;
+    if (!living.empty() && spent < patience) continue;
+    if (Childless()) return {};
+    std::vector<Process> found = Descendants(::getpid(), spared);
+    // With spared children the kernel cannot say "none left", so an empty list is confirmed once.
+    if (found.empty() && !spared.empty() && Descendants(::getpid(), spared).empty()) return {};
+    const bool in_vain =
+        blind || std::ranges::none_of(found, [](const Process& one) { return MayKill(one); });
+    if (spent >= (in_vain ? std::min(patience, kInVain) : patience)) return found;
+    AwaitAny({}, std::chrono::milliseconds(1));
+  }
+}
+
+std::string WhyItStays(const Process& process) {
+  if (!MayKill(process)) {
+    return fmt::format("process {} ({}) belongs to another user, so dtrun may not end it", process.pid,
+                       process.name);
+  }
+  return fmt::format("process {} ({}, state {}) has not ended after SIGKILL{}", process.pid, process.name,
+                     process.state,
+                     process.state == 'D' ? ": it waits in the kernel for a disk or a device" : "");
+}
+
+std::string StartEnvironment(pid_t pid, const std::string& name) {
+  const std::string block = '\0' + ReadKernelFile("/proc/" + std::to_string(pid) + "/environ");
+  const std::string key = '\0' + name + '=';
+  const auto at = block.find(key);
+  if (at == std::string::npos) return {};
+  const auto begin = at + key.size();
+  return block.substr(begin, block.find('\0', begin) - begin);
+}
+
+std::string SignalName(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name;
+}
+
+}  // namespace dtrun::process

@@ -1,0 +1,85 @@
+#include "core/process/rank_process.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "core/process/process.h"
+
+namespace dtrun::process {
+
+RankProcess::RankProcess(boost::asio::io_context& loop, Child child, std::span<char> buffer, Printed printed,
+                         std::function<void(const Ending&)> ended, OutputGate* gate)
+    : pid_(child.pid),
+      handle_(loop, child.handle.Release()),
+      out_(std::make_shared<OutputPipe>(loop, std::move(child.out), output::Stream::kOut, buffer, printed,
+                                        gate)),
+      err_(std::make_shared<OutputPipe>(loop, std::move(child.err), output::Stream::kErr, buffer,
+                                        std::move(printed), gate)),
+      ended_callback_(std::move(ended)) {}
+
+void RankProcess::Watch() {
+  AwaitEnd();
+  out_->Watch();
+  err_->Watch();
+}
+
+void RankProcess::AwaitEnd() {
+  handle_.async_wait(
+      Descriptor::wait_read, [this, self = shared_from_this()](const boost::system::error_code& error) {
+        if (error || reaped_) return;
+        siginfo_t info{};
+        if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == 0) {
+          return AwaitEnd();
+        }
+        ended_ = true;
+        Ending ending;
+        if (info.si_code == CLD_EXITED) {
+          ending.code = info.si_status;
+        } else {
+          ending.signal = info.si_status;
+          ending.core_dumped = info.si_code == CLD_DUMPED;
+        }
+        // Its last words are heard before its end: they may be evidence.
+        out_->Pump();
+        err_->Pump();
+        ended_callback_(ending);
+      });
+}
+
+void RankProcess::Signal(int signal) {
+  if (!reaped_ && ::kill(-pid_, signal) != 0) Tell(signal);  // it may have left its group
+}
+
+void RankProcess::Tell(int signal) {
+  if (!reaped_) SendSignal(handle_.native_handle(), signal);
+}
+
+void RankProcess::FinishOutput() {
+  out_->Finish();
+  err_->Finish();
+}
+
+void RankProcess::Abandon() {
+  if (!reaped_) {
+    ::kill(-pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ended_ = reaped_ = true;
+  handle_.close();
+  out_->Drop();
+  err_->Drop();
+  ended_callback_ = [](const Ending&) {};
+}
+
+void RankProcess::Reap() {
+  if (!ended_ || reaped_) return;
+  ::waitpid(pid_, nullptr, WNOHANG);
+  handle_.close();
+  reaped_ = true;
+}
+
+}  // namespace dtrun::process

@@ -1,0 +1,332 @@
+#include "core/process/spawn.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+
+#include "core/process/program.h"
+
+namespace dtrun::process {
+namespace {
+
+// A sanitizer's shadow memory and interceptors do not survive two processes in one
+// address space.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kShareMemory = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kShareMemory = false;
+#else
+constexpr bool kShareMemory = true;
+#endif
+#else
+constexpr bool kShareMemory = true;
+#endif
+
+enum class SpawnStep : std::int32_t { kParentGone, kCgroup, kDescriptors, kLimit, kBinding, kFolder, kExec };
+
+struct Failure {
+  SpawnStep step;
+  int number;
+};
+
+// Everything the child needs, prepared before it exists: it must not allocate.
+struct CloneStart {
+  const char* file;
+  char* const* argv;
+  char* const* env;
+  const char* cwd;
+  int in, out, err;
+  int report;  // close-on-exec: end of file means that exec worked
+  pid_t parent;
+  const cpu_set_t* cpus;
+  const rlim_t* open_files;
+  int extra;   // -1: none
+  int cgroup;  // folder; -1: none
+  bool cgroup_required;
+  int members;  // cgroup.procs of it, for who is not started there; -1: none
+  bool adopts;
+};
+
+// As clone3(2) takes it, whatever the headers know.
+struct CloneArguments {
+  std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+      set_tid_size, cgroup;
+};
+constexpr std::uint64_t kIntoCgroup = 0x200000000;
+
+[[noreturn]] void Fail(const CloneStart& start, SpawnStep step) {
+  const Failure failure{step, errno};
+  // Nothing to do about a failed write: the parent then sees a child that ended with 127.
+  [[maybe_unused]] const ssize_t size = ::write(start.report, &failure, sizeof failure);
+  ::_exit(127);
+}
+
+void CloseOthersOnExec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) == 0) return;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (int fd = 3; fd < static_cast<int>(limit.rlim_cur); ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+// Runs in the child, possibly in the parent's memory: async-signal-safe calls only.
+int RunChild(void* argument) {
+  CloneStart& start = *static_cast<CloneStart*>(argument);
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (start.adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  errno = ESRCH;
+  if (::getppid() != start.parent) Fail(start, SpawnStep::kParentGone);
+  if (start.members >= 0 && ::write(start.members, "0", 1) < 0 && start.cgroup_required)
+    Fail(start, SpawnStep::kCgroup);
+
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+
+  if ((start.in != 0 && ::dup2(start.in, 0) < 0) || ::dup2(start.out, 1) < 0 || ::dup2(start.err, 2) < 0) {
+    Fail(start, SpawnStep::kDescriptors);
+  }
+  if (start.extra >= 0) {
+    // Whatever has its number here moves out of the way; only what is still needed is moved.
+    if (start.report == kExtraDescriptor) {
+      start.report = ::fcntl(start.report, F_DUPFD_CLOEXEC, kExtraDescriptor + 1);
+    }
+    if (::dup2(start.extra, kExtraDescriptor) < 0) Fail(start, SpawnStep::kDescriptors);
+  }
+  CloseOthersOnExec();
+  if (start.extra >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
+  if (start.open_files != nullptr) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = *start.open_files;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) Fail(start, SpawnStep::kLimit);
+  }
+  if (start.cpus != nullptr && ::sched_setaffinity(0, sizeof *start.cpus, start.cpus) != 0) {
+    Fail(start, SpawnStep::kBinding);
+  }
+  if (::chdir(start.cwd) != 0) Fail(start, SpawnStep::kFolder);
+  ::execve(start.file, start.argv, start.env);
+  Fail(start, SpawnStep::kExec);
+}
+
+UniqueFd OpenMembers(int cgroup) {
+  return UniqueFd(cgroup < 0 ? -1 : ::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+}
+
+struct CloneResult {
+  pid_t pid = -1;
+  int handle = -1;
+};
+
+// A child on a stack of its own, in a cgroup from its first instruction: moving it there takes milliseconds
+// on a machine of many processors. No C library has a function for it. Negative errno where the kernel
+// refuses. Unused where memory is not shared.
+[[maybe_unused]] long CloneIntoCgroup(CloneStart& start, std::byte* stack, std::size_t size, int* handle) {
+#if defined(__x86_64__)
+  CloneArguments arguments{};
+  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | kIntoCgroup;
+  arguments.pidfd = reinterpret_cast<std::uint64_t>(handle);
+  arguments.exit_signal = SIGCHLD;
+  arguments.stack = reinterpret_cast<std::uint64_t>(stack);
+  arguments.stack_size = size & ~std::size_t{15};
+  arguments.cgroup = static_cast<std::uint64_t>(start.cgroup);
+  long result = SYS_clone3;
+  register int (*run)(void*) asm("r12") = RunChild;
+  register void* argument asm("r13") = &start;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %%r13, %%rdi\n\t"
+      "call *%%r12\n\t"
+      "ud2\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&arguments), "S"(sizeof arguments), "r"(run), "r"(argument)
+      : "rcx", "r11", "memory");
+  return result;
+#else
+  static_cast<void>(start), static_cast<void>(stack), static_cast<void>(size), static_cast<void>(handle);
+  return -ENOSYS;
+#endif
+}
+
+// The process is made with all signals blocked, so that no handler of ours runs in it.
+CloneResult Clone(CloneStart& start) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  CloneResult started;
+  if constexpr (kShareMemory) {
+    constexpr std::size_t kStackBytes = 64 << 10;
+    const auto stack = std::make_unique<std::byte[]>(kStackBytes);
+    if (start.cgroup >= 0) {
+      const long pid = CloneIntoCgroup(start, stack.get(), kStackBytes, &started.handle);
+      if (pid > 0) started.pid = static_cast<pid_t>(pid);
+    }
+    UniqueFd members = started.pid < 0 ? OpenMembers(start.cgroup) : UniqueFd();
+    start.members = members.get();
+    if (started.pid < 0)
+      started.pid = ::clone(RunChild, stack.get() + kStackBytes,
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &start, &started.handle);
+  } else {
+    const UniqueFd members = OpenMembers(start.cgroup);
+    start.members = members.get();
+    started.pid = ::fork();
+    if (started.pid == 0) RunChild(&start);
+    if (started.pid > 0) started.handle = static_cast<int>(::syscall(SYS_pidfd_open, started.pid, 0));
+  }
+  const int number = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = number;
+  return started;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+Result<cpu_set_t> ParseCpus(const std::string& text) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  auto number = [&](unsigned& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    at = next;
+    return error == std::errc{} && value < CPU_SETSIZE;
+  };
+  for (bool more = true; more;) {
+    unsigned first = 0, last = 0;
+    bool valid = number(first);
+    last = first;
+    if (valid && at != end && *at == '-') valid = (++at, number(last));
+    if (!valid || last < first || (at != end && *at != ',')) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("CPU list '{}' is not of the form '0-3,8' with CPUs below {}", text, CPU_SETSIZE)};
+    }
+    for (unsigned cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &cpus);
+    more = at != end;
+    if (more) ++at;
+  }
+  return cpus;
+}
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+Result<Pipe> OpenPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::System("create a pipe", errno);
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+std::string Explain(const SpawnRequest& request, const std::string& file, const Failure& failure) {
+  switch (failure.step) {
+    case SpawnStep::kParentGone: return "the agent ended while the process was being started";
+    case SpawnStep::kCgroup:
+      return Error::System("cannot enter the cgroup of its limits", failure.number).text;
+    case SpawnStep::kDescriptors:
+      return Error::System("cannot set up its stdin, stdout and stderr", failure.number).text;
+    case SpawnStep::kLimit:
+      return Error::System("cannot restore its limit of open files", failure.number).text;
+    case SpawnStep::kBinding:
+      return Error::System(fmt::format("cannot bind to CPUs '{}'", request.binding), failure.number).text +
+             "; are they online and allowed here?";
+    case SpawnStep::kFolder:
+      return Error::System(fmt::format("cannot enter the working directory '{}'", request.cwd),
+                           failure.number)
+                 .text +
+             "; create it or change job.cwd";
+    case SpawnStep::kExec: break;
+  }
+  return ExplainExec(request.argv[0], file, request.cwd, failure.number, request.option);
+}
+
+}  // namespace
+
+Result<Child> Spawn(const SpawnRequest& request) {
+  auto refuse = [&](Error error) {
+    if (request.rank >= 0) error.text = fmt::format("rank {}: {}", request.rank, error.text);
+    return error;
+  };
+  Result<std::string> file =
+      FindProgram(request.argv.empty() ? "" : request.argv[0], request.cwd, request.env, request.option);
+  if (!file) return refuse(file.error());
+  cpu_set_t cpus;
+  if (!request.binding.empty()) {
+    Result<cpu_set_t> parsed = ParseCpus(request.binding);
+    if (!parsed) return refuse(parsed.error());
+    cpus = *parsed;
+  }
+  Result<Pipe> out = OpenPipe(), err = OpenPipe(), report = OpenPipe();
+  for (Result<Pipe>* pipe : {&out, &err, &report}) {
+    if (!*pipe) return refuse(pipe->error());
+  }
+  UniqueFd null;
+  if (request.stdin_fd < 0) {
+    null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null) return refuse(Error::System("open '/dev/null'", errno));
+  }
+
+  const std::vector<char*> argv = Pointers(request.argv), env = Pointers(request.env);
+  CloneStart start{file->c_str(),
+                   argv.data(),
+                   env.data(),
+                   request.cwd.c_str(),
+                   null ? null.get() : request.stdin_fd,
+                   out->write.get(),
+                   err->write.get(),
+                   report->write.get(),
+                   ::getpid(),
+                   request.binding.empty() ? nullptr : &cpus,
+                   request.open_files ? &*request.open_files : nullptr,
+                   request.extra_fd,
+                   request.cgroup,
+                   request.cgroup_required,
+                   -1,
+                   request.adopts};
+  const CloneResult started = Clone(start);
+  if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
+  Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};
+
+  report->write.Reset();
+  Failure failure{};
+  ssize_t size = 0;
+  do {
+    size = ::read(report->read.get(), &failure, sizeof failure);
+  } while (size < 0 && errno == EINTR);
+  if (size != 0 || !child.handle) {
+    const int number = errno;
+    ::kill(child.pid, SIGKILL);
+    ::waitpid(child.pid, nullptr, 0);
+    if (size == 0) return refuse(Error::System("cannot watch the process", number));
+    return refuse(
+        Error{failure.number == ENOENT ? DTRUN_NOT_FOUND : DTRUN_SYSTEM, Explain(request, *file, failure)});
+  }
+  ::fcntl(child.out.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(child.err.get(), F_SETFL, O_NONBLOCK);
+  return child;
+}
+
+}  // namespace dtrun::process

@@ -1,0 +1,38 @@
+// Children that a signal such as SIGSTOP has stopped: they neither work nor end, and others wait for them.
+//
+// Asks the kernel a few times a second. Owned by a host; loop thread. Of processes that a debugger holds
+// nothing is heard.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "core/base/asio.h"
+
+namespace dtrun::process {
+
+class Stops {
+ public:
+  // `stopped` is called from the loop, or from Look.
+  Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped);
+  ~Stops() { *ended_ = true; }
+  Stops(const Stops&) = delete;
+  Stops& operator=(const Stops&) = delete;
+
+  void Look();
+  // By the last look; 0: it has not been stopped, or goes on.
+  int SignalOf(pid_t child) const;
+
+ private:
+  void Wait();
+
+  boost::asio::steady_timer timer_;
+  std::function<void(pid_t child, int signal)> stopped_;
+  std::map<pid_t, int> signals_;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
+};
+
+}  // namespace dtrun::process

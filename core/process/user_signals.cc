@@ -1,0 +1,71 @@
+#include "core/process/user_signals.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <utility>
+
+namespace dtrun::process {
+namespace {
+
+using Descriptor = boost::asio::posix::stream_descriptor;
+
+UniqueFd TakeSigterm() {
+  sigset_t term;
+  ::sigemptyset(&term);
+  ::sigaddset(&term, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &term, nullptr);
+  return UniqueFd(::signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+}  // namespace
+
+UserSignals::UserSignals(boost::asio::io_context& loop, Lifeline& lifeline)
+    : lifeline_(lifeline),
+      control_(loop, ::dup(lifeline.descriptor())),
+      sigterm_(loop, TakeSigterm().Release()) {
+  AwaitControl();
+  AwaitSigterm();
+}
+
+bool UserSignals::EndsJob(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+void UserSignals::Handle(Handler handler) {
+  handler_ = std::move(handler);
+  while (handler_ && !waiting_.empty()) {
+    const int signal = waiting_.front();
+    waiting_.pop_front();
+    handler_(signal);
+  }
+}
+
+void UserSignals::Take(int signal) {
+  if (!handler_) return waiting_.push_back(signal);
+  const Handler handler = handler_;  // it may be replaced meanwhile
+  handler(signal);
+}
+
+void UserSignals::AwaitControl() {
+  control_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (error) return;
+    for (int signal = lifeline_.Next(); signal != Lifeline::kNothing; signal = lifeline_.Next()) {
+      Take(signal);
+      if (signal == Lifeline::kGuardGone) return;
+    }
+    AwaitControl();
+  });
+}
+
+void UserSignals::AwaitSigterm() {
+  sigterm_.async_wait(Descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (error) return;
+    signalfd_siginfo info;
+    if (::read(sigterm_.native_handle(), &info, sizeof info) == sizeof info) Take(SIGTERM);
+    AwaitSigterm();
+  });
+}
+
+}  // namespace dtrun::process

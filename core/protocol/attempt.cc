@@ -1,0 +1,126 @@
+#include "core/protocol/attempt.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <boost/asio/ssl/stream_base.hpp>
+
+#include "core/protocol/endpoint.h"
+
+namespace dtrun::protocol {
+
+Attempt::Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
+                 std::string key_origin, Events events)
+    : target_(std::move(target)),
+      job_(std::move(job)),
+      key_origin_(std::move(key_origin)),
+      events_(std::move(events)),
+      wire_(std::make_shared<Wire>(Tcp::socket(loop), std::move(tls))),
+      timer_(loop) {}
+
+void Attempt::Connect(const Tcp::endpoint& endpoint, Nanoseconds limit) {
+  limit_ = limit;
+  Limit();
+  error_code unusable;  // a family that this host lacks
+  wire_->socket().open(endpoint.protocol(), unusable);
+  if (unusable) {
+    return asio::post(timer_.get_executor(), [self = shared_from_this(), unusable] {
+      if (!self->over_) self->Miss(unusable.message());
+    });
+  }
+  CloseOnExec(wire_->socket());
+  wire_->socket().async_connect(endpoint, Guarded([](Attempt& self, const error_code& error) {
+                                  if (error) return self.Miss(error.message());
+                                  self.connected_ = true;
+                                  self.wire_->Name();
+                                  self.Handshake();
+                                }));
+}
+
+void Attempt::Take(UniqueFd stream, Nanoseconds limit) {
+  limit_ = limit;
+  Limit();
+  wire_->Adopt(std::move(stream), target_);
+  connected_ = true;
+  Handshake();
+}
+
+void Attempt::Limit() {
+  timer_.expires_after(limit_);
+  timer_.async_wait(Guarded([](Attempt& self, const error_code& error) {
+    if (!error) self.Miss(fmt::format("no answer within {}", FormatDuration(self.limit_)));
+  }));
+}
+
+void Attempt::Handshake() {
+  wire_->Handshake(asio::ssl::stream_base::client,
+                   Guarded([](Attempt& self, const error_code& error) { self.HandleHandshake(error); }));
+}
+
+void Attempt::HandleHandshake(const error_code& error) {
+  if (!error && ProvedKey(wire_->stream.native_handle())) {
+    timer_.cancel();
+    return events_.ready(*this);
+  }
+  switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
+    case HandshakeFailure::kWrongKey:
+      return Miss(fmt::format("the root at {} does not know the key of job '{}': another job's root uses "
+                              "this address, or this host was given another key{}",
+                              target_, job_, HowToShare(key_origin_)),
+                  DTRUN_FAILED_PRECONDITION);
+    case HandshakeFailure::kGone:
+      return Miss(fmt::format("it accepts connections and drops them ({})", error.message()));
+    case HandshakeFailure::kNotTls:
+    case HandshakeFailure::kNoKey: return Miss("what listens there is not the root of a dtrun job");
+    case HandshakeFailure::kOther: break;
+  }
+  Miss(fmt::format("no handshake came about ({})", error.message()));
+}
+
+void Attempt::Greet(const Hello& hello) {
+  Limit();
+  wire_->Write(Encode(hello), Guarded([](Attempt& self, const error_code& error) {
+                 if (error) self.Miss(error.message());
+               }));
+  wire_->ReadFrame([self = shared_from_this()](const Result<std::string_view>& frame) {
+    if (self->over_) return;
+    if (!frame) return self->Miss(frame.error().text);
+    self->HandleAnswer(*frame);
+  });
+}
+
+void Attempt::HandleAnswer(std::string_view frame) {
+  Result<Welcome> welcome = DecodeAnswer(frame);
+  if (!welcome && welcome.error().code == DTRUN_FAILED_PRECONDITION) {
+    return Miss(fmt::format("the root at {} refused this host: {}", target_, welcome.error().text),
+                DTRUN_FAILED_PRECONDITION);
+  }
+  if (!welcome) return Miss(welcome.error().text);
+  over_ = true;
+  timer_.cancel();
+  const auto events = std::exchange(events_, {});
+  events.welcomed(*this, *std::move(welcome));
+}
+
+void Attempt::Drop() {
+  over_ = true;
+  events_ = {};
+  timer_.cancel();
+  if (wire_) wire_->Close();
+}
+
+void Attempt::Miss(std::string why, dtrun_status code) {
+  const auto self = shared_from_this();
+  const auto events = std::exchange(events_, {});
+  Drop();
+  events.failed(*this, {code, std::move(why)});
+}
+
+std::function<void(const error_code&)> Attempt::Guarded(
+    std::function<void(Attempt&, const error_code&)> next) {
+  return [self = shared_from_this(), next = std::move(next)](const error_code& error) {
+    if (!self->over_) next(*self, error);
+  };
+}
+
+}  // namespace dtrun::protocol

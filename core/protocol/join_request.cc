@@ -1,0 +1,59 @@
+#include "core/protocol/join_request.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace dtrun::protocol {
+
+std::string ToLine(const JoinRequest& request, const std::string& key_digits) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const auto& [number, name] : request.nodes) nodes.push_back({number, name});
+  return nlohmann::json{{"job", request.job},
+                        {"names", request.names},
+                        {"port", request.port},
+                        {"key", key_digits},
+                        {"host", request.host},
+                        {"nodes", nodes},
+                        {"join_timeout_ns", request.join_timeout.count()},
+                        {"lost_after_ns", request.lost_after.count()},
+                        {"port_range", request.port_range}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<JoinRequest> ParseJoinRequest(const std::string& line) {
+  const Error malformed{DTRUN_INVALID_ARGUMENT,
+                        "`dtrun agent` is started by dtrun on another host, which tells it on stdin what to "
+                        "do; start a job with `dtrun --config FILE` instead"};
+  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object()) return malformed;
+  try {
+    Result<protocol::Key> key = protocol::Key::FromHex(json.at("key").get<std::string>());
+    if (!key) return key.error();
+    std::map<int, std::string> nodes;
+    for (const nlohmann::json& node : json.at("nodes"))
+      nodes.emplace(node.at(0).get<int>(), node.at(1).get<std::string>());
+    return JoinRequest{json.at("job").get<std::string>(),
+                       json.at("names").get<std::vector<std::string>>(),
+                       json.at("port").get<int>(),
+                       *std::move(key),
+                       json.at("host").get<int>(),
+                       std::move(nodes),
+                       Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
+                       Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
+                       json.at("port_range").get<std::string>()};
+  } catch (const nlohmann::json::exception&) {  // a field is missing or of another type
+    return malformed;
+  }
+}
+
+Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node) {
+  for (const auto& [number, name] : nodes) {
+    if (node != nullptr && name == node) return number;
+  }
+  return Error{DTRUN_NOT_FOUND,
+               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is none of the hosts",
+                           node == nullptr ? "" : node)};
+}
+
+}  // namespace dtrun::protocol

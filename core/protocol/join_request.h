@@ -1,0 +1,36 @@
+// What a process that is to become the agent of a host must know to find its root: the one line that it
+// gets on stdin. Values; any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/units.h"
+#include "core/protocol/key.h"
+
+namespace dtrun::protocol {
+
+// What an agent must know to find its root.
+struct JoinRequest {
+  std::string job;
+  std::vector<std::string> names;
+  int port = 0;
+  protocol::Key key;
+  int host = -1;  // its number; -1: see `nodes`, else the root deals it out
+  // One line may summon several: then each finds itself here, by the name that Slurm has for its node. Number
+  // and name of each.
+  std::map<int, std::string> nodes = {};
+  Nanoseconds join_timeout{};
+  Nanoseconds lost_after{};
+  std::string port_range = {};  // cluster.port_range
+  std::string key_origin = {};  // where this host has the key from, for errors; not part of the line
+};
+
+// The one line that a remote shell gives to `dtrun agent`. The key travels in hex.
+std::string ToLine(const JoinRequest& request, const std::string& key_digits);
+Result<JoinRequest> ParseJoinRequest(const std::string& line);
+// The number of the host that Slurm calls `node` (SLURMD_NODENAME, null when unset).
+Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node);
+
+}  // namespace dtrun::protocol

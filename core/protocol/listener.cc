@@ -1,0 +1,340 @@
+#include "core/protocol/listener.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/ssl/stream_base.hpp>
+#include <cerrno>
+#include <chrono>
+#include <list>
+#include <map>
+#include <optional>
+
+#include "core/base/fd.h"
+#include "core/base/port_range.h"
+#include "core/base/port_user.h"
+#include "core/protocol/endpoint.h"
+#include "core/protocol/wire.h"
+
+namespace dtrun::protocol {
+namespace {
+
+constexpr std::chrono::seconds kLinePause{1};
+constexpr std::chrono::milliseconds kAcceptPause{50};
+constexpr std::size_t kStrangersPerFile = 8;  // one stranger for so many files
+constexpr std::size_t kFewestStrangers = 4;
+
+// What the parts of one listener share; outlives it while their last operations end.
+struct Acceptor {
+  Acceptor(asio::io_context& loop, Listener::Options asked, Listener::Handlers hooks)
+      : options(std::move(asked)),
+        handlers(std::move(hooks)),
+        tls(std::make_shared<Tls>(options.key, options.job)),
+        acceptor(loop),
+        accept_pause(loop),
+        line_pause(loop) {}
+
+  Listener::Options options;
+  Listener::Handlers handlers;
+  std::shared_ptr<Tls> tls;
+  Tcp::acceptor acceptor;
+  asio::steady_timer accept_pause;
+  asio::steady_timer line_pause;
+  std::list<std::shared_ptr<class Peer>> peers;  // the oldest first
+  int port = 0;
+  bool open = true;
+  std::size_t refused = 0;
+  std::size_t unsaid = 0;  // refusals since the last line
+  std::string latest;
+  bool pausing = false;
+};
+
+// Says it now, or with the others of this second.
+void Report(const std::shared_ptr<Acceptor>& acceptor) {
+  if (acceptor->pausing || acceptor->unsaid == 0 || !acceptor->open) return;
+  std::string line = fmt::format("control port {}: refused {}", acceptor->port, acceptor->latest);
+  if (acceptor->unsaid > 1) line += fmt::format("; and {} more within a second", acceptor->unsaid - 1);
+  acceptor->unsaid = 0;
+  acceptor->pausing = true;
+  acceptor->line_pause.expires_after(kLinePause);
+  acceptor->line_pause.async_wait([acceptor](const error_code& error) {
+    acceptor->pausing = false;
+    if (!error) Report(acceptor);
+  });
+  if (acceptor->handlers.on_refused) acceptor->handlers.on_refused(line);
+}
+
+// One client up to its Hello. Kept by its pending operations; in the acceptor's list until it
+// is settled.
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  Peer(std::shared_ptr<Wire> wire, std::shared_ptr<Acceptor> acceptor)
+      : acceptor_(std::move(acceptor)), wire_(std::move(wire)), timer_(acceptor_->acceptor.get_executor()) {}
+
+  void Start() {
+    acceptor_->peers.push_back(shared_from_this());
+    place_ = std::prev(acceptor_->peers.end());
+    timer_.expires_after(acceptor_->options.hello_limit);
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->Refuse("it did not say who it is in time");
+    });
+    wire_->Handshake(asio::ssl::stream_base::server, [self = shared_from_this()](const error_code& error) {
+      if (!self->settled_) self->HandleHandshake(error);
+    });
+  }
+
+  void Refuse(const std::string& why) {
+    if (settled_) return;
+    if (!said_) Count(why);
+    Leave();
+    wire_->Close();
+  }
+
+  // "10.0.0.7", without the port.
+  std::string_view address() const { return std::string_view(wire_->peer).substr(0, wire_->peer.rfind(':')); }
+
+  // Without a word, when the listener ends.
+  void Drop() {
+    Leave();
+    wire_->Close();
+  }
+
+ private:
+  void HandleHandshake(const error_code& error) {
+    SSL* connection = wire_->stream.native_handle();
+    if (!error && ProvedKey(connection)) return ReadHello();
+    const std::string claim = ClaimedJob(connection);
+    switch (error ? FailureOf(error) : HandshakeFailure::kNoKey) {
+      case HandshakeFailure::kGone: ++acceptor_->refused; return Drop();
+      case HandshakeFailure::kNotTls: return Refuse("not TLS (does another job use this address?)");
+      case HandshakeFailure::kNoKey: return Refuse("TLS without the key of a job");
+      case HandshakeFailure::kWrongKey:
+        if (claim != ShownJob(acceptor_->options.job)) {
+          return Refuse(
+              fmt::format("it belongs to job '{}', this is job '{}'", claim, acceptor_->options.job));
+        }
+        return Refuse(fmt::format("it claims job '{}' with another key than ours{}", claim,
+                                  HowToShare(acceptor_->options.key_origin)));
+      case HandshakeFailure::kOther: break;
+    }
+    Refuse(fmt::format("no handshake came about ({})", error.message()));
+  }
+
+  void ReadHello() {
+    wire_->ReadFrame([self = shared_from_this()](Result<std::string_view> frame) {
+      if (self->settled_) return;
+      // It has proved the key: an agent that was welcomed by another way.
+      if (!frame && frame.error().code == DTRUN_REMOTE_FAILURE) return self->Drop();
+      if (!frame) return self->Refuse(fmt::format("it sent no hello ({})", frame.error().text));
+      Result<Hello> hello = DecodeHello(*frame);
+      if (!hello) return self->Answer(std::move(hello).error());
+      self->Judge(*std::move(hello));
+    });
+  }
+
+  void Judge(Hello hello) {
+    const std::shared_ptr<Acceptor> acceptor = acceptor_;
+    if (Status fits = Compare(hello, acceptor->options.job); !fits) return Answer(fits.error());
+    if (acceptor->handlers.admit) {
+      Status admitted = acceptor->handlers.admit(hello, wire_->peer);
+      if (settled_) return;  // the listener ended meanwhile
+      if (!admitted) return Answer(admitted.error());
+    }
+    Leave();
+    auto channel = MakeChannel(wire_, acceptor->options.welcome.loss_limit, hello.loss_limit,
+                               Encode(acceptor->options.welcome));
+    acceptor->handlers.on_joined(std::move(hello), std::move(channel));
+  }
+
+  // Tells the client why, gives it the rest of its time to read that, and parts.
+  void Answer(const Error& error) {
+    Count(error.text);
+    said_ = true;
+    wire_->Write(Encode(Refusal{error.code != DTRUN_BUSY, error.text}),
+                 [self = shared_from_this()](const error_code& failed) {
+                   if (self->settled_) return;
+                   if (failed) return self->Drop();
+                   self->wire_->EndSending();
+                   self->wire_->ReadFrame([self](const Result<std::string_view>&) { self->Drop(); });
+                 });
+  }
+
+  void Count(const std::string& why) {
+    ++acceptor_->refused;
+    ++acceptor_->unsaid;
+    acceptor_->latest = fmt::format("{}: {}", wire_->peer, why);
+    for (char& c : acceptor_->latest) {
+      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+    }
+    Report(acceptor_);
+  }
+
+  void Leave() {
+    if (std::exchange(settled_, true)) return;
+    timer_.cancel();
+    acceptor_->peers.erase(place_);
+  }
+
+  std::shared_ptr<Acceptor> acceptor_;
+  std::shared_ptr<Wire> wire_;
+  asio::steady_timer timer_;
+  std::list<std::shared_ptr<Peer>>::iterator place_;
+  bool said_ = false;     // it was told why, and counted
+  bool settled_ = false;  // not in the list any more
+};
+
+void Accept(const std::shared_ptr<Acceptor>& acceptor);
+
+// Out of descriptors, most likely: give clients time to leave instead of spinning.
+void AcceptLater(const std::shared_ptr<Acceptor>& acceptor) {
+  acceptor->accept_pause.expires_after(kAcceptPause);
+  acceptor->accept_pause.async_wait([acceptor](const error_code& error) {
+    if (!error && acceptor->open) Accept(acceptor);
+  });
+}
+
+// So that a flood from one address delays no host at another. REQUIRES: there are peers.
+void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& peer : acceptor->peers) ++counts[peer->address()];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  const std::shared_ptr<Peer> oldest = *std::ranges::find_if(
+      acceptor->peers, [&](const auto& peer) { return peer->address() == most->first; });
+  oldest->Refuse("it said nothing while too many others knocked");
+}
+
+void Accept(const std::shared_ptr<Acceptor>& acceptor) {
+  acceptor->acceptor.async_accept([acceptor](const error_code& error, Tcp::socket socket) {
+    if (!acceptor->open) return;
+    const bool crowded = !error && acceptor->peers.size() >= acceptor->options.max_strangers;
+    const bool out_of_files = error == asio::error::no_descriptors && !acceptor->peers.empty();
+    if (crowded || out_of_files) PushOneOut(acceptor);
+    if (!acceptor->open) return;  // on_refused ended the listener
+    if (out_of_files) return Accept(acceptor);
+    if (error) return AcceptLater(acceptor);
+    auto wire = std::make_shared<Wire>(std::move(socket), acceptor->tls);
+    CloseOnExec(wire->socket());
+    wire->Name();
+    std::make_shared<Peer>(std::move(wire), acceptor)->Start();
+    if (acceptor->open) Accept(acceptor);
+  });
+}
+
+class TcpListener final : public Listener {
+ public:
+  TcpListener(asio::io_context& loop, std::shared_ptr<Acceptor> acceptor)
+      : loop_(loop), acceptor_(std::move(acceptor)) {}
+  ~TcpListener() override {
+    acceptor_->open = false;
+    error_code ignored;  // a close that fails still closes
+    acceptor_->acceptor.close(ignored);
+    acceptor_->accept_pause.cancel();
+    acceptor_->line_pause.cancel();
+    while (!acceptor_->peers.empty()) {
+      const std::shared_ptr<Peer> peer = acceptor_->peers.front();
+      peer->Drop();
+    }
+  }
+  int port() const override { return acceptor_->port; }
+  std::size_t refused() const override { return acceptor_->refused; }
+  void Enter(UniqueFd stream, const std::string& from) override {
+    auto wire = std::make_shared<Wire>(Tcp::socket(loop_), acceptor_->tls);
+    wire->Adopt(std::move(stream), from);
+    const std::shared_ptr<Acceptor> acceptor = acceptor_;  // on_refused may end the listener
+    if (acceptor->peers.size() >= acceptor->options.max_strangers) PushOneOut(acceptor);
+    if (acceptor->open) std::make_shared<Peer>(std::move(wire), acceptor)->Start();
+  }
+
+ private:
+  asio::io_context& loop_;
+  std::shared_ptr<Acceptor> acceptor_;
+};
+
+// Bound to `endpoint`, or the errno.
+Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, bool reuse, int& number) {
+  UniqueFd socket(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1, off = 0;
+  if (socket && reuse) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (socket && endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  number =
+      socket ? BindInRange(socket.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) : errno;
+  if (number != 0 && endpoint.port() == 0) return NoFreePort("cannot listen for the other hosts", number);
+  if (number != 0) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), number);
+  // Connections inherit it, and let the next listener in while they fade away.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return socket;
+}
+
+// As the agent holds the ports of ranks: SO_REUSEADDR only where it steals from nobody.
+Result<UniqueFd> Bind(const Tcp::endpoint& endpoint, int& number) {
+  Result<UniqueFd> socket = Bind(endpoint, false, number);
+  if (number != EADDRINUSE || endpoint.port() == 0) return socket;
+  if (!OnlyFading(endpoint.port())) return PortInUse(endpoint.port());
+  return Bind(endpoint, true, number);
+}
+
+Result<UniqueFd> Bind(const Listener::Options& options, Tcp::endpoint& endpoint) {
+  const auto port = static_cast<std::uint16_t>(options.port);
+  int number = 0;
+  if (!options.address.empty()) {
+    error_code malformed;
+    endpoint = {asio::ip::make_address(options.address, malformed), port};
+    if (malformed) {
+      return Error{
+          DTRUN_INVALID_ARGUMENT,
+          fmt::format("the address '{}' to listen on is not numeric; give one of this host's, such as "
+                      "10.0.0.1, or none for all",
+                      options.address)};
+    }
+    Result<UniqueFd> socket = Bind(endpoint, number);
+    if (number == EADDRNOTAVAIL) {
+      return Error{DTRUN_SYSTEM, socket.error().text + "; no interface of this host has that address"};
+    }
+    return socket;
+  }
+  endpoint = {asio::ip::address_v6::any(), port};
+  Result<UniqueFd> socket = Bind(endpoint, number);
+  if (number != EAFNOSUPPORT && number != EADDRNOTAVAIL) return socket;
+  endpoint = {asio::ip::address_v4::any(), port};  // no IPv6 here
+  return Bind(endpoint, number);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Options options,
+                                                   Handlers handlers) {
+  if (options.port < 0 || options.port > 65535) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("there is no port {}; ports go from 1 to 65535", options.port)};
+  }
+  if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("a loss limit of {} cannot be kept; give one from {} to {}", FormatDuration(limit),
+                    FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit))};
+  }
+  Tcp::endpoint endpoint;
+  Result<UniqueFd> socket = Bind(options, endpoint);
+  if (!socket) return std::move(socket).error();
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    const std::size_t share = std::max<std::size_t>(files.rlim_cur / kStrangersPerFile, kFewestStrangers);
+    options.max_strangers = std::min(options.max_strangers, share);
+  }
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(options), std::move(handlers));
+  error_code error;
+  acceptor->acceptor.assign(endpoint.protocol(), socket->Release(), error);
+  if (!error) acceptor->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor->port = acceptor->acceptor.local_endpoint(error).port();
+  if (error) return Error::System(fmt::format("listen on {}", TextOf(endpoint)), error.value());
+  auto listener = std::make_unique<TcpListener>(loop, acceptor);
+  Accept(acceptor);
+  return std::unique_ptr<Listener>(std::move(listener));
+}
+
+}  // namespace dtrun::protocol

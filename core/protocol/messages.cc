@@ -1,0 +1,458 @@
+#include "core/protocol/messages.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/encoding.h"
+
+namespace dtrun::protocol {
+namespace {
+
+// The channel bounds whole messages, and so single texts. Lists take several times as much memory as their
+// bytes did, so that their counts are bounded too: far above what a job needs.
+constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMostEntries = 1 << 20;  // ranks, ports, arguments, variables
+constexpr std::size_t kMostHosts = 1 << 16;
+constexpr std::size_t kMostProcesses = 1 << 16;   // of one host; GPUs and windows as well
+constexpr std::size_t kMostCandidates = 1 << 14;  // of one host
+constexpr std::size_t kMostCalls = 1 << 10;       // of one window
+constexpr std::size_t kMostFrameworks = 64;
+constexpr std::size_t kMostName = 4096;  // bytes, of what the system calls something
+
+// The fields of every message, once for both directions. A message with raw bytes has them
+// behind its fields.
+template <class C>
+void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
+  std::int64_t count = value.count();
+  c.Number(count);
+  if constexpr (!C::kWrites) value = std::chrono::nanoseconds(count);
+}
+
+template <class C, class T, class Each>
+void List(C& c, T& values, std::size_t most, Each each) {
+  auto count = static_cast<std::uint32_t>(values.size());
+  c.Number(count);
+  if constexpr (!C::kWrites) {
+    if (count > most) return c.Fail("a list is longer than its limit");
+  }
+  if constexpr (C::kWrites) {
+    for (const auto& value : values) each(value);
+  } else {
+    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
+  }
+}
+
+template <class T>
+auto Underlying(T value) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<std::underlying_type_t<T>>(value);
+  } else {
+    return value;
+  }
+}
+
+// One of `first` to `last`.
+template <class C, class T, class Bound>
+void Choice(C& c, T& value, Bound first, Bound last) {
+  auto number = Underlying(value);
+  c.Number(number);
+  if constexpr (!C::kWrites) {
+    const bool known =
+        number >= static_cast<decltype(number)>(first) && number <= static_cast<decltype(number)>(last);
+    if (!known) return c.Fail("a choice is none of those there are");
+    value = static_cast<T>(number);
+  }
+}
+
+template <class C>
+void Fields(C& c, Of<C, plan::Process>& m) {
+  c.Number(m.host);
+  c.Number(m.rank);
+  c.Number(m.local_rank);
+  c.Number(m.rank_count);
+  c.Texts(m.argv, kMostEntries, kAny);
+  c.Pairs(m.env, kMostEntries, kAny);
+  c.Text(m.cwd, kMostName);
+  c.Text(m.binding, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, pmi::Job>& m) {
+  Choice(c, m.kind, pmi::Kind::kNone, pmi::Kind::kPmi1);
+  c.Text(m.name, kMostName);
+  List(c, m.hosts, kMostHosts, [&](auto& host) {
+    c.Text(host.name, kMostName);
+    c.Number(host.first_rank);
+    c.Number(host.local_size);
+  });
+  c.Number(m.here);
+}
+template <class C>
+void Fields(C& c, Of<C, Prepare>& m) {
+  c.Number(m.generation);
+  c.Number(m.world_size);
+  c.Text(m.job_key, kMostName);
+  c.Number(m.master_port);
+  List(c, m.task_ranks, kMostEntries, [&](auto& rank) { c.Number(rank); });
+  List(c, m.processes, kMostProcesses, [&](auto& process) { Fields<C>(c, process); });
+  c.Texts(m.environment, kMostEntries, kAny);
+  Duration<C>(c, m.grace);
+  c.Number(m.memory);
+  Fields<C>(c, m.mpi);
+}
+template <class C>
+void Fields(C& c, Of<C, Start>& m) {
+  c.Pairs(m.tokens, kMostEntries, kAny);
+  List(c, m.meeting_ports, kMostEntries, [&](auto& port) { c.Number(port); });
+}
+template <class C>
+void Fields(C& c, Of<C, Signal>& m) {
+  c.Number(m.number);
+}
+template <class C>
+void Fields(C& c, Of<C, Stop>& m) {
+  c.Number(m.signal);
+}
+template <class C>
+void Fields(C&, Of<C, Kill>&) {}
+template <class C>
+void Fields(C& c, Of<C, Inspect>& m) {
+  c.Number(m.number);
+  List(c, m.closely, kMostProcesses, [&](auto& rank) { c.Number(rank); });
+}
+template <class C>
+void Fields(C& c, Of<C, verdict::RankDoing>& m) {
+  c.Number(m.rank);
+  Choice(c, m.stand, stacks::Stand::kUnknown, stacks::Stand::kElsewhere);
+  c.Text(m.phrase, kAny);
+  c.Text(m.text, kAny);
+  c.Number(m.processor_ms);
+  c.Number(m.bytes);
+}
+template <class C>
+void Fields(C& c, Of<C, Inspected>& m) {
+  c.Number(m.number);
+  List(c, m.ranks, kMostProcesses, [&](auto& one) { Fields<C>(c, one); });
+  c.Number(m.calls);
+}
+template <class C>
+void Fields(C& c, Of<C, Exchanged>& m) {
+  c.Text(m.exchange, kAny);
+  c.Text(m.error, kAny);
+  c.Text(m.bytes, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Over>& m) {
+  c.Number(m.exit_code);
+  c.Text(m.why, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, RunPreflight>& m) {
+  c.Text(m.request, kAny);
+  c.Texts(m.environment, kMostEntries, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, PreflightAnswered>& m) {
+  c.Text(m.answer, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientOpened>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientData>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, ClientClosed>& m) {
+  c.Number(m.client);
+}
+template <class C>
+void Fields(C& c, Of<C, Introduction>& m) {
+  c.Text(m.host_name, kMostName);
+  c.Text(m.machine, kMostName);
+  c.Text(m.processors, kAny);
+  Choice(c, m.gpus.vendor, binding::Vendor::kNvidia, binding::Vendor::kAmd);
+  List(c, m.gpus.devices, kMostProcesses, [&](auto& gpu) {
+    c.Text(gpu.uuid, kMostName);
+    c.Number(gpu.numa);
+    c.Text(gpu.name, kMostName);
+  });
+}
+template <class C>
+void Fields(C& c, Of<C, Prepared>& m) {
+  c.Number(m.master_port);
+  List(c, m.task_ports, kMostEntries, [&](auto& task) {
+    c.Number(task.first);
+    c.Number(task.second);
+  });
+  c.Text(m.store, kMostName);
+  c.Text(m.recorder, kMostName);
+}
+template <class C>
+void Fields(C& c, Of<C, Refused>& m) {
+  Choice(c, m.error.code, DTRUN_INVALID_ARGUMENT, DTRUN_INTERNAL);
+  c.Text(m.error.text, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Started>& m) {
+  List(c, m.pids, kMostEntries, [&](auto& pid) { c.Number(pid); });
+}
+template <class C>
+void Fields(C& c, Of<C, Output>& m) {
+  c.Number(m.rank);
+  Choice(c, m.stream, output::Stream::kOut, output::Stream::kErr);
+}
+template <class C>
+void Fields(C& c, Of<C, process::Ending>& m) {
+  c.Number(m.code);
+  c.Number(m.signal);
+  c.Flag(m.core_dumped);
+  c.Flag(m.out_of_memory);
+  c.Number(m.stopped_by);
+}
+template <class C>
+void Fields(C& c, Of<C, Ended>& m) {
+  c.Number(m.rank);
+  Fields<C>(c, m.ending);
+  c.Number(m.signal_sent);
+}
+template <class C>
+void Fields(C& c, Of<C, RankEnded>& m) {
+  c.Number(m.rank);
+  c.Number(m.pid);
+  Fields<C>(c, m.ending);
+}
+template <class C>
+void Fields(C& c, Of<C, Said>& m) {
+  c.Text(m.line, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Looked>& m) {
+  c.Flag(m.joined);
+  c.Texts(m.frameworks, kMostFrameworks, kMostName);
+  c.Flag(m.alone);
+  c.Flag(m.late);
+}
+template <class C>
+void Fields(C& c, Of<C, Gone>& m) {
+  c.Text(m.calls, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, Asked>& m) {
+  c.Number(m.signal);
+}
+template <class C>
+void Fields(C& c, Of<C, Offered>& m) {
+  c.Text(m.part.exchange, kAny);
+  List(c, m.part.hosts, kMostHosts, [&](auto& host) { c.Number(host); });
+  c.Text(m.part.bytes, kAny);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiStarted>& m) {
+  c.Number(m.rank);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiFinished>& m) {
+  c.Number(m.rank);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiAborted>& m) {
+  c.Number(m.rank);
+  c.Number(m.code);
+  c.Text(m.message, kAny);
+  c.Flag(m.broke);
+}
+template <class C>
+void Fields(C& c, Of<C, MpiServerLost>& m) {
+  c.Text(m.how, kAny);
+}
+
+template <class C>
+void Fields(C& c, Of<C, network::Address>& m) {
+  std::string text = m.ip.to_string();
+  c.Text(text, kMostName);
+  c.Number(m.prefix);
+  if constexpr (!C::kWrites) {
+    error_code problem;
+    m.ip = asio::ip::make_address(text, problem);
+    if (problem) c.Fail("it has no IP address");
+  }
+}
+template <class C>
+void Fields(C& c, Of<C, network::Candidate>& m) {
+  c.Text(m.interface, kMostName);
+  c.Number(m.index);
+  Choice(c, m.kind, network::Kind::kLoopback, network::Kind::kVirtual);
+  Fields<C>(c, m.address);
+  c.Flag(m.first_address);
+  c.Flag(m.default_route);
+  c.Number(m.mtu);
+  c.Number(m.speed_mbps);
+  c.Text(m.rdma, kMostName);
+  c.Number(m.port);
+}
+template <class C>
+void Fields(C& c, Of<C, Survey>& m) {
+  c.Number(m.host);
+  c.Text(m.rule, kAny);
+  c.Text(m.connectivity_key, kMostName);
+}
+template <class C>
+void Fields(C& c, Of<C, Prove>& m) {
+  List(c, m.peers, kMostHosts, [&](auto& peer) {
+    c.Number(peer.host);
+    List(c, peer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+  });
+  c.Flag(m.by_device);
+  Duration<C>(c, m.limit);
+}
+template <class C>
+void Fields(C& c, Of<C, Measure>& m) {
+  c.Number(m.from);
+  c.Number(m.peer);
+  Fields<C>(c, m.to);
+  c.Flag(m.by_device);
+  c.Number(m.pace);
+}
+template <class C>
+void Fields(C& c, Of<C, Surveyed>& m) {
+  List(c, m.offer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
+  List(c, m.offer.left_out, kMostCandidates, [&](auto& one) {
+    c.Text(one.interface, kMostName);
+    Choice(c, one.kind, network::Kind::kLoopback, network::Kind::kVirtual);
+    c.Text(one.address, kMostName);
+    c.Text(one.why, kMostName);
+  });
+  c.Texts(m.offer.unmatched, kMostCandidates, kMostName);
+  c.Flag(m.offer.has_rdma);
+}
+template <class C>
+void Fields(C& c, Of<C, Proven>& m) {
+  List(c, m.attempts, kMostEntries, [&](auto& attempt) {
+    c.Number(attempt.from);
+    c.Number(attempt.peer);
+    c.Number(attempt.to);
+    c.Text(attempt.why, kMostName);
+    Duration<C>(c, attempt.round_trip);
+  });
+}
+template <class C>
+void Fields(C& c, Of<C, Measured>& m) {
+  c.Number(m.throughput.bits_per_s);
+  Duration<C>(c, m.throughput.round_trip);
+  c.Number(m.throughput.loss);
+}
+
+template <class C>
+void Fields(C& c, Of<C, contract::Window>& m) {
+  c.Number(m.communicator);
+  c.Text(m.name, kMostName);
+  c.Number(m.size);
+  List(c, m.members, kMostEntries, [&](auto& member) {
+    c.Number(member.world_rank);
+    c.Number(member.rank);
+  });
+  c.Flag(m.freed);
+  bool rests = m.rest.has_value();
+  c.Flag(rests);
+  if (rests) {
+    if constexpr (!C::kWrites) m.rest.emplace();
+    c.Number(m.rest->started);
+    c.Number(m.rest->ended);
+  }
+  List(c, m.calls, kMostCalls, [&](auto& seen) {
+    c.Number(seen.number);
+    c.Number(seen.chain);
+    c.Number(seen.call.kind);
+    c.Number(seen.call.dtype);
+    c.Number(seen.call.reduce);
+    c.Number(seen.call.root);
+    c.Number(seen.call.count);
+    c.Number(seen.call.shape);
+  });
+  List(c, m.checkpoints, kMostCalls, [&](auto& checkpoint) {
+    c.Number(checkpoint.first);
+    c.Number(checkpoint.second);
+  });
+}
+template <class C>
+void Fields(C& c, Of<C, Called>& m) {
+  List(c, m.windows, kMostProcesses, [&](auto& window) { Fields<C>(c, window); });
+}
+
+template <class C>
+void Fields(C& c, Of<C, Differed>& m) {
+  c.Number(m.difference.communicator);
+  c.Number(m.difference.first);
+  c.Number(m.difference.second);
+  c.Text(m.difference.text, kAny);
+  c.Flag(m.difference.exact);
+  c.Flag(m.difference.between_hosts);
+}
+template <class C>
+void Fields(C& c, Of<C, Lost>& m) {
+  c.Text(m.why, kAny);
+  c.Flag(m.agent_died);
+}
+
+// Size of the fields in front of raw bytes.
+template <class T>
+constexpr std::size_t kBytesAt = 0;
+template <>
+constexpr std::size_t kBytesAt<Output> = sizeof(Output::rank) + sizeof(Output::stream);
+template <>
+constexpr std::size_t kBytesAt<ClientData> = sizeof(ClientData::client);
+
+template <class Message>
+std::string EncodeAny(const Message& message) {
+  return std::visit(
+      [&]<class T>(const T& given) {
+        Encoder encoder;
+        encoder.Number(static_cast<std::uint8_t>(message.index()));
+        Fields<Encoder>(encoder, given);
+        std::string bytes = std::move(encoder).Payload();
+        if constexpr (kBytesAt<T> != 0) bytes += given.bytes;
+        return bytes;
+      },
+      message);
+}
+
+template <class Message, class T>
+Result<Message> DecodeOne(std::string_view bytes) {
+  T out{};
+  if constexpr (kBytesAt<T> != 0) {
+    const std::size_t at = std::min(bytes.size(), kBytesAt<T>);
+    out.bytes = bytes.substr(at);
+    bytes = bytes.substr(0, at);
+  }
+  Decoder decoder(bytes);
+  Fields<Decoder>(decoder, out);
+  if (Status whole = decoder.Finish("message between root and agent"); !whole) return whole.error();
+  return Message(std::move(out));
+}
+
+template <class Message, std::size_t... I>
+Result<Message> DecodeAny(std::string_view bytes, std::index_sequence<I...>) {
+  using Decode = Result<Message> (*)(std::string_view);
+  constexpr Decode kDecoders[] = {&DecodeOne<Message, std::variant_alternative_t<I, Message>>...};
+  const std::size_t kind = bytes.empty() ? sizeof...(I) : static_cast<unsigned char>(bytes.front());
+  if (kind >= sizeof...(I)) {
+    return Error{DTRUN_INTERNAL, fmt::format("unknown message {} between root and agent", kind)};
+  }
+  return kDecoders[kind](bytes.substr(1));
+}
+
+}  // namespace
+
+std::string Encode(const ToAgent& message) { return EncodeAny(message); }
+std::string Encode(const ToRoot& message) { return EncodeAny(message); }
+
+Result<ToAgent> DecodeToAgent(std::string_view bytes) {
+  return DecodeAny<ToAgent>(bytes, std::make_index_sequence<std::variant_size_v<ToAgent>>());
+}
+Result<ToRoot> DecodeToRoot(std::string_view bytes) {
+  return DecodeAny<ToRoot>(bytes, std::make_index_sequence<std::variant_size_v<ToRoot>>());
+}
+
+}  // namespace dtrun::protocol

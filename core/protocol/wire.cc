@@ -1,0 +1,60 @@
+#include "core/protocol/wire.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "core/protocol/endpoint.h"
+
+namespace dtrun::protocol {
+
+Wire::Wire(Tcp::socket tcp, std::shared_ptr<Tls> keys)
+    : tls(std::move(keys)), stream(std::move(tcp), tls->context()) {}
+
+void Wire::Name() {
+  error_code unknown;  // it left already; the next operation says so
+  peer = TextOf(socket().remote_endpoint(unknown));
+  socket().set_option(Tcp::no_delay(true), unknown);
+}
+
+void Wire::Adopt(UniqueFd connected, const std::string& name) {
+  peer = name;
+  error_code unusable;                                    // then the first operation says so
+  socket().assign(Tcp::v4(), connected.get(), unusable);  // Asio asks no stream for its family
+  if (!unusable) connected.Release();
+}
+
+void Wire::Handshake(asio::ssl::stream_base::handshake_type side, std::function<void(error_code)> done) {
+  stream.async_handshake(
+      side, [self = shared_from_this(), done = std::move(done)](const error_code& error) { done(error); });
+}
+
+void Wire::ReadFrame(std::function<void(Result<std::string_view>)> done) {
+  Result<std::optional<std::string_view>> frame = frames.Next();
+  if (!frame) return done(std::move(frame).error());
+  if (frame->has_value()) return done(**frame);
+  stream.async_read_some(asio::buffer(chunk), [self = shared_from_this(), done = std::move(done)](
+                                                  const error_code& error, std::size_t size) mutable {
+    if (error) return done(Error{DTRUN_REMOTE_FAILURE, error.message()});
+    self->frames.Append({self->chunk.data(), size});
+    self->ReadFrame(std::move(done));
+  });
+}
+
+void Wire::Write(std::string bytes, std::function<void(error_code)> done) {
+  auto kept = std::make_shared<std::string>(std::move(bytes));
+  asio::async_write(stream, asio::buffer(*kept),
+                    [self = shared_from_this(), kept, done = std::move(done)](const error_code& error,
+                                                                              std::size_t) { done(error); });
+}
+
+void Wire::EndSending() {
+  error_code gone;  // then there is nothing to end
+  socket().shutdown(Tcp::socket::shutdown_send, gone);
+}
+
+void Wire::Close() {
+  error_code ignored;  // a close that fails still closes
+  socket().close(ignored);
+}
+
+}  // namespace dtrun::protocol

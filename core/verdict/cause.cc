@@ -1,0 +1,193 @@
+#include "core/verdict/cause.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+namespace dtrun::verdict {
+namespace {
+
+constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+// Not because dtrun asked it to end.
+bool FailedByItself(const RankFacts& rank) {
+  return rank.ending && rank.ending->failed() && rank.signal_sent == 0;
+}
+
+// A peer of the same process ended with it, or ended it.
+bool IsOfAnother(const PeerReport& report, const RankFacts& rank) {
+  return report.peer >= 0 && (report.peer < rank.rank || report.peer >= rank.rank + rank.count);
+}
+
+bool BlamesPeer(const RankFacts& rank) {
+  return std::ranges::any_of(rank.reports,
+                             [&](const PeerReport& report) { return IsOfAnother(report, rank); });
+}
+
+std::size_t IndexOf(const Facts& facts, int rank) {
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const bool last = i + 1 == facts.ranks.size();
+    if (rank >= facts.ranks[i].rank && (last || rank < facts.ranks[i + 1].rank)) return i;
+  }
+  return kNobody;
+}
+
+std::optional<std::size_t> LossOf(const Facts& facts, const std::string& host) {
+  for (std::size_t i = 0; i < facts.losses.size(); ++i) {
+    if (facts.losses[i].host == host) return i;
+  }
+  return std::nullopt;
+}
+
+// The rank that failed by itself and that `from` leads to by blame; `from` when it blames
+// nobody of that kind.
+std::size_t FollowBlame(const Facts& facts, std::size_t from) {
+  std::set<std::size_t> seen{from};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const PeerReport& report : facts.ranks[from].reports) {
+      const std::size_t peer = IndexOf(facts, report.peer);
+      if (peer == kNobody || seen.contains(peer)) continue;
+      const bool lost = LossOf(facts, facts.ranks[peer].host).has_value();
+      if (!lost && !FailedByItself(facts.ranks[peer])) continue;
+      seen.insert(peer);
+      from = peer;
+      moved = true;
+      break;
+    }
+  }
+  if (!BlamesPeer(facts.ranks[from])) return from;
+  // Everybody on the way blames others: a rank that failed and blames nobody came first.
+  std::size_t first = from;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (!FailedByItself(rank) || BlamesPeer(rank)) continue;
+    if (first == from || rank.ended_at < facts.ranks[first].ended_at) first = i;
+  }
+  return first;
+}
+
+// What its own output says of the failure.
+known::Kind KindOf(const RankFacts& rank) {
+  return rank.known && rank.known->recent ? rank.known->finding.failure->kind : known::Kind::kUnsaid;
+}
+
+// It could not get more, as it says.
+bool RanOutOfMemory(const RankFacts& rank) {
+  if (KindOf(rank) == known::Kind::kMemory) return true;
+  const std::string error = ErrorIn(rank.tail);
+  const std::string name = error.substr(0, error.find(':'));
+  return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
+}
+
+ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
+  if (rank.abort) return ExitClass::kUserError;
+  const process::Ending& ending = *rank.ending;
+  if (ending.stopped_by != 0) return ExitClass::kSignal;
+  if (ending.out_of_memory) return ExitClass::kOutOfMemory;
+  // An exception that nobody caught ends a program by SIGABRT.
+  if (ending.signal == 0 || ending.signal == SIGABRT) {
+    for (const PeerReport& report : rank.reports) {
+      if (!IsOfAnother(report, rank)) continue;
+      const std::size_t peer = IndexOf(facts, report.peer);
+      const bool came = peer == kNobody || facts.ranks[peer].joined;
+      return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
+    }
+  }
+  if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
+  if (RanOutOfMemory(rank)) return ExitClass::kOutOfMemory;
+  switch (KindOf(rank)) {
+    case known::Kind::kNetwork:
+    case known::Kind::kConnection: return ExitClass::kNetwork;
+    case known::Kind::kRendezvous: return ExitClass::kRendezvous;
+    case known::Kind::kMemory:
+    case known::Kind::kUnsaid: break;
+  }
+  return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
+}
+
+// The rank that others waited for in vain, because it stood still.
+std::optional<std::size_t> StandingStill(const Facts& facts) {
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    if (facts.ranks[i].ending && facts.ranks[i].ending->stopped_by != 0) return i;
+  }
+  return std::nullopt;
+}
+
+ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFacts& suspect) {
+  switch (kind) {
+    case Suspicion::Kind::kStoodStill:
+    case Suspicion::Kind::kDiffers:  // one that stood still before it came has never come
+      return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
+    case Suspicion::Kind::kErred:
+      return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
+    case Suspicion::Kind::kLeft: return ExitClass::kUserError;
+    case Suspicion::Kind::kNone: break;
+  }
+  return of_first;
+}
+
+Cause LossCause(const Facts& facts, std::size_t index) {
+  return {Cause::Kind::kHost, index,
+          facts.losses[index].agent_died ? ExitClass::kLauncher : ExitClass::kNetwork};
+}
+
+}  // namespace
+
+std::string_view ClassName(ExitClass exit_class) {
+  switch (exit_class) {
+    case ExitClass::kNone: return "none";
+    case ExitClass::kUserError: return "user-error";
+    case ExitClass::kSignal: return "signal";
+    case ExitClass::kOutOfMemory: return "out-of-memory";
+    case ExitClass::kRendezvous: return "rendezvous";
+    case ExitClass::kNetwork: return "network";
+    case ExitClass::kPreemption: return "preemption";
+    case ExitClass::kLauncher: return "launcher";
+    case ExitClass::kIsolatedRanks: return "lone-worlds";
+    case ExitClass::kHang: break;
+  }
+  return "hang";
+}
+
+std::optional<ExitClass> ClassNamed(std::string_view name) {
+  for (const ExitClass exit_class :
+       {ExitClass::kUserError, ExitClass::kSignal, ExitClass::kOutOfMemory, ExitClass::kRendezvous,
+        ExitClass::kNetwork, ExitClass::kHang, ExitClass::kLauncher}) {
+    if (ClassName(exit_class) == name) return exit_class;
+  }
+  return std::nullopt;
+}
+
+Cause FindCause(const Facts& facts) {
+  if (facts.accomplished) return {};
+  // Ended the run before any rank failed; those that failed since have missed it.
+  if (facts.mpi_server_loss) return {Cause::Kind::kMpiServer, 0, ExitClass::kLauncher};
+  if (facts.first_failed >= 0) {
+    const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
+    if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
+    const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
+    const bool outside = FailedOutside(facts.ranks[index]);
+    if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
+      if (const auto still = StandingStill(facts))
+        return {Cause::Kind::kRank, *still, ExitClass::kSignal, *still};
+      if (Suspicion suspicion = Suspect(facts, index); suspicion.kind != Suspicion::Kind::kNone) {
+        const std::size_t suspect = suspicion.indices.front();
+        const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
+        return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
+      }
+      if (exit_class == ExitClass::kNetwork && WaitedApart(facts, index))
+        return {Cause::Kind::kRank, index, ExitClass::kHang, index};
+    }
+    return {Cause::Kind::kRank, index, exit_class, index};
+  }
+  if (!facts.losses.empty()) return LossCause(facts, 0);
+  if (facts.guard_died) return {Cause::Kind::kGuard, 0, ExitClass::kLauncher};
+  if (!facts.stalled.empty()) return {Cause::Kind::kStalled, 0, ExitClass::kHang, 0, SuspectOfStall(facts)};
+  if (facts.isolated_ranks) return {Cause::Kind::kIsolatedRanks, 0, ExitClass::kIsolatedRanks};
+  if (facts.interrupt == 0) return {};
+  return {Cause::Kind::kInterrupt, 0,
+          facts.interrupt == SIGTERM ? ExitClass::kPreemption : ExitClass::kSignal};
+}
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,152 @@
+#include "core/verdict/endings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "core/process/process.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+// Ranks that ended alike, said in one clause.
+struct Group {
+  std::string one, many;  // what the clause says of one rank, of several
+  std::vector<int> ranks;
+  std::chrono::nanoseconds latest{0};
+};
+
+class Groups {
+ public:
+  Group& Of(const std::string& one, const std::string& many) {
+    for (Group& group : groups_) {
+      if (group.one == one) return group;
+    }
+    return groups_.emplace_back(Group{one, many, {}, {}});
+  }
+
+  // "rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun"
+  std::string Text() const {
+    std::string text;
+    for (const Group& group : groups_) {
+      const bool single = group.ranks.size() == 1;
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(group.ranks),
+                          single ? group.one : group.many);
+      if (group.latest.count() == 0) continue;
+      const std::string elapsed = FormatElapsed(group.latest);
+      text += single ? fmt::format(" {} later", elapsed) : fmt::format(" within {}", elapsed);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<Group> groups_;
+};
+
+std::string ManyEndingText(const process::Ending& ending) {
+  const std::string text = EndingText(ending);
+  return text.starts_with("was ") ? "were" + text.substr(3) : text;
+}
+
+bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
+  return rank.ending && !rank.ending->failed() && rank.ended_at < at;
+}
+
+bool EndedWell(const RankFacts& rank) { return rank.ending && !rank.ending->failed(); }
+
+// How a rank ended that dtrun did not hear the end of.
+std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts& rank) {
+  if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
+  if (rank.pid == 0) return {"had not been started", "had not been started"};
+  return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
+}
+
+}  // namespace
+
+std::string EndingText(const process::Ending& ending) {
+  switch (ending.early_exit) {
+    case process::EarlyExit::kNone: break;
+    case process::EarlyExit::kBeforeInit:
+      return "exited with code 0 without MPI_Init, which others have called";
+    case process::EarlyExit::kBeforeFinalize:
+      return "exited with code 0 after MPI_Init and without MPI_Finalize";
+  }
+  if (ending.stopped_by != 0) {
+    return fmt::format("was stopped by signal {} ({}) and did not go on", ending.stopped_by,
+                       process::SignalName(ending.stopped_by));
+  }
+  if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);
+  if (ending.out_of_memory) return "was killed by the kernel, which was out of memory (SIGKILL)";
+  const std::string core = ending.core_dumped ? ", core dumped" : "";
+  return fmt::format("was killed by signal {} ({}{})", ending.signal, process::SignalName(ending.signal),
+                     core);
+}
+
+void AddRanks(const RankFacts& process, std::vector<int>* to) {
+  for (int rank = process.rank; rank < process.rank + process.count; ++rank) to->push_back(rank);
+}
+
+bool OnLostHost(const Facts& facts, const RankFacts& rank) {
+  return std::ranges::any_of(facts.losses, [&](const HostLoss& loss) { return loss.host == rank.host; });
+}
+
+std::string Beside(const Facts& facts, std::chrono::nanoseconds at) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (EndedWell(rank) && rank.signal_sent == 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
+}
+
+std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
+}
+
+std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at) {
+  Groups groups;
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank == cause || (EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
+    if (!rank.ending) {
+      const auto [one, many] = Unheard(facts, rank);
+      AddRanks(rank, &groups.Of(one, many).ranks);
+    } else if (rank.ending->stopped_by == 0 && rank.signal_sent == SIGKILL &&
+               rank.ending->signal == SIGKILL) {
+      AddRanks(rank, &groups
+                          .Of("did not stop in time and was killed by dtrun",
+                              "did not stop in time and were killed by dtrun")
+                          .ranks);
+    } else if (rank.ending->stopped_by == 0 && rank.ending->signal != 0 &&
+               rank.ending->signal == rank.signal_sent) {
+      AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
+    } else if (EndedWell(rank)) {
+      AddRanks(
+          rank,
+          &groups.Of("ended with code 0 when dtrun asked it to", "ended with code 0 when dtrun asked them to")
+               .ranks);
+    } else {
+      Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
+      AddRanks(rank, &group.ranks);
+      group.latest = std::max(group.latest, rank.ended_at - at);
+    }
+  }
+  return groups.Text();
+}
+
+std::string Endings(const Facts& facts) {
+  Groups groups;
+  for (const RankFacts& rank : facts.ranks) {
+    const auto [one, many] = rank.ending ? std::pair(EndingText(*rank.ending), ManyEndingText(*rank.ending))
+                                         : Unheard(facts, rank);
+    AddRanks(rank, &groups.Of(one, many).ranks);
+  }
+  return groups.Text();
+}
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,33 @@
+// How ranks ended, in words: one of them, and those around the one that failed first.
+//
+// Pure; any thread.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/verdict/facts.h"
+
+namespace dtrun::verdict {
+
+// "exited with code 3", "was killed by signal 9 (SIGKILL)"
+std::string EndingText(const process::Ending& ending);
+
+// The ranks that live in the process, which come after what is there.
+void AddRanks(const RankFacts& process, std::vector<int>* to);
+
+bool OnLostHost(const Facts& facts, const RankFacts& rank);
+
+// Around the failure at `at`, clause by clause; empty when there are none. Ranks that had ended well by then:
+std::string Before(const Facts& facts, std::chrono::nanoseconds at);
+// Those that ended well later, whatever became of the others:
+std::string Beside(const Facts& facts, std::chrono::nanoseconds at);
+// All other ranks but `cause`; null when it is no rank: "rank 0 exited with code 1 0.01 s later; ranks 2-5
+// were stopped by dtrun".
+std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at);
+
+// How the ranks ended in a run that was ended from outside.
+std::string Endings(const Facts& facts);
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,50 @@
+#include "core/verdict/hint.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/process/process.h"
+
+namespace dtrun::verdict {
+
+std::string Hint(const RankFacts& rank) {
+  if (rank.abort) return {};
+  const process::Ending& ending = *rank.ending;
+  if (ending.stopped_by != 0) {
+    return fmt::format("dtrun did not send {}: ask who did; `kill -CONT` lets a stopped process go on",
+                       process::SignalName(ending.stopped_by));
+  }
+  if (ending.out_of_memory)
+    return "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of "
+           "Slurm, the container's)";
+  switch (ending.signal) {
+    case 0: break;
+    case SIGKILL:
+      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did";
+    case SIGSEGV:
+    case SIGABRT:
+    case SIGFPE:
+      return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
+                                : "run again after `ulimit -c unlimited` and open the core file with gdb";
+    case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
+    case SIGILL: return "the program was built for another processor; build it on this machine";
+    case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
+    case SIGXCPU:
+    case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
+    default: return fmt::format("dtrun did not send {}: ask who did", process::SignalName(ending.signal));
+  }
+  if (ending.signal == 0 && ending.code == 127) {
+    return "127 is what a shell says of a command that was not found: look at its last output and PATH";
+  }
+  if (ending.signal == 0 && ending.code == 126) {
+    return "126 is what a shell says of a command that is not executable: look at its last output";
+  }
+  if (ending.signal == 0 && ending.code > 128 && ending.code <= 128 + SIGRTMAX) {
+    return fmt::format("{} is what a shell says of a command killed by {}", ending.code,
+                       process::SignalName(ending.code - 128));
+  }
+  return {};
+}
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,340 @@
+#include "core/verdict/suspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "core/failures/finding.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
+
+// "ValueError" of "ValueError: the true cause"; empty when the line cannot be the end of a traceback.
+std::string_view ExceptionOf(std::string_view line) {
+  std::size_t end = 0;
+  while (end < line.size() && IsNameChar(line[end])) ++end;
+  if (end == 0 || std::isdigit(static_cast<unsigned char>(line.front())) != 0) return {};
+  if (end < line.size() && !line.substr(end).starts_with(": ") && line.substr(end) != ":") return {};
+  return line.substr(0, end);
+}
+
+bool IsNoError(std::string_view exception) {
+  return exception == "KeyboardInterrupt" || exception == "SystemExit" || exception == "GeneratorExit";
+}
+
+// Without what torch puts before the lines of an uncaught exception: "[rank1]: ".
+std::string_view Bare(std::string_view line) {
+  constexpr std::string_view kBegin = "[rank", kEnd = "]: ";
+  if (!line.starts_with(kBegin)) return line;
+  const auto end = line.find(kEnd);
+  return end == std::string_view::npos || end > 16 ? line : line.substr(end + kEnd.size());
+}
+
+// What is compared: ranks, addresses and times differ.
+std::string WithoutNumbers(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit) out.push_back(c);
+    if (digit && (out.empty() || out.back() != '#')) out.push_back('#');
+  }
+  return out;
+}
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+bool IsOfAConnection(const failures::Finding& finding) {
+  return finding.failure->kind == known::Kind::kConnection;
+}
+
+bool IsOfAPeer(const failures::Finding& finding) {
+  return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
+}
+
+// Of the last traceback, innermost first.
+std::vector<stacks::Frame> FramesIn(const std::vector<std::string>& lines) {
+  constexpr std::string_view kFile = "  File \"", kLine = "\", line ", kIn = ", in ";
+  std::vector<stacks::Frame> frames;
+  for (const std::string& whole : lines) {
+    const std::string_view line = Bare(whole);
+    if (line.starts_with("Traceback (most recent call last)")) frames.clear();
+    const auto number = line.find(kLine), in = line.find(kIn);
+    if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos)
+      continue;
+    stacks::Frame frame;
+    frame.file = line.substr(kFile.size(), number - kFile.size());
+    frame.line = std::atoi(std::string(line.substr(number + kLine.size(), 9)).c_str());
+    frame.function = line.substr(in + kIn.size());
+    frames.insert(frames.begin(), std::move(frame));
+  }
+  return frames;
+}
+
+// Where that traceback ends, as far as its files and functions say.
+std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines) {
+  const std::vector<stacks::Frame> frames = FramesIn(lines);
+  if (frames.empty()) return std::nullopt;
+  return stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); });
+}
+
+bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
+  const auto place = PlaceIn(lines);
+  return place && place->stand == stacks::Stand::kWaits;
+}
+
+// What it printed before others failed. What it printed after dtrun asked it to end may be because of that.
+const std::vector<std::string>& LinesOf(const RankFacts& rank) {
+  const bool by_itself = rank.ending && rank.ending->failed() && rank.signal_sent == 0;
+  return by_itself ? rank.tail : rank.before;
+}
+
+// Whether something stands behind the last error: a message of several lines, or what the program printed
+// since.
+bool SaysMoreThanItsError(const std::vector<std::string>& lines) {
+  const std::string error = ErrorIn(lines);
+  const auto at = std::find_if(lines.rbegin(), lines.rend(),
+                               [&](const std::string& line) { return Bare(line) == error; });
+  return std::any_of(lines.rbegin(), at, [](const std::string& line) { return !line.empty(); });
+}
+
+// It lives, and is back among those that wait for others, or runs the program's own lines and has printed
+// more: it has caught the error that it printed.
+bool HasGoneOn(const RankFacts& rank) {
+  if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
+  if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
+  if (rank.doing->stand == stacks::Stand::kElsewhere) return SaysMoreThanItsError(LinesOf(rank));
+  return rank.doing->stand == stacks::Stand::kWaits || rank.doing->stand == stacks::Stand::kMayWait;
+}
+
+std::optional<std::size_t> Erred(const Facts& facts, std::size_t first) {
+  const std::string seen = WithoutNumbers(ErrorIn(facts.ranks[first].tail));
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const std::string error = ErrorIn(LinesOf(facts.ranks[i]));
+    if (i == first || error.empty() || WithoutNumbers(error) == seen || HasGoneOn(facts.ranks[i])) continue;
+    if (!SaysPeerIsMissing({error}) && !SaysPeerIsMissing(LinesOf(facts.ranks[i]))) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (!rank.ending || rank.ending->failed() || rank.signal_sent != 0) continue;
+    // One that leaves has closed its connections before it has ended; one that lost a peer says so.
+    if (rank.ended_at < facts.ranks[first].ended_at || !SaysPeerIsMissing(rank.tail)) left.push_back(i);
+  }
+  return left.size() <= facts.ranks.size() - left.size() ? left : std::vector<std::size_t>();
+}
+
+bool Waited(const RankFacts& rank) {
+  return SaysPeerIsMissing(rank.before) || !rank.reports.empty() ||
+         (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
+}
+
+// `first`: the rank that failed first, which waited by what it said.
+std::vector<std::size_t> StoodStill(const Facts& facts, std::optional<std::size_t> first) {
+  std::map<std::string, std::vector<std::size_t>> places;  // of those that did not wait
+  std::size_t elsewhere = 0, others = first ? 1 : 0;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    const RankFacts& rank = facts.ranks[i];
+    if (first == i || !rank.doing || rank.count > 1) continue;
+    const bool suspect = rank.doing->stand == stacks::Stand::kElsewhere && !Waited(rank);
+    ++(suspect ? elsewhere : others);
+    if (suspect) places[rank.doing->phrase].push_back(i);
+  }
+  std::vector<std::size_t> out;
+  if (elsewhere <= others) {
+    for (const auto& [place, indices] : places) out.insert(out.end(), indices.begin(), indices.end());
+    std::ranges::sort(out);
+    return out;
+  }
+  // Most are elsewhere, each at a place of its own: that is no common slow step.
+  if (places.size() == elsewhere) {
+    for (const auto& [place, indices] : places) out.push_back(indices.front());
+    std::ranges::sort(out);
+    return out;
+  }
+  // Else only one that differs from all the others says anything.
+  if (places.size() != 2) return {};
+  for (const auto& [place, indices] : places) {
+    if (indices.size() == 1 && elsewhere > 2) return indices;
+  }
+  return {};
+}
+
+// All waited, but one of them for something else.
+std::optional<std::size_t> Differs(const Facts& facts) {
+  const std::vector<RankDoing> places = PlacesOf(facts);
+  if (places.size() != facts.ranks.size() || places.size() < 3) return std::nullopt;
+  std::map<std::string, std::vector<std::size_t>> by_place;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].stand != stacks::Stand::kWaits || facts.ranks[i].count > 1) return std::nullopt;
+    by_place[places[i].phrase].push_back(i);
+  }
+  if (by_place.size() != 2) return std::nullopt;
+  for (const auto& [place, indices] : by_place) {
+    if (indices.size() == 1) return indices.front();
+  }
+  return std::nullopt;
+}
+
+// What two outputs have in common that end in the same way.
+std::string KindOfError(const std::vector<std::string>& lines) {
+  const auto findings = failures::FindFailures(Joined(lines));
+  const failures::Finding* const foremost = failures::Foremost(findings);
+  if (foremost != nullptr && (IsOfAPeer(*foremost) || IsOfAConnection(*foremost)))
+    return std::string(foremost->failure->id);
+  return WithoutNumbers(ErrorIn(lines));
+}
+
+}  // namespace
+
+bool FailedOutside(const RankFacts& rank) {
+  return rank.reports.empty() && rank.known && IsOfAConnection(rank.known->finding) &&
+         !SaysPeerIsMissing(rank.tail);
+}
+
+Suspicion Suspect(const Facts& facts, std::size_t first) {
+  using Kind = Suspicion::Kind;
+  auto still = StoodStill(facts, first);
+  const auto erred = Erred(facts, first);
+  // Where its place does not say whether it has gone on, one that stands elsewhere is the better evidence.
+  const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
+                      facts.ranks[*erred].doing->stand == stacks::Stand::kUnknown;
+  if (erred && !unsure) return {Kind::kErred, {*erred}};
+  if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
+  if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
+  if (auto left = Left(facts, first); !left.empty()) return {Kind::kLeft, std::move(left)};
+  return {};
+}
+
+Suspicion SuspectOfStall(const Facts& facts) {
+  using Kind = Suspicion::Kind;
+  if (std::ranges::none_of(facts.ranks, Waited)) return {};
+  if (auto still = StoodStill(facts, std::nullopt); !still.empty())
+    return {Kind::kStoodStill, std::move(still)};
+  if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
+  return {};
+}
+
+bool WaitedApart(const Facts& facts, std::size_t first) {
+  const std::vector<RankDoing> places = PlacesOf(facts);
+  const bool all = facts.ranks.size() > 1 && places.size() == facts.ranks.size() &&
+                   std::ranges::all_of(
+                       places, [](const RankDoing& doing) { return doing.stand == stacks::Stand::kWaits; });
+  if (!all || std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return rank.count > 1; }))
+    return false;
+  const bool apart = std::ranges::any_of(
+      places, [&](const RankDoing& doing) { return doing.phrase != places.front().phrase; });
+  return apart &&
+         (SaysTimeOut(facts.ranks[first].tail) ||
+          std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return SaysTimeOut(rank.before); }));
+}
+
+std::string ErrorIn(const std::vector<std::string>& lines) {
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const std::string_view line = Bare(lines[i]);
+    const std::string_view exception = ExceptionOf(line);
+    if (exception.empty() || IsNoError(exception)) continue;
+    const bool named = exception.ends_with("Error") || exception.ends_with("Exception");
+    const bool traced = std::any_of(
+        lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(i), [](const std::string& before) {
+          const std::string_view bare = Bare(before);
+          return bare.starts_with("  File \"") || bare.starts_with("Traceback (most recent call last)");
+        });
+    if (traced || (named && line.find(": ") != std::string_view::npos)) return std::string(line);
+  }
+  return {};
+}
+
+std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
+  const auto place = PlaceIn(lines);
+  if (!place) return {};
+  return place->what.empty() ? "at " + place->where : fmt::format("in {} at {}", place->what, place->where);
+}
+
+bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
+  const auto findings = failures::FindFailures(Joined(lines));
+  const failures::Finding* const foremost = failures::Foremost(findings);
+  return foremost != nullptr &&
+         (IsOfAPeer(*foremost) || (IsOfAConnection(*foremost) && EndsWhereRanksWait(lines)));
+}
+
+bool SaysCallsDiffer(const std::vector<std::string>& lines) {
+  constexpr std::string_view kIds[] = {"gloo-sizes-differ", "torch-collectives-differ"};
+  return std::ranges::any_of(failures::FindFailures(Joined(lines)), [&](const failures::Finding& finding) {
+    return std::ranges::find(kIds, finding.failure->id) != std::end(kIds);
+  });
+}
+
+bool SaysTimeOut(const std::vector<std::string>& lines) {
+  if (!SaysPeerIsMissing(lines)) return false;
+  std::string text = Joined(lines);
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::string_view kWords[] = {"timed out", "timeout", "time out"};
+  return std::ranges::any_of(kWords,
+                             [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
+std::vector<RankDoing> PlacesOf(const Facts& facts) {
+  std::vector<RankDoing> places;
+  for (const RankFacts& rank : facts.ranks) {
+    places.insert(places.end(), rank.inside.begin(), rank.inside.end());
+    if (!rank.inside.empty()) continue;
+    RankDoing doing = rank.doing.value_or(RankDoing());
+    doing.rank = rank.rank;
+    // What it said after it was seen elsewhere came of the others' end.
+    const bool elsewhere = doing.stand == stacks::Stand::kElsewhere && !Waited(rank);
+    std::string gave_up = !elsewhere && SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";
+    if (!gave_up.empty() && doing.stand != stacks::Stand::kWaits) {
+      doing.phrase = std::move(gave_up);
+      doing.stand = stacks::Stand::kWaits;
+    }
+    if (!doing.phrase.empty()) places.push_back(std::move(doing));
+  }
+  return places;
+}
+
+std::vector<int> FailedAlike(const Facts& facts, std::size_t index) {
+  const std::string error = KindOfError(facts.ranks[index].tail);
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (!error.empty() && rank.count == 1 && KindOfError(rank.tail) == error) ranks.push_back(rank.rank);
+  }
+  return ranks;
+}
+
+std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<int>& but) {
+  std::vector<std::pair<std::string, std::vector<int>>> places;
+  for (const RankDoing& doing : ranks) {
+    if (std::ranges::find(but, doing.rank) != but.end()) continue;
+    const auto known =
+        std::ranges::find(places, doing.phrase, &std::pair<std::string, std::vector<int>>::first);
+    if (known != places.end()) {
+      known->second.push_back(doing.rank);
+    } else {
+      places.push_back({doing.phrase, {doing.rank}});
+    }
+  }
+  std::string text;
+  for (const auto& [place, at] : places) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", FoldRanks(at), place);
+  }
+  return text;
+}
+
+}  // namespace dtrun::verdict

@@ -1,0 +1,335 @@
+#include "core/verdict/suspect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "core/verdict/cause.h"
+#include "core/verdict/recognise.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+using stacks::Stand;
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::vector<std::string> kTimedOut = {
+    "Traceback (most recent call last):",
+    "  File \"/home/u/train.py\", line 6, in <module>",
+    "    dist.all_reduce(t)",
+    "  File \"/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py\", line 1322, in "
+    "all_reduce",
+    "    work.wait()",
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 20000ms "
+    "for recv "
+    "operation to complete"};
+const std::vector<std::string> kClosed = {
+    "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 6, in <module>",
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer "
+    "[127.0.0.1]:4711"};
+const std::vector<std::string> kOwn = {
+    "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 9, in <module>",
+    "ValueError: the true cause"};
+
+// Four ranks, of which rank 0 failed first and the others were stopped by dtrun.
+class SuspectTest : public ::testing::Test {
+ protected:
+  SuspectTest() {
+    facts_.job = "j";
+    facts_.logs = "/runs/1";
+    facts_.first_failed = 0;
+    for (int i = 0; i < 4; ++i) {
+      RankFacts rank;
+      rank.rank = i;
+      rank.host = "h";
+      rank.pid = 100 + i;
+      rank.ending = i == 0 ? process::Ending{1, 0} : process::Ending{0, SIGTERM};
+      rank.signal_sent = i == 0 ? 0 : SIGTERM;
+      rank.ended_at = milliseconds(i == 0 ? 20'000 : 20'100);
+      facts_.ranks.push_back(rank);
+    }
+  }
+
+  void Does(std::size_t rank, Stand stand, const std::string& phrase) {
+    RankDoing doing;
+    doing.rank = static_cast<int>(rank);
+    doing.stand = stand;
+    doing.phrase = phrase;
+    facts_.ranks[rank].doing = doing;
+  }
+  std::string Verdict() {
+    EXPECT_TRUE(Recognise(&facts_));
+    return VerdictText(facts_);
+  }
+
+  Facts facts_;
+};
+
+TEST_F(SuspectTest, IsTheRankThatStoodElsewhere) {
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(3, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(),
+              HasSubstr("failed after 20.0 s: rank 1 was in time.sleep at train.py:4; the others waited in "
+                        "all_reduce at train.py:6\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  host h, pid 101"));
+  EXPECT_THAT(Verdict(), HasSubstr("  class: hang\n"));
+  EXPECT_EQ(ExitCode(facts_), 1);
+  EXPECT_EQ(FindCause(facts_).index, 1u);
+}
+
+TEST_F(SuspectTest, OfTwoTheOneThatErredIsBlamedAndTheOtherMentioned) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[2].before = kOwn;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:11");
+  Does(3, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 failed: ValueError: the true cause\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  when rank 0 failed: "));
+  EXPECT_THAT(Verdict(), HasSubstr("; rank 1 in time.sleep at train.py:4"));
+}
+
+TEST_F(SuspectTest, TellsThePlacesOfRanksThatAnMpirunHasStarted) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].count = 2;
+  facts_.ranks.resize(2);
+  RankDoing sleeps;
+  sleeps.rank = 2;
+  sleeps.phrase = "in time.sleep at train.py:4";
+  facts_.ranks[1].Saw(sleeps);
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  EXPECT_THAT(Verdict(), HasSubstr("; rank 2 in time.sleep at train.py:4\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyWhenAllWaited) {
+  facts_.ranks[0].tail = kTimedOut;
+  for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  EXPECT_THAT(Verdict(), HasSubstr("when it failed: ranks 0-3 in all_reduce at train.py:6\n"));
+}
+
+TEST_F(SuspectTest, IsTheOnlyRankThatWaitedForSomethingElse) {
+  facts_.ranks[0].tail = kTimedOut;
+  for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(2, Stand::kWaits, "in barrier at train.py:9");
+  EXPECT_THAT(
+      Verdict(),
+      HasSubstr("rank 2 was in barrier at train.py:9; the others waited in all_reduce at train.py:6\n"));
+  Does(3, Stand::kWaits, "in barrier at train.py:9");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+}
+
+TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kWaits, "in barrier at train.py:9");
+  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 in all_reduce at train.py:6; rank 1 in barrier at train.py:9\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: compare these places: every rank has to call the same"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  Does(1, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+  Does(1, Stand::kWaits, "in barrier at train.py:9");
+  facts_.ranks[0].tail = kClosed;  // nobody has waited until a limit
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+}
+
+TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(2);
+  facts_.ranks[0].ending = process::Ending{0, SIGTERM};
+  facts_.ranks[0].signal_sent = SIGTERM;
+  Does(0, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(1, Stand::kElsewhere, "in open at train.py:4");
+  EXPECT_THAT(Verdict(), HasSubstr(": no progress for 10.0 s: rank 1 was in open at train.py:4; the others "
+                                   "waited in all_reduce at train.py:6\n  host h, pid 101\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  EXPECT_THAT(VerdictJson({facts_}), HasSubstr("\"why\": \"stood still\",\n    \"seen_first\": null"));
+  Does(0, Stand::kElsewhere, "in time.sleep at train.py:6");  // nobody waits for another
+  EXPECT_THAT(Verdict(), HasSubstr(", and no rank at work\n  rank 0 in time.sleep at train.py:6; rank 1 in "
+                                   "open at train.py:4\n"));
+}
+
+TEST_F(SuspectTest, IsNotToldWhatToDoAboutASymptomOfItsOwn) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].tail = kClosed;
+  facts_.ranks[1].ending = process::Ending{1, 0};
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 1 was in time.sleep at train.py:4"));
+  EXPECT_THAT(Verdict(), HasSubstr("known failure: a peer"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: look at that place: every rank has to call"));
+}
+
+TEST_F(SuspectTest, IsNobodyWhoHasSaidThatItWaitedToo) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[2].before = kTimedOut;
+  Does(2, Stand::kElsewhere, "in Thread.join at train.py:30");  // on its way out
+  Does(1, Stand::kMayWait, "in Tensor.backward at train.py:5");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+}
+
+TEST_F(SuspectTest, IsNobodyAmongManyWhoAreElsewhereAtOnce) {
+  facts_.ranks[0].tail = kTimedOut;
+  for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kElsewhere, "in load at data.py:6");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  Does(2, Stand::kElsewhere, "in save at data.py:9");
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(2u));
+}
+
+TEST_F(SuspectTest, IsTheRankThatPrintedAnErrorOfItsOwnAndWasSlowToEnd) {
+  facts_.ranks[0].tail = kClosed;
+  facts_.ranks[1].before = {"epoch 3"};
+  facts_.ranks[2].before = kOwn;
+  facts_.ranks[3].before = kClosed;
+  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 2 failed: ValueError: the true cause\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("seen first: rank 0 exited with code 1: RuntimeError: "));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+  EXPECT_EQ(ExitCode(facts_), 1);
+}
+
+TEST_F(SuspectTest, IsNotARankThatHasCaughtItsErrorAndWaitsWithTheOthers) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].before = kOwn;
+  Does(1, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(3, Stand::kWaits, "in all_reduce at train.py:6");
+  const Suspicion found = Suspect(facts_, 0);
+  EXPECT_EQ(found.kind, Suspicion::Kind::kStoodStill);
+  EXPECT_THAT(found.indices, ElementsAre(2u));
+  Does(2, Stand::kWaits, "in all_reduce at train.py:6");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  Does(1, Stand::kUnknown, "in futex");  // it may be on its way out
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(1u));
+  Does(2, Stand::kElsewhere, "in time.sleep at train.py:4");
+  EXPECT_THAT(Suspect(facts_, 0).indices, ElementsAre(2u));
+}
+
+TEST_F(SuspectTest, AreTwoOfThreeWhoStandAtTwoPlaces) {
+  facts_.ranks.pop_back();
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  Does(2, Stand::kElsewhere, "at train.py:5 (`while True: pass`)");
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 was in time.sleep at train.py:4; rank 2 was at train.py:5"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+}
+
+TEST_F(SuspectTest, IsTheOneOfTwoThatLeft) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kClosed;
+  facts_.ranks[1].ending = process::Ending{};
+  facts_.ranks[1].signal_sent = 0;
+  facts_.ranks[1].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 exited with code 0 while others still needed it\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+}
+
+TEST_F(SuspectTest, IsNotARankThatPrintedAnErrorBecauseItWasStopped) {
+  facts_.ranks[0].tail = kClosed;
+  facts_.ranks[2].tail = kOwn;  // after dtrun's SIGTERM
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+}
+
+TEST_F(SuspectTest, IsARankThatLeftWhileOthersNeededIt) {
+  facts_.ranks[0].tail = kClosed;
+  facts_.ranks[2].ending = process::Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 exited with code 0 while others still needed it\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyWhenAConnectionToSomethingElseFailed) {
+  facts_.ranks[0].tail = {
+      "Traceback (most recent call last):", "  File \"/home/u/log.py\", line 9, in <module>",
+      "ConnectionRefusedError: [Errno 111] Connection refused"};
+  facts_.ranks[2].ending = process::Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_EQ(FindCause(facts_).suspicion.kind, Suspicion::Kind::kNone);
+  facts_.ranks[0].tail.insert(facts_.ranks[0].tail.begin() + 2,
+                              "  File \"/usr/lib/torch/distributed/rendezvous.py\", line 3, in start");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 exited with code 0 while others still needed it\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyForTheNamesThatAProgramPrintsBesideAConnectionToSomethingElse) {
+  facts_.ranks[0].tail = {"NCCL version 2.19.3+cuda12.3",
+                          "loading MPI4 shards with tensorflow",
+                          "Traceback (most recent call last):",
+                          "  File \"/home/u/mpi4py-ray/log.py\", line 9, in <module>",
+                          "  File \"/usr/lib/python3/dist-packages/requests/api.py\", line 3, in post",
+                          "ConnectionResetError: [Errno 104] Connection reset by peer"};
+  facts_.ranks[2].ending = process::Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+}
+
+TEST_F(SuspectTest, IsNotARankThatHasPrintedMoreSinceItsError) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].before = kOwn;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:12");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kErred);
+  facts_.ranks[1].before.push_back("loading shard 3");
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kStoodStill);
+}
+
+TEST_F(SuspectTest, IsNobodyWhenTheFirstFailedForItself) {
+  facts_.ranks[0].tail = kOwn;
+  facts_.ranks[2].before = {"RuntimeError: something else"};
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_EQ(FindCause(facts_).suspicion.kind, Suspicion::Kind::kNone);
+}
+
+TEST_F(SuspectTest, AllRanksMayFailAlike) {
+  for (RankFacts& rank : facts_.ranks) {
+    rank.tail = {"Traceback (most recent call last):", "  File \"t.py\", line 1, in <module>",
+                 "FileNotFoundError: no 'data-" + std::to_string(rank.rank) + "'"};
+  }
+  EXPECT_THAT(Verdict(), HasSubstr("  all 4 ranks failed alike: FileNotFoundError: no 'data-0'\n"));
+  facts_.ranks[3].tail = {"epoch 1"};
+  EXPECT_THAT(Verdict(), HasSubstr("  ranks 0-2 failed alike: FileNotFoundError"));
+}
+
+TEST_F(SuspectTest, PythonsMemoryErrorHasAClass) {
+  facts_.ranks[0].tail = {"Traceback (most recent call last):", "  File \"t.py\", line 1, in <module>",
+                          "MemoryError"};
+  EXPECT_THAT(Verdict(), HasSubstr("class: out-of-memory\n"));
+}
+
+TEST(ErrorIn, IsTheEndOfATraceback) {
+  EXPECT_EQ(ErrorIn(kOwn), "ValueError: the true cause");
+  EXPECT_EQ(ErrorIn({"[rank1]: Traceback (most recent call last):", "[rank1]: my.Odd"}), "my.Odd");
+  EXPECT_EQ(ErrorIn({"Traceback (most recent call last):", "KeyboardInterrupt"}), "");
+  EXPECT_EQ(ErrorIn({"loss: 0.3", "done"}), "");
+  EXPECT_EQ(ErrorIn({}), "");
+}
+
+TEST(ErrorPlaceIn, IsTheCallThatTheTracebackEndsIn) {
+  EXPECT_EQ(ErrorPlaceIn(kTimedOut), "in all_reduce at train.py:6");
+  EXPECT_EQ(ErrorPlaceIn({"done"}), "");
+}
+
+TEST(PlacesText, PutsRanksTogether) {
+  RankDoing one, two, three;
+  one.rank = 0, two.rank = 1, three.rank = 2;
+  one.phrase = three.phrase = "in all_reduce at t.py:8";
+  two.phrase = "in time.sleep at t.py:6";
+  EXPECT_EQ(PlacesText({one, two, three}),
+            "ranks 0, 2 in all_reduce at t.py:8; rank 1 in time.sleep at t.py:6");
+  EXPECT_THAT(PlacesText({one, two, three}, {1}), Not(HasSubstr("sleep")));
+}
+
+}  // namespace
+}  // namespace dtrun::verdict

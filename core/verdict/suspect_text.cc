@@ -1,0 +1,72 @@
+#include "core/verdict/suspect_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspects) {
+  const std::vector<RankDoing> places = PlacesOf(facts);
+  std::vector<int> named;
+  for (const std::size_t index : suspects) named.push_back(facts.ranks[index].rank);
+  std::vector<RankDoing> accused;
+  std::set<std::string> phrases;  // of the others
+  for (const RankDoing& doing : places) {
+    const bool suspect = std::ranges::find(named, doing.rank) != named.end();
+    if (suspect) accused.push_back(doing);
+    if (!suspect) phrases.insert(doing.phrase);
+  }
+  for (RankDoing& doing : accused) doing.phrase = "was " + doing.phrase;
+  const std::string text = PlacesText(accused);
+  if (phrases.size() == 1) return text + "; the others waited " + *phrases.begin();
+  return phrases.empty() ? text : text + "; the others: " + PlacesText(places, named);
+}
+
+}  // namespace
+
+std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
+  const RankFacts& suspect = facts.ranks[suspicion.indices.front()];
+  switch (suspicion.kind) {
+    case Suspicion::Kind::kErred:
+      return fmt::format("{} failed: {}", FoldRanks({suspect.blamed()}),
+                         ErrorIn(suspect.before.empty() ? suspect.tail : suspect.before));
+    case Suspicion::Kind::kDiffers:
+    case Suspicion::Kind::kStoodStill: return StandText(facts, suspicion.indices);
+    default: break;
+  }
+  std::vector<int> ranks;
+  for (const std::size_t index : suspicion.indices) {
+    const RankFacts& process = facts.ranks[index];
+    for (int rank = process.rank; rank < process.rank + process.count; ++rank) ranks.push_back(rank);
+  }
+  return fmt::format("{} exited with code 0 while others still needed {}", FoldRanks(ranks),
+                     ranks.size() == 1 ? "it" : "them");
+}
+
+std::string SuspicionHint(Suspicion::Kind kind) {
+  switch (kind) {
+    case Suspicion::Kind::kDiffers:
+    case Suspicion::Kind::kStoodStill:
+      return "look at that place: every rank has to call the same collectives, in the same order";
+    case Suspicion::Kind::kLeft:
+      return "every rank has to take as many steps as the others: look at its share of the data, and at its "
+             "last output";
+    default: return {};
+  }
+}
+
+std::string AlikeText(const Facts& facts, std::size_t index) {
+  const std::vector<int> alike = FailedAlike(facts, index);
+  if (alike.size() < 2) return {};
+  const std::string who =
+      alike.size() == facts.ranks.size() ? fmt::format("all {} ranks", alike.size()) : FoldRanks(alike);
+  return fmt::format("  {} failed alike: {}\n", who, ErrorIn(facts.ranks[index].tail));
+}
+
+}  // namespace dtrun::verdict

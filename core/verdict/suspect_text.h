@@ -1,0 +1,23 @@
+// A suspicion, and what ranks have in common, in words for the verdict.
+//
+// Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "core/verdict/suspect.h"
+
+namespace dtrun::verdict {
+
+// "rank 1 was in time.sleep at train.py:40; the others waited in all_reduce at train.py:42". REQUIRES: a
+// suspicion of some kind.
+std::string SuspicionText(const Facts& facts, const Suspicion& suspicion);
+
+// What to do about it; may be empty.
+std::string SuspicionHint(Suspicion::Kind kind);
+
+// "  all 4 ranks failed alike: FileNotFoundError: ...", a line; empty when they did not. `index`: of the rank
+// that failed first.
+std::string AlikeText(const Facts& facts, std::size_t index);
+
+}  // namespace dtrun::verdict

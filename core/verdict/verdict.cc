@@ -1,0 +1,314 @@
+#include "core/verdict/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <set>
+#include <utility>
+
+#include "core/failures/report.h"
+#include "core/process/process.h"
+#include "core/verdict/cause.h"
+#include "core/verdict/endings.h"
+#include "core/verdict/hint.h"
+#include "core/verdict/suspect_text.h"
+
+namespace dtrun::verdict {
+namespace {
+
+constexpr int kHostLost = 1;
+constexpr int kDeserted = 1;
+constexpr int kIsolated = 1;
+constexpr int kStalled = 1;
+constexpr int kWithoutMpiServer = 1;
+
+// How the rank failed that the job failed with.
+std::string FailureText(const RankFacts& rank) {
+  if (!rank.abort) return EndingText(*rank.ending);
+  if (rank.abort->broke) return "broke PMI-1, by which its MPI library starts: " + rank.abort->message;
+  // MPI libraries call it for errors of theirs too.
+  if (rank.known && rank.known->recent && rank.known->finding.failure->depth == known::Depth::kCause)
+    return fmt::format("called MPI_Abort with code {}: {}", rank.abort->code, rank.known->finding.what);
+  return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
+                     rank.abort->message.empty() ? "" : ": ", rank.abort->message);
+}
+
+bool AnyJoined(const Facts& facts) {
+  for (const RankFacts& rank : facts.ranks) {
+    if (rank.joined) return true;
+  }
+  return false;
+}
+
+// "rank 3"; "the process of ranks 0-3" where one process holds several.
+std::string Who(const RankFacts& process) {
+  if (process.failed) return FoldRanks({process.failed->rank});
+  std::vector<int> ranks;
+  AddRanks(process, &ranks);
+  return (process.count == 1 ? "" : "the process of ") + FoldRanks(ranks);
+}
+
+// When in its life the rank failed. A program that never calls dtrun_init tells nothing.
+std::string PhaseText(const Facts& facts, const RankFacts& rank) {
+  if (rank.left) return ", at its end (after dtrun_finalize)";
+  if (rank.joined) return ", in the middle of the run (it had joined the job)";
+  if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
+  return "";
+}
+
+std::string Tail(const RankFacts& rank, const std::string& logs) {
+  if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
+  std::string text =
+      fmt::format("  last output of {} ({}: {}/rank-{}.*):\n", Who(rank),
+                  rank.log_cut ? "of which files have the beginning" : "all of it", logs, rank.blamed());
+  const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
+  for (std::size_t i = skipped; i < rank.tail.size(); ++i) text += "    | " + rank.tail[i] + "\n";
+  return text;
+}
+
+// What is known of what the rank printed; the raw text stays in sight.
+std::string KnownText(const RankFacts& rank) {
+  const failures::LogFinding& known = *rank.known;
+  const failures::Finding& finding = known.finding;
+  const std::string place = failures::PlaceText(known.file.filename().string(), finding);
+  const std::size_t last = std::min(rank.tail.size(), kTailLines);
+  const bool shown = std::find(rank.tail.end() - static_cast<std::ptrdiff_t>(last), rank.tail.end(),
+                               finding.line) != rank.tail.end();  // in the last output above
+  return fmt::format("  {}: {} ({}{}{})\n{}", known.recent ? "known failure" : "seen long before",
+                     finding.what, finding.failure->id, place.empty() ? "" : "; ", place,
+                     shown ? "" : "    | " + finding.line + "\n");
+}
+
+// What happened before and after, and where to read on.
+std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                   const std::string& hint, ExitClass exit_class) {
+  std::string text;
+  const std::string before = Before(facts, at);
+  if (!before.empty()) text += "  before it: " + before + "\n";
+  const std::string consequences = Consequences(facts, cause, at);
+  if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
+  const std::string beside = Beside(facts, at);
+  if (!beside.empty()) text += "  beside it: " + beside + "\n";
+  if (!hint.empty()) text += "  next: " + hint + "\n";
+  return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
+}
+
+// And how that is known.
+std::string EvidenceText(const Facts& facts, const Cause& why) {
+  const RankFacts& first = facts.ranks[why.first];
+  const std::string error = ErrorIn(first.tail);
+  std::string text = fmt::format("  seen first: {} {}{}\n", Who(first), FailureText(first),
+                                 error.empty() ? "" : ": " + error);
+  if (why.suspicion.kind == Suspicion::Kind::kErred && facts.ranks[why.index].signal_sent != 0)
+    text += fmt::format("  {} had printed its error by then and had not ended yet\n",
+                        Who(facts.ranks[why.index]));
+  if (first.known) text += KnownText(first);
+  return text;
+}
+
+// Its reports but for those that another one of the same peer holds: "connection to rank 1 was closed" beside
+// "allreduce #16: connection to rank 1 was closed".
+std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
+  std::vector<PeerReport> telling;
+  for (const PeerReport& one : rank.reports) {
+    const bool held = std::ranges::any_of(rank.reports, [&](const PeerReport& other) {
+      return other.peer == one.peer && other.what.size() > one.what.size() &&
+             other.what.find(one.what) != std::string::npos;
+    });
+    if (!held) telling.push_back(one);
+  }
+  return telling;
+}
+
+bool AnySeen(const Facts& facts) {
+  return std::ranges::any_of(
+      facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
+}
+
+std::string RankText(const Facts& facts, const Cause& why) {
+  const RankFacts& cause = facts.ranks[why.index];
+  const RankFacts& first = facts.ranks[why.first];
+  const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  std::string text =
+      fmt::format("dtrun: job '{}' failed after {}: {}\n", facts.job, FormatElapsed(first.ended_at),
+                  suspected ? SuspicionText(facts, why.suspicion) : Who(cause) + " " + FailureText(cause));
+  text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
+                      PhaseText(facts, cause));
+  text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
+  text += Tail(cause, facts.logs);
+  for (const PeerReport& report : ReportsOf(cause)) text += fmt::format("  it reported: {}\n", report.what);
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank == &cause) continue;
+    for (const PeerReport& report : ReportsOf(rank)) {
+      if (report.peer >= cause.rank && report.peer < cause.rank + cause.count)
+        text += fmt::format("  {} reported of it: {}\n", Who(rank), report.what);
+    }
+  }
+  std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
+  if (cause.known) {
+    text += KnownText(cause);
+    // What is to be done about a symptom is for those that were not the cause.
+    const bool fits = !suspected || cause.known->finding.failure->depth == known::Depth::kCause;
+    if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
+  }
+  if (!suspected && why.exit_class == ExitClass::kHang)
+    hint = "compare these places: every rank has to call the same collectives, in the same order";
+  if (AnySeen(facts)) {
+    // Else the suspicion tells them.
+    if (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)
+      text +=
+          fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
+    text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  }
+  return text + Around(facts, &cause, first.ended_at, hint, why.exit_class);
+}
+
+// No host of the ranks is left but the root's own, if that is one.
+bool LostAllTogether(const Facts& facts) {
+  std::set<std::string> left;
+  for (const RankFacts& rank : facts.ranks) {
+    if (!OnLostHost(facts, rank)) left.insert(rank.host);
+  }
+  return facts.losses.size() > 1 && left.size() <= 1 &&
+         std::ranges::none_of(facts.losses, &HostLoss::agent_died);
+}
+
+std::string LossText(const Facts& facts, const Cause& why) {
+  const HostLoss& loss = facts.losses[why.index];
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: host {} was lost: {}\n", facts.job,
+                                 FormatElapsed(loss.at), loss.host, loss.why);
+  std::string hint = fmt::format("look whether {} is up and can be reached", loss.host);
+  if (loss.agent_died) hint = fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host);
+  if (!loss.next.empty()) hint = loss.next;
+  if (LostAllTogether(facts))
+    hint = "all other hosts were lost together: look at the network of the root's host";
+  return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
+}
+
+std::string MpiServerText(const Facts& facts, const Cause& why) {
+  const MpiServerLoss& loss = *facts.mpi_server_loss;
+  const std::string text = fmt::format(
+      "dtrun: job '{}' failed after {}: the PMIx server of host {} {}, and {} still needed it, between "
+      "MPI_Init "
+      "and MPI_Finalize\n",
+      facts.job, FormatElapsed(loss.at), loss.host, loss.how, FoldRanks(loss.needed));
+  // Only this user's processes reach it.
+  const std::string hint = fmt::format(
+      "start the job again; if it happens again, look in `dmesg` on {} and what else of yours connects to "
+      "ports of 127.0.0.1 there, install a newer libpmix, or set launcher.name = \"mpirun\"",
+      loss.host);
+  return text + Around(facts, nullptr, loss.at, hint, why.exit_class);
+}
+
+std::string StallText(const Facts& facts, const Cause& why) {
+  const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  std::string text = fmt::format("dtrun: job '{}' failed after {}: no progress for {}", facts.job,
+                                 FormatElapsed(facts.duration), facts.stalled);
+  if (suspected) {
+    const RankFacts& suspect = facts.ranks[why.suspicion.indices.front()];
+    text += fmt::format(": {}\n  host {}, pid {}\n", SuspicionText(facts, why.suspicion), suspect.host,
+                        suspect.pid);
+    text += Tail(suspect, facts.logs);
+  } else {
+    text += fmt::format(", and no rank at work\n  {}\n", PlacesText(PlacesOf(facts)));
+  }
+  if (AnySeen(facts)) text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  const std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : "look at these places";
+  return text + Around(facts, nullptr, facts.duration,
+                       hint + "; watch.on_stall = \"report\" lets such a job go on", why.exit_class);
+}
+
+}  // namespace
+
+int ExitCode(const Facts& facts) {
+  const Cause cause = FindCause(facts);
+  switch (cause.kind) {
+    case Cause::Kind::kRank: {
+      const RankFacts& rank = facts.ranks[cause.first];
+      // The lowest byte is what an exit code holds.
+      if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
+      const process::Ending& ending = *rank.ending;
+      if (ending.early_exit != process::EarlyExit::kNone) return kDeserted;
+      if (ending.stopped_by != 0) return 128 + ending.stopped_by;
+      return ending.signal != 0 ? 128 + ending.signal : ending.code;
+    }
+    case Cause::Kind::kHost: return kHostLost;
+    case Cause::Kind::kGuard: return 128 + SIGKILL;
+    case Cause::Kind::kInterrupt: return 128 + facts.interrupt;
+    case Cause::Kind::kIsolatedRanks: return kIsolated;
+    case Cause::Kind::kStalled: return kStalled;
+    case Cause::Kind::kMpiServer: return kWithoutMpiServer;
+    case Cause::Kind::kNone: break;
+  }
+  return 0;
+}
+
+std::string VerdictText(const Facts& facts) {
+  const Cause cause = FindCause(facts);
+  const std::string elapsed = FormatElapsed(facts.duration);
+  switch (cause.kind) {
+    case Cause::Kind::kRank: return RankText(facts, cause);
+    case Cause::Kind::kHost: return LossText(facts, cause);
+    case Cause::Kind::kGuard:
+      return fmt::format(
+          "dtrun: job '{}': dtrun's first process was killed after {}; every process of the job has been "
+          "ended\n"
+          "  logs: {}\n",
+          facts.job, elapsed, facts.logs);
+    case Cause::Kind::kInterrupt: {
+      const std::string endings = Endings(facts);
+      const std::string places = PlacesText(PlacesOf(facts));
+      return fmt::format("dtrun: job '{}' was interrupted by {} after {}\n{}{}  logs: {}\n", facts.job,
+                         process::SignalName(facts.interrupt), elapsed,
+                         places.empty() ? "" : "  when it was: " + places + "\n",
+                         endings.empty() ? "" : "  " + endings + "\n", facts.logs);
+    }
+    case Cause::Kind::kStalled: return StallText(facts, cause);
+    case Cause::Kind::kIsolatedRanks:
+      return fmt::format(
+          "dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed, facts.isolated_ranks->what,
+          Around(facts, nullptr, facts.duration, facts.isolated_ranks->next, cause.exit_class));
+    case Cause::Kind::kMpiServer: return MpiServerText(facts, cause);
+    case Cause::Kind::kNone: break;
+  }
+  int ranks = 0;
+  for (const RankFacts& process : facts.ranks) ranks += process.count;
+  std::string text = fmt::format("dtrun: job '{}' succeeded: {} rank{}, {}", facts.job, ranks,
+                                 ranks == 1 ? "" : "s", elapsed);
+  const std::int64_t restarts = static_cast<std::int64_t>(facts.generation) - facts.regroups;
+  if (restarts > 0) text += fmt::format(", after {} restart{}", restarts, restarts == 1 ? "" : "s");
+  if (facts.regroups > 0) {
+    text += fmt::format(", {} {} change{} of hosts", restarts > 0 ? "and" : "after", facts.regroups,
+                        facts.regroups == 1 ? "" : "s");
+  }
+  return text + fmt::format(", logs in {}\n", facts.logs);
+}
+
+std::string FoldRanks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (end - i == 2) text += fmt::format(", {}", ranks[i + 1]);
+    if (end - i > 2) text += fmt::format("-{}", ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string FormatElapsed(std::chrono::nanoseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  if (seconds < 0.001) return "less than 1 ms";
+  if (seconds < 0.0095) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = std::llround(seconds);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace dtrun::verdict

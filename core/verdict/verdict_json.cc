@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/failures/report.h"
+#include "core/process/process.h"
+#include "core/verdict/cause.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::verdict {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+const char* SuspicionName(Suspicion::Kind kind) {
+  switch (kind) {
+    case Suspicion::Kind::kErred: return "printed an error";
+    case Suspicion::Kind::kStoodStill: return "stood still";
+    case Suspicion::Kind::kDiffers: return "waited elsewhere";
+    case Suspicion::Kind::kLeft: return "exited early";
+    case Suspicion::Kind::kNone: break;
+  }
+  return nullptr;
+}
+
+// Why other ranks than the one that failed first are blamed.
+Json SuspicionJson(const Facts& facts, const Cause& cause) {
+  if (cause.suspicion.kind == Suspicion::Kind::kNone) return nullptr;
+  Json ranks = Json::array();
+  for (const std::size_t index : cause.suspicion.indices) ranks.push_back(facts.ranks[index].blamed());
+  return {{"ranks", ranks},
+          {"why", SuspicionName(cause.suspicion.kind)},
+          {"seen_first",
+           cause.kind == Cause::Kind::kStalled ? Json(nullptr) : Json(facts.ranks[cause.first].blamed())}};
+}
+
+Json LastOutput(const RankFacts& rank) {
+  Json lines = Json::array();
+  const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
+  for (std::size_t i = skipped; i < rank.tail.size(); ++i) lines.push_back(rank.tail[i]);
+  return lines;
+}
+
+Json KnownJson(const RankFacts& rank) {
+  if (!rank.known) return nullptr;
+  Json known = failures::ToJson(rank.known->finding);
+  known["file"] = rank.known->file.empty() ? Json(nullptr) : Json(rank.known->file.string());
+  known["recent"] = rank.known->recent;
+  return known;
+}
+
+// Where it was; of a process that has started several ranks, where these were.
+Json PlaceJson(const RankFacts& rank) {
+  if (rank.doing) return rank.doing->phrase;
+  return rank.inside.empty() ? Json(nullptr) : Json(PlacesText(rank.inside));
+}
+
+// How a generation ended, without its ranks.
+Json SummaryJson(const GenerationSummary& summary) {
+  return {
+      {"generation", summary.generation},
+      {"result", summary.result},
+      {"exit_class", summary.exit_class.empty() ? Json(nullptr) : Json(summary.exit_class)},
+      {"exit_code", summary.exit_code},
+      {"duration_seconds", Seconds(summary.duration)},
+      {"first_failed_rank", summary.first_failed_rank ? Json(*summary.first_failed_rank) : Json(nullptr)},
+      {"lost_host", summary.lost_host.empty() ? Json(nullptr) : Json(summary.lost_host)},
+      {"interrupt", summary.interrupt == 0 ? Json(nullptr) : Json(process::SignalName(summary.interrupt))}};
+}
+
+}  // namespace
+
+std::string VerdictJson(const History& history) {
+  const Facts& facts = history.last();
+  Json ranks = Json::array();
+  for (const RankFacts& rank : facts.ranks) {
+    Json reports = Json::array();
+    for (const PeerReport& report : rank.reports)
+      reports.push_back({{"peer", report.peer}, {"what", report.what}});
+    Json ending = nullptr;
+    if (rank.ending) {
+      ending = {
+          {"code", rank.ending->signal == 0 ? Json(rank.ending->code) : Json(nullptr)},
+          {"signal",
+           rank.ending->signal == 0 ? Json(nullptr) : Json(process::SignalName(rank.ending->signal))},
+          {"core_dumped", rank.ending->core_dumped},
+          {"out_of_memory", rank.ending->out_of_memory},
+          {"stopped_by",
+           rank.ending->stopped_by == 0 ? Json(nullptr) : Json(process::SignalName(rank.ending->stopped_by))},
+          {"at_seconds", Seconds(rank.ended_at)}};
+    }
+    ranks.push_back({{"rank", rank.rank},
+                     {"rank_count", rank.count},
+                     {"host", rank.host},
+                     {"pid", rank.pid},
+                     {"joined", rank.joined},
+                     {"left", rank.left},
+                     {"mpi_abort", rank.abort ? Json(rank.abort->code) : Json(nullptr)},
+                     {"ending", ending},
+                     {"stopped_with",
+                      rank.signal_sent == 0 ? Json(nullptr) : Json(process::SignalName(rank.signal_sent))},
+                     {"last_output", LastOutput(rank)},
+                     {"place", PlaceJson(rank)},
+                     {"known_failure", KnownJson(rank)},
+                     {"reports", reports}});
+  }
+  Json losses = Json::array();
+  for (const HostLoss& loss : facts.losses) {
+    losses.push_back({{"host", loss.host}, {"why", loss.why}, {"at_seconds", Seconds(loss.at)}});
+  }
+  Json all = Json::array();
+  for (const GenerationSummary& generation : history.first()) all.push_back(SummaryJson(generation));
+  for (const GenerationSummary& generation : history.latest()) all.push_back(SummaryJson(generation));
+  Json verdict = {{"job", facts.job}};
+  verdict.update(SummaryJson(Summarise(facts)));
+  const Cause cause = FindCause(facts);
+  verdict["blamed"] = SuspicionJson(facts, cause);
+  verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
+  verdict["lost_hosts"] = losses;
+  verdict["ranks"] = ranks;
+  verdict["generations"] = all;
+  verdict["generations_omitted"] = history.omitted();  // after the first ones
+  // Output of ranks need not be UTF-8.
+  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string AgentKilledJson(const std::string& job, int signal) {
+  const Json verdict = {{"job", job},
+                        {"result", "agent killed"},
+                        {"exit_class", ClassName(ExitClass::kLauncher)},
+                        {"exit_code", 128 + signal},
+                        {"error", "the agent was killed by " + process::SignalName(signal)}};
+  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string NotStartedJson(const std::string& job, const std::string& error) {
+  const Json verdict = {{"job", job},
+                        {"result", "not started"},
+                        {"exit_class", ClassName(ExitClass::kUserError)},
+                        {"exit_code", 2},
+                        {"error", error}};
+  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace dtrun::verdict

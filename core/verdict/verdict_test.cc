@@ -1,0 +1,378 @@
+#include "core/verdict/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/verdict/recognise.h"
+
+namespace dtrun::verdict {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+RankFacts Rank(int rank, process::Ending ending, milliseconds at, int signal_sent = 0) {
+  RankFacts facts;
+  facts.rank = rank;
+  facts.host = "localhost";
+  facts.pid = 4242 + rank;
+  facts.ending = ending;
+  facts.ended_at = at;
+  facts.signal_sent = signal_sent;
+  return facts;
+}
+
+Facts RunOf(std::vector<RankFacts> ranks, int first_failed) {
+  Facts facts;
+  facts.job = "quickstart";
+  facts.logs = "/runs/1";
+  facts.duration = milliseconds(3300);
+  facts.ranks = std::move(ranks);
+  facts.first_failed = first_failed;
+  return facts;
+}
+
+constexpr process::Ending kOk{};
+constexpr process::Ending kTerm{0, SIGTERM, false};
+constexpr process::Ending kKill{0, SIGKILL, false};
+
+TEST(Verdict, SaysSuccessInOneLine) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
+  EXPECT_EQ(ExitCode(facts), 0);
+  EXPECT_EQ(VerdictText(facts), "dtrun: job 'quickstart' succeeded: 2 ranks, 3.3 s, logs in /runs/1\n");
+}
+
+TEST(Verdict, SaysThatRanksWorkedAlone) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
+  facts.isolated_ranks = DescribeIsolatedRanks({"PyTorch", "MPICH"}, pmi::Kind::kNone);
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_EQ(
+      VerdictText(facts),
+      "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch "
+      "and MPICH loaded and works in a world of one\n"
+      "  before it: ranks 0, 1 had exited with code 0\n"
+      "  next: call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), "
+      "or set job.pmi = \"pmi1\", or launcher.name = "
+      "\"mpirun\"; job.lone_worlds = \"allow\" if that is meant\n"
+      "  class: lone-worlds\n"
+      "  logs: /runs/1\n");
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "lone-worlds");
+}
+
+TEST(Verdict, NamesAPmixServerThatDied) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(100)), Rank(1, kTerm, milliseconds(3250), SIGTERM),
+                       Rank(2, {1, 0, false}, milliseconds(3205))},
+                      -1);
+  facts.mpi_server_loss = MpiServerLoss{"node1", "died of signal 11 (SIGSEGV)", {1, 2}, milliseconds(3200)};
+  EXPECT_EQ(ExitCode(facts), 1);
+  const std::string text = VerdictText(facts);
+  EXPECT_TRUE(
+      text.starts_with("dtrun: job 'quickstart' failed after 3.2 s: the PMIx server of host node1 died of "
+                       "signal 11 (SIGSEGV), and ranks 1, 2 still needed it"))
+      << text;
+  EXPECT_NE(text.find("  before it: rank 0 had exited with code 0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("because of it: rank 1 was stopped by dtrun; rank 2 exited with code 1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("class: launcher"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["result"], "failed");
+}
+
+TEST(Verdict, TellsTheWholeStoryOfAFailure) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
+  for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));
+  facts.ranks[0].joined = facts.ranks[1].joined = true;
+  facts.ranks[1].tail = {"epoch 1", "epoch 2"};
+  EXPECT_EQ(ExitCode(facts), 137);
+  EXPECT_EQ(
+      VerdictText(facts),
+      "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
+      "  host localhost, pid 4243, in the middle of the run (it had joined the job)\n"
+      "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
+      "    | epoch 1\n"
+      "    | epoch 2\n"
+      "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
+      "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did\n"
+      "  class: signal\n"
+      "  logs: /runs/1\n");
+}
+
+TEST(Verdict, NamesARankThatLeftMpiWithoutTheOthers) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kOk, milliseconds(10))}, 1);
+  facts.ranks[1].ending->early_exit = process::EarlyExit::kBeforeInit;
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 exited with code 0 without MPI_Init, which others have called\n"));
+  facts.ranks[1].ending->early_exit = process::EarlyExit::kBeforeFinalize;
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 exited with code 0 after MPI_Init and without MPI_Finalize\n"));
+}
+
+TEST(Verdict, NamesAnMpiAbortHoweverTheRankEnded) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 1);
+  facts.ranks[1].abort = MpiAbort{7, "enough"};
+  EXPECT_EQ(ExitCode(facts), 7);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 7: enough\n"));
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["ranks"][1]["mpi_abort"], 7);
+  facts.ranks[1].abort = MpiAbort{256, ""};
+  facts.ranks[1].ending.reset();
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 256\n"));
+}
+
+TEST(Verdict, NamesTheErrorForWhichAnMpiLibraryCalledAbort) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 1);
+  facts.ranks[1].abort = MpiAbort{15, ""};
+  facts.ranks[1].tail = {
+      "[node0:9] *** An error occurred in MPI_Recv", "[node0:9] *** on communicator W",
+      "[node0:9] *** MPI_ERR_TRUNCATE: message truncated",
+      "[node0:9] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,"};
+  ASSERT_TRUE(Recognise(&facts));
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("rank 1 called MPI_Abort with code 15: MPI_Recv got a longer message than its buffer "
+                        "holds (MPI_ERR_TRUNCATE)\n"));
+}
+
+TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
+  Facts facts =
+      RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("dtrun_init")));  // nothing says that this job uses dtrun
+  facts.ranks[1].joined = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("pid 4242, before dtrun_init"));
+  facts.ranks[0].joined = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("in the middle of the run"));
+  facts.ranks[0].left = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("after dtrun_finalize"));
+}
+
+TEST(Verdict, KeepsRanksThatHadEndedWellApart) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(5)), Rank(1, {3, 0, false}, milliseconds(10)),
+                             Rank(2, kOk, milliseconds(6)), Rank(3, kOk, milliseconds(30), SIGTERM)},
+                            1);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("before it: ranks 0, 2 had exited with code 0\n"),
+                    HasSubstr("because of it: rank 3 ended with code 0 when dtrun asked it to\n")));
+}
+
+TEST(Verdict, TellsAReportOnce) {
+  Facts facts =
+      RunOf({Rank(0, {1, 0, false}, milliseconds(20)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].reports = {{1, "connection to rank 1 was closed"},
+                            {1, "allreduce #16: connection to rank 1 was closed; rank 1 is in #16"},
+                            {1, "no answer"}};
+  EXPECT_THAT(
+      VerdictText(facts),
+      AllOf(HasSubstr("rank 0 reported of it: allreduce #16: connection to rank 1 was closed"),
+            HasSubstr("rank 0 reported of it: no answer"), Not(HasSubstr("of it: connection to rank 1"))));
+}
+
+TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
+  const Facts facts = RunOf({Rank(0, kOk, milliseconds(10)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("  beside it: rank 0 exited with code 0\n"), Not(HasSubstr("because of it"))));
+}
+
+TEST(Verdict, TellsChangesOfHostsFromRestarts) {
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
+  facts.generation = 3;
+  facts.regroups = 2;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 1 restart, and 2 changes of hosts, logs in"));
+  facts.generation = 2;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("3.3 s, after 2 changes of hosts, logs in"));
+}
+
+TEST(Verdict, FoldsRanksThatEndedAlike) {
+  const Facts facts = RunOf(
+      {Rank(0, {1, 0, false}, milliseconds(120)), Rank(1, {3, 0, false}, milliseconds(100)),
+       Rank(2, {1, 0, false}, milliseconds(350)), Rank(3, {0, SIGSEGV, false}, milliseconds(110), SIGTERM),
+       Rank(4, {0, SIGSEGV, false}, milliseconds(110), SIGTERM)},
+      1);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("ranks 0, 2 exited with code 1 within 0.25 s; "
+                                            "ranks 3, 4 were killed by signal 11 (SIGSEGV) within 0.01 s\n"));
+}
+
+TEST(Verdict, NamesAllRanksOfAProcess) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(2, {7, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].count = facts.ranks[1].count = 2;
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("the process of ranks 2, 3 exited with code 7\n"),
+                                        HasSubstr("the process of ranks 2, 3 printed nothing"),
+                                        HasSubstr("because of it: ranks 0, 1 were stopped by dtrun")));
+  facts.ranks[0].ending = facts.ranks[1].ending = kOk;
+  facts.first_failed = -1;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("succeeded: 4 ranks"));
+}
+
+TEST(Verdict, SaysWhichRanksHadToBeKilled) {
+  Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(10)), Rank(1, kKill, milliseconds(900), SIGKILL),
+                       Rank(2, kKill, milliseconds(900), 0), Rank(3, kOk, milliseconds(900))},
+                      0);
+  facts.ranks[3].ending.reset();
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("rank 1 did not stop in time and was killed by dtrun"),
+                                        HasSubstr("rank 2 was killed by signal 9 (SIGKILL) 0.89 s later"),
+                                        HasSubstr("rank 3 had not ended 10 s after SIGKILL")));
+}
+
+TEST(Verdict, QuotesWhatRanksReportedOfTheFailedOne) {
+  Facts facts =
+      RunOf({Rank(0, {1, 0, false}, milliseconds(20)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[0].reports = {{1, "rank 1 closed the connection"}, {5, "something else"}};
+  facts.ranks[1].reports = {{-1, "no room for the bucket"}};
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("rank 0 reported of it: rank 1 closed the connection"),
+                    HasSubstr("it reported: no room for the bucket"), Not(HasSubstr("something else"))));
+}
+
+TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
+  auto hint = [](process::Ending ending) {
+    return VerdictText(RunOf({Rank(0, ending, milliseconds(1))}, 0));
+  };
+  EXPECT_THAT(hint({127, 0, false}),
+              HasSubstr("next: 127 is what a shell says of a command that was not found"));
+  EXPECT_THAT(hint({126, 0, false}), HasSubstr("not executable"));
+  EXPECT_THAT(hint({139, 0, false}), HasSubstr("killed by SIGSEGV"));
+  EXPECT_THAT(hint({0, SIGSEGV, false}), HasSubstr("ulimit -c unlimited"));
+  EXPECT_THAT(hint({0, SIGABRT, true}), AllOf(HasSubstr("core dumped"), HasSubstr("coredumpctl")));
+  EXPECT_THAT(hint({0, SIGBUS, false}), HasSubstr("/dev/shm"));
+  EXPECT_THAT(hint({0, SIGILL, false}), HasSubstr("another processor"));
+  EXPECT_THAT(hint({0, SIGTERM, false}), HasSubstr("dtrun did not send SIGTERM"));
+  EXPECT_THAT(hint({1, 0, false}), Not(HasSubstr("next:")));
+}
+
+TEST(Verdict, MapsEndingsToExitCodes) {
+  auto code = [](process::Ending ending) { return ExitCode(RunOf({Rank(0, ending, milliseconds(1))}, 0)); };
+  EXPECT_EQ(code({3, 0, false}), 3);
+  EXPECT_EQ(code({255, 0, false}), 255);
+  EXPECT_EQ(code({0, SIGSEGV, true}), 139);
+  Facts facts = RunOf({Rank(0, kOk, milliseconds(1))}, -1);
+  facts.interrupt = SIGINT;
+  EXPECT_EQ(ExitCode(facts), 130);
+  facts.interrupt = SIGTERM;
+  EXPECT_EQ(ExitCode(facts), 143);
+  facts.guard_died = true;
+  EXPECT_EQ(ExitCode(facts), 137);
+}
+
+TEST(Verdict, NamesTheInterruptAndHowTheRanksTookIt) {
+  Facts facts =
+      RunOf({Rank(0, {0, SIGINT, false}, milliseconds(3200), SIGINT),
+             Rank(1, {0, SIGINT, false}, milliseconds(3200), SIGINT), Rank(2, kOk, milliseconds(3200))},
+            -1);
+  facts.interrupt = SIGINT;
+  EXPECT_EQ(VerdictText(facts),
+            "dtrun: job 'quickstart' was interrupted by SIGINT after 3.3 s\n"
+            "  ranks 0, 1 were killed by signal 2 (SIGINT); rank 2 exited with code 0\n"
+            "  logs: /runs/1\n");
+}
+
+TEST(Verdict, PrefersAFailureToALaterInterrupt) {
+  Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(1))}, 0);
+  facts.guard_died = true;
+  EXPECT_EQ(ExitCode(facts), 3);
+  EXPECT_THAT(VerdictText(facts), StartsWith("dtrun: job 'quickstart' failed"));
+}
+
+TEST(Verdict, WritesTheSameForPrograms) {
+  Facts facts =
+      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
+  facts.ranks[1].tail = {"not \xff utf-8"};
+  const auto json = nlohmann::json::parse(VerdictJson({facts}));
+  EXPECT_EQ(json["result"], "failed");
+  EXPECT_EQ(json["exit_code"], 3);
+  EXPECT_EQ(json["first_failed_rank"], 1);
+  EXPECT_EQ(json["ranks"][0]["ending"]["signal"], "SIGTERM");
+  EXPECT_EQ(json["ranks"][0]["ending"]["code"], nullptr);
+  EXPECT_EQ(json["ranks"][0]["stopped_with"], "SIGTERM");
+  EXPECT_EQ(json["ranks"][1]["ending"]["code"], 3);
+  EXPECT_EQ(json["ranks"][1]["pid"], 4243);
+}
+
+TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, milliseconds(0))}, -1);
+  facts.ranks[1].host = "node1";
+  facts.ranks[1].ending.reset();
+  facts.losses = {{"node1", "nothing was heard for 10s", false, milliseconds(2000)}};
+  EXPECT_EQ(ExitCode(facts), 1);
+  EXPECT_EQ(VerdictText(facts),
+            "dtrun: job 'quickstart' failed after 2.0 s: host node1 was lost: nothing was heard for 10s\n"
+            "  because of it: rank 0 was stopped by dtrun; rank 1 was lost with its host\n"
+            "  next: look whether node1 is up and can be reached\n"
+            "  class: network\n"
+            "  logs: /runs/1\n");
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["lost_host"], "node1");
+}
+
+TEST(Verdict, LooksAtTheRootsNetworkWhenAllOthersAreLost) {
+  Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, {}), Rank(2, kOk, {})}, -1);
+  for (const std::size_t i : {1, 2}) {
+    facts.ranks[i].host = "node" + std::to_string(i);
+    facts.ranks[i].ending.reset();
+    facts.losses.push_back({facts.ranks[i].host, "nothing was heard for 10s", false, milliseconds(2000)});
+  }
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: all other hosts were lost together"));
+  facts.losses[1].agent_died = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: look whether node1 is up"));
+}
+
+TEST(Verdict, NamesARankThatStoodStill) {
+  const Facts facts = RunOf({Rank(0, {3, 0, false}, milliseconds(2000)),
+                             Rank(1, {0, SIGTERM, false, false, SIGSTOP}, milliseconds(2010), SIGTERM)},
+                            0);
+  EXPECT_EQ(ExitCode(facts), 3);  // nobody says that it waited
+  EXPECT_THAT(VerdictText(facts), HasSubstr("because of it: rank 1 was stopped by signal 19 (SIGSTOP)"));
+}
+
+TEST(Verdict, SaysWhenTheKernelWasOutOfMemory) {
+  Facts facts = RunOf({Rank(0, {0, SIGKILL, false, true}, milliseconds(10))}, 0);
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("rank 0 was killed by the kernel, which was out of memory"),
+                    HasSubstr("class: out-of-memory"), HasSubstr("fewer ranks per host")));
+}
+
+TEST(Verdict, ListsEveryGeneration) {
+  const Facts failed = RunOf({Rank(0, {3, 0, false}, milliseconds(10))}, 0);
+  Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
+  good.generation = 1;
+  EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
+  const auto json = nlohmann::json::parse(VerdictJson({failed, good}));
+  EXPECT_EQ(json["result"], "succeeded");
+  EXPECT_EQ(json["exit_class"], nullptr);
+  ASSERT_EQ(json["generations"].size(), 2u);
+  EXPECT_EQ(json["generations"][0]["exit_class"], "user-error");
+  EXPECT_EQ(json["generations"][1]["generation"], 1);
+}
+
+TEST(Verdict, WritesWhyNothingRan) {
+  const auto json = nlohmann::json::parse(NotStartedJson("quickstart", "port 1 is in use"));
+  EXPECT_EQ(json["result"], "not started");
+  EXPECT_EQ(json["exit_code"], 2);
+  EXPECT_EQ(json["error"], "port 1 is in use");
+}
+
+TEST(FoldRanks, MakesRangesOfThreeAndMore) {
+  EXPECT_EQ(FoldRanks({3}), "rank 3");
+  EXPECT_EQ(FoldRanks({3, 4}), "ranks 3, 4");
+  EXPECT_EQ(FoldRanks({2, 3, 4, 5, 7}), "ranks 2-5, 7");
+  EXPECT_EQ(FoldRanks({0, 2, 4, 5}), "ranks 0, 2, 4, 5");
+}
+
+TEST(FormatElapsed, FitsTheUnitToTheLength) {
+  EXPECT_EQ(FormatElapsed(std::chrono::microseconds(400)), "less than 1 ms");
+  EXPECT_EQ(FormatElapsed(milliseconds(4)), "4 ms");
+  EXPECT_EQ(FormatElapsed(milliseconds(12)), "0.01 s");
+  EXPECT_EQ(FormatElapsed(milliseconds(3200)), "3.2 s");
+  EXPECT_EQ(FormatElapsed(milliseconds(59990)), "1 min 0 s");
+  EXPECT_EQ(FormatElapsed(std::chrono::seconds(125)), "2 min 5 s");
+  EXPECT_EQ(FormatElapsed(std::chrono::minutes(192)), "3 h 12 min");
+}
+
+}  // namespace
+}  // namespace dtrun::verdict
