@@ -36,6 +36,10 @@ class BadFile(JobTest):
 
     def test_syntax(self):
         self.check(self.write("[job]\ncommand = [\n"), "job.toml:")
+        self.check(self.write('[job]\ncommand: ["true"]\n'), "job.toml:2:8", "TOML, not YAML; write command = ")
+        self.check(self.write('{"job": {"command": ["true"]}}\n'), "job.toml:1:1", "TOML, not JSON")
+        self.check(self.write(GOOD + "name = train\n"), "job.toml:3", 'put text in quotes: "train"')
+        self.check(self.write(GOOD + 'command = ["false"]\n'), "job.toml:3", "given twice, first in line 2")
 
 
 class BadValue(JobTest):
@@ -60,6 +64,15 @@ class BadValue(JobTest):
     def test_zero_processes(self):
         self.check(GOOD + "processes_per_host = 0\n", "job.toml:3", "processes_per_host")
 
+    def test_a_word_of_another_launcher(self):
+        self.check(GOOD + "nproc_per_node = 4\n", "job.toml:3", "did you mean 'processes_per_host'")
+        self.check(GOOD + "[backend.glo]\n", "job.toml:3", "did you mean [backend.gloo]?")
+
+    def test_no_class_of_failures(self):
+        self.check(GOOD + '[restart]\non = ["oom"]\n', "job.toml:4:6: restart.on: 'oom'", "'out-of-memory'")
+        file = self.write(GOOD + '[restart]\non = ["oom"]\n')
+        self.assert_user_error(self.dtrun("config", "check", file), "did you mean 'out-of-memory'?")
+
     def test_not_a_duration(self):
         self.check(GOOD + '[backend]\ntimeout = "60"\n', "job.toml:4", "backend.timeout", "60s")
 
@@ -78,6 +91,16 @@ class BadValue(JobTest):
     def test_a_bad_variable_is_named(self):
         environment = self.environment(DTRUN_CONFIG_BACKEND_NAEM="gloo")
         self.assert_user_error(self.dtrun("--", "true", env=environment), "DTRUN_CONFIG_BACKEND_NAEM")
+
+
+class Command(JobTest):
+    def test_is_an_option_as_any_other(self):
+        text = '["echo", "from an option"]'
+        self.assertEqual(self.dtrun("--set", f"job.command={text}").out, "from an option\n")
+        environment = self.environment(DTRUN_CONFIG_JOB_COMMAND=text)
+        self.assertEqual(self.dtrun(env=environment).out, "from an option\n")
+        self.assertEqual(self.dtrun("echo", "typed", env=environment).out, "typed\n")
+        self.assert_user_error(self.dtrun("--set", "job.command=python3 train.py"), "strings of their own")
 
 
 class Precedence(JobTest):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/suggest.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
 
@@ -44,7 +45,13 @@ bool Loader::KnowsBackend(const std::string& name) const {
 void Loader::CheckBackendTables() {
   if (failed_.contains(kName)) return;
   for (const Member* table : backend_tables_) {
-    if (!KnowsBackend(table->key)) FailUnknown({}, "backend." + table->key, InFile(table->at), true, false);
+    if (KnowsBackend(table->key)) continue;
+    if (const auto nearest = Nearest(table->key, request_.backends)) {
+      problems_.Add(InFile(table->at), fmt::format("unknown table 'backend.{}'", table->key),
+                    fmt::format("did you mean [backend.{}]?", *nearest));
+    } else {
+      FailUnknown({}, "backend." + table->key, InFile(table->at), true, false);
+    }
   }
 }
 

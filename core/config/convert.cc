@@ -14,11 +14,21 @@ using options::Type;
 using Kind = Node::Kind;
 using Texts = std::vector<std::string>;
 
+// "4", which should have been 4.
+bool IsNumber(const Node& node) {
+  return node.kind == Kind::kString && !node.text.empty() &&
+         node.text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 Fault WrongType(const Spec& spec, const Node& node) {
   std::string message =
       fmt::format("expected {}; found {}", ExpectedText(spec), FoundText(node, spec.secret));
   const bool list = spec.type == Type::kList || spec.type == Type::kPathList;
   if (list && node.kind == Kind::kString) message += "; put it into [ ], one string per item";
+  if (spec.type == Type::kDuration && node.kind == Kind::kInt && !spec.secret)
+    message += fmt::format(", did you mean \"{}s\"?", node.number);
+  const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
+  if (number && IsNumber(node)) message += "; write it without quotes";
   return {"", node.at, std::move(message)};
 }
 
@@ -129,7 +139,8 @@ Data Convert(const Spec& spec, const Node& node, const std::filesystem::path& fo
   if (faults.size() > before) return {};
   const Status checked = data ? CheckBounds(spec, *data) : Status(data.error());
   if (checked) return *std::move(data);
-  faults.push_back({"", node.at, checked.error().text});
+  const bool quoted = spec.type == Type::kCount && IsNumber(node);
+  faults.push_back({"", node.at, checked.error().text + (quoted ? "; write it without quotes" : "")});
   return {};
 }
 

@@ -61,7 +61,8 @@ TEST(Convert, TakesNumbersAndFlagsInATableAsTheirText) {
 TEST(Convert, SaysWhatWasExpectedAndFound) {
   EXPECT_EQ(Refusal(A(Type::kBool), "1"), ": expected true or false; found integer 1\n");
   EXPECT_EQ(Refusal(A(Type::kInt), "1.5"), ": expected an integer; found number 1.5\n");
-  EXPECT_EQ(Refusal(A(Type::kDuration), "60"), ": expected a duration such as \"60s\"; found integer 60\n");
+  EXPECT_EQ(Refusal(A(Type::kDuration), "60"),
+            ": expected a duration such as \"60s\"; found integer 60, did you mean \"60s\"?\n");
   EXPECT_EQ(Refusal(A(Type::kUint), "-1"), ": expected an integer of at least 0; found -1\n");
   EXPECT_EQ(Refusal(A(Type::kFloat), "inf"), ": expected a number; found inf\n");
   EXPECT_EQ(Refusal(A(Type::kCount), "'two'"), ": expected a number or one of \"auto\"; found \"two\"\n");

@@ -8,6 +8,7 @@
 
 #include "core/config/file.h"
 #include "core/config/lookup.h"
+#include "core/config/syntax.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -47,6 +48,14 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
     }
   }
   return {};
+}
+
+// What to do about a job without a command.
+std::string NoCommand(const std::string& file) {
+  return fmt::format(
+      "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun {}python3 "
+      "train.py",
+      file.empty() ? "" : file + " ");
 }
 
 // Absent only where the working folder was deleted.
@@ -98,7 +107,7 @@ void Loader::ReadDocument() {
   }
   std::variant<Node, SyntaxError> parsed = ParseToml(*text);
   if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
-    problems_.Add(InFile(error->at), error->message);
+    problems_.Add(InFile(error->at), error->message, SyntaxHint(*error, *text));
     return;
   }
   readable_ = true;
@@ -195,9 +204,8 @@ void Loader::Finish(std::size_t first_spec) {
       place.text = request_.file.string();
       problems_.Add(std::move(place),
                     fmt::format("{}{} is required and not set", empty ? "the file is empty: " : "", spec.key),
-                    spec.key == "job.command"
-                        ? "write command = [\"program\", \"argument\"] under [job], or give it after \"--\""
-                        : fmt::format("see: dtrun config explain {}", spec.key));
+                    spec.key == "job.command" ? NoCommand(request_.file.string())
+                                              : fmt::format("see: dtrun config explain {}", spec.key));
     }
     const auto* path = std::get_if<std::string>(&value.data);
     std::error_code failure;
@@ -253,7 +261,9 @@ void Loader::Store(const options::Spec& spec, options::Data data, const Place& p
 void Loader::Fail(const options::Spec& spec, const Place& place, const std::string& part,
                   const std::string& message) {
   failed_.insert(spec.key);
-  problems_.Add(place, fmt::format("{}{}: {}", spec.key, part, message),
+  // "--set job.grace=abc" has named it.
+  const bool named = part.empty() && place.text.starts_with("--set " + spec.key);
+  problems_.Add(place, named ? message : fmt::format("{}{}: {}", spec.key, part, message),
                 fmt::format("see: dtrun config explain {}", spec.key));
 }
 

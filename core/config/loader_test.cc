@@ -111,9 +111,11 @@ TEST_F(LoadTest, RefusesValuesOutOfRange) {
 }
 
 TEST_F(LoadTest, SaysThatTheCommandIsMissing) {
-  EXPECT_EQ(Problems("[backend]\nname = \"gloo\"\n"),
-            "train.toml: job.command is required and not set\n"
-            "  write command = [\"program\", \"argument\"] under [job], or give it after \"--\"\n");
+  EXPECT_EQ(
+      Problems("[backend]\nname = \"gloo\"\n"),
+      "train.toml: job.command is required and not set\n"
+      "  write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun train.toml "
+      "python3 train.py\n");
   EXPECT_THAT(Problems(""),
               StartsWith("train.toml: the file is empty: job.command is required and not set\n"));
   EXPECT_THAT(Problems("# nothing\n"), HasSubstr("the file is empty"));
@@ -145,7 +147,8 @@ TEST_F(LoadTest, WorksWithoutAFile) {
   Request request;
   EXPECT_EQ(Render(Load(request, {}).problems),
             "dtrun: job.command is required and not set\n"
-            "  write command = [\"program\", \"argument\"] under [job], or give it after \"--\"\n");
+            "  write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun python3 "
+            "train.py\n");
   request.command = {"true"};
   const Loaded loaded = Load(request, {});
   EXPECT_THAT(loaded.problems, IsEmpty());
@@ -188,11 +191,25 @@ TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {
               StartsWith("train.toml:2:5: syntax error in key-value pair: cannot redefine"));
 }
 
+TEST_F(LoadTest, SaysHowAnotherLaunchersWordIsCalledHere) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\nnproc_per_node = 4\n"),
+              HasSubstr("did you mean 'processes_per_host'"));
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[cluster]\nnnodes = 4\n"), HasSubstr("'host_count'"));
+  EXPECT_THAT(Problems("np = 4\n[job]\ncommand = [\"x\"]\n"), HasSubstr("'job.ranks'"));
+}
+
+TEST_F(LoadTest, SaysHowANumberIsWritten) {
+  const std::string head = "[job]\ncommand = [\"x\"]\n";
+  EXPECT_THAT(Problems(head + "grace = 10\n"), HasSubstr("found integer 10, did you mean \"10s\"?"));
+  EXPECT_THAT(Problems(head + "processes_per_host = \"4\"\n"),
+              HasSubstr("found \"4\"; write it without quotes"));
+  EXPECT_THAT(Problems(head + "ranks = \"4\"\n"), HasSubstr("found string \"4\"; write it without quotes"));
+}
+
 TEST_F(LoadTest, StillChecksOverridesOfAFileItCannotRead) {
   Request request;
   request.sets = {"job.grace=never"};
-  EXPECT_THAT(folder_.ProblemsOf("[", request),
-              HasSubstr("--set job.grace=never: job.grace: expected a duration"));
+  EXPECT_THAT(folder_.ProblemsOf("[", request), HasSubstr("--set job.grace=never: expected a duration"));
 }
 
 TEST_F(LoadTest, RefusesAValueInThePlaceOfATable) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "core/base/suggest.h"
 #include "core/config/settings.h"
@@ -14,6 +16,35 @@ namespace {
 
 // Tables that exist also when no plugin has put an option into them.
 constexpr std::string_view kPluginTables[] = {"backend.options", "launcher.options"};
+
+// How other launchers, and people who come from them, call an option of ours.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"nproc_per_node", "job.processes_per_host"},
+    {"ntasks_per_node", "job.processes_per_host"},
+    {"ppn", "job.processes_per_host"},
+    {"num_gpus", "job.processes_per_host"},
+    {"np", "job.ranks"},
+    {"n", "job.ranks"},
+    {"nprocs", "job.ranks"},
+    {"ntasks", "job.ranks"},
+    {"num_processes", "job.ranks"},
+    {"world_size", "job.ranks"},
+    {"nnodes", "cluster.host_count"},
+    {"num_nodes", "cluster.host_count"},
+    {"num_machines", "cluster.host_count"},
+    {"nodes", "cluster.hosts"},
+    {"node_rank", "cluster.host_index"},
+    {"machine_rank", "cluster.host_index"},
+    {"max_restarts", "restart.max"},
+    {"log_dir", "logs.dir"},
+    {"workdir", "job.cwd"},
+    {"working_dir", "job.cwd"},
+    {"cmd", "job.command"},
+    {"program", "job.command"},
+    {"script", "job.command"},
+    {"environment", "job.env"},
+    {"transport", "backend.name"},
+};
 
 std::string Join(const std::string& table, std::string_view name) {
   return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
@@ -78,6 +109,11 @@ std::string NearestKey(const options::Schema& schema, const std::string& key) {
       std::ranges::find_if(schema, [&](const options::Spec& spec) { return NameOf(spec.key) == name; });
   // Outside any table, an option's own name says more than the likeness to a table's.
   if (table.empty() && same != schema.end()) return same->key;
+  const auto elsewhere = std::ranges::find(kElsewhere, std::string_view(name),
+                                           &std::pair<std::string_view, std::string_view>::first);
+  if (elsewhere != std::end(kElsewhere) && FindSpec(schema, elsewhere->second) != nullptr) {
+    return std::string(elsewhere->second);
+  }
   if (const auto nearest = Nearest(name, NamesIn(schema, table))) return Join(table, *nearest);
   if (same != schema.end()) return same->key;
   std::vector<std::string> keys;

@@ -134,7 +134,7 @@ TEST_F(PluginOptionsTest, NeverPrintASecret) {
   request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_TOKEN", "hunter2"}};
   const std::string problems = Problems("[backend]\nname = \"demo\"\noptions.token = \"hunter2\"\n");
   EXPECT_EQ(problems.find("hunter2"), problems.npos) << problems;
-  EXPECT_THAT(problems, HasSubstr("--set backend.options.token: backend.options.token: expected an integer"));
+  EXPECT_THAT(problems, HasSubstr("--set backend.options.token: expected an integer"));
 }
 
 TEST_F(PluginOptionsTest, BlameThePluginForADefaultItCannotHave) {

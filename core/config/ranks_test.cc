@@ -42,7 +42,7 @@ TEST(Ranks, FillSlotsInOrder) {
   EXPECT_EQ(HostsOf({"job.ranks=6", "cluster.hosts=a:4,b:4"}), (Words{"a:4", "b:2"}));
   EXPECT_EQ(HostsOf({"job.ranks=4", "cluster.hosts=a:4,b:4"}), (Words{"a:4"}));
   EXPECT_THAT(ProblemsWith({"job.ranks=9", "cluster.hosts=a:4,b:4"}),
-              AllOf(HasSubstr("--set job.ranks=9: job.ranks: 9 ranks, and there is room for 8 on 2 hosts"),
+              AllOf(HasSubstr("--set job.ranks=9: 9 ranks, and there is room for 8 on 2 hosts"),
                     HasSubstr("cluster.oversubscribe = true")));
   EXPECT_EQ(HostsOf({"job.ranks=11", "cluster.hosts=a:4,b:4", "cluster.oversubscribe=true"}),
             (Words{"a:6", "b:5"}));

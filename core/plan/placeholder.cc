@@ -16,11 +16,12 @@ Error Unknown(std::string_view name, const std::map<std::string, std::string>& v
   if (auto nearest = Nearest(name, names)) {
     hint = fmt::format("did you mean '${{{}}}'? ", *nearest);
   } else {
-    hint = fmt::format("known: {}; ", fmt::join(names, ", "));
+    std::erase_if(names, [](const std::string& one) { return one.starts_with("DTRUN_"); });
+    hint = fmt::format("known are {} and dtrun's own; ", fmt::join(names, ", "));
   }
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("unknown placeholder '${{{0}}}'; {1}write '$${{{0}}}' to pass it on as it is", name, hint)};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("unknown placeholder '${{{0}}}'; {1}'$${{{0}}}' passes '${{{0}}}' to the program",
+                           name, hint)};
 }
 
 }  // namespace

@@ -1,0 +1,104 @@
+#include "core/config/syntax.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+namespace dtrun::config {
+namespace {
+
+constexpr std::size_t kLongest = 60;
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// Counted from 1; empty beyond the last.
+std::string_view LineOf(std::string_view text, int number) {
+  for (; number > 1; --number) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+bool Says(const SyntaxError& error, std::string_view words) {
+  return error.message.find(words) != error.message.npos;
+}
+
+// "command: [1]", a line of YAML.
+std::string FromYaml(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  const std::string_view key = Trimmed(line.substr(0, colon)), value = Trimmed(line.substr(colon + 1));
+  if (key.size() + value.size() > kLongest) return "dtrun reads TOML, not YAML; write key = value";
+  return value.empty() ? fmt::format("dtrun reads TOML, not YAML; a table begins with [{}]", key)
+                       : fmt::format("dtrun reads TOML, not YAML; write {} = {}", key, value);
+}
+
+// The bare word behind '=' or inside a list; empty when it is no word.
+std::string_view BareWord(std::string_view line, int column) {
+  const auto is_word = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("_./:-${}~", c) != nullptr;
+  };
+  auto at = std::min(line.size(), static_cast<std::size_t>(std::max(column - 1, 0)));
+  while (at > 0 && is_word(static_cast<unsigned char>(line[at - 1]))) --at;
+  std::size_t end = at;
+  while (end < line.size() && is_word(static_cast<unsigned char>(line[end]))) ++end;
+  return line.substr(at, end - at);
+}
+
+// The line above `line` in which the key or table `name` was given first; 0: not found.
+int FirstOf(std::string_view name, std::string_view text, int line) {
+  std::string table = "[";
+  table.append(name).append("]");
+  int found = 0;
+  for (int i = 1; i < line; ++i) {
+    const std::string_view one = Trimmed(LineOf(text, i));
+    const std::size_t equals = one.find('=');
+    const bool key = equals != one.npos && Trimmed(one.substr(0, equals)) == name;
+    if (key || one == table || one.ends_with("." + std::string(name) + "]")) found = found == 0 ? i : found;
+    // Another table has keys of its own.
+    if (one.starts_with('[') && one != table && found != 0 && !LineOf(text, found).starts_with('['))
+      found = 0;
+  }
+  return found;
+}
+
+std::string GivenTwice(const SyntaxError& error, std::string_view text) {
+  const std::size_t begin = error.message.rfind(" '");
+  if (begin == error.message.npos || !error.message.ends_with('\'')) return {};
+  const std::string name = error.message.substr(begin + 2, error.message.size() - begin - 3);
+  const int first = FirstOf(name, text, error.at.line);
+  if (Says(error, "existing table"))
+    return fmt::format("[{}] is repeated{}; merge the two", name,
+                       first == 0 ? "" : fmt::format(", first in line {}", first));
+  return fmt::format("'{}' is given twice{}; remove one", name,
+                     first == 0 ? "" : fmt::format(", first in line {}", first));
+}
+
+}  // namespace
+
+std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
+  const std::string_view line = LineOf(text, error.at.line);
+  if (Says(error, "expected '=', saw ':'")) return FromYaml(line);
+  if (Trimmed(line).starts_with('{') && error.at.line == 1)
+    return "dtrun reads TOML, not JSON; write [job], and below it command = [\"python3\", \"train.py\"]";
+  if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
+  if (Says(error, "in string: ") && Says(error, "control characters")) return "a quote is missing at its end";
+  if (Says(error, "in array: ")) return "is a ',' or the ']' missing?";
+  if (Says(error, "could not determine value type") || Says(error, "in boolean: ") ||
+      Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||
+      Says(error, "in floating-point")) {
+    const std::string_view word = BareWord(line, error.at.column);
+    if (!word.empty() && word.size() <= kLongest) return fmt::format("put text in quotes: \"{}\"", word);
+  }
+  return {};
+}
+
+}  // namespace dtrun::config

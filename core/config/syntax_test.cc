@@ -1,0 +1,42 @@
+#include "core/config/syntax.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::config {
+namespace {
+
+std::string HintFor(std::string_view text) {
+  auto parsed = ParseToml(text);
+  const auto* error = std::get_if<SyntaxError>(&parsed);
+  return error == nullptr ? "accepted" : SyntaxHint(*error, text);
+}
+
+TEST(SyntaxHint, KnowsYamlAndJson) {
+  EXPECT_EQ(HintFor("job:\n  command: [\"x\"]\n"), "dtrun reads TOML, not YAML; a table begins with [job]");
+  EXPECT_EQ(HintFor("[job]\ncommand: [\"x\"]\n"), "dtrun reads TOML, not YAML; write command = [\"x\"]");
+  EXPECT_THAT(HintFor("{\"job\": {}}\n"), ::testing::StartsWith("dtrun reads TOML, not JSON"));
+}
+
+TEST(SyntaxHint, PutsQuotesAroundAText) {
+  EXPECT_EQ(HintFor("[job]\nname = train\n"), "put text in quotes: \"train\"");
+  EXPECT_EQ(HintFor("[job]\ncommand = python3\n"), "put text in quotes: \"python3\"");
+  EXPECT_EQ(HintFor("[job]\ngrace = 60s\n"), "put text in quotes: \"60s\"");
+  EXPECT_EQ(HintFor("[job]\nenv = { A = yes }\n"), "put text in quotes: \"yes\"");
+}
+
+TEST(SyntaxHint, ShowsTheFirstOfTwo) {
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"]\n\ncommand = [\"b\"]\n"),
+            "'command' is given twice, first in line 2; remove one");
+  EXPECT_EQ(HintFor("[job]\nname = \"a\"\n[backend]\nname = \"a\"\nname = \"b\"\n"),
+            "'name' is given twice, first in line 4; remove one");
+  EXPECT_EQ(HintFor("[job]\nname = \"a\"\n[job]\n"), "[job] is repeated, first in line 1; merge the two");
+}
+
+TEST(SyntaxHint, MissesWhatDoesNotEnd) {
+  EXPECT_EQ(HintFor("[job]\nname = \"a\n"), "a quote is missing at its end");
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"\nname = \"b\"\n"), "is a ',' or the ']' missing?");
+}
+
+}  // namespace
+}  // namespace dtrun::config
