@@ -243,7 +243,7 @@ class ExplainHosts(JobTest):
     def test_shared_memory_and_gloo(self):
         out = self.explain("gloo", ["eth0", "ens3"])
         self.assertIn("interface  node0 eth0 10.5.0.1, node1 ens3 10.5.0.2\n"
-                      '             because: proven between all hosts before ranks started; network.interface = "auto" (default)', out)
+                      '             because: tested between all hosts before ranks started; network.interface = "auto" (default)', out)
         self.assertIn("peers      ranks 0, 1 of node0: shared memory among themselves; other hosts by gloo over TCP, at eth0 10.5.0.1\n"
                       '             because: comm.local = "shm" (default); eth0 chosen, ', out)
         self.assertIn("peers      ranks 2, 3 of node1: shared memory among themselves; other hosts by gloo over TCP, at ens3 10.5.0.2\n", out)

@@ -95,7 +95,7 @@ class Explained(Faked):
 
     def test_pairs_that_all_agree_are_one_line(self):
         text, hosts, _ = self.story("")
-        self.assertRegex(text, r"gpu peers +\S+: each of 2 GPUs reads every other, proven by a copy \(.* GB/s, .* GB/s\)\n")
+        self.assertRegex(text, r"gpu peers +\S+: each of 2 GPUs reads every other, tested by a copy \(.* GB/s, .* GB/s\)\n")
         self.assertEqual([(pair["from"], pair["to"], pair["verdict"]) for pair in hosts[0]["pairs"]],
                          [(0, 1, "proven"), (1, 0, "proven")])
         self.assertEqual((hosts[0]["devices"], hosts[0]["ranks"]), (["0000:01:00.0", "0000:02:00.0"], [0, 1]))

@@ -12,44 +12,44 @@ namespace dtrun::cli {
 
 CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   CLI::App* verb = app.add_subcommand(
-      "bench", "Measure collectives: backends side by side, with the libraries themselves beside them");
+      "bench", "Measure collectives, backend by backend, beside the libraries called directly");
   verb->add_option("OPERATION", to->operation, "One of " + bench::OperationNames())->required();
   verb->add_option("-n,--np,--ranks", to->ranks, "Ranks, all on this machine")->capture_default_str();
   verb->add_option("--sizes", to->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
       ->capture_default_str();
   verb->add_option("--factor", to->factor, "From one size to the next")->capture_default_str();
   verb->add_option("--dtype", to->dtype, "One of " + bench::ElementNames())->capture_default_str();
-  verb->add_option("--backend", to->backends, "Backends, with commas; dtrun plugins list shows what there is")
+  verb->add_option("--backend", to->backends, "Backends, with commas (dtrun plugins list)")
       ->capture_default_str();
-  verb->add_option("--local", to->locals,
-                   "What joins ranks of one host: shm (shared memory, the same for every backend), none (the "
-                   "backend alone), or both with a comma")
+  verb->add_option(
+          "--local", to->locals,
+          "Transport between ranks on one host: shm (shared memory, the same for every backend), none "
+          "(the backend alone), or both with a comma")
       ->capture_default_str();
   verb->add_option("--buffers", to->buffers, "private, registered (from dtrun_alloc) or both")
       ->capture_default_str();
   verb->add_option("--peers", to->peers,
                    "Libraries called directly: raw-gloo, raw-mpi, raw-ucx, torch-gloo; all, none")
       ->capture_default_str();
-  verb->add_option("--rounds", to->rounds, "Turns that every layer gets at every size")
+  verb->add_option("--rounds", to->rounds, "Rounds at each size; every layer is measured in each")
       ->capture_default_str();
   verb->add_option("--warmup", to->warmup, "Calls before each turn, not measured")->capture_default_str();
-  verb->add_option("--seconds", to->seconds, "Time to spend, about; slow layers at large sizes take more")
+  verb->add_option("--seconds", to->seconds, "Approximate duration; slow layers at large sizes take longer")
       ->capture_default_str();
   verb->add_option("--json", to->json, "Write everything to this file")->type_name("FILE");
   verb->add_option("--plot", to->plot, "Draw the curves into this .svg or .html")->type_name("FILE");
   verb->add_option("--wrap", to->wrap,
-                   "Put this in front of every rank's command, for example 'ip netns exec lab${RANK}'")
+                   "Prefix of every rank's command, for example 'ip netns exec lab${RANK}'")
       ->type_name("COMMAND");
-  verb->add_option("--mpirun", to->mpirun, "What starts the ranks of MPI, ours and the peer's; -n is added")
+  verb->add_option("--mpirun", to->mpirun, "Command that starts MPI ranks, ours and the peer's; -n is added")
       ->type_name("COMMAND")
       ->capture_default_str();
-  verb->add_option("--set", to->sets,
-                   "Set an option of our jobs, or of those with one backend; may be repeated")
+  verb->add_option("--set", to->sets, "Set an option of all jobs, or of those with one backend; repeatable")
       ->type_name("[BACKEND:]KEY=VALUE")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--plugin-dir", to->plugin_dirs, "Folder to look for plugins first; may be repeated")
+  verb->add_option("--plugin-dir", to->plugin_dirs, "Folder searched for plugins first; repeatable")
       ->type_name("DIR")
       ->expected(1)
       ->take_all()

@@ -8,6 +8,8 @@
 #include "core/base/suggest.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
+#include "tools/dtrun/restart.h"
+#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
@@ -25,9 +27,18 @@ int Report(const Preparation& preparation) {
 }
 
 int Check(const ConfigArguments& arguments) {
-  const int code = Report(Preparation::Load(arguments));
-  if (code == 0) fmt::print("{}: ok\n", arguments.file);
-  return code;
+  const Preparation preparation = Preparation::Load(arguments);
+  if (const int code = Report(preparation); code != 0) return code;
+  // What a run reads for itself.
+  Status read;
+  if (const auto restart = RestartPolicyOf(preparation.settings()); !restart) read = restart.error();
+  if (const auto stall = StallPolicyOf(preparation.settings()); read && !stall) read = stall.error();
+  if (!read) {
+    fmt::print(stderr, "{}\n", read.error().text);
+    return kUserError;
+  }
+  fmt::print("{}: ok\n", arguments.file);
+  return 0;
 }
 
 int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
@@ -102,18 +113,20 @@ ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   config->require_subcommand(1);
 
   CLI::App* check = config->add_subcommand("check", "Validate a config; report every problem");
-  check->add_option("FILE", to->file, "Config of a job")->required();
+  check->add_option("FILE", to->file, "Config of a job")->type_name("")->required();
   AddOverrides(check, to);
   verb.check = check;
 
   CLI::App* explain = config->add_subcommand("explain", "Meaning, value and origin of an option");
-  explain->add_option("KEY", verb.own->key, "Such as backend.name, or a table such as job")->required();
+  explain->add_option("KEY", verb.own->key, "An option such as backend.name, or a table such as job")
+      ->type_name("")
+      ->required();
   AddJobFlags(explain, to);
   verb.explain = explain;
 
   CLI::App* list = config->add_subcommand("list", "Every option, with its value");
-  list->add_option("PREFIX", verb.own->prefix,
-                   "Only those whose key begins with it, such as job or restart.");
+  list->add_option("PREFIX", verb.own->prefix, "Only those whose key begins with it, such as job or restart.")
+      ->type_name("");
   list->add_flag("--json", verb.own->json, "Machine-readable");
   list->add_flag("--markdown", verb.own->markdown, "The page of all options, of every plugin too");
   AddJobFlags(list, to);

@@ -76,7 +76,7 @@ Status Limit(const std::string& timeout, membership::Cluster* cluster) {
   const Result<Nanoseconds> limit = ParseDuration(timeout);
   if (!limit || limit->count() <= 0) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("--timeout '{}' is no time; write one such as 20s or 2m", timeout)};
+                 fmt::format("--timeout '{}' is no duration; write one such as 20s or 2m", timeout)};
   }
   cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, *limit);
   cluster->min_hosts = 1;
@@ -126,7 +126,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparat
 void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* report) {
   report->hosts.push_back({hosts::HostName(), preflight::RunPreflight(visit.requests.front()).checks});
   report->between.push_back(
-      {"cluster", Level::kProblem, why, "the job would end the same way; cure this first, then look again"});
+      {"cluster", Level::kProblem, why, "the job would end the same way; fix this first, then check again"});
 }
 
 Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
@@ -157,8 +157,8 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
     report.between.push_back(
         {"cluster", Level::kProblem,
          fmt::format("host {} has not joined{}{}", host, why.empty() ? "" : ": ", why),
-         "the job would wait for it in vain; cure this, then look again (--timeout gives "
-         "a slow host longer)"});
+         "the job would wait for it until cluster.join_timeout; fix this, then check again (--timeout "
+         "waits longer for a slow host)"});
   }
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
@@ -166,7 +166,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (!report.network && !visit.network_rules.empty()) {
     if (Status here = membership::CheckRuleHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,
-                                "a job would end the same way, before any rank starts; cure this first"});
+                                "a job would end the same way, before any rank starts; fix this first"});
   }
   return report;
 }
@@ -184,13 +184,17 @@ int Print(const DoctorReport& report, bool json) {
 }  // namespace
 
 CLI::App* AddDoctor(CLI::App& app, DoctorArguments* to) {
-  CLI::App* doctor = app.add_subcommand("doctor", "Look at every host of a job before it is started");
+  CLI::App* doctor = app.add_subcommand("doctor", "Check all hosts before launch");
   doctor->add_flag("--json", to->json, "Machine-readable");
-  doctor->add_option("--timeout", to->timeout,
-                     "Longest wait for hosts to join, and no longer than the job's (20s)");
+  doctor
+      ->add_option("--timeout", to->timeout,
+                   "How long to wait for hosts to join, at most the job's own limit (20s)")
+      ->type_name("DURATION");
   doctor->footer(
-      "Names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend, on each host; without\n"
-      "a config on this one. Exit code: 0, 1 when there are problems, 2 when the config cannot be read.");
+      "Checks names, ports, network, limits, processors, BLAS, GPUs, RDMA and every backend on each host of "
+      "the\n"
+      "job, or on this machine without a config or --hosts. Each warning suggests a fix.\n"
+      "Exit code: 0; 1 with problems; 2 when the config cannot be read.");
   return doctor;
 }
 

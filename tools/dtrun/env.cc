@@ -54,15 +54,15 @@ void Print(const EnvArguments& arguments, const environments::Variables& variabl
 }  // namespace
 
 CLI::App* AddEnv(CLI::App& app, EnvArguments* to) {
-  CLI::App* verb =
-      app.add_subcommand("env", "Print the environment of a rank as another launcher would set it");
-  verb->add_option("--rank", to->rank, "Which rank")->type_name("K")->capture_default_str();
-  verb->add_option("--as", to->dialect, "Which dialect; --list shows them")->type_name("DIALECT");
-  CLI::Option* list = verb->add_flag("--list", to->list, "The dialects, a line each");
+  CLI::App* verb = app.add_subcommand("env", "Print a rank's environment as another launcher would set it");
+  verb->add_option("--rank", to->rank, "Number of the rank")->type_name("K")->capture_default_str();
+  verb->add_option("--as", to->dialect, "Dialect of a launcher or framework; --list shows them")
+      ->type_name("DIALECT");
+  CLI::Option* list = verb->add_flag("--list", to->list, "List the dialects");
   CLI::Option* json = verb->add_flag("--json", to->json, "Machine-readable");
-  verb->add_flag("--shell", to->shell, "As export commands of a shell")->excludes(json)->excludes(list);
+  verb->add_flag("--shell", to->shell, "As export commands for a shell")->excludes(json)->excludes(list);
   verb->footer(
-      "The ranks are those of the config; without one, those of --set job.processes_per_host=N.\n"
+      "The ranks are those of the config; without one, those of -n and --hosts.\n"
       "Variables that are only a fallback are printed unless they are set already.");
   return verb;
 }
@@ -72,7 +72,7 @@ int ShowEnv(EnvArguments arguments) {
     List(arguments.json);
     return 0;
   }
-  if (arguments.dialect.empty()) return Refuse("which dialect? give --as DIALECT; --list shows them");
+  if (arguments.dialect.empty()) return Refuse("which dialect? add --as DIALECT; --list shows them");
   auto dialect = environments::FindDialect(arguments.dialect);
   if (!dialect) return Refuse(dialect.error().text);
   // Who the ranks are depends neither on the command nor on the backend.

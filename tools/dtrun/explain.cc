@@ -82,6 +82,7 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
                    "The text of a failure; a file with it; - for stdin; a run's folder, also while it runs; "
                    "or latest, the "
                    "newest run started in this folder, of 'dtrun torchrun' too")
+      ->type_name("")
       ->required();
   explain->add_flag("--json", to->json, "Machine-readable");
   explain->footer("Exit code: 0; 1 when the text is unknown; 2 when a file cannot be read.");

@@ -86,7 +86,7 @@ std::string ToText(const std::vector<GpuHost>& hosts) {
           group.size() == 1 && first.gpus.pairs.size() == 2
               ? fmt::format(" ({}, {})", first.gpus.pairs[0].reason, first.gpus.pairs[1].reason)
               : "";
-      fmt::format_to(append, "each of {} GPUs reads every other, proven by a copy{}\n",
+      fmt::format_to(append, "each of {} GPUs reads every other, tested by a copy{}\n",
                      first.gpus.devices.size(), rate);
       continue;
     }

@@ -125,7 +125,7 @@ std::string ChosenText(const Json& host) {
     if (TextAt(candidate, "/verdict") == "chosen")
       return fmt::format("{} chosen, {}", TextAt(candidate, "/interface"), TextAt(candidate, "/reason"));
   }
-  return "chosen by proof";
+  return "chosen by the connectivity check";
 }
 
 Choice Interface(const Files& files) {
@@ -143,7 +143,7 @@ Choice Interface(const Files& files) {
   }
   if (reason.empty()) reason = "no option chooses one, so the backend does";
   if (!set.empty()) reason += "; ranks see " + set;
-  if (!proven.empty() && fact.empty()) reason = "proven between all hosts before ranks started; " + reason;
+  if (!proven.empty() && fact.empty()) reason = "tested between all hosts before ranks started; " + reason;
   return {"interface", fact.empty() ? proven : fact, reason};
 }
 

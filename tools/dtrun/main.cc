@@ -1,7 +1,9 @@
 // dtrun: launches copies of a training program. The command line.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -45,6 +47,13 @@ constexpr char kEpilogue[] =
     "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME);\n"
     "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn or error.\n"
     "'dtrun help VERB' explains a verb.\n";
+
+// Whether an option gives what the command line does not.
+bool SetsCommand(const ConfigArguments& arguments) {
+  return std::getenv("DTRUN_CONFIG_JOB_COMMAND") != nullptr ||
+         std::ranges::any_of(arguments.sets,
+                             [](const std::string& set) { return set.starts_with("job.command="); });
+}
 
 void AddVerbosity(CLI::App* verb, ConfigArguments* arguments) {
   verb->add_flag("-q,--quiet", arguments->quiet, "Print only what ranks print, and failures");
@@ -108,6 +117,9 @@ class HelpFormatter : public CLI::Formatter {
     return text.starts_with(kTitle) ? text.replace(0, kTitle.size(), "\nVerbs:\n") : text;
   }
   std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "run" || app->get_name() == "plan" || app->get_name() == "doctor") {
+      return fmt::format("Usage: dtrun {} [OPTIONS] [PROGRAM [ARGUMENTS...] | JOB.toml]\n", app->get_name());
+    }
     if (app->get_parent() != nullptr) return CLI::Formatter::make_usage(app, name);
     return "Usage: dtrun [OPTIONS] PROGRAM [ARGUMENTS...]\n"
            "       dtrun [OPTIONS] JOB.toml\n"
@@ -192,6 +204,7 @@ void CommandLine::AddPlugins() {
   CLI::App* describe =
       plugins->add_subcommand("describe", "What a plugin is, what it would use here, its options");
   describe->add_option("NAME", name_, "A name such as gloo, or the absolute path of a plugin file")
+      ->type_name("")
       ->required();
   describe->add_option("--kind", kind_, "Where a backend and a launcher share the name")
       ->check(CLI::IsMember({"backend", "launcher"}));
@@ -266,7 +279,7 @@ int CommandLine::Dispatch() {
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
   if (bash_->parsed()) return dtrun::cli::BashCompletion();
   if (keys_->parsed()) return dtrun::cli::CompleteKeys();
-  if (arguments_.file.empty() && arguments_.command.empty()) {
+  if (arguments_.file.empty() && arguments_.command.empty() && !SetsCommand(arguments_)) {
     std::fputs(
         "dtrun: nothing to run; try 'dtrun -n 2 python3 train.py', 'dtrun job.toml' or 'dtrun --help'\n",
         stderr);

@@ -1,10 +1,27 @@
 #include "tools/dtrun/restart.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
+#include <vector>
+
+#include "core/base/suggest.h"
+#include "core/plan/at.h"
 
 namespace dtrun::cli {
+namespace {
+
+const std::vector<std::string> kClasses = {"user-error", "signal", "out-of-memory", "rendezvous",
+                                           "network",    "hang",   "launcher"};
+
+std::string Meant(const std::string& word) {
+  if (word == "oom") return "did you mean 'out-of-memory'?";
+  if (const auto nearest = Nearest(word, kClasses)) return fmt::format("did you mean '{}'?", *nearest);
+  return fmt::format("restart.on lists some of {}", fmt::join(kClasses, ", "));
+}
+
+}  // namespace
 
 Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
   job::RestartPolicy policy;
@@ -13,11 +30,8 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
   for (const std::string& word : settings.List("restart.on")) {
     const auto exit_class = verdict::ClassNamed(word);
     if (!exit_class) {
-      const std::string& place = settings.Get("restart.on").origin.place;
-      return Error{DTRUN_INVALID_ARGUMENT,
-                   fmt::format("{}{}restart.on lists '{}'; expected some of user-error, signal, "
-                               "out-of-memory, rendezvous, network, hang, launcher",
-                               place, place.empty() ? "" : ": ", word)};
+      return plan::At(settings, "restart.on",
+                      fmt::format("'{}' is not a failure class; {}", word, Meant(word)));
     }
     policy.on.insert(*exit_class);
   }

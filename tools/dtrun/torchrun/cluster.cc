@@ -76,7 +76,8 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   const std::string& backend = arguments.rdzv_backend;
   if (backend != "static" && backend != "c10d") {
     return Bad(
-        fmt::format("{}={}: dtrun meets at an address and needs no other service; write c10d or static",
+        fmt::format("{}={}: not supported; dtrun's nodes meet at an address, without another service: write "
+                    "c10d or static",
                     Place(arguments, "rdzv_backend", "--rdzv-backend"), backend));
   }
   const auto endpoint = EndpointOf(arguments);
@@ -110,7 +111,7 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   }
   if (arguments.max_nodes == 1) return meeting;  // alone, whatever the endpoint says
   if (const auto type = Configured(arguments, "store_type"); type && *type != "tcp") {
-    return Bad(fmt::format("{}: store_type={} is not served; nodes meet at a host and port",
+    return Bad(fmt::format("{}: store_type={} is not supported; nodes meet at a host and port",
                            Place(arguments, "rdzv_conf", "--rdzv-conf"), *type));
   }
   meeting.nodes = arguments.min_nodes;

@@ -16,9 +16,9 @@ std::vector<Option> CommonOptions() {
       {"rdzv_backend", 0, "NAME", true, "static or c10d (static)"},
       {"rdzv_endpoint", 0, "HOST[:PORT]", true, "where the nodes meet"},
       {"rdzv_id", 0, "ID", true, "name of the job, the same on all nodes (none)"},
-      {"rdzv_conf", 0, "KEY=VALUE,...", true, "more of the rendezvous, such as join_timeout=600"},
+      {"rdzv_conf", 0, "KEY=VALUE,...", true, "further settings, such as join_timeout=600"},
       {"standalone", 0, "", true, "this node alone, on a free port"},
-      {"max_restarts", 0, "N", true, "how often a failed world is started again (0)"},
+      {"max_restarts", 0, "N", true, "restarts of all ranks after a failure (0)"},
       {"monitor_interval", 0, "SECONDS", true, "accepted; dtrun sees a rank end at once"},
       {"start_method", 0, "spawn|fork|forkserver", true, "accepted; ranks are programs of their own"},
       {"event_log_handler", 0, "NAME", true, "null or console; the run directory has the record"},
@@ -86,16 +86,16 @@ std::string Usage(Program program) {
 
 std::string Help(Program program) {
   std::string text = Usage(program);
-  text += fmt::format(
-      "\nThe command line of {}, served by dtrun.\n\n",
-      program == Program::kTorchrun ? "torchrun (torch.distributed.run)" : "torch.distributed.launch");
+  text += fmt::format("\nTakes the command line of {}.\n\n", program == Program::kTorchrun
+                                                                 ? "torchrun (torch.distributed.run)"
+                                                                 : "torch.distributed.launch");
   for (const Option& option : Options(program)) {
     text += fmt::format("  {:<42} {}\n", Forms(option), option.help);
   }
   return text +
          "\nLong options may be written with _ for -, and cut short where only one is meant. Variables give\n"
-         "defaults: PET_NPROC_PER_NODE and so on. What follows the script belongs to it.\n"
-         "dtrun's own options are set by DTRUN_CONFIG_<KEY>; `dtrun plan torchrun ...` starts nothing.\n"
+         "defaults: PET_NPROC_PER_NODE and so on. What follows the script is passed to it.\n"
+         "dtrun's own options are set by DTRUN_CONFIG_<KEY>; `dtrun plan torchrun ...` previews a run.\n"
          "Exit code: 0 when all ranks succeed; 1 when one fails or a signal ends the job; 2 when the\n"
          "command line is wrong, or what it asks for cannot be had here.\n";
 }

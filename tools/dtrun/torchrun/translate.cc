@@ -196,7 +196,7 @@ class Translator {
 
   void AddNotes() {
     if (arguments_.rdzv_backend != "static" && arguments_.node_rank != 0) {
-      Note(fmt::format("{}={} is for --rdzv-backend=static only, and not looked at", PlaceOf("node_rank"),
+      Note(fmt::format("{}={} is for --rdzv-backend=static only, and is ignored", PlaceOf("node_rank"),
                        arguments_.node_rank));
     }
     AddSignalNotes();
@@ -213,10 +213,10 @@ class Translator {
     const auto set = [&](const char* name) { return surroundings_.environment.contains(name); };
     const auto timer = surroundings_.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
     if (timer != surroundings_.environment.end() && timer->second == "1") {
-      Note("TORCHELASTIC_ENABLE_FILE_TIMER=1: nobody serves torch's file timer");
+      Note("TORCHELASTIC_ENABLE_FILE_TIMER=1: torch's file timer is not supported");
     }
     if (set("TORCHELASTIC_HEALTH_CHECK_PORT")) {
-      Note("TORCHELASTIC_HEALTH_CHECK_PORT: nobody listens there");
+      Note("TORCHELASTIC_HEALTH_CHECK_PORT: dtrun does not open this port");
     }
   }
 
