@@ -182,7 +182,7 @@ class Hangs(JobTest):
 
     def test_healthy_jobs_are_not_accused(self):
         for _ in range(3):
-            result, verdict, logs = self.hang("-", sets=["job.lone_worlds=fail", "watch.stall=30s"])
+            result, verdict, logs = self.hang("-", sets=["job.isolated_ranks=fail", "watch.stall=30s"])
             self.assert_ok(result)
             self.assertNotIn("no progress", result.err, str(result))
             for left in self.folder.glob("runs"):

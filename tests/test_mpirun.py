@@ -59,7 +59,7 @@ class OneHost(JobTest):
         self.assertIn(f"'{MPICH}' is linked with MPICH or a relative (Intel MPI, MVAPICH) (libmpi", result.err)
         self.assertIn("but Open MPI's mpirun has started it: every rank would be rank 0 of 1", result.err)
         self.assertIn("mpiexec.hydra", result.err)
-        self.assert_ok(self.mpirun(2, MPICH, sets=["job.lone_worlds=allow"]))
+        self.assert_ok(self.mpirun(2, MPICH, sets=["job.isolated_ranks=allow"]))
 
     @unittest.skipUnless(OPEN_MPI.exists() and shutil.which("mpiexec.hydra"), "there is no Open MPI program or no Hydra here")
     def test_an_open_mpi_program_under_a_hydra_is_refused(self):
@@ -77,7 +77,7 @@ class OneHost(JobTest):
         until(lambda: "warning: rank 0: it has loaded MPICH" in job.log(0) + job.log(0, "err"), "the warning")
         file.touch()
         self.assert_ok(job.finish())
-        result = self.mpirun(2, sys.executable, "-c", script.replace("go-on", "never"), sets=["job.lone_worlds=fail"])
+        result = self.mpirun(2, sys.executable, "-c", script.replace("go-on", "never"), sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("rank 0: it has loaded MPICH or a relative (Intel MPI, MVAPICH), but Open MPI's mpirun has started it", result.err)
 

@@ -43,6 +43,7 @@ std::string DefaultText(const Spec& spec) {
 std::string Notes(const Spec& spec) {
   std::string notes;
   if (!spec.replaced_by.empty()) notes += fmt::format("deprecated: use {}", spec.replaced_by);
+  if (!spec.former_key.empty()) notes += fmt::format("was {}, which still works", spec.former_key);
   if (spec.experimental) notes += notes.empty() ? "experimental" : ", experimental";
   if (spec.must_exist) notes += notes.empty() ? "the path must exist" : ", the path must exist";
   return notes;

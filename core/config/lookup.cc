@@ -54,7 +54,7 @@ std::string Join(const std::string& table, std::string_view name) {
 
 const options::Spec* FindSpec(const options::Schema& schema, std::string_view key) {
   for (const options::Spec& spec : schema) {
-    if (spec.key == key) return &spec;
+    if (spec.key == key || (!key.empty() && spec.former_key == key)) return &spec;
   }
   return nullptr;
 }

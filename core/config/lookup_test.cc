@@ -15,6 +15,7 @@ TEST(Lookup, KnowsOptionsAndTables) {
   EXPECT_EQ(FindSpec(CoreSchema(), "backend"), nullptr);
   EXPECT_TRUE(IsTable(CoreSchema(), "backend"));
   EXPECT_TRUE(IsTable(CoreSchema(), "backend.options"));
+  EXPECT_EQ(FindSpec(CoreSchema(), "job.lone_worlds"), FindSpec(CoreSchema(), "job.isolated_ranks"));
   EXPECT_FALSE(IsTable(CoreSchema(), "back"));
   EXPECT_FALSE(IsTable(CoreSchema(), "backend.name"));
 }

@@ -53,6 +53,7 @@ void Loader::ReadEnvironment(const Pass& pass) {
     if (!spec.key.starts_with(pass.prefix)) continue;
     names.push_back(EnvironmentName(spec.key));
     keys[names.back()] = spec.key;
+    if (!spec.former_key.empty()) keys[EnvironmentName(spec.former_key)] = spec.key;
   }
   const std::string prefix = EnvironmentName(pass.prefix);
   for (auto variable = request_.environment.lower_bound(prefix);

@@ -24,6 +24,11 @@ Spec Option(const char* key, Type type, const char* reader, const char* doc) {
   return spec;
 }
 
+Spec Renamed(Spec spec, const char* former_key) {
+  spec.former_key = former_key;
+  return spec;
+}
+
 Spec Default(Spec spec, const char* text) {
   spec.default_text = text;
   return spec;
@@ -146,7 +151,9 @@ void AddJob(Schema& schema) {
       {"auto", "pmix", "pmi1", "none"}));
   schema.push_back(Choices(
       Default(
-          Long(Option("job.lone_worlds", Type::kEnum, kAgent, "what to do when ranks never join each other"),
+          Long(Renamed(Option("job.isolated_ranks", Type::kEnum, kAgent,
+                              "what to do when ranks never join each other"),
+                       "job.lone_worlds"),
                "Ranks that have PyTorch, TensorFlow, JAX or an MPI loaded and meet nobody train alone, each "
                "with the whole data, and all succeed. \"warn\" says so once a rank is seen to work alone; "
                "\"fail\" ends the job then, and fails it; \"allow\" does not look. Jobs of a few "

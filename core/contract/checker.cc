@@ -123,7 +123,7 @@ std::vector<Checker::Member> Checker::MembersOf(int rank) {
     const bool twice = read.heading && std::ranges::any_of(members, [&](const Member& other) {
                          return other.heading.communicator == read.heading->communicator;
                        });
-    if (twice && read.heading->communicator != 0) read.damage = "two journals are of one communicator";
+    if (twice && read.heading->communicator != 0) read.damage = "two rings record one communicator";
     if (read.damage != nullptr) {
       damaged_[static_cast<std::size_t>(rank)].why = read.damage;
       return {};

@@ -42,7 +42,7 @@ inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
 // the agent (core/process/rank_fifo.h), so that each has its own output.
 inline constexpr char kRankOutputs[] = "DTRUN_RANK_OUTPUTS";
 
-// job.lone_worlds, for processes that an mpirun starts.
-inline constexpr char kIsolatedRanks[] = "DTRUN_LONE_WORLDS";
+// job.isolated_ranks, for processes that an mpirun starts.
+inline constexpr char kIsolatedRanks[] = "DTRUN_ISOLATED_RANKS";
 
 }  // namespace dtrun::contract

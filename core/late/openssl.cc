@@ -1,4 +1,4 @@
-// OpenSSL, which the control link and the proof of networks need: what a job on one host never loads.
+// OpenSSL, which the control link and connectivity checks need: what a job on one host never loads.
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>

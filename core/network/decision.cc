@@ -36,7 +36,7 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
   std::string measured;
   for (const Assignment& one : decision.measured) {
     if (one.candidates[host] != candidate) continue;
-    measured = one.bits_per_s > 0 ? MeasuredText(one) : "a burst of data did not pass";
+    measured = one.bits_per_s > 0 ? MeasuredText(one) : "the bandwidth probe did not pass";
   }
   if (decision.chosen.candidates[host] == candidate) return {"chosen", measured};
   std::map<int, std::string> failed;  // by peer

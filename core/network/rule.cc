@@ -223,7 +223,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
     } else if (const std::string obstacle = Obstacle(one); !obstacle.empty()) {
       leave_out(one, obstacle);
     } else if (!chooses() && guests != kGuests.end()) {
-      leave_out(one, "is for guests of this host");
+      leave_out(one, "is a virtual bridge of this host");
     } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
       leave_out(one, "has no address there that other hosts reach");
     } else {

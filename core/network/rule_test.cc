@@ -133,7 +133,7 @@ TEST(Rule, WhatIsLeftOutSaysWhy) {
   all[5].addresses.clear();
   EXPECT_THAT(ErrorOf("auto", all),
               AllOf(HasSubstr("lo is loopback"), HasSubstr("eth1 has no carrier"), HasSubstr("eth10 is down"),
-                    HasSubstr("eth1.100 has only link-local IPv6"), HasSubstr("docker0 is for guests"),
+                    HasSubstr("eth1.100 has only link-local IPv6"), HasSubstr("docker0 is a virtual bridge"),
                     HasSubstr("tun0 has no address")));
   EXPECT_THAT(ErrorOf("eth10", all), HasSubstr("eth10 is down"));
 }

@@ -31,7 +31,7 @@ Decision TwoNetworks(bool eth1_works) {
     Offer offer;
     offer.candidates = {Card(2, "eth0", (std::string("10.5.0.") + last).c_str()),
                         Card(3, "eth1", (std::string("10.6.0.") + last).c_str())};
-    offer.left_out = {{"docker0", Kind::kBridge, "172.17.0.1/16", "is for guests of this host"}};
+    offer.left_out = {{"docker0", Kind::kBridge, "172.17.0.1/16", "is a virtual bridge of this host"}};
     hosts.push_back({std::string("node") + last, std::string("machine") + last, std::move(offer)});
   }
   Assignment fast{{0, 0}, 1e10, std::chrono::microseconds(20)},
@@ -137,7 +137,7 @@ TEST(OwnValue, WhatIsNotProvenNamesTheHosts) {
 TEST(OwnValue, WhatCannotWorkSaysWhy) {
   const Decision decision = TwoNetworks(true);
   EXPECT_THAT(Check("NCCL_SOCKET_IFNAME", "docker", decision),
-              HasSubstr("docker0 there, which is for guests"));
+              HasSubstr("docker0 there, which is a virtual bridge"));
   EXPECT_THAT(Check("GLOO_SOCKET_IFNAME", "docker", decision), HasSubstr("means no interface there"));
   EXPECT_THAT(Check("GLOO_SOCKET_IFNAME", "=eth0", decision), HasSubstr("means no interface there"));
   EXPECT_THAT(Check("OMPI_MCA_btl_tcp_if_include", "10.9.0.0/16", decision), HasSubstr("no interface"));
@@ -162,9 +162,9 @@ TEST(Decision, SaysWhatIsUsedAndWhy) {
   EXPECT_EQ(Summary(decision),
             "eth0 on all 2 hosts (10.5.0.1), 10.0 Gbit/s, 20 us round trip; proven in 80.0 ms");
   EXPECT_EQ(OthersText(decision),
-            "eth1 10.6.0.1: proven, 100 Mbit/s, 90 us round trip; docker0 is for guests of this host");
+            "eth1 10.6.0.1: proven, 100 Mbit/s, 90 us round trip; docker0 is a virtual bridge of this host");
   EXPECT_THAT(Table(decision), AllOf(HasSubstr("node1  eth0       virtual  10.5.0.1/24    chosen"),
-                                     HasSubstr("left out  is for guests of this host")));
+                                     HasSubstr("left out  is a virtual bridge of this host")));
   EXPECT_THAT(Table(TwoNetworks(false)), HasSubstr("not proven  node2: no answer"));
   EXPECT_THAT(ToJson(decision), AllOf(HasSubstr("\"interface\": \"eth0\""), HasSubstr("\"chosen\": true")));
 }

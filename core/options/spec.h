@@ -45,6 +45,7 @@ struct Spec {
   std::string since;
   std::string env_alias;
   std::string replaced_by;  // deprecated when not empty
+  std::string former_key;   // which also works, until the next minor version but one; empty: none
   std::string reader;       // who reads it: "agent", "per-process launcher", "gloo backend"
   bool required = false;
   bool experimental = false;

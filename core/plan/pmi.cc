@@ -87,7 +87,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   const Variables& user = UserVariables(settings);
   if (settings.Text("launcher.name") == "mpirun") {
     for (Process& process : plan->processes)
-      process.env[contract::kIsolatedRanks] = settings.Text("job.lone_worlds");
+      process.env[contract::kIsolatedRanks] = settings.Text("job.isolated_ranks");
   }
   Result<pmi::Kind> kind = Choose(inputs, plan);
   if (!kind) return At(settings, "job.pmi", kind.error());

@@ -53,7 +53,7 @@ std::vector<Check> CheckNetwork(const NetworkFinding& finding) {
     }
   } else {
     checks.push_back({"network", Level::kProblem, finding.decision.error().text,
-                      "a job would end the same way, before any rank starts; cure this first"});
+                      "a job would end the same way, before any rank starts; fix this first"});
   }
   for (const std::string& duplicate : finding.evidence.Duplicates())
     checks.push_back({"network", Level::kWarning, duplicate, "give every host an address of its own"});

@@ -1,4 +1,4 @@
-// What the proof of networks between hosts (core/network) says to a doctor. Pure; any thread.
+// What connectivity checks between hosts (core/network) says to a doctor. Pure; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -144,7 +144,7 @@ std::string_view ClassName(ExitClass exit_class) {
     case ExitClass::kNetwork: return "network";
     case ExitClass::kPreemption: return "preemption";
     case ExitClass::kLauncher: return "launcher";
-    case ExitClass::kIsolatedRanks: return "lone-worlds";
+    case ExitClass::kIsolatedRanks: return "isolated-ranks";
     case ExitClass::kHang: break;
   }
   return "hang";

@@ -23,7 +23,7 @@ enum class ExitClass {
   kNetwork,        // a peer, or a whole host, that had come was lost
   kPreemption,     // asked to end by SIGTERM, as schedulers do
   kLauncher,       // a process of dtrun was killed
-  kIsolatedRanks,  // the ranks never joined each other, which job.lone_worlds forbids
+  kIsolatedRanks,  // the ranks never joined each other, which job.isolated_ranks forbids
   kHang,           // a rank stood still, or all did
 };
 

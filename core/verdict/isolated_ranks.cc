@@ -35,7 +35,7 @@ IsolatedRanks DescribeIsolatedRanks(const std::vector<std::string>& frameworks, 
                      "the ranks have not joined each other: each has {} loaded and works in a world of one",
                      loaded)
                : fmt::format("the ranks were not seen to join each other: each has {} loaded", loaded),
-          fmt::format("{}; job.lone_worlds = \"allow\" if that is meant", fmt::join(ways, ", or "))};
+          fmt::format("{}; job.isolated_ranks = \"allow\" if that is meant", fmt::join(ways, ", or "))};
 }
 
 }  // namespace dtrun::verdict

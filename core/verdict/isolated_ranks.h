@@ -13,7 +13,7 @@
 
 namespace dtrun::verdict {
 
-// job.lone_worlds: "warn", "fail", "allow".
+// job.isolated_ranks: "warn", "fail", "allow".
 enum class IsolationPolicy : std::uint8_t { kWarn, kFail, kAllow };
 // REQUIRES: one of the words.
 IsolationPolicy IsolationPolicyNamed(std::string_view word);

@@ -59,10 +59,10 @@ TEST(Verdict, SaysThatRanksWorkedAlone) {
       "  before it: ranks 0, 1 had exited with code 0\n"
       "  next: call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), "
       "or set job.pmi = \"pmi1\", or launcher.name = "
-      "\"mpirun\"; job.lone_worlds = \"allow\" if that is meant\n"
-      "  class: lone-worlds\n"
+      "\"mpirun\"; job.isolated_ranks = \"allow\" if that is meant\n"
+      "  class: isolated-ranks\n"
       "  logs: /runs/1\n");
-  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "lone-worlds");
+  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "isolated-ranks");
 }
 
 TEST(Verdict, NamesAPmixServerThatDied) {

@@ -359,7 +359,7 @@ def a_name_that_no_host_has(site):
     plain(site)
 
 
-@topology(None, rule="^eth", says=("leaves no interface", "eth0 is excluded by '^eth'", "docker0 is for guests"))
+@topology(None, rule="^eth", says=("leaves no interface", "eth0 is excluded by '^eth'", "docker0 is a virtual bridge"))
 def an_exclusion_that_leaves_nothing(site):
     for i in hosts(site):
         site.bridge(i, "docker0", "172.17.0.1/16")
@@ -389,7 +389,7 @@ def a_name_of_its_own_for_one_host(site):
 
 @topology("eth0", env={"NCCL_SOCKET_IFNAME": "docker0"}, sees={"nccl": "docker0"},
           says=("NCCL_SOCKET_IFNAME=docker0 is yours and is kept; dtrun would set =eth0",
-                "on node0, node1, node2 it means docker0 there, which is for guests of this host"))
+                "on node0, node1, node2 it means docker0 there, which is a virtual bridge of this host"))
 def a_value_of_the_users_that_cannot_work(site):
     for i in hosts(site):
         site.bridge(i, "docker0", "172.17.0.1/16")

@@ -3,7 +3,7 @@
 
     tools/bench/healthy_jobs.py --dtrun build/release/bin/dtrun --jobs 1000 [--at-once 4] [--python /usr/bin/python3]
 
-Every job is right and must end with 0, although job.lone_worlds is "fail" and watch.on_stall too; a line that
+Every job is right and must end with 0, although job.isolated_ranks is "fail" and watch.on_stall too; a line that
 says otherwise, or any other exit code, is a false accusation. Kinds of jobs take turns; those whose packages
 the Python has not are left out. Exit code 0 when there was none.
 """
@@ -51,7 +51,7 @@ def has(python, package):
 def run(options, folder, number, kind):
     script = KINDS[kind][1]
     command = ["sh", "-c", "sleep 0.$RANK"] if script is None else [options.python, "-c", script]
-    sets = ["job.processes_per_host=2", "backend.name=none", "job.lone_worlds=fail", "watch.stall=30s", "watch.on_stall=fail"]
+    sets = ["job.processes_per_host=2", "backend.name=none", "job.isolated_ranks=fail", "watch.stall=30s", "watch.on_stall=fail"]
     words = [word for one in sets for word in ("--set", one)]
     environment = {**os.environ, "MEET": str(folder / f"meet-{number}"), "JAX_PLATFORMS": "cpu"}
     begin = time.monotonic()

@@ -69,7 +69,7 @@ std::optional<job::RunRequest> RequestOrComplain(Preparation& preparation, bool 
       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
           const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
       [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
-      verdict::IsolationPolicyNamed(preparation.settings().Text("job.lone_worlds")),
+      verdict::IsolationPolicyNamed(preparation.settings().Text("job.isolated_ranks")),
       *stall,
       quiet};
 }

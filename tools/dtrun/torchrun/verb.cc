@@ -292,7 +292,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
            const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
        [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
-       verdict::IsolationPolicyNamed(settings.Text("job.lone_worlds")),
+       verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
        *stall});
   const int code = node::Guarded([&](process::Lifeline& lifeline) { return job.Run(lifeline); });
   return code == 0 || code == kUserError ? code : kFailed;

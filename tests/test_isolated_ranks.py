@@ -85,7 +85,7 @@ class OneHost(JobTest):
 
     @needs_torch
     def test_nor_are_ranks_that_were_only_never_seen_to_join(self):
-        self.assert_silent(self.python(IMPORT + LINGER, sets=["job.lone_worlds=fail"]))
+        self.assert_silent(self.python(IMPORT + LINGER, sets=["job.isolated_ranks=fail"]))
 
     @needs_torch
     def test_nor_is_one_that_meets_at_a_port_of_its_own(self):
@@ -94,21 +94,21 @@ class OneHost(JobTest):
 
     @needs_torch
     @needs_stacks
-    def test_ranks_in_lone_worlds_fail_the_job_where_they_must_not_be(self):
-        result = self.python(ALONE, sets=["job.lone_worlds=fail"])
+    def test_ranks_that_are_isolated_fail_the_job_where_they_must_not_be(self):
+        result = self.python(ALONE, sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assertIn(WARNING, result.err)
-        self.assertIn("class: lone-worlds", result.err)
+        self.assertIn("class: isolated-ranks", result.err)
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
-        self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "lone-worlds", 1))
+        self.assertEqual((verdict["result"], verdict["exit_class"], verdict["exit_code"]), ("failed", "isolated-ranks", 1))
 
     @needs_torch
     def test_or_are_let_be(self):
-        self.assert_silent(self.python(ALONE, sets=["job.lone_worlds=allow"]))
+        self.assert_silent(self.python(ALONE, sets=["job.isolated_ranks=allow"]))
 
     @needs_torch
     def test_a_job_that_fails_has_a_cause_of_its_own(self):
-        result = self.python(IMPORT + LINGER + "; raise SystemExit(3)", sets=["job.lone_worlds=fail"])
+        result = self.python(IMPORT + LINGER + "; raise SystemExit(3)", sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 3, str(result))
         self.assertNotIn(WARNING, result.err)
 
