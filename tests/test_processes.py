@@ -1,5 +1,6 @@
 """The processes of a job, and those that they start: reaped, told apart, ended."""
 
+import json
 import os
 import pty
 import re
@@ -11,7 +12,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from support.job import DTRUN, RANK, JobTest, main, processes_with, until
+from support.job import DTRUN, PATIENCE_S, RANK, JobTest, end, main, processes_with, until
 
 # Forks twice, so that every grandchild becomes an orphan and ends as one.
 ORPHANS = """
@@ -234,6 +235,37 @@ class Processes(JobTest):
         self.assertIn("EVIL", result.err)  # of the ranks themselves: a pipe gets every byte
         verdict = result.err[result.err.index("dtrun: job"):]
         self.assertNotIn("EVIL", verdict[: verdict.index("class:")])
+
+    def test_one_signal_ends_a_job_whose_output_nobody_reads(self):
+        lines = 100000
+        script = self.write(f"import sys, time\nsys.stdout.write(('.' * 99 + '\\n') * {lines})\nsys.stdout.flush()\n"
+                            "open('up', 'w').close()\ntime.sleep(1000)", "chatty.py")
+        sets = ["--set", f"logs.dir={self.folder}/logs", "--", sys.executable, script]
+        torchrun = ["torchrun", "--standalone", "--nproc-per-node=1", "--log-dir", self.folder / "logs", "--tee", "3", script]
+        for number, words, unread, code in ((signal.SIGTERM, sets, "stdout", 143), (signal.SIGINT, torchrun, "both", 1)):
+            shutil.rmtree(self.folder / "logs", ignore_errors=True)
+            (self.folder / "up").unlink(missing_ok=True)
+            reader, writer = os.pipe()
+            process = subprocess.Popen([str(DTRUN), *map(str, words)], cwd=self.folder, env=self.environment(),
+                                       stdin=subprocess.DEVNULL, stdout=writer, text=True,
+                                       stderr=writer if unread == "both" else subprocess.PIPE)
+            os.close(writer)
+            self.addCleanup(end, process)
+            until((self.folder / "up").exists, "the end of the output")
+            process.send_signal(number)
+            _, err = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, code, err)
+            with os.fdopen(reader, "rb") as read:
+                shown = read.read().count(b"." * 99 + b"\n")
+            verdict = json.loads(next((self.folder / "logs").rglob("verdict.json")).read_text())
+            sizes = [file.stat().st_size for file in (self.folder / "logs").rglob("*") if file.is_file()]
+            self.assertIn(100 * lines, sizes)
+            if unread == "stdout":
+                self.assertEqual(verdict["lines_not_shown"], lines - shown)
+                self.assertIn(f"dtrun: {lines - shown} lines not shown here; they are in the log files\n", err)
+                self.assertIn("was interrupted by SIGTERM", err)
+            else:
+                self.assertGreaterEqual(verdict["lines_not_shown"], lines - shown)
 
     def test_a_limit_of_file_sizes_is_told_and_kills_nothing(self):
         for kilobytes in (1, 64):

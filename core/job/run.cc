@@ -28,8 +28,6 @@
 namespace dtrun::job {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 output::Prefix PrefixOf(const std::string& name) {
   if (name == "rank") return output::Prefix::kRank;
   return name == "none" ? output::Prefix::kNone : output::Prefix::kAuto;
@@ -40,23 +38,39 @@ std::string_view WithoutNewline(std::string_view text) {
   return text;
 }
 
-// Everything is written, unless the user stops waiting for a reader that takes nothing.
-void DrainConsole(output::Console& console, process::Lifeline& lifeline) {
-  constexpr int kPatienceMs = 250;
-  for (;;) {
-    const auto begin = Clock::now();
-    if (console.Drain(kPatienceMs)) return;
-    if (Clock::now() - begin < std::chrono::milliseconds(kPatienceMs)) return;  // nobody reads any more
-    switch (lifeline.Next()) {
-      case process::Lifeline::kGuardGone:
-      case SIGINT:
-      case SIGTERM:
-      case SIGHUP:
-      case SIGQUIT: return;
-      case SIGTSTP: lifeline.Stopped(); break;
-      default: break;
-    }
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{250};  // for a signal, while somebody reads
+// What waits is written for so long once the job was asked to end.
+constexpr std::chrono::seconds kFlush{5};
+
+bool EndsWaiting(process::Lifeline& lifeline) {
+  switch (lifeline.Next()) {
+    case process::Lifeline::kGuardGone:
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT: return true;
+    case SIGTSTP: lifeline.Stopped(); return false;
+    default: return false;
   }
+}
+
+// Waits until everything is written, for as long as the reader may take; once the user has asked the job to
+// end (`ended`: already), for a few seconds. Returns how many lines were not shown: the log files have them.
+std::uint64_t ShowTheRest(output::Console& console, process::Lifeline& lifeline, bool ended) {
+  auto deadline = ended ? SteadyClock::now() + kFlush : SteadyClock::time_point::max();
+  while (SteadyClock::now() < deadline) {
+    const auto begin = SteadyClock::now();
+    constexpr auto kLookMs = static_cast<int>(kLook.count());
+    if (console.Drain(kLookMs, kLookMs)) return 0;
+    if (SteadyClock::now() - begin < kLook) return 0;  // nobody reads any more
+    if (!EndsWaiting(lifeline)) continue;
+    if (ended) break;  // asked a second time
+    ended = true;
+    deadline = SteadyClock::now() + kFlush;
+  }
+  return console.GiveUp();
 }
 
 // This process's environment, without what the plan keeps from the ranks.
@@ -102,6 +116,11 @@ class Runner {
     }
     Note(record.WriteVerdict(history_));
     if (!request_.quiet || verdict::ExitCode(*facts) != 0) Say(WithoutNewline(verdict::VerdictText(*facts)));
+    if (const std::uint64_t missing =
+            ShowTheRest(console_, lifeline_, facts->interrupt != 0 || facts->guard_died)) {
+      history_.NotShown(missing);
+      Note(record.WriteVerdict(history_));
+    }
     return verdict::ExitCode(*facts);
   }
 
@@ -332,7 +351,7 @@ int Run(const RunRequest& request, process::Lifeline& lifeline) {
   }
   Result<int> code = Runner(request, lifeline, *console).Run();
   if (!code) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + code.error().text));
-  DrainConsole(*console, lifeline);
+  ShowTheRest(*console, lifeline, false);
   return code ? *code : kUserError;
 }
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/base/own_file.h"
+#include "core/output/bounded_write.h"
 #include "core/process/cgroup.h"
 #include "core/process/orphans.h"
 #include "core/process/process.h"
@@ -87,10 +88,7 @@ class SignalBlock {
   UniqueFd taken_;
 };
 
-void SayOnStderr(const std::string& text) {
-  std::fputs(text.c_str(), stderr);
-  std::fflush(stderr);
-}
+void SayOnStderr(const std::string& text) { output::WriteWithin(STDERR_FILENO, text); }
 
 // New descriptors must never land on 0, 1 or 2 where a rank would take them for its own.
 void OpenStandardDescriptors() {

@@ -21,7 +21,12 @@ constexpr off_t kRelease = 16 << 20;
 struct Header {
   std::uint32_t stream;
   std::uint32_t size;
+  std::uint64_t lines;
 };
+
+std::uint64_t LinesIn(std::string_view bytes) {
+  return static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+}
 
 void Add(std::deque<Chunk>* chunks, Stream stream, std::string_view lines) {
   const bool joins = !chunks->empty() && chunks->back().stream == stream &&
@@ -50,12 +55,21 @@ int ReadAllAt(int fd, char* to, std::size_t size, off_t offset) {
 
 }  // namespace
 
+std::string MissingLines(std::uint64_t count) {
+  return "dtrun: " + std::to_string(count) + (count == 1 ? " line" : " lines") +
+         " not shown here; they are in the log files";
+}
+
 void Backlog::Push(Stream stream, std::string_view lines) {
+  if (LeavesOut(stream)) {
+    lines_left_out_ += 1 + LinesIn(lines);
+    return;
+  }
   const bool spilling = spill_read_ != spill_end_ || !back_.empty();
   if (omitted_ > 0) {
     // Lines are left out until half of the memory is free again: one notice, not hundreds.
     if (spilling || front_bytes_ > memory_ / 2) {
-      omitted_ += 1 + static_cast<std::uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+      omitted_ += 1 + LinesIn(lines);
       return;
     }
     const std::string notice = TakeNotice();
@@ -73,6 +87,14 @@ void Backlog::Push(Stream stream, std::string_view lines) {
 }
 
 bool Backlog::Pop(Chunk* chunk) {
+  while (PopAny(chunk)) {
+    if (!LeavesOut(chunk->stream)) return true;
+    lines_left_out_ += LinesIn(chunk->bytes);
+  }
+  return false;
+}
+
+bool Backlog::PopAny(Chunk* chunk) {
   if (!front_.empty()) {
     *chunk = std::move(front_.front());
     front_.pop_front();
@@ -87,6 +109,10 @@ bool Backlog::Pop(Chunk* chunk) {
     return true;
   }
   if (omitted_ == 0) return false;
+  if (LeavesOut(Stream::kErr)) {
+    lines_left_out_ += std::exchange(omitted_, 0);
+    return false;
+  }
   *chunk = {Stream::kErr, TakeNotice() + '\n'};
   return true;
 }
@@ -107,7 +133,7 @@ void Backlog::Spill() {
   for (const Chunk& chunk : back_) {
     if (!written) break;
     const Header header{static_cast<std::uint32_t>(chunk.stream),
-                        static_cast<std::uint32_t>(chunk.bytes.size())};
+                        static_cast<std::uint32_t>(chunk.bytes.size()), LinesIn(chunk.bytes)};
     const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
     written = WriteAllAt(spill_.get(), head, end) == 0 &&
               WriteAllAt(spill_.get(), chunk.bytes, end + static_cast<off_t>(sizeof header)) == 0;
@@ -116,9 +142,7 @@ void Backlog::Spill() {
   if (written) {
     spill_end_ = end;
   } else {
-    for (const Chunk& chunk : back_) {
-      omitted_ += static_cast<std::uint64_t>(std::count(chunk.bytes.begin(), chunk.bytes.end(), '\n'));
-    }
+    for (const Chunk& chunk : back_) omitted_ += LinesIn(chunk.bytes);
   }
   back_.clear();
   back_bytes_ = 0;
@@ -127,8 +151,11 @@ void Backlog::Spill() {
 bool Backlog::Unspill(Chunk* chunk) {
   Header header{};
   int number = ReadAllAt(spill_.get(), reinterpret_cast<char*>(&header), sizeof header, spill_read_);
-  if (number == 0) {
-    chunk->stream = static_cast<Stream>(header.stream);
+  if (number == 0) chunk->stream = static_cast<Stream>(header.stream);
+  if (number == 0 && LeavesOut(chunk->stream)) {  // without reading it
+    lines_left_out_ += header.lines;
+    chunk->bytes.clear();
+  } else if (number == 0) {
     chunk->bytes.resize(header.size);
     number = ReadAllAt(spill_.get(), chunk->bytes.data(), header.size,
                        spill_read_ + static_cast<off_t>(sizeof header));
@@ -152,10 +179,6 @@ bool Backlog::Unspill(Chunk* chunk) {
   return true;
 }
 
-std::string Backlog::TakeNotice() {
-  const std::uint64_t lines = std::exchange(omitted_, 0);
-  return "dtrun: " + std::to_string(lines) + (lines == 1 ? " line" : " lines") +
-         " not shown here; they are in the log files";
-}
+std::string Backlog::TakeNotice() { return MissingLines(std::exchange(omitted_, 0)); }
 
 }  // namespace dtrun::output

@@ -24,6 +24,9 @@ struct Chunk {
   std::string bytes;  // whole lines, each with its newline
 };
 
+// What stands in their place.
+std::string MissingLines(std::uint64_t count);
+
 class Backlog {
  public:
   static constexpr std::size_t kMemory = 8 << 20;
@@ -33,14 +36,20 @@ class Backlog {
 
   // `lines`: one or more, without the last newline.
   void Push(Stream stream, std::string_view lines);
-  // The oldest chunk; false when there is none.
+  // The oldest chunk; false when there is none. What it gives back is not empty.
   bool Pop(Chunk* chunk);
+
+  // What comes from that stream, and what waits of it, is counted and not given back.
+  void LeaveOut(Stream stream) { left_out_[stream == Stream::kErr] = true; }
+  std::uint64_t lines_left_out() const { return lines_left_out_; }
 
   bool empty() const { return front_.empty() && spill_read_ == spill_end_ && back_.empty() && omitted_ == 0; }
   // Bytes waiting in memory.
   std::size_t bytes() const { return front_bytes_ + back_bytes_; }
 
  private:
+  bool LeavesOut(Stream stream) const { return left_out_[stream == Stream::kErr]; }
+  bool PopAny(Chunk* chunk);
   bool OpenSpill();
   // Moves back_ to the file, or leaves it out.
   void Spill();
@@ -61,6 +70,9 @@ class Backlog {
   std::deque<Chunk> back_;
   std::size_t back_bytes_ = 0;
   std::uint64_t omitted_ = 0;
+
+  bool left_out_[2] = {false, false};
+  std::uint64_t lines_left_out_ = 0;
 };
 
 }  // namespace dtrun::output

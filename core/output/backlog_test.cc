@@ -49,6 +49,21 @@ TEST_F(BacklogTest, GivesLinesBackInOrderWithTheirStreams) {
   EXPECT_FALSE(backlog.Pop(&chunk));
 }
 
+TEST_F(BacklogTest, LeavesOutAStreamAndCountsItsLines) {
+  Backlog backlog(folder_.path(), kSmall);
+  constexpr int kLines = 30'000;
+  std::string expected;
+  for (int i = 0; i < kLines; ++i) {
+    backlog.Push(i % 3 == 0 ? Stream::kErr : Stream::kOut, Numbered(i));
+    if (i % 3 == 0) expected += Numbered(i) + "\n";
+  }
+  backlog.LeaveOut(Stream::kOut);
+  EXPECT_EQ(PopAll(&backlog), expected);
+  backlog.Push(Stream::kOut, "a\nb");
+  EXPECT_EQ(backlog.lines_left_out(), kLines / 3u * 2u + 2u);
+  EXPECT_TRUE(backlog.empty());
+}
+
 TEST_F(BacklogTest, KeepsOrderThroughTheFileWhilePushesAndPopsMix) {
   Backlog backlog(folder_.path(), kSmall);
   std::string expected;

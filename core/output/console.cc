@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -30,6 +32,10 @@ constexpr auto kFrame = std::chrono::milliseconds(100);
 // Unless this much is waiting.
 constexpr std::size_t kEager = 256 << 10;
 constexpr int kLastPatienceMs = 5000;
+// Of GiveUp, for the reader of the other stream.
+constexpr std::chrono::seconds kForTheOther{1};
+
+constexpr Stream kStreams[] = {Stream::kOut, Stream::kErr};
 
 // The states of all sources; the one that changed last is shown.
 class StatusBoard {
@@ -55,6 +61,8 @@ class StatusBoard {
   std::vector<std::pair<int, std::string>> states_;  // the newest last
 };
 
+std::size_t IndexOf(Stream stream) { return stream == Stream::kErr ? 1 : 0; }
+
 class ThreadConsole final : public Console {
  public:
   ThreadConsole(int out_fd, int err_fd, const std::filesystem::path& spill_folder)
@@ -78,8 +86,8 @@ class ThreadConsole final : public Console {
       const std::lock_guard lock(mutex_);
       board_.Clear();
     }
-    Drain(kLastPatienceMs);
-    stop_ = true;
+    Drain(kLastPatienceMs, -1);
+    stop_ = leave_[0] = leave_[1] = true;
     {
       const std::lock_guard lock(mutex_);
       Wake();
@@ -109,24 +117,45 @@ class ThreadConsole final : public Console {
     if (!framing_) Wake();
   }
 
-  bool Drain(int patience_ms) override {
+  bool Drain(int patience_ms, int limit_ms) override {
     std::unique_lock lock(mutex_);
     draining_ = true;
     Wake();
+    const auto begin = Clock::now();
     const auto patience = std::chrono::milliseconds(patience_ms);
-    auto deadline = Clock::now() + patience;
+    const auto limit = limit_ms < 0 ? Clock::time_point::max() : begin + std::chrono::milliseconds(limit_ms);
+    auto deadline = patience_ms < 0 ? limit : std::min(begin + patience, limit);
     while (!Settled()) {
-      if (patience_ms < 0) {
+      if (deadline == Clock::time_point::max()) {
         settled_.wait(lock);
         continue;
       }
       if (settled_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
-      const auto extended = Clock::time_point(Clock::duration(taken_)) + patience;
-      if (extended <= deadline) break;
+      const auto extended = std::min(Clock::time_point(Clock::duration(taken_)) + patience, limit);
+      if (patience_ms < 0 || extended <= deadline) break;
       deadline = extended;
     }
     draining_ = false;
     return Settled() && !lost_[0] && !lost_[1];
+  }
+
+  std::uint64_t GiveUp() override {
+    std::unique_lock lock(mutex_);
+    draining_ = true;
+    for (std::size_t i = 0; i < std::size(kStreams) && !Settled(); ++i) {
+      Leave(writing_);
+      AwaitSettled(lock);
+    }
+    for (const Stream alive : kStreams) {
+      if (Lost(alive) || NotShown() == 0) continue;
+      backlog_.Push(alive, MissingLines(NotShown()));
+      Wake();
+      AwaitSettled(lock);
+      if (!Settled()) Leave(alive);
+      break;
+    }
+    draining_ = false;
+    return NotShown();
   }
 
  private:
@@ -138,7 +167,20 @@ class ThreadConsole final : public Console {
     wake_.notify_one();
   }
 
-  bool Lost(Stream stream) const { return lost_[stream == Stream::kErr]; }
+  void AwaitSettled(std::unique_lock<std::mutex>& lock) {
+    settled_.wait_for(lock, kForTheOther, [this] { return Settled(); });
+  }
+
+  // Nothing more is written to it, not even the rest of what is being written.
+  void Leave(Stream stream) {
+    lost_[IndexOf(stream)] = leave_[IndexOf(stream)] = true;
+    backlog_.LeaveOut(stream);
+    if (stream == Stream::kOut) drawn_.clear();
+    Wake();
+  }
+  std::uint64_t NotShown() const { return cut_ + backlog_.lines_left_out(); }
+
+  bool Lost(Stream stream) const { return lost_[IndexOf(stream)]; }
   bool StatusChanged() const { return out_.terminal() && !Lost(Stream::kOut) && board_.newest() != drawn_; }
   bool HasWork() const { return !backlog_.empty() || StatusChanged(); }
   bool Settled() const { return !busy_ && !HasWork(); }
@@ -154,7 +196,7 @@ class ThreadConsole final : public Console {
         waiting_ = framing_ = true;
         wake_.wait_until(lock, next_frame_, [this] { return !waiting_; });
         waiting_ = framing_ = false;
-      } else if (!WriteLines(lock)) {
+      } else if (!WriteLines(lock) && StatusChanged()) {
         DrawStatus(lock);
       }
     }
@@ -185,17 +227,20 @@ class ThreadConsole final : public Console {
   void Write(std::unique_lock<std::mutex>& lock, Stream stream, std::string_view bytes) {
     if (Lost(stream)) return;
     busy_ = true;
+    writing_ = stream;
     lock.unlock();
-    const int number = (stream == Stream::kErr ? err_ : out_).Write(bytes, stop_, &taken_);
+    const Sink& sink = stream == Stream::kErr ? err_ : out_;
+    const int number = sink.Write(&bytes, leave_[IndexOf(stream)], &taken_);
     lock.lock();
     busy_ = false;
+    if (number == ECANCELED) cut_ += static_cast<std::uint64_t>(std::ranges::count(bytes, '\n'));
     if (number != 0 && number != ECANCELED) Lose(stream, number);
   }
 
   // Nothing more is written to `stream`. That a reader went away ("| head") is its own
   // business; any other cause is said on the other stream.
   void Lose(Stream stream, int number) {
-    lost_[stream == Stream::kErr] = true;
+    lost_[IndexOf(stream)] = true;
     const bool out = stream == Stream::kOut;
     if (out) drawn_.clear();
     const bool hung_up = number == EIO && (out ? out_ : err_).terminal();
@@ -208,6 +253,7 @@ class ThreadConsole final : public Console {
   const Sink out_;
   const Sink err_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> leave_[2] = {false, false};  // by stream: a write that waits for its reader ends
   std::atomic<Clock::rep> taken_ = 0;
 
   std::mutex mutex_;
@@ -217,10 +263,12 @@ class ThreadConsole final : public Console {
   StatusBoard board_;
   std::string drawn_;  // the state on the screen, before it was fitted
   Clock::time_point next_frame_;
-  bool waiting_ = false;   // the writer waits to be woken
-  bool framing_ = false;   // ... or for next_frame_
-  bool draining_ = false;  // frames are not waited for
-  bool busy_ = false;      // the writer writes
+  bool waiting_ = false;           // the writer waits to be woken
+  bool framing_ = false;           // ... or for next_frame_
+  bool draining_ = false;          // frames are not waited for
+  bool busy_ = false;              // the writer writes
+  Stream writing_ = Stream::kOut;  // that, or did last
+  std::uint64_t cut_ = 0;          // lines of writes that were called off
   bool lost_[2] = {false, false};
 
   std::thread writer_;  // last: it uses all of the above

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 
@@ -101,6 +102,58 @@ TEST_F(ConsoleTest, GivesUpOnAReaderThatTakesNothing) {
   console->Line(Stream::kOut, std::string(1'000'000, 'x'));
   EXPECT_FALSE(console->Drain(50));
   out_.reader.Reset();  // or the destructor would wait, too
+}
+
+TEST_F(ConsoleTest, GivesUpOnAReaderThatTakesLittleForTooLong) {
+  auto console = Open(out_.writer.get(), err_.writer.get());
+  console->Line(Stream::kOut, std::string(10'000'000, 'x'));
+  std::thread reading([&] {
+    char bytes[4096];
+    while (read(out_.reader.get(), bytes, sizeof bytes) > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  EXPECT_FALSE(console->Drain(10'000, 200));
+  EXPECT_EQ(console->GiveUp(), 1u);
+  console.reset();
+  out_.writer.Reset();
+  reading.join();
+}
+
+TEST_F(ConsoleTest, CountsWhatAStuckReaderMissesAndTellsTheOther) {
+  auto console = Open(out_.writer.get(), err_.writer.get());
+  constexpr int kLines = 300'000;  // of 100 bytes: through memory and file
+  for (int i = 0; i < kLines; ++i) console->Line(Stream::kOut, std::string(99, '.'));
+  console->Line(Stream::kErr, "the verdict");
+  EXPECT_FALSE(console->Drain(0));
+  const std::uint64_t missing = console->GiveUp();
+  console->Line(Stream::kOut, "too late");
+  console.reset();
+  const std::string read = Rest(out_);
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(read.begin(), read.end(), '\n')) + missing, kLines);
+  EXPECT_EQ(Rest(err_), "the verdict\ndtrun: " + std::to_string(missing) +
+                            " lines not shown here; they are in the log files\n");
+}
+
+TEST_F(ConsoleTest, EndsThoughBothReadersAreStuck) {
+  auto console = Open(out_.writer.get(), out_.writer.get());
+  constexpr int kLines = 100'000;
+  for (int i = 0; i < kLines; ++i)
+    console->Line(i % 2 == 0 ? Stream::kOut : Stream::kErr, std::string(99, '.'));
+  EXPECT_FALSE(console->Drain(0));
+  const std::uint64_t missing = console->GiveUp();
+  console.reset();
+  const std::string read = Rest(out_);
+  EXPECT_EQ(static_cast<std::uint64_t>(std::count(read.begin(), read.end(), '\n')) + missing, kLines);
+}
+
+TEST_F(ConsoleTest, HasNothingToGiveUpOnceAllIsWritten) {
+  auto console = Open(out_.writer.get(), err_.writer.get());
+  console->Line(Stream::kOut, "one");
+  EXPECT_TRUE(console->Drain(-1));
+  EXPECT_EQ(console->GiveUp(), 0u);
+  console.reset();
+  EXPECT_EQ(Rest(out_), "one\n");
+  EXPECT_EQ(Rest(err_), "");
 }
 
 TEST_F(ConsoleTest, GoesOnWithOneStreamWhenTheReaderOfTheOtherIsGone) {

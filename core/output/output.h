@@ -6,6 +6,7 @@
 // unlinked file. When that file cannot grow either, a line says how many are missing.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -37,9 +38,13 @@ class Console {
   // kept out of everything else. `source` is a rank; empty text clears its state.
   virtual void Transient(int source, std::string_view text) = 0;
   // Waits until everything is written; gives up when the reader takes nothing for
-  // `patience_ms` (-1: never gives up). False when it gave up or a reader is gone. The
-  // reader of one stream that stands still holds up the other: order is kept.
-  virtual bool Drain(int patience_ms) = 0;
+  // `patience_ms` (-1: never gives up), and after `limit_ms` (-1: never). False when it gave up or a reader
+  // is gone. The reader of one stream that stands still holds up the other: order is kept.
+  virtual bool Drain(int patience_ms, int limit_ms = -1) = 0;
+  // Writes nothing more to a stream whose reader stands still now, and what waits for the other one, if that
+  // goes on being read, with a line about what is missing; within a few seconds. Returns how many lines were
+  // not shown.
+  virtual std::uint64_t GiveUp() = 0;
   // Whether that one is a terminal.
   virtual bool terminal(Stream stream) const = 0;
 };

@@ -32,7 +32,8 @@ class FakeConsole final : public Console {
     lines.emplace_back(stream, rest);
   }
   void Transient(int source, std::string_view text) override { states.emplace_back(source, text); }
-  bool Drain(int) override { return true; }
+  bool Drain(int, int) override { return true; }
+  std::uint64_t GiveUp() override { return 0; }
   bool terminal(Stream) const override { return is_terminal_; }
 
   std::vector<std::string> Texts() const {

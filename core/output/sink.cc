@@ -52,17 +52,18 @@ long Sink::TryWrite(std::string_view bytes) const {
   return ::write(fd_, bytes.data(), bytes.size());
 }
 
-int Sink::Write(std::string_view bytes, const std::atomic<bool>& stop, std::atomic<Clock::rep>* taken) const {
+int Sink::Write(std::string_view* bytes, const std::atomic<bool>& stop,
+                std::atomic<Clock::rep>* taken) const {
   bool poll_first = kind_ == Kind::kBorrowed;
-  while (!bytes.empty()) {
+  while (!bytes->empty()) {
     if (stop) return ECANCELED;
     if (poll_first) {
       pollfd room{kind_ == Kind::kOwn ? own_.get() : fd_, POLLOUT, 0};
       if (poll(&room, 1, kPollMs) <= 0) continue;
     }
-    const long written = TryWrite(bytes);
+    const long written = TryWrite(*bytes);
     if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
+      bytes->remove_prefix(static_cast<std::size_t>(written));
       *taken = Clock::now().time_since_epoch().count();
       poll_first = kind_ == Kind::kBorrowed;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {

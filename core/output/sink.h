@@ -26,9 +26,9 @@ class Sink {
   // Of a terminal; 80 when it does not know.
   int columns() const;
 
-  // Returns 0, ECANCELED once *stop is set, or the errno value that ends all writing.
-  // `*taken` becomes the time, in ticks of Clock, whenever the reader took something.
-  int Write(std::string_view bytes, const std::atomic<bool>& stop, std::atomic<Clock::rep>* taken) const;
+  // Returns 0, ECANCELED once *stop is set, or the errno value that ends all writing; `*bytes` keeps what was
+  // not taken. `*taken` becomes the time, in ticks of Clock, whenever the reader took something.
+  int Write(std::string_view* bytes, const std::atomic<bool>& stop, std::atomic<Clock::rep>* taken) const;
 
  private:
   enum class Kind {

@@ -32,7 +32,7 @@ class SinkTest : public ::testing::Test {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  int Write(const Sink& sink, std::string_view bytes) { return sink.Write(bytes, stop_, &taken_); }
+  int Write(const Sink& sink, std::string_view bytes) { return sink.Write(&bytes, stop_, &taken_); }
 
   std::atomic<bool> stop_ = false;
   std::atomic<Sink::Clock::rep> taken_ = 0;

@@ -35,6 +35,8 @@ class History {
 
   History(std::initializer_list<Facts> generations = {});
 
+  // Lines that the reader of the console has not taken.
+  void NotShown(std::uint64_t lines) { lines_not_shown_ = lines; }
   // A generation that is added twice ended differently the second time, which stands.
   void Add(Facts facts);
 
@@ -46,11 +48,12 @@ class History {
     return latest_;
   }  // that follow, with a gap of omitted()
   std::uint64_t omitted() const { return omitted_; }
+  std::uint64_t lines_not_shown() const { return lines_not_shown_; }
 
  private:
   Facts last_;
   std::deque<GenerationSummary> first_, latest_;
-  std::uint64_t omitted_ = 0;
+  std::uint64_t omitted_ = 0, lines_not_shown_ = 0;
 };
 
 }  // namespace dtrun::verdict

@@ -117,6 +117,7 @@ std::string VerdictJson(const History& history) {
   const Cause cause = FindCause(facts);
   verdict["blamed"] = SuspicionJson(facts, cause);
   verdict["text"] = cause.kind == Cause::Kind::kNone ? Json(nullptr) : Json(VerdictText(facts));
+  verdict["lines_not_shown"] = history.lines_not_shown();
   verdict["lost_hosts"] = losses;
   verdict["ranks"] = ranks;
   verdict["generations"] = all;

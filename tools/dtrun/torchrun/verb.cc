@@ -18,6 +18,7 @@
 #include "core/hosts/this_machine.h"
 #include "core/job/agent.h"
 #include "core/node/serve.h"
+#include "core/output/bounded_write.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
@@ -171,7 +172,8 @@ class TorchrunJob {
       return;
     }
     if (!*failures) return;
-    fmt::print(stderr, "{}", output::Tamed(torchrun::Summary(arguments_.training_script, **failures)));
+    output::WriteWithin(STDERR_FILENO,
+                        output::Tamed(torchrun::Summary(arguments_.training_script, **failures)));
     HandOn(torchrun::RootErrorFile(**failures));
   }
 
