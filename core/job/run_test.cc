@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/job/agent.h"
@@ -42,6 +43,7 @@ class RunTest : public ::testing::Test {
   }
 
   void Begin() {
+    std::fflush(nullptr);  // or dtrun would write it to its own stdout
     dtrun_ = ::fork();
     ASSERT_GE(dtrun_, 0);
     if (dtrun_ != 0) return;

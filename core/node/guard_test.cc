@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <cstdio>
 
 #include "core/job/testing_run.h"
 #include "core/process/testing.h"
@@ -40,6 +41,7 @@ class GuardTest : public ::testing::Test {
 
   void Begin(
       const std::function<int(process::Lifeline&)>& work, const std::function<void()>& prepare = [] {}) {
+    std::fflush(nullptr);  // or the child would write it again
     guard_ = ::fork();
     ASSERT_GE(guard_, 0);
     if (guard_ != 0) return;
@@ -245,6 +247,11 @@ TEST_F(GuardTest, ExplainsThatNoThreadCanBeStarted) {
           const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (2U << 20);
           const rlimit limit{most, most};  // a thread's stack has more
           ::setrlimit(RLIMIT_AS, &limit);
+          // No stack that a thread of an earlier test has left is large enough.
+          pthread_attr_t large;
+          ::pthread_attr_init(&large);
+          ::pthread_attr_setstacksize(&large, std::size_t{1} << 30);
+          ::pthread_setattr_default_np(&large);
         });
   EXPECT_EQ(Await(), 2);
   EXPECT_THAT(process::testing::ReadFile(scratch_ / "stderr"),
