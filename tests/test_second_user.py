@@ -77,6 +77,16 @@ def descriptors_of(pids):
     return found
 
 
+def mapped_by(pids):
+    """Files that these processes have mapped."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+                found += line.split(maxsplit=5)[5:]
+    return found
+
+
 def inodes_of(pids):
     return {target[8:-1] for _, _, target in descriptors_of(pids) if target.startswith("socket:[")}
 
@@ -158,11 +168,12 @@ class Files(SecondUserTest):
             stranger.connect(name)
 
     def test_in_shared_memory_have_no_name(self):
-        before = set(os.listdir("/dev/shm"))
-        job, _ = self.running()
-        for name in set(os.listdir("/dev/shm")) - before:
-            info = os.lstat(f"/dev/shm/{name}")
-            self.assertEqual((info.st_uid, info.st_mode & 0o077), (0, 0), name)
+        job, pids = self.running()
+        targets = [target for _, _, target in descriptors_of(pids)] + mapped_by(pids)
+        for path in {target for target in targets if target.startswith("/dev/shm/") and os.path.exists(target)}:
+            info = os.lstat(path)
+            self.assertEqual((info.st_uid, info.st_mode & 0o077), (0, 0), path)
+        self.assertTrue([target for target in targets if target.startswith("/memfd:dtrun")], "the flight recorder is there")
         self.end_well(job)
 
     def test_that_the_stranger_made_beforehand_are_not_written(self):
@@ -319,6 +330,24 @@ class Sockets(SecondUserTest):
                 told = as_stranger(lambda: self.say(family, address, noise))
                 self.assertFalse(told.startswith("broken"), told)
         self.end_well(job)
+
+    def test_of_torchruns_store_take_this_user_only(self):
+        script = self.write("import os, time\nopen('port', 'w').write(os.environ['MASTER_PORT'])\nos.rename('port', 'there')\n"
+                            "while not os.path.exists('go'): time.sleep(0.05)\n", "train.py")
+        job = self.start("torchrun", "--standalone", "--nproc-per-node=1", script)
+        until((self.folder / "there").exists, "the rank")
+        port = int((self.folder / "there").read_text())
+        told = as_stranger(lambda: self.keys_of_store(port))
+        self.assertNotEqual(told, "did 8", "the stranger was answered")
+        self.assertEqual(self.keys_of_store(port), 8)
+        self.end_well(job)
+
+    @staticmethod
+    def keys_of_store(port):
+        """Bytes of the answer to torch's question how many keys there are."""
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+            client.sendall(b"\6")
+            return len(client.recv(8))
 
     @staticmethod
     def say(family, address, noise):

@@ -7,12 +7,14 @@ the environment is compared with what torch 2.13 was seen to give (CONTRACT).
 import json
 import os
 import re
+import resource
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
 
-from support.job import DTRUN, SOURCE, JobTest, main
+from support.job import DTRUN, SOURCE, JobTest, main, until
 
 # What torchrun --standalone --nproc-per-node 2 gave local rank 1, torch 2.13; None: a value of the run.
 CONTRACT = {
@@ -306,6 +308,39 @@ class AgentStore(TorchrunTest):
         result = self.torchrun("--standalone", self.write(thief, "thief.py"))
         self.assert_ok(result)
         self.assertEqual(result.out, "refused True\n" * 2)
+
+    def test_listens_on_loopback_where_its_ranks_do(self):
+        script = self.write(STORE + 'print(os.environ["MASTER_ADDR"], "%04X" % int(os.environ["MASTER_PORT"]))\n'
+                            'for name in ("tcp", "tcp6"):\n  for line in open(f"/proc/net/{name}"):\n'
+                            '    words = line.split()\n    if words[3] == "0A": print("listens", words[1])\n'
+                            'add(old, 3, b"k")\n', "listeners.py")
+        for words, own in ((["--standalone"], True), (["--master-addr=localhost"], True), (["--master-addr=127.0.0.1"], True),
+                           (["--local-addr=" + socket.gethostname()], False)):
+            result = self.torchrun("--nproc-per-node=1", *words, script)
+            self.assert_ok(result)
+            port = result.out.split()[1]
+            at = {line.split()[1].split(":")[0] for line in result.out.splitlines() if line.endswith(f":{port}")}
+            self.assertTrue(at, result.out)
+            self.assertEqual(at <= {"0100007F", "00000000000000000000000001000000"}, own, (words, result.out))
+
+    def test_keeps_its_ranks_among_many_that_say_nothing(self):
+        script = self.write(STORE + 'import time\nadd(old, 3, b"k")\nopen("at." + os.environ["RANK"], "w").write('
+                            'os.environ["MASTER_PORT"])\nwhile not os.path.exists("go"): time.sleep(0.01)\n'
+                            'late = connect(True)\nprint(add(old, 3, b"k") > 2, add(late, 4, b"k") > 2)\n', "late.py")
+        job = self.start("torchrun", "--standalone", "--nproc-per-node=2", script)
+        files = [self.folder / f"at.{rank}" for rank in (0, 1)]
+        until(lambda: all(file.exists() and file.read_text() for file in files), "the ranks")
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        idle = []
+        self.addCleanup(lambda: [one.close() for one in idle])
+        for _ in range(1500):
+            idle.append(socket.create_connection(("127.0.0.1", int(files[0].read_text()))))
+        (self.folder / "go").touch()
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("True True"), 2, str(result))
 
     def test_may_be_left_to_rank_0(self):
         listen = self.write("import os, socket\nprint(os.environ['TORCHELASTIC_USE_AGENT_STORE'])\n"

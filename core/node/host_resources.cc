@@ -1,5 +1,6 @@
 #include "core/node/host_resources.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "core/contract/environment.h"
 #include "core/process/rank_fifo.h"
@@ -42,6 +44,36 @@ bool ServesTorchStore(const std::vector<plan::Process>& processes) {
   if (processes.empty()) return false;
   const auto served = processes[0].env.find("TORCHELASTIC_USE_AGENT_STORE");
   return served != processes[0].env.end() && served->second == "True";
+}
+
+// Where the ranks look for their store, when all of them are on this host and look nowhere else; none: nobody
+// knows.
+std::vector<std::string> LoopbackOf(const protocol::Prepare& prepare) {
+  int ranks = 0;
+  for (const plan::Process& process : prepare.processes) ranks += process.rank_count;
+  const auto address = prepare.processes[0].env.find("MASTER_ADDR");
+  if (ranks != prepare.world_size || address == prepare.processes[0].env.end()) return {};
+  if (address->second == "localhost") return {"127.0.0.1", "::1"};
+  in_addr v4{};
+  const bool loopback =
+      address->second == "::1" ||
+      (::inet_pton(AF_INET, address->second.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
+  return loopback ? std::vector{address->second} : std::vector<std::string>();
+}
+
+// The sockets that torch's store listens on.
+Result<std::vector<UniqueFd>> ListenersOf(process::HeldPort& port,
+                                          const std::vector<std::string>& addresses) {
+  std::vector<UniqueFd> listeners;
+  std::optional<Error> failure;
+  for (const std::string& address : addresses) {
+    Result<UniqueFd> socket = port.At(address);
+    if (socket) listeners.push_back(*std::move(socket));
+    if (!socket) failure = socket.error();  // of several, one may be of a family that this host lacks
+  }
+  if (listeners.empty() && failure) return *std::move(failure);
+  if (listeners.empty()) listeners.push_back(port.Release());
+  return listeners;
 }
 
 // Ranks may open several connections each; others who reach the port may not take all descriptors.
@@ -100,10 +132,14 @@ Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::P
     if (!port) return port.error();
     prepared->master_port = port->number();
     if (ServesTorchStore(prepare.processes)) {
-      auto store =
-          store::TorchServer::Serve(loop, port->Release(), {MostClients(prepare.world_size), events.said});
+      const std::vector<std::string> loopback = LoopbackOf(prepare);
+      Result<std::vector<UniqueFd>> listeners = ListenersOf(*port, loopback);
+      if (!listeners) return listeners.error();
+      auto store = store::TorchServer::Serve(
+          loop, *std::move(listeners), {MostClients(prepare.world_size), !loopback.empty(), events.said});
       if (!store) return store.error();
       torch_store_ = *std::move(store);
+      store_port_.emplace(*std::move(port));
     } else {
       port_.emplace(*std::move(port));
     }
@@ -162,6 +198,7 @@ void HostResources::Close() {
   listener_.reset();
   port_.reset();
   torch_store_.reset();
+  store_port_.reset();
 }
 
 }  // namespace dtrun::node

@@ -59,7 +59,8 @@ class HostResources {
   Status OpenPipes(boost::asio::io_context& loop, const LocalOptions& options, const plan::Process& process,
                    std::span<char> buffer, const Events& events);
 
-  std::optional<process::HeldPort> port_;  // while nobody listens there
+  std::optional<process::HeldPort> port_;        // while nobody listens there
+  std::optional<process::HeldPort> store_port_;  // of torch_store_
   std::unique_ptr<store::TorchServer> torch_store_;
   std::vector<process::HeldPort> task_ports_;
   std::optional<contract::RecorderMapping> recorder_;

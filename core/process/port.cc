@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <memory>
 
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
@@ -66,6 +68,22 @@ Result<HeldPort> HeldPort::Hold(int wanted) {
     return Error::System("read the number of the held port", errno);
   }
   return HeldPort(std::move(bound.socket), ntohs(address.sin6_port));  // same place in sockaddr_in
+}
+
+Result<UniqueFd> HeldPort::At(const std::string& address) const {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(number_).c_str(), &hints, &found) != 0)
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no numeric address", address)};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  UniqueFd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!socket || ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0)
+    return Error::System(fmt::format("cannot listen at {} port {}", address, number_), errno);
+  return socket;
 }
 
 }  // namespace dtrun::process

@@ -21,6 +21,8 @@ class HeldPort {
 
   int number() const { return number_; }
   int descriptor() const { return socket_.get(); }
+  // Another socket of that number, at a numeric address of this host, that may listen while the port is held.
+  Result<UniqueFd> At(const std::string& address) const;
   // The socket, for whoever listens on it.
   UniqueFd Release() { return std::move(socket_); }
 

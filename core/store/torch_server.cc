@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -14,6 +16,7 @@
 #include <cstdint>
 #include <map>
 
+#include "core/base/peer_user.h"
 #include "core/store/torch_table.h"
 #include "core/store/torch_wire.h"
 
@@ -38,10 +41,8 @@ class TorchSession;
 
 // What the sessions of one server share; outlives it while their last operations end.
 struct TorchShared {
-  TorchShared(asio::io_context& loop, TorchServer::Options asked)
+  explicit TorchShared(TorchServer::Options asked)
       : options(std::move(asked)),
-        acceptor(loop),
-        accept_pause(loop),
         table([this](TorchTable::Client client, std::string bytes) { Send(client, std::move(bytes)); }) {}
 
   void Send(TorchTable::Client client, std::string bytes);
@@ -53,16 +54,24 @@ struct TorchShared {
     options.said(fmt::format("MASTER_PORT {}: dropped {}: {}", port, peer, why));
   }
 
+  // Ends one that has not asked for anything; false when there is none.
+  bool PushOneOut(const std::string& why);
+
   TorchServer::Options options;
-  tcp::acceptor acceptor;
-  asio::steady_timer accept_pause;
+  std::vector<std::shared_ptr<struct TorchDoor>> listeners;
   TorchTable table;
-  std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;
+  std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;  // the oldest first
   TorchTable::Client last_client = 0;
   std::size_t part_bytes = 0;
   std::chrono::steady_clock::time_point next_line;
   int port = 0;
   bool open = true;
+};
+
+struct TorchDoor {
+  explicit TorchDoor(asio::io_context& loop) : acceptor(loop), pause(loop) {}
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;
 };
 
 // One connection: reads, answers, and reads no further while its answers are not taken.
@@ -72,8 +81,8 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
       : client_(client), socket_(std::move(socket)), shared_(std::move(shared)) {
     error_code ignored;  // gone already, or no such option
     const tcp::endpoint peer = socket_.remote_endpoint(ignored);
-    peer_ =
-        ignored ? "a client that has left" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+    address_ = peer.address().to_string();
+    peer_ = ignored ? "a client that has left" : fmt::format("{}:{}", address_, peer.port());
     socket_.set_option(tcp::no_delay(true), ignored);
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
@@ -98,6 +107,17 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
                [self = shared_from_this()] { self->Drop("it does not read its answers"); });
   }
 
+  const std::string& address() const { return address_; }
+  // Whether a request of it has come.
+  bool known() const { return known_; }
+
+  void Drop(const std::string& why) {
+    if (closed_) return;
+    shared_->Say(peer_, why);
+    Close();
+  }
+
+  // Without a word to anybody.
   void Close() {
     if (std::exchange(closed_, true)) return;
     shared_->part_bytes -= reader_.buffered();
@@ -126,17 +146,12 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
         if (large && shared_->part_bytes > kMaxPartBytes) return Drop("it sends too much at a time");
         return Read();
       }
+      known_ = true;
       const Status taken = shared_->table.Take(client_, **std::move(request));
       if (closed_) return;
       if (!taken) return Drop(taken.error().text);
     }
     waits_for_room_ = true;
-  }
-
-  void Drop(const std::string& why) {
-    if (closed_) return;
-    shared_->Say(peer_, why);
-    Close();
   }
 
   void Write() {
@@ -154,10 +169,11 @@ class TorchSession : public std::enable_shared_from_this<TorchSession> {
   const TorchTable::Client client_;
   tcp::socket socket_;
   std::shared_ptr<TorchShared> shared_;
-  std::string peer_;
+  std::string address_, peer_;
   TorchReader reader_;
   std::array<char, 4096> chunk_;
   std::string sending_, unsent_;
+  bool known_ = false;
   bool waits_for_room_ = false;
   bool deaf_ = false;
   bool closed_ = false;
@@ -168,25 +184,52 @@ void TorchShared::Send(TorchTable::Client client, std::string bytes) {
   if (session != sessions.end()) session->second->Send(std::move(bytes));
 }
 
-void Accept(const std::shared_ptr<TorchShared>& shared) {
-  shared->acceptor.async_accept([shared](const error_code& error, tcp::socket socket) {
+bool TorchShared::PushOneOut(const std::string& why) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [client, session] : sessions) counts[session->address()] += session->known() ? 0 : 1;
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+  if (most == counts.end() || most->second == 0) return false;
+  const auto oldest = std::ranges::find_if(sessions, [&](const auto& one) {
+    return !one.second->known() && one.second->address() == most->first;
+  });
+  const std::shared_ptr<TorchSession> session = oldest->second;
+  session->Drop(why);
+  return true;
+}
+
+// Whether the process at the other end may come at all.
+bool MayEnter(const TorchShared& shared, int connection) {
+  if (!shared.options.own_users_only) return true;
+  return UserOfPeer(connection, ::geteuid()) != PeerUser::kAnother ||
+         UserOfPeer(connection, 0) != PeerUser::kAnother;
+}
+
+void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {
+  const bool crowded = shared->sessions.size() >= shared->options.max_clients;
+  const bool allowed = MayEnter(*shared, socket.native_handle());
+  const TorchTable::Client client = ++shared->last_client;
+  auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
+  if (!allowed) return session->Drop("it is of another user, or has left already");
+  if (crowded && !shared->PushOneOut("it asked for nothing while too many others came"))
+    return session->Drop(fmt::format("there are {} already", shared->options.max_clients));
+  shared->sessions.emplace(client, session);
+  session->Read();
+}
+
+void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<TorchDoor>& listener) {
+  listener->acceptor.async_accept([shared, listener](const error_code& error, tcp::socket socket) {
     if (!shared->open) return;
-    if (error) {  // out of descriptors, most likely: give clients time to leave instead of spinning
-      shared->accept_pause.expires_after(kAcceptPause);
-      shared->accept_pause.async_wait([shared](const error_code& stopped) {
-        if (!stopped && shared->open) Accept(shared);
+    const bool freed = error == asio::error::no_descriptors &&
+                       shared->PushOneOut("it asked for nothing, and no descriptor is left");
+    if (error && !freed) {  // give clients time to leave instead of spinning
+      listener->pause.expires_after(kAcceptPause);
+      listener->pause.async_wait([shared, listener](const error_code& stopped) {
+        if (!stopped && shared->open) Accept(shared, listener);
       });
       return;
     }
-    const TorchTable::Client client = ++shared->last_client;
-    auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
-    if (shared->sessions.size() >= shared->options.max_clients) {
-      shared->Say("a client", fmt::format("there are {} already", shared->options.max_clients));
-    } else {
-      shared->sessions.emplace(client, session);
-      session->Read();
-    }
-    Accept(shared);
+    if (!error) Enter(shared, std::move(socket));
+    Accept(shared, listener);
   });
 }
 
@@ -196,8 +239,10 @@ class TorchService final : public TorchServer {
   ~TorchService() override {
     shared_->open = false;
     error_code ignored;
-    shared_->acceptor.close(ignored);
-    shared_->accept_pause.cancel();
+    for (const auto& listener : shared_->listeners) {
+      listener->acceptor.close(ignored);
+      listener->pause.cancel();
+    }
     while (!shared_->sessions.empty()) {
       const std::shared_ptr<TorchSession> session = shared_->sessions.begin()->second;
       session->Close();
@@ -210,20 +255,25 @@ class TorchService final : public TorchServer {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, UniqueFd bound,
+Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, std::vector<UniqueFd> bound,
                                                         Options options) {
-  int family = 0;
-  socklen_t size = sizeof family;
-  if (::getsockopt(bound.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
-    return Error::System("serve torch's store", errno);
+  auto shared = std::make_shared<TorchShared>(std::move(options));
+  for (UniqueFd& one : bound) {
+    int family = 0;
+    socklen_t size = sizeof family;
+    if (::getsockopt(one.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
+      return Error::System("serve torch's store", errno);
+    }
+    auto listener = std::make_shared<TorchDoor>(loop);
+    error_code error;
+    listener->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), one.Release(), error);
+    if (!error) shared->port = listener->acceptor.local_endpoint(error).port();
+    if (!error) listener->acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (error)
+      return Error::System(fmt::format("serve torch's store at port {}", shared->port), error.value());
+    shared->listeners.push_back(std::move(listener));
   }
-  auto shared = std::make_shared<TorchShared>(loop, std::move(options));
-  error_code error;
-  shared->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), bound.Release(), error);
-  if (!error) shared->port = shared->acceptor.local_endpoint(error).port();
-  if (!error) shared->acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return Error::System(fmt::format("serve torch's store at port {}", shared->port), error.value());
-  Accept(shared);
+  for (const auto& listener : shared->listeners) Accept(shared, listener);
   return std::unique_ptr<TorchServer>(std::make_unique<TorchService>(std::move(shared)));
 }
 

@@ -1,8 +1,8 @@
 // Serves a TorchTable by TCP, as torchrun's agent serves its TCPStore.
 //
-// torch's client shows no key, so whoever reaches the port can read and write, as with torchrun. What clients
-// can make the server keep is limited: how many there are, the bytes of their requests, replies and values.
-// Lives on the agent's event loop; its thread only.
+// torch's client shows no key, so whoever reaches the port can read and write, as with torchrun; within a
+// host, other users can be kept out. What clients can make the server keep is limited: how many there are,
+// the bytes of their requests, replies and values. Lives on the agent's event loop; its thread only.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.
@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -23,14 +24,18 @@ namespace dtrun::store {
 class TorchServer {
  public:
   struct Options {
+    // One more pushes out the oldest that has not asked for anything yet, of the address that has most of
+    // those; so does one for whom no descriptor is left. Where all have asked, it is turned away.
     std::size_t max_clients = 4096;
+    // Only processes of this user and of root may come. REQUIRES: it listens on loopback.
+    bool own_users_only = false;
     // For the user, once a second at most: "MASTER_PORT 1234: dropped 10.0.0.7:5555: ...". May be empty.
     std::function<void(const std::string& line)> said;
   };
 
-  // Listens on `bound`, a TCP socket that has its port already.
-  static Result<std::unique_ptr<TorchServer>> Serve(boost::asio::io_context& loop, UniqueFd bound,
-                                                    Options options);
+  // Listens on `bound`, TCP sockets that have their port already, the same one.
+  static Result<std::unique_ptr<TorchServer>> Serve(boost::asio::io_context& loop,
+                                                    std::vector<UniqueFd> bound, Options options);
   virtual ~TorchServer() = default;  // closes every connection
 };
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <thread>
@@ -27,7 +29,9 @@ class TorchServerTest : public ::testing::Test {
     ASSERT_EQ(::bind(bound.get(), reinterpret_cast<sockaddr*>(&address_), size), 0);
     ASSERT_EQ(::getsockname(bound.get(), reinterpret_cast<sockaddr*>(&address_), &size), 0);
     options.said = [this](const std::string& line) { said_ += line; };
-    auto server = TorchServer::Serve(loop_, std::move(bound), std::move(options));
+    std::vector<UniqueFd> listeners;
+    listeners.push_back(std::move(bound));
+    auto server = TorchServer::Serve(loop_, std::move(listeners), std::move(options));
     ASSERT_TRUE(server) << server.error().text;
     server_ = *std::move(server);
     thread_ = std::thread([this] { loop_.run(); });
@@ -89,6 +93,42 @@ TEST_F(TorchServerTest, TakesSoManyClientsAndNoMore) {
   Write(two, Byte(6));
   EXPECT_EQ(Read(two, 8), Number(0));
   EXPECT_EQ(Read(Connect(), 1), "");
+}
+
+// Each of many that say nothing takes the place of the oldest of them, never that of a rank.
+TEST_F(TorchServerTest, PushesOutWhoAsksForNothing) {
+  Serve({.max_clients = 8, .said = {}});
+  const UniqueFd rank = Connect();
+  Write(rank, Byte(6));
+  EXPECT_EQ(Read(rank, 8), Number(0));
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(Connect());
+  const UniqueFd late = Connect();
+  Write(late, Byte(0) + Text("k") + Text("v"));
+  Write(late, Byte(2) + Text("k"));
+  EXPECT_EQ(Read(late, 9), Text("v"));
+  Write(rank, Byte(2) + Text("k"));
+  EXPECT_EQ(Read(rank, 9), Text("v"));
+  EXPECT_EQ(Read(idle.front(), 1), "") << "the oldest goes";
+}
+
+TEST_F(TorchServerTest, TakesNobodyOfAnotherUserWhereItKnows) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may be another user";
+  Serve({.own_users_only = true, .said = {}});
+  const UniqueFd rank = Connect();
+  Write(rank, Byte(6));
+  EXPECT_EQ(Read(rank, 8), Number(0));
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    char byte = 0;
+    const UniqueFd socket(::setuid(4242) == 0 ? ::socket(AF_INET, SOCK_STREAM, 0) : -1);
+    const bool came = ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address_), sizeof address_) == 0;
+    ::send(socket.get(), "\6", 1, MSG_NOSIGNAL);
+    ::_exit(came && ::recv(socket.get(), &byte, 1, 0) <= 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+  EXPECT_EQ(status, 0) << "it was answered";
 }
 
 TEST_F(TorchServerTest, LetsAClientWaitThatDoesNotRead) {
