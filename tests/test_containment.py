@@ -98,7 +98,7 @@ class Containment(JobTest):
 
     def test_the_next_job_removes_what_both_left(self):
         job, agent, group = self.start_sleepers()
-        job.signal(signal.SIGSTOP)  # so that it cannot act in between
+        job.signal(signal.SIGSTOP)  # so that it hardly acts in between
         os.kill(agent, signal.SIGKILL)
         job.signal(signal.SIGKILL)
         job.finish()

@@ -97,6 +97,22 @@ void OpenStandardDescriptors() {
   }
 }
 
+// A pipe whose writer is the agent, which never writes: when the agent is dead the kernel sends its reader,
+// the guard, a SIGCONT. A stopped guard would end nothing.
+struct DeathBell {
+  UniqueFd reader, writer;
+
+  static DeathBell Make() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};  // the guard watches the agent otherwise, too
+    DeathBell bell{UniqueFd(ends[0]), UniqueFd(ends[1])};
+    ::fcntl(ends[0], F_SETOWN, ::getpid());
+    ::fcntl(ends[0], F_SETSIG, SIGCONT);
+    ::fcntl(ends[0], F_SETFL, O_ASYNC | O_NONBLOCK);
+    return bell;
+  }
+};
+
 void Remove(const fs::path& runtime_dir) {
   for (const Error& error : process::RemoveRuntimeDir(runtime_dir))
     SayOnStderr("dtrun: " + error.text + "\n");
@@ -317,15 +333,18 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
   SignalBlock signals;
   std::fflush(nullptr);
   const pid_t guard = ::getpid();
+  DeathBell bell = DeathBell::Make();
   const pid_t agent = ::fork();
   if (agent == 0) {
     ours.Reset();
+    bell.reader.Reset();
     BeAgent(work, dir, std::move(theirs), std::move(pump), guard);
   }
   if (agent < 0) {
     return refuse(Error::System("start the agent", errno));
   }
   theirs.Reset();
+  bell.writer.Reset();
   if (pump) pump->reader().Reset();
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));
   if (!handle) {
