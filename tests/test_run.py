@@ -186,5 +186,22 @@ class Run(JobTest):
         self.assertEqual(len(list(self.folder.glob("runs/*/2*"))), 12)
 
 
+class HostsOfOneMachine(JobTest):
+    def test_are_waited_for_on_loopback_only(self):
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        listeners = ("for name in ('tcp', 'tcp6'):\n    for line in open(f'/proc/net/{name}'):\n        words = line.split()\n"
+                     f"        if words[3] == '0A' and words[1].endswith(':{port:04X}'): print('listens at', words[1])\n")
+        shell = ["sh", "-c", 'exec "$@"']
+        for root, expected in (("", f"listens at 0100007F:{port:04X}\n"), ("root = \"localhost\"\n", None)):
+            config = self.write(f"[job]\ncommand = [{json.dumps(sys.executable)}, \"-c\", {json.dumps(listeners)}]\n"
+                                f"[cluster]\nhosts = [\"localhost\", \"127.0.0.2\"]\noversubscribe = true\nroot_port = {port}\n"
+                                f"{root}remote_shell = {json.dumps(shell)}\n[logs]\nprefix = \"none\"\n")
+            result = self.dtrun("--config", config)
+            self.assert_ok(result)
+            self.assertEqual(set(result.out.splitlines(True)) == {expected}, expected is not None, str(result))
+
+
 if __name__ == "__main__":
     main()

@@ -139,11 +139,24 @@ void Membership::Dismiss(int exit_code, const std::string& why) {
   loop_.poll();  // handlers that refer to what ends here
 }
 
+// At which agents come, where that is sure: the one that the user names, or loopback when every host is
+// reached over it. Else which address of ours leads here from a host is known on that host alone.
+std::string Membership::OnlyAddress() const {
+  if (cluster_.names.size() == 1 && hosts::IsOwnAddress(cluster_.names[0])) return cluster_.names[0];
+  const auto over_loopback = [](const auto& member) {
+    const std::string name = member->name.substr(member->name.find('@') + 1);
+    return name == "localhost" || hosts::AddressTowards(name).starts_with("127.");
+  };
+  const bool local = cluster_.names.empty() && cluster_.connect == Cluster::Connect::kShell &&
+                     !members_.empty() && std::ranges::all_of(members_, over_loopback);
+  return local ? "127.0.0.1" : "";
+}
+
 Status Membership::Listen() {
   Result<protocol::Key> made = protocol::Key::FromHex(key_digits_);
-  // Where the user says at which address agents come, others are none of theirs.
-  const bool one = cluster_.names.size() == 1 && hosts::IsOwnAddress(cluster_.names[0]);
-  protocol::Listener::Options options{.address = one ? cluster_.names[0] : "",
+  const std::string address = OnlyAddress();
+  if (!address.empty()) names_ = {address};
+  protocol::Listener::Options options{.address = address,
                                       .port = cluster_.port,
                                       .job = job_,
                                       .key = cluster_.key ? *cluster_.key : *made,

@@ -91,6 +91,7 @@ class Membership {
     bool there() const { return host != nullptr && introduction && !host->lost(); }
   };
 
+  std::string OnlyAddress() const;  // empty: agents may come to any
   Status Listen();
   void FindOwnNames();
   void StartMissing();
