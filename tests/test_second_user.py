@@ -9,6 +9,7 @@ import ctypes
 import os
 import secrets
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -25,6 +26,9 @@ from support.lab import why_not
 STRANGER = 4242
 SLEEP = "trap '' USR1; echo ready; while [ ! -e go ]; do sleep 0.05; done"
 "".encode("idna")  # loaded now: the stranger may not be able to read the interpreter's folder
+PYTHON = "/usr/bin/python3"  # which the stranger may run
+ASK_STORE = ("import os, socket; c = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))); "
+             "c.sendall(bytes([6])); print(len(c.recv(8)))")
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_PIDFD_GETFD = 438
 PTRACE_ATTACH = 16
@@ -341,6 +345,13 @@ class Sockets(SecondUserTest):
         self.assertNotEqual(told, "did 8", "the stranger was answered")
         self.assertEqual(self.keys_of_store(port), 8)
         self.end_well(job)
+
+    @unittest.skipUnless(shutil.which("setpriv"), "there is no setpriv")
+    def test_of_torchruns_store_take_ranks_that_became_another_user(self):
+        command = f"exec setpriv --reuid={STRANGER} --clear-groups {PYTHON} -c \"{ASK_STORE}\""
+        result = self.dtrun("torchrun", "--standalone", "--nproc-per-node=1", "--no-python", "sh", "-c", command)
+        self.assert_ok(result)
+        self.assertEqual(result.out, "8\n")
 
     @staticmethod
     def keys_of_store(port):

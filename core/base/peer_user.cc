@@ -108,16 +108,21 @@ bool Stands(int connection) {
 
 }  // namespace
 
-PeerUser UserOfPeer(int connection, uid_t user) {
+PeerOwner OwnerOfPeer(int connection) {
   const std::optional<End> here = EndOf(::getsockname, connection), there = EndOf(::getpeername, connection);
-  if (!here || !there) return PeerUser::kAnother;  // it is over
+  if (!here || !there) return {true, {}};  // it is over
   const Found found = Find(*there, *here);
-  if (!found.told) return PeerUser::kUnknown;
-  // What a process has closed has no inode, and user 0.
-  if (!found.socket || found.socket->idiag_inode == 0 || found.socket->idiag_uid != user)
-    return PeerUser::kAnother;
-  // While it stands nobody else can have had the two ports.
-  return Stands(connection) ? PeerUser::kSame : PeerUser::kAnother;
+  if (!found.told) return {};
+  // What a process has closed has no inode, and user 0. While the connection stands nobody else can have had
+  // the two ports.
+  if (!found.socket || found.socket->idiag_inode == 0 || !Stands(connection)) return {true, {}};
+  return {true, found.socket->idiag_uid};
+}
+
+PeerUser UserOfPeer(int connection, uid_t user) {
+  const PeerOwner owner = OwnerOfPeer(connection);
+  if (!owner.told) return PeerUser::kUnknown;
+  return owner.user == user ? PeerUser::kSame : PeerUser::kAnother;
 }
 
 }  // namespace dtrun

@@ -4,7 +4,16 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 namespace dtrun {
+
+struct PeerOwner {
+  bool told = false;          // this kernel tells
+  std::optional<uid_t> user;  // nothing: nobody has the other end any more
+};
+// `connection` is connected. Whoever has closed the other end is nobody.
+PeerOwner OwnerOfPeer(int connection);
 
 enum class PeerUser {
   kSame,     // a process of `user` has the other end
@@ -12,7 +21,6 @@ enum class PeerUser {
   kUnknown,  // this kernel does not tell
 };
 
-// `connection` is connected. Whoever has closed the other end is nobody.
 PeerUser UserOfPeer(int connection, uid_t user);
 
 }  // namespace dtrun

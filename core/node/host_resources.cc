@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "core/contract/environment.h"
+#include "core/process/process.h"
 #include "core/process/rank_fifo.h"
 
 namespace dtrun::node {
@@ -76,6 +78,15 @@ Result<std::vector<UniqueFd>> ListenersOf(process::HeldPort& port,
   return listeners;
 }
 
+// Whether the job has processes of that user: root may be anybody's, and a rank may have become another one.
+bool IsAmongUs(uid_t user) {
+  if (user == ::geteuid() || user == 0) return true;
+  return std::ranges::any_of(process::Descendants(::getpid()), [&](const process::Process& process) {
+    struct stat info {};
+    return ::stat(fmt::format("/proc/{}", process.pid).c_str(), &info) == 0 && info.st_uid == user;
+  });
+}
+
 // Ranks may open several connections each; others who reach the port may not take all descriptors.
 std::size_t MostClients(int world_size) {
   const std::size_t wanted = 1024 + 16 * static_cast<std::size_t>(world_size);
@@ -135,8 +146,9 @@ Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::P
       const std::vector<std::string> loopback = LoopbackOf(prepare);
       Result<std::vector<UniqueFd>> listeners = ListenersOf(*port, loopback);
       if (!listeners) return listeners.error();
-      auto store = store::TorchServer::Serve(
-          loop, *std::move(listeners), {MostClients(prepare.world_size), !loopback.empty(), events.said});
+      const auto admits = loopback.empty() ? nullptr : std::function<bool(uid_t)>(IsAmongUs);
+      auto store = store::TorchServer::Serve(loop, *std::move(listeners),
+                                             {MostClients(prepare.world_size), admits, events.said});
       if (!store) return store.error();
       torch_store_ = *std::move(store);
       store_port_.emplace(*std::move(port));

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -199,9 +198,9 @@ bool TorchShared::PushOneOut(const std::string& why) {
 
 // Whether the process at the other end may come at all.
 bool MayEnter(const TorchShared& shared, int connection) {
-  if (!shared.options.own_users_only) return true;
-  return UserOfPeer(connection, ::geteuid()) != PeerUser::kAnother ||
-         UserOfPeer(connection, 0) != PeerUser::kAnother;
+  if (!shared.options.admits) return true;
+  const PeerOwner owner = OwnerOfPeer(connection);
+  return !owner.told || (owner.user && shared.options.admits(*owner.user));
 }
 
 void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {

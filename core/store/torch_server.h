@@ -11,6 +11,8 @@
 #include <boost/asio/io_context.hpp>
 // clang-format on
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,8 +29,9 @@ class TorchServer {
     // One more pushes out the oldest that has not asked for anything yet, of the address that has most of
     // those; so does one for whom no descriptor is left. Where all have asked, it is turned away.
     std::size_t max_clients = 4096;
-    // Only processes of this user and of root may come. REQUIRES: it listens on loopback.
-    bool own_users_only = false;
+    // Whether processes of that user may come, where the kernel tells whose they are; empty: all may.
+    // REQUIRES, unless empty: it listens on loopback.
+    std::function<bool(uid_t user)> admits;
     // For the user, once a second at most: "MASTER_PORT 1234: dropped 10.0.0.7:5555: ...". May be empty.
     std::function<void(const std::string& line)> said;
   };

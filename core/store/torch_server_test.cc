@@ -86,7 +86,7 @@ TEST_F(TorchServerTest, DropsWhoIsNoClientOfTorchAndNobodyElse) {
 }
 
 TEST_F(TorchServerTest, TakesSoManyClientsAndNoMore) {
-  Serve({.max_clients = 2, .said = {}});
+  Serve({.max_clients = 2, .admits = {}, .said = {}});
   const UniqueFd one = Connect(), two = Connect();
   Write(one, Byte(6));
   EXPECT_EQ(Read(one, 8), Number(0));
@@ -97,7 +97,7 @@ TEST_F(TorchServerTest, TakesSoManyClientsAndNoMore) {
 
 // Each of many that say nothing takes the place of the oldest of them, never that of a rank.
 TEST_F(TorchServerTest, PushesOutWhoAsksForNothing) {
-  Serve({.max_clients = 8, .said = {}});
+  Serve({.max_clients = 8, .admits = {}, .said = {}});
   const UniqueFd rank = Connect();
   Write(rank, Byte(6));
   EXPECT_EQ(Read(rank, 8), Number(0));
@@ -114,7 +114,7 @@ TEST_F(TorchServerTest, PushesOutWhoAsksForNothing) {
 
 TEST_F(TorchServerTest, TakesNobodyOfAnotherUserWhereItKnows) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root may be another user";
-  Serve({.own_users_only = true, .said = {}});
+  Serve({.admits = [](uid_t user) { return user == 0; }, .said = {}});
   const UniqueFd rank = Connect();
   Write(rank, Byte(6));
   EXPECT_EQ(Read(rank, 8), Number(0));
