@@ -3,12 +3,15 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <sstream>
 #include <utility>
 
 #include "core/contract/environment.h"
@@ -78,14 +81,38 @@ Result<std::vector<UniqueFd>> ListenersOf(process::HeldPort& port,
   return listeners;
 }
 
-// Whether the job has processes of that user: root may be anybody's, and a rank may have become another one.
-bool IsAmongUs(uid_t user) {
-  if (user == ::geteuid() || user == 0) return true;
-  return std::ranges::any_of(process::Descendants(::getpid()), [&](const process::Process& process) {
-    struct stat info {};
-    return ::stat(fmt::format("/proc/{}", process.pid).c_str(), &info) == 0 && info.st_uid == user;
-  });
+// By its user for files, which its sockets carry.
+bool ActsAs(pid_t pid, uid_t user) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Uid:")) continue;
+    std::istringstream words(line.substr(4));
+    uid_t real = 0, effective = 0, saved = 0, files = 0;
+    return (words >> real >> effective >> saved >> files) && files == user;
+  }
+  return false;
 }
+
+// Of whom the job has processes: root may be anybody's, and a rank may have become another one.
+class JobUsers {
+ public:
+  bool Has(uid_t user) {
+    if (user == ::geteuid() || user == 0) return true;
+    // Who comes over and over makes nobody read /proc as often.
+    constexpr std::chrono::milliseconds kPause{100};
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(strangers_, [&](const auto& one) { return now - one.second > kPause; });
+    if (strangers_.contains(user)) return false;
+    const bool ours =
+        std::ranges::any_of(process::Descendants(::getpid()),
+                            [&](const process::Process& process) { return ActsAs(process.pid, user); });
+    if (!ours) strangers_[user] = now;
+    return ours;
+  }
+
+ private:
+  std::map<uid_t, std::chrono::steady_clock::time_point> strangers_;  // and when that was seen
+};
 
 // Ranks may open several connections each; others who reach the port may not take all descriptors.
 std::size_t MostClients(int world_size) {
@@ -146,7 +173,8 @@ Status HostResources::HoldPorts(boost::asio::io_context& loop, const protocol::P
       const std::vector<std::string> loopback = LoopbackOf(prepare);
       Result<std::vector<UniqueFd>> listeners = ListenersOf(*port, loopback);
       if (!listeners) return listeners.error();
-      const auto admits = loopback.empty() ? nullptr : std::function<bool(uid_t)>(IsAmongUs);
+      std::function<bool(uid_t)> admits;
+      if (!loopback.empty()) admits = [users = JobUsers()](uid_t user) mutable { return users.Has(user); };
       auto store = store::TorchServer::Serve(loop, *std::move(listeners),
                                              {MostClients(prepare.world_size), admits, events.said});
       if (!store) return store.error();

@@ -187,7 +187,11 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
   pid_t pid = -1;
   const int problem = SpawnPlan().Spawn(program, argv, environment.empty() ? environ : variables.data(),
                                         theirs.get(), output_end.get(), &pid);
-  if (problem != 0) return Error::System(fmt::format("start the plugin probe '{}'", program), problem);
+  if (problem != 0) {
+    Error error = Error::System(fmt::format("start the plugin probe '{}'", program), problem);
+    if (problem == EAGAIN) error.text += "; raise `ulimit -u`";
+    return error;
+  }
   return std::make_unique<Child>(file, pid, std::move(ours), std::move(output));
 }
 

@@ -307,7 +307,12 @@ Result<Child> Spawn(const SpawnRequest& request) {
                    -1,
                    request.adopts};
   const CloneResult started = Clone(start);
-  if (started.pid < 0) return refuse(Error::System("cannot start a process", errno));
+  if (started.pid < 0) {
+    const int number = errno;
+    Error error = Error::System("cannot start a process", number);
+    if (number == EAGAIN) error.text += "; raise `ulimit -u`, or pids.max of the control group";
+    return refuse(std::move(error));
+  }
   Child child{started.pid, UniqueFd(started.handle), std::move(out->read), std::move(err->read)};
 
   report->write.Reset();
