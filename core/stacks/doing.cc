@@ -1,6 +1,7 @@
 #include "core/stacks/doing.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +13,9 @@
 
 #include "core/base/foreign_file.h"
 #include "core/base/kernel_file.h"
+#include "core/stacks/file_lock.h"
 #include "core/stacks/kernel.h"
+#include "core/stacks/loader.h"
 #include "core/stacks/memory.h"
 #include "core/stacks/python.h"
 
@@ -22,6 +25,7 @@ namespace {
 constexpr std::size_t kMostProcesses = 16;
 // Much longer than a thread of Python keeps the lock when another one asks for it.
 constexpr std::chrono::milliseconds kLockPatience{50};
+constexpr std::size_t kMostWorkersNamed = 3;
 constexpr std::size_t kLongestSource = std::size_t{4} << 20;
 
 // A source file as the process sees it; empty when it is no ordinary file.
@@ -125,6 +129,7 @@ void FillFromPython(const Look& look, Doing* doing) {
   const Place place = PlaceOf(look.python.threads.front().frames, source);
   doing->stand = place.stand;
   doing->trains = place.trains;
+  doing->joins = place.joins;
   doing->what = place.what;
   doing->where = place.where;
   const Task* const task = look.tasks.empty() ? nullptr : &look.tasks.front();
@@ -149,6 +154,33 @@ void FillFromKernel(const Look& look, Doing* doing) {
   if (task.elsewhere) doing->stand = Stand::kElsewhere;
 }
 
+// Who has the lock may be another rank: where that is not known, nobody can say that it waits for none.
+void FillFromLock(const Look& look, Doing* doing) {
+  if (look.tasks.empty()) return;
+  const std::string& waits = look.tasks.front().waits;
+  if (!waits.starts_with("flock") && !waits.starts_with("fcntl")) return;
+  doing->lock_holder = HolderOfLock(look.pid);
+  if (doing->lock_holder == 0 && doing->stand == Stand::kElsewhere) doing->stand = Stand::kMayWait;
+}
+
+// "; a worker is in time.sleep at data.py:6, another at data.py:9"
+std::string WorkersText(const std::vector<Look>& looks, pid_t but) {
+  std::vector<std::string> places;
+  for (const Look& look : looks) {
+    if (look.pid == but || look.python.threads.empty() || look.tasks.empty()) continue;
+    const std::vector<Frame>& frames = look.python.threads.front().frames;
+    const auto place = PlaceInWorker(frames, SourceOf(look.pid));
+    const char state = look.tasks.front().state;
+    const bool stopped = (state == 'T' || state == 't') && IsWorker(frames);
+    if (!place && !stopped) continue;
+    std::string text = stopped ? "stopped" : "";
+    if (place) text += (text.empty() ? "" : ", ") + InThread(*place);
+    if (std::ranges::find(places, text) == places.end()) places.push_back(std::move(text));
+  }
+  places.resize(std::min(places.size(), kMostWorkersNamed));
+  return places.empty() ? "" : fmt::format("; a worker is {}", fmt::join(places, ", another "));
+}
+
 }  // namespace
 
 Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
@@ -167,6 +199,9 @@ Doing LookAt(pid_t pid, const std::vector<pid_t>& below) {
     doing.stopped = state == 'T' || state == 't';
   }
   chosen.python.threads.empty() ? FillFromKernel(chosen, &doing) : FillFromPython(chosen, &doing);
+  FillFromLock(chosen, &doing);
+  if (!chosen.python.threads.empty() && WaitsForLoader(chosen.python.threads.front().frames))
+    doing.beside = "waits for its data loader" + WorkersText(looks, chosen.pid);
   if (doing.stopped) doing.stand = Stand::kElsewhere;
   for (const Look& look : looks) doing.text += TextOf(look);
   return doing;

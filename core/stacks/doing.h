@@ -21,11 +21,17 @@ struct Doing {
   bool runs = false;     // on a processor
   bool stopped = false;  // by a signal or a debugger
   bool trains = false;
+  bool joins = false;
   bool python = false;  // an interpreter, whether or not it can be read
   std::string what;     // "time.sleep"; empty: not known
   std::string where;    // "train.py:40"; empty: not known
   std::string more;     // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
-  std::string text;     // all stacks, for a file; lines
+  // What it waits for, as other processes show it: "waits for its data loader; a worker is in time.sleep at
+  // data.py:6"; may be empty.
+  std::string beside;
+  pid_t lock_holder =
+      0;             // that has the lock of a file for which it waits; 0: it waits for none, or not known
+  std::string text;  // all stacks, for a file; lines
 };
 
 // `below`: the process's descendants, parents first.

@@ -166,7 +166,8 @@ TEST_P(PythonTest, NamesTheThreadThatKeepsItsLock) {
               "while True: pass\n")) {
     GTEST_SKIP() << "no CPython " << GetParam() << " here";
   }
-  const Doing doing = Until([](const Doing& seen) { return seen.more.find("keeps") != std::string::npos; });
+  const Doing doing = Until(
+      [](const Doing& seen) { return seen.more.find("keeps Python's lock, in sleep") != std::string::npos; });
   EXPECT_THAT(doing.more, HasSubstr("keeps Python's lock, in sleep at train.py:3"));
   EXPECT_EQ(doing.stand, Stand::kElsewhere);
 }

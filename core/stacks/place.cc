@@ -66,12 +66,24 @@ bool MayWait(std::string_view callee) {
   return std::ranges::find(kNames, Plain(callee)) != kNames.end();
 }
 
+bool Joins(const Frame& frame) {
+  if (!IsCollectiveFile(frame.file)) return false;
+  constexpr std::array kNames = {"initprocessgroup", "newprocessgrouphelper"};
+  return Holds(frame.file, "/rendezvous.py") || Holds(frame.file, "/jax/_src/distributed.py") ||
+         std::ranges::find(kNames, Plain(frame.function)) != kNames.end();
+}
+
 bool Trains(const Frame& frame) {
   if (Holds(frame.file, "/torch/optim/")) return true;
   if (Holds(frame.file, "/torch/autograd/") || frame.file.ends_with("/torch/_tensor.py"))
     return LastPart(frame.function) == "backward" || LastPart(frame.function) == "_engine_run_backward";
   if (Holds(frame.file, "/keras/")) return LastPart(frame.function) == "fit";
   return Holds(frame.file, "/jax/_src/pjit.py") || Holds(frame.file, "/jax/_src/interpreters/pxla.py");
+}
+
+// It tries to lock a file again and again; who has the lock, perhaps another rank, is not seen.
+bool PollsALock(const Frame& frame) {
+  return Holds(frame.file, "/filelock/") && LastPart(frame.function) == "acquire";
 }
 
 // The name of what the frame's own line calls.
@@ -137,6 +149,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   const std::string line = frame.line > 0 ? source(frame.file, frame.line) : "";
   place.line = Trimmed(line);
   place.trains = std::ranges::any_of(frames, Trains);
+  place.joins = std::ranges::any_of(frames, Joins);
   // Further in than the user's frame, a collective.
   for (std::size_t i = own; i-- > 0;) {
     if (!IsCollectiveFile(frames[i].file) || LastPart(frames[i].function) == "wrapper") continue;
@@ -153,7 +166,9 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
     const Frame& front = frames.front();
     const std::string inner = CalledAt(front, front.line > 0 ? source(front.file, front.line) : "");
     const bool in_package = IsPackage(frames[called].file);
-    const bool may = place.trains || (in_package && (MayWait(place.what) || MayWait(inner)));
+    const bool may =
+        place.trains || (in_package && (MayWait(place.what) || MayWait(inner))) ||
+        std::any_of(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(own), PollsALock);
     place.stand = may ? Stand::kMayWait : Stand::kElsewhere;
     return place;
   }

@@ -24,6 +24,7 @@ enum class Stand : std::uint8_t {
 struct Place {
   Stand stand = Stand::kUnknown;
   bool trains = false;  // a step of training is under way: backward, an optimizer, a compiled function
+  bool joins = false;   // ranks find each other, at the start
   std::string what;     // "time.sleep", "all_reduce"; empty: the line itself
   std::string where;    // "train.py:40"
   std::string line;     // the source there, without indentation; empty: not known

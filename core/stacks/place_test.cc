@@ -42,6 +42,8 @@ TEST(PlaceOf, ShowsTheLineWhereNothingIsCalled) {
 TEST(PlaceOf, KnowsACollectiveBelowTheUsersLine) {
   const Place place = PlaceIn({At(kTorch, 1322, "all_reduce"), At("/home/u/train.py", 42, "step")});
   EXPECT_EQ(place.what, "all_reduce");
+  EXPECT_FALSE(place.joins);
+  EXPECT_TRUE(PlaceIn({At(kTorch, 862, "_new_process_group_helper"), At("t.py", 1, "f")}).joins);
   EXPECT_EQ(place.where, "train.py:42");
   EXPECT_EQ(place.stand, Stand::kWaits);
 }
@@ -58,6 +60,7 @@ TEST(PlaceOf, TakesNoLibraryForTheProgramThatStandsOutsideThePackages) {
   const Place place = PlaceIn({At("/opt/pytorch/torch/distributed/rendezvous.py", 9, "_create_c10d_store"),
                                At("train.py", 3, "<module>")});
   EXPECT_EQ(place.what, "_create_c10d_store");
+  EXPECT_TRUE(place.joins);
   EXPECT_EQ(place.where, "train.py:3");
   EXPECT_EQ(place.stand, Stand::kWaits);
 }

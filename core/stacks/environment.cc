@@ -1,0 +1,76 @@
+#include "core/stacks/environment.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+
+#include "core/stacks/symbol.h"
+
+namespace dtrun::stacks {
+namespace {
+
+constexpr int kMostVariables = 4096;
+constexpr std::size_t kLongestEntry = 320;
+constexpr std::uint64_t kPageBytes = 4096;
+
+// Where the program itself and its C library are mapped. Of a program that names `environ` the loader has
+// moved the variable into the program.
+std::vector<std::uint64_t> ModulesWithEnviron(const std::string& maps) {
+  std::vector<std::uint64_t> bases;
+  std::istringstream lines(maps);
+  bool first = true;
+  for (std::string line; std::getline(lines, line);) {
+    const auto path = line.find('/');
+    std::istringstream fields(line);
+    std::string range, rights, offset;
+    if (path == std::string::npos || !(fields >> range >> rights >> offset)) continue;
+    if (offset.find_first_not_of('0') != std::string::npos) continue;
+    const std::string_view name = std::string_view(line).substr(line.rfind('/') + 1);
+    if (first || name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl"))
+      bases.push_back(std::strtoull(range.c_str(), nullptr, 16));
+    first = false;
+  }
+  return bases;
+}
+
+// Up to its end, or as far as it is wanted.
+std::string EntryAt(const Memory& memory, std::uint64_t address) {
+  std::string text;
+  while (text.size() < kLongestEntry) {
+    const std::size_t size =
+        std::min<std::size_t>(kPageBytes - address % kPageBytes, kLongestEntry - text.size());
+    const std::string piece = memory.Bytes(address, size);
+    const auto end = piece.find('\0');
+    text += piece.substr(0, end);
+    if (piece.empty() || end != std::string::npos) break;
+    address += size;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> EnvironmentNow(const Memory& memory, const std::string& maps,
+                                                  const std::vector<std::string>& names) {
+  constexpr std::size_t kLongestValue = 256;
+  std::map<std::string, std::string> found;
+  for (const std::uint64_t base : ModulesWithEnviron(maps)) {
+    const std::uint64_t symbol = FindSymbol(memory, base, "__environ");
+    std::uint64_t at = symbol == 0 ? 0 : memory.Pointer(symbol);
+    for (int i = 0; at != 0 && i < kMostVariables; ++i, at += sizeof(std::uint64_t)) {
+      const std::uint64_t entry = memory.Pointer(at);
+      if (entry == 0) break;
+      const std::string text = EntryAt(memory, entry);
+      const auto equals = text.find('=');
+      if (equals == std::string::npos || std::ranges::find(names, text.substr(0, equals)) == names.end())
+        continue;
+      found.emplace(text.substr(0, equals), text.substr(equals + 1, kLongestValue));
+    }
+    if (!found.empty()) break;
+  }
+  return found;
+}
+
+}  // namespace dtrun::stacks

@@ -1,0 +1,33 @@
+#include "core/stacks/file_lock.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+#include "core/base/kernel_file.h"
+
+namespace dtrun::stacks {
+
+// "4: FLOCK  ADVISORY  WRITE 3517 fd:00:2531448 0 EOF", and below it "4: -> FLOCK  ADVISORY  WRITE 3548 ..."
+// for each that waits.
+pid_t HolderOfLock(std::string_view locks, pid_t waits) {
+  pid_t holder = 0;
+  while (!locks.empty()) {
+    const auto end = std::min(locks.find('\n'), locks.size());
+    std::istringstream fields(std::string(locks.substr(0, end)));
+    locks.remove_prefix(std::min(end + 1, locks.size()));
+    std::string number, type, mode, access;
+    fields >> number >> type;
+    const bool waiting = type == "->";
+    if (waiting) fields >> type;
+    pid_t pid = 0;
+    if (!(fields >> mode >> access >> pid)) continue;
+    if (!waiting) holder = pid;
+    if (waiting && pid == waits) return std::max(holder, 0);  // -1: the lock belongs to an open file
+  }
+  return 0;
+}
+
+pid_t HolderOfLock(pid_t waits) { return HolderOfLock(ReadKernelFile("/proc/locks"), waits); }
+
+}  // namespace dtrun::stacks
