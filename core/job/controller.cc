@@ -101,6 +101,9 @@ Result<verdict::Facts> Controller::Run(World world) {
   world_ = std::move(world);
   facts_ = verdict::Facts();
   frameworks_.clear();
+  locked_out_.clear();
+  look_apart_ = std::chrono::seconds(1);
+  look_next_ = {};
   have_joined_ = alone_ = late_ = awaits_who_leaves_ = false;
   for (const plan::Process& process : plan_.processes) {
     verdict::RankFacts rank;
@@ -115,11 +118,16 @@ Result<verdict::Facts> Controller::Run(World world) {
     members_[i].state = State::kRunning;
     members_[i].host->Do(protocol::Start{std::move(world_.tokens[i]), world_.meeting_ports});
   }
-  stall_watch_.emplace(loop_, world_.stall,
-                       StallWatch::Events{[this](Inspection::Done done) {
-                                            if (phase_ == Phase::kRunning) Look(std::move(done));
-                                          },
-                                          [this](const Stall& stall) { OnStall(stall); }});
+  stall_watch_.emplace(
+      loop_, world_.stall,
+      StallWatch::Events{[this](Inspection::Done done) {
+                           if (phase_ != Phase::kRunning) return;
+                           Look([this, done = std::move(done)](const protocol::Inspected& all) {
+                             KeepLocks(all.ranks, false);
+                             done(all);
+                           });
+                         },
+                         [this](const Stall& stall) { OnStall(stall); }});
   if (!regroup_.empty()) Regroup(std::exchange(regroup_, {}));
   AwaitIdle();
   while (Busy() && loop_.run_one() > 0) {
@@ -204,6 +212,8 @@ void Controller::On(std::size_t, const protocol::Output& output) {
   const auto rank = static_cast<std::size_t>(output.rank);
   if (rank >= world_.outputs.size() || world_.outputs[rank] == nullptr) return;
   if (stall_watch_) stall_watch_->Progress();
+  locked_out_.erase(output.rank);  // it has gone on
+  LookForLocks(output);
   output::RankOutput& to = *world_.outputs[rank];
   output.bytes.empty() ? to.Close(output.stream) : to.Feed(output.stream, output.bytes);
 }
@@ -260,6 +270,13 @@ void Controller::On(std::size_t, const protocol::Differed& differed) {
 }
 
 void Controller::On(std::size_t, const protocol::Looked& looked) {
+  for (const verdict::Override& one : looked.overrides) {
+    const int index = IndexOf(one.rank);
+    if (index < 0) continue;
+    std::vector<verdict::Override>& known = facts_.ranks[static_cast<std::size_t>(index)].overrides;
+    std::erase_if(known, [&](const verdict::Override& other) { return other.name == one.name; });
+    known.push_back(one);
+  }
   have_joined_ = have_joined_ || looked.joined;
   if (frameworks_.empty()) frameworks_ = looked.frameworks;
   late_ = late_ || looked.late;

@@ -97,6 +97,12 @@ class Controller {
     protocol::Prepared prepared;
   };
 
+  // It waits for the lock of a file.
+  struct LockedOut {
+    int holder = 0;
+    Clock::time_point seen{};
+  };
+
   void On(std::size_t host, const protocol::Event& event);
   void On(std::size_t host, const protocol::Prepared& prepared);
   void On(std::size_t host, const protocol::Refused& refused);
@@ -142,6 +148,11 @@ class Controller {
   // What the living ranks have printed, before anybody asks them to end.
   void KeepLastLines();
   std::vector<std::string> LastLines(const verdict::RankFacts& rank) const;
+  // A rank's end frees the locks that it holds: who waited for them is known only from before. `ending`: one
+  // may have freed its locks already, because it is about to end.
+  void KeepLocks(const std::vector<verdict::RankDoing>& ranks, bool ending);
+  // A rank that prints a traceback may be about to end.
+  void LookForLocks(const protocol::Output& output);
   // Asks the hosts what their ranks do. `closely`: see Inspect.
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
@@ -187,6 +198,9 @@ class Controller {
   bool differed_ = false;  // the calls of this generation, as all hosts have been told
   std::string regroup_;    // as soon as the ranks run
   bool awaits_who_leaves_ = false;
+  std::map<int, LockedOut> locked_out_;    // ranks
+  std::chrono::nanoseconds look_apart_{};  // for such locks, longer each time
+  Clock::time_point look_next_{};
   int interrupted_ = 0;
   bool user_wants_end_ = false;
   Clock::time_point begin_;

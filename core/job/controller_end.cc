@@ -29,6 +29,11 @@ bool SaysItWaited(const verdict::PeerReport& report) {
 void Controller::FailedFirst(std::size_t index) {
   facts_.first_failed = static_cast<int>(index);
   const verdict::RankFacts& first = facts_.ranks[index];
+  for (verdict::RankFacts& rank : facts_.ranks) {
+    const auto lock = locked_out_.find(rank.rank);
+    if (lock != locked_out_.end() && IndexOf(lock->second.holder) == static_cast<int>(index))
+      rank.locked_out_by = lock->second.holder;
+  }
   // What was ended from outside has printed nothing about its end.
   const bool killed = first.ending && !verdict::EndedByItself(*first.ending);
   const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);

@@ -177,5 +177,37 @@ TEST_F(ControllerTest, AwaitsWhoClosedAConnectionAndNobodyAfterThat) {
   EXPECT_EQ(facts->ranks[3].ending->signal, SIGTERM);
 }
 
+verdict::RankDoing Doing(int rank, stacks::Stand stand, int waits_for = -1) {
+  verdict::RankDoing doing;
+  doing.rank = rank;
+  doing.stand = stand;
+  doing.waits_for = waits_for;
+  return doing;
+}
+
+TEST_F(ControllerTest, KnowsWhoWaitedForALockThatTheEndOfARankFreed) {
+  Plan({"", ""});
+  ScriptedHost host(loop_,
+                    {protocol::Started{{1, 2}},
+                     protocol::Output{0, output::Stream::kErr, "Traceback (most recent call last):\n"}},
+                    {protocol::Ended{1, kTerminated, SIGTERM}, protocol::Gone()});
+  host.looks = {{Doing(0, stacks::Stand::kWaits), Doing(1, stacks::Stand::kMayWait, 0)},
+                {Doing(1, stacks::Stand::kElsewhere)}};
+  host.after_look = {
+      protocol::Output{0, output::Stream::kOut,
+                       "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
+                       "4000ms for recv operation to complete\n"},
+      protocol::Ended{0, {1, 0}}};
+  Controller controller(loop_, signals_, plan_, {&host}, [](const std::string&) {});
+  ASSERT_TRUE(controller.Prepare(0, std::string(64, '0')));
+  World world;
+  world.tokens.resize(1);
+  for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
+  const Result<verdict::Facts> facts = controller.Run(std::move(world));
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->ranks[1].doing->stand, stacks::Stand::kElsewhere);
+  EXPECT_EQ(facts->ranks[1].locked_out_by, 0);
+}
+
 }  // namespace
 }  // namespace dtrun::job

@@ -14,6 +14,9 @@ namespace {
 // A rank that is on its way out moves on within this time; one that stands still does not.
 constexpr std::chrono::milliseconds kStandsStillAfter{250};
 
+// A rank that is about to end has freed its locks so long before, on a busy machine.
+constexpr std::chrono::seconds kEndsWithin{5};
+
 // Those that nobody waits for others in first, then those of which no more is known.
 std::vector<int> WorthACloserLook(const std::vector<verdict::RankDoing>& ranks, std::size_t most) {
   std::vector<int> closely;
@@ -44,6 +47,24 @@ void Controller::Look(Inspection::Done done, const std::vector<int>& closely) {
     if (members_[i].state == State::kRunning) hosts[i] = members_[i].host;
   }
   inspection_.Begin(hosts, std::move(done), closely);
+}
+
+void Controller::KeepLocks(const std::vector<verdict::RankDoing>& ranks, bool ending) {
+  const auto now = Clock::now();
+  std::erase_if(locked_out_, [&](const auto& one) { return !ending && now - one.second.seen > kEndsWithin; });
+  for (const verdict::RankDoing& doing : ranks) {
+    if (doing.waits_for >= 0) locked_out_[doing.rank] = {doing.waits_for, now};
+  }
+}
+
+void Controller::LookForLocks(const protocol::Output& output) {
+  constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+  if (phase_ != Phase::kRunning || output.stream != dtrun::output::Stream::kErr ||
+      Clock::now() < look_next_ || output.bytes.find(kTraceback) == std::string_view::npos)
+    return;
+  look_next_ = Clock::now() + look_apart_;
+  look_apart_ *= 2;
+  Look([this](const protocol::Inspected& all) { KeepLocks(all.ranks, true); });
 }
 
 void Controller::On(std::size_t host, const protocol::Inspected& inspected) {

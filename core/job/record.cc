@@ -95,7 +95,7 @@ Status Record::AddStacks(std::uint64_t generation, const std::string& why,
   if (!folder) return folder.error();
   std::string text = fmt::format("==== {}\n", why);
   for (const verdict::RankDoing& rank : ranks)
-    text += fmt::format("rank {} {}\n{}\n", rank.rank, rank.phrase, rank.text);
+    text += fmt::format("rank {} {}\n{}\n", rank.rank, rank.Said(), rank.text);
   const std::filesystem::path path = LogsOf(generation) / verdict::kStacksFile;
   const Result<UniqueFd> file = AppendToOwnFileAt(folder->get(), path, kPrivateFile);
   if (!file) return file.error();

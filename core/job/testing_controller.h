@@ -124,12 +124,21 @@ class ScriptedHost final : public protocol::Host {
   void Do(const protocol::Command& command) override {
     if (std::holds_alternative<protocol::Prepare>(command)) Post({protocol::Prepared()});
     if (std::holds_alternative<protocol::Start>(command)) Post(at_start_);
+    if (const auto* inspect = std::get_if<protocol::Inspect>(&command);
+        inspect != nullptr && !looks.empty()) {
+      Post({protocol::Inspected{inspect->number, looks.front()}});
+      if (looks.size() > 1) looks.erase(looks.begin());
+      Post(std::exchange(after_look, {}));
+    }
     if (!std::holds_alternative<protocol::Stop>(command)) return;
     told_at_stop = told_;
     Post(at_stop_);
   }
 
-  int told_at_stop = -1;  // how many events it had told by then
+  std::vector<std::vector<verdict::RankDoing>>
+      looks;                                // what its ranks do, one look after another; the last one stays
+  std::vector<protocol::Event> after_look;  // of the first look
+  int told_at_stop = -1;                    // how many events it had told by then
 
  private:
   void Post(const std::vector<protocol::Event>& events) {

@@ -1,6 +1,7 @@
 #include "core/node/inspector.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,12 +13,16 @@
 #include <utility>
 
 #include "core/base/fd.h"
+#include "core/base/kernel_file.h"
+#include "core/base/printable.h"
 #include "core/base/thread.h"
 #include "core/contract/environment.h"
 #include "core/process/process.h"
 #include "core/stacks/doing.h"
+#include "core/stacks/environment.h"
 #include "core/stacks/kernel.h"
 #include "core/stacks/unwinder.h"
+#include "core/verdict/overrides.h"
 
 namespace dtrun::node {
 namespace {
@@ -49,10 +54,24 @@ class Unwinding {
   std::timed_mutex one_at_a_time_;
 };
 
-verdict::RankDoing LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
+struct Seen {
+  verdict::RankDoing doing;
+  std::vector<pid_t> processes;  // of the rank
+  pid_t program = 0;             // of these, that which was looked at
+  pid_t lock_holder = 0;         // see stacks::Doing
+};
+
+Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwinding) {
   stacks::Doing seen = stacks::LookAt(pid, below);
   unwinding.Add(rank, &seen);
-  verdict::RankDoing doing{rank, seen.stand, seen.trains, stacks::PhraseOf(seen), seen.text, 0, 0};
+  verdict::RankDoing doing;
+  doing.rank = rank;
+  doing.stand = seen.stand;
+  doing.trains = seen.trains;
+  doing.joins = seen.joins;
+  doing.phrase = stacks::PhraseOf(seen);
+  doing.beside = seen.beside;
+  doing.text = seen.text;
   if (doing.text.size() > kMostText) {
     doing.text.resize(kMostText);
     doing.text += "\n...\n";
@@ -63,7 +82,7 @@ verdict::RankDoing LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unw
     doing.processor_ms += used.processor_ms;
     doing.bytes += used.bytes;
   }
-  return doing;
+  return {std::move(doing), std::move(below), seen.pid, seen.lock_holder};
 }
 
 std::vector<pid_t> Below(pid_t pid) {
@@ -87,16 +106,52 @@ std::map<int, std::vector<pid_t>> RanksBelow(const Inspector::Target& target,
   return ranks;
 }
 
-std::vector<verdict::RankDoing> LookAtTarget(const Inspector::Target& target, Unwinding& unwinding) {
+// By the environment that the program has now, which may be below a wrapper.
+void AddOverrides(const Inspector::Target& target, Seen* seen) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : target.given) names.push_back(name);
+  const stacks::ProcessMemory memory(seen->program);
+  const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", seen->program));
+  verdict::RankDoing& doing = seen->doing;
+  doing.overrides =
+      verdict::OverridesOf(target.rank, target.given, stacks::EnvironmentNow(memory, maps, names));
+  for (verdict::Override& one : doing.overrides) one.now = Printable(one.now);
+  if (doing.joins && !doing.overrides.empty())
+    doing.beside = "has set " + verdict::OverridesText(doing.overrides);
+}
+
+std::vector<Seen> LookAtTarget(const Inspector::Target& target, Unwinding& unwinding) {
   const std::vector<pid_t> below = Below(target.pid);
-  std::vector<verdict::RankDoing> found;
+  std::vector<Seen> found;
   for (auto& [rank, pids] : RanksBelow(target, below)) {
     const pid_t first = pids.front();
     pids.erase(pids.begin());
     found.push_back(LookAtRank(rank, first, pids, unwinding));
   }
-  if (found.empty()) found.push_back(LookAtRank(target.rank, target.pid, below, unwinding));
+  if (!found.empty()) return found;
+  found.push_back(LookAtRank(target.rank, target.pid, below, unwinding));
+  if (!target.given.empty()) AddOverrides(target, &found.back());
   return found;
+}
+
+// Which of those that wait for the lock of a file wait for another rank. `complete`: no rank is missing.
+std::vector<verdict::RankDoing> WithLocks(const std::vector<Seen>& found, bool complete) {
+  std::map<pid_t, int> ranks;
+  for (const Seen& seen : found) {
+    for (const pid_t process : seen.processes) ranks[process] = seen.doing.rank;
+  }
+  std::vector<verdict::RankDoing> out;
+  for (const Seen& seen : found) {
+    verdict::RankDoing& doing = out.emplace_back(seen.doing);
+    if (seen.lock_holder == 0 || doing.stand != stacks::Stand::kElsewhere) continue;
+    const auto holder = ranks.find(seen.lock_holder);
+    if (holder == ranks.end() ? complete : holder->second == doing.rank) continue;
+    doing.stand = stacks::Stand::kMayWait;
+    if (holder == ranks.end()) continue;
+    doing.waits_for = holder->second;
+    doing.beside = fmt::format("a lock that rank {} holds", holder->second);
+  }
+  return out;
 }
 
 // What the threads leave behind them. They may outlast the loop.
@@ -104,9 +159,9 @@ struct Findings {
   Findings(std::size_t wanted, std::vector<int> closely)
       : count(wanted), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
 
-  void Add(std::vector<verdict::RankDoing> ranks) {
+  void Add(std::vector<Seen> ranks) {
     const std::lock_guard lock(mutex);
-    for (verdict::RankDoing& doing : ranks) found.push_back(std::move(doing));
+    for (Seen& seen : ranks) found.push_back(std::move(seen));
     if (++answers < count) return;
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t told = ::write(bell.get(), &one, sizeof one);  // the limit tells as well
@@ -117,7 +172,7 @@ struct Findings {
   Unwinding unwinding;
   std::mutex mutex;
   std::size_t answers = 0;
-  std::vector<verdict::RankDoing> found;
+  std::vector<Seen> found;
 };
 
 }  // namespace
@@ -168,7 +223,7 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
     std::vector<verdict::RankDoing> found;
     {
       const std::lock_guard lock(findings_->mutex);
-      found = findings_->found;
+      found = WithLocks(findings_->found, findings_->answers == findings_->count);
     }
     std::ranges::sort(found, {}, &verdict::RankDoing::rank);
     done(std::move(found));

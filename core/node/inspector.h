@@ -10,7 +10,9 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/asio.h"
@@ -28,6 +30,8 @@ class Inspector {
     int rank = 0;   // the first one that lives in it
     pid_t pid = 0;  // of its process, or of the program that starts its ranks
     int count = 1;
+    // What dtrun has set for it, of the variables that are compared with what it has now.
+    std::map<std::string, std::string> given = {};
   };
   using Done = std::function<void(std::vector<verdict::RankDoing>)>;
 

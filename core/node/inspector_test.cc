@@ -1,7 +1,9 @@
 #include "core/node/inspector.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +74,46 @@ TEST_F(InspectorTest, FindsTheRanksThatAProgramHasStarted) {
   for (const process::Process& process : process::Descendants(program))
     process::SendSignal(process::Open(process).get(), SIGKILL);
   ::waitpid(program, nullptr, 0);
+}
+
+TEST_F(InspectorTest, SaysWhichRankHoldsTheLockThatAnotherWaitsFor) {
+  const process::testing::ScratchDir scratch;
+  const std::string file = scratch.path() / "lock";
+  const auto start = [&](bool first) {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    const int lock = ::open(file.c_str(), O_RDWR | O_CREAT, 0600);
+    while (!first && ::flock(lock, LOCK_EX | LOCK_NB) == 0) {  // until the first one has it
+      ::flock(lock, LOCK_UN);
+      ::usleep(1000);
+    }
+    ::flock(lock, LOCK_EX);
+    for (;;) ::pause();
+  };
+  const pid_t holds = start(true), waits = start(false);
+  Inspector inspector(loop_);
+  std::vector<verdict::RankDoing> found;
+  const auto look = [&](const std::vector<Inspector::Target>& targets) {
+    return process::testing::Eventually([&] {
+      inspector.Look(targets, [&](std::vector<verdict::RankDoing> ranks) { found = std::move(ranks); });
+      loop_.restart();
+      loop_.run();
+      return found.back().phrase.starts_with("in flock");
+    });
+  };
+  EXPECT_TRUE(look({{3, holds}, {7, waits}}));
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[1].waits_for, 3);
+  EXPECT_EQ(found[1].stand, stacks::Stand::kMayWait);
+  EXPECT_THAT(found[1].Said(), ::testing::EndsWith(" (a lock that rank 3 holds)"));
+  // Held by what is no rank.
+  EXPECT_TRUE(look({{7, waits}}));
+  EXPECT_EQ(found[0].waits_for, -1);
+  EXPECT_EQ(found[0].stand, stacks::Stand::kElsewhere);
+  for (const pid_t pid : {holds, waits}) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
 }
 
 TEST_F(InspectorTest, AnswersWhenNobodyLives) {

@@ -16,12 +16,14 @@
 #include "core/node/host_resources.h"
 #include "core/node/inspector.h"
 #include "core/node/mpi_service.h"
+#include "core/node/override_watch.h"
 #include "core/node/rank_contacts.h"
 #include "core/plan/hosts.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
 #include "core/process/rank_process.h"
 #include "core/process/stops.h"
+#include "core/verdict/overrides.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::node {
@@ -72,6 +74,7 @@ class LocalHost final : public protocol::Host {
     int signal_sent = 0;
     int stopped_by = 0;  // as it was asked to end; 0: it ran
     bool failed = false;
+    std::map<std::string, std::string> given;  // see Inspector::Target
     std::shared_ptr<process::RankProcess> process;
   };
 
@@ -163,7 +166,7 @@ class LocalHost final : public protocol::Host {
       Result<process::Child> child = process::Spawn(request);
       if (!child) return RefuseStart(child.error());
       started.pids.push_back(child->pid);
-      Add(process.rank, process.rank_count, *std::move(child));
+      Add(process, *std::move(child));
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
@@ -179,6 +182,9 @@ class LocalHost final : public protocol::Host {
           loop_, start.meeting_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
           [this](const protocol::Looked& looked) { Emit(looked); }, RankContacts::Times());
     }
+    if (prepare_.world_size > 1)
+      overrides_.emplace(
+          loop_, Living(), [this](const protocol::Looked& looked) { Emit(looked); }, OverrideWatch::Times());
     call_check_.emplace(
         loop_, held_->recorder_memory(), std::move(ranks),
         Check::Events{
@@ -196,11 +202,13 @@ class LocalHost final : public protocol::Host {
     Post(protocol::Refused{error});
   }
 
-  void Add(int rank, int count, process::Child child) {
+  void Add(const plan::Process& planned, process::Child child) {
+    const int rank = planned.rank;
     const std::size_t index = running_.size();
     Running one;
     one.rank = rank;
-    one.count = count;
+    one.count = planned.rank_count;
+    if (one.count == 1) one.given = verdict::MeetingVariables(planned.env);
     one.pid = child.pid;
     one.process = std::make_shared<process::RankProcess>(
         loop_, std::move(child), buffer_,
@@ -298,11 +306,16 @@ class LocalHost final : public protocol::Host {
     if (held_ != nullptr) contract::RaiseAlarm(held_->recorder_memory(), differed.difference);
   }
 
-  void On(const protocol::Inspect& inspect) {
+  std::vector<Inspector::Target> Living() const {
     std::vector<Inspector::Target> living;
     for (const Running& one : running_) {
-      if (one.process->living()) living.push_back({one.rank, one.pid, one.count});
+      if (one.process->living()) living.push_back({one.rank, one.pid, one.count, one.given});
     }
+    return living;
+  }
+
+  void On(const protocol::Inspect& inspect) {
+    const std::vector<Inspector::Target> living = Living();
     const std::uint64_t calls = call_check_ ? std::hash<std::string>()(call_check_->History()) : 0;
     inspector_.Look(
         living,
@@ -399,6 +412,7 @@ class LocalHost final : public protocol::Host {
     inspector_.Cancel();
     call_check_.reset();
     stops_.reset();
+    overrides_.reset();
     held_->Close();
     Emit(gone);
   }
@@ -421,6 +435,7 @@ class LocalHost final : public protocol::Host {
   MpiService mpi_;
   std::optional<Check> call_check_;
   std::optional<process::Stops> stops_;
+  std::optional<OverrideWatch> overrides_;
   std::optional<RankContacts> joining_;
   Inspector inspector_{loop_};
   bool suspended_ = false;  // by dtrun itself, as the user asked

@@ -152,9 +152,10 @@ struct Said {
 // Whether ranks of this host have joined others (core/node/rank_contacts.h); told again when there is more.
 struct Looked {
   bool joined = false;
-  std::vector<std::string> frameworks;  // that a rank has loaded
-  bool alone = false;                   // it was seen to work in a world of its own
-  bool late = false;                    // it has had one for so long that it should have joined
+  std::vector<std::string> frameworks;            // that a rank has loaded
+  bool alone = false;                             // it was seen to work in a world of its own
+  bool late = false;                              // it has had one for so long that it should have joined
+  std::vector<verdict::Override> overrides = {};  // all of those ranks of which there is more to tell
 };
 // Every process of this generation on this host has ended, with what it left behind.
 struct Gone {

@@ -121,13 +121,24 @@ void Fields(C& c, Of<C, Inspect>& m) {
   List(c, m.closely, kMostProcesses, [&](auto& rank) { c.Number(rank); });
 }
 template <class C>
+void Fields(C& c, Of<C, verdict::Override>& m) {
+  c.Number(m.rank);
+  c.Text(m.name, kMostName);
+  c.Text(m.given, kAny);
+  c.Text(m.now, kAny);
+}
+template <class C>
 void Fields(C& c, Of<C, verdict::RankDoing>& m) {
   c.Number(m.rank);
   Choice(c, m.stand, stacks::Stand::kUnknown, stacks::Stand::kElsewhere);
+  c.Flag(m.joins);
   c.Text(m.phrase, kAny);
+  c.Text(m.beside, kAny);
   c.Text(m.text, kAny);
   c.Number(m.processor_ms);
   c.Number(m.bytes);
+  c.Number(m.waits_for);
+  List(c, m.overrides, kMostEntries, [&](auto& one) { Fields<C>(c, one); });
 }
 template <class C>
 void Fields(C& c, Of<C, Inspected>& m) {
@@ -233,6 +244,7 @@ void Fields(C& c, Of<C, Looked>& m) {
   c.Texts(m.frameworks, kMostFrameworks, kMostName);
   c.Flag(m.alone);
   c.Flag(m.late);
+  List(c, m.overrides, kMostEntries, [&](auto& one) { Fields<C>(c, one); });
 }
 template <class C>
 void Fields(C& c, Of<C, Gone>& m) {

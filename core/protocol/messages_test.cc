@@ -96,6 +96,10 @@ TEST(Messages, CarryWhatRanksDo) {
   doing.text = "process 4711\n";
   doing.processor_ms = 1LL << 40;
   doing.bytes = 5;
+  doing.beside = "a lock that rank 2 holds";
+  doing.waits_for = 2;
+  doing.joins = true;
+  doing.overrides = {{3, "MASTER_PORT", "29500", "12355"}};
   const Inspected got = ThroughRoot(Inspected{7, {doing, doing}, 99});
   EXPECT_EQ(got.number, 7u);
   EXPECT_EQ(got.calls, 99u);
@@ -106,6 +110,11 @@ TEST(Messages, CarryWhatRanksDo) {
   EXPECT_EQ(got.ranks[1].text, doing.text);
   EXPECT_EQ(got.ranks[1].processor_ms, doing.processor_ms);
   EXPECT_EQ(got.ranks[1].bytes, 5);
+  EXPECT_EQ(got.ranks[1].Said(), "in time.sleep at train.py:40 (a lock that rank 2 holds)");
+  EXPECT_EQ(got.ranks[1].waits_for, 2);
+  EXPECT_TRUE(got.ranks[1].joins);
+  ASSERT_EQ(got.ranks[1].overrides.size(), 1u);
+  EXPECT_EQ(got.ranks[1].overrides[0].now, "12355");
 }
 
 TEST(Messages, CarryADifference) {
@@ -150,7 +159,10 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(rank.rank, 5);
   EXPECT_EQ(rank.pid, 4242);
   EXPECT_EQ(rank.ending.code, 7);
-  const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true, true});
+  const Looked looked = ThroughRoot(Looked{false, {"PyTorch"}, true, true, {{3, "RANK", "3", "0"}}});
+  ASSERT_EQ(looked.overrides.size(), 1u);
+  EXPECT_EQ(looked.overrides[0].rank, 3);
+  EXPECT_EQ(looked.overrides[0].name + looked.overrides[0].given + looked.overrides[0].now, "RANK30");
   EXPECT_FALSE(looked.joined);
   EXPECT_EQ(looked.frameworks, std::vector<std::string>{"PyTorch"});
   EXPECT_TRUE(looked.late);

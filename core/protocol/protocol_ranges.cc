@@ -237,6 +237,15 @@ void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
   range.Within("PID", ended.pid, 0, std::numeric_limits<pid_t>::max());
   Ranges(range, ended.ending);
 }
+void Ranges(Range& range, const Conversation& said, const std::vector<verdict::Override>& overrides) {
+  for (const verdict::Override& one : overrides) {
+    RankHere(range, said, one.rank);
+    for (const std::string& text : {one.name, one.given, one.now}) range.Name("a variable", text);
+  }
+}
+void Ranges(Range& range, const Conversation& said, const Looked& looked) {
+  Ranges(range, said, looked.overrides);
+}
 void Ranges(Range& range, const Conversation& said, const Inspected& inspected) {
   std::set<int> seen;
   for (const verdict::RankDoing& doing : inspected.ranks) {
@@ -246,6 +255,8 @@ void Ranges(Range& range, const Conversation& said, const Inspected& inspected) 
     range.Require(here && seen.insert(doing.rank).second,
                   fmt::format("rank {} does not live on its host, or is there twice", doing.rank));
     range.Require(doing.processor_ms >= 0 && doing.bytes >= 0, "times or sizes below zero");
+    range.Within("rank that has a lock", doing.waits_for, -1, said.world_size - 1);
+    Ranges(range, said, doing.overrides);
   }
 }
 void Ranges(Range& range, const Conversation& said, const Gone&) {

@@ -121,7 +121,8 @@ ExitClass ClassOfSuspect(Suspicion::Kind kind, ExitClass of_first, const RankFac
       return of_first == ExitClass::kRendezvous ? of_first : ExitClass::kHang;
     case Suspicion::Kind::kErred:
       return RanOutOfMemory(suspect) ? ExitClass::kOutOfMemory : ExitClass::kUserError;
-    case Suspicion::Kind::kLeft: return ExitClass::kUserError;
+    case Suspicion::Kind::kLeft:
+    case Suspicion::Kind::kOverrode: return ExitClass::kUserError;
     case Suspicion::Kind::kNone: break;
   }
   return of_first;
@@ -167,6 +168,10 @@ Cause FindCause(const Facts& facts) {
     const std::size_t index = FollowBlame(facts, static_cast<std::size_t>(facts.first_failed));
     if (const auto loss = LossOf(facts, facts.ranks[index].host)) return LossCause(facts, *loss);
     const ExitClass exit_class = ClassOf(facts, facts.ranks[index]);
+    if (Suspicion overrode = SuspectOfJoining(facts, index); overrode.kind != Suspicion::Kind::kNone) {
+      const std::size_t suspect = overrode.indices.front();
+      return {Cause::Kind::kRank, suspect, ExitClass::kUserError, index, std::move(overrode)};
+    }
     const bool outside = FailedOutside(facts.ranks[index]);
     if (!outside && (exit_class == ExitClass::kNetwork || exit_class == ExitClass::kRendezvous)) {
       if (const auto still = StandingStill(facts))
@@ -176,7 +181,8 @@ Cause FindCause(const Facts& facts) {
         const ExitClass its = ClassOfSuspect(suspicion.kind, exit_class, facts.ranks[suspect]);
         return {Cause::Kind::kRank, suspect, its, index, std::move(suspicion)};
       }
-      if (exit_class == ExitClass::kNetwork && WaitedApart(facts, index))
+      const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty();
+      if (exit_class == ExitClass::kNetwork && hang)
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
     }
     return {Cause::Kind::kRank, index, exit_class, index};

@@ -32,15 +32,30 @@ struct PeerReport {
   std::string what;
 };
 
+// A variable by which ranks find each other, such as MASTER_PORT, that a rank's program has changed for
+// itself.
+struct Override {
+  int rank = 0;
+  std::string name, given, now;
+};
+
 // What the process of a rank did when it was looked at (core/stacks/doing.h), and what it had used by then.
 struct RankDoing {
   int rank = 0;  // the first one that lives in it
   stacks::Stand stand = stacks::Stand::kUnknown;
   bool trains = false;            // a step of training is under way; not told to other hosts
+  bool joins = false;             // it looks for the other ranks, at the start
   std::string phrase;             // "in time.sleep at train.py:40"
+  std::string beside = {};        // what it waits for there, of which more is known; may be empty
   std::string text;               // its stacks
   std::int64_t processor_ms = 0;  // with all processes below it
   std::int64_t bytes = 0;         // read and written, likewise
+  int waits_for = -1;             // the rank that holds the lock of a file for which it waits; -1: none
+
+  std::vector<Override> overrides = {};
+
+  // "in flock at train.py:40 (a lock that rank 0 holds)"
+  std::string Said() const { return beside.empty() ? phrase : phrase + " (" + beside + ")"; }
 };
 
 struct RankFacts {
@@ -75,8 +90,13 @@ struct RankFacts {
   std::vector<std::string> before;
   std::optional<RankDoing> doing;
   std::vector<RankDoing> inside;  // in place of `doing` where its process, an mpirun, has started others
+  int locked_out_by = -1;  // the rank that held the lock of a file for which it was seen to wait; -1: none
+
+  std::vector<Override> overrides = {};  // as last seen
 
   void Saw(const RankDoing& seen) {
+    if (locked_out_by < 0) locked_out_by = seen.waits_for;
+    if (!seen.overrides.empty()) overrides = seen.overrides;
     if (count == 1) {
       doing = seen;
     } else {

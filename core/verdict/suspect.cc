@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "core/failures/finding.h"
@@ -140,7 +141,7 @@ std::vector<std::size_t> Left(const Facts& facts, std::size_t first) {
 }
 
 bool Waited(const RankFacts& rank) {
-  return SaysPeerIsMissing(rank.before) || !rank.reports.empty() ||
+  return SaysPeerIsMissing(rank.before) || !rank.reports.empty() || rank.locked_out_by >= 0 ||
          (rank.doing && rank.doing->stand == stacks::Stand::kWaits);
 }
 
@@ -191,6 +192,21 @@ std::optional<std::size_t> Differs(const Facts& facts) {
   return std::nullopt;
 }
 
+Suspicion Overrode(const Facts& facts) {
+  const auto changes = [](const RankFacts& rank) {
+    std::set<std::pair<std::string, std::string>> changed;
+    for (const Override& one : rank.overrides) changed.insert({one.name, one.now});
+    return changed;
+  };
+  Suspicion found{Suspicion::Kind::kOverrode};
+  bool alike = true;
+  for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
+    if (!facts.ranks[i].overrides.empty()) found.indices.push_back(i);
+    alike = alike && changes(facts.ranks[i]) == changes(facts.ranks.front());
+  }
+  return alike ? Suspicion() : found;
+}
+
 // What two outputs have in common that end in the same way.
 std::string KindOfError(const std::vector<std::string>& lines) {
   const auto findings = failures::FindFailures(Joined(lines));
@@ -221,8 +237,23 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
   return {};
 }
 
+Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
+  return FailedToJoin(facts.ranks[first]) ? Overrode(facts) : Suspicion();
+}
+
+bool FailedToJoin(const RankFacts& rank) {
+  if (!rank.reports.empty()) return false;  // it is dtrun's own library that says so
+  const auto place = PlaceIn(rank.tail);
+  return (place && place->joins) ||
+         (rank.known && rank.known->recent && rank.known->finding.failure->kind == known::Kind::kRendezvous);
+}
+
 Suspicion SuspectOfStall(const Facts& facts) {
   using Kind = Suspicion::Kind;
+  const bool joining =
+      std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return rank.doing && rank.doing->joins; });
+  if (Suspicion overrode = joining ? Overrode(facts) : Suspicion(); overrode.kind != Kind::kNone)
+    return overrode;
   if (std::ranges::none_of(facts.ranks, Waited)) return {};
   if (auto still = StoodStill(facts, std::nullopt); !still.empty())
     return {Kind::kStoodStill, std::move(still)};
@@ -242,6 +273,16 @@ bool WaitedApart(const Facts& facts, std::size_t first) {
   return apart &&
          (SaysTimeOut(facts.ranks[first].tail) ||
           std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return SaysTimeOut(rank.before); }));
+}
+
+std::vector<int> LockedOutBy(const Facts& facts, std::size_t index) {
+  const RankFacts& holder = facts.ranks[index];
+  std::vector<int> out;
+  for (const RankFacts& rank : facts.ranks) {
+    if (rank.locked_out_by >= holder.rank && rank.locked_out_by < holder.rank + holder.count)
+      out.push_back(rank.rank);
+  }
+  return out;
 }
 
 std::string ErrorIn(const std::vector<std::string>& lines) {
@@ -302,6 +343,7 @@ std::vector<RankDoing> PlacesOf(const Facts& facts) {
     std::string gave_up = !elsewhere && SaysPeerIsMissing(rank.tail) ? ErrorPlaceIn(rank.tail) : "";
     if (!gave_up.empty() && doing.stand != stacks::Stand::kWaits) {
       doing.phrase = std::move(gave_up);
+      doing.beside.clear();
       doing.stand = stacks::Stand::kWaits;
     }
     if (!doing.phrase.empty()) places.push_back(std::move(doing));
@@ -323,11 +365,11 @@ std::string PlacesText(const std::vector<RankDoing>& ranks, const std::vector<in
   for (const RankDoing& doing : ranks) {
     if (std::ranges::find(but, doing.rank) != but.end()) continue;
     const auto known =
-        std::ranges::find(places, doing.phrase, &std::pair<std::string, std::vector<int>>::first);
+        std::ranges::find(places, doing.Said(), &std::pair<std::string, std::vector<int>>::first);
     if (known != places.end()) {
       known->second.push_back(doing.rank);
     } else {
-      places.push_back({doing.phrase, {doing.rank}});
+      places.push_back({doing.Said(), {doing.rank}});
     }
   }
   std::string text;

@@ -20,6 +20,7 @@ struct Suspicion {
     kStoodStill,  // it was elsewhere while the others waited
     kDiffers,     // it waited in another call than all others
     kLeft,        // it had ended with code 0
+    kOverrode,    // it looked for the others elsewhere, or as another rank, than dtrun had told it
   };
   Kind kind = Kind::kNone;
   std::vector<std::size_t> indices = {};  // into ranks; not empty unless kNone
@@ -27,6 +28,13 @@ struct Suspicion {
 
 // `first`: index of the rank that failed first.
 Suspicion Suspect(const Facts& facts, std::size_t first);
+
+// Which ranks have changed the variables by which they find each other, when `first` did not find the others.
+// When all have changed them alike, none is: they may have met.
+Suspicion SuspectOfJoining(const Facts& facts, std::size_t first);
+
+// Whether it failed to join the others, as far as it says.
+bool FailedToJoin(const RankFacts& rank);
 
 // Whom the others wait for in a job where every rank stands still and none has failed.
 Suspicion SuspectOfStall(const Facts& facts);
@@ -38,6 +46,9 @@ bool WaitedApart(const Facts& facts, std::size_t first);
 // Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects
 // then.
 bool FailedOutside(const RankFacts& rank);
+
+// The ranks that waited for the lock of a file which that one held.
+std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
 
 // The last error that these lines show: "ValueError: the true cause", the end of a Python traceback; empty
 // when there is none.

@@ -158,6 +158,67 @@ TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
                                    "open at train.py:4\n"));
 }
 
+const std::vector<std::string> kNobodyCame = {
+    "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 3, in <module>",
+    "  File \"/usr/lib/python3/dist-packages/torch/distributed/rendezvous.py\", line 177, in "
+    "_create_c10d_store",
+    "TimeoutError: The client socket has timed out after 4s while trying to connect to (127.0.0.1, 29777)."};
+
+TEST_F(SuspectTest, IsTheRankThatLookedForTheOthersElsewhere) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kNobodyCame;
+  facts_.ranks[1].overrides = {{1, "MASTER_PORT", "29777", "12355"}};
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 set MASTER_PORT to 12355, where dtrun set 29777\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: let the program take MASTER_ADDR, MASTER_PORT"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+  EXPECT_THAT(VerdictJson({facts_}), HasSubstr("\"why\": \"changed variables\""));
+  facts_.ranks[0].tail = kTimedOut;  // they had met
+  EXPECT_THAT(Verdict(), Not(HasSubstr("12355")));
+}
+
+TEST_F(SuspectTest, IsNobodyWhenAllChangedTheVariablesAlike) {
+  facts_.ranks[0].tail = kNobodyCame;
+  for (int i = 0; i < 4; ++i)
+    facts_.ranks[static_cast<std::size_t>(i)].overrides = {{i, "WORLD_SIZE", "4", "8"}};
+  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  ranks 0-3 set WORLD_SIZE to 8, where dtrun set 4\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: let the program take MASTER_ADDR, MASTER_PORT"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: rendezvous\n"));
+}
+
+TEST_F(SuspectTest, OfAStallAtTheStartIsTheRankThatLooksElsewhere) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) Does(i, Stand::kWaits, "in _create_c10d_store at train.py:3");
+  facts_.ranks[1].overrides = {{1, "RANK", "1", "0"}};
+  EXPECT_THAT(Verdict(), HasSubstr(", and no rank at work\n"));
+  facts_.ranks[0].doing->joins = true;
+  EXPECT_THAT(Verdict(), HasSubstr(": no progress for 10.0 s: rank 1 set RANK to 0, where dtrun set 1\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyWhoWaitedForALockOfTheFirst) {
+  facts_.ranks.resize(2);
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:5");  // the lock is free since the end of rank 0
+  facts_.ranks[1].locked_out_by = 0;
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
+  EXPECT_THAT(Verdict(), HasSubstr("  rank 1 waited for the lock of a file that rank 0 held\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: release that lock before the call"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+}
+
+TEST_F(SuspectTest, IsAtItsPlaceWhateverItsDataLoaderDoes) {
+  facts_.ranks[0].tail = kTimedOut;
+  for (std::size_t i = 1; i < 4; ++i) {
+    Does(i, Stand::kElsewhere, "in __next__ at train.py:4");
+    facts_.ranks[i].doing->beside = "waits for its data loader; a worker is at data.py:" + std::to_string(i);
+  }
+  EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);  // a common slow step
+  EXPECT_THAT(Verdict(), HasSubstr("rank 2 in __next__ at train.py:4 (waits for its data loader; a worker is "
+                                   "at data.py:2); rank 3 in"));
+}
+
 TEST_F(SuspectTest, IsNotToldWhatToDoAboutASymptomOfItsOwn) {
   facts_.ranks[0].tail = kTimedOut;
   facts_.ranks[1].tail = kClosed;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "core/verdict/overrides.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
@@ -20,7 +22,7 @@ std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspec
   for (const RankDoing& doing : places) {
     const bool suspect = std::ranges::find(named, doing.rank) != named.end();
     if (suspect) accused.push_back(doing);
-    if (!suspect) phrases.insert(doing.phrase);
+    if (!suspect) phrases.insert(doing.Said());
   }
   for (RankDoing& doing : accused) doing.phrase = "was " + doing.phrase;
   const std::string text = PlacesText(accused);
@@ -38,6 +40,7 @@ std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
                          ErrorIn(suspect.before.empty() ? suspect.tail : suspect.before));
     case Suspicion::Kind::kDiffers:
     case Suspicion::Kind::kStoodStill: return StandText(facts, suspicion.indices);
+    case Suspicion::Kind::kOverrode: return OverridesText(facts);
     default: break;
   }
   std::vector<int> ranks;
@@ -57,8 +60,26 @@ std::string SuspicionHint(Suspicion::Kind kind) {
     case Suspicion::Kind::kLeft:
       return "every rank has to take as many steps as the others: look at its share of the data, and at its "
              "last output";
+    case Suspicion::Kind::kOverrode:
+      return "let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE from its environment as "
+             "they "
+             "are";
     default: return {};
   }
+}
+
+std::string OverridesText(const Facts& facts) {
+  std::vector<std::pair<std::string, std::vector<int>>> changes;
+  for (const RankFacts& rank : facts.ranks) {
+    std::string text = OverridesText(rank.overrides);
+    if (text.empty()) continue;
+    if (changes.empty() || changes.back().first != text) changes.push_back({std::move(text), {}});
+    changes.back().second.push_back(rank.rank);
+  }
+  std::string text;
+  for (const auto& [change, ranks] : changes)
+    text += fmt::format("{}{} set {}", text.empty() ? "" : "; ", FoldRanks(ranks), change);
+  return text;
 }
 
 std::string AlikeText(const Facts& facts, std::size_t index) {

@@ -150,11 +150,24 @@ std::string RankText(const Facts& facts, const Cause& why) {
   if (cause.known) {
     text += KnownText(cause);
     // What is to be done about a symptom is for those that were not the cause.
-    const bool fits = !suspected || cause.known->finding.failure->depth == known::Depth::kCause;
+    const bool fits = !suspected || (cause.known->finding.failure->depth == known::Depth::kCause &&
+                                     why.suspicion.kind != Suspicion::Kind::kOverrode);
     if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
   }
-  if (!suspected && why.exit_class == ExitClass::kHang)
-    hint = "compare these places: every rank has to call the same collectives, in the same order";
+  if (const std::string overrides = OverridesText(facts);
+      !suspected && !overrides.empty() && FailedToJoin(cause)) {
+    text += fmt::format("  {}\n", overrides);
+    hint = SuspicionHint(Suspicion::Kind::kOverrode);
+  }
+  const std::vector<int> locked_out = LockedOutBy(facts, why.index);
+  if (!locked_out.empty())
+    text +=
+        fmt::format("  {} waited for the lock of a file that {} held\n", FoldRanks(locked_out), Who(cause));
+  if (!suspected && why.exit_class == ExitClass::kHang) {
+    hint = locked_out.empty()
+               ? "compare these places: every rank has to call the same collectives, in the same order"
+               : "release that lock before the call in which it waited for the others";
+  }
   if (AnySeen(facts)) {
     // Else the suspicion tells them.
     if (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)

@@ -19,6 +19,7 @@ const char* SuspicionName(Suspicion::Kind kind) {
     case Suspicion::Kind::kStoodStill: return "stood still";
     case Suspicion::Kind::kDiffers: return "waited elsewhere";
     case Suspicion::Kind::kLeft: return "exited early";
+    case Suspicion::Kind::kOverrode: return "changed variables";
     case Suspicion::Kind::kNone: break;
   }
   return nullptr;
@@ -52,7 +53,7 @@ Json KnownJson(const RankFacts& rank) {
 
 // Where it was; of a process that has started several ranks, where these were.
 Json PlaceJson(const RankFacts& rank) {
-  if (rank.doing) return rank.doing->phrase;
+  if (rank.doing) return rank.doing->Said();
   return rank.inside.empty() ? Json(nullptr) : Json(PlacesText(rank.inside));
 }
 

@@ -84,7 +84,7 @@ class Events {
   }
   protocol::Lost operator()(A<protocol::Lost>) const { return {in_.Name(), in_.Coin()}; }
   protocol::Looked operator()(A<protocol::Looked>) const {
-    return {in_.Coin(), {in_.Name()}, in_.Coin(), in_.Coin()};
+    return {in_.Coin(), {in_.Name()}, in_.Coin(), in_.Coin(), AnOverride()};
   }
   protocol::RankEnded operator()(A<protocol::RankEnded>) const { return {Rank(), in_.Int(), AnEnding(in_)}; }
   protocol::Inspected operator()(A<protocol::Inspected>) const {
@@ -93,7 +93,10 @@ class Events {
       verdict::RankDoing& doing = inspected.ranks.emplace_back();
       doing.rank = Rank();
       doing.stand = static_cast<stacks::Stand>(in_.Below(8));
-      doing.phrase = doing.text = in_.Name();
+      doing.phrase = doing.beside = doing.text = in_.Name();
+      doing.waits_for = Rank();
+      doing.joins = in_.Coin();
+      doing.overrides = AnOverride();
       doing.processor_ms = in_.Number();
       doing.bytes = in_.Number();
     }
@@ -102,6 +105,10 @@ class Events {
 
  private:
   int Rank() const { return in_.Rarely() ? in_.Int() : 2 * host_ + static_cast<int>(in_.Below(2)); }
+  std::vector<verdict::Override> AnOverride() const {
+    if (in_.Coin()) return {};
+    return {{Rank(), in_.Name(), in_.Name(), in_.Name()}};
+  }
   std::uint32_t Client() const { return static_cast<std::uint32_t>(in_.Int()); }
   // Views in a message point here.
   std::string_view Keep(std::string bytes) const { return kept_ = std::move(bytes); }
