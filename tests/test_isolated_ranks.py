@@ -146,5 +146,60 @@ class ThreeHosts(ClusterTest):
                 self.assertEqual(WARNING in result.err, named, str(result))
 
 
+# Before torch is there, so that dtrun has looked by the time that the ranks give up.
+CHANGES = """
+import datetime, os, sys
+rank, way = int(os.environ["RANK"]), sys.argv[1]
+if way == "port" and rank == 1: os.environ["MASTER_PORT"] = "1"
+if way == "own port" and rank == 0: os.environ["MASTER_PORT"] = "0"
+if way == "size": os.environ["WORLD_SIZE"] = "4"
+if way == "rank" and rank == 1: os.environ["RANK"] = "0"
+if way == "harmless": os.environ["MASTER_ADDR"] = "localhost"
+import torch, torch.distributed as d
+d.init_process_group("gloo", timeout=datetime.timedelta(seconds=int(sys.argv[2])))
+"""
+
+
+@needs_torch
+class ChangedVariables(JobTest):
+    """Programs that set MASTER_PORT and its like themselves, so that ranks never meet."""
+
+    def changes(self, way, limit_s=5, sets=()):
+        script = self.write(CHANGES, "changes.py")
+        for left in self.folder.glob("runs"):
+            left.rename(self.folder / f"runs-before-{way}")
+        result = self.ranks(2, sys.executable, script, way, str(limit_s), sets=["backend.name=none", *sets])
+        return result, json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
+
+    def test_the_rank_that_has_changed_them_is_named(self):
+        for way, rank, said in (
+            ("port", 1, r"rank 1 set MASTER_PORT to 1, where dtrun set \d+"),
+            ("own port", 0, r"rank 0 set MASTER_PORT to 0, where dtrun set \d+"),
+            ("rank", 1, r"rank 1 set RANK to 0, where dtrun set 1"),
+        ):
+            with self.subTest(way=way):
+                result, verdict = self.changes(way)
+                self.assertRegex(result.err, rf"failed after [^:]*: {said}\n", str(result))
+                self.assertIn("next: let the program take MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE", result.err)
+                self.assertEqual(verdict["blamed"]["ranks"], [rank], str(result))
+
+    def test_of_all_that_have_changed_them_alike_none_is_blamed(self):
+        result, verdict = self.changes("size")
+        self.assertIn("  ranks 0, 1 set WORLD_SIZE to 4, where dtrun set 2\n", result.err, str(result))
+        self.assertIsNone(verdict["blamed"], str(result))
+
+    def test_a_job_that_meets_nevertheless_is_not_told_of_them(self):
+        result, _ = self.changes("harmless")
+        self.assert_ok(result)
+        self.assertNotIn("MASTER_ADDR", result.err)
+
+    @needs_stacks
+    def test_a_standstill_at_the_start_tells_of_them(self):
+        result, verdict = self.changes("port", limit_s=1000, sets=["watch.stall=1s", "watch.on_stall=fail"])
+        self.assertRegex(result.err, r"rank 1 in \S+ at changes\.py:\d+ \(has set MASTER_PORT to 1, where dtrun set \d+\)")
+        self.assertRegex(result.err, r"no progress for [^:]*: rank 1 set MASTER_PORT to 1, where dtrun set \d+\n")
+        self.assertEqual(verdict["blamed"]["ranks"], [1], str(result))
+
+
 if __name__ == "__main__":
     main()
