@@ -137,7 +137,8 @@ class Hangs(JobTest):
             "d.all_reduce(t)\n",
             "held.py",
         )
-        for ranks, waited in ((2, "rank 1"), (3, "ranks 1, 2")):
+        # Of three, the one that gets the lock when rank 0 ends may hold it against the other by the last look.
+        for ranks, waited in ((2, "rank 1"), (3, "(ranks 1, 2|rank 1|rank 2)")):
             with self.subTest(ranks=ranks):
                 for left in self.folder.glob("runs"):
                     left.rename(self.folder / f"runs-before-{ranks}")
@@ -145,7 +146,7 @@ class Hangs(JobTest):
                 sets = ["backend.name=none", "watch.stall=2s"]  # often enough to be seen before rank 0 ends
                 result = self.ranks(ranks, sys.executable, script, sets=sets, env=environment)
                 self.assertIn("failed after", result.err)
-                self.assertIn(f"  {waited} waited for the lock of a file that rank 0 held\n", result.err, str(result))
+                self.assertRegex(result.err, rf"  {waited} waited for the lock of a file that rank 0 held\n", str(result))
                 self.assertIn("class: hang", result.err, str(result))
                 verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
                 self.assertIsNone(verdict["blamed"], str(result))

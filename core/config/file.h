@@ -15,7 +15,8 @@ inline constexpr std::size_t kMaxFileBytes = 1 << 20;
 // repeat the path.
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
-// A file of a like name that could be read in the place of `path`, which cannot; or where that was looked for.
+// A file of a like name that could be read in the place of `path`, which cannot; or where that was looked
+// for.
 std::string WhereElse(const std::filesystem::path& path);
 
 }  // namespace dtrun::config

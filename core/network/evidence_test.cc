@@ -60,7 +60,8 @@ bool Always(const Candidate&, const Candidate&) { return true; }
 TEST(Evidence, ABridgeForGuestsThatHasThePeerInItsNetworkIsNamed) {
   auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.6.1", 24)}});
   for (HostOffer& one : hosts)
-    one.offer.left_out.push_back({"docker0", Kind::kBridge, "172.17.0.1/16", "is a virtual bridge of this host"});
+    one.offer.left_out.push_back(
+        {"docker0", Kind::kBridge, "172.17.0.1/16", "is a virtual bridge of this host"});
   const Evidence works = Tried(hosts, Always);
   EXPECT_TRUE(works.MayBeTaken({{0, 0}}));
   const Evidence fails = Tried(hosts, [](auto&, auto&) { return false; });

@@ -1,5 +1,5 @@
-// Which MPI library, or other one, a program is linked with, as far as the file tells. Pure function of the file;
-// any thread.
+// Which MPI library, or other one, a program is linked with, as far as the file tells. Pure function of the
+// file; any thread.
 #pragma once
 
 #include <filesystem>
