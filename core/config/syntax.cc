@@ -54,18 +54,22 @@ std::string_view BareWord(std::string_view line, int column) {
 }
 
 // The line above `line` in which the key or table `name` was given first; 0: not found.
-int FirstOf(std::string_view name, std::string_view text, int line) {
-  std::string table = "[";
-  table.append(name).append("]");
+int FirstOf(const std::string& name, std::string_view text, int line) {
   int found = 0;
+  bool in_a_table = false;
   for (int i = 1; i < line; ++i) {
-    const std::string_view one = Trimmed(LineOf(text, i));
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view one = Trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+    const bool header = one.starts_with('[') && one.ends_with(']');
+    if (header && !in_a_table) found = 0;  // another table has keys of its own
     const std::size_t equals = one.find('=');
     const bool key = equals != one.npos && Trimmed(one.substr(0, equals)) == name;
-    if (key || one == table || one.ends_with("." + std::string(name) + "]")) found = found == 0 ? i : found;
-    // Another table has keys of its own.
-    if (one.starts_with('[') && one != table && found != 0 && !LineOf(text, found).starts_with('['))
-      found = 0;
+    const bool table = header && (one == "[" + name + "]" || one.ends_with("." + name + "]"));
+    if (found == 0 && (key || table)) {
+      found = i;
+      in_a_table = table;
+    }
   }
   return found;
 }

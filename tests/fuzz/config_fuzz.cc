@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -87,7 +88,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // The same bytes as overrides: key=value, and the text of a variable and of a value.
   const std::string text(reinterpret_cast<const char*>(data), size < 256 ? size : 256);
   Check(Load(request, DemoSchema));
-  request.sets = {text, "job.command=" + text, "job.env.X=" + text};
+  request.sets = {text, "job.command=" + text, "job.env.X=" + text,
+                  "job.ranks=" + text.substr(0, text.find(' ')),
+                  "cluster.hosts=" + text.substr(std::min(text.size(), text.find(' ')))};
   request.environment = {{"DTRUN_CONFIG_JOB_ENV", text}, {"DTRUN_CONFIG_" + text, text}};
   Check(Load(request, DemoSchema));
   return 0;
