@@ -131,6 +131,7 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
         self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "--config is given twice")
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
+        self.assert_user_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir: Directory does not exist")
         self.assert_user_error(self.dtrun("config"), "needs a verb: check, explain, list")
         self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: A name such")
         self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: this is no number")

@@ -51,6 +51,7 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
       ->allow_extra_args(false);
   verb->add_option("--plugin-dir", to->plugin_dirs, "Folder searched for plugins first; repeatable")
       ->type_name("DIR")
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""))
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -26,18 +26,18 @@ CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::str
 }  // namespace
 
 void AddOverrides(CLI::App* verb, ConfigArguments* to) {
-  AddRepeated(verb, "--set", &to->sets,
-              "Set any option, over config and environment; repeatable (dtrun config list)")
+  AddRepeated(verb, "--set", &to->sets, "Set any option (dtrun config list), over the config; repeatable")
       ->type_name("KEY=VALUE");
   AddRepeated(verb, "--plugin-dir", &to->plugin_dirs, "Folder searched for plugins first; repeatable")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
 }
 
 void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
   verb->add_option("-c,--config", to->file, "Config of the job; the same as JOB.toml in place of a program")
       ->type_name("FILE");
   verb->add_option("-n,--np,--ranks", to->ranks,
-                   "Ranks on all hosts together; or gpu, cpu, auto: one for each that a host has")
+                   "Ranks on all hosts together; gpu, cpu or auto: one for each GPU or core")
       ->type_name("N");
   verb->add_option("--processes-per-host", to->processes_per_host,
                    "Ranks on each host, a number or gpu, cpu, auto")

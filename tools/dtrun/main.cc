@@ -40,8 +40,8 @@ constexpr char kIntroduction[] =
     "  dtrun torchrun --nproc-per-node 4 train.py   takes torchrun's command line\n";
 
 constexpr char kEpilogue[] =
-    "dtrun's options come before the program; what follows the program is passed to it. A word that is both\n"
-    "a verb and a program is the verb: write ./plan or -- plan to run the program.\n"
+    "dtrun's options come before the program; what follows the program is passed to it. A word that is\n"
+    "both a verb and a program is the verb: write ./plan or -- plan to run the program.\n"
     "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal\n"
     "for a signal); 2 when the command line or the config is wrong.\n"
     "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME);\n"
@@ -186,9 +186,7 @@ void CommandLine::AddRun() {
   dtrun::cli::AddJobFlags(plan, &arguments_);
   plan->add_flag("--json", json_, "Machine-readable; equals plan.json of the run directory");
   plan_ = plan;
-  app_.add_subcommand("torchrun",
-                      "Run a torchrun command line; also 'dtrun torch.distributed.launch ...' and "
-                      "'dtrun plan torchrun ...'");
+  app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Started by the root on another host; for nobody else.
   agent_ = app_.add_subcommand("agent", "")->group("");
 }
