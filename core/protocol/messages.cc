@@ -2,69 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
-#include "core/base/encoding.h"
+#include "core/protocol/message_fields.h"
+#include "core/protocol/network_fields.h"
 
 namespace dtrun::protocol {
-namespace {
+namespace fields {
 
-// The channel bounds whole messages, and so single texts. Lists take several times as much memory as their
-// bytes did, so that their counts are bounded too: far above what a job needs.
-constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t kMostEntries = 1 << 20;  // ranks, ports, arguments, variables
-constexpr std::size_t kMostHosts = 1 << 16;
-constexpr std::size_t kMostProcesses = 1 << 16;   // of one host; GPUs and windows as well
-constexpr std::size_t kMostCandidates = 1 << 14;  // of one host
-constexpr std::size_t kMostCalls = 1 << 10;       // of one window
-constexpr std::size_t kMostFrameworks = 64;
-constexpr std::size_t kMostName = 4096;  // bytes, of what the system calls something
-
-// The fields of every message, once for both directions. A message with raw bytes has them
-// behind its fields.
-template <class C>
-void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
-  std::int64_t count = value.count();
-  c.Number(count);
-  if constexpr (!C::kWrites) value = std::chrono::nanoseconds(count);
-}
-
-template <class C, class T, class Each>
-void List(C& c, T& values, std::size_t most, Each each) {
-  auto count = static_cast<std::uint32_t>(values.size());
-  c.Number(count);
-  if constexpr (!C::kWrites) {
-    if (count > most) return c.Fail("a list is longer than its limit");
-  }
-  if constexpr (C::kWrites) {
-    for (const auto& value : values) each(value);
-  } else {
-    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
-  }
-}
-
-template <class T>
-auto Underlying(T value) {
-  if constexpr (std::is_enum_v<T>) {
-    return static_cast<std::underlying_type_t<T>>(value);
-  } else {
-    return value;
-  }
-}
-
-// One of `first` to `last`.
-template <class C, class T, class Bound>
-void Choice(C& c, T& value, Bound first, Bound last) {
-  auto number = Underlying(value);
-  c.Number(number);
-  if constexpr (!C::kWrites) {
-    const bool known =
-        number >= static_cast<decltype(number)>(first) && number <= static_cast<decltype(number)>(last);
-    if (!known) return c.Fail("a choice is none of those there are");
-    value = static_cast<T>(number);
-  }
-}
-
+// A message with raw bytes has them behind its fields.
 template <class C>
 void Fields(C& c, Of<C, plan::Process>& m) {
   c.Number(m.host);
@@ -281,82 +225,6 @@ void Fields(C& c, Of<C, MpiServerLost>& m) {
 }
 
 template <class C>
-void Fields(C& c, Of<C, network::Address>& m) {
-  std::string text = m.ip.to_string();
-  c.Text(text, kMostName);
-  c.Number(m.prefix);
-  if constexpr (!C::kWrites) {
-    error_code problem;
-    m.ip = asio::ip::make_address(text, problem);
-    if (problem) c.Fail("it has no IP address");
-  }
-}
-template <class C>
-void Fields(C& c, Of<C, network::Candidate>& m) {
-  c.Text(m.interface, kMostName);
-  c.Number(m.index);
-  Choice(c, m.kind, network::Kind::kLoopback, network::Kind::kVirtual);
-  Fields<C>(c, m.address);
-  c.Flag(m.first_address);
-  c.Flag(m.default_route);
-  c.Number(m.mtu);
-  c.Number(m.speed_mbps);
-  c.Text(m.rdma, kMostName);
-  c.Number(m.port);
-}
-template <class C>
-void Fields(C& c, Of<C, Survey>& m) {
-  c.Number(m.host);
-  c.Text(m.rule, kAny);
-  c.Text(m.connectivity_key, kMostName);
-}
-template <class C>
-void Fields(C& c, Of<C, Prove>& m) {
-  List(c, m.peers, kMostHosts, [&](auto& peer) {
-    c.Number(peer.host);
-    List(c, peer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
-  });
-  c.Flag(m.by_device);
-  Duration<C>(c, m.limit);
-}
-template <class C>
-void Fields(C& c, Of<C, Measure>& m) {
-  c.Number(m.from);
-  c.Number(m.peer);
-  Fields<C>(c, m.to);
-  c.Flag(m.by_device);
-  c.Number(m.pace);
-}
-template <class C>
-void Fields(C& c, Of<C, Surveyed>& m) {
-  List(c, m.offer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
-  List(c, m.offer.left_out, kMostCandidates, [&](auto& one) {
-    c.Text(one.interface, kMostName);
-    Choice(c, one.kind, network::Kind::kLoopback, network::Kind::kVirtual);
-    c.Text(one.address, kMostName);
-    c.Text(one.why, kMostName);
-  });
-  c.Texts(m.offer.unmatched, kMostCandidates, kMostName);
-  c.Flag(m.offer.has_rdma);
-}
-template <class C>
-void Fields(C& c, Of<C, Proven>& m) {
-  List(c, m.attempts, kMostEntries, [&](auto& attempt) {
-    c.Number(attempt.from);
-    c.Number(attempt.peer);
-    c.Number(attempt.to);
-    c.Text(attempt.why, kMostName);
-    Duration<C>(c, attempt.round_trip);
-  });
-}
-template <class C>
-void Fields(C& c, Of<C, Measured>& m) {
-  c.Number(m.throughput.bits_per_s);
-  Duration<C>(c, m.throughput.round_trip);
-  c.Number(m.throughput.loss);
-}
-
-template <class C>
 void Fields(C& c, Of<C, contract::Window>& m) {
   c.Number(m.communicator);
   c.Text(m.name, kMostName);
@@ -408,6 +276,10 @@ void Fields(C& c, Of<C, Lost>& m) {
   c.Flag(m.agent_died);
 }
 
+}  // namespace fields
+
+namespace {
+
 // Size of the fields in front of raw bytes.
 template <class T>
 constexpr std::size_t kBytesAt = 0;
@@ -422,7 +294,7 @@ std::string EncodeAny(const Message& message) {
       [&]<class T>(const T& given) {
         Encoder encoder;
         encoder.Number(static_cast<std::uint8_t>(message.index()));
-        Fields<Encoder>(encoder, given);
+        fields::Fields<Encoder>(encoder, given);
         std::string bytes = std::move(encoder).Payload();
         if constexpr (kBytesAt<T> != 0) bytes += given.bytes;
         return bytes;
@@ -439,7 +311,7 @@ Result<Message> DecodeOne(std::string_view bytes) {
     bytes = bytes.substr(0, at);
   }
   Decoder decoder(bytes);
-  Fields<Decoder>(decoder, out);
+  fields::Fields<Decoder>(decoder, out);
   if (Status whole = decoder.Finish("message between root and agent"); !whole) return whole.error();
   return Message(std::move(out));
 }

@@ -1,0 +1,70 @@
+// How messages between root and agent are written field by field, once for both directions: a coder `C` is an
+// Encoder or a Decoder (core/base/encoding.h), and what it reads is bounded. For the sources of messages.h.
+//
+// Pure; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/base/encoding.h"
+
+namespace dtrun::protocol::fields {
+
+// The channel bounds whole messages, and so single texts. Lists take several times as much memory as their
+// bytes did, so that their counts are bounded too: far above what a job needs.
+constexpr std::size_t kAny = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMostEntries = 1 << 20;  // ranks, ports, arguments, variables
+constexpr std::size_t kMostHosts = 1 << 16;
+constexpr std::size_t kMostProcesses = 1 << 16;   // of one host; GPUs and windows as well
+constexpr std::size_t kMostCandidates = 1 << 14;  // of one host
+constexpr std::size_t kMostCalls = 1 << 10;       // of one window
+constexpr std::size_t kMostFrameworks = 64;
+constexpr std::size_t kMostName = 4096;  // bytes, of what the system calls something
+
+template <class C>
+void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
+  std::int64_t count = value.count();
+  c.Number(count);
+  if constexpr (!C::kWrites) value = std::chrono::nanoseconds(count);
+}
+
+template <class C, class T, class Each>
+void List(C& c, T& values, std::size_t most, Each each) {
+  auto count = static_cast<std::uint32_t>(values.size());
+  c.Number(count);
+  if constexpr (!C::kWrites) {
+    if (count > most) return c.Fail("a list is longer than its limit");
+  }
+  if constexpr (C::kWrites) {
+    for (const auto& value : values) each(value);
+  } else {
+    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
+  }
+}
+
+template <class T>
+auto Underlying(T value) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<std::underlying_type_t<T>>(value);
+  } else {
+    return value;
+  }
+}
+
+// One of `first` to `last`.
+template <class C, class T, class Bound>
+void Choice(C& c, T& value, Bound first, Bound last) {
+  auto number = Underlying(value);
+  c.Number(number);
+  if constexpr (!C::kWrites) {
+    const bool known =
+        number >= static_cast<decltype(number)>(first) && number <= static_cast<decltype(number)>(last);
+    if (!known) return c.Fail("a choice is none of those there are");
+    value = static_cast<T>(number);
+  }
+}
+
+}  // namespace dtrun::protocol::fields
