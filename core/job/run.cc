@@ -18,6 +18,7 @@
 #include "core/job/rendezvous.h"
 #include "core/membership/membership.h"
 #include "core/membership/remote_host.h"
+#include "core/node/inheritance.h"
 #include "core/node/local_host.h"
 #include "core/output/display.h"
 #include "core/process/process.h"

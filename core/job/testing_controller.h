@@ -17,6 +17,7 @@
 
 #include "core/job/controller.h"
 #include "core/job/testing_run.h"
+#include "core/node/inheritance.h"
 #include "core/node/local_host.h"
 #include "core/process/process.h"
 #include "core/process/testing.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/job/controller.h"
+#include "core/node/inheritance.h"
 #include "core/node/local_host.h"
 #include "core/plan/plan.h"
 #include "core/process/testing.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 
 #include "core/base/fd.h"
-#include "core/node/local_host.h"
+#include "core/node/inheritance.h"
 
 namespace dtrun::membership {
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/hosts/this_machine.h"
+#include "core/node/inheritance.h"
 #include "core/output/display.h"
 #include "core/plan/hosts.h"
 #include "core/preflight/preflight.h"

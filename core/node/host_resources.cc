@@ -14,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/port_user.h"
 #include "core/contract/environment.h"
 #include "core/process/process.h"
 #include "core/process/rank_fifo.h"
@@ -224,6 +225,20 @@ Status HostResources::OpenPipes(boost::asio::io_context& loop, const LocalOption
 
 void HostResources::Enter(const std::vector<contract::Window>& windows) const {
   for (const contract::Window& window : windows) contract::Enter(recorder_memory(), ranks_, window);
+}
+
+std::vector<std::string> HostResources::WhoElseListens() const {
+  if (!port_) return {};
+  std::vector<std::string> lines;
+  const std::vector<process::Process> own = process::Descendants(::getpid());
+  for (const PortUser& user : ListenersOn(port_->number())) {
+    if (user.pid != 0 && std::ranges::find(own, user.pid, &process::Process::pid) != own.end()) continue;
+    lines.push_back(fmt::format(
+        "dtrun: MASTER_PORT {} is held for rank 0, and {}, which this job has not started, "
+        "listens there, as a program with SO_REUSEADDR can; end it, or give another job.master_port",
+        port_->number(), user.text));
+  }
+  return lines;
 }
 
 void HostResources::WatchPipes() {

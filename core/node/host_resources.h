@@ -43,8 +43,9 @@ class HostResources {
   const contract::RecorderMemory& recorder_memory() const { return recorder_->recorder_memory(); }
   // What another host tells of its ranks' calls, for the ranks and the call check of this one.
   void Enter(const std::vector<contract::Window>& windows) const;
-  // The port that is held for rank 0 here, where nobody of dtrun's listens; 0: none.
-  int held_port() const { return port_ ? port_->number() : 0; }
+  // Lines about programs of others that listen at the held port, as one with SO_REUSEADDR can: then rank 0
+  // cannot.
+  std::vector<std::string> WhoElseListens() const;
   // Reads what comes through the pipes.
   void WatchPipes();
   // Takes what is in them, and closes them.

@@ -1,21 +1,19 @@
 #include "core/node/local_host.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "core/base/port_user.h"
 #include "core/hosts/this_machine.h"
-#include "core/network/connectivity_check.h"
-#include "core/network/rule.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
 #include "core/node/host_resources.h"
+#include "core/node/inheritance.h"
 #include "core/node/inspector.h"
 #include "core/node/mpi_service.h"
+#include "core/node/network_answers.h"
 #include "core/node/override_watch.h"
 #include "core/node/rank_contacts.h"
 #include "core/plan/hosts.h"
@@ -30,23 +28,6 @@ namespace dtrun::node {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
-// How long SIGKILL may take, for example while a driver frees a device's memory.
-
-std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admission& mpi,
-                                       const std::vector<std::string>& base) {
-  std::map<std::string, std::string>& set = mpi.variables;
-  set.insert(process.env.begin(), process.env.end());
-  std::vector<std::string> block;
-  block.reserve(base.size() + set.size());
-  for (const std::string& entry : base) {
-    const std::string name = entry.substr(0, entry.find('='));
-    mpi.defaults.erase(name);
-    if (!set.contains(name)) block.push_back(entry);
-  }
-  set.merge(mpi.defaults);
-  for (const auto& [name, value] : set) block.push_back(name + "=" + value);
-  return block;
-}
 
 class LocalHost final : public protocol::Host {
  public:
@@ -55,6 +36,7 @@ class LocalHost final : public protocol::Host {
         options_(std::move(options)),
         patience_(loop),
         buffer_(kReadBytes),
+        network_(loop, [this](protocol::Event event) { Post(std::move(event)); }),
         mpi_(loop, options_.socket_dir, buffer_, [this](const protocol::Event& event) { Emit(event); }),
         containment_(options_.cgroup, [this] { return Spared(); }) {}
 
@@ -83,36 +65,12 @@ class LocalHost final : public protocol::Host {
     boost::asio::post(loop_, [this, event = std::move(event)] { Emit(event); });
   }
 
-  void On(const protocol::Survey& survey) {
-    const Result<network::Rule> rule = network::Rule::Parse(survey.rule);
-    if (!rule) return Post(protocol::Refused{rule.error()});
-    const Result<std::vector<network::Interface>> interfaces = network::ReadInterfaces();
-    if (!interfaces) return Post(protocol::Refused{interfaces.error()});
-    Result<network::Offer> offer = rule->Apply(*interfaces);
-    if (!offer) return Post(protocol::Refused{offer.error()});
-    offer->has_rdma = network::HasRdma("/sys");
-    connectivity_check_.emplace(loop_, survey.host, survey.connectivity_key, &*offer);
-    Post(protocol::Surveyed{*std::move(offer)});
-  }
-
-  void On(const protocol::Prove& prove) {
-    if (!connectivity_check_) return Post(protocol::Proven{});
-    connectivity_check_->Prove(
-        prove.peers, prove.by_device, prove.limit,
-        [this](std::vector<network::Attempt> attempts) { Post(protocol::Proven{std::move(attempts)}); });
-  }
-
-  void On(const protocol::Measure& measure) {
-    const auto from = static_cast<std::size_t>(measure.from);
-    if (!connectivity_check_ || from >= connectivity_check_->candidate_count())
-      return Post(protocol::Measured{});
-    connectivity_check_->Measure(
-        from, measure.peer, measure.to, measure.by_device, measure.pace,
-        [this](network::Throughput throughput) { Post(protocol::Measured{throughput}); });
-  }
+  void On(const protocol::Survey& survey) { network_.Answer(survey); }
+  void On(const protocol::Prove& prove) { network_.Answer(prove); }
+  void On(const protocol::Measure& measure) { network_.Answer(measure); }
 
   void On(const protocol::Prepare& prepare) {
-    connectivity_check_.reset();
+    network_.Close();
     prepare_ = prepare;
     if (Status contained = containment_.Begin(prepare_.memory); !contained)
       return Post(protocol::Refused{contained.error()});
@@ -241,7 +199,9 @@ class LocalHost final : public protocol::Host {
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
     TellOfMemory(ending);
     mpi_.Look();
-    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) LookForThief();
+    if (one.failed && one.rank == 0 && phase_ == Phase::kRunning) {
+      for (const std::string& line : held_->WhoElseListens()) Emit(protocol::Said{line});
+    }
     Emit(protocol::Ended{one.rank, ending, one.signal_sent});
     const bool living = std::ranges::any_of(running_, [](auto& other) { return other.process->living(); });
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
@@ -260,20 +220,6 @@ class LocalHost final : public protocol::Host {
                       hosts::HostName())});
     if (const std::string text = containment_.MemoryText(); !text.empty())
       Emit(protocol::Said{"dtrun: " + text});
-  }
-
-  // A program with SO_REUSEADDR may listen on a port that is only held, and rank 0 then cannot.
-  void LookForThief() {
-    if (held_->held_port() == 0) return;
-    const std::vector<process::Process> own = process::Descendants(::getpid());
-    for (const PortUser& user : ListenersOn(held_->held_port())) {
-      if (user.pid != 0 && std::ranges::find(own, user.pid, &process::Process::pid) != own.end()) continue;
-      Emit(protocol::Said{
-          fmt::format("dtrun: MASTER_PORT {} is held for rank 0, and {}, which this job has not started, "
-                      "listens there, as a program with SO_REUSEADDR can; end it, or give another "
-                      "job.master_port",
-                      held_->held_port(), user.text)});
-    }
   }
 
   void On(const protocol::Signal& signal) {
@@ -429,7 +375,7 @@ class LocalHost final : public protocol::Host {
   const LocalOptions options_;
   boost::asio::steady_timer patience_;
   std::vector<char> buffer_;
-  std::optional<network::ConnectivityCheck> connectivity_check_;
+  NetworkAnswers network_;
   protocol::Prepare prepare_;
   std::unique_ptr<HostResources> held_;  // of the generation that was prepared last
   MpiService mpi_;
@@ -451,21 +397,6 @@ class LocalHost final : public protocol::Host {
 
 std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options) {
   return std::make_unique<LocalHost>(loop, std::move(options));
-}
-
-std::vector<std::string> OwnEnvironment() {
-  std::vector<std::string> block;
-  for (char** entry = environ; *entry != nullptr; ++entry) block.emplace_back(*entry);
-  return block;
-}
-
-std::optional<rlim_t> RaiseOpenFiles() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
-  return before;
 }
 
 }  // namespace dtrun::node

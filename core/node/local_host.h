@@ -32,11 +32,4 @@ struct LocalOptions {
 
 std::unique_ptr<protocol::Host> MakeLocalHost(boost::asio::io_context& loop, LocalOptions options);
 
-// The environment of this process, "NAME=value".
-std::vector<std::string> OwnEnvironment();
-
-// Raises the soft limit of open files as far as allowed: three descriptors per rank and its
-// connections to the store. Returns the limit there was, for the ranks.
-std::optional<rlim_t> RaiseOpenFiles();
-
 }  // namespace dtrun::node

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/node/local_host.h"
+#include "core/node/inheritance.h"
 #include "core/pmi/pmix_program.h"
 #include "core/process/process.h"
 

@@ -11,6 +11,7 @@
 #include "core/hosts/this_machine.h"
 #include "core/node/agent_link.h"
 #include "core/node/agent_stdio.h"
+#include "core/node/inheritance.h"
 #include "core/plan/hosts.h"
 #include "core/process/process.h"
 #include "core/process/user_signals.h"

@@ -1,0 +1,35 @@
+#include "core/node/network_answers.h"
+
+#include <utility>
+
+#include "core/network/rule.h"
+
+namespace dtrun::node {
+
+void NetworkAnswers::Answer(const protocol::Survey& survey) {
+  const Result<network::Rule> rule = network::Rule::Parse(survey.rule);
+  if (!rule) return answer_(protocol::Refused{rule.error()});
+  const Result<std::vector<network::Interface>> interfaces = network::ReadInterfaces();
+  if (!interfaces) return answer_(protocol::Refused{interfaces.error()});
+  Result<network::Offer> offer = rule->Apply(*interfaces);
+  if (!offer) return answer_(protocol::Refused{offer.error()});
+  offer->has_rdma = network::HasRdma("/sys");
+  check_.emplace(loop_, survey.host, survey.connectivity_key, &*offer);
+  answer_(protocol::Surveyed{*std::move(offer)});
+}
+
+void NetworkAnswers::Answer(const protocol::Prove& prove) {
+  if (!check_) return answer_(protocol::Proven{});
+  check_->Prove(prove.peers, prove.by_device, prove.limit, [this](std::vector<network::Attempt> attempts) {
+    answer_(protocol::Proven{std::move(attempts)});
+  });
+}
+
+void NetworkAnswers::Answer(const protocol::Measure& measure) {
+  const auto from = static_cast<std::size_t>(measure.from);
+  if (!check_ || from >= check_->candidate_count()) return answer_(protocol::Measured{});
+  check_->Measure(from, measure.peer, measure.to, measure.by_device, measure.pace,
+                  [this](network::Throughput throughput) { answer_(protocol::Measured{throughput}); });
+}
+
+}  // namespace dtrun::node

@@ -1,0 +1,33 @@
+// What this host answers while the root looks for the network that joins the hosts: what it has, whom it
+// reaches, how fast.
+//
+// Owned by the local host; loop thread. Listens from the first question until Close.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "core/base/asio.h"
+#include "core/network/connectivity_check.h"
+#include "core/protocol/host.h"
+
+namespace dtrun::node {
+
+class NetworkAnswers {
+ public:
+  // `answer` is not called from inside the functions below.
+  NetworkAnswers(boost::asio::io_context& loop, std::function<void(protocol::Event)> answer)
+      : loop_(loop), answer_(std::move(answer)) {}
+
+  void Answer(const protocol::Survey& survey);
+  void Answer(const protocol::Prove& prove);
+  void Answer(const protocol::Measure& measure);
+  void Close() { check_.reset(); }
+
+ private:
+  boost::asio::io_context& loop_;
+  std::function<void(protocol::Event)> answer_;
+  std::optional<network::ConnectivityCheck> check_;
+};
+
+}  // namespace dtrun::node
