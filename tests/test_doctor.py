@@ -1,4 +1,4 @@
-"""`dtrun doctor`: every host looked at before a job, each finding with its cure."""
+"""`dtrun doctor`: every host looked at before a job, each finding with its fix."""
 
 import json
 import secrets
@@ -33,7 +33,7 @@ class Here(JobTest):
     def test_every_warning_and_problem_has_a_cure(self):
         result = self.dtrun("doctor", "--json")
         for check in self.checks(json.loads(result.out)):
-            self.assertEqual(bool(check["cure"]), check["level"] != "ok", check)
+            self.assertEqual(bool(check["fix"]), check["level"] != "ok", check)
 
     def test_a_port_in_use_is_a_problem(self):
         with socket.socket(socket.AF_INET) as taken:
@@ -190,7 +190,7 @@ class Networks(JobTest):
         links = self.between(report, "links")[0]
         self.assertEqual(links["level"], "warning")
         self.assertIn("eth1 10.6.0.1 of node0 does not reach node2: no answer", links["what"])
-        self.assertIn("firewall", links["cure"])
+        self.assertIn("firewall", links["fix"])
 
     def test_one_address_on_two_hosts_is_a_warning_that_names_both(self):
         for i in range(3):

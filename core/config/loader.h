@@ -71,7 +71,7 @@ class Loader {
   // ranks.cc
   void ShareRanks();
   void ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::optional<std::int64_t> most);
-  void FailCrowded(const options::Spec& spec, std::int64_t ranks);
+  void FailTooManyRanks(const options::Spec& spec, std::int64_t ranks);
 
   // overrides.cc
   void ReadEnvironment(const Pass& pass);

@@ -88,7 +88,7 @@ void Loader::ShareRanks() {
   }
   std::vector<std::string> used;
   for (std::size_t i = 0; i < hosts->size(); ++i) {
-    if (shares[i] > hosts::kMaxSlots) return FailCrowded(spec, shares[i]);
+    if (shares[i] > hosts::kMaxSlots) return FailTooManyRanks(spec, shares[i]);
     if (shares[i] > 0) used.push_back(hosts::ToText({(*hosts)[i].name, static_cast<int>(shares[i])}));
   }
   settings_.values_[kHostList].data = std::move(used);
@@ -112,11 +112,11 @@ void Loader::ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::op
                 fmt::format("{} ranks on {} host{}, of which each runs at most {} ({}); ask for fewer", ranks,
                             hosts, hosts == 1 ? "" : "s", *most, settings_.Get(kPerHost).origin.place));
   }
-  if (share > hosts::kMaxSlots) return FailCrowded(spec, share);
+  if (share > hosts::kMaxSlots) return FailTooManyRanks(spec, share);
   settings_.values_[kPerHost] = {share, settings_.Get(kRanks).origin};
 }
 
-void Loader::FailCrowded(const options::Spec& spec, std::int64_t ranks) {
+void Loader::FailTooManyRanks(const options::Spec& spec, std::int64_t ranks) {
   Fail(spec, places_[kRanks], "",
        fmt::format("{} ranks on one host; at most {} are served there", ranks, hosts::kMaxSlots));
 }

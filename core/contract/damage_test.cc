@@ -91,8 +91,8 @@ TEST_F(DamageTest, ThatPassesIsNotSaid) {
 
 TEST_F(DamageTest, ComparesNoRankWithItself) {
   CallOnAll(10);
-  Ring* const twin = OpenRing(recorder_memory(), 1, NameDigest("world"), "world", 1, 3);
-  Begin(*twin, 1, sdk::Signature{});
+  Ring* const duplicate = OpenRing(recorder_memory(), 1, NameDigest("world"), "world", 1, 3);
+  Begin(*duplicate, 1, sdk::Signature{});
   const auto damage = Audits(3);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 1);

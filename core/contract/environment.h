@@ -35,7 +35,7 @@ inline constexpr char kLocal[] = "DTRUN_LOCAL";                   // comm.local:
 inline constexpr char kEmulatedHosts[] = "DTRUN_EMULATED_HOSTS";  // comm.emulate_hosts
 
 // Processors that the ranks of this host have together, where each is bound to some of them: a
-// rank's own affinity mask then does not tell how crowded the host is. "0": they are not bound.
+// rank's own affinity mask then does not tell whether the host is oversubscribed. "0": they are not bound.
 inline constexpr char kLocalProcessors[] = "DTRUN_LOCAL_PROCESSORS";
 
 // Set by a launcher for a process of several ranks whose program leads what each of them prints to

@@ -148,7 +148,7 @@ TEST_F(RecorderTest, RemembersTheLastCallsForPeople) {
                              ::testing::Not(HasSubstr("#24 "))));
 }
 
-TEST_F(RecorderTest, HasAsManyJournalsAsItHas) {
+TEST_F(RecorderTest, HasAsManyRingsAsItHas) {
   std::vector<Ring*> claimed;
   for (int i = 1; i < kRings; ++i) claimed.push_back(recorders_[0]->Claim("sub" + std::to_string(i), 0, 2));
   EXPECT_THAT(claimed, ::testing::Each(::testing::NotNull()));

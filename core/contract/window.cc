@@ -10,8 +10,8 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr int kRestLooks = 5;             // without a change, and ranks are at rest
-constexpr std::uint64_t kLastCalls = 32;  // that are told of ranks at rest
+constexpr int kIdleLooks = 5;             // without a change, and ranks are idle
+constexpr std::uint64_t kLastCalls = 32;  // that are told of idle ranks
 
 void AddCalls(const Ring& ring, std::uint64_t last, std::uint64_t count, Window& to) {
   for (std::uint64_t left = std::min(last, count); left > 0; --left) {
@@ -59,7 +59,7 @@ std::vector<Window> Reporter::Report() {
     if (communicator == 0 || heading->size <= here[communicator]) continue;
     told.member = {ranks_[i / kRings], heading->rank};
     if (spoken_for.insert(communicator).second) TellProgress(ring, *heading, told, out);
-    TellRest(ring, *heading, told, out);
+    TellIdle(ring, *heading, told, out);
   }
   asked_ = 0;
   std::erase_if(out, [this](const Window& window) { return !MakesSense(window, recorder_memory_.ranks); });
@@ -81,7 +81,7 @@ Window& Reporter::Add(const Heading& heading, Told& told, std::vector<Window>& o
   window.name = heading.name;
   window.size = heading.size;
   window.members = {told.member};
-  if (told.resting) window.rest = told.last;
+  if (told.idle) window.idle = told.last;
   return window;
 }
 
@@ -97,20 +97,20 @@ void Reporter::TellProgress(const Ring& ring, const Heading& heading, Told& told
   }
 }
 
-void Reporter::TellRest(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
-  const Rest now{heading.started, heading.ended};
+void Reporter::TellIdle(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out) {
+  const Idle now{heading.started, heading.ended};
   if (now != told.last) {
     told.last = now;
     told.looks = 0;
-    if (std::exchange(told.resting, false)) Add(heading, told, out);  // it calls on
+    if (std::exchange(told.idle, false)) Add(heading, told, out);  // it calls on
     return;
   }
-  if (told.resting || ++told.looks < kRestLooks) return;
+  if (told.idle || ++told.looks < kIdleLooks) return;
   Window::Seen last;
   if (now.started > 0 && !Read(ring, now.started, &last.call, &last.chain)) return;  // it goes on just now
-  told.resting = true;
+  told.idle = true;
   for (Window& other : out) {
-    const bool alike = other.communicator == told.communicator && other.rest == now &&
+    const bool alike = other.communicator == told.communicator && other.idle == now &&
                        (now.started == 0 || (!other.calls.empty() && other.calls.back().chain == last.chain));
     if (!alike) continue;
     told.any = true;
@@ -142,7 +142,7 @@ bool MakesSense(const Window& window, int world_size) {
   };
   return window.communicator != 0 && size > 0 && size <= world_size && window.name.size() < kRingNameBytes &&
          std::ranges::all_of(window.members, fits) &&
-         (!window.rest || (window.rest->started < kMost && window.rest->ended < kMost)) &&
+         (!window.idle || (window.idle->started < kMost && window.idle->ended < kMost)) &&
          window.calls.size() <= kEntries && window.checkpoints.size() <= kCheckpoints &&
          std::ranges::all_of(window.calls, is_number, &Window::Seen::number) &&
          std::ranges::all_of(window.checkpoints, [&](const auto& checkpoint) {
@@ -162,11 +162,11 @@ void Enter(const RecorderMemory& recorder_memory, const std::vector<int>& here, 
     }
     for (const auto& [number, chain] : window.checkpoints) WriteCheckpoint(*ring, number, chain);
     for (const Window::Seen& seen : window.calls) Write(*ring, seen.number, seen.call, seen.chain);
-    if (window.rest) {
-      ring->ended.store(window.rest->ended, std::memory_order_release);
-      ring->started.store(window.rest->started, std::memory_order_release);
+    if (window.idle) {
+      ring->ended.store(window.idle->ended, std::memory_order_release);
+      ring->started.store(window.idle->started, std::memory_order_release);
     }
-    ring->moving.store(!window.rest, std::memory_order_release);
+    ring->moving.store(!window.idle, std::memory_order_release);
   }
 }
 

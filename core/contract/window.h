@@ -17,10 +17,10 @@
 namespace dtrun::contract {
 
 // Where ranks stand that make no more calls: the numbers of their last ones.
-struct Rest {
+struct Idle {
   std::uint64_t started = 0;
   std::uint64_t ended = 0;
-  friend bool operator==(const Rest&, const Rest&) = default;
+  friend bool operator==(const Idle&, const Idle&) = default;
 };
 
 // Of one communicator, for ranks that have all called the same.
@@ -39,7 +39,7 @@ struct Window {
   std::int32_t size = 0;
   std::vector<Member> members;
   bool freed = false;                                                // by them; then nothing follows
-  std::optional<Rest> rest;                                          // none while they call on
+  std::optional<Idle> idle;                                          // none while they call on
   std::vector<Seen> calls;                                           // the last ones, oldest first
   std::vector<std::pair<std::uint64_t, std::uint64_t>> checkpoints;  // number and chain
 };
@@ -61,17 +61,17 @@ class Reporter {
   struct Told {
     std::uint64_t communicator = 0;
     Window::Member member;
-    Rest last;             // as seen at the last look
-    int looks = 0;         // since then
-    bool resting = false;  // told
-    bool any = false;      // told
+    Idle last;          // as seen at the last look
+    int looks = 0;      // since then
+    bool idle = false;  // told
+    bool any = false;   // told
     std::uint64_t checkpoint = 0;
   };
 
   static void TellFreed(const Told& told, std::vector<Window>& out);
   static Window& Add(const Heading& heading, Told& told, std::vector<Window>& out);
   void TellProgress(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
-  static void TellRest(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
+  static void TellIdle(const Ring& ring, const Heading& heading, Told& told, std::vector<Window>& out);
 
   const RecorderMemory recorder_memory_;
   const std::vector<int> ranks_;

@@ -55,7 +55,7 @@ class WindowTest : public ::testing::Test {
         Enter(sites_[1 - site].recorder_memory.recorder_memory(), sites_[1 - site].ranks, window);
     }
   }
-  void Rest() {
+  void Idle() {
     for (int look = 0; look < kLooksUntilRest; ++look) Look();
   }
   auto Check(int site) { return Checker(sites_[site].recorder_memory.recorder_memory()).Check(); }
@@ -73,8 +73,8 @@ TEST_F(WindowTest, TellsOfRanksAtRestOnceAndForAllThatAreAlike) {
   EXPECT_EQ(told[0].name, "world");
   EXPECT_THAT(told[0].members, SizeIs(2));
   EXPECT_THAT(told[0].calls, SizeIs(1));
-  ASSERT_TRUE(told[0].rest);
-  EXPECT_EQ(told[0].rest->started, 1u);
+  ASSERT_TRUE(told[0].idle);
+  EXPECT_EQ(told[0].idle->started, 1u);
   for (int look = 0; look < 20; ++look) EXPECT_THAT(sites_[0].reporter.Report(), IsEmpty()) << look;
   End(*rings_[0], 1);  // is news again, of this rank alone
   std::vector<Window> news;
@@ -88,7 +88,7 @@ TEST_F(WindowTest, TellsOnlyCheckpointsWhileCallsGoOn) {
   std::vector<Window> told = sites_[0].reporter.Report();
   ASSERT_THAT(told, SizeIs(1));
   EXPECT_THAT(told[0].calls, IsEmpty());
-  EXPECT_FALSE(told[0].rest);
+  EXPECT_FALSE(told[0].idle);
   ASSERT_THAT(told[0].checkpoints, SizeIs(3));
   EXPECT_EQ(told[0].checkpoints[2].first, 192u);
   for (std::uint64_t number = 201; number <= 256; ++number) Call(0, number);
@@ -109,7 +109,7 @@ TEST_F(WindowTest, FindsADifferenceBetweenHostsThatWait) {
   for (const int rank : {0, 1, 2, 3}) Call(rank, 1);
   for (const int rank : {0, 1, 2, 3}) Call(rank, 2, rank < 2 ? 8 : 9);
   EXPECT_FALSE(Check(0));
-  Rest();
+  Idle();
   for (const int site : {0, 1}) {
     const auto difference = Check(site);
     ASSERT_TRUE(difference) << site;
@@ -147,7 +147,7 @@ TEST_F(WindowTest, FindsNothingWhenHostsAreAtDifferentCalls) {
     ASSERT_FALSE(Check(0)) << number;
     ASSERT_FALSE(Check(1)) << number;
   }
-  Rest();
+  Idle();
   EXPECT_FALSE(Check(0));
 }
 
@@ -157,7 +157,7 @@ TEST_F(WindowTest, SaysWhereRanksElsewhereAre) {
     End(*rings_[static_cast<std::size_t>(rank)], 1);
     Call(rank, 2);
   }
-  Rest();
+  Idle();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
   EXPECT_EQ(recorder->Whereabouts(*rings_[0], 2), "rank 3 has called nothing yet");
   for (std::uint64_t number = 1; number <= 70; ++number) Call(3, number);
@@ -170,7 +170,7 @@ TEST_F(WindowTest, KnowsRanksAtRestWhenAnotherSpeaksForTheirHost) {
     for (const int rank : {0, 1, 2, 3}) Call(rank, number);
   }
   Call(0, 71);
-  Rest();
+  Idle();
   rings_[2]->communicator = 0;  // rank 3 speaks from now on, and tells its checkpoints again
   Look();
   const auto recorder = *Recorder::Open(sites_[0].recorder_memory.Path(), 0);
@@ -193,12 +193,12 @@ TEST_F(WindowTest, FreesWhatTheOthersHaveFreed) {
     for (int index = 0; index < kRings; ++index) count += RecorderOf(0).RingOf(2, index).communicator != 0;
     return count;
   };
-  Rest();
+  Idle();
   EXPECT_EQ(in_use(), 1);
   for (int round = 0; round < 3 * kRings; ++round) {  // more than there are rings
     Ring* const part = Open(2, "world." + std::to_string(round), 0, 2);
     Begin(*part, 1, Allreduce(1));
-    Rest();
+    Idle();
     EXPECT_EQ(in_use(), 2);
     part->communicator = 0;
     Look();
@@ -212,7 +212,7 @@ TEST_F(WindowTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   window.name = "world";
   window.size = 4;
   window.members = {{2, 2}};
-  window.rest = contract::Rest{7, 7};
+  window.idle = contract::Idle{7, 7};
   const auto entered = [&](auto change) {
     Window other = window;
     change(other);
@@ -224,12 +224,12 @@ TEST_F(WindowTest, LeavesOutWhatNoRanksOfThisWorldCouldHaveCalled) {
   EXPECT_FALSE(entered([](Window& one) { one.members[0].rank = 4; }));
   EXPECT_FALSE(entered([](Window& one) { one.size = 5; }));
   EXPECT_FALSE(entered([](Window& one) { one.name = std::string(500, 'x'); }));
-  EXPECT_FALSE(entered([](Window& one) { one.rest->started = UINT64_MAX; }));
+  EXPECT_FALSE(entered([](Window& one) { one.idle->started = UINT64_MAX; }));
   EXPECT_FALSE(entered([](Window& one) { one.checkpoints = {{65, 1}}; }));
   EXPECT_TRUE(entered([](Window&) {}));
   EXPECT_EQ(RecorderOf(0).RingOf(2, 0).started, 7u);
   window.members = {{1, 1}, {2, 2}};  // rank 1 lives here and writes itself
-  EXPECT_TRUE(entered([](Window& one) { one.rest->started = 8; }));
+  EXPECT_TRUE(entered([](Window& one) { one.idle->started = 8; }));
   EXPECT_EQ(RecorderOf(0).RingOf(1, 0).started, 0u);
 }
 

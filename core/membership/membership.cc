@@ -248,11 +248,11 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
 
 void Membership::OnIntroduced(Member& member, const protocol::Introduction& introduction) {
   member.introduction = introduction;
-  if (const std::string* twin = TwinOf(member)) {
+  if (const std::string* duplicate = DuplicateOf(member)) {
     Error error{DTRUN_INVALID_ARGUMENT,
                 fmt::format("hosts {} and {} are one machine ({}); list it once with more slots, or set "
                             "cluster.oversubscribe = true",
-                            *twin, member.name, introduction.host_name)};
+                            *duplicate, member.name, introduction.host_name)};
     // Without a list nobody else is sure to come in its place.
     const bool needed = !member.listed && There() <= cluster_.min_hosts;
     if (joining_hosts_ && needed) return Fail(std::move(error));
@@ -364,7 +364,7 @@ void Membership::DealNumbers() {
   }
 }
 
-const std::string* Membership::TwinOf(const Member& member) const {
+const std::string* Membership::DuplicateOf(const Member& member) const {
   static const std::string kRoot = hosts::HostName();
   if (cluster_.share_machines) return nullptr;
   if (cluster_.here >= 0 && member.introduction->machine == hosts::MachineIdentity()) {

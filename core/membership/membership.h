@@ -112,7 +112,7 @@ class Membership {
   std::size_t Wanted() const;
   bool Enough() const;
   void DealNumbers();
-  const std::string* TwinOf(const Member& member) const;
+  const std::string* DuplicateOf(const Member& member) const;
   void AwaitLastCall();
   void AwaitProgress();
   void Fail(Error error);

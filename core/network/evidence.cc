@@ -209,7 +209,7 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
     }
     const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
     all.back().why += TakenText(host, from, attempt.peer, to);
-    if (!OneNetwork(from, to)) continue;  // as from a bridge for guests, which has one address on all hosts
+    if (!OneNetwork(from, to)) continue;  // as from a virtual bridge, which has one address on all hosts
     // Whatever the host saw: its packets, or their answers, may have gone to the wrong host.
     std::string duplicate = DuplicateText(to.address.ip);
     if (duplicate.empty()) duplicate = DuplicateText(from.address.ip);

@@ -51,8 +51,9 @@ bool OneNetwork(const Candidate& a, const Candidate& b);
 // one network where `to`'s host has an address in the network of `from`.
 bool Plausible(const Candidate& from, const Candidate& to, const std::vector<Candidate>& all_of_peer);
 
-// The bridge for guests of a host in whose network `to` lies, so that what the host sends there by its routes
-// goes to the guests; null where there is none, or the network of `via` is the narrower one.
+// The virtual bridge of a host in whose network `to` lies, so that what the host sends there by its routes
+// goes to its virtual machines or containers; null where there is none, or the network of `via` is the
+// narrower one.
 const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to);
 
 class Evidence {
@@ -65,7 +66,7 @@ class Evidence {
   void Add(int host, const std::vector<Attempt>& attempts);
   const std::vector<Attempt>& AttemptsOf(int host) const { return attempts_[static_cast<std::size_t>(host)]; }
 
-  // Whether a bridge for guests may take what one of these hosts sends to another by its routes.
+  // Whether a virtual bridge may take what one of these hosts sends to another by its routes.
   bool MayBeTaken(const Assignment& assignment) const;
   // The best ones first by what is known without measuring; at most `most`.
   std::vector<Assignment> Assignments(std::size_t most) const;
@@ -74,7 +75,7 @@ class Evidence {
   // Why there is no assignment, and what to do.
   std::string Obstacle() const;
   // "10.6.0.1 is the address of node0 (eth1) and of node1 (eth1)": those of cards that several machines have.
-  // Bridges for guests have one address everywhere, by design.
+  // Virtual bridges have one address everywhere, by design.
   std::vector<std::string> Duplicates() const;
 
  private:

@@ -89,7 +89,7 @@ Kind KindOf(const std::string& type, bool loopback, const std::string& bus) {
 
 bool HasRdma(const std::string& sys) { return !EntriesOf(fs::path(sys) / "class/infiniband").empty(); }
 
-std::string RdmaTwin(const std::string& sys, const std::string& name, const std::string& bus) {
+std::string RdmaPortOf(const std::string& sys, const std::string& name, const std::string& bus) {
   std::error_code error;
   for (const fs::path& card : EntriesOf(fs::path(sys) / "class/infiniband")) {
     const fs::path device = fs::canonical(card / "device", error);

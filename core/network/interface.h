@@ -65,6 +65,6 @@ bool HasRdma(const std::string& sys);
 
 // The active RDMA port that belongs to the interface `name` at the bus address `bus`, below `sys`
 // ("/sys"); empty when there is none.
-std::string RdmaTwin(const std::string& sys, const std::string& name, const std::string& bus);
+std::string RdmaPortOf(const std::string& sys, const std::string& name, const std::string& bus);
 
 }  // namespace dtrun::network

@@ -76,7 +76,7 @@ class Rdma : public ::testing::Test {
     Write("class/infiniband/" + name + "/ports/1/state", state);
     fs::create_directory_symlink(root_ / "devices" / bus, root_ / "class/infiniband" / name / "device");
   }
-  std::string Twin(const char* name, const char* bus) { return RdmaTwin(root_.string(), name, bus); }
+  std::string Twin(const char* name, const char* bus) { return RdmaPortOf(root_.string(), name, bus); }
 
   fs::path root_;
 };

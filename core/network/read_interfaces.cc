@@ -90,7 +90,7 @@ Interface Describe(rtnl_link* link, int ethtool) {
   out.mtu = static_cast<int>(rtnl_link_get_mtu(link));
   out.speed_mbps = SpeedOf(ethtool, out.name);
   out.numa = NumaOf(bus);
-  out.rdma = RdmaTwin("/sys", out.name, bus);
+  out.rdma = RdmaPortOf("/sys", out.name, bus);
   return out;
 }
 

@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kLongestName = 127;  // of an alternative one: ALTIFNAMSIZ less its end
 constexpr char kAuto[] = "auto";
 
-// Networks for guests of a host: virtual machines and containers. Every host has them, often with
+// Virtual bridges: networks of a host's virtual machines and containers. Every host has them, often with
 // the same address, and they lead nowhere else.
-constexpr auto kGuests = std::to_array<std::string_view>(
+constexpr auto kVirtualBridges = std::to_array<std::string_view>(
     {"docker", "podman", "cni", "virbr", "lxcbr", "lxdbr", "vmnet", "vboxnet", "vnet", "nerdctl"});
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -214,15 +214,15 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
     const bool named = chooses() && std::ranges::any_of(entries_, [&](const Entry& entry) {
                          return !entry.excludes && Matches(entry, one, interfaces);
                        });
-    const auto guests =
-        std::ranges::find_if(kGuests, [&](std::string_view name) { return one.name.starts_with(name); });
+    const auto virtual_bridge = std::ranges::find_if(
+        kVirtualBridges, [&](std::string_view name) { return one.name.starts_with(name); });
     if (const Entry* entry = Excluding(one, interfaces); entry != nullptr) {
       leave_out(one, fmt::format("is excluded by '{}'", entry->text));
     } else if (chooses() && !named) {
       leave_out(one, "is not chosen");
     } else if (const std::string obstacle = Obstacle(one); !obstacle.empty()) {
       leave_out(one, obstacle);
-    } else if (!chooses() && guests != kGuests.end()) {
+    } else if (!chooses() && virtual_bridge != kVirtualBridges.end()) {
       leave_out(one, "is a virtual bridge of this host");
     } else if (const std::vector<Address> chosen = Chosen(one, interfaces); chosen.empty()) {
       leave_out(one, "has no address there that other hosts reach");

@@ -1,6 +1,6 @@
 // Which interfaces of a host may carry a job: the grammar of network.interface.
 //
-//   auto                 every interface but those for guests of the host; the default
+//   auto                 every interface but virtual bridges; the default
 //   eth0, ens3           names, and the beginnings of names; "eth1" never means eth10
 //   =eth0                exactly that name
 //   enp129s0f0np0        another name that `ip link` shows as "altname", whole
@@ -25,7 +25,7 @@ class Rule {
   // Errors name the entry and the place in the grammar.
   static Result<Rule> Parse(std::string_view text);
 
-  // Some by name or address; else all but those for guests and those excluded.
+  // Some by name or address; else all but virtual bridges and those excluded.
   bool chooses() const;
   // Of a host with these interfaces. An error when nothing is left: it lists the interfaces, what
   // keeps each from being used, and the nearest name.

@@ -46,7 +46,7 @@ constexpr int kRelayed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, 
 constexpr std::chrono::seconds kStuckAfter{1};
 // What stops a whole job stops the guard as well, within this time.
 constexpr std::chrono::seconds kStopsAlone{1};
-constexpr std::chrono::minutes kForsakenAfter{1};
+constexpr std::chrono::minutes kStaleAfter{1};
 
 // The signals the guard takes over, blocked for as long as this lives. The agent inherits
 // the mask, so that direct signals other than SIGTERM do nothing to it.
@@ -99,24 +99,24 @@ void OpenStandardDescriptors() {
 
 // A pipe whose writer is the agent, which never writes: when the agent is dead the kernel sends its reader,
 // the guard, a SIGCONT. A stopped guard would end nothing.
-struct DeathBell {
+struct DeathPipe {
   UniqueFd reader, writer;
 
-  static DeathBell Make() {
+  static DeathPipe Make() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};  // the guard watches the agent otherwise, too
-    DeathBell bell{UniqueFd(ends[0]), UniqueFd(ends[1])};
+    DeathPipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
     ::fcntl(ends[0], F_SETOWN, ::getpid());
     ::fcntl(ends[0], F_SETSIG, SIGCONT);
     ::fcntl(ends[0], F_SETFL, O_ASYNC | O_NONBLOCK);
-    return bell;
+    return pipe;
   }
 };
 
 void Remove(const fs::path& runtime_dir) {
   for (const Error& error : process::RemoveRuntimeDir(runtime_dir))
     SayOnStderr("dtrun: " + error.text + "\n");
-  process::RemoveForsaken(runtime_dir, kForsakenAfter);
+  process::RemoveStale(runtime_dir, kStaleAfter);
 }
 
 [[noreturn]] void BeAgent(const std::function<int(process::Lifeline&)>& work, const fs::path& dir,
@@ -333,18 +333,18 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
   SignalBlock signals;
   std::fflush(nullptr);
   const pid_t guard = ::getpid();
-  DeathBell bell = DeathBell::Make();
+  DeathPipe pipe = DeathPipe::Make();
   const pid_t agent = ::fork();
   if (agent == 0) {
     ours.Reset();
-    bell.reader.Reset();
+    pipe.reader.Reset();
     BeAgent(work, dir, std::move(theirs), std::move(pump), guard);
   }
   if (agent < 0) {
     return refuse(Error::System("start the agent", errno));
   }
   theirs.Reset();
-  bell.writer.Reset();
+  pipe.writer.Reset();
   if (pump) pump->reader().Reset();
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)));
   if (!handle) {
@@ -361,7 +361,7 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
     process::RemoveCgroup(*cgroups, dir.filename().string());  // the agent was killed, or there is none
   const std::vector<process::Process> left = process::KillDescendants(process::kKillPatience, spared);
   Remove(dir);
-  if (cgroups) process::RemoveForsakenCgroups(*cgroups);
+  if (cgroups) process::RemoveStaleCgroups(*cgroups);
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   watch.WriteVerdict(WTERMSIG(status));
   SayAgentDied(agent, WTERMSIG(status), left, watch.last_words());

@@ -157,18 +157,18 @@ std::vector<verdict::RankDoing> WithLocks(const std::vector<Seen>& found, bool c
 // What the threads leave behind them. They may outlast the loop.
 struct Findings {
   Findings(std::size_t wanted, std::vector<int> closely)
-      : count(wanted), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
+      : count(wanted), wakeup(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
 
   void Add(std::vector<Seen> ranks) {
     const std::lock_guard lock(mutex);
     for (Seen& seen : ranks) found.push_back(std::move(seen));
     if (++answers < count) return;
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t told = ::write(bell.get(), &one, sizeof one);  // the limit tells as well
+    [[maybe_unused]] const ssize_t told = ::write(wakeup.get(), &one, sizeof one);  // the limit tells as well
   }
 
   const std::size_t count;
-  const UniqueFd bell;
+  const UniqueFd wakeup;
   Unwinding unwinding;
   std::mutex mutex;
   std::size_t answers = 0;
@@ -196,7 +196,7 @@ class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
       }
     }
     boost::system::error_code none;
-    heard_.assign(::fcntl(findings_->bell.get(), F_DUPFD_CLOEXEC, 0), none);
+    heard_.assign(::fcntl(findings_->wakeup.get(), F_DUPFD_CLOEXEC, 0), none);
     if (!none) {
       heard_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                         [self = shared_from_this()](const boost::system::error_code& error) {

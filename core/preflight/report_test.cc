@@ -50,7 +50,7 @@ TEST(DoctorReport, IsAsBadAsItsWorst) {
   EXPECT_THAT(ToText(report), HasSubstr("between hosts\n  problem  clocks"));
   const auto json = ToJson(report);
   EXPECT_EQ(json["worst"], "problem");
-  EXPECT_EQ(json["hosts"][0]["checks"][1]["cure"], "install another");
+  EXPECT_EQ(json["hosts"][0]["checks"][1]["fix"], "install another");
 }
 
 }  // namespace

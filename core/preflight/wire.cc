@@ -85,7 +85,7 @@ std::string Encode(const Answer& answer) {
   Json checks = Json::array();
   for (const Check& one : answer.checks) {
     checks.push_back(
-        {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"cure", one.fix}});
+        {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"fix", one.fix}});
   }
   return Dump({{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
 }
@@ -100,7 +100,7 @@ Result<Answer> DecodeAnswer(const std::string& text) {
                                  one.at("library"),
                                  {one.at("facts").get<Pairs>(), one.at("env").get<Pairs>()}});
     for (const Json& one : json.at("checks"))
-      answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("cure")});
+      answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("fix")});
     answer.clock_seconds = json.at("clock_seconds");
     return Result<Answer>(std::move(answer));
   });

@@ -213,7 +213,7 @@ void RemoveCgroup(const fs::path& parent, const std::string& name) {
   MoveBack(parent, name);
 }
 
-void RemoveForsakenCgroups(const fs::path& parent) {
+void RemoveStaleCgroups(const fs::path& parent) {
   for (const fs::path& entry : EntriesOf(parent)) {
     const std::string name = entry.filename().string();
     if (!IsRuntimeDirName(name)) continue;

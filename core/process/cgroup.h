@@ -55,6 +55,6 @@ class Cgroup {
 void RemoveCgroup(const std::filesystem::path& parent, const std::string& name);
 
 // Groups of this user in `parent` whose dtrun is gone, named as runtime folders are.
-void RemoveForsakenCgroups(const std::filesystem::path& parent);
+void RemoveStaleCgroups(const std::filesystem::path& parent);
 
 }  // namespace dtrun::process

@@ -114,13 +114,13 @@ TEST_F(CgroupTest, GoesWithItsProcessesAndTheGroupsThatTheyMade) {
   EXPECT_EQ(WTERMSIG(Await(child.pid)), SIGKILL);
 }
 
-TEST_F(CgroupTest, IsForsakenOnlyWithoutItsLock) {
-  RemoveForsakenCgroups(parent_);
+TEST_F(CgroupTest, IsStaleOnlyWithoutItsLock) {
+  RemoveStaleCgroups(parent_);
   EXPECT_TRUE(fs::exists(parent_ / name_));
   const std::string other =
       fmt::format("dtrun-{:012x}", (std::uint64_t{1} << 40) + static_cast<std::uint64_t>(::getpid()));
   fs::create_directory(parent_ / other);
-  RemoveForsakenCgroups(parent_);
+  RemoveStaleCgroups(parent_);
   EXPECT_FALSE(fs::exists(parent_ / other));
 }
 

@@ -106,7 +106,7 @@ std::vector<Error> RemoveRuntimeDir(const fs::path& dir) {
   return failed;
 }
 
-void RemoveForsaken(const fs::path& dir, std::chrono::seconds age) {
+void RemoveStale(const fs::path& dir, std::chrono::seconds age) {
   std::error_code error;
   for (fs::directory_iterator it(dir.parent_path(), error), end; !error && it != end; it.increment(error)) {
     const fs::path other = it->path();

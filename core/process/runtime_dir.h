@@ -31,6 +31,6 @@ std::vector<Error> RemoveRuntimeDir(const std::filesystem::path& dir);
 
 // Removes the folders beside `dir` that this user's jobs have left for at least `age`: those that carry
 // dtrun's mark and in which all is this user's.
-void RemoveForsaken(const std::filesystem::path& dir, std::chrono::seconds age);
+void RemoveStale(const std::filesystem::path& dir, std::chrono::seconds age);
 
 }  // namespace dtrun::process

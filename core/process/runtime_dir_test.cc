@@ -26,9 +26,9 @@ TEST_F(RuntimeDirTest, RemovesWhatAJobLeftThatWasKilledAsAWhole) {
   { auto lock = MakeRuntimeDir(left).value(); }  // whoever held it is dead
   std::ofstream(left / "store") << "x";
   const fs::path memory = MakeMemoryDir(left).value();
-  RemoveForsaken(Name("own"), seconds(60));
+  RemoveStale(Name("own"), seconds(60));
   EXPECT_TRUE(fs::exists(left)) << "it may have begun just now";
-  RemoveForsaken(Name("own"), seconds(0));
+  RemoveStale(Name("own"), seconds(0));
   EXPECT_FALSE(fs::exists(left));
   EXPECT_FALSE(fs::exists(memory));
 }
@@ -41,7 +41,7 @@ TEST_F(RuntimeDirTest, SparesAJobThatRunsAndFoldersOfOthers) {
   fs::create_directory(Name("0123456789aX"));
   fs::create_directory(Name("my-own-work"));
   fs::create_directory_symlink(Name("my-own-work"), Name("ba9876543210"));
-  RemoveForsaken(Name("own"), seconds(0));
+  RemoveStale(Name("own"), seconds(0));
   EXPECT_TRUE(fs::exists(Name("0123456789ab")));
   EXPECT_TRUE(fs::exists(Name("0123456789aX")));
   EXPECT_TRUE(fs::exists(Name("my-own-work")));
@@ -57,7 +57,7 @@ TEST_F(RuntimeDirTest, SparesWhatIsNotDtruns) {
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown((foreign / "somebody").c_str(), 4242, 4242), 0);
   }
-  RemoveForsaken(Name("own"), seconds(0));
+  RemoveStale(Name("own"), seconds(0));
   EXPECT_TRUE(fs::exists(unmarked / "work"));
   EXPECT_FALSE(fs::exists(empty));
   EXPECT_EQ(fs::exists(foreign), ::geteuid() == 0);

@@ -209,9 +209,9 @@ void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
 void Accept(const std::shared_ptr<Acceptor>& acceptor) {
   acceptor->acceptor.async_accept([acceptor](const error_code& error, Tcp::socket socket) {
     if (!acceptor->open) return;
-    const bool crowded = !error && acceptor->peers.size() >= acceptor->options.max_strangers;
+    const bool full = !error && acceptor->peers.size() >= acceptor->options.max_strangers;
     const bool out_of_files = error == asio::error::no_descriptors && !acceptor->peers.empty();
-    if (crowded || out_of_files) PushOneOut(acceptor);
+    if (full || out_of_files) PushOneOut(acceptor);
     if (!acceptor->open) return;  // on_refused ended the listener
     if (out_of_files) return Accept(acceptor);
     if (error) return AcceptLater(acceptor);

@@ -234,12 +234,12 @@ void Fields(C& c, Of<C, contract::Window>& m) {
     c.Number(member.rank);
   });
   c.Flag(m.freed);
-  bool rests = m.rest.has_value();
-  c.Flag(rests);
-  if (rests) {
-    if constexpr (!C::kWrites) m.rest.emplace();
-    c.Number(m.rest->started);
-    c.Number(m.rest->ended);
+  bool idle = m.idle.has_value();
+  c.Flag(idle);
+  if (idle) {
+    if constexpr (!C::kWrites) m.idle.emplace();
+    c.Number(m.idle->started);
+    c.Number(m.idle->ended);
   }
   List(c, m.calls, kMostCalls, [&](auto& seen) {
     c.Number(seen.number);

@@ -62,7 +62,7 @@ TEST(Messages, CarryWhatRanksCall) {
   window.name = "world.0:1";
   window.size = 4;
   window.members = {{2, 0}, {3, 1}};
-  window.rest = contract::Rest{9, 8};
+  window.idle = contract::Idle{9, 8};
   sdk::Signature call;
   call.kind = 3;
   call.root = -1;
@@ -77,11 +77,11 @@ TEST(Messages, CarryWhatRanksCall) {
   ASSERT_EQ(got.windows[0].members.size(), 2u);
   EXPECT_EQ(got.windows[0].members[1].world_rank, 3);
   EXPECT_EQ(got.windows[0].members[1].rank, 1);
-  EXPECT_EQ(got.windows[0].rest, window.rest);
+  EXPECT_EQ(got.windows[0].idle, window.idle);
   ASSERT_EQ(got.windows[0].calls.size(), 1u);
   EXPECT_EQ(got.windows[0].calls[0].chain, 77u);
   EXPECT_EQ(got.windows[0].calls[0].call, call);
-  EXPECT_FALSE(got.windows[1].rest);
+  EXPECT_FALSE(got.windows[1].idle);
   EXPECT_EQ(got.windows[1].checkpoints, steady.checkpoints);
   EXPECT_EQ(ThroughAgent(Called{{window}}).windows.size(), 1u);
 }

@@ -65,7 +65,7 @@ class ProtocolTest : public ::testing::Test {
     window.name = "world";
     window.size = 6;
     window.members = {{rank, rank}};
-    window.rest = contract::Rest{1, 0};
+    window.idle = contract::Idle{1, 0};
     window.calls = {{1, 99, {}}};
     return {{window}};
   }
@@ -176,7 +176,7 @@ TEST_F(ProtocolTest, CallsAreOfThisWorld) {
   };
   EXPECT_NE(error([](auto& one) { one.members[0].rank = 6; }), "");
   EXPECT_NE(error([](auto& one) { one.size = 7; }), "");
-  EXPECT_NE(error([](auto& one) { one.rest->started = std::numeric_limits<std::uint64_t>::max(); }), "");
+  EXPECT_NE(error([](auto& one) { one.idle->started = std::numeric_limits<std::uint64_t>::max(); }), "");
   EXPECT_NE(error([](auto& one) { one.checkpoints = {{65, 1}}; }), "");
   EXPECT_NE(error([](auto& one) { one.calls[0].number = 0; }), "");
   EXPECT_NE(error([](auto& one) { one.calls.resize(5000, {1, 1, {}}); }), "");

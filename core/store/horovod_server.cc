@@ -78,8 +78,8 @@ class HorovodAcceptor : public std::enable_shared_from_this<HorovodAcceptor> {
     acceptor_.async_accept([self = shared_from_this()](const error_code& error, tcp::socket socket) {
       if (!self->acceptor_.is_open()) return;
       std::erase_if(self->sessions_, [](const auto& session) { return session.expired(); });
-      const bool crowded = error == asio::error::no_descriptors || self->sessions_.size() >= kMostSessions;
-      if (crowded && !self->sessions_.empty()) self->CloseOldest();
+      const bool full = error == asio::error::no_descriptors || self->sessions_.size() >= kMostSessions;
+      if (full && !self->sessions_.empty()) self->CloseOldest();
       if (error) return self->Pause();
       auto session = std::make_shared<HorovodSession>(std::move(socket), self->table_);
       self->sessions_.push_back(session);

@@ -204,12 +204,12 @@ bool MayEnter(const TorchShared& shared, int connection) {
 }
 
 void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {
-  const bool crowded = shared->sessions.size() >= shared->options.max_clients;
+  const bool full = shared->sessions.size() >= shared->options.max_clients;
   const bool allowed = MayEnter(*shared, socket.native_handle());
   const TorchTable::Client client = ++shared->last_client;
   auto session = std::make_shared<TorchSession>(client, std::move(socket), shared);
   if (!allowed) return session->Drop("it is of another user, or has left already");
-  if (crowded && !shared->PushOneOut("it asked for nothing while too many others came"))
+  if (full && !shared->PushOneOut("it asked for nothing while too many others came"))
     return session->Drop(fmt::format("there are {} already", shared->options.max_clients));
   shared->sessions.emplace(client, session);
   session->Read();

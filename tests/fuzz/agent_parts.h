@@ -49,8 +49,8 @@ inline contract::Window AWindow(Source& in, int first_rank, int world_size) {
   }
   window.freed = in.Rarely();
   if (in.Coin())
-    window.rest =
-        contract::Rest{static_cast<std::uint64_t>(in.Number()), static_cast<std::uint64_t>(in.Number())};
+    window.idle =
+        contract::Idle{static_cast<std::uint64_t>(in.Number()), static_cast<std::uint64_t>(in.Number())};
   for (std::size_t i = in.Count(); i > 0; --i) {
     sdk::Signature call;
     call.kind = in.Byte();

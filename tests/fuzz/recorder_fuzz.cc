@@ -137,7 +137,7 @@ void EnterAnything(Input& input, const Site& site) {
   window.members = {{input.Take<std::int8_t>(), input.Take<std::int32_t>()}};
   window.freed = input.Take<std::uint8_t>() % 4 == 0;
   if (input.Take<std::uint8_t>() % 2 == 0) {
-    window.rest = contract::Rest{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()};
+    window.idle = contract::Idle{input.Take<std::uint64_t>(), input.Take<std::uint64_t>()};
   }
   contract::Window::Seen seen;
   seen.number = input.Take<std::uint64_t>();

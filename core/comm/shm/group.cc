@@ -266,7 +266,7 @@ void Group::WakeEverybody() const {
   for (int rank = 0; rank < size_; ++rank) {
     Rank& other = rank_of(rank);
     WakeAll(other.step.value);
-    WakeAll(other.bell.value);
+    WakeAll(other.wakeup.value);
     WakeAll(other.posts[0].call_number);
     WakeAll(other.posts[1].call_number);
   }

@@ -1,6 +1,6 @@
 // What the ranks of one host see of each other: the first pages of their shared memory.
 //
-// Every member has one writer, its rank, but for the failure record, bells and sleepers flags.
+// Every member has one writer, its rank, but for the failure record, wakeups and sleepers flags.
 // Counters only grow, modulo 2^32, and are compared as distances.
 #pragma once
 
@@ -40,7 +40,7 @@ struct alignas(kLine) Rank {
   std::atomic<Presence> presence{Presence::kAbsent};
   std::atomic<bool> orders_asleep{false};  // can do its part of Ordering::kBySleeper
   Counter step;                            // progress inside calls
-  Counter bell;                            // fallback level by others when this rank's messages moved
+  Counter wakeup;                          // raised by others when this rank's messages moved
   alignas(kLine) std::atomic<std::uint32_t> post_sleepers{0};
   Post posts[2];
 };

@@ -57,12 +57,12 @@ std::unique_ptr<sdk::Request> Messages::Start(const dtrun_op& op) {
     sends_[static_cast<std::size_t>(op.peer)].push_back(&message);
   } else {
     receives_.push_back(&message);
-    const auto aside = std::find_if(asides_.begin(), asides_.end(), [&](const Aside& one) {
+    const auto unexpected = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& one) {
       return Wants(message, one.from, one.header.tag);
     });
-    if (aside != asides_.end()) {
-      Incoming& incoming = incoming_[static_cast<std::size_t>(aside->from)];
-      Take(message, incoming.aside == &*aside ? &incoming : nullptr, *aside);
+    if (unexpected != unexpected_.end()) {
+      Incoming& incoming = incoming_[static_cast<std::size_t>(unexpected->from)];
+      Take(message, incoming.unexpected == &*unexpected ? &incoming : nullptr, *unexpected);
     }
   }
   Progress();
@@ -103,12 +103,12 @@ std::size_t Messages::Pull(Ring& ring, std::byte* to, std::size_t bytes) {
   return size;
 }
 
-void Messages::RingBell(int rank) {
-  Counter& bell = group_.rank_of(rank).bell;
-  bell.value.fetch_add(1);
-  if (bell.sleepers.load() == 0) return;
-  bell.sleepers.store(0);
-  WakeAll(bell.value);
+void Messages::WakeUp(int rank) {
+  Counter& wakeup = group_.rank_of(rank).wakeup;
+  wakeup.value.fetch_add(1);
+  if (wakeup.sleepers.load() == 0) return;
+  wakeup.sleepers.store(0);
+  WakeAll(wakeup.value);
 }
 
 bool Messages::Progress() {
@@ -117,7 +117,7 @@ bool Messages::Progress() {
     if (peer == group_.rank()) continue;
     const bool sent = ProgressSends(peer);
     const bool came = ProgressIncoming(peer);
-    if (sent || came) RingBell(peer);
+    if (sent || came) WakeUp(peer);
     moved = moved || sent || came;
   }
   return moved;
@@ -164,9 +164,9 @@ bool Messages::ProgressIncoming(int peer) {
       incoming.open = true;
       moved = true;
     }
-    if (incoming.into == nullptr && incoming.aside == nullptr && !Match(peer, incoming)) return moved;
+    if (incoming.into == nullptr && incoming.unexpected == nullptr && !Match(peer, incoming)) return moved;
     std::byte* const to = incoming.into != nullptr ? static_cast<std::byte*>(incoming.into->op.recv)
-                                                   : incoming.aside->data.get();
+                                                   : incoming.unexpected->data.get();
     const std::size_t size = Pull(ring, to + incoming.moved, incoming.header.bytes - incoming.moved);
     incoming.moved += size;
     moved = moved || size > 0;
@@ -175,10 +175,10 @@ bool Messages::ProgressIncoming(int peer) {
     if (incoming.into != nullptr) {
       Finish(*incoming.into, peer);
     } else {
-      incoming.aside->whole = true;
+      incoming.unexpected->whole = true;
     }
     incoming.into = nullptr;
-    incoming.aside = nullptr;
+    incoming.unexpected = nullptr;
   }
 }
 
@@ -186,8 +186,8 @@ bool Messages::Wants(const Message& receive, int from, std::uint32_t tag) const 
   return receive.op.tag == tag && (receive.op.peer == from || receive.op.peer == DTRUN_ANY_SOURCE);
 }
 
-// Finds the receive that the message is for. Without one it is set aside only when another
-// receive may be waiting behind it; otherwise it stays where it is and holds its sender up.
+// Finds the receive that the message is for. Without one it goes to the queue of unexpected messages only
+// when another receive may be waiting behind it; otherwise it stays where it is and holds its sender up.
 bool Messages::Match(int peer, Incoming& incoming) {
   const auto receive = std::find_if(receives_.begin(), receives_.end(), [&](const Message* one) {
     return Wants(*one, peer, incoming.header.tag);
@@ -203,10 +203,10 @@ bool Messages::Match(int peer, Incoming& incoming) {
     return one->op.peer == peer || one->op.peer == DTRUN_ANY_SOURCE;
   });
   if (!in_the_way) return false;
-  asides_.push_back(
+  unexpected_.push_back(
       {peer, incoming.header,
        std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, incoming.header.bytes))});
-  incoming.aside = &asides_.back();
+  incoming.unexpected = &unexpected_.back();
   return true;
 }
 
@@ -220,24 +220,24 @@ void Messages::CheckMatch(const Header& header, int from, const Message& message
       from));
 }
 
-// Gives to a receive what was set aside for it; the rest, still coming, goes to it directly.
-void Messages::Take(Message& message, Incoming* incoming, Aside& aside) {
-  CheckMatch(aside.header, aside.from, message);
+// Gives to a receive what has come unexpectedly; the rest, still coming, goes to it directly.
+void Messages::Take(Message& message, Incoming* incoming, Unexpected& unexpected) {
+  CheckMatch(unexpected.header, unexpected.from, message);
   receives_.remove(&message);
   message.matched = true;
-  const std::size_t there = incoming == nullptr ? aside.header.bytes : incoming->moved;
-  if (there > 0) std::memcpy(message.op.recv, aside.data.get(), there);
+  const std::size_t there = incoming == nullptr ? unexpected.header.bytes : incoming->moved;
+  if (there > 0) std::memcpy(message.op.recv, unexpected.data.get(), there);
   if (incoming == nullptr) {
-    Finish(message, aside.from);
+    Finish(message, unexpected.from);
   } else {
     incoming->into = &message;
-    incoming->aside = nullptr;
+    incoming->unexpected = nullptr;
   }
-  ForgetAside(aside);
+  ForgetUnexpected(unexpected);
 }
 
-void Messages::ForgetAside(const Aside& aside) {
-  asides_.remove_if([&](const Aside& one) { return &one == &aside; });
+void Messages::ForgetUnexpected(const Unexpected& unexpected) {
+  unexpected_.remove_if([&](const Unexpected& one) { return &one == &unexpected; });
 }
 
 void Messages::Finish(Message& message, int from) {
@@ -279,7 +279,7 @@ bool Messages::Wait(Message& message, std::chrono::nanoseconds timeout) {
   if (message.done.load(std::memory_order_acquire)) return true;
   Deadline patience(timeout.count());
   patience.Start();
-  Counter& bell = group_.rank_of(group_.rank()).bell;
+  Counter& wakeup = group_.rank_of(group_.rank()).wakeup;
   std::unique_lock lock(mutex_);
   ++waiters_;
   const auto leave = [&](bool result) {
@@ -290,8 +290,8 @@ bool Messages::Wait(Message& message, std::chrono::nanoseconds timeout) {
   try {
     for (int round = 0;; ++round) {
       const bool eager = round < group_.patience().spins / 10 + group_.patience().yields;
-      if (!eager) bell.sleepers.store(1);
-      const std::uint32_t seen = bell.value.load();
+      if (!eager) wakeup.sleepers.store(1);
+      const std::uint32_t seen = wakeup.value.load();
       const bool moved = Progress();
       if (message.done) return leave(true);
       if (patience.Passed()) {
@@ -310,7 +310,7 @@ bool Messages::Wait(Message& message, std::chrono::nanoseconds timeout) {
           sched_yield();
         }
       } else {
-        Sleep(bell.value, seen, message.deadline.Left(patience.Left(kLookAround)));
+        Sleep(wakeup.value, seen, message.deadline.Left(patience.Left(kLookAround)));
       }
       lock.lock();
       if (!eager && !message.done) CheckAlive(message);
@@ -338,20 +338,20 @@ void Messages::Release(Message& message) {
 }
 
 void Messages::RunInBackground() {
-  Counter& bell = group_.rank_of(group_.rank()).bell;
+  Counter& wakeup = group_.rank_of(group_.rank()).wakeup;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || (pending_ > 0 && waiters_ == 0); });
     if (stop_) return;
-    bell.sleepers.store(1);
-    const std::uint32_t seen = bell.value.load();
+    wakeup.sleepers.store(1);
+    const std::uint32_t seen = wakeup.value.load();
     try {
       if (Progress()) continue;
     } catch (const Failure&) {
       // Recorded in the group; every waiter hears of it.
     }
     lock.unlock();
-    Sleep(bell.value, seen, kLookAround);
+    Sleep(wakeup.value, seen, kLookAround);
     lock.lock();
   }
 }

@@ -2,8 +2,8 @@
 //
 // A send is done when its bytes are in the ring, a receive when they are out of it. Messages
 // of one sender and tag keep their order; a receive of another tag is not held up, because
-// what stands before it is set aside. Whoever waits moves everybody's bytes; a thread of its
-// own does when nobody waits. Owned by ShmCommunicator; thread-safe.
+// what stands before it waits in the queue of unexpected messages. Whoever waits moves everybody's bytes; a
+// thread of its own does when nobody waits. Owned by ShmCommunicator; thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -45,12 +45,12 @@ class Messages {
     dtrun_op op;
     std::size_t bytes = 0;
     std::size_t moved = 0;  // sends: of header and bytes; receives: of bytes
-    bool matched = false;   // receives: bytes come, or lie aside
+    bool matched = false;   // receives: bytes come, or are in the queue of unexpected ones
     std::atomic<bool> done{false};
     Deadline deadline{-1};
   };
   // A message that came before its receive, as far as it has come.
-  struct Aside {
+  struct Unexpected {
     int from;
     Header header;
     std::unique_ptr<std::byte[]> data;
@@ -62,7 +62,7 @@ class Messages {
     Header header;
     std::size_t moved = 0;
     Message* into = nullptr;
-    Aside* aside = nullptr;
+    Unexpected* unexpected = nullptr;
   };
 
   bool Wait(Message& message, std::chrono::nanoseconds timeout);
@@ -75,16 +75,16 @@ class Messages {
   bool ProgressIncoming(int peer);
   bool Match(int peer, Incoming& incoming);
   void CheckMatch(const Header& header, int from, const Message& message);
-  void Take(Message& message, Incoming* incoming, Aside& aside);
+  void Take(Message& message, Incoming* incoming, Unexpected& unexpected);
   void Finish(Message& message, int from);
   bool Wants(const Message& receive, int from, std::uint32_t tag) const;
-  void ForgetAside(const Aside& aside);
+  void ForgetUnexpected(const Unexpected& unexpected);
 
   Ring& RingOf(int from, int to) const;
   std::size_t Capacity() const { return group_.layout().channel_bytes - 2 * kLine; }
   std::size_t Push(Ring& ring, const std::byte* from, std::size_t bytes);
   std::size_t Pull(Ring& ring, std::byte* to, std::size_t bytes);
-  void RingBell(int rank);
+  void WakeUp(int rank);
   void CheckAlive(Message& message);
   void RunInBackground();
 
@@ -94,7 +94,7 @@ class Messages {
   std::vector<std::deque<Message*>> sends_;  // by peer
   std::vector<Incoming> incoming_;           // by peer
   std::list<Message*> receives_;             // posted, not matched
-  std::list<Aside> asides_;
+  std::list<Unexpected> unexpected_;
   int pending_ = 0;  // messages not done
   int waiters_ = 0;
   bool stop_ = false;
