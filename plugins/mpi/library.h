@@ -12,7 +12,7 @@
 namespace dtrun::mpi_plugin {
 
 struct Library {
-  Api api{};
+  Api api;
   std::string path;     // of the file
   std::string version;  // first line of what it says of itself: "Open MPI v4.1.4, ..."
 };

@@ -13,10 +13,10 @@ namespace {
 class MpiBackend final : public sdk::Backend<MpiCommunicator> {
  public:
   MpiBackend(const sdk::Host& host, const sdk::Options& options)
-      : host_(host), world_(World::Open(options.FindString(kLibraryOption))) {
-    options_.coll_sm = static_cast<CollSm>(options.EnumIndex(kCollSmOption));
-    options_.blocking = static_cast<Blocking>(options.EnumIndex(kBlockingOption));
-    options_.limit = static_cast<std::uint64_t>(options.Int(kChunkOption));
+      : host_(host), world_(World::Open(options.FindString("library"))) {
+    options_.coll_sm = static_cast<CollSm>(options.EnumIndex("coll_sm"));
+    options_.blocking = static_cast<Blocking>(options.EnumIndex("blocking"));
+    options_.limit = static_cast<std::uint64_t>(options.Int("chunk"));
   }
 
   sdk::Caps QueryCaps() const override {
@@ -45,22 +45,20 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
   CommOptions options_;
 };
 
-dtrun_plugin MakeTable() {
-  sdk::PluginInfo info;
-  info.name = DTRUN_PLUGIN_NAME;
-  info.version = DTRUN_VERSION;
-  info.vendor = "dtrun";
-  info.license = "BSD-3-Clause";
-  info.summary = "collectives of an installed Open MPI, for host memory";
-  info.options = OptionTable();
-  info.option_count = OptionCount();
-  return sdk::MakePlugin<MpiBackend>(info);
-}
+constexpr sdk::PluginInfo kInfo = {
+    .name = DTRUN_PLUGIN_NAME,
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "BSD-3-Clause",
+    .summary = "collectives of an installed Open MPI, for host memory",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<MpiBackend>(kInfo);
 
 }  // namespace
 }  // namespace dtrun::mpi_plugin
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  static const dtrun_plugin table = dtrun::mpi_plugin::MakeTable();
-  return dtrun::sdk::Enter(table, host, out, err);
+  return dtrun::sdk::Enter(dtrun::mpi_plugin::kPlugin, host, out, err);
 }

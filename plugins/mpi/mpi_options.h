@@ -5,16 +5,36 @@
 
 namespace dtrun::mpi_plugin {
 
-inline constexpr const char* kLibraryOption = "library";
-inline constexpr const char* kCollSmOption = "coll_sm";
-inline constexpr const char* kBlockingOption = "blocking";
-inline constexpr const char* kChunkOption = "chunk";
-
-// In the order of the choices.
+inline constexpr const char* kCollSmChoices[] = {"auto", "on", "off"};
 enum class CollSm { kAuto, kOn, kOff };
+inline constexpr const char* kBlockingChoices[] = {"caller", "thread"};
 enum class Blocking { kCaller, kThread };
 
-const dtrun_option* OptionTable();
-std::uint64_t OptionCount();
+inline constexpr dtrun_option kOptions[] = {
+    sdk::Option("library", DTRUN_TYPE_STRING, nullptr, "path of libmpi, or a name for the dynamic linker",
+                DTRUN_SCOPE_HOST)
+        .Long("Unset: " MPI_SONAME
+              ", which belongs to the headers that this plugin was built with. An MPI that "
+              "the program has loaded already is used as it is."),
+    sdk::Option("coll_sm", DTRUN_TYPE_ENUM, "auto", "Open MPI's shared-memory collectives")
+        .Long("Open MPI ships them with priority 0, that is switched off.\n"
+              "auto: for allreduce, reduce and broadcast of 32 MiB and more, when all ranks share a host and "
+              "each has a processor. on: at every size, wherever Open MPI can use them. off: as installed.\n"
+              "A value of OMPI_MCA_coll_sm_priority in the environment wins. Nothing can be changed when the "
+              "program has called MPI_Init itself.")
+        .Choices(kCollSmChoices)
+        .Alias("OMPI_MCA_coll_sm_priority"),
+    sdk::Option("blocking", DTRUN_TYPE_ENUM, "caller", "who makes the MPI call when the caller waits at once",
+                DTRUN_SCOPE_PROCESS)
+        .Long("caller: the waiting thread, after all ranks have come; this costs no switch of threads. If a "
+              "rank dies in the middle of the MPI call, the thread stays in it.\n"
+              "thread: always a thread of the communicator, so that every wait ends at its deadline whatever "
+              "MPI does.\n"
+              "Ranks on several hosts always use the thread.")
+        .Choices(kBlockingChoices),
+    sdk::Option("chunk", DTRUN_TYPE_UINT, "1073741824", "largest count that is given to one MPI call")
+        .Long("MPI counts are of type int; longer operations are cut. Lower it only to test that.")
+        .Unit("elements")
+        .Range("1", "1073741824")};
 
 }  // namespace dtrun::mpi_plugin

@@ -20,11 +20,36 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const void* (*get_extension)(const char* id) = nullptr;
   };
 
-  // An option with its size stamped; set the rest on the result or in a constant table:
-  //   constexpr dtrun_option kOptions[] = {Option("interface", DTRUN_TYPE_STRING, nullptr, "…")};
-  constexpr dtrun_option Option(const char* key, std::int32_t type, const char* default_text, const char* doc,
-                                std::int32_t scope = DTRUN_SCOPE_JOB) {
-    dtrun_option option{};
+  // A row of a constant table of options; each method gives a row with one more member set.
+  struct OptionRow : dtrun_option {
+    constexpr OptionRow Long(const char* text) const { return With(&dtrun_option::long_doc, text); }
+    constexpr OptionRow Alias(const char* variable) const { return With(&dtrun_option::env_alias, variable); }
+    constexpr OptionRow Unit(const char* text) const { return With(&dtrun_option::unit, text); }
+    constexpr OptionRow Flags(std::uint32_t bits) const { return With(&dtrun_option::flags, bits); }
+    constexpr OptionRow Range(const char* least, const char* most) const {
+      return With(&dtrun_option::min_text, least).With(&dtrun_option::max_text, most);
+    }
+    // `list` lives as long as the process.
+    template <std::size_t Count>
+    constexpr OptionRow Choices(const char* const (&list)[Count]) const {
+      return With(&dtrun_option::choices, static_cast<const char* const*>(list))
+          .With(&dtrun_option::choice_count, std::uint64_t{Count});
+    }
+
+    template <class T>
+    constexpr OptionRow With(T dtrun_option::*member, T value) const {
+      OptionRow row = *this;
+      row.*member = value;
+      return row;
+    }
+  };
+
+  // An option with its size stamped:
+  //   constexpr dtrun_option kOptions[] = {
+  //       Option("interface", DTRUN_TYPE_STRING, nullptr, "…").Alias("VENDOR_INTERFACE")};
+  constexpr OptionRow Option(const char* key, std::int32_t type, const char* default_text, const char* doc,
+                             std::int32_t scope = DTRUN_SCOPE_JOB) {
+    OptionRow option{};
     option.struct_size = sizeof option;
     option.key = key;
     option.type = type;

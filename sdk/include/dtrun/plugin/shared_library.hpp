@@ -1,0 +1,93 @@
+// dtrun/plugin/shared_library.hpp - a vendor's library, opened at run time, and its symbols by name.
+//
+// Not part of plugin.hpp. A plugin that linked the library would end in "undefined symbol" with every
+// other version than its own, and could not be listed where there is none. Values; copies share the
+// library, which is never closed: such libraries keep threads. Any thread.
+//
+//   struct Api {
+//     explicit Api(dtrun::sdk::SharedLibrary from) : library(std::move(from)) {}
+//     dtrun::sdk::SharedLibrary library;
+//     decltype(&::vendor_send) send = library["vendor_send"];
+//   };
+#pragma once
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrun/plugin/failure.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // The address of a function or an object, as a pointer to whatever it is taken for.
+  class Symbol {
+   public:
+    explicit Symbol(void* address) : address_(address) {}
+    template <class T>
+    operator T*() const {
+      return reinterpret_cast<T*>(address_);
+    }
+    bool present() const { return address_ != nullptr; }
+
+   private:
+    void* address_;
+  };
+
+  class SharedLibrary {
+   public:
+    // The first of `names` that somebody has loaded already.
+    static std::optional<SharedLibrary> FindLoaded(const std::vector<std::string>& names) {
+      for (const std::string& name : names) {
+        void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+        if (handle != nullptr) return SharedLibrary(handle, name, true);
+      }
+      return std::nullopt;
+    }
+    // The same, else the first that can be loaded. Throws Failure with the loader's words about each;
+    // `product` and `advice` go into that text.
+    static SharedLibrary Open(const std::vector<std::string>& names, const std::string& product,
+                              const std::string& advice) {
+      if (std::optional<SharedLibrary> loaded = FindLoaded(names)) return *std::move(loaded);
+      std::string reasons;
+      for (const std::string& name : names) {
+        void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (handle != nullptr) return SharedLibrary(handle, name, false);
+        const char* const reason = dlerror();
+        reasons.append(reasons.empty() ? "" : "; ").append(reason != nullptr ? reason : name);
+      }
+      throw Failure(DTRUN_NOT_FOUND, "cannot load " + product + ": " + reasons + "; " + advice);
+    }
+    // What dlopen gave for `name`.
+    SharedLibrary(void* handle, const std::string& name, bool was_loaded)
+        : handle_(handle), path_(name), was_loaded_(was_loaded) {
+      const link_map* map = nullptr;
+      if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && *map->l_name != '\0') path_ = map->l_name;
+    }
+
+    // The file; never empty.
+    const std::string& path() const { return path_; }
+    // True when it was in the process before this plugin asked for it.
+    bool was_loaded() const { return was_loaded_; }
+
+    // Throws Failure when there is no such symbol.
+    Symbol operator[](const char* name) const {
+      const Symbol symbol = Find(name);
+      if (symbol.present()) return symbol;
+      throw Failure(DTRUN_NOT_FOUND,
+                    "'" + path_ + "' has no '" + name + "'; install a complete, newer version of it");
+    }
+    Symbol Find(const char* name) const { return Symbol(dlsym(handle_, name)); }
+
+   private:
+    void* handle_;
+    std::string path_;
+    bool was_loaded_;
+  };
+
+}  // namespace v0
+}  // namespace dtrun::sdk
