@@ -23,6 +23,11 @@ std::string Differences(const std::vector<std::string>& all) {
 
 }  // namespace
 
+std::string ListenAddress(const interfaces::Interface& interface, int rank) {
+  if (interface.address != "127.0.0.1" || rank >= 1 << 16) return interface.address;
+  return "127.1." + std::to_string(rank >> 8) + "." + std::to_string(rank & 0xff);
+}
+
 // Number of such places, length, the first address, the places, then what each address has there.
 std::string PackAddresses(const std::vector<std::string>& addresses) {
   const std::string places = Differences(addresses);

@@ -7,7 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "dtrun/interfaces.hpp"
+
 namespace dtrun::gloo_plugin {
+
+// The address on `interface` at which a rank listens. The loopback network has 2^24 of them, so
+// ranks of one host do not search for ports that others have left free.
+std::string ListenAddress(const interfaces::Interface& interface, int rank);
 
 // REQUIRES at least one; all of one length below 256.
 std::string PackAddresses(const std::vector<std::string>& addresses);

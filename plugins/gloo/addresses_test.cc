@@ -34,5 +34,13 @@ TEST(Addresses, ThatAreCutShortAreRefused) {
   EXPECT_THROW(UnpackAddress(packed, 2), sdk::Failure);
 }
 
+TEST(ListenAddress, IsOneForEachRankOnLoopbackOnly) {
+  const interfaces::Interface loopback{"lo", "127.0.0.1", true, true, false};
+  EXPECT_EQ(ListenAddress(loopback, 0), "127.1.0.0");
+  EXPECT_EQ(ListenAddress(loopback, 259), "127.1.1.3");
+  EXPECT_EQ(ListenAddress(loopback, 1 << 16), "127.0.0.1");
+  EXPECT_EQ(ListenAddress({"eth0", "10.0.0.5", false, true, false}, 1), "10.0.0.5");
+}
+
 }  // namespace
 }  // namespace dtrun::gloo_plugin

@@ -9,14 +9,11 @@
 #include "signals.h"
 
 namespace dtrun::gloo_plugin {
-namespace {
 
 using sdk::Failure;
 
-}  // namespace
-
 GlooCommunicator::GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params,
-                                   const Interface& interface)
+                                   const interfaces::Interface& interface)
     : mesh_(host, params, interface) {
   if (mesh_.size() == 1) return;
   const sdk::BlockSignals block;

@@ -26,7 +26,8 @@ class CollectiveJob;
 
 class GlooCommunicator final : public sdk::Communicator<sdk::Request> {
  public:
-  GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params, const Interface& interface);
+  GlooCommunicator(const sdk::Host& host, const sdk::CommParams& params,
+                   const interfaces::Interface& interface);
   ~GlooCommunicator() override;
 
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;

@@ -9,9 +9,7 @@
 #include <string>
 
 #include "comm.h"
-#include "device.h"
 #include "dtrun/plugin.hpp"
-#include "gloo_options.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -34,7 +32,7 @@ std::string LibraryPath() {
 class GlooBackend final : public sdk::Backend<GlooCommunicator> {
  public:
   GlooBackend(const sdk::Host& host, const sdk::Options& options)
-      : host_(host), wanted_(options.FindString(kInterfaceOption)) {
+      : host_(host), wanted_(options.FindString("interface")) {
     if (wanted_) Choose(1);  // refuses a wrong name now
   }
 
@@ -53,39 +51,51 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
     sink.Fact("library_path", LibraryPath());
     // Between hosts dtrun tells each rank what has been proven, or the rank chooses.
     if (query.host_count > 1 && !wanted_) return;
-    const Interface chosen = Choose(query.host_count);
+    const interfaces::Interface chosen = Choose(query.host_count);
     sink.Fact("interface", chosen.Text());
     if (wanted_) sink.Env("GLOO_SOCKET_IFNAME", chosen.name);
   }
 
  private:
-  Interface Choose(int host_count) const {
+  interfaces::Interface Choose(int host_count) const {
     std::optional<std::string> wanted = wanted_;
     const char* const proven = std::getenv("DTRUN_ADDRESS");
     if (!wanted && host_count > 1 && proven != nullptr) wanted = proven;
-    return ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), wanted, host_count);
+    return interfaces::Choose(interfaces::List(), interfaces::DefaultRoutes(), wanted, host_count);
   }
 
   const sdk::Host host_;
   const std::optional<std::string> wanted_;
 };
 
-dtrun_plugin MakeTable() {
-  sdk::PluginInfo info;
-  info.name = DTRUN_PLUGIN_NAME;
-  info.version = DTRUN_VERSION;
-  info.vendor = "dtrun";
-  info.license = "BSD-3-Clause";
-  info.summary = "collectives over TCP for host memory, on Gloo's transport";
-  info.options = OptionTable();
-  info.option_count = OptionCount();
-  return sdk::MakePlugin<GlooBackend>(info);
-}
+constexpr dtrun_option kOptions[] = {
+    sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
+                "network interface that carries the traffic, by name, address or network", DTRUN_SCOPE_HOST)
+        .Long(
+            "A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a "
+            "network "
+            "such as \"10.0.0.0/16\", which fits hosts whose names differ. A name stands for its first IPv4 "
+            "address, else its first global IPv6 address.\n"
+            "Unset: loopback when all ranks share one host; otherwise what network.interface has found "
+            "(DTRUN_ADDRESS), without that the interface of the default route, else the first running one "
+            "that is not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that use "
+            "Gloo through torch take the same interface.")
+        .Alias("GLOO_SOCKET_IFNAME")};
+
+constexpr sdk::PluginInfo kInfo = {
+    .name = DTRUN_PLUGIN_NAME,
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "BSD-3-Clause",
+    .summary = "collectives over TCP for host memory, on Gloo's transport",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<GlooBackend>(kInfo);
 
 }  // namespace
 }  // namespace dtrun::gloo_plugin
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  static const dtrun_plugin table = dtrun::gloo_plugin::MakeTable();
-  return dtrun::sdk::Enter(table, host, out, err);
+  return dtrun::sdk::Enter(dtrun::gloo_plugin::kPlugin, host, out, err);
 }

@@ -57,7 +57,7 @@ std::string WithoutPlace(const std::string& what) {
 
 }  // namespace
 
-Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface& interface)
+Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const interfaces::Interface& interface)
     : host_(host),
       rank_(params.rank),
       size_(params.size),
@@ -111,7 +111,8 @@ std::vector<std::string> Mesh::Gather(const sdk::CommParams& params, const std::
   return said;
 }
 
-void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline) {
+void Mesh::Connect(const sdk::CommParams& params, const interfaces::Interface& interface,
+                   const sdk::Deadline& deadline) {
   int peer = -1;  // none in particular
   try {
     // Gloo waits five times its timeout for a connection, and for ever with a timeout of 0.
@@ -143,7 +144,8 @@ void Mesh::Connect(const sdk::CommParams& params, const Interface& interface, co
 
 // From here on every rank hears when another leaves. Nobody returns before all have come
 // this far.
-void Mesh::Meet(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline) {
+void Mesh::Meet(const sdk::CommParams& params, const interfaces::Interface& interface,
+                const sdk::Deadline& deadline) {
   goodbyes_.resize(static_cast<std::size_t>(size_));
   try {
     for (int peer = 0; peer < size_; ++peer) {

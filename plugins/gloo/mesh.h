@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "device.h"
+#include "dtrun/interfaces.hpp"
 #include "dtrun/plugin.hpp"
 #include "operation.h"
 
@@ -51,7 +51,7 @@ struct Parting {
 class Mesh {
  public:
   // Collective. Throws sdk::Failure within params.timeout when a rank does not come.
-  Mesh(const sdk::Host& host, const sdk::CommParams& params, const Interface& interface);
+  Mesh(const sdk::Host& host, const sdk::CommParams& params, const interfaces::Interface& interface);
   // Local; at most about a second even when peers are gone. REQUIRES: no Transfer is left.
   ~Mesh();
   Mesh(const Mesh&) = delete;
@@ -92,8 +92,10 @@ class Mesh {
   void Register(Transfer* transfer);  // throws when the mesh has failed
   void Unregister(Transfer* transfer);
 
-  void Meet(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline);
-  void Connect(const sdk::CommParams& params, const Interface& interface, const sdk::Deadline& deadline);
+  void Meet(const sdk::CommParams& params, const interfaces::Interface& interface,
+            const sdk::Deadline& deadline);
+  void Connect(const sdk::CommParams& params, const interfaces::Interface& interface,
+               const sdk::Deadline& deadline);
   std::vector<std::string> Gather(const sdk::CommParams& params, const std::string& announcement,
                                   const sdk::Deadline& deadline);
 

@@ -10,13 +10,13 @@
 #include <string>
 
 #include "dtrun/plugin/block_signals.hpp"
+#include "transfer.h"
 
 namespace dtrun::gloo_plugin {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTenYears = std::chrono::hours(24 * 3650);
 // How long a goodbye may take to reach the kernel. The peer has asked for it in advance, so
 // only a connection full of unread bytes delays it.
 constexpr milliseconds kGoodbyeLimit{1000};

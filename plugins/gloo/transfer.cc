@@ -3,17 +3,10 @@
 #include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <chrono>
 #include <exception>
 #include <vector>
 
 namespace dtrun::gloo_plugin {
-namespace {
-
-// Gloo has no "for ever"; see timer.h for who ends a wait.
-constexpr std::chrono::milliseconds kTenYears = std::chrono::hours(24 * 3650);
-
-}  // namespace
 
 Transfer::Transfer(Mesh& mesh, int peer, const void* memory, std::size_t bytes) : mesh_(mesh), peer_(peer) {
   buffer_ = mesh.context()->createUnboundBuffer(const_cast<void*>(memory), bytes);

@@ -5,6 +5,7 @@
 // no more, whatever became of the exchange.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,9 @@
 #include "mesh.h"
 
 namespace dtrun::gloo_plugin {
+
+// Gloo has no "for ever"; see timer.h for who ends a wait.
+inline constexpr std::chrono::milliseconds kTenYears = std::chrono::hours(24 * 3650);
 
 class Transfer {
  public:

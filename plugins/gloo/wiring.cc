@@ -40,7 +40,7 @@ class Wiring::Wired : public ::gloo::Context {
   }
 };
 
-Wiring::Wiring(int rank, int size, const Interface& interface, std::chrono::milliseconds timeout)
+Wiring::Wiring(int rank, int size, const interfaces::Interface& interface, std::chrono::milliseconds timeout)
     : context_(std::make_shared<Wired>(rank, size, MakeDevice(ListenAddress(interface, rank)), timeout)) {}
 
 std::string Wiring::Addresses() const {

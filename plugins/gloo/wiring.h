@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "device.h"
+#include "dtrun/interfaces.hpp"
 
 namespace gloo {
 class Context;
@@ -24,7 +24,7 @@ class Wiring {
  public:
   // Listens for every peer. Gloo waits five times `timeout` for one, and for ever when it is 0.
   // Throws Gloo's exceptions, as Connect does.
-  Wiring(int rank, int size, const Interface& interface, std::chrono::milliseconds timeout);
+  Wiring(int rank, int size, const interfaces::Interface& interface, std::chrono::milliseconds timeout);
 
   // What the others need to know; bytes.
   std::string Addresses() const;

@@ -57,7 +57,7 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
   }
   if (const auto address = ReadBootstrapAddress(id)) bootstrap_ = address->Text();
   Handle::Place place{id, params.rank, params.size, {}};
-  if (environment_.max_ctas) place.config.max_ctas = *environment_.max_ctas;
+  if (environment_.max_ctas) place.config.max_ctas = static_cast<int>(*environment_.max_ctas);
   Clock::time_point next_look = Clock::now();
   try {
     return std::make_unique<Handle>(environment_.nccl, place, deadline, [&] {

@@ -29,7 +29,7 @@ struct Environment {
   const sdk::Host& host;
   const NcclApi& nccl;
   const CudaApi& cuda;
-  std::optional<int> max_ctas;
+  std::optional<std::int64_t> max_ctas;
 };
 
 class NcclCommunicator final : public sdk::Communicator<NcclRequest> {

@@ -1,5 +1,4 @@
-// A CUDA runtime in this process: found, opened, its functions resolved one by one; and small
-// owners of what it makes.
+// A CUDA runtime in this process: found and opened; and small owners of what it makes.
 //
 // Any libcudart serves: all of one process share the driver's context, so streams and events
 // of the program's own runtime (torch carries one) are as good here. Constant once opened; any
@@ -10,14 +9,14 @@
 #include <string>
 
 #include "cuda_abi.h"
-#include "shared_library.h"
+#include "dtrun/plugin/shared_library.hpp"
 
 namespace dtrun::nccl_plugin {
 
 struct CudaApi {
   // `wanted` is the option `cuda_library`: a path, or empty: the libcudart that is already in
   // the process, else the loader's. Throws sdk::Failure.
-  static CudaApi Open(const std::string& wanted);
+  explicit CudaApi(const std::string& wanted);
 
   // Throws sdk::Failure (vendor domain "cuda") unless `error` is success. `doing` is a phrase
   // such as "record an event".
@@ -29,31 +28,34 @@ struct CudaApi {
   // "0000:19:00.0".
   std::string BusId(int device) const;
 
-  SharedLibrary library;
+  sdk::SharedLibrary library;
 
-  cuda::Error (*get_device_count)(int*) = nullptr;
-  cuda::Error (*get_device)(int*) = nullptr;
-  cuda::Error (*set_device)(int) = nullptr;
-  cuda::Error (*device_get_pci_bus_id)(char*, int, int) = nullptr;
-  cuda::Error (*driver_get_version)(int*) = nullptr;
-  const char* (*get_error_string)(cuda::Error) = nullptr;
-  cuda::Error (*get_last_error)() = nullptr;
-  cuda::Error (*pointer_get_attributes)(cuda::PointerAttributes*, const void*) = nullptr;
-  cuda::Error (*stream_create_with_flags)(cuda::Stream*, unsigned) = nullptr;
-  cuda::Error (*stream_destroy)(cuda::Stream) = nullptr;
-  cuda::Error (*stream_wait_event)(cuda::Stream, cuda::Event, unsigned) = nullptr;
-  cuda::Error (*event_create_with_flags)(cuda::Event*, unsigned) = nullptr;
-  cuda::Error (*event_destroy)(cuda::Event) = nullptr;
-  cuda::Error (*event_record)(cuda::Event, cuda::Stream) = nullptr;
-  cuda::Error (*event_query)(cuda::Event) = nullptr;
-  cuda::Error (*allocate)(void**, std::size_t) = nullptr;  // cudaMalloc
-  cuda::Error (*release)(void*) = nullptr;                 // cudaFree
-  cuda::Error (*memcpy_async)(void*, const void*, std::size_t, int, cuda::Stream) = nullptr;
-  cuda::Error (*memset_async)(void*, int, std::size_t, cuda::Stream) = nullptr;
-  cuda::Error (*stream_synchronize)(cuda::Stream) = nullptr;
-  cuda::Error (*can_access_peer)(int*, int device, int peer) = nullptr;
-  cuda::Error (*enable_peer_access)(int peer, unsigned) = nullptr;
-  cuda::Error (*memcpy_peer_async)(void*, int to, const void*, int from, std::size_t, cuda::Stream) = nullptr;
+  cuda::Error (*get_device_count)(int*) = library["cudaGetDeviceCount"];
+  cuda::Error (*get_device)(int*) = library["cudaGetDevice"];
+  cuda::Error (*set_device)(int) = library["cudaSetDevice"];
+  cuda::Error (*device_get_pci_bus_id)(char*, int, int) = library["cudaDeviceGetPCIBusId"];
+  cuda::Error (*driver_get_version)(int*) = library["cudaDriverGetVersion"];
+  const char* (*get_error_string)(cuda::Error) = library["cudaGetErrorString"];
+  cuda::Error (*get_last_error)() = library["cudaGetLastError"];
+  cuda::Error (*pointer_get_attributes)(cuda::PointerAttributes*,
+                                        const void*) = library["cudaPointerGetAttributes"];
+  cuda::Error (*stream_create_with_flags)(cuda::Stream*, unsigned) = library["cudaStreamCreateWithFlags"];
+  cuda::Error (*stream_destroy)(cuda::Stream) = library["cudaStreamDestroy"];
+  cuda::Error (*stream_wait_event)(cuda::Stream, cuda::Event, unsigned) = library["cudaStreamWaitEvent"];
+  cuda::Error (*event_create_with_flags)(cuda::Event*, unsigned) = library["cudaEventCreateWithFlags"];
+  cuda::Error (*event_destroy)(cuda::Event) = library["cudaEventDestroy"];
+  cuda::Error (*event_record)(cuda::Event, cuda::Stream) = library["cudaEventRecord"];
+  cuda::Error (*event_query)(cuda::Event) = library["cudaEventQuery"];
+  cuda::Error (*allocate)(void**, std::size_t) = library["cudaMalloc"];
+  cuda::Error (*release)(void*) = library["cudaFree"];
+  cuda::Error (*memcpy_async)(void*, const void*, std::size_t, int,
+                              cuda::Stream) = library["cudaMemcpyAsync"];
+  cuda::Error (*memset_async)(void*, int, std::size_t, cuda::Stream) = library["cudaMemsetAsync"];
+  cuda::Error (*stream_synchronize)(cuda::Stream) = library["cudaStreamSynchronize"];
+  cuda::Error (*can_access_peer)(int*, int device, int peer) = library["cudaDeviceCanAccessPeer"];
+  cuda::Error (*enable_peer_access)(int peer, unsigned) = library["cudaDeviceEnablePeerAccess"];
+  cuda::Error (*memcpy_peer_async)(void*, int to, const void*, int from, std::size_t,
+                                   cuda::Stream) = library["cudaMemcpyPeerAsync"];
 };
 
 // Makes `device` the calling thread's device for as long as it lives.

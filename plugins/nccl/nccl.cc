@@ -11,9 +11,9 @@
 
 #include "bootstrap_address.h"
 #include "comm.h"
+#include "dtrun/interfaces.hpp"
 #include "dtrun/plugin.hpp"
 #include "element.h"
-#include "interface.h"
 #include "nccl_failure.h"
 #include "nccl_options.h"
 #include "peer_access.h"
@@ -31,8 +31,8 @@ std::string CudaVersionText(int version) {
 class NcclBackend final : public sdk::Backend<NcclCommunicator> {
  public:
   NcclBackend(const sdk::Host& host, const sdk::Options& options)
-      : host_(host), options_(options), nccl_(NcclApi::Open(options_.library)) {
-    if (options_.interface) interface_ = FindInterface(ListInterfaces(), *options_.interface);
+      : host_(host), options_(options), nccl_(options_.library) {
+    if (options_.interface) interface_ = interfaces::Find(interfaces::List(), *options_.interface);
   }
 
   sdk::Caps QueryCaps() const override {
@@ -94,7 +94,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   // The CUDA runtime is looked for when it is needed: a login node has none.
   const CudaApi& Cuda() {
     const std::lock_guard lock(mutex_);
-    if (!cuda_) cuda_ = CudaApi::Open(options_.cuda_library);
+    if (!cuda_) cuda_.emplace(options_.cuda_library);
     return *cuda_;
   }
 
@@ -129,14 +129,15 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
       return std::string("none: ") + NcclFailure(nccl_, "choose an interface", result).what();
     const auto address = ReadBootstrapAddress(id);
     if (!address) return "chosen by NCCL";
-    const auto interface = FindByAddress(ListInterfaces(), address->host);
+    const auto interface = interfaces::FindByAddress(interfaces::List(), address->host);
     return (interface ? interface->Text() : address->host) + " (chosen by NCCL)";
   }
 
   // What makes the same choices hold for whoever uses NCCL in this process or beside it.
   std::vector<std::pair<std::string, std::string>> Variables() const {
     std::vector<std::pair<std::string, std::string>> variables;
-    if (interface_) variables.emplace_back("NCCL_SOCKET_IFNAME", ExactName(*interface_));
+    // "eth1" alone would also take eth10 and the VLANs on top of it.
+    if (interface_) variables.emplace_back("NCCL_SOCKET_IFNAME", "=" + interface_->name);
     const auto add = [&](const char* name, Switch value, const char* off, const char* on) {
       if (value != Switch::kAuto) variables.emplace_back(name, value == Switch::kOff ? off : on);
     };
@@ -162,27 +163,25 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   const sdk::Host host_;
   const NcclOptions options_;
   const NcclApi nccl_;
-  std::optional<Interface> interface_;
+  std::optional<interfaces::Interface> interface_;
   std::mutex mutex_;  // of cuda_, which is constant once set
   std::optional<CudaApi> cuda_;
 };
 
-dtrun_plugin MakeTable() {
-  sdk::PluginInfo info;
-  info.name = "nccl";
-  info.version = DTRUN_VERSION;
-  info.vendor = "dtrun";
-  info.license = "BSD-3-Clause";
-  info.summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams";
-  info.options = OptionTable();
-  info.option_count = OptionCount();
-  return sdk::MakePlugin<NcclBackend>(info);
-}
+constexpr sdk::PluginInfo kInfo = {
+    .name = "nccl",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "BSD-3-Clause",
+    .summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<NcclBackend>(kInfo);
 
 }  // namespace
 }  // namespace dtrun::nccl_plugin
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  static const dtrun_plugin table = dtrun::nccl_plugin::MakeTable();
-  return dtrun::sdk::Enter(table, host, out, err);
+  return dtrun::sdk::Enter(dtrun::nccl_plugin::kPlugin, host, out, err);
 }

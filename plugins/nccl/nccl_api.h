@@ -1,14 +1,10 @@
-// A libnccl in this process: found, opened, checked, its functions resolved one by one.
-//
-// A plugin that linked libnccl would end in "undefined symbol" with every other version than
-// its own. Constant once opened, never closed (NCCL's threads outlive its communicators); any
-// thread.
+// A libnccl in this process: found, opened, checked. Constant once opened; any thread.
 #pragma once
 
 #include <string>
 
+#include "dtrun/plugin/shared_library.hpp"
 #include "nccl_abi.h"
-#include "shared_library.h"
 
 namespace dtrun::nccl_plugin {
 
@@ -23,42 +19,45 @@ struct NcclApi {
   // `wanted` is the option `library`: a path, or empty: the libnccl that is already in the
   // process, else the loader's. Throws sdk::Failure when there is none, when it is too old, or
   // when a function is missing.
-  static NcclApi Open(const std::string& wanted);
+  explicit NcclApi(const std::string& wanted);
 
   std::string VersionText() const { return NcclVersionText(version); }
 
-  SharedLibrary library;
-  int version = 0;
+  sdk::SharedLibrary library;
+  int version;
 
-  nccl::Result (*get_unique_id)(nccl::UniqueId*) = nullptr;
-  nccl::Result (*comm_init_rank_config)(nccl::Comm*, int, nccl::UniqueId, int, nccl::Config*) = nullptr;
-  nccl::Result (*comm_finalize)(nccl::Comm) = nullptr;
-  nccl::Result (*comm_destroy)(nccl::Comm) = nullptr;
-  nccl::Result (*comm_abort)(nccl::Comm) = nullptr;
-  nccl::Result (*comm_get_async_error)(nccl::Comm, nccl::Result*) = nullptr;
-  const char* (*get_error_string)(nccl::Result) = nullptr;
-  const char* (*get_last_error)(nccl::Comm) = nullptr;
+  nccl::Result (*get_unique_id)(nccl::UniqueId*) = library["ncclGetUniqueId"];
+  nccl::Result (*comm_init_rank_config)(nccl::Comm*, int, nccl::UniqueId, int,
+                                        nccl::Config*) = library["ncclCommInitRankConfig"];
+  nccl::Result (*comm_finalize)(nccl::Comm) = library["ncclCommFinalize"];
+  nccl::Result (*comm_destroy)(nccl::Comm) = library["ncclCommDestroy"];
+  nccl::Result (*comm_abort)(nccl::Comm) = library["ncclCommAbort"];
+  nccl::Result (*comm_get_async_error)(nccl::Comm, nccl::Result*) = library["ncclCommGetAsyncError"];
+  const char* (*get_error_string)(nccl::Result) = library["ncclGetErrorString"];
+  const char* (*get_last_error)(nccl::Comm) = library["ncclGetLastError"];
   nccl::Result (*red_op_create_pre_mul_sum)(nccl::Reduction*, void*, nccl::DataType, int,
-                                            nccl::Comm) = nullptr;
-  nccl::Result (*red_op_destroy)(nccl::Reduction, nccl::Comm) = nullptr;
+                                            nccl::Comm) = library["ncclRedOpCreatePreMulSum"];
+  nccl::Result (*red_op_destroy)(nccl::Reduction, nccl::Comm) = library["ncclRedOpDestroy"];
   nccl::Result (*all_reduce)(const void*, void*, std::size_t, nccl::DataType, nccl::Reduction, nccl::Comm,
-                             nccl::CudaStream) = nullptr;
+                             nccl::CudaStream) = library["ncclAllReduce"];
   nccl::Result (*reduce)(const void*, void*, std::size_t, nccl::DataType, nccl::Reduction, int, nccl::Comm,
-                         nccl::CudaStream) = nullptr;
+                         nccl::CudaStream) = library["ncclReduce"];
   nccl::Result (*broadcast)(const void*, void*, std::size_t, nccl::DataType, int, nccl::Comm,
-                            nccl::CudaStream) = nullptr;
+                            nccl::CudaStream) = library["ncclBroadcast"];
   nccl::Result (*reduce_scatter)(const void*, void*, std::size_t, nccl::DataType, nccl::Reduction, nccl::Comm,
-                                 nccl::CudaStream) = nullptr;
+                                 nccl::CudaStream) = library["ncclReduceScatter"];
   nccl::Result (*all_gather)(const void*, void*, std::size_t, nccl::DataType, nccl::Comm,
-                             nccl::CudaStream) = nullptr;
-  nccl::Result (*send)(const void*, std::size_t, nccl::DataType, int, nccl::Comm, nccl::CudaStream) = nullptr;
-  nccl::Result (*recv)(void*, std::size_t, nccl::DataType, int, nccl::Comm, nccl::CudaStream) = nullptr;
-  nccl::Result (*group_start)() = nullptr;
-  nccl::Result (*group_end)() = nullptr;
+                             nccl::CudaStream) = library["ncclAllGather"];
+  nccl::Result (*send)(const void*, std::size_t, nccl::DataType, int, nccl::Comm,
+                       nccl::CudaStream) = library["ncclSend"];
+  nccl::Result (*recv)(void*, std::size_t, nccl::DataType, int, nccl::Comm,
+                       nccl::CudaStream) = library["ncclRecv"];
+  nccl::Result (*group_start)() = library["ncclGroupStart"];
+  nccl::Result (*group_end)() = library["ncclGroupEnd"];
 
   // Null before 2.28.
-  nccl::Result (*all_to_all)(const void*, void*, std::size_t, nccl::DataType, nccl::Comm,
-                             nccl::CudaStream) = nullptr;
+  nccl::Result (*all_to_all)(const void*, void*, std::size_t, nccl::DataType, nccl::Comm, nccl::CudaStream) =
+      library.Find(version >= nccl::Version(2, 28, 0) ? "ncclAlltoAll" : "");
 };
 
 }  // namespace dtrun::nccl_plugin

@@ -9,14 +9,73 @@
 
 namespace dtrun::nccl_plugin {
 
-const dtrun_option* OptionTable();
-std::uint64_t OptionCount();
-
 // Whether NCCL may use one of its ways between GPUs.
+inline constexpr const char* kSwitchChoices[] = {"auto", "on", "off"};
 enum class Switch { kAuto, kOn, kOff };
 
+constexpr sdk::OptionRow SwitchOption(const char* key, const char* doc) {
+  return sdk::Option(key, DTRUN_TYPE_ENUM, "auto", doc).Choices(kSwitchChoices);
+}
+
+inline constexpr dtrun_option kOptions[] = {
+    sdk::Option("library", DTRUN_TYPE_PATH, nullptr, "file of the NCCL library", DTRUN_SCOPE_HOST)
+        .Flags(DTRUN_OPTION_MUST_EXIST)
+        .Long("Unset: the libnccl.so.2 that is already in the process, as torch brings one; else the "
+              "loader's."),
+    sdk::Option("cuda_library", DTRUN_TYPE_PATH, nullptr, "file of the CUDA runtime library",
+                DTRUN_SCOPE_HOST)
+        .Flags(DTRUN_OPTION_MUST_EXIST)
+        .Long(
+            "Unset: the libcudart that is already in the process; else the loader's libcudart.so.13, .12 or "
+            ".11.0."),
+    sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
+                "network interface that carries the traffic between hosts, by name, address or network",
+                DTRUN_SCOPE_HOST)
+        .Long(
+            "A name such as \"eth0\", an address of this host such as \"10.0.0.5\", or a network such as "
+            "\"10.0.0.0/16\", which fits hosts whose names differ. Ranks see NCCL_SOCKET_IFNAME with the "
+            "exact name (\"=eth0\"), so that programs that use NCCL through torch take the same interface.\n"
+            "Unset: NCCL chooses.")
+        .Alias("NCCL_SOCKET_IFNAME"),
+    SwitchOption("p2p", "whether GPUs of one host read each other's memory")
+        .Long(
+            "auto: before the ranks start, each pair of GPUs makes a verified and timed copy in a child "
+            "process, 2 s for a pair and 5 s at most; where the driver claims access that fails, hangs, "
+            "corrupts or crawls, or grants it one way only, ranks see NCCL_P2P_DISABLE=1. What was found is "
+            "kept until the next boot. on: a pair that cannot ends the job before it starts. off: ranks see "
+            "NCCL_P2P_DISABLE=1.\n"
+            "DTRUN_P2P tells programs with peer copies of their own: on or off, unset when nobody knows.")
+        .Alias("NCCL_P2P_DISABLE"),
+    SwitchOption("shm", "whether GPUs of one host may meet in host memory")
+        .Long("off: ranks see NCCL_SHM_DISABLE=1. on: NCCL_SHM_DISABLE=0. auto: off where peer access is off "
+              "and /dev/shm has less than 32 MiB left for each rank, else the variable is left as it is.")
+        .Alias("NCCL_SHM_DISABLE"),
+    SwitchOption("rdma", "whether InfiniBand and RoCE are used between hosts")
+        .Long(
+            "off: ranks see NCCL_IB_DISABLE=1 and use sockets. on: NCCL_IB_DISABLE=0. auto: the variable is "
+            "left as it is.")
+        .Alias("NCCL_IB_DISABLE"),
+    SwitchOption("gdr", "whether network cards read and write GPU memory themselves")
+        .Long("off: ranks see NCCL_NET_GDR_LEVEL=LOC. on: NCCL_NET_GDR_LEVEL=SYS, at any distance. auto: the "
+              "variable is left as it is.")
+        .Alias("NCCL_NET_GDR_LEVEL"),
+    sdk::Option("max_ctas", DTRUN_TYPE_INT, nullptr,
+                "most thread blocks of the GPU that one operation may occupy")
+        .Long("Fewer leave more of the GPU to computation and use less memory; more move data faster.\n"
+              "Unset: NCCL chooses.")
+        .Range("1", "64")
+        .Alias("NCCL_MAX_CTAS")};
+
 struct NcclOptions {
-  explicit NcclOptions(const sdk::Options& options);
+  explicit NcclOptions(const sdk::Options& options)
+      : library(options.FindString("library").value_or("")),
+        cuda_library(options.FindString("cuda_library").value_or("")),
+        interface(options.FindString("interface")),
+        p2p(static_cast<Switch>(options.EnumIndex("p2p"))),
+        shm(static_cast<Switch>(options.EnumIndex("shm"))),
+        rdma(static_cast<Switch>(options.EnumIndex("rdma"))),
+        gdr(static_cast<Switch>(options.EnumIndex("gdr"))),
+        max_ctas(options.FindInt("max_ctas")) {}
 
   std::string library;       // empty: find it
   std::string cuda_library;  // empty: find it
@@ -25,7 +84,7 @@ struct NcclOptions {
   Switch shm;
   Switch rdma;
   Switch gdr;
-  std::optional<int> max_ctas;
+  std::optional<std::int64_t> max_ctas;
 };
 
 }  // namespace dtrun::nccl_plugin

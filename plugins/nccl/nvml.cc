@@ -1,7 +1,5 @@
 #include "nvml.h"
 
-#include <dlfcn.h>
-
 #include "dtrun/plugin.hpp"
 
 namespace dtrun::nccl_plugin {
@@ -27,15 +25,14 @@ const char* StatusText(int status) {  // nvmlGpuP2PStatus_t
 
 Nvml::Nvml() {
   try {
-    library_ = SharedLibrary::Open({"libnvidia-ml.so.1"}, "NVML", "it comes with the driver");
-    int (*init)() = nullptr;
-    library_->Resolve("nvmlInit_v2", init);
-    library_->Resolve("nvmlShutdown", shutdown_);
-    library_->Resolve("nvmlDeviceGetHandleByPciBusId_v2", find_);
-    library_->Resolve("nvmlDeviceGetP2PStatus", p2p_status_);
-    if (init() != kSuccess) library_.reset();
+    const auto library = sdk::SharedLibrary::Open({"libnvidia-ml.so.1"}, "NVML", "it comes with the driver");
+    int (*const init)() = library["nvmlInit_v2"];
+    shutdown_ = library["nvmlShutdown"];
+    find_ = library["nvmlDeviceGetHandleByPciBusId_v2"];
+    p2p_status_ = library["nvmlDeviceGetP2PStatus"];
+    if (init() == kSuccess) library_ = library;
   } catch (const sdk::Failure&) {
-    library_.reset();  // without it the copy decides alone
+    // Without it the copy decides alone.
   }
 }
 

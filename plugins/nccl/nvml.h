@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "shared_library.h"
+#include "dtrun/plugin/shared_library.hpp"
 
 namespace dtrun::nccl_plugin {
 
@@ -23,7 +23,7 @@ class Nvml {
  private:
   using Device = void*;  // nvmlDevice_t
 
-  std::optional<SharedLibrary> library_;
+  std::optional<sdk::SharedLibrary> library_;
   int (*shutdown_)() = nullptr;
   int (*find_)(const char* bus_id, Device* device) = nullptr;
   int (*p2p_status_)(Device, Device, int index, int* status) = nullptr;

@@ -71,7 +71,7 @@ void Keep(const std::filesystem::path& cache, const std::string& key, const Peer
     if (write(pipe, text.data(), text.size()) != static_cast<ssize_t>(text.size())) _exit(1);
   };
   try {
-    const CudaApi cuda = CudaApi::Open(options.cuda_library);
+    const CudaApi cuda(options.cuda_library);
     TryPeers(
         cuda, [&](const std::string& key) { return Recall(options.cache, key); }, say);
   } catch (const std::exception& error) {

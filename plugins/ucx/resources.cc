@@ -245,26 +245,6 @@ std::vector<Resource> ListResources(const Library& library) {
   return resources;
 }
 
-// Destination and mask of a default route are 0: columns 2 and 8 of the kernel's table.
-std::vector<std::string> DefaultRouteInterfaces() {
-  std::ifstream table("/proc/net/route");
-  std::string line;
-  std::getline(table, line);
-  std::vector<std::string> names;
-  while (std::getline(table, line)) {
-    std::istringstream fields(line);
-    std::string name;
-    std::string destination;
-    std::string skipped;
-    std::string mask;
-    fields >> name >> destination;
-    for (int i = 0; i < 5; ++i) fields >> skipped;
-    fields >> mask;
-    if (destination == "00000000" && mask == "00000000") names.push_back(name);
-  }
-  return names;
-}
-
 std::string Selection::Text(bool one_host) const {
   std::vector<Resource> shown;
   for (const Resource& one : usable) {

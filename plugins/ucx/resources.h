@@ -29,9 +29,6 @@ bool NamesTransport(const std::string& list, const std::string& transport);
 
 std::vector<Resource> ListResources(const Library& library);
 
-// Names of the interfaces that hold a default route, in the kernel's order; may be empty.
-std::vector<std::string> DefaultRouteInterfaces();
-
 // The options, as the user wrote them.
 struct Wanted {
   std::optional<std::string> transports;  // grammar of UCX_TLS

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "comm.h"
+#include "dtrun/interfaces.hpp"
 #include "peers.h"
 #include "ucx_options.h"
 
@@ -27,14 +28,14 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
       : host_(host),
         library_(Library::Get(host)),
         resources_(ListResources(library_)),
-        rails_(options.FindInt(kRailsOption)) {
-    wanted_.transports = OptionOr(options, kTransportsOption, "UCX_TLS");
-    wanted_.devices = OptionOr(options, kDevicesOption, "UCX_NET_DEVICES");
+        rails_(options.FindInt("rails")) {
+    wanted_.transports = OptionOr(options, "transports", "UCX_TLS");
+    wanted_.devices = OptionOr(options, "devices", "UCX_NET_DEVICES");
     const char* const p2p = getenv(kForPrograms);
-    peers_ = ChoosePeers(options.EnumIndex(kP2pOption), wanted_.transports,
+    peers_ = ChoosePeers(options.EnumIndex("p2p"), wanted_.transports,
                          p2p == nullptr ? std::nullopt : std::make_optional<std::string>(p2p), resources_);
     wanted_.transports = peers_.transports;
-    wanted_.rdma = options.EnumIndex(kRequiredOption) == kRequiredRdma;
+    wanted_.rdma = options.EnumIndex("required") == kRequiredRdma;
     Choose(true);  // refuses what this host lacks now
   }
 
@@ -69,8 +70,9 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
  private:
   Selection Choose(bool one_host) const {
     const char* const proven = std::getenv("DTRUN_INTERFACE");
-    return Select(resources_, proven == nullptr ? DefaultRouteInterfaces() : std::vector<std::string>{proven},
-                  wanted_, one_host);
+    return Select(resources_,
+                  proven == nullptr ? interfaces::DefaultRoutes() : std::vector<std::string>{proven}, wanted_,
+                  one_host);
   }
 
   std::shared_ptr<Context> ContextFor(bool one_host) {
@@ -90,22 +92,20 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
   std::map<bool, std::shared_ptr<Context>> contexts_;  // by whether all ranks share a host
 };
 
-dtrun_plugin MakeTable() {
-  sdk::PluginInfo info;
-  info.name = "ucx";
-  info.version = DTRUN_VERSION;
-  info.vendor = "dtrun";
-  info.license = "BSD-3-Clause";
-  info.summary = "collectives over InfiniBand, RoCE, TCP and shared memory for host memory, on UCX";
-  info.options = OptionTable();
-  info.option_count = OptionCount();
-  return sdk::MakePlugin<UcxBackend>(info);
-}
+constexpr sdk::PluginInfo kInfo = {
+    .name = "ucx",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "BSD-3-Clause",
+    .summary = "collectives over InfiniBand, RoCE, TCP and shared memory for host memory, on UCX",
+    .options = kOptions,
+    .option_count = std::size(kOptions),
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<UcxBackend>(kInfo);
 
 }  // namespace
 }  // namespace dtrun::ucx_plugin
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  static const dtrun_plugin table = dtrun::ucx_plugin::MakeTable();
-  return dtrun::sdk::Enter(table, host, out, err);
+  return dtrun::sdk::Enter(dtrun::ucx_plugin::kPlugin, host, out, err);
 }

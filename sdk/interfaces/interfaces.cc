@@ -1,4 +1,4 @@
-#include "device.h"
+#include "dtrun/interfaces.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -16,10 +16,9 @@
 #include <sstream>
 #include <utility>
 
-#include "dtrun/plugin.hpp"
-#include "dtrun/plugin/subnet.hpp"
+#include "subnet.h"
 
-namespace dtrun::gloo_plugin {
+namespace dtrun::interfaces {
 namespace {
 
 using sdk::Failure;
@@ -89,40 +88,9 @@ const Interface* Best(const std::vector<Interface>& all, Matches&& matches) {
   return best;
 }
 
-Interface ChooseWanted(const std::vector<Interface>& all, const std::string& wanted) {
-  const std::string address = Canonical(wanted);
-  const std::optional<sdk::Subnet> network = sdk::Subnet::Parse(wanted);
-  const auto is = [&](const Interface& one) {
-    if (network) return network->Has(one.address);
-    return address.empty() ? one.name == wanted : one.address == address;
-  };
-  const Interface* found = Best(all, is);
-  if (found != nullptr) return *found;
-  std::string text = "interface '" + wanted + "' ";
-  const bool known = std::any_of(all.begin(), all.end(), is);
-  if (known) {
-    text += "of this host is down";
-  } else {
-    text += network           ? "is a network in which this host has no address"
-            : address.empty() ? "is not an interface with an address on this host"
-                              : "is no address of this host";
-  }
-  text += "; it has " + Listing(all);
-  if (!known && !address.empty()) {
-    text +=
-        "; for several hosts set backend.options.interface to a network that holds an address of each, such "
-        "as \"10.0.0.0/16\", or leave it out and use network.interface_on";
-    throw Failure(DTRUN_INVALID_ARGUMENT, text);
-  }
-  const std::string nearest = known ? "" : NearestName(all, wanted);
-  text += nearest.empty() ? "; set backend.options.interface to one of them"
-                          : "; did you mean '" + nearest + "'?";
-  throw Failure(DTRUN_INVALID_ARGUMENT, text);
-}
-
 }  // namespace
 
-std::vector<Interface> ListInterfaces() {
+std::vector<Interface> List() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) {
     throw Failure(DTRUN_SYSTEM, std::string("list network interfaces: ") + std::strerror(errno))
@@ -144,7 +112,7 @@ std::vector<Interface> ListInterfaces() {
   return all;
 }
 
-std::vector<std::string> DefaultRouteInterfaces() {
+std::vector<std::string> DefaultRoutes() {
   std::vector<std::pair<unsigned long, std::string>> routes;  // metric, name
   std::string line;
   std::ifstream v4("/proc/net/route");
@@ -173,9 +141,40 @@ std::vector<std::string> DefaultRouteInterfaces() {
   return names;
 }
 
-Interface ChooseInterface(const std::vector<Interface>& all, const std::vector<std::string>& default_routes,
-                          const std::optional<std::string>& wanted, int host_count) {
-  if (wanted) return ChooseWanted(all, *wanted);
+Interface Find(const std::vector<Interface>& all, const std::string& wanted) {
+  const std::string address = Canonical(wanted);
+  const std::optional<Subnet> network = Subnet::Parse(wanted);
+  const auto is = [&](const Interface& one) {
+    if (network) return network->Has(one.address);
+    return address.empty() ? one.name == wanted : one.address == address;
+  };
+  const Interface* found = Best(all, is);
+  if (found != nullptr) return *found;
+  std::string text = "interface '" + wanted + "' ";
+  const bool known = std::any_of(all.begin(), all.end(), is);
+  if (known) {
+    text += "of this host is down";
+  } else {
+    text += network           ? "is a network in which this host has no address"
+            : address.empty() ? "is not an interface with an address on this host"
+                              : "is no address of this host";
+  }
+  text += "; it has " + Listing(all);
+  if (!known && !address.empty()) {
+    text +=
+        "; for several hosts set backend.options.interface to a network that holds an address of each, such "
+        "as \"10.0.0.0/16\", or leave it out and use network.interface_on";
+    throw Failure(DTRUN_INVALID_ARGUMENT, text);
+  }
+  const std::string nearest = known ? "" : NearestName(all, wanted);
+  text += nearest.empty() ? "; set backend.options.interface to one of them"
+                          : "; did you mean '" + nearest + "'?";
+  throw Failure(DTRUN_INVALID_ARGUMENT, text);
+}
+
+Interface Choose(const std::vector<Interface>& all, const std::vector<std::string>& default_routes,
+                 const std::optional<std::string>& wanted, int host_count) {
+  if (wanted) return Find(all, *wanted);
   if (host_count <= 1) {
     if (const Interface* found = Best(all, [](const Interface& one) { return one.loopback; })) return *found;
   }
@@ -193,9 +192,11 @@ Interface ChooseInterface(const std::vector<Interface>& all, const std::vector<s
                     Listing(all) + "; set backend.options.interface");
 }
 
-std::string ListenAddress(const Interface& interface, int rank) {
-  if (interface.address != "127.0.0.1" || rank >= 1 << 16) return interface.address;
-  return "127.1." + std::to_string(rank >> 8) + "." + std::to_string(rank & 0xff);
+std::optional<Interface> FindByAddress(const std::vector<Interface>& all, const std::string& address) {
+  for (const Interface& one : all) {
+    if (one.address.substr(0, one.address.find('%')) == address) return one;
+  }
+  return std::nullopt;
 }
 
-}  // namespace dtrun::gloo_plugin
+}  // namespace dtrun::interfaces

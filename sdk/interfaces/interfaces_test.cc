@@ -1,11 +1,9 @@
-#include "device.h"
+#include "dtrun/interfaces.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dtrun/plugin.hpp"
-
-namespace dtrun::gloo_plugin {
+namespace dtrun::interfaces {
 namespace {
 
 using ::testing::AllOf;
@@ -33,22 +31,22 @@ const std::vector<Interface> kHost = {V4("lo", "127.0.0.1"),
 
 std::string Choose(const std::optional<std::string>& wanted, int hosts,
                    const std::vector<std::string>& routes = {"eth0"}) {
-  return ChooseInterface(kHost, routes, wanted, hosts).Text();
+  return interfaces::Choose(kHost, routes, wanted, hosts).Text();
 }
 
-TEST(ChooseInterface, TakesLoopbackWhenAllRanksShareOneHost) { EXPECT_EQ(Choose({}, 1), "lo 127.0.0.1"); }
+TEST(Choose, TakesLoopbackWhenAllRanksShareOneHost) { EXPECT_EQ(Choose({}, 1), "lo 127.0.0.1"); }
 
-TEST(ChooseInterface, TakesTheDefaultRouteBetweenHosts) { EXPECT_EQ(Choose({}, 2), "eth0 10.0.0.5"); }
+TEST(Choose, TakesTheDefaultRouteBetweenHosts) { EXPECT_EQ(Choose({}, 2), "eth0 10.0.0.5"); }
 
-TEST(ChooseInterface, TakesTheNextDefaultRouteWhenTheFirstIsDown) {
+TEST(Choose, TakesTheNextDefaultRouteWhenTheFirstIsDown) {
   EXPECT_EQ(Choose({}, 2, {"eth1", "ib0"}), "ib0 fd01::5");
 }
 
-TEST(ChooseInterface, TakesTheFirstThatRunsWithoutADefaultRoute) {
+TEST(Choose, TakesTheFirstThatRunsWithoutADefaultRoute) {
   EXPECT_EQ(Choose({}, 2, {}), "docker0 172.17.0.1");
 }
 
-TEST(ChooseInterface, FollowsTheUser) {
+TEST(Choose, FollowsTheUser) {
   EXPECT_EQ(Choose("docker0", 1), "docker0 172.17.0.1");
   EXPECT_EQ(Choose("ib0", 2), "ib0 fd01::5");
   EXPECT_EQ(Choose("10.0.0.5", 2), "eth0 10.0.0.5");
@@ -58,7 +56,7 @@ TEST(ChooseInterface, FollowsTheUser) {
   EXPECT_EQ(Choose("fd01::/64", 2), "ib0 fd01::5");
 }
 
-TEST(ChooseInterface, SaysThatAnAddressFitsOneHost) {
+TEST(Choose, SaysThatAnAddressFitsOneHost) {
   EXPECT_THAT([] { Choose("10.0.0.6", 2); },
               ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'10.0.0.6' is no address of this host"),
                                                 HasSubstr("to a network"), HasSubstr("interface_on"))));
@@ -67,41 +65,39 @@ TEST(ChooseInterface, SaysThatAnAddressFitsOneHost) {
   EXPECT_THAT([] { Choose("10.1.0.0/16", 2); }, ThrowsMessage<sdk::Failure>(HasSubstr("is down")));
 }
 
-TEST(ChooseInterface, ListsWhatThereIsWhenTheNameIsUnknown) {
+TEST(Choose, ListsWhatThereIsWhenTheNameIsUnknown) {
   EXPECT_THAT([] { Choose("eht0", 2); },
               ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'eht0'"), HasSubstr("eth0 10.0.0.5"),
                                                 HasSubstr("eth1 10.1.0.5 (down)"),
                                                 HasSubstr("did you mean 'eth0'?"))));
 }
 
-TEST(ChooseInterface, SuggestsNothingThatIsFarFromTheName) {
+TEST(Choose, SuggestsNothingThatIsFarFromTheName) {
   EXPECT_THAT([] { Choose("infiniband7", 2); }, ThrowsMessage<sdk::Failure>(Not(HasSubstr("did you mean"))));
 }
 
-TEST(ChooseInterface, SaysThatAnInterfaceIsDown) {
+TEST(Choose, SaysThatAnInterfaceIsDown) {
   EXPECT_THAT([] { Choose("eth1", 2); },
               ThrowsMessage<sdk::Failure>(HasSubstr("'eth1' of this host is down")));
 }
 
-TEST(ChooseInterface, RefusesAHostWithoutANetworkForSeveralHosts) {
-  EXPECT_THAT([] { ChooseInterface({V4("lo", "127.0.0.1")}, {}, {}, 2); },
+TEST(Choose, RefusesAHostWithoutANetworkForSeveralHosts) {
+  EXPECT_THAT([] { interfaces::Choose({V4("lo", "127.0.0.1")}, {}, {}, 2); },
               ThrowsMessage<sdk::Failure>(
                   AllOf(HasSubstr("no running network interface"), HasSubstr("lo 127.0.0.1"))));
 }
 
-TEST(ListInterfaces, FindsTheLoopbackOfThisHost) {
-  const Interface loopback = ChooseInterface(ListInterfaces(), DefaultRouteInterfaces(), {}, 1);
+TEST(List, FindsTheLoopbackOfThisHost) {
+  const Interface loopback = Choose(List(), DefaultRoutes(), {}, 1);
   EXPECT_TRUE(loopback.loopback);
   EXPECT_TRUE(loopback.running);
 }
 
-TEST(ListenAddress, IsOneForEachRankOnLoopbackOnly) {
-  const Interface loopback{"lo", "127.0.0.1", true, true, false};
-  EXPECT_EQ(ListenAddress(loopback, 0), "127.1.0.0");
-  EXPECT_EQ(ListenAddress(loopback, 259), "127.1.1.3");
-  EXPECT_EQ(ListenAddress(loopback, 1 << 16), "127.0.0.1");
-  EXPECT_EQ(ListenAddress({"eth0", "10.0.0.5", false, true, false}, 1), "10.0.0.5");
+TEST(FindByAddress, LooksAtAddressesWithoutTheirScope) {
+  EXPECT_EQ(FindByAddress(kHost, "127.0.0.1")->name, "lo");
+  EXPECT_EQ(FindByAddress(kHost, "fe80::5")->name, "eth0");
+  EXPECT_FALSE(FindByAddress(kHost, "127.0.0.2"));
 }
 
 }  // namespace
-}  // namespace dtrun::gloo_plugin
+}  // namespace dtrun::interfaces
