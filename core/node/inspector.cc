@@ -68,6 +68,7 @@ Seen LookAtRank(int rank, pid_t pid, std::vector<pid_t> below, Unwinding& unwind
   doing.rank = rank;
   doing.stand = seen.stand;
   doing.trains = seen.trains;
+  doing.may_handle = seen.may_handle;
   doing.joins = seen.joins;
   doing.phrase = stacks::PhraseOf(seen);
   doing.beside = seen.beside;

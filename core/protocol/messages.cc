@@ -76,6 +76,7 @@ void Fields(C& c, Of<C, verdict::RankDoing>& m) {
   c.Number(m.rank);
   Choice(c, m.stand, stacks::Stand::kUnknown, stacks::Stand::kElsewhere);
   c.Flag(m.joins);
+  c.Flag(m.may_handle);
   c.Text(m.phrase, kAny);
   c.Text(m.beside, kAny);
   c.Text(m.text, kAny);

@@ -99,6 +99,7 @@ TEST(Messages, CarryWhatRanksDo) {
   doing.beside = "a lock that rank 2 holds";
   doing.waits_for = 2;
   doing.joins = true;
+  doing.may_handle = false;
   doing.overrides = {{3, "MASTER_PORT", "29500", "12355"}};
   const Inspected got = ThroughRoot(Inspected{7, {doing, doing}, 99});
   EXPECT_EQ(got.number, 7u);
@@ -107,6 +108,7 @@ TEST(Messages, CarryWhatRanksDo) {
   EXPECT_EQ(got.ranks[1].rank, 3);
   EXPECT_EQ(got.ranks[1].stand, stacks::Stand::kElsewhere);
   EXPECT_EQ(got.ranks[1].phrase, doing.phrase);
+  EXPECT_FALSE(got.ranks[1].may_handle);
   EXPECT_EQ(got.ranks[1].text, doing.text);
   EXPECT_EQ(got.ranks[1].processor_ms, doing.processor_ms);
   EXPECT_EQ(got.ranks[1].bytes, 5);

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "core/base/foreign_file.h"
 #include "core/base/kernel_file.h"
 #include "core/stacks/file_lock.h"
+#include "core/stacks/handler.h"
 #include "core/stacks/kernel.h"
 #include "core/stacks/loader.h"
 #include "core/stacks/memory.h"
@@ -34,26 +36,23 @@ std::string SourceText(pid_t pid, const std::string& file) {
   return ReadForeignFile(root + file, kLongestSource);
 }
 
-std::string LineOf(const std::string& text, int number) {
-  std::size_t begin = 0;
-  for (int line = 1; line < number; ++line) {
-    begin = text.find('\n', begin);
-    if (begin == std::string::npos) return {};
-    ++begin;
+std::vector<std::string> LinesOf(std::string text) {
+  for (char& c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f) c = '?';
   }
-  std::string line = text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin);
-  for (char& c : line) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) c = '?';
-  }
-  return line;
+  std::vector<std::string> lines;
+  std::istringstream stream(std::move(text));
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
 }
 
 Source SourceOf(pid_t pid) {
-  return [pid, texts = std::map<std::string, std::string>()](const std::string& file, int line) mutable {
-    const auto found = texts.find(file);
-    const std::string& text =
-        found != texts.end() ? found->second : texts.emplace(file, SourceText(pid, file)).first->second;
-    return LineOf(text, line);
+  using Files = std::map<std::string, std::vector<std::string>>;
+  return [pid, files = Files()](const std::string& file, int line) mutable {
+    auto found = files.find(file);
+    if (found == files.end()) found = files.emplace(file, LinesOf(SourceText(pid, file))).first;
+    const auto index = static_cast<std::size_t>(line) - 1;
+    return index < found->second.size() ? found->second[index] : std::string();
   };
 }
 
@@ -130,12 +129,21 @@ void FillFromPython(const Look& look, Doing* doing) {
   doing->stand = place.stand;
   doing->trains = place.trains;
   doing->joins = place.joins;
+  doing->may_handle = MayHandleError(look.python.threads.front(), source);
   doing->what = place.what;
   doing->where = place.where;
   const Task* const task = look.tasks.empty() ? nullptr : &look.tasks.front();
   if (place.what.empty() && !place.line.empty()) doing->more = fmt::format("`{}`", place.line);
   if (task != nullptr && task->elsewhere && task->waits.find("descriptor") != std::string::npos)
     doing->more = task->waits;
+  // A socket's, and no call of that name that waits for ranks: those do not block in the kernel's.
+  const std::string called = place.what.substr(place.what.rfind('.') + 1);
+  const bool named = called == "recv" || called == "send";
+  if (task != nullptr && named &&
+      (task->waits.starts_with("recv of") || task->waits.starts_with("send of"))) {
+    doing->stand = Stand::kElsewhere;
+    doing->more = task->waits;
+  }
   const PythonThread* const keeper = KeeperOfLock(look);
   if (keeper == nullptr) return;
   std::this_thread::sleep_for(kLockPatience);

@@ -22,6 +22,7 @@ struct Doing {
   bool stopped = false;  // by a signal or a debugger
   bool trains = false;
   bool joins = false;
+  bool may_handle = true;  // an error that it has met may be on its way (core/stacks/handler.h)
   bool python = false;  // an interpreter, whether or not it can be read
   std::string what;     // "time.sleep"; empty: not known
   std::string where;    // "train.py:40"; empty: not known

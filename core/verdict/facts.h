@@ -45,6 +45,7 @@ struct RankDoing {
   stacks::Stand stand = stacks::Stand::kUnknown;
   bool trains = false;            // a step of training is under way; not told to other hosts
   bool joins = false;             // it looks for the other ranks, at the start
+  bool may_handle = true;         // an error that it has met may be on its way (core/stacks/handler.h)
   std::string phrase;             // "in time.sleep at train.py:40"
   std::string beside = {};        // what it waits for there, of which more is known; may be empty
   std::string text;               // its stacks
