@@ -26,6 +26,7 @@ PLACES = {
     "lock": r"rank 1 was in lock\.acquire at {}",
     "fifo": r"rank 1 was in open at {}",
     "pipe": r"rank 1 was in os\.read at {} \(read of descriptor \d+ \(a pipe\)\)",
+    "socket": r"rank 1 was in recv at {} \(recv of descriptor \d+ \(a socket\)\)",
     "child": r"rank 1 was in subprocess\.run at {}",
     "queue": r"rank 1 was in queue\.Queue\.get at {}",
     "worker": r"rank 1 was in \S*__next__ at {} \(waits for its data loader; a worker is in time\.sleep at ways_to_hang\.py:\d+\)",
@@ -37,6 +38,7 @@ LINES = {
     "lock": 'lock.acquire()\n    elif way == "fifo"',
     "fifo": "open(place",
     "pipe": "os.read",
+    "socket": "ends[0].recv",
     "child": "subprocess.run",
     "queue": "queue.Queue",
     "worker": "next(iter",
@@ -200,6 +202,23 @@ class Hangs(JobTest):
         )
         result = self.ranks(4, sys.executable, script, sets=["backend.name=none"])
         self.assertIn("rank 2 was in time.sleep at caught.py:6; the others waited", result.err, str(result))
+        self.assertIn("class: hang", result.err)
+
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_a_rank_that_hangs_silently_after_an_error_that_it_caught_is_named_with_its_place(self):
+        script = self.write(
+            "import datetime, logging, sys, time, torch, torch.distributed as d\n"
+            f"d.init_process_group('gloo', timeout=datetime.timedelta(seconds={LIMIT_S}))\n"
+            "if d.get_rank() == 1:\n"
+            "    try: raise ConnectionError('the upload')\n"
+            "    except ConnectionError: logging.exception('upload failed, going on')\n"
+            "for i in range(4):\n"
+            "    if d.get_rank() == 1 and i == 3: time.sleep(1000)\n"
+            "    d.all_reduce(torch.ones(9))\n",
+            "silent.py",
+        )
+        result = self.ranks(2, sys.executable, script, sets=["backend.name=none"])
+        self.assertIn("rank 1 was in time.sleep at silent.py:7; the others waited in all_reduce", result.err, str(result))
         self.assertIn("class: hang", result.err)
 
     def test_of_two_ranks_the_one_that_left_is_named(self):

@@ -10,6 +10,7 @@
 #include "core/process/process.h"
 #include "core/verdict/recognise.h"
 #include "core/verdict/suspect.h"
+#include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::job {

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <set>
 
+#include "core/verdict/traceback.h"
+
 namespace dtrun::verdict {
 namespace {
 
@@ -85,6 +87,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   const process::Ending& ending = *rank.ending;
   if (ending.stopped_by != 0) return ExitClass::kSignal;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
+  if (ending.signal == SIGABRT && SaysCallsDiffer(rank.tail)) return ExitClass::kUserError;
   // An exception that nobody caught ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {

@@ -1,10 +1,13 @@
 #include "core/verdict/recognise.h"
 
+#include <algorithm>
 #include <csignal>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/verdict/cause.h"
+#include "core/verdict/traceback.h"
 
 namespace dtrun::verdict {
 
@@ -35,16 +38,36 @@ std::optional<failures::LogFinding> FindInTail(const std::vector<std::string>& t
   return found;
 }
 
+// Errors of the program's own lines, which nothing that a library printed before can have caused.
+bool IsOfTheProgram(std::string_view exception) {
+  constexpr std::string_view kNames[] = {
+      "ArithmeticError", "AssertionError", "AttributeError",    "IndexError", "KeyError",         "NameError",
+      "SyntaxError",     "TypeError",      "UnboundLocalError", "ValueError", "ZeroDivisionError"};
+  return std::ranges::find(kNames, exception) != std::end(kNames);
+}
+
+// Whether the finding tells why the rank has failed: not when it ended with an error of its own, and the text
+// was printed before that, or names a peer which that error only speaks of.
+bool Explains(const failures::Finding& finding, const RankFacts& rank) {
+  const bool of_a_peer =
+      finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
+  if (of_a_peer && RaisedByTheProgram(rank.tail)) return false;
+  if (!IsOfTheProgram(ExceptionOf(ErrorIn(rank.tail)))) return true;
+  const std::vector<std::string> last = FromLastTraceback(rank.tail);
+  return std::ranges::find(last, finding.line) != last.end();
+}
+
 Status RecogniseRank(RankFacts* facts) {
   RankFacts& rank = *facts;
   if (!rank.abort && (!rank.ending || !EndedByItself(*rank.ending))) return {};
   if (rank.log_files.empty()) {
     rank.known = FindInTail(rank.tail);
-    return {};
+  } else {
+    auto found = failures::FindInLogs(rank.log_files, failures::Whose::kOurs);
+    if (!found) return std::move(found).error();
+    rank.known = *std::move(found);
   }
-  auto found = failures::FindInLogs(rank.log_files, failures::Whose::kOurs);
-  if (!found) return std::move(found).error();
-  rank.known = *std::move(found);
+  if (rank.known && !Explains(rank.known->finding, rank)) rank.known.reset();
   return {};
 }
 

@@ -55,6 +55,23 @@ TEST_F(RecogniseTest, WithoutFilesLooksAtTheLastLines) {
   EXPECT_THAT(VerdictText(facts_), HasSubstr("known failure: a disk, or /dev/shm, is full (disk-full)\n"));
 }
 
+TEST_F(RecogniseTest, WhatWasPrintedBeforeAnErrorOfTheProgramIsNotItsCause) {
+  const std::vector<std::string> lines = {
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB; a smaller batch",
+      "Traceback (most recent call last):", "  File \"train.py\", line 9, in <module>",
+      "ValueError: bad label 17"};
+  facts_.ranks[0].tail = lines;
+  std::string log;
+  for (const std::string& line : lines) log += line + "\n";
+  Log("rank-0.err", log);
+  ASSERT_TRUE(Recognise(&facts_).ok());
+  EXPECT_THAT(VerdictText(facts_), Not(HasSubstr("known failure")));
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("class: user-error\n"));
+  facts_.ranks[0].tail.back() = "RuntimeError: CUDA error";  // which that can have caused
+  ASSERT_TRUE(Recognise(&facts_).ok());
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("class: out-of-memory\n"));
+}
+
 TEST_F(RecogniseTest, TheOutputMayTellTheClass) {
   Log("rank-0.err", "RuntimeError: [pair.cc:598] Connection closed by peer [10.0.0.12]:55116\n");
   ASSERT_TRUE(Recognise(&facts_).ok());

@@ -4,40 +4,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "core/failures/finding.h"
+#include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
 namespace {
-
-bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
-
-// "ValueError" of "ValueError: the true cause"; empty when the line cannot be the end of a traceback.
-std::string_view ExceptionOf(std::string_view line) {
-  std::size_t end = 0;
-  while (end < line.size() && IsNameChar(line[end])) ++end;
-  if (end == 0 || std::isdigit(static_cast<unsigned char>(line.front())) != 0) return {};
-  if (end < line.size() && !line.substr(end).starts_with(": ") && line.substr(end) != ":") return {};
-  return line.substr(0, end);
-}
-
-bool IsNoError(std::string_view exception) {
-  return exception == "KeyboardInterrupt" || exception == "SystemExit" || exception == "GeneratorExit";
-}
-
-// Without what torch puts before the lines of an uncaught exception: "[rank1]: ".
-std::string_view Bare(std::string_view line) {
-  constexpr std::string_view kBegin = "[rank", kEnd = "]: ";
-  if (!line.starts_with(kBegin)) return line;
-  const auto end = line.find(kEnd);
-  return end == std::string_view::npos || end > 16 ? line : line.substr(end + kEnd.size());
-}
 
 // What is compared: ranks, addresses and times differ.
 std::string WithoutNumbers(std::string_view text) {
@@ -64,32 +41,6 @@ bool IsOfAPeer(const failures::Finding& finding) {
   return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
 }
 
-// Of the last traceback, innermost first.
-std::vector<stacks::Frame> FramesIn(const std::vector<std::string>& lines) {
-  constexpr std::string_view kFile = "  File \"", kLine = "\", line ", kIn = ", in ";
-  std::vector<stacks::Frame> frames;
-  for (const std::string& whole : lines) {
-    const std::string_view line = Bare(whole);
-    if (line.starts_with("Traceback (most recent call last)")) frames.clear();
-    const auto number = line.find(kLine), in = line.find(kIn);
-    if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos)
-      continue;
-    stacks::Frame frame;
-    frame.file = line.substr(kFile.size(), number - kFile.size());
-    frame.line = std::atoi(std::string(line.substr(number + kLine.size(), 9)).c_str());
-    frame.function = line.substr(in + kIn.size());
-    frames.insert(frames.begin(), std::move(frame));
-  }
-  return frames;
-}
-
-// Where that traceback ends, as far as its files and functions say.
-std::optional<stacks::Place> PlaceIn(const std::vector<std::string>& lines) {
-  const std::vector<stacks::Frame> frames = FramesIn(lines);
-  if (frames.empty()) return std::nullopt;
-  return stacks::PlaceOf(frames, [](const std::string&, int) { return std::string(); });
-}
-
 bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
   const auto place = PlaceIn(lines);
   return place && place->stand == stacks::Stand::kWaits;
@@ -101,21 +52,14 @@ const std::vector<std::string>& LinesOf(const RankFacts& rank) {
   return by_itself ? rank.tail : rank.before;
 }
 
-// Whether something stands behind the last error: a message of several lines, or what the program printed
-// since.
-bool SaysMoreThanItsError(const std::vector<std::string>& lines) {
-  const std::string error = ErrorIn(lines);
-  const auto at = std::find_if(lines.rbegin(), lines.rend(),
-                               [&](const std::string& line) { return Bare(line) == error; });
-  return std::any_of(lines.rbegin(), at, [](const std::string& line) { return !line.empty(); });
-}
-
-// It lives, and is back among those that wait for others, or runs the program's own lines and has printed
-// more: it has caught the error that it printed.
+// It lives, and is back among those that wait for others, or runs lines of the program that handle no error,
+// or has printed more since: it has caught the error that it printed.
 bool HasGoneOn(const RankFacts& rank) {
   if (!rank.doing || (rank.ending && rank.ending->failed() && rank.signal_sent == 0)) return false;
   if (rank.doing->phrase.starts_with("in destroy_process_group ")) return false;
-  if (rank.doing->stand == stacks::Stand::kElsewhere) return SaysMoreThanItsError(LinesOf(rank));
+  if (rank.doing->stand == stacks::Stand::kElsewhere) {
+    return SaysMoreThanItsError(LinesOf(rank)) || (!rank.doing->may_handle && !EndedAThread(LinesOf(rank)));
+  }
   return rank.doing->stand == stacks::Stand::kWaits || rank.doing->stand == stacks::Stand::kMayWait;
 }
 
@@ -231,9 +175,12 @@ Suspicion Suspect(const Facts& facts, std::size_t first) {
   const bool unsure = erred && !still.empty() && facts.ranks[*erred].doing &&
                       facts.ranks[*erred].doing->stand == stacks::Stand::kUnknown;
   if (erred && !unsure) return {Kind::kErred, {*erred}};
+  auto left = Left(facts, first);
+  // A connection ends with the rank that has left; a time limit runs out while another one stands still.
+  if (!left.empty() && !SaysTimeOut(facts.ranks[first].tail)) return {Kind::kLeft, std::move(left)};
   if (!still.empty()) return {Kind::kStoodStill, std::move(still)};
   if (const auto differs = Differs(facts)) return {Kind::kDiffers, {*differs}};
-  if (auto left = Left(facts, first); !left.empty()) return {Kind::kLeft, std::move(left)};
+  if (!left.empty()) return {Kind::kLeft, std::move(left)};
   return {};
 }
 
@@ -285,33 +232,11 @@ std::vector<int> LockedOutBy(const Facts& facts, std::size_t index) {
   return out;
 }
 
-std::string ErrorIn(const std::vector<std::string>& lines) {
-  for (std::size_t i = lines.size(); i-- > 0;) {
-    const std::string_view line = Bare(lines[i]);
-    const std::string_view exception = ExceptionOf(line);
-    if (exception.empty() || IsNoError(exception)) continue;
-    const bool named = exception.ends_with("Error") || exception.ends_with("Exception");
-    const bool traced = std::any_of(
-        lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(i), [](const std::string& before) {
-          const std::string_view bare = Bare(before);
-          return bare.starts_with("  File \"") || bare.starts_with("Traceback (most recent call last)");
-        });
-    if (traced || (named && line.find(": ") != std::string_view::npos)) return std::string(line);
-  }
-  return {};
-}
-
-std::string ErrorPlaceIn(const std::vector<std::string>& lines) {
-  const auto place = PlaceIn(lines);
-  if (!place) return {};
-  return place->what.empty() ? "at " + place->where : fmt::format("in {} at {}", place->what, place->where);
-}
-
 bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
   const auto findings = failures::FindFailures(Joined(lines));
   const failures::Finding* const foremost = failures::Foremost(findings);
-  return foremost != nullptr &&
-         (IsOfAPeer(*foremost) || (IsOfAConnection(*foremost) && EndsWhereRanksWait(lines)));
+  if (foremost == nullptr || RaisedByTheProgram(lines)) return false;
+  return IsOfAPeer(*foremost) || (IsOfAConnection(*foremost) && EndsWhereRanksWait(lines));
 }
 
 bool SaysCallsDiffer(const std::vector<std::string>& lines) {

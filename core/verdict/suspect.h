@@ -50,13 +50,6 @@ bool FailedOutside(const RankFacts& rank);
 // The ranks that waited for the lock of a file which that one held.
 std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
 
-// The last error that these lines show: "ValueError: the true cause", the end of a Python traceback; empty
-// when there is none.
-std::string ErrorIn(const std::vector<std::string>& lines);
-
-// Where in the program that traceback ends: "in all_reduce at train.py:8"; empty when there is none.
-std::string ErrorPlaceIn(const std::vector<std::string>& lines);
-
 // Whether the lines say that a peer was lost or did not come, and no more.
 bool SaysPeerIsMissing(const std::vector<std::string>& lines);
 

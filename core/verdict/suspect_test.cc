@@ -345,6 +345,62 @@ TEST_F(SuspectTest, IsNotARankThatHasPrintedMoreSinceItsError) {
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kStoodStill);
 }
 
+TEST_F(SuspectTest, IsNotARankThatRunsOnBehindTheErrorThatItCaught) {
+  facts_.ranks[0].tail = kTimedOut;
+  facts_.ranks[1].before = kOwn;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:12");
+  facts_.ranks[1].doing->may_handle = false;
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 1 was in time.sleep at train.py:12"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+  facts_.ranks[1].before.insert(facts_.ranks[1].before.begin(), "Exception in thread Thread-1 (load):");
+  EXPECT_THAT(Verdict(),
+              HasSubstr(": rank 1 failed: ValueError: the true cause\n"));  // nobody caught that one
+}
+
+TEST_F(SuspectTest, OfALostConnectionIsTheRankThatLeftAndNotOneAtWork) {
+  facts_.ranks[0].tail = kClosed;
+  Does(1, Stand::kElsewhere, "in sum at train.py:12");
+  facts_.ranks[2].ending = process::Ending{};
+  facts_.ranks[2].signal_sent = 0;
+  facts_.ranks[2].ended_at = milliseconds(19'000);
+  EXPECT_THAT(Verdict(), HasSubstr(": rank 2 exited with code 0 while others still needed it\n"));
+}
+
+TEST_F(SuspectTest, IsNobodyForATextOfPeersThatTheProgramItselfRaised) {
+  for (const char* text : {"Socket Timeout", "Connection closed by peer [10.1.2.3]:5432",
+                           "Read error [10.0.0.9]:443: Connection reset by peer"}) {
+    facts_.ranks[0].tail = {"Traceback (most recent call last):",
+                            "  File \"/home/u/train.py\", line 30, in <module>",
+                            "    query()",
+                            "  File \"/home/u/train.py\", line 9, in query",
+                            "    raise RuntimeError(text)",
+                            std::string("RuntimeError: ") + text};
+    Does(1, Stand::kElsewhere, "in sum at train.py:12");
+    EXPECT_THAT(Verdict(), HasSubstr(": rank 0 exited with code 1\n")) << text;
+    EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n")) << text;
+  }
+}
+
+TEST_F(SuspectTest, RanksThatDidNotWaitAreNotSaidToHaveWaited) {
+  facts_.ranks[0].tail = kTimedOut;
+  Does(0, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:4");
+  facts_.ranks.resize(2);
+  EXPECT_THAT(Verdict(), HasSubstr("; the others waited in all_reduce"));
+  facts_.ranks[0].tail = {"ERROR: Timed out waiting 20000ms for recv operation to complete"};
+  Does(0, Stand::kUnknown, "running");
+  EXPECT_THAT(Verdict(), HasSubstr("; the others: rank 0 running\n"));
+}
+
+TEST_F(SuspectTest, CallsThatDifferAreTheHeadline) {
+  facts_.ranks[0].tail = {"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+                          "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:490] "
+                          "op.preamble.length <= op.nbytes. 4000 vs 4"};
+  facts_.ranks[0].ending = process::Ending{0, SIGABRT};
+  EXPECT_THAT(Verdict(), HasSubstr(": the ranks' calls do not fit together: rank 0 was killed by signal 6"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+}
+
 TEST_F(SuspectTest, IsNobodyWhenTheFirstFailedForItself) {
   facts_.ranks[0].tail = kOwn;
   facts_.ranks[2].before = {"RuntimeError: something else"};
@@ -367,19 +423,6 @@ TEST_F(SuspectTest, PythonsMemoryErrorHasAClass) {
   facts_.ranks[0].tail = {"Traceback (most recent call last):", "  File \"t.py\", line 1, in <module>",
                           "MemoryError"};
   EXPECT_THAT(Verdict(), HasSubstr("class: out-of-memory\n"));
-}
-
-TEST(ErrorIn, IsTheEndOfATraceback) {
-  EXPECT_EQ(ErrorIn(kOwn), "ValueError: the true cause");
-  EXPECT_EQ(ErrorIn({"[rank1]: Traceback (most recent call last):", "[rank1]: my.Odd"}), "my.Odd");
-  EXPECT_EQ(ErrorIn({"Traceback (most recent call last):", "KeyboardInterrupt"}), "");
-  EXPECT_EQ(ErrorIn({"loss: 0.3", "done"}), "");
-  EXPECT_EQ(ErrorIn({}), "");
-}
-
-TEST(ErrorPlaceIn, IsTheCallThatTheTracebackEndsIn) {
-  EXPECT_EQ(ErrorPlaceIn(kTimedOut), "in all_reduce at train.py:6");
-  EXPECT_EQ(ErrorPlaceIn({"done"}), "");
 }
 
 TEST(PlacesText, PutsRanksTogether) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/verdict/overrides.h"
+#include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
@@ -19,14 +20,17 @@ std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspec
   for (const std::size_t index : suspects) named.push_back(facts.ranks[index].rank);
   std::vector<RankDoing> accused;
   std::set<std::string> phrases;  // of the others
+  bool waited = true;
   for (const RankDoing& doing : places) {
     const bool suspect = std::ranges::find(named, doing.rank) != named.end();
     if (suspect) accused.push_back(doing);
-    if (!suspect) phrases.insert(doing.Said());
+    if (suspect) continue;
+    phrases.insert(doing.Said());
+    waited = waited && (doing.stand == stacks::Stand::kWaits || doing.stand == stacks::Stand::kMayWait);
   }
   for (RankDoing& doing : accused) doing.phrase = "was " + doing.phrase;
   const std::string text = PlacesText(accused);
-  if (phrases.size() == 1) return text + "; the others waited " + *phrases.begin();
+  if (phrases.size() == 1 && waited) return text + "; the others waited " + *phrases.begin();
   return phrases.empty() ? text : text + "; the others: " + PlacesText(places, named);
 }
 

@@ -14,6 +14,7 @@
 #include "core/verdict/endings.h"
 #include "core/verdict/hint.h"
 #include "core/verdict/suspect_text.h"
+#include "core/verdict/traceback.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -127,13 +128,21 @@ bool AnySeen(const Facts& facts) {
       facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
 }
 
+// It noticed that the calls differ, and need not be the one that is wrong.
+std::string Headline(const RankFacts& cause) {
+  const std::string text = Who(cause) + " " + FailureText(cause);
+  if (!SaysCallsDiffer(cause.tail)) return text;
+  const std::string place = ErrorPlaceIn(cause.tail);
+  return fmt::format("the ranks' calls do not fit together{}: {}", place.empty() ? "" : ", " + place, text);
+}
+
 std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   const RankFacts& first = facts.ranks[why.first];
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   std::string text =
       fmt::format("dtrun: job '{}' failed after {}: {}\n", facts.job, FormatElapsed(first.ended_at),
-                  suspected ? SuspicionText(facts, why.suspicion) : Who(cause) + " " + FailureText(cause));
+                  suspected ? SuspicionText(facts, why.suspicion) : Headline(cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
   text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
@@ -148,7 +157,9 @@ std::string RankText(const Facts& facts, const Cause& why) {
   }
   std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
   if (cause.known) {
-    text += KnownText(cause);
+    const bool told = suspected && first.known && first.known->finding.line == cause.known->finding.line &&
+                      first.known->finding.failure->id == cause.known->finding.failure->id;
+    if (!told) text += KnownText(cause);
     // What is to be done about a symptom is for those that were not the cause.
     const bool fits = !suspected || (cause.known->finding.failure->depth == known::Depth::kCause &&
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);

@@ -9,6 +9,7 @@ import fcntl
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -64,6 +65,9 @@ def differ():
         open(place + "/fifo").read()
     elif way == "pipe":
         os.read(os.pipe()[0], 1)
+    elif way == "socket":
+        ends = socket.socketpair()
+        ends[0].recv(1)
     elif way == "child":
         subprocess.run(["sleep", "10000"])
     elif way == "gil":
