@@ -115,12 +115,54 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("-N", "2", "train.py"), "--hosts a,b")
 
     def test_flags_that_mean_something_else_have_a_hint(self):
-        for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--rdzv_endpoint", "a:1"], "dtrun torchrun"),
-                            (["-m", "pkg.train"], "python3 -m"), (["-x", "PATH"], "job.env"),
-                            (["--bind-to", "core"], "job.bind"), (["--oversubscribe"], "cluster.oversubscribe"),
+        for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--tee", "3"], "dtrun torchrun"),
+                            (["-m", "pkg.train"], "python3 -m"), (["--bind-to", "core"], "job.bind"),
                             (["--cpus-per-task=4"], "job.bind"), (["--gloo"], "job.dialects"),
+                            (["-p", "debug"], "sbatch"), (["--deepspeed"], "go behind it"),
+                            (["--backend", "gloo"], "--set backend.name=gloo"), (["--timeout", "3"], "backend.timeout"),
                             (["--node_rank=1"], "--host-index")):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
+
+    def test_flags_that_need_no_counterpart(self):
+        self.assertEqual(len(self.ranks_of("--standalone", "--nnodes=1", "--rdzv_backend", "c10d", "--rdzv-endpoint",
+                                           "localhost:0", "--allow-run-as-root", "--tag-output", "--report-bindings",
+                                           "-x", "PATH", "-np2", "train.py")), 2)
+        self.assertEqual(self.ranks_of("-x", "A=of us", "--max_restarts", "1", "--log_dir", "kept", "sh", "-c", "echo $A"),
+                         ["of us"])
+        self.assertTrue((self.folder / "kept").is_dir())
+        self.assertIn("--max_restarts is read as --set restart.max=1", self.dtrun("-v", "--max_restarts", "1", "true").err)
+
+    def test_another_launcher_is_not_started_on_each_rank(self):
+        for words, instead in (("mpirun -np 2 --allow-run-as-root train.py", "type: dtrun -n 2 train.py;"),
+                               ("horovodrun -np 2 python3 train.py", "type: dtrun -n 2 --set job.dialects=horovod python3"),
+                               ("deepspeed --num_gpus 2 train.py", "type: dtrun --processes-per-host 2 train.py;"),
+                               ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py;"),
+                               ("srun -n 2 train.py", "type: dtrun -n 2 train.py;"),
+                               ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",
+                                "type: dtrun torchrun --nproc-per-node 2 train.py;")):
+            result = self.dtrun(*words.split())
+            self.assert_user_error(result, "is a launcher too", instead, f"dtrun -- {words}")
+        self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "':' begins another program")
+        self.write("#!/bin/sh\necho ours: $@\n", "mpirun").chmod(0o755)
+        self.assertEqual(self.dtrun("--", "./mpirun", "-np", "2").out, "ours: -np 2\n")
+
+    def test_words_that_read_like_verbs(self):
+        for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
+                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "two lines"),
+                            (["job.yaml"], "configs of dtrun are TOML")):
+            result = self.dtrun(*words)
+            self.assert_user_error(result, f"'{words[0]}' is n", hint)
+            self.assertNotIn("/usr/bin", result.err)
+        self.write("#!/bin/sh\necho my own $1\n", "kill").chmod(0o755)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        self.assertEqual(self.dtrun("kill", "7", env=self.environment(PATH=path)).out, "my own 7\n")
+
+    def test_a_program_that_is_not_there(self):
+        long = ":".join([f"/nowhere/{i}" for i in range(30)] * 2)
+        result = self.dtrun("absent", env=self.environment(PATH=long))
+        self.assert_user_error(result, "/nowhere/0:", "and 26 more folders")
+        self.write("#!/bin/sh\n", "wrap.sh")
+        self.assert_user_error(self.dtrun("-n", "2", "wrap.sh"), "run 'chmod +x wrap.sh'")
 
     def test_slips(self):
         self.assert_user_error(self.dtrun("doctr"), "did you mean 'dtrun doctor'?")
@@ -136,6 +178,8 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: A name such")
         self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: this is no number")
         self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
+        self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
+        self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")
 
     def test_a_verb_comes_before_a_program_of_its_name(self):
         self.write("#!/bin/sh\necho my plan\n", "plan").chmod(0o755)

@@ -1,12 +1,15 @@
 #include "core/plan/command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 namespace dtrun::plan {
 namespace {
@@ -35,14 +38,35 @@ Status CheckExecutable(const fs::path& file) {
 std::string NextStep(const std::string& program, const std::string& cwd) {
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
-    return program.ends_with(".py")
-               ? fmt::format("; put its interpreter first, as in [\"python3\", \"{}\"]", program)
-               : fmt::format("; write ./{} for the file in '{}'", program, cwd);
+    if (program.ends_with(".py")) {
+      return fmt::format("; put its interpreter first, as in [\"python3\", \"{}\"]", program);
+    }
+    if (!CheckExecutable(fs::path(cwd) / program)) {
+      return fmt::format("; the file in '{1}' is not executable: run 'chmod +x {0}', and write ./{0}",
+                         program, cwd);
+    }
+    return fmt::format("; write ./{} for the file in '{}'", program, cwd);
   }
   if (program.find(' ') != std::string::npos)
     return "; the program and each of its arguments are strings of their own, as in [\"python3\", "
            "\"train.py\"]";
   return fmt::format(", and there is no such file in '{}'; check the name, or write the program's path", cwd);
+}
+
+// The folders of PATH, each once, and not all of a long list.
+std::string Folders(std::string_view path) {
+  constexpr std::size_t kShown = 4;
+  if (path.empty()) return "which is empty";
+  std::vector<std::string_view> folders;
+  while (!path.empty()) {
+    const std::string_view folder = path.substr(0, path.find(':'));
+    path.remove_prefix(std::min(path.size(), folder.size() + 1));
+    if (std::ranges::count(folders, folder) == 0) folders.push_back(folder);
+  }
+  const std::size_t shown = folders.size() <= kShown + 1 ? folders.size() : kShown;
+  std::string text = fmt::format("{}", fmt::join(folders.begin(), folders.begin() + shown, ":"));
+  if (shown < folders.size()) text += fmt::format(" and {} more folders", folders.size() - shown);
+  return text;
 }
 
 }  // namespace
@@ -69,7 +93,7 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   }
   if (!nearest.ok()) return nearest.error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", program,
-                                            path.empty() ? "which is empty" : path, NextStep(program, cwd))};
+                                            Folders(path), NextStep(program, cwd))};
 }
 
 }  // namespace dtrun::plan

@@ -1,95 +1,117 @@
 #include "tools/dtrun/command_line/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
 namespace dtrun::cli {
 namespace {
 
-constexpr std::string_view kTorchrunInstead =
-    "'dtrun torchrun' takes torchrun's whole command line, this flag included";
 constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 constexpr std::string_view kBinding =
     "say which processors ranks get by --set job.bind=compact, spread or none";
+constexpr std::string_view kOneNodeMeetsNobody = "a job on one host has no rendezvous";
+constexpr std::string_view kAddress =
+    "leave it out: dtrun tests which network joins the hosts, and MASTER_ADDR is on it (--set "
+    "network.interface=NAME chooses one)";
+
+using enum Reading;
 
 constexpr ForeignFlag kFlags[] = {
-    // Means the same.
-    {" -np --ntasks --num-processes ", "mpirun, srun, accelerate", "--ranks", ""},
-    {" --nodes ", "srun", "--hosts", ""},
-    {" -host -hosts --nodelist ", "mpirun, srun", "--hosts", ""},
-    {" -hostfile -machinefile --machinefile --default-hostfile ", "mpirun", "--hostfile", ""},
+    {" -np --ntasks --num-processes ", "mpirun, srun, accelerate", kOption, "--ranks"},
+    {" --nodes ", "srun", kOption, "--hosts"},
+    {" -host -hosts --nodelist -w ", "mpirun, srun", kOption, "--hosts"},
+    {" -hostfile -machinefile --machinefile --default-hostfile -f ", "mpirun, mpiexec", kOption,
+     "--hostfile"},
     {" --nproc-per-node --ntasks-per-node --npernode -npernode -ppn --ppn --num-gpus ",
-     "torchrun, srun, mpirun, deepspeed", "--processes-per-host", ""},
+     "torchrun, srun, mpirun, deepspeed", kOption, "--processes-per-host"},
 
     // torchrun
-    {" --nnodes ", "torchrun", "",
+    {" --nnodes ", "torchrun", kOneNode,
      "dtrun starts all hosts from one: --hosts node0,node1; where every node runs the command itself, "
      "'dtrun torchrun --nnodes ...' takes torchrun's whole command line"},
-    {" --node-rank ", "torchrun", "",
+    {" --node-rank ", "torchrun", kRefused,
      "where every host runs the command itself, dtrun's flag is --host-index (cluster.connect = \"manual\"); "
      "or 'dtrun torchrun' takes torchrun's whole command line"},
-    {" --standalone ", "torchrun", "", "leave it out: without --hosts a job is on this machine alone"},
-    {" -m --module ", "torchrun", "", "write the interpreter: dtrun -n 4 python3 -m MODULE"},
-    {" --no-python ", "torchrun", "", "leave it out: dtrun runs any program, and a .py by python3"},
-    {" --max-restarts ", "torchrun", "", "write --set restart.max=N"},
-    {" --log-dir ", "torchrun", "", "write --set logs.dir=DIR"},
-    {" --master-port ", "torchrun", "", "write --set job.master_port=N; without it a free port is taken"},
-    {" --master-addr ", "torchrun, deepspeed", "",
-     "leave it out: dtrun tests which network joins the hosts, and MASTER_ADDR is on it (--set "
-     "network.interface=NAME chooses one)"},
-    {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --redirects --tee --role --run-path --use-env "
-     "--monitor-interval --start-method --local-addr --virtual-local-rank ",
-     "torchrun", "", kTorchrunInstead},
+    {" --standalone ", "torchrun", kNothing, "without --hosts a job is on this machine alone"},
+    {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
+    {" -m --module ", "torchrun", kRefused, "write the interpreter: dtrun -n 4 python3 -m MODULE"},
+    {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py by python3"},
+    {" --max-restarts ", "torchrun", kSetting, "restart.max"},
+    {" --log-dir ", "torchrun", kSetting, "logs.dir"},
+    {" --master-port ", "torchrun", kSetting, "job.master_port"},
+    {" --master-addr ", "torchrun, deepspeed", kRefused, kAddress},
+    {" --redirects --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
+     "--virtual-local-rank ",
+     "torchrun", kRefused, "'dtrun torchrun' takes torchrun's whole command line, this flag included"},
 
     // mpirun and mpiexec
-    {" -x -env --env -genv ", "mpirun", "",
+    {" -x ", "mpirun", kVariable, ""},
+    {" -env -genv ", "mpiexec", kPair, ""},
+    {" -genvall -envall ", "mpiexec", kNothing, "ranks have the environment that dtrun has"},
+    {" -genvlist -envlist ", "mpiexec", kNothingOf, "ranks have the environment that dtrun has"},
+    {" --env ", "mpirun", kRefused,
      "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE"},
-    {" --mca -mca ", "mpirun", "",
+    {" --mca -mca ", "mpirun", kRefused,
      "Open MPI reads the same from a variable: --set job.env.OMPI_MCA_KEY=VALUE; or let mpirun start the "
-     "ranks: "
-     "--set launcher.name=mpirun"},
-    {" --bind-to -bind-to ", "mpirun", "", kBinding},
-    {" --map-by -map-by --rank-by -rank-by ", "mpirun", "",
+     "ranks: --set launcher.name=mpirun"},
+    {" --bind-to -bind-to ", "mpirun", kRefused, kBinding},
+    {" --map-by -map-by --rank-by -rank-by ", "mpirun", kRefused,
      "ranks are numbered along the hosts, and fill each; --set job.bind=spread places neighbours apart, and "
      "--set launcher.name=mpirun keeps mpirun's mapping"},
-    {" -wdir --wdir -wd --wd --chdir ", "mpirun, srun", "", "write --set job.cwd=DIR"},
-    {" --oversubscribe -oversubscribe ", "mpirun", "", "write --set cluster.oversubscribe=true"},
-    {" --allow-run-as-root -allow-run-as-root ", "mpirun", "", "leave it out: root needs no permission here"},
-    {" --tag-output -tag-output -l --label -prepend-rank ", "mpirun, srun", "",
-     "leave it out: lines have their rank in front where there are several (logs.prefix)"},
-    {" --report-bindings -report-bindings ", "mpirun", "",
-     "leave it out: 'dtrun plan' shows each rank's processors"},
-    {" --output-filename -output-filename ", "mpirun", "",
+    {" -wdir --wdir -wd --wd --chdir ", "mpirun, srun", kSetting, "job.cwd"},
+    {" --oversubscribe -oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
+    {" --allow-run-as-root -allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},
+    {" --tag-output -tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
+     "lines have their rank in front where there are several (logs.prefix)"},
+    {" --report-bindings -report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
+    {" --output-filename -output-filename ", "mpirun", kRefused,
      "leave it out: the run's folder has a file for each rank"},
 
     // srun, sbatch
-    {" --cpus-per-task ", "srun", "", kBinding},
-    {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", "",
+    {" --cpus-per-task --cpu-bind ", "srun", kRefused, kBinding},
+    {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
      "job.gpu_visibility=own gives each rank its own"},
-    {" --partition --account --time --job-name --exclusive --mem --constraint --qos ", "srun", "",
-     kSchedulers},
-    {" --mpi ", "srun, horovodrun", "",
-     "write --set job.pmi=pmix (or pmi1) where dtrun does not see the need itself"},
+    {" --partition -p --account -A --time -t --job-name -J --exclusive --mem --constraint --qos ", "srun",
+     kRefused, kSchedulers},
+    {" --mpi ", "srun, horovodrun", kRefused,
+     "for srun's --mpi=pmix write --set job.pmi=pmix (or pmi1), where dtrun does not see the need itself; "
+     "for "
+     "horovodrun's --mpi, ranks started by mpirun, --set launcher.name=mpirun"},
 
     // horovodrun
-    {" --gloo ", "horovodrun", "", "write --set job.dialects=horovod, which gives ranks Horovod's variables"},
-    {" --network-interface --network-interfaces ", "horovodrun", "", "write --set network.interface=NAME"},
-    {" --start-timeout ", "horovodrun", "", "write --set cluster.join_timeout=30s"},
+    {" --gloo ", "horovodrun", kRefused,
+     "write --set job.dialects=horovod, which gives ranks Horovod's variables"},
+    {" --network-interface --network-interfaces ", "horovodrun", kRefused,
+     "write --set network.interface=NAME"},
+    {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout=30s"},
     {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
-     "horovodrun", "", "jobs that grow and shrink go by hosts: --set cluster.min_hosts=N, with restart.max"},
-    {" --ssh-port --ssh-identity-file ", "horovodrun", "",
+     "horovodrun", kRefused,
+     "jobs that grow and shrink go by hosts: --set cluster.min_hosts=N, with restart.max"},
+    {" --ssh-port --ssh-identity-file ", "horovodrun", kRefused,
      "write it into cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"], or into ~/.ssh/config"},
 
     // accelerate, deepspeed
-    {" --multi-gpu ", "accelerate", "", "write -n gpu, a rank for each GPU of a host"},
-    {" --num-machines --num-nodes ", "accelerate, deepspeed", "", "name the hosts: --hosts node0,node1"},
-    {" --machine-rank ", "accelerate", "", "dtrun's flag is --host-index, with cluster.connect = \"manual\""},
-    {" --mixed-precision ", "accelerate", "", "write --set job.env.ACCELERATE_MIXED_PRECISION=MODE"},
-    {" --main-process-ip --main-process-port ", "accelerate", "",
+    {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
+    {" --num-machines --num-nodes ", "accelerate, deepspeed", kOneNode,
+     "name the hosts: --hosts node0,node1"},
+    {" --machine-rank ", "accelerate", kRefused,
+     "dtrun's flag is --host-index, with cluster.connect = \"manual\""},
+    {" --mixed-precision ", "accelerate", kSetting, "job.env.ACCELERATE_MIXED_PRECISION"},
+    {" --main-process-ip --main-process-port ", "accelerate", kRefused,
      "leave it out: dtrun finds the address, and takes a free port (job.master_port)"},
-    {" --include --exclude ", "deepspeed", "", "name hosts and slots: --hosts node0:4,node1:2"},
+    {" --include --exclude ", "deepspeed", kRefused, "name hosts and slots: --hosts node0:4,node1:2"},
+    {" --deepspeed --deepspeed-config ", "DeepSpeed's scripts", kRefused,
+     "options of the script go behind it: dtrun -n 4 train.py --deepspeed ds.json"},
+
+    // dtrun's other verbs
+    {" --backend ", "'dtrun bench'", kRefused, "a job's backend is set by --set backend.name=gloo"},
+    {" --timeout ", "'dtrun doctor'", kRefused,
+     "a job's limits are --set backend.timeout=60s for an operation, and --set cluster.join_timeout=5m for "
+     "hosts to join"},
 };
 
 }  // namespace
@@ -101,6 +123,38 @@ const ForeignFlag* FindForeignFlag(std::string_view flag) {
   const auto found = std::ranges::find_if(
       kFlags, [&](const ForeignFlag& one) { return one.names.find(name) != std::string_view::npos; });
   return found == std::end(kFlags) ? nullptr : found;
+}
+
+Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
+                                 const std::function<Result<std::string>()>& value) {
+  const auto set = [&](const std::string& setting) {
+    return ForeignWords{{"--set", setting}, fmt::format("{} is read as --set {}", name, setting)};
+  };
+  const auto nothing = [&](std::string_view why) {
+    return ForeignWords{{}, fmt::format("{} has no effect: {}", name, why)};
+  };
+  const auto refused = [&] {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} is a flag of {}; {}", name, flag.launcher, flag.text)};
+  };
+  if (flag.reading == kRefused) return refused();
+  if (flag.reading == kFixed) return set(std::string(flag.text));
+  if (flag.reading == kNothing) return nothing(flag.text);
+  const Result<std::string> given = value();
+  if (!given) return given.error();
+  if (flag.reading == kSetting) return set(fmt::format("{}={}", flag.text, *given));
+  if (flag.reading == kNothingOf) return nothing(flag.text);
+  if (flag.reading == kOneNode) {
+    if (*given == "1" || *given == "1:1") return nothing("without --hosts a job is on this machine alone");
+    return refused();
+  }
+  if (flag.reading == kPair) {
+    const Result<std::string> second = value();
+    if (!second) return second.error();
+    return set(fmt::format("job.env.{}={}", *given, *second));
+  }
+  if (given->find('=') == std::string::npos) return nothing("ranks have the environment that dtrun has");
+  return set("job.env." + *given);
 }
 
 }  // namespace dtrun::cli

@@ -1,22 +1,48 @@
-// Flags of other launchers, given to dtrun itself: those that mean the same here, and what to type for those
-// that do not.
+// Flags of other launchers, given to dtrun itself: what they mean here, or what to type instead.
 //
 // Constant data; any thread. A spelling that is dtrun's own is not listed: verbs declare it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
 
 namespace dtrun::cli {
+
+// How a flag of another launcher is read.
+enum class Reading {
+  kOption,     // as the option `text`
+  kSetting,    // its value is the value of the option `text`: --set TEXT=VALUE
+  kFixed,      // takes no value: --set TEXT, which has its value
+  kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect, for they inherit it
+  kPair,       // the same, in two words: NAME VALUE
+  kOneNode,    // a number of nodes: 1 has no effect; `text`: what to do for more
+  kNothing,    // has no effect, and no value; `text`: why
+  kNothingOf,  // has no effect, and a value; `text`: why
+  kRefused,    // `text`: what to do instead
+};
 
 struct ForeignFlag {
   std::string_view names;     // each between blanks, with '-' for '_': " -np --ntasks "
   std::string_view launcher;  // whose it is, for messages
-  std::string_view ours;      // the option here that means the same; empty: none
-  std::string_view instead;   // what to do here, when there is none
+  Reading reading;
+  std::string_view text;
 };
 
 // Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.
 const ForeignFlag* FindForeignFlag(std::string_view flag);
+
+struct ForeignWords {
+  std::vector<std::string> words;  // of dtrun, that mean the same
+  std::string assumed;             // a line that says so
+};
+
+// `name`: the flag as typed. `value` gives its value, and then the next word, or says that there is none.
+// REQUIRES: it is not read as an option
+Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
+                                 const std::function<Result<std::string>()>& value);
 
 }  // namespace dtrun::cli

@@ -11,20 +11,54 @@ using ::testing::HasSubstr;
 TEST(ForeignFlags, MeanTheSameUnderBothSpellings) {
   for (const char* flag : {"--nproc_per_node", "--nproc-per-node", "-ppn", "--ntasks-per-node"}) {
     ASSERT_NE(FindForeignFlag(flag), nullptr) << flag;
-    EXPECT_EQ(FindForeignFlag(flag)->ours, "--processes-per-host") << flag;
+    EXPECT_EQ(FindForeignFlag(flag)->reading, Reading::kOption) << flag;
+    EXPECT_EQ(FindForeignFlag(flag)->text, "--processes-per-host") << flag;
   }
-  EXPECT_EQ(FindForeignFlag("-np")->ours, "--ranks");
-  EXPECT_EQ(FindForeignFlag("--num_processes")->ours, "--ranks");
+  EXPECT_EQ(FindForeignFlag("-np")->text, "--ranks");
+  EXPECT_EQ(FindForeignFlag("--num_processes")->text, "--ranks");
+}
+
+// What `flag` with `value` is read as; or why not.
+std::string Read(const char* flag, std::vector<std::string> values = {}) {
+  std::size_t next = 0;
+  const auto read = ReadForeign(*FindForeignFlag(flag), flag, [&]() -> Result<std::string> {
+    if (next == values.size()) return Error{DTRUN_INVALID_ARGUMENT, "no value"};
+    return values[next++];
+  });
+  if (!read) return read.error().text;
+  EXPECT_EQ(next, values.size()) << flag;
+  EXPECT_FALSE(read->assumed.empty()) << flag;
+  return read->words.empty() ? "" : read->words.back();
+}
+
+TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
+  EXPECT_EQ(Read("--max_restarts", {"3"}), "restart.max=3");
+  EXPECT_EQ(Read("--log_dir", {"logs"}), "logs.dir=logs");
+  EXPECT_EQ(Read("--wdir", {"/tmp"}), "job.cwd=/tmp");
+  EXPECT_EQ(Read("--oversubscribe"), "cluster.oversubscribe=true");
+  EXPECT_EQ(Read("-x", {"A=1"}), "job.env.A=1");
+  EXPECT_EQ(Read("-x", {"PATH"}), "");
+  EXPECT_EQ(Read("-genv", {"A", "1"}), "job.env.A=1");
+  for (const char* flag : {"--standalone", "--allow-run-as-root", "--tag-output", "--report-bindings"}) {
+    EXPECT_EQ(Read(flag), "") << flag;
+  }
+  for (const char* flag : {"--rdzv_backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv_conf"}) {
+    EXPECT_EQ(Read(flag, {"x"}), "") << flag;
+  }
+  EXPECT_EQ(Read("--nnodes", {"1"}), "");
+  EXPECT_EQ(Read("--nnodes", {"1:1"}), "");
 }
 
 TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
-  for (const char* flag : {"--nnodes", "--rdzv_endpoint", "-x", "--mca", "--partition", "--gloo"}) {
-    const ForeignFlag* found = FindForeignFlag(flag);
-    ASSERT_NE(found, nullptr) << flag;
-    EXPECT_TRUE(found->ours.empty()) << flag;
-    EXPECT_FALSE(found->instead.empty()) << flag;
-  }
-  EXPECT_THAT(std::string(FindForeignFlag("--rdzv_id")->instead), HasSubstr("dtrun torchrun"));
+  EXPECT_THAT(Read("--nnodes", {"2"}), HasSubstr("dtrun torchrun"));
+  EXPECT_THAT(Read("--mca"), HasSubstr("--mca is a flag of mpirun"));
+  EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
+  EXPECT_THAT(Read("-p"), HasSubstr("sbatch"));
+  EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
+  EXPECT_THAT(Read("--deepspeed"), HasSubstr("go behind it"));
+  EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));
+  EXPECT_THAT(Read("--backend"), HasSubstr("--set backend.name=gloo"));
+  EXPECT_EQ(Read("--max-restarts"), "no value");
 }
 
 TEST(ForeignFlags, AreNotFoundByAPart) {

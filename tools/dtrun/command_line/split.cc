@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/base/suggest.h"
+#include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/command_line/flags.h"
 
 namespace dtrun::cli {
@@ -67,6 +70,8 @@ class Splitter {
   }
 
  private:
+  // The root, and the verbs with the flags of a job.
+  bool TakesJobs() const { return at_->get_option_no_throw("--hosts") != nullptr; }
   std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
 
   // dtrun help [VERB]: what stands behind it are verbs, and nothing is run.
@@ -139,14 +144,75 @@ class Splitter {
           fmt::format("there is no program '{}'; write it and its arguments as words of their own: {} {}",
                       word, Self(), word));
     }
-    const bool may_be_verb = at_ == grammar_.root && word.find('/') == std::string::npos;
-    const auto nearest = may_be_verb ? Nearest(word, VerbsOf(*at_)) : std::nullopt;
-    if (nearest && !grammar_.known(word)) {
+    if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
       return Wrong(
-          fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
+          fmt::format("'{}' is no program, and configs of dtrun are TOML: {} JOB.toml", word, Self()));
     }
     out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end());
+    if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
+    if (Status meant = NotAVerb(word); !meant) return meant.error();
+    for (std::size_t i = 1; i + 1 < out_.command.size(); ++i) {
+      if (out_.command[i] != ":" || !out_.command[i + 1].starts_with('-')) continue;
+      return Wrong(fmt::format(
+          "':' begins another program for other ranks, as for mpirun; a job of dtrun has one program: let it "
+          "branch on the variable RANK, or write sh -c 'case $RANK in ...'; to pass ':' on: {} -- {}",
+          Self(), Quoted(out_.command)));
+    }
     return false;
+  }
+
+  // A word that is no program, or none that anybody means, and reads like a verb.
+  Status NotAVerb(const std::string& word) const {
+    if (at_ != grammar_.root || word.find('/') != std::string::npos) return {};
+    const bool known = grammar_.known(word);
+    if (const auto advice = AdviceFor(word)) {
+      if (!known) return Wrong(fmt::format("'{}' is neither a verb nor a program; {}", word, advice->text));
+      if (advice->beats_programs && !grammar_.known("./" + word)) {
+        return Wrong(fmt::format("'{}' is no verb of dtrun; {}; to run this system's program {}: dtrun -- {}",
+                                 word, advice->text, word, Quoted(out_.command)));
+      }
+    }
+    const auto nearest = Nearest(word, VerbsOf(*at_));
+    if (known || !nearest) return {};
+    return Wrong(
+        fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
+  }
+
+  // What to type for a command that is another launcher's.
+  std::string InPlaceOf(const OtherLauncher& launcher) const {
+    const Words rest(out_.command.begin() + static_cast<std::ptrdiff_t>(launcher.words), out_.command.end());
+    std::string text =
+        fmt::format("{} is a launcher too, and every rank would start a job of its own; ", launcher.name);
+    if (launcher.torchrun) {
+      const char* verb = launcher.old ? "torch.distributed.launch" : "torchrun";
+      text += fmt::format("type: {} {}", out_.verb == "plan" ? "dtrun plan" : "dtrun", verb);
+      if (!rest.empty()) text += ' ' + Quoted(rest);
+    } else {
+      text += InOurWords(launcher, rest);
+    }
+    return text + fmt::format("; to run {} itself: {} -- {}", launcher.name, Self(), Quoted(out_.command));
+  }
+
+  std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const {
+    Words typed(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1);
+    typed.insert(typed.end(), rest.begin(), rest.end());
+    const auto read = Splitter(grammar_, typed).Run();
+    if (!read) return fmt::format("type dtrun in its place, where {}", read.error().text);
+    if (read->command.empty()) return "type dtrun in its place, and a program";
+    Words ours{"dtrun"};
+    std::ranges::replace_copy(read->words, std::back_inserter(ours), std::string("--ranks"),
+                              std::string("-n"));
+    const bool hosts = std::ranges::count(ours, "--hosts") + std::ranges::count(ours, "-N") > 0;
+    if (!launcher.setting.empty() && (hosts || !launcher.setting.starts_with("cluster."))) {
+      ours.insert(ours.end(), {"--set", launcher.setting});
+    }
+    const std::string program = ' ' + Quoted(read->command);
+    std::string text = "type: " + Quoted(ours) + program;
+    if (!launcher.mpi) return text;
+    ours.insert(ours.end(), {"--set", "launcher.name=mpirun"});
+    if (launcher.name != "mpirun")
+      ours.insert(ours.end(), {"--set", "launcher.options.program=" + launcher.name});
+    return text + fmt::format("; to have {} start the ranks: {}", launcher.name, Quoted(ours) + program);
   }
 
   Result<bool> TakeOption(const std::string& word) {
@@ -158,6 +224,11 @@ class Splitter {
       if (const ForeignFlag* foreign = FindForeignFlag(name))
         return TakeForeign(*foreign, name, word, equals);
       if (is_long) return Wrong(Unknown(name));
+      const std::size_t digit = std::min(name.find_first_of("0123456789"), name.size());
+      const ForeignFlag* foreign = digit > 2 ? FindForeignFlag(name.substr(0, digit)) : nullptr;  // -np2
+      if (foreign != nullptr && equals == std::string::npos) {
+        return TakeForeign(*foreign, name.substr(0, digit), word, digit - 1);
+      }
     }
     // "-n4", "-qv", "-c=x": short ones, of which one that takes a value ends the word.
     for (std::size_t i = 1; i < word.size(); ++i) {
@@ -165,7 +236,12 @@ class Splitter {
       const CLI::Option* own = at_->get_option_no_throw(one);
       if (own == nullptr) {
         const ForeignFlag* foreign = FindForeignFlag(one);
-        if (foreign != nullptr && i == 1) return TakeForeign(*foreign, one, word, std::string::npos);
+        if (foreign != nullptr && i == 1) {
+          return TakeForeign(*foreign, one, word,
+                             word.size() == 2 ? std::string::npos
+                             : word[2] == '=' ? 2
+                                              : 1);
+        }
         return Wrong(Unknown(word.size() > 2 ? word : one));
       }
       if (TakesValue(*own)) {
@@ -204,25 +280,46 @@ class Splitter {
     if (option.check_name("--config")) config_ = value;
     if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
         !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
+      const std::string& next = words_[next_];
+      const bool other = next.ends_with(".py") || next.ends_with(".toml") || grammar_.known(next);
+      return Wrong(fmt::format("{} takes KEY=VALUE in one word; write {} {}={}", name, name, value,
+                               other ? "VALUE" : next));
+    }
+    const bool digits = value.find_first_not_of("0123456789") == std::string::npos;
+    if (option.check_name("--ranks") && TakesJobs() &&
+        (value.empty() || (!digits && value != "gpu" && value != "cpu" && value != "auto"))) {
       return Wrong(
-          fmt::format("{} takes KEY=VALUE in one word; write {} {}={}", name, name, value, words_[next_]));
+          fmt::format("{} '{}': expected a number of ranks, or gpu, cpu or auto for one for each GPU or core",
+                      name, value));
     }
     out_.words.insert(out_.words.end(), {name, std::move(value)});
     return true;
   }
 
+  // The value of `name` stands behind `equals`, or is the next word.
   Result<bool> TakeForeign(const ForeignFlag& flag, const std::string& name, const std::string& word,
                            std::size_t equals) {
-    const CLI::Option* own = flag.ours.empty() ? nullptr : at_->get_option_no_throw(std::string(flag.ours));
-    if (own == nullptr) {
-      if (!flag.ours.empty()) return Wrong(Unknown(name));
-      return Wrong(fmt::format("{} is a flag of {}; {}", name, flag.launcher, flag.instead));
+    if (flag.reading == Reading::kOption) {
+      const CLI::Option* own = at_->get_option_no_throw(std::string(flag.text));
+      if (own == nullptr) return Wrong(Unknown(name));
+      out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.text));
+      const std::size_t before = out_.words.size();
+      Result<bool> taken = TakeOwn(*own, name, word, equals);
+      if (taken) out_.words[before] = std::string(flag.text);
+      return taken;
     }
-    out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.ours));
-    const std::size_t before = out_.words.size();
-    Result<bool> taken = TakeOwn(*own, name, word, equals);
-    if (taken) out_.words[before] = std::string(flag.ours);
-    return taken;
+    if (!TakesJobs() && flag.reading != Reading::kRefused) return Wrong(Unknown(name));
+    Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
+      if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
+      if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
+      return words_[next_++];
+    });
+    if (!read) return read.error();
+    if (equals != std::string::npos)
+      return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
+    out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
+    out_.assumed.push_back(std::move(read->assumed));
+    return true;
   }
 
   std::string Unknown(const std::string& name) const {

@@ -127,7 +127,67 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
                           "-host is read as --hosts"));
   EXPECT_THAT(Refused({"--nnodes=2", "train.py"}),
               AllOf(HasSubstr("--nnodes is a flag of torchrun"), HasSubstr("dtrun torchrun")));
-  EXPECT_THAT(Refused({"-x", "PATH", "train.py"}), HasSubstr("--set job.env.NAME=VALUE"));
+  EXPECT_THAT(Refused({"--mca", "a", "b", "train.py"}), HasSubstr("--mca is a flag of mpirun"));
+}
+
+TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
+  const Split split =
+      Good({"--standalone", "--nnodes=1", "--rdzv_id", "7", "--max-restarts=3", "-x", "A=1", "x"});
+  EXPECT_THAT(split.words, ElementsAre("--set", "restart.max=3", "--set", "job.env.A=1"));
+  EXPECT_THAT(split.command, ElementsAre("x"));
+  EXPECT_THAT(Good({"-np2", "-ppn4", "-xA=1", "x"}).words,
+              ElementsAre("--ranks", "2", "--processes-per-host", "4", "--set", "job.env.A=1"));
+  EXPECT_EQ(Refused({"--standalone=yes", "x"}), "--standalone takes no value; write --standalone alone");
+  EXPECT_EQ(Refused({"--max-restarts"}), "--max-restarts needs a value");
+  EXPECT_THAT(Refused({"config", "--standalone"}), HasSubstr("unknown option '--standalone'"));
+}
+
+TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
+  EXPECT_THAT(Refused({"mpirun", "-np", "2", "-x", "A=b c", "./train", "-n", "9"}),
+              AllOf(HasSubstr("mpirun is a launcher too"),
+                    HasSubstr("type: dtrun -n 2 --set 'job.env.A=b c' ./train -n 9;"),
+                    HasSubstr("dtrun -n 2 --set 'job.env.A=b c' --set launcher.name=mpirun ./train"),
+                    HasSubstr("to run mpirun itself: dtrun -- mpirun -np 2")));
+  EXPECT_THAT(Refused({"plan", "-q", "srun", "-N", "2", "-n", "8", "train"}),
+              HasSubstr("type: dtrun plan -q -N 2 -n 8 --set cluster.from=slurm train;"));
+  EXPECT_THAT(Refused({"horovodrun", "-np", "2", "train.py"}),
+              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py;"));
+  EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
+              HasSubstr("type: dtrun -n 2 train.py;"));
+  EXPECT_THAT(Refused({"mpirun", "--mca", "a", "b", "train"}),
+              HasSubstr("type dtrun in its place, where --mca is a flag of mpirun"));
+  EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
+              HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py;"));
+  EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
+}
+
+TEST_F(SplitTest, SeveralProgramsAreRefused) {
+  EXPECT_THAT(Refused({"-np", "1", "a.py", ":", "-np", "1", "b.py"}),
+              HasSubstr("':' begins another program"));
+  EXPECT_THAT(Good({"a.py", ":", "x"}).command, ElementsAre("a.py", ":", "x"));
+  EXPECT_THAT(Good({"--", "a.py", ":", "-x"}).command, ElementsAre("a.py", ":", "-x"));
+}
+
+TEST_F(SplitTest, WordsThatReadLikeVerbs) {
+  EXPECT_EQ(Refused({"version"}), "'version' is neither a verb nor a program; write dtrun --version");
+  EXPECT_THAT(Refused({"check", "job.toml"}), HasSubstr("dtrun config check JOB.toml"));
+  EXPECT_THAT(Refused({"kill", "-9", "7"}), HasSubstr("Ctrl-C"));
+  EXPECT_THAT(Good({"./kill"}).command, ElementsAre("./kill"));
+  EXPECT_THAT(Good({"--", "kill"}).command, ElementsAre("kill"));
+  grammar_.known = [](const std::string& name) { return name == "kill" || name == "logs"; };
+  EXPECT_THAT(Refused({"kill", "7"}), HasSubstr("'kill' is no verb of dtrun"));
+  EXPECT_THAT(Good({"logs"}).command, ElementsAre("logs")) << "a program of PATH that people may mean";
+  grammar_.known = [](const std::string& name) { return name.ends_with("kill"); };
+  EXPECT_THAT(Good({"kill", "7"}).command, ElementsAre("kill", "7")) << "a file of the folder";
+}
+
+TEST_F(SplitTest, WhatIsNoNumberOfRanksAndNoConfig) {
+  EXPECT_THAT(Refused({"-n", "x", "a"}), HasSubstr("-n 'x': expected a number of ranks"));
+  EXPECT_THAT(Refused({"-np", "-1", "a"}), HasSubstr("-np '-1': expected a number of ranks"));
+  EXPECT_THAT(Good({"-n", "gpu", "a"}).words, ElementsAre("-n", "gpu"));
+  EXPECT_THAT(Refused({"job.yaml"}), HasSubstr("configs of dtrun are TOML"));
+  EXPECT_EQ(Refused({"--set", "job.grace", "train.py"}),
+            "--set takes KEY=VALUE in one word; write --set job.grace=VALUE");
 }
 
 TEST_F(SplitTest, HelpRunsNothing) {

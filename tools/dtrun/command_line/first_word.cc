@@ -1,0 +1,121 @@
+#include "tools/dtrun/command_line/first_word.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace dtrun::cli {
+namespace {
+
+struct Known {
+  std::string_view files;  // each between blanks
+  OtherLauncher launcher;
+};
+
+const std::vector<Known>& Launchers() {
+  static const std::vector<Known> known{
+      {" mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich orterun "
+       "prterun ",
+       {"", 1, false, false, "", true}},
+      {" srun ", {"", 1, false, false, "cluster.from=slurm", false}},
+      {" horovodrun ", {"", 1, false, false, "job.dialects=horovod", false}},
+      {" deepspeed ", OtherLauncher()},
+      {" torchrun ", {"", 1, true, false, "", false}},
+  };
+  return known;
+}
+
+// Modules of `python3 -m` that are launchers.
+const std::vector<Known>& Modules() {
+  static const std::vector<Known> known{
+      {" torch.distributed.run ", {"", 1, true, false, "", false}},
+      {" torch.distributed.launch ", {"", 1, true, true, "", false}},
+      {" accelerate.commands.launch ", OtherLauncher()},
+      {" deepspeed.launcher.runner ", OtherLauncher()},
+  };
+  return known;
+}
+
+std::optional<OtherLauncher> Find(const std::vector<Known>& known, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      known, [&](const Known& one) { return one.files.find(' ' + name + ' ') != std::string_view::npos; });
+  if (found == known.end()) return std::nullopt;
+  OtherLauncher launcher = found->launcher;
+  launcher.name = name;
+  return launcher;
+}
+
+struct Verb {
+  std::string_view words;
+  std::string_view advice;
+  bool beats_programs = false;
+};
+
+constexpr Verb kVerbs[] = {
+    {" version ", "write dtrun --version"},
+    {" check validate lint ", "to check a config, write dtrun config check JOB.toml"},
+    {" init ",
+     "a config needs no more than two lines, [job] and command = [\"python3\", \"train.py\"] "
+     "(docs/tutorial.md); "
+     "dtrun config list has all options",
+     true},
+    {" new create ",
+     "a config needs no more than two lines, [job] and command = [\"python3\", \"train.py\"] "
+     "(docs/tutorial.md); "
+     "dtrun config list has all options"},
+    {" status logs log show history ",
+     "the run folder has a job's output and state (logs.dir); dtrun explain latest tells of the last job"},
+    {" ps top ",
+     "a job runs as long as its dtrun does; dtrun explain latest tells of the last job, and its folder has "
+     "the output of every rank",
+     true},
+    {" kill ", "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM", true},
+    {" stop cancel abort terminate ",
+     "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM"},
+    {" start launch submit ", "leave it out: dtrun -n 4 train.py"},
+    {" options ", "write dtrun config list"},
+};
+
+}  // namespace
+
+std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command) {
+  if (command.empty()) return std::nullopt;
+  const std::string name = command[0].substr(command[0].rfind('/') + 1);
+  if (name == "accelerate" && command.size() > 1 && command[1] == "launch") {
+    return OtherLauncher{"accelerate launch", 2, false, false, "", false};
+  }
+  if (!name.starts_with("python")) return Find(Launchers(), name);
+  std::size_t at = 1;  // -u and the like
+  while (at < command.size() && command[at] != "-m" && command[at].starts_with('-')) ++at;
+  if (at + 1 >= command.size() || command[at] != "-m") return std::nullopt;
+  auto launcher = Find(Modules(), command[at + 1]);
+  if (launcher) launcher->words = at + 2;
+  return launcher;
+}
+
+std::optional<VerbAdvice> AdviceFor(const std::string& word) {
+  for (const Verb& verb : kVerbs) {
+    if (verb.words.find(' ' + word + ' ') != std::string_view::npos) {
+      return VerbAdvice{std::string(verb.advice), verb.beats_programs};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Quoted(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? "'\\''" : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,53 @@
+#include "tools/dtrun/command_line/first_word.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(FirstWord, LaunchersAreKnownByTheirFile) {
+  for (const char* name : {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "/usr/bin/mpirun"}) {
+    const auto launcher = LauncherOf({name, "-np", "2", "train"});
+    ASSERT_TRUE(launcher) << name;
+    EXPECT_TRUE(launcher->mpi) << name;
+    EXPECT_EQ(launcher->words, 1u);
+  }
+  for (const char* name : {"srun", "horovodrun", "deepspeed", "torchrun", "./torchrun"}) {
+    EXPECT_TRUE(LauncherOf({name})) << name;
+  }
+  for (const char* name : {"python3", "mpirun.py", "run", "mpi", "", "accelerate"}) {
+    EXPECT_FALSE(LauncherOf({name, "train.py"})) << name;
+  }
+  EXPECT_FALSE(LauncherOf({"accelerate", "config"}));
+  EXPECT_EQ(LauncherOf({"accelerate", "launch", "train.py"})->words, 2u);
+}
+
+TEST(FirstWord, ModulesOfPythonToo) {
+  const auto run = LauncherOf({"python3", "-u", "-m", "torch.distributed.run", "train.py"});
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->torchrun && !run->old);
+  EXPECT_EQ(run->words, 4u);
+  EXPECT_TRUE(LauncherOf({"/usr/bin/python", "-m", "torch.distributed.launch", "train.py"})->old);
+  EXPECT_FALSE(LauncherOf({"python3", "-m", "pkg.train"}));
+  EXPECT_FALSE(LauncherOf({"python3", "train.py", "-m", "torch.distributed.run"}));
+  EXPECT_FALSE(LauncherOf({"python3", "-m"}));
+}
+
+TEST(FirstWord, WordsThatReadLikeVerbsHaveAdvice) {
+  EXPECT_THAT(AdviceFor("version")->text, HasSubstr("dtrun --version"));
+  EXPECT_FALSE(AdviceFor("version")->beats_programs);
+  EXPECT_THAT(AdviceFor("check")->text, HasSubstr("dtrun config check"));
+  EXPECT_TRUE(AdviceFor("kill")->beats_programs);
+  EXPECT_FALSE(AdviceFor("train"));
+  EXPECT_FALSE(AdviceFor(""));
+}
+
+TEST(FirstWord, QuotedWordsAreOneLineForAShell) {
+  EXPECT_EQ(Quoted({"dtrun", "-n", "2", "a b", "it's", ""}), "dtrun -n 2 'a b' 'it'\\''s' ''");
+}
+
+}  // namespace
+}  // namespace dtrun::cli
