@@ -62,10 +62,6 @@ std::set<ino_t> SocketsOf(const std::vector<pid_t>& processes) {
   return inodes;
 }
 
-}  // namespace
-
-namespace {
-
 bool IsSingleton(const std::vector<std::string>& frameworks, const std::string& maps) {
   const auto has = [&](std::string_view file) { return maps.find(file) != std::string::npos; };
   if (std::ranges::any_of(kSingletons, has)) return true;
@@ -101,8 +97,9 @@ void RankContacts::Wait(std::chrono::milliseconds after) {
   timer_.expires_after(after);
   timer_.async_wait([this, after, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended) return;
+    const bool was_loaded = !looked_.frameworks.empty();
     Look();
-    if (!over_) Wait(std::min(2 * after, times_.longest));
+    if (!over_) Wait(times_.Next(after, was_loaded, !looked_.frameworks.empty()));
   });
 }
 

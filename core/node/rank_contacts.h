@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,10 +31,18 @@ namespace dtrun::node {
 
 class RankContacts {
  public:
-  // When it looks: twice as late each time, until the longest. After `patience` with a framework loaded
-  // ranks should have joined.
+  // When it looks: twice as late each time, until the longest, and from the beginning once a framework is
+  // loaded, which may take long. After `patience` with one ranks should have joined.
   struct Times {
     std::chrono::milliseconds first{500}, longest{32'000}, patience{90'000};
+    std::chrono::milliseconds longest_unloaded{8'000};
+
+    // From one look to the next, when it was `last` before: whether a framework was loaded before it, and is
+    // now.
+    std::chrono::milliseconds Next(std::chrono::milliseconds last, bool was_loaded, bool loaded) const {
+      if (loaded && !was_loaded) return 2 * first;
+      return std::min(2 * last, loaded ? longest : longest_unloaded);
+    }
   };
 
   // `told` is called from the loop, or from Look, each time there is more to tell. `ranks`: processes, by

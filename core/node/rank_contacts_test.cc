@@ -109,6 +109,16 @@ TEST_F(RankContactsTest, TellsWhenRanksShouldHaveJoinedLongAgo) {
   EXPECT_FALSE(told_.back().joined);
 }
 
+TEST(RankContactsTimes, BeginAgainOnceAFrameworkIsLoaded) {
+  const RankContacts::Times times;
+  using std::chrono::milliseconds;
+  EXPECT_EQ(times.Next(milliseconds(500), false, false), milliseconds(1'000));
+  EXPECT_EQ(times.Next(milliseconds(8'000), false, false), milliseconds(8'000));
+  EXPECT_EQ(times.Next(milliseconds(8'000), false, true), milliseconds(1'000));
+  EXPECT_EQ(times.Next(milliseconds(8'000), true, true), milliseconds(16'000));
+  EXPECT_EQ(times.Next(milliseconds(32'000), true, true), milliseconds(32'000));
+}
+
 TEST_F(RankContactsTest, SaysNothingOfProgramsWithoutAFramework) {
   Start("", kNothing);
   Watch({1});
