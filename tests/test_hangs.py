@@ -96,7 +96,7 @@ class Hangs(JobTest):
 
     def test_a_stopped_rank_is_named(self):
         result, verdict, _ = self.hang("stop")
-        self.assertIn("rank 1 was stopped by signal 19 (SIGSTOP) and did not go on", result.err, str(result))
+        self.assertIn("rank 1 was stopped by signal 19 (SIGSTOP) and not resumed", result.err, str(result))
         self.assertEqual(verdict["first_failed_rank"], 1)
 
     def test_a_rank_that_left_early_is_named(self):

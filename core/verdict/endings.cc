@@ -75,7 +75,7 @@ std::string EndingText(const process::Ending& ending) {
       return "exited with code 0 after MPI_Init and without MPI_Finalize";
   }
   if (ending.stopped_by != 0) {
-    return fmt::format("was stopped by signal {} ({}) and did not go on", ending.stopped_by,
+    return fmt::format("was stopped by signal {} ({}) and not resumed", ending.stopped_by,
                        process::SignalName(ending.stopped_by));
   }
   if (ending.signal == 0) return fmt::format("exited with code {}", ending.code);

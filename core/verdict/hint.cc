@@ -12,7 +12,7 @@ std::string Hint(const RankFacts& rank) {
   if (rank.abort) return {};
   const process::Ending& ending = *rank.ending;
   if (ending.stopped_by != 0) {
-    return fmt::format("dtrun did not send {}: ask who did; `kill -CONT` lets a stopped process go on",
+    return fmt::format("dtrun did not send {}: find out who did; `kill -CONT` resumes a stopped process",
                        process::SignalName(ending.stopped_by));
   }
   if (ending.out_of_memory)
@@ -21,7 +21,8 @@ std::string Hint(const RankFacts& rank) {
   switch (ending.signal) {
     case 0: break;
     case SIGKILL:
-      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did";
+      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out who "
+             "did";
     case SIGSEGV:
     case SIGABRT:
     case SIGFPE:
@@ -32,16 +33,17 @@ std::string Hint(const RankFacts& rank) {
     case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
     case SIGXCPU:
     case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
-    default: return fmt::format("dtrun did not send {}: ask who did", process::SignalName(ending.signal));
+    default:
+      return fmt::format("dtrun did not send {}: find out who did", process::SignalName(ending.signal));
   }
   if (ending.signal == 0 && ending.code == 127) {
-    return "127 is what a shell says of a command that was not found: look at its last output and PATH";
+    return "127 is a shell's code for a command that was not found: look at its last output and PATH";
   }
   if (ending.signal == 0 && ending.code == 126) {
-    return "126 is what a shell says of a command that is not executable: look at its last output";
+    return "126 is a shell's code for a command that is not executable: look at its last output";
   }
   if (ending.signal == 0 && ending.code > 128 && ending.code <= 128 + SIGRTMAX) {
-    return fmt::format("{} is what a shell says of a command killed by {}", ending.code,
+    return fmt::format("{} is a shell's code for a command killed by {}", ending.code,
                        process::SignalName(ending.code - 128));
   }
   return {};

@@ -31,11 +31,12 @@ IsolatedRanks DescribeIsolatedRanks(const std::vector<std::string>& frameworks, 
   std::vector<std::string> ways;
   for (const std::string& framework : frameworks) ways.push_back(WayToJoin(framework, pmi));
   const std::string loaded = fmt::format("{}", fmt::join(frameworks, " and "));
-  return {seen ? fmt::format(
-                     "the ranks have not joined each other: each has {} loaded and works in a world of one",
-                     loaded)
-               : fmt::format("the ranks were not seen to join each other: each has {} loaded", loaded),
-          fmt::format("{}; job.isolated_ranks = \"allow\" if that is meant", fmt::join(ways, ", or "))};
+  return {seen
+              ? fmt::format(
+                    "the ranks have not joined each other: each has {} loaded and works alone (world size 1)",
+                    loaded)
+              : fmt::format("the ranks were not seen to join each other: each has {} loaded", loaded),
+          fmt::format("{}; job.isolated_ranks = \"allow\" if this is intended", fmt::join(ways, ", or "))};
 }
 
 }  // namespace dtrun::verdict

@@ -60,7 +60,7 @@ std::string SuspicionHint(Suspicion::Kind kind) {
   switch (kind) {
     case Suspicion::Kind::kDiffers:
     case Suspicion::Kind::kStoodStill:
-      return "look at that place: every rank has to call the same collectives, in the same order";
+      return "check that place: every rank has to call the same collectives, in the same order";
     case Suspicion::Kind::kLeft:
       return "every rank has to take as many steps as the others: look at its share of the data, and at its "
              "last output";

@@ -53,7 +53,7 @@ std::string Who(const RankFacts& process) {
 
 // When in its life the rank failed. A program that never calls dtrun_init tells nothing.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
-  if (rank.left) return ", at its end (after dtrun_finalize)";
+  if (rank.left) return ", after dtrun_finalize";
   if (rank.joined) return ", in the middle of the run (it had joined the job)";
   if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
   return "";
@@ -152,7 +152,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
     if (&rank == &cause) continue;
     for (const PeerReport& report : ReportsOf(rank)) {
       if (report.peer >= cause.rank && report.peer < cause.rank + cause.count)
-        text += fmt::format("  {} reported of it: {}\n", Who(rank), report.what);
+        text += fmt::format("  {} reported: {}\n", Who(rank), report.what);
     }
   }
   std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);
@@ -203,7 +203,7 @@ std::string LossText(const Facts& facts, const Cause& why) {
   const HostLoss& loss = facts.losses[why.index];
   std::string text = fmt::format("dtrun: job '{}' failed after {}: host {} was lost: {}\n", facts.job,
                                  FormatElapsed(loss.at), loss.host, loss.why);
-  std::string hint = fmt::format("look whether {} is up and can be reached", loss.host);
+  std::string hint = fmt::format("check that {} is up and reachable", loss.host);
   if (loss.agent_died) hint = fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host);
   if (!loss.next.empty()) hint = loss.next;
   if (LostAllTogether(facts))

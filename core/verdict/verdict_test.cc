@@ -55,11 +55,11 @@ TEST(Verdict, SaysThatRanksWorkedAlone) {
   EXPECT_EQ(
       VerdictText(facts),
       "dtrun: job 'quickstart' failed after 3.3 s: the ranks have not joined each other: each has PyTorch "
-      "and MPICH loaded and works in a world of one\n"
+      "and MPICH loaded and works alone (world size 1)\n"
       "  before it: ranks 0, 1 had exited with code 0\n"
       "  next: call torch.distributed.init_process_group (Lightning: Trainer(devices=N, strategy=\"ddp\")), "
       "or set job.pmi = \"pmi1\", or launcher.name = "
-      "\"mpirun\"; job.isolated_ranks = \"allow\" if that is meant\n"
+      "\"mpirun\"; job.isolated_ranks = \"allow\" if this is intended\n"
       "  class: isolated-ranks\n"
       "  logs: /runs/1\n");
   EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "isolated-ranks");
@@ -90,17 +90,17 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   facts.ranks[0].joined = facts.ranks[1].joined = true;
   facts.ranks[1].tail = {"epoch 1", "epoch 2"};
   EXPECT_EQ(ExitCode(facts), 137);
-  EXPECT_EQ(
-      VerdictText(facts),
-      "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
-      "  host localhost, pid 4243, in the middle of the run (it had joined the job)\n"
-      "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
-      "    | epoch 1\n"
-      "    | epoch 2\n"
-      "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
-      "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or ask who did\n"
-      "  class: signal\n"
-      "  logs: /runs/1\n");
+  EXPECT_EQ(VerdictText(facts),
+            "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
+            "  host localhost, pid 4243, in the middle of the run (it had joined the job)\n"
+            "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
+            "    | epoch 1\n"
+            "    | epoch 2\n"
+            "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
+            "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find "
+            "out who did\n"
+            "  class: signal\n"
+            "  logs: /runs/1\n");
 }
 
 TEST(Verdict, NamesARankThatLeftMpiWithoutTheOthers) {
@@ -168,10 +168,9 @@ TEST(Verdict, TellsAReportOnce) {
   facts.ranks[0].reports = {{1, "connection to rank 1 was closed"},
                             {1, "allreduce #16: connection to rank 1 was closed; rank 1 is in #16"},
                             {1, "no answer"}};
-  EXPECT_THAT(
-      VerdictText(facts),
-      AllOf(HasSubstr("rank 0 reported of it: allreduce #16: connection to rank 1 was closed"),
-            HasSubstr("rank 0 reported of it: no answer"), Not(HasSubstr("of it: connection to rank 1"))));
+  EXPECT_THAT(VerdictText(facts),
+              AllOf(HasSubstr("rank 0 reported: allreduce #16: connection to rank 1 was closed"),
+                    HasSubstr("rank 0 reported: no answer"), Not(HasSubstr("of it: connection to rank 1"))));
 }
 
 TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
@@ -227,7 +226,7 @@ TEST(Verdict, QuotesWhatRanksReportedOfTheFailedOne) {
   facts.ranks[0].reports = {{1, "rank 1 closed the connection"}, {5, "something else"}};
   facts.ranks[1].reports = {{-1, "no room for the bucket"}};
   EXPECT_THAT(VerdictText(facts),
-              AllOf(HasSubstr("rank 0 reported of it: rank 1 closed the connection"),
+              AllOf(HasSubstr("rank 0 reported: rank 1 closed the connection"),
                     HasSubstr("it reported: no room for the bucket"), Not(HasSubstr("something else"))));
 }
 
@@ -236,7 +235,7 @@ TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
     return VerdictText(RunOf({Rank(0, ending, milliseconds(1))}, 0));
   };
   EXPECT_THAT(hint({127, 0, false}),
-              HasSubstr("next: 127 is what a shell says of a command that was not found"));
+              HasSubstr("next: 127 is a shell's code for a command that was not found"));
   EXPECT_THAT(hint({126, 0, false}), HasSubstr("not executable"));
   EXPECT_THAT(hint({139, 0, false}), HasSubstr("killed by SIGSEGV"));
   EXPECT_THAT(hint({0, SIGSEGV, false}), HasSubstr("ulimit -c unlimited"));
@@ -304,7 +303,7 @@ TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
   EXPECT_EQ(VerdictText(facts),
             "dtrun: job 'quickstart' failed after 2.0 s: host node1 was lost: nothing was heard for 10s\n"
             "  because of it: rank 0 was stopped by dtrun; rank 1 was lost with its host\n"
-            "  next: look whether node1 is up and can be reached\n"
+            "  next: check that node1 is up and reachable\n"
             "  class: network\n"
             "  logs: /runs/1\n");
   EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["lost_host"], "node1");
@@ -319,7 +318,7 @@ TEST(Verdict, LooksAtTheRootsNetworkWhenAllOthersAreLost) {
   }
   EXPECT_THAT(VerdictText(facts), HasSubstr("next: all other hosts were lost together"));
   facts.losses[1].agent_died = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("next: look whether node1 is up"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("next: check that node1 is up"));
 }
 
 TEST(Verdict, NamesARankThatStoodStill) {
