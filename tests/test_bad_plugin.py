@@ -87,7 +87,7 @@ class BadPlugin(JobTest):
 
     def test_no_launcher_of_that_name(self):
         result = self.dtrun("--set", "launcher.name=per-proces", "--", "true")
-        self.assert_user_error(result, "'per-proces'", "did you mean 'per_process'")
+        self.assert_user_error(result, "'per-proces'", "did you mean 'per-process'")
 
     def test_owned_by_somebody_else(self):
         if os.geteuid() != 0:

@@ -181,6 +181,10 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
         self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")
 
+    def test_one_machine_under_two_names(self):
+        self.assert_user_error(self.dtrun("-H", f"{os.uname().nodename},localhost", "train.py"), "are both this machine")
+        self.assert_user_error(self.dtrun("--set", "backend.name=shm", "train.py"), 'comm.local = "shm"', '"none"')
+
     def test_a_verb_comes_before_a_program_of_its_name(self):
         self.write("#!/bin/sh\necho my plan\n", "plan").chmod(0o755)
         self.assertIn("my plan", self.dtrun("./plan").out)

@@ -28,6 +28,18 @@ Result<std::vector<hosts::HostSlots>> ListedHosts(const config::Settings& settin
   }
   auto hosts = hosts::ParseHosts(settings.List(kHosts));
   if (!hosts) return At(settings, kHosts, hosts.error().text);
+  const hosts::HostSlots* here = nullptr;
+  for (const hosts::HostSlots& host : *hosts) {
+    if (settings.Bool("cluster.oversubscribe") || !hosts::IsThisMachine(host.name)) continue;
+    if (here != nullptr) {
+      return At(
+          settings, kHosts,
+          fmt::format("'{0}' and '{1}' are both this machine; list it once, with more slots as in {0}:2, or "
+                      "set cluster.oversubscribe = true",
+                      here->name, host.name));
+    }
+    here = &host;
+  }
   return hosts;
 }
 

@@ -109,9 +109,9 @@ std::map<std::string, std::string> Shown(const std::map<std::string, std::string
 }  // namespace
 
 std::string ToText(const Plan& plan) {
-  std::string out =
-      fmt::format("job {}: {} ranks on {} host{}, launcher {}, backend {}\n", plan.job, plan.world_size(),
-                  plan.hosts.size(), plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
+  std::string out = fmt::format("job {}: {} rank{} on {} host{}, launcher {}, backend {}\n", plan.job,
+                                plan.world_size(), plan.world_size() == 1 ? "" : "s", plan.hosts.size(),
+                                plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
   auto append = std::back_inserter(out);
   for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
   fmt::format_to(append, "  binding: {}\n", plan.binding);

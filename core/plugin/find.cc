@@ -71,15 +71,21 @@ Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& fo
   std::vector<std::string> names;
   bool other_kind = false;
   for (const File& file : FindAll(folders)) {
-    if (file.kind == kind) names.push_back(file.name);
+    if (file.kind == kind) names.push_back(TypedForm(file.name));
     if (file.kind != kind && file.name == FileForm(name)) other_kind = true;
   }
   std::string text = fmt::format("there is no {} plugin '{}'", KindText(kind), name);
   const char* other = KindText(kind == Kind::kBackend ? Kind::kLauncher : Kind::kBackend);
   if (other_kind) text += fmt::format("\n  there is a {} of that name", other);
-  if (const auto near = Nearest(FileForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
+  if (const auto near = Nearest(TypedForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
+  if (kind == Kind::kBackend && name == "shm") {
+    text +=
+        "\n  shared memory between ranks of a host is comm.local = \"shm\", the default, beside any backend";
+  }
   text += fmt::format("\n  {} plugins that exist: {}", KindText(kind),
                       names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  if (kind == Kind::kBackend)
+    text += "; and without a plugin: \"none\", or \"auto\" for the first that works";
   text += folders.empty() ? "\n  no folder was looked in" : "\n  looked in:";
   for (const Folder& folder : folders) {
     text += fmt::format("\n    {} ({}{})", Printable(folder.path.string()), folder.origin,

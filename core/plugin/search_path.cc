@@ -88,6 +88,12 @@ std::string FileForm(std::string_view name) {
   return text;
 }
 
+std::string TypedForm(std::string_view name) {
+  std::string form(name);
+  std::ranges::replace(form, '_', '-');
+  return form;
+}
+
 std::optional<std::pair<Kind, std::string>> ParseFileName(std::string_view file_name) {
   if (!file_name.starts_with(kPrefix) || !file_name.ends_with(kSuffix)) return std::nullopt;
   file_name.remove_prefix(kPrefix.size());

@@ -31,6 +31,8 @@ std::optional<std::pair<Kind, std::string>> ParseFileName(std::string_view file_
 
 // The name as it is written in a file name: '-' becomes '_'.
 std::string FileForm(std::string_view name);
+// As people type it: "per-process". Both forms are accepted.
+std::string TypedForm(std::string_view name);
 
 // [a-z][a-z0-9_-]{0,31}
 bool IsName(std::string_view text);
