@@ -5,15 +5,17 @@ And what must not be named: ranks of healthy jobs, and ranks that only waited.
 
 import importlib.util
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
 from support.cluster import ClusterTest, open_lab
-from support.job import SOURCE, JobTest, main, skip, until
+from support.job import SOURCE, JobTest, main, skip, until, until_gone
 
 WAYS = SOURCE / "tests/programs/ways_to_hang.py"
 LIMIT_S = 4  # of torch's waits
@@ -324,6 +326,45 @@ class NativePrograms(JobTest):
     def test_its_function_where_it_was_built_without_debug_information(self):
         result, stacks = self.hang("-O0")
         self.assertRegex(result.err, r"rank 1 was in (clock_)?nanosleep \(called by rest\)", str(result) + stacks)
+
+
+class ToolsThatFail(JobTest):
+    """What stands in for eu-stack stops the rank that it looks at, and does not let it go on."""
+
+    STALL = ["backend.name=none", "watch.stall=1s", "watch.on_stall=fail"]
+
+    def tool(self, end):
+        folder = self.folder / "tools"
+        folder.mkdir(exist_ok=True)
+        file = folder / "eu-stack"
+        file.write_text(f"#!/bin/sh\nfor pid; do :; done\nkill -STOP $pid\n: > '{self.folder}/looked'\n{end}\n")
+        file.chmod(0o755)
+        return self.environment(PATH=f"{folder}:{os.environ['PATH']}")
+
+    def test_a_rank_that_a_killed_tool_has_stopped_is_not_accused_of_it(self):
+        for end, said in (("kill -KILL $$", "eu-stack was killed by signal 9"), ("exec sleep 1000", "eu-stack took too long")):
+            with self.subTest(end=end):
+                name = f"job.name={said[-1]}"
+                result = self.ranks(2, "sleep", "1000", sets=[*self.STALL, name], env=self.tool(end))
+                self.assertIn("no progress for", result.err, str(result))
+                self.assertNotIn("SIGSTOP", result.err, str(result))
+                logs = next(self.folder.glob(f"runs/{said[-1]}/2*"))
+                self.assertIn(said, (logs / "stacks.txt").read_text())
+                verdict = json.loads((logs / "verdict.json").read_text())
+                self.assertEqual(verdict["exit_class"], "hang", str(result))
+
+    def test_a_tool_ends_with_the_process_of_dtrun_that_is_killed(self):
+        for killed in ("agent", "guard"):
+            with self.subTest(killed=killed):
+                (self.folder / "looked").unlink(missing_ok=True)
+                job = self.start_ranks(2, "sleep", "1000", sets=self.STALL, env=self.tool("sleep 1000 & exec sleep 1000"))
+                until(lambda: (self.folder / "looked").exists(), "a look")
+                pid = job.pid
+                if killed == "agent":
+                    pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+                os.kill(pid, signal.SIGKILL)
+                job.finish()
+                self.assertEqual(until_gone(self.mark), [])
 
 
 class SeveralHosts(ClusterTest):

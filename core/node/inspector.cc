@@ -35,9 +35,9 @@ using Clock = stacks::Unwinder::Clock;
 // Native stacks of the ranks that were asked for, one rank at a time.
 class Unwinding {
  public:
-  explicit Unwinding(std::vector<int> ranks) : ranks_(std::move(ranks)) {
+  Unwinding(std::vector<int> ranks, std::shared_ptr<stacks::Attached> attached) : ranks_(std::move(ranks)) {
     const char* const path = ::getenv("PATH");  // the agent's; nothing changes it while it looks
-    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path);
+    if (!ranks_.empty() && path != nullptr) unwinder_ = stacks::Unwinder::Find(path, std::move(attached));
   }
 
   void Add(int rank, stacks::Doing* doing) {
@@ -50,7 +50,7 @@ class Unwinding {
  private:
   const std::vector<int> ranks_;
   const Clock::time_point deadline_ = Clock::now() + kUnwindPatience;
-  stacks::Unwinder unwinder_;
+  stacks::Unwinder unwinder_ = stacks::Unwinder::Find("");
   std::timed_mutex one_at_a_time_;
 };
 
@@ -157,8 +157,10 @@ std::vector<verdict::RankDoing> WithLocks(const std::vector<Seen>& found, bool c
 
 // What the threads leave behind them. They may outlast the loop.
 struct Findings {
-  Findings(std::size_t wanted, std::vector<int> closely)
-      : count(wanted), wakeup(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), unwinding(std::move(closely)) {}
+  Findings(std::size_t wanted, std::vector<int> closely, std::shared_ptr<stacks::Attached> attached)
+      : count(wanted),
+        wakeup(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        unwinding(std::move(closely), std::move(attached)) {}
 
   void Add(std::vector<Seen> ranks) {
     const std::lock_guard lock(mutex);
@@ -180,8 +182,9 @@ struct Findings {
 
 class Inspector::UnderWay : public std::enable_shared_from_this<UnderWay> {
  public:
-  UnderWay(boost::asio::io_context& loop, std::size_t count, std::vector<int> closely, Done done)
-      : findings_(std::make_shared<Findings>(count, std::move(closely))),
+  UnderWay(boost::asio::io_context& loop, std::size_t count, std::vector<int> closely,
+           std::shared_ptr<stacks::Attached> attached, Done done)
+      : findings_(std::make_shared<Findings>(count, std::move(closely), std::move(attached))),
         heard_(loop),
         limit_(loop),
         done_(std::move(done)) {}
@@ -240,7 +243,8 @@ void Inspector::Look(const std::vector<Target>& targets, Done done, std::vector<
                      std::chrono::nanoseconds limit) {
   Cancel();
   if (targets.empty()) return boost::asio::post(loop_, [done = std::move(done)] { done({}); });
-  under_way_ = std::make_shared<UnderWay>(loop_, targets.size(), std::move(closely), std::move(done));
+  under_way_ =
+      std::make_shared<UnderWay>(loop_, targets.size(), std::move(closely), attached_, std::move(done));
   under_way_->Start(targets, limit);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/asio.h"
+#include "core/stacks/attached.h"
 #include "core/verdict/facts.h"
 
 namespace dtrun::node {
@@ -46,10 +47,17 @@ class Inspector {
             std::chrono::nanoseconds limit = kLookPatience);
   void Cancel();
 
+  // Whether a tool that takes its native stacks may have stopped it just now.
+  bool HasStopped(pid_t pid) const { return attached_->Has(pid); }
+  // The tools that run, children of this process; SIGKILL to them, before the ranks get theirs.
+  std::vector<pid_t> tools() const { return attached_->tools(); }
+  void KillTools() { attached_->KillTools(); }
+
  private:
   class UnderWay;
 
   boost::asio::io_context& loop_;
+  const std::shared_ptr<stacks::Attached> attached_ = std::make_shared<stacks::Attached>();
   std::shared_ptr<UnderWay> under_way_;
 };
 

@@ -134,7 +134,9 @@ class LocalHost final : public protocol::Host {
           "cannot be found; next: mount one for this namespace, `mount -t proc proc /proc`"});
     }
     held_->WatchPipes();
-    stops_.emplace(loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); });
+    stops_.emplace(
+        loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); },
+        [this](pid_t pid) { return inspector_.HasStopped(pid); });
     if (!start.meeting_ports.empty()) {
       joining_.emplace(
           loop_, start.meeting_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
@@ -283,6 +285,7 @@ class LocalHost final : public protocol::Host {
     if (phase_ == Phase::kLeftovers) return leftovers_->Hurry();
     if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
     phase_ = Phase::kKilling;
+    inspector_.KillTools();
     SignalToEnd(SIGKILL);
     std::vector<pid_t> ranks;
     for (const Running& one : running_) ranks.push_back(one.pid);
@@ -345,6 +348,7 @@ class LocalHost final : public protocol::Host {
 
   void Finish() {
     phase_ = Phase::kOver;
+    inspector_.KillTools();
     mpi_.End();
     const std::vector<pid_t> told = leftovers_ ? leftovers_->told() : std::vector<pid_t>();
     for (const std::string& line : containment_.End(told)) Emit(protocol::Said{"dtrun: " + line});
@@ -366,6 +370,7 @@ class LocalHost final : public protocol::Host {
   // Children of this process that are not the job's.
   std::vector<pid_t> Spared() const {
     std::vector<pid_t> spared = mpi_.servers();
+    for (const pid_t tool : inspector_.tools()) spared.push_back(tool);
     if (!options_.spared) return spared;
     for (const pid_t other : options_.spared()) spared.push_back(other);
     return spared;

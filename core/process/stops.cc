@@ -7,8 +7,9 @@
 
 namespace dtrun::process {
 
-Stops::Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped)
-    : timer_(loop), stopped_(std::move(stopped)) {
+Stops::Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
+             std::function<bool(pid_t child)> ours)
+    : timer_(loop), stopped_(std::move(stopped)), ours_(std::move(ours)) {
   Wait();
 }
 
@@ -27,7 +28,7 @@ void Stops::Look() {
     if (::waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 || info.si_pid == 0) return;
     if (info.si_code == CLD_CONTINUED) {
       signals_.erase(info.si_pid);
-    } else {
+    } else if (!ours_(info.si_pid)) {
       signals_[info.si_pid] = info.si_status;
       stopped_(info.si_pid, info.si_status);
     }

@@ -1,7 +1,7 @@
 // Children that a signal such as SIGSTOP has stopped: they neither work nor end, and others wait for them.
 //
 // Asks the kernel a few times a second. Owned by a host; loop thread. Of processes that a debugger holds
-// nothing is heard.
+// nothing is heard, and a stop that a tool of dtrun causes does not count.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,11 @@ namespace dtrun::process {
 
 class Stops {
  public:
-  // `stopped` is called from the loop, or from Look.
-  Stops(boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped);
+  // `stopped` is called from the loop, or from Look. `ours`: whether a tool of dtrun may have stopped it just
+  // now, and lets it go on.
+  Stops(
+      boost::asio::io_context& loop, std::function<void(pid_t child, int signal)> stopped,
+      std::function<bool(pid_t child)> ours = [](pid_t) { return false; });
   ~Stops() { *ended_ = true; }
   Stops(const Stops&) = delete;
   Stops& operator=(const Stops&) = delete;
@@ -31,6 +34,7 @@ class Stops {
 
   boost::asio::steady_timer timer_;
   std::function<void(pid_t child, int signal)> stopped_;
+  std::function<bool(pid_t child)> ours_;
   std::map<pid_t, int> signals_;
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
 };

@@ -31,5 +31,22 @@ TEST(Stops, TellsOfAChildThatIsStoppedAndForgetsItWhenItGoesOn) {
   EXPECT_EQ(heard.size(), 1u);
 }
 
+TEST(Stops, KeepsSilentAboutAChildThatAToolOfDtrunHasStopped) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  boost::asio::io_context loop;
+  int heard = 0, asked = 0;
+  Stops stops(
+      loop, [&](pid_t, int) { ++heard; }, [&](pid_t pid) { return ++asked > 0 && pid == child; });
+  ::kill(child, SIGSTOP);
+  while (asked == 0) stops.Look();
+  EXPECT_EQ(heard, 0);
+  EXPECT_EQ(stops.SignalOf(child), 0);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 }  // namespace dtrun::process

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "core/base/fd.h"
 #include "core/base/kernel_file.h"
 #include "core/base/printable.h"
+#include "core/stacks/kernel.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -104,10 +106,13 @@ int MillisecondsUntil(Clock::time_point deadline) {
 struct Run {
   std::string output;
   bool in_time = true;
+  int status = -1;  // as of waitpid; -1: not known
+  bool failed() const { return !in_time || !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 };
 
 // What it prints until it has ended, or nobody waits any longer: then it is killed.
-Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::time_point deadline) {
+Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::time_point deadline,
+          Attached::Scope& scope) {
   Run run;
   std::array<char, 16384> bytes{};
   for (;;) {
@@ -120,12 +125,17 @@ Run Await(pid_t tool, const UniqueFd& handle, const UniqueFd& output, Clock::tim
   }
   pollfd ended{handle.get(), POLLIN, 0};
   if (run.in_time && ::poll(&ended, 1, MillisecondsUntil(deadline)) <= 0) run.in_time = false;
-  if (!run.in_time) {
-    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
-    ::poll(&ended, 1, static_cast<int>(kGoneWithin.count()));
-  }
-  ::waitpid(tool, nullptr, WNOHANG);
+  scope.Kill();  // in time it has ended, but perhaps not what it has started
+  if (!run.in_time) ::poll(&ended, 1, static_cast<int>(kGoneWithin.count()));
+  scope.Gone();
+  int status = 0;
+  if (::waitpid(tool, &status, WNOHANG) == tool) run.status = status;
   return run;
+}
+
+bool AnyIs(pid_t pid, std::string_view states) {
+  return std::ranges::any_of(
+      TasksOf(pid), [&](const Task& task) { return states.find(task.state) != std::string_view::npos; });
 }
 
 // The last line that is no frame.
@@ -141,8 +151,9 @@ std::string Complaint(const std::string& output) {
 
 }  // namespace
 
-Unwinder Unwinder::Find(const std::string& path) {
+Unwinder Unwinder::Find(const std::string& path, std::shared_ptr<Attached> attached) {
   Unwinder found;
+  found.attached_ = std::move(attached);
   for (const char* name : {"eu-stack", "gdb"}) {
     std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');) {
@@ -159,13 +170,16 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
   Unwound unwound;
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   int ends[2];
-  if (program_.empty() || !process || ::pipe2(ends, O_CLOEXEC) != 0) {
-    unwound.trouble = program_.empty() ? "neither eu-stack (elfutils) nor gdb is on PATH" : "it has ended";
+  if (program_.empty() || !process || AnyIs(pid, "Tt") || ::pipe2(ends, O_CLOEXEC) != 0) {
+    unwound.trouble = program_.empty() ? "neither eu-stack (elfutils) nor gdb is on PATH"
+                      : !process       ? "it has ended"
+                                       : "it is stopped, or a debugger has it";
     return unwound;
   }
   const UniqueFd reading(ends[0]);
   UniqueFd writing(ends[1]);
   const std::string maps = ReadKernelFile(fmt::format("/proc/{}/maps", pid));
+  Attached::Scope scope(*attached_, pid);
   const pid_t tool = Start(ArgumentsOf(program_, pid), writing.get());
   writing.Reset();
   const UniqueFd handle(tool > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, tool, 0)) : -1);
@@ -178,16 +192,20 @@ Unwound Unwinder::Unwind(pid_t pid, Clock::time_point deadline) const {
     unwound.trouble = fmt::format("{} cannot be started: {}", name(), std::strerror(number));
     return unwound;
   }
-  const Run run = Await(tool, handle, reading, deadline);
+  scope.Runs(tool, handle.get());
+  const Run run = Await(tool, handle, reading, deadline, scope);
+  // What it traced goes on when it dies. But the SIGSTOP by which it attached may still wait for the process,
+  // or has stopped it: both end by SIGCONT.
+  if (run.failed() || AnyIs(pid, "T")) ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
   if (!run.in_time) {
-    // What it has stopped goes on when it dies, but for a thread that has not yet met its stop.
-    ::syscall(SYS_pidfd_send_signal, process.get(), SIGCONT, nullptr, 0);
     unwound.trouble = fmt::format("{} took too long", name());
     return unwound;
   }
   unwound.frames = name() == "gdb" ? FramesOfGdb(run.output, pid, maps) : FramesOfEuStack(run.output, pid);
   if (unwound.frames.empty()) {
-    unwound.trouble = fmt::format("{}: {}", name(), Complaint(run.output));
+    unwound.trouble = WIFSIGNALED(run.status) && run.status != -1
+                          ? fmt::format("{} was killed by signal {}", name(), WTERMSIG(run.status))
+                          : fmt::format("{}: {}", name(), Complaint(run.output));
     return unwound;
   }
   std::istringstream lines(run.output);

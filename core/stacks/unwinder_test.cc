@@ -1,7 +1,9 @@
 #include "core/stacks/unwinder.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,6 +86,25 @@ TEST_F(UnwinderTest, AProcessThatAToolLeftStoppedGoesOn) {
   // Long enough for a shell to start on a busy machine; else the tool is killed before it stops anything.
   unwinder.Unwind(child_, In(std::chrono::seconds(3)));
   EXPECT_NE(StateOfChild(), 'T');
+}
+
+// The SIGSTOP by which a tool attaches is delivered when the tool dies before it has seen it.
+TEST_F(UnwinderTest, AProcessGoesOnWhenTheToolIsKilledInTheMiddle) {
+  for (const char* const begin : {"kill -STOP ", "sh -c 'kill -STOP $0' "}) {
+    const Unwound unwound =
+        Tool(begin + std::to_string(child_) + "; kill -KILL $$").Unwind(child_, In(std::chrono::seconds(60)));
+    EXPECT_EQ(unwound.trouble, "eu-stack was killed by signal 9");
+    EXPECT_NE(StateOfChild(), 'T');
+  }
+}
+
+TEST_F(UnwinderTest, WhatAToolHasStartedEndsWithIt) {
+  const auto fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Tool("sleep 1000 > " + fifo.string() + " & exec sleep 1000").Unwind(child_, In(std::chrono::seconds(3)));
+  pollfd ended{reader.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
 }
 
 TEST_F(UnwinderTest, SaysWhatTheToolComplainedOf) {
