@@ -17,39 +17,37 @@ namespace {
 // Whoever asks what an option means need not have a job yet, and so no command either.
 Preparation LoadWithoutCommand(ConfigArguments arguments) {
   arguments.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
-  return Preparation::Load(arguments);
+  return Load(arguments);
 }
 
-int Report(const Preparation& preparation) {
-  if (preparation.problems().empty()) return 0;
-  fmt::print(stderr, "{}", config::Render(preparation.problems()));
-  return kUserError;
+int Report(const std::vector<config::Problem>& problems) {
+  return problems.empty() ? 0 : PrintProblems(problems);
 }
 
 int Check(const ConfigArguments& arguments) {
-  const Preparation preparation = Preparation::Load(arguments);
-  if (const int code = Report(preparation); code != 0) return code;
+  const auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return kUserError;
   // What a run reads for itself.
   Status read;
-  if (const auto restart = RestartPolicyOf(preparation.settings()); !restart) read = restart.error();
-  if (const auto stall = StallPolicyOf(preparation.settings()); read && !stall) read = stall.error();
+  if (const auto restart = RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
+  if (const auto stall = StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
   if (!read) {
     fmt::print(stderr, "{}\n", read.error().text);
     return kUserError;
   }
-  fmt::print("{}: ok\n", arguments.file);
+  fmt::print("{}: ok\n", arguments.file.string());
   return 0;
 }
 
 int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
-  const Preparation preparation = Preparation::Load(arguments);
+  const Preparation preparation = Load(arguments);
   auto text = config::Explain(preparation.settings(), key);
   if (!text) {
     fmt::print(stderr, "dtrun: {}\n", text.error().text);
     return kUserError;
   }
   fmt::print("{}", *text);
-  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments));
+  return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
 }
 
 // Those of every plugin that loads.
@@ -87,7 +85,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
     fmt::print("{}\n", out.dump(2));
-    return Report(preparation);
+    return Report(preparation.problems());
   }
   const std::string text = ListOptions(settings, own.prefix);
   if (text.empty()) {
@@ -102,7 +100,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
         "\n'dtrun config explain KEY' explains one of them, 'dtrun plugins describe NAME' those of another "
         "plugin.\n");
   }
-  return Report(preparation);
+  return Report(preparation.problems());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/dtrun/prepare.h"
+#include "tools/dtrun/job_flags.h"
 
 namespace dtrun::cli {
 

@@ -42,7 +42,7 @@ BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File
   defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
   defaults.plugin_dirs = arguments.plugin_dirs;
   defaults.command = {"true"};
-  const Preparation preparation = Preparation::Load(defaults);
+  const Preparation preparation = Load(defaults);
   BackendRequest request{file.name, file.path.string(), "", "", false};
   if (preparation.problems().empty()) {
     request.options_json = options::ToJson(preparation.settings().SnapshotOf("backend.options."));
@@ -202,18 +202,15 @@ int Doctor(DoctorArguments arguments) {
   // Without a config, and with one that leaves the command to the command line, there is still a host.
   if (arguments.config.command.empty())
     arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
-  const Preparation preparation = Preparation::Load(arguments.config);
-  if (!preparation.problems().empty()) {
-    fmt::print(stderr, "{}", config::Render(preparation.problems()));
-    return kUserError;
-  }
-  const auto join_request = JoinRequestOf(preparation.settings());
+  const auto preparation = LoadOrExplain(arguments.config);
+  if (!preparation) return kUserError;
+  const auto join_request = JoinRequestOf(preparation->settings());
   if (join_request &&
       join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
     ::unsetenv(kClusterKey);
     return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
-  const auto visit = join_request ? Plan(arguments.config, preparation, arguments.timeout)
+  const auto visit = join_request ? Plan(arguments.config, *preparation, arguments.timeout)
                                   : Result<Visit>(join_request.error());
   if (!visit) {
     fmt::print(stderr, "dtrun: {}\n", visit.error().text);

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tools/dtrun/prepare.h"
+#include "tools/dtrun/job_flags.h"
 
 namespace dtrun::cli {
 

@@ -79,12 +79,9 @@ int ShowEnv(EnvArguments arguments) {
   ConfigArguments& config = arguments.config;
   if (config.file.empty() && config.command.empty()) config.command = {"true"};
   config.sets.emplace_back("backend.name=none");
-  Preparation preparation = Preparation::Load(config);
-  if (!preparation.problems().empty()) {
-    fmt::print(stderr, "{}", config::Render(preparation.problems()));
-    return kUserError;
-  }
-  auto plan = preparation.MakePlan();
+  auto preparation = LoadOrExplain(config);
+  if (!preparation) return kUserError;
+  auto plan = preparation->MakePlan();
   if (!plan) return Refuse(plan.error().text);
   if (arguments.rank < 0 || arguments.rank >= plan->world_size()) {
     return Refuse(fmt::format("there is no rank {}; the job has {}, from 0 to {}", arguments.rank,

@@ -1,6 +1,10 @@
 #include "tools/dtrun/job_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace dtrun::cli {
@@ -21,6 +25,29 @@ void AddHosts(const std::string& list, std::vector<std::string>* hosts) {
 
 CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help) {
   return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
+}
+
+std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
+  std::vector<config::Given> given;
+  const auto add = [&](const char* key, const char* flag, std::string value) {
+    if (!value.empty()) given.push_back({key, std::move(value), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
+  };
+  add(IsNumber(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
+  add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
+  std::vector<std::string> hosts;
+  for (const std::string& one : arguments.hosts) {
+    if (IsNumber(one)) {
+      add("cluster.host_count", "-N", one);
+    } else {
+      AddHosts(one, &hosts);
+    }
+  }
+  if (!hosts.empty()) {
+    given.push_back({"cluster.hosts", std::move(hosts), {DTRUN_ORIGIN_COMMAND_LINE, "--hosts"}});
+  }
+  add("cluster.hostfile", "--hostfile", arguments.hostfile);
+  add("cluster.host_index", "--host-index", arguments.host_index);
+  return given;
 }
 
 }  // namespace
@@ -53,27 +80,24 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
   AddOverrides(verb, to);
 }
 
-std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
-  std::vector<config::Given> given;
-  const auto add = [&](const char* key, const char* flag, std::string value) {
-    if (!value.empty()) given.push_back({key, std::move(value), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
-  };
-  add(IsNumber(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
-  add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
-  std::vector<std::string> hosts;
-  for (const std::string& one : arguments.hosts) {
-    if (IsNumber(one)) {
-      add("cluster.host_count", "-N", one);
-    } else {
-      AddHosts(one, &hosts);
-    }
-  }
-  if (!hosts.empty()) {
-    given.push_back({"cluster.hosts", std::move(hosts), {DTRUN_ORIGIN_COMMAND_LINE, "--hosts"}});
-  }
-  add("cluster.hostfile", "--hostfile", arguments.hostfile);
-  add("cluster.host_index", "--host-index", arguments.host_index);
-  return given;
+Preparation Load(const ConfigArguments& arguments) {
+  config::Request request = arguments;
+  std::vector<config::Given> given = GivenBy(arguments);
+  request.given.insert(request.given.begin(), std::make_move_iterator(given.begin()),
+                       std::make_move_iterator(given.end()));
+  return Preparation::Load(std::move(request), arguments.plugin_dirs);
+}
+
+std::optional<Preparation> LoadOrExplain(const ConfigArguments& arguments) {
+  Preparation preparation = Load(arguments);
+  if (preparation.problems().empty()) return preparation;
+  PrintProblems(preparation.problems());
+  return std::nullopt;
+}
+
+int PrintProblems(const std::vector<config::Problem>& problems) {
+  fmt::print(stderr, "{}", config::Render(problems));
+  return kUserError;
 }
 
 }  // namespace dtrun::cli

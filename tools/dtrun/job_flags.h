@@ -3,18 +3,36 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/dtrun/prepare.h"
 
 namespace dtrun::cli {
 
+// What every verb with a config takes from its command line. A text that is empty was not given.
+struct ConfigArguments : config::Request {
+  std::string ranks;               // a number in all, or a word of job.processes_per_host
+  std::string processes_per_host;  // on each host
+  std::vector<std::string> hosts;  // lists with commas, or a number of hosts
+  std::string hostfile;
+  std::string host_index;
+  std::vector<std::string> plugin_dirs;
+  bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
+  bool verbose = false;  // also what was assumed of the command line
+};
+
 // --set and --plugin-dir; parsing fills `to`, which must outlive the verb.
 void AddOverrides(CLI::App* verb, ConfigArguments* to);
 // Those, --config, and what says how many ranks there are and where.
 void AddJobFlags(CLI::App* verb, ConfigArguments* to);
 
-// What the flags set, with the flag as origin.
-std::vector<config::Given> GivenBy(const ConfigArguments& arguments);
+// The config with what the flags set, the flag as origin.
+Preparation Load(const ConfigArguments& arguments);
+// Unset after saying on stderr what is wrong with it.
+std::optional<Preparation> LoadOrExplain(const ConfigArguments& arguments);
+// Says so; returns the exit code.
+int PrintProblems(const std::vector<config::Problem>& problems);
 
 }  // namespace dtrun::cli

@@ -11,7 +11,6 @@
 
 #include "core/hosts/this_machine.h"
 #include "core/plan/pmi.h"
-#include "tools/dtrun/job_flags.h"
 
 namespace dtrun::cli {
 namespace {
@@ -48,18 +47,11 @@ Result<std::string> DtrunOnHosts(const config::Settings& settings) {
   return own.string();
 }
 
-Preparation Preparation::Load(const ConfigArguments& arguments) {
+Preparation Preparation::Load(config::Request request, std::vector<std::string> plugin_dirs) {
   Preparation self;
-  self.arguments_ = arguments;
-  config::Request request;
-  request.file = arguments.file;
-  request.sets = arguments.sets;
+  self.plugin_dirs_ = std::move(plugin_dirs);
   request.environment = Environment();
-  request.command = arguments.command;
-  request.base = arguments.base;
-  request.given = GivenBy(arguments);
-  request.given.insert(request.given.end(), arguments.given.begin(), arguments.given.end());
-  for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(arguments.plugin_dirs, {}))) {
+  for (const plugin::File& file : plugin::FindAll(plugin::SearchPath(self.plugin_dirs_, {}))) {
     if (file.kind == plugin::Kind::kBackend) request.backends.push_back(file.name);
   }
   const auto schema_of = [&self](std::string_view kind, const std::string& name,
@@ -94,8 +86,8 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
                                               const config::Settings& so_far) {
   const bool backend = kind == "backend";
   const std::vector<std::string> none;
-  const auto folders = plugin::SearchPath(arguments_.plugin_dirs,
-                                          so_far.Has("plugins.path") ? so_far.List("plugins.path") : none);
+  const auto folders =
+      plugin::SearchPath(plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : none);
   const std::string path_key = fmt::format("{}.path", kind);
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
                            so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);

@@ -20,29 +20,13 @@ namespace dtrun::cli {
 // The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
 inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
 
-// What every verb with a config takes from its command line. A text that is empty was not given.
-struct ConfigArguments {
-  std::string file;
-  std::string ranks;               // a number in all, or a word of job.processes_per_host
-  std::string processes_per_host;  // on each host
-  std::vector<std::string> hosts;  // lists with commas, or a number of hosts
-  std::string hostfile;
-  std::string host_index;
-  std::vector<std::string> sets;
-  std::vector<std::string> plugin_dirs;
-  std::vector<std::string> command;  // the program and its arguments
-  std::vector<config::Given> base;   // of verbs with a spelling of their own
-  std::vector<config::Given> given;
-  bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
-  bool verbose = false;  // also what was assumed of the command line
-};
-
 // The config with the plugins that it names: found, and asked for their options. The
 // launching process loads launchers only; a backend is asked in a child process.
 class Preparation {
  public:
   // `problems` is what Load reports; an empty list means that the config is usable.
-  static Preparation Load(const ConfigArguments& arguments);
+  // `request` needs neither an environment nor the backends that exist.
+  static Preparation Load(config::Request request, std::vector<std::string> plugin_dirs = {});
 
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
@@ -89,7 +73,7 @@ class Preparation {
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                            const network::Decision* network);
 
-  ConfigArguments arguments_;
+  std::vector<std::string> plugin_dirs_;
   config::Loaded loaded_;
   std::unique_ptr<plugin::Probe> probe_;    // of the backend whose options were read last
   std::string probe_failure_;               // or why there is none

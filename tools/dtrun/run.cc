@@ -74,28 +74,22 @@ std::optional<job::RunRequest> RequestOrComplain(Preparation& preparation, bool 
       quiet};
 }
 
-bool LoadedOrComplain(const Preparation& preparation) {
-  if (preparation.problems().empty()) return true;
-  fmt::print(stderr, "{}", config::Render(preparation.problems()));
-  return false;
-}
-
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
-  Preparation preparation = Preparation::Load(arguments);
-  if (!LoadedOrComplain(preparation)) return kUserError;
-  const auto join_request = JoinRequestOf(preparation.settings());
+  auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return kUserError;
+  const auto join_request = JoinRequestOf(preparation->settings());
   if (!join_request) {
     Complain(join_request.error().text);
     return kUserError;
   }
   if (join_request->has_value()) {
-    { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+    preparation.reset();  // with the child that describes the backend
     ::unsetenv(kClusterKey);
     return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
-  const auto request = RequestOrComplain(preparation, arguments.quiet);
+  const auto request = RequestOrComplain(*preparation, arguments.quiet);
   if (!request) return kUserError;
   ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
   return node::Guarded([&](process::Lifeline& lifeline) { return job::Run(*request, lifeline); });
@@ -106,9 +100,9 @@ int RunAgent() {
 }
 
 int ShowPlan(const ConfigArguments& arguments, bool json) {
-  Preparation preparation = Preparation::Load(arguments);
-  if (!LoadedOrComplain(preparation)) return kUserError;
-  const auto plan = preparation.MakePlan();
+  auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return kUserError;
+  const auto plan = preparation->MakePlan();
   if (!plan) {
     Complain(plan.error().text);
     return kUserError;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/dtrun/prepare.h"
+#include "tools/dtrun/job_flags.h"
 
 namespace dtrun::cli {
 

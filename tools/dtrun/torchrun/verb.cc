@@ -23,7 +23,7 @@
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/cluster.h"
-#include "tools/dtrun/prepare.h"
+#include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/restart.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
@@ -243,12 +243,9 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   ConfigArguments arguments;
   arguments.base = std::move(translated->base);
   arguments.given = std::move(translated->given);
-  Preparation preparation = Preparation::Load(arguments);
-  if (!preparation.problems().empty()) {
-    fmt::print(stderr, "{}", config::Render(preparation.problems()));
-    return kUserError;
-  }
-  const config::Settings& settings = preparation.settings();
+  auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return kUserError;
+  const config::Settings& settings = preparation->settings();
   const KeyRule rule = RuleOf(*translated);
   const std::string note = HasClusterKey(settings) ? "" : translated->secret.note;
   if (purpose == Purpose::kRun) {
@@ -256,14 +253,14 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     if (!join_request) return Explain(join_request.error());
     if (*join_request) {
       if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note);
-      { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+      preparation.reset();  // with the child that describes the backend
       ::unsetenv(kClusterKey);
       const int code =
           node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
       return code == 0 || code == kUserError ? code : kFailed;
     }
   }
-  auto plan = purpose == Purpose::kRun ? preparation.PlanOfRun() : preparation.MakePlan();
+  auto plan = purpose == Purpose::kRun ? preparation->PlanOfRun() : preparation->MakePlan();
   if (!plan) return Explain(plan.error());
   std::vector<std::string> notes = std::move(translated->notes);
   if (purpose != Purpose::kRun) {
@@ -292,8 +289,8 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
        {},
        std::move(*cluster),
        [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-           const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
-       [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
+           const network::Decision* network) { return preparation->PlanOfRun(offers, answers, network); },
+       [&](const std::vector<plan::HostOffer>& offers) { return preparation->PreflightRequests(offers); },
        verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
        *stall});
   const int code = node::Guarded([&](process::Lifeline& lifeline) { return job.Run(lifeline); });
