@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/suggest.h"
+#include "core/launch/restart.h"
+#include "core/launch/watch.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
-#include "tools/dtrun/restart.h"
-#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
 
 // Whoever asks what an option means need not have a job yet, and so no command either.
-Preparation LoadWithoutCommand(ConfigArguments arguments) {
+launch::Preparation LoadWithoutCommand(ConfigArguments arguments) {
   arguments.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
   return Load(arguments);
 }
@@ -29,8 +29,8 @@ int Check(const ConfigArguments& arguments) {
   if (!preparation) return kUserError;
   // What a run reads for itself.
   Status read;
-  if (const auto restart = RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
-  if (const auto stall = StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
+  if (const auto restart = launch::RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
+  if (const auto stall = launch::StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
   if (!read) {
     fmt::print(stderr, "{}\n", read.error().text);
     return kUserError;
@@ -40,7 +40,7 @@ int Check(const ConfigArguments& arguments) {
 }
 
 int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
-  const Preparation preparation = Load(arguments);
+  const launch::Preparation preparation = Load(arguments);
   auto text = config::Explain(preparation.settings(), key);
   if (!text) {
     fmt::print(stderr, "dtrun: {}\n", text.error().text);
@@ -77,7 +77,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     fmt::print("{}", OptionsPage(tables));
     return 0;
   }
-  const Preparation preparation = LoadWithoutCommand(arguments);
+  const launch::Preparation preparation = LoadWithoutCommand(arguments);
   const config::Settings& settings = preparation.settings();
   if (own.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();

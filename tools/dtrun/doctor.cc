@@ -10,6 +10,7 @@
 
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/cluster.h"
 #include "core/membership/ask_hosts.h"
 #include "core/membership/network.h"
 #include "core/node/guard.h"
@@ -17,7 +18,6 @@
 #include "core/plan/network.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/report.h"
-#include "tools/dtrun/cluster.h"
 
 namespace dtrun::cli {
 namespace {
@@ -42,7 +42,7 @@ BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File
   defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
   defaults.plugin_dirs = arguments.plugin_dirs;
   defaults.command = {"true"};
-  const Preparation preparation = Load(defaults);
+  const launch::Preparation preparation = Load(defaults);
   BackendRequest request{file.name, file.path.string(), "", "", false};
   if (preparation.problems().empty()) {
     request.options_json = options::ToJson(preparation.settings().SnapshotOf("backend.options."));
@@ -53,7 +53,7 @@ BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File
 }
 
 // Those that the job asks for, and all others that are installed.
-std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const Preparation& preparation,
+std::vector<BackendRequest> Backends(const ConfigArguments& arguments, const launch::Preparation& preparation,
                                      const std::vector<plan::Host>& hosts) {
   int world_size = 0;
   for (const plan::Host& host : hosts) world_size += host.local_size;
@@ -83,16 +83,16 @@ Status Limit(const std::string& timeout, membership::Cluster* cluster) {
   return {};
 }
 
-Result<Visit> Plan(const ConfigArguments& arguments, const Preparation& preparation,
+Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& preparation,
                    const std::string& timeout) {
   const config::Settings& settings = preparation.settings();
-  auto environment = Environment();
-  environment.erase(kClusterKey);
+  auto environment = launch::Environment();
+  environment.erase(launch::kClusterKey);
   auto hardware = plan::ReadHardware(settings, environment);
   if (!hardware) return hardware.error();
   auto hosts = plan::PlaceRanks(settings, *hardware, {});
   if (!hosts) return hosts.error();
-  auto cluster = ClusterOf(settings);
+  auto cluster = launch::ClusterOf(settings);
   if (!cluster) return cluster.error();
   if (*cluster) {
     if (Status limited = Limit(timeout, &**cluster); !limited) return limited.error();
@@ -204,10 +204,10 @@ int Doctor(DoctorArguments arguments) {
     arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
   const auto preparation = LoadOrExplain(arguments.config);
   if (!preparation) return kUserError;
-  const auto join_request = JoinRequestOf(preparation->settings());
+  const auto join_request = launch::JoinRequestOf(preparation->settings());
   if (join_request &&
       join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
-    ::unsetenv(kClusterKey);
+    ::unsetenv(launch::kClusterKey);
     return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
   const auto visit = join_request ? Plan(arguments.config, *preparation, arguments.timeout)
@@ -216,7 +216,7 @@ int Doctor(DoctorArguments arguments) {
     fmt::print(stderr, "dtrun: {}\n", visit.error().text);
     return kUserError;
   }
-  ::unsetenv(kClusterKey);
+  ::unsetenv(launch::kClusterKey);
   return node::Guarded([&](process::Lifeline& lifeline) {
     auto report = Look(*visit, lifeline);
     if (report) return Print(*report, arguments.json);

@@ -88,7 +88,7 @@ int ShowEnv(EnvArguments arguments) {
                               plan->world_size(), plan->world_size() - 1));
   }
   environments::Contract contract = (*dialect)->write(plan::TableOf(*plan), arguments.rank);
-  const auto inherited = Environment();
+  const auto inherited = launch::Environment();
   for (const auto& [name, value] : contract.fallback) {
     if (!inherited.contains(name)) contract.set.emplace(name, value);
   }

@@ -80,16 +80,16 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
   AddOverrides(verb, to);
 }
 
-Preparation Load(const ConfigArguments& arguments) {
+launch::Preparation Load(const ConfigArguments& arguments) {
   config::Request request = arguments;
   std::vector<config::Given> given = GivenBy(arguments);
   request.given.insert(request.given.begin(), std::make_move_iterator(given.begin()),
                        std::make_move_iterator(given.end()));
-  return Preparation::Load(std::move(request), arguments.plugin_dirs);
+  return launch::Preparation::Load(std::move(request), arguments.plugin_dirs);
 }
 
-std::optional<Preparation> LoadOrExplain(const ConfigArguments& arguments) {
-  Preparation preparation = Load(arguments);
+std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments) {
+  launch::Preparation preparation = Load(arguments);
   if (preparation.problems().empty()) return preparation;
   PrintProblems(preparation.problems());
   return std::nullopt;

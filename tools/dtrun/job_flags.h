@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/dtrun/prepare.h"
+#include "core/launch/preparation.h"
 
 namespace dtrun::cli {
 
@@ -29,9 +29,9 @@ void AddOverrides(CLI::App* verb, ConfigArguments* to);
 void AddJobFlags(CLI::App* verb, ConfigArguments* to);
 
 // The config with what the flags set, the flag as origin.
-Preparation Load(const ConfigArguments& arguments);
+launch::Preparation Load(const ConfigArguments& arguments);
 // Unset after saying on stderr what is wrong with it.
-std::optional<Preparation> LoadOrExplain(const ConfigArguments& arguments);
+std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments);
 // Says so; returns the exit code.
 int PrintProblems(const std::vector<config::Problem>& problems);
 

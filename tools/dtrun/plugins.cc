@@ -66,7 +66,7 @@ Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const
   defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
   defaults.plugin_dirs = arguments.plugin_dirs;
   defaults.command = {"true"};
-  const Preparation preparation = Load(defaults);
+  const launch::Preparation preparation = Load(defaults);
   if (!preparation.problems().empty()) {
     return Error{DTRUN_FAILED_PRECONDITION, preparation.problems().front().message};
   }

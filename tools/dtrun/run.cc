@@ -6,12 +6,12 @@
 #include <iterator>
 
 #include "core/job/agent.h"
+#include "core/launch/cluster.h"
+#include "core/launch/restart.h"
+#include "core/launch/watch.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
-#include "tools/dtrun/cluster.h"
-#include "tools/dtrun/restart.h"
 #include "tools/dtrun/verbs.h"
-#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
@@ -45,18 +45,18 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir, bool aske
 }
 
 // The job, or nothing after saying why.
-std::optional<job::RunRequest> RequestOrComplain(Preparation& preparation, bool quiet) {
+std::optional<job::RunRequest> RequestOrComplain(launch::Preparation& preparation, bool quiet) {
   auto complain = [](const Error& error) {
     Complain(error.text);
     return std::nullopt;
   };
-  auto restart = RestartPolicyOf(preparation.settings());
+  auto restart = launch::RestartPolicyOf(preparation.settings());
   if (!restart) return complain(restart.error());
-  auto stall = StallPolicyOf(preparation.settings());
+  auto stall = launch::StallPolicyOf(preparation.settings());
   if (!stall) return complain(stall.error());
   auto plan = preparation.PlanOfRun();
   if (!plan) return complain(plan.error());
-  auto cluster = ClusterOf(preparation.settings());
+  auto cluster = launch::ClusterOf(preparation.settings());
   if (!cluster) return complain(cluster.error());
   const bool asked = preparation.settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
   return job::RunRequest{
@@ -79,19 +79,19 @@ std::optional<job::RunRequest> RequestOrComplain(Preparation& preparation, bool 
 int Run(const ConfigArguments& arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  const auto join_request = JoinRequestOf(preparation->settings());
+  const auto join_request = launch::JoinRequestOf(preparation->settings());
   if (!join_request) {
     Complain(join_request.error().text);
     return kUserError;
   }
   if (join_request->has_value()) {
     preparation.reset();  // with the child that describes the backend
-    ::unsetenv(kClusterKey);
+    ::unsetenv(launch::kClusterKey);
     return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
   }
   const auto request = RequestOrComplain(*preparation, arguments.quiet);
   if (!request) return kUserError;
-  ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
+  ::unsetenv(launch::kClusterKey);  // has been read; ranks and remote shells inherit the rest
   return node::Guarded([&](process::Lifeline& lifeline) { return job::Run(*request, lifeline); });
 }
 

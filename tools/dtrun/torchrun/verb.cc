@@ -17,20 +17,20 @@
 
 #include "core/hosts/this_machine.h"
 #include "core/job/agent.h"
+#include "core/launch/cluster.h"
+#include "core/launch/restart.h"
+#include "core/launch/watch.h"
 #include "core/node/serve.h"
 #include "core/output/bounded_write.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
 #include "core/plan/hosts.h"
-#include "tools/dtrun/cluster.h"
 #include "tools/dtrun/job_flags.h"
-#include "tools/dtrun/restart.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
 #include "tools/dtrun/torchrun/routes.h"
 #include "tools/dtrun/torchrun/summary.h"
 #include "tools/dtrun/torchrun/translate.h"
-#include "tools/dtrun/watch.h"
 
 namespace dtrun::cli {
 namespace {
@@ -87,7 +87,7 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   std::error_code failure;
   const bool readable = std::filesystem::is_regular_file(arguments.training_script, failure);
   if (!arguments.use_env && readable) here.script_text = ReadFile(arguments.training_script);
-  here.meet_here = &RootIsHere;
+  here.meet_here = &launch::RootIsHere;
   return here;
 }
 
@@ -201,9 +201,9 @@ int Explain(const Error& error) {
   return kUserError;
 }
 
-KeyRule RuleOf(const torchrun::Translation& translated) {
-  using Otherwise = KeyRule::Otherwise;
-  KeyRule rule;
+launch::KeyRule RuleOf(const torchrun::Translation& translated) {
+  using Otherwise = launch::KeyRule::Otherwise;
+  launch::KeyRule rule;
   rule.job = rule.text = "dtrun torchrun " + translated.run_id;
   rule.origin = "--rdzv-id";
   rule.refusal = translated.secret.refusal;
@@ -223,7 +223,7 @@ int Complain(Program program, const std::string& text) {
 }  // namespace
 
 int Torchrun(Program program, const std::vector<std::string>& words, Purpose purpose) {
-  std::map<std::string, std::string> environment = Environment();
+  std::map<std::string, std::string> environment = launch::Environment();
   const auto parsed = torchrun::Parse(program, words, environment);
   if (!parsed) return Complain(program, parsed.error().text);
   if (parsed->help) {
@@ -246,15 +246,15 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
   const config::Settings& settings = preparation->settings();
-  const KeyRule rule = RuleOf(*translated);
-  const std::string note = HasClusterKey(settings) ? "" : translated->secret.note;
+  const launch::KeyRule rule = RuleOf(*translated);
+  const std::string note = launch::HasClusterKey(settings) ? "" : translated->secret.note;
   if (purpose == Purpose::kRun) {
-    const auto join_request = JoinRequestOf(settings, rule);
+    const auto join_request = launch::JoinRequestOf(settings, rule);
     if (!join_request) return Explain(join_request.error());
     if (*join_request) {
       if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note);
       preparation.reset();  // with the child that describes the backend
-      ::unsetenv(kClusterKey);
+      ::unsetenv(launch::kClusterKey);
       const int code =
           node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
       return code == 0 || code == kUserError ? code : kFailed;
@@ -274,14 +274,14 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     fmt::print(stderr, "dtrun: {}; choose another folder with --log-dir or TMPDIR\n", error.text);
     return kUserError;
   }
-  auto restart = RestartPolicyOf(settings);
+  auto restart = launch::RestartPolicyOf(settings);
   if (!restart) return Explain(restart.error());
-  auto stall = StallPolicyOf(settings);
+  auto stall = launch::StallPolicyOf(settings);
   if (!stall) return Explain(stall.error());
-  auto cluster = ClusterOf(settings, rule);
+  auto cluster = launch::ClusterOf(settings, rule);
   if (!cluster) return Explain(cluster.error());
   if (*cluster && !note.empty()) notes.push_back(note);
-  ::unsetenv(kClusterKey);  // has been read
+  ::unsetenv(launch::kClusterKey);  // has been read
   TorchrunJob job(
       asked, translated->keeps_logs, std::move(notes),
       {std::move(*plan),

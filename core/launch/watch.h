@@ -4,9 +4,9 @@
 #include "core/config/settings.h"
 #include "core/job/stall_watch.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 // Errors name the place of a limit that is no duration.
 Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings);
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/launch/cluster_key.h"
 #include "core/membership/cluster.h"
 #include "core/protocol/join_request.h"
-#include "tools/dtrun/cluster_key.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 // How the hosts of the job come together; nothing when the job is this machine's alone.
 // `rule`: for the key of hosts that somebody else starts, where the user has given none.
@@ -25,4 +25,4 @@ Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Setting
 // there has the port or is about to. Once true it stays so, and false for others, until this process ends.
 bool RootIsHere(const std::string& host, int port);
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

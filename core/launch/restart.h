@@ -4,9 +4,9 @@
 #include "core/config/settings.h"
 #include "core/job/restart.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 // Errors name the place of a class that does not exist.
 Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings);
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -10,7 +10,7 @@
 #include "core/config/settings.h"
 #include "core/protocol/key.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 // What is done without a key of the user's.
 struct KeyRule {
@@ -38,4 +38,4 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
 // Whether the user has given a key in one of these three places.
 bool HasClusterKey(const config::Settings& settings);
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -15,7 +15,7 @@
 #include "core/plugin/plugin.h"
 #include "core/preflight/preflight.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 // The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
 inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
@@ -90,4 +90,4 @@ Result<std::string> DtrunOnHosts(const config::Settings& settings);
 // This process's environment.
 std::map<std::string, std::string> Environment();
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

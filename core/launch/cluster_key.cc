@@ -1,4 +1,4 @@
-#include "tools/dtrun/cluster_key.h"
+#include "core/launch/cluster_key.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 
 #include "core/base/fd.h"
 #include "core/hosts/allocation.h"
+#include "core/launch/preparation.h"
 #include "core/membership/user_secret.h"
-#include "tools/dtrun/prepare.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 namespace {
 
 using Otherwise = KeyRule::Otherwise;
@@ -119,4 +119,4 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
                   kClusterKey, sharing.empty() ? "" : "; on this platform ", sharing)};
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -1,4 +1,4 @@
-#include "tools/dtrun/prepare.h"
+#include "core/launch/preparation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "core/hosts/this_machine.h"
 #include "core/plan/pmi.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 namespace {
 
 // Every option with its value and origin: config.json of the run record.
@@ -298,4 +298,4 @@ Result<std::vector<std::string>> Preparation::PreflightRequests(
   return requests;
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -1,4 +1,4 @@
-#include "tools/dtrun/restart.h"
+#include "core/launch/restart.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include "core/base/suggest.h"
 #include "core/plan/at.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 namespace {
 
 const std::vector<std::string> kClasses = {"user-error", "signal", "out-of-memory", "rendezvous",
@@ -38,4 +38,4 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
   return policy;
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

@@ -1,11 +1,11 @@
-#include "tools/dtrun/watch.h"
+#include "core/launch/watch.h"
 
 #include <fmt/format.h>
 
 #include "core/base/units.h"
 #include "core/plan/at.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 
 Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   constexpr std::chrono::seconds kShortest{1};
@@ -27,4 +27,4 @@ Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   return policy;
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch

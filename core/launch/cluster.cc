@@ -1,4 +1,4 @@
-#include "tools/dtrun/cluster.h"
+#include "core/launch/cluster.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/preparation.h"
 #include "core/membership/user_secret.h"
 #include "core/plan/hosts.h"
 #include "core/protocol/join_request.h"
-#include "tools/dtrun/prepare.h"
 
-namespace dtrun::cli {
+namespace dtrun::launch {
 namespace {
 
 struct Root {
@@ -185,4 +185,4 @@ Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Setting
   return std::optional(std::move(request));
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::launch
