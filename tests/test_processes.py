@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from multiprocessing import shared_memory
 from pathlib import Path
 
 from support.job import DTRUN, PATIENCE_S, RANK, JobTest, end, main, processes_with, until
@@ -63,6 +64,24 @@ segments = [shared_memory.SharedMemory(create=True, size=4096, name=name) for na
 for segment in segments:
     resource_tracker.unregister(segment._name, "shared_memory")
 open("up", "w").close()
+time.sleep(1000)
+"""
+
+# Rank 0 waits with a segment of a process outside the job; rank 1 fails.
+ATTACHED = """
+import os, sys, time
+from multiprocessing import resource_tracker, shared_memory
+def wait(file):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+if os.environ["RANK"] == "1":
+    wait("closed")
+    sys.exit(3)
+print("up", flush=True)
+wait("made")
+segment = shared_memory.SharedMemory(name=sys.argv[1])
+resource_tracker.unregister(segment._name, "shared_memory")
+print("attached", flush=True)
 time.sleep(1000)
 """
 
@@ -147,6 +166,21 @@ class Processes(JobTest):
         self.assertIn(f"what the ranks left there: {name}", result.err)
         self.assertFalse(Path("/dev/shm", name).exists())
         self.assertTrue(Path("/dev/shm", kept).exists())  # its name says that it may be meant to stay
+
+    def test_a_segment_that_another_process_of_the_user_has_made_stays(self):
+        name = f"psm_dtruntest{uuid.uuid4().hex[:8]}"
+        self.addCleanup(Path("/dev/shm", name).unlink, missing_ok=True)
+        job = self.start_ranks(2, sys.executable, "-c", ATTACHED, name)
+        job.wait_for_line(0, "up")
+        server = shared_memory.SharedMemory(create=True, size=4096, name=name)
+        (self.folder / "made").touch()
+        job.wait_for_line(0, "attached")
+        server.close()  # it stays by its name, for whoever attaches next
+        (self.folder / "closed").touch()
+        result = job.finish()
+        server.unlink()  # fails if it has gone
+        self.assertEqual(result.code, 3, str(result))
+        self.assertNotIn("removed from /dev/shm", result.err)
 
     def test_torchs_manager_has_the_time_that_it_takes_to_clean_up(self):
         for code in (0, 3):

@@ -1,5 +1,6 @@
 #include "core/node/containment.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -16,13 +17,19 @@
 #include "core/process/process.h"
 
 namespace dtrun::node {
+
+using namespace std::chrono_literals;
+
 namespace {
 
 constexpr std::uint64_t kMemoryUnit = 1 << 20;
 
 bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
 
-// How long SIGKILL may take, for example while a driver frees a device's memory.
+// Where the kernel does not tell of new ones.
+constexpr std::chrono::milliseconds kSegmentsNotedEvery{200};
+// Of the loop's time, at most a twentieth.
+constexpr int kPausePerNote = 20;
 
 constexpr std::size_t kMostNamed = 4;  // programs
 
@@ -31,6 +38,10 @@ constexpr std::size_t kMostNamed = 4;  // programs
 Status Containment::Begin(std::uint64_t memory) {
   cgroup_.reset();
   segments_.emplace();
+  segments_appear_.close();
+  boost::system::error_code none;  // then they are looked for a few times a second
+  segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
+  AwaitSegments({});
   strays_.clear();
   killed_ = false;
   memory_ = memory;
@@ -63,14 +74,36 @@ std::string Containment::MemoryText() const {
   return text;
 }
 
-void Containment::LookForSegments() {
-  if (!segments_) return;
-  segments_->Look([this] {
-    std::vector<pid_t> pids;
-    for (const process::Process& process : process::Descendants(::getpid(), spared_()))
-      pids.push_back(process.pid);
-    return pids;
+std::vector<pid_t> Containment::Processes() const {
+  std::vector<pid_t> pids;
+  for (const process::Process& process : process::Descendants(::getpid(), spared_()))
+    pids.push_back(process.pid);
+  return pids;
+}
+
+void Containment::AwaitSegments(std::chrono::nanoseconds pause) {
+  segments_pause_.expires_after(pause);
+  segments_pause_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended) return;
+    if (!segments_appear_.is_open()) return NoteSegments();
+    segments_appear_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                                [this, ended](const boost::system::error_code& closed) {
+                                  if (!closed && !*ended) NoteSegments();
+                                });
   });
+}
+
+void Containment::NoteSegments() {
+  if (!segments_) return;
+  const auto begin = std::chrono::steady_clock::now();
+  segments_->Note([this] { return Processes(); });
+  const auto spent = std::chrono::steady_clock::now() - begin;
+  const std::chrono::nanoseconds least = segments_appear_.is_open() ? 0ns : kSegmentsNotedEvery;
+  AwaitSegments(std::max<std::chrono::nanoseconds>(least, kPausePerNote * spent));
+}
+
+void Containment::LookForSegments() {
+  if (segments_) segments_->Look([this] { return Processes(); });
 }
 
 // By their programs, the most frequent first.
@@ -114,6 +147,8 @@ std::vector<std::string> Containment::End(const std::vector<pid_t>& told) {
   for (const process::Process& process : process::KillDescendants(process::kKillPatience, spared_()))
     lines.push_back(process::WhyItStays(process));
   cgroup_.reset();
+  segments_pause_.cancel();
+  segments_appear_.close();
   const std::vector<std::string> removed = segments_ ? segments_->Remove() : std::vector<std::string>();
   if (!removed.empty()) {
     lines.push_back(fmt::format("removed from /dev/shm on {} what the ranks left there: {}",

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/asio.h"
 #include "core/process/cgroup.h"
 #include "core/process/memory_evidence.h"
 #include "core/process/process.h"
@@ -23,8 +24,11 @@ class Containment {
  public:
   // `cgroup`: its name, like a runtime folder's; empty: none is made. `spared`: children that are not the
   // job's.
-  Containment(std::string cgroup, std::function<std::vector<pid_t>()> spared)
-      : name_(std::move(cgroup)), spared_(std::move(spared)) {}
+  Containment(boost::asio::io_context& loop, std::string cgroup, std::function<std::vector<pid_t>()> spared)
+      : name_(std::move(cgroup)), spared_(std::move(spared)), segments_pause_(loop), segments_appear_(loop) {}
+  ~Containment() { *ended_ = true; }
+  Containment(const Containment&) = delete;
+  Containment& operator=(const Containment&) = delete;
 
   // Before processes are started. `memory`: what they may hold together, in bytes; 0: no limit. Fails only
   // when that cannot be kept.
@@ -51,6 +55,9 @@ class Containment {
   std::vector<std::string> End(const std::vector<pid_t>& told = {});
 
  private:
+  std::vector<pid_t> Processes() const;
+  void AwaitSegments(std::chrono::nanoseconds pause);
+  void NoteSegments();
   void NoteStrays(const std::function<bool(const process::Process&)>& known);
 
   const std::string name_;
@@ -61,6 +68,9 @@ class Containment {
   std::uint64_t memory_ = 0;
   std::unique_ptr<process::Cgroup> cgroup_;  // of the generation that began last
   std::optional<process::Segments> segments_;
+  boost::asio::steady_timer segments_pause_;
+  boost::asio::posix::stream_descriptor segments_appear_;
+  const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
 };
 
 }  // namespace dtrun::node

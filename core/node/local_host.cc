@@ -38,7 +38,7 @@ class LocalHost final : public protocol::Host {
         buffer_(kReadBytes),
         network_(loop, [this](protocol::Event event) { Post(std::move(event)); }),
         mpi_(loop, options_.socket_dir, buffer_, [this](const protocol::Event& event) { Emit(event); }),
-        containment_(options_.cgroup, [this] { return Spared(); }) {}
+        containment_(loop, options_.cgroup, [this] { return Spared(); }) {}
 
   void Do(const protocol::Command& command) override {
     std::visit([this](const auto& given) { On(given); }, command);

@@ -1,13 +1,17 @@
 #include "core/process/segments.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
+#include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "core/base/kernel_file.h"
+#include "core/process/file_holders.h"
 
 namespace dtrun::process {
 namespace {
@@ -15,89 +19,122 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kOfTorch = "torch_";
+constexpr std::string_view kOfLoky = "sem.loky-";
+constexpr std::string_view kOfOpenMp = "__KMP_REGISTERED_LIB_";
 
 bool IsOfALibrary(std::string_view name) {
   constexpr std::string_view kBeginnings[] = {
-      kOfTorch,                 // torch, sharing strategy file_system
-      "psm_",                   // Python's multiprocessing.shared_memory
-      "sem.mp-",                // Python's multiprocessing.Lock and the like
-      "sem.loky-",              // joblib
-      "__KMP_REGISTERED_LIB_",  // LLVM's and Intel's OpenMP
-      "nccl-",                  // NCCL
-      "cuda.shm.",              // CUDA between processes
-      "ucx_shm_posix_",         // UCX
-      "vader_segment.",         // Open MPI 4
-      "sm_segment.",            // Open MPI 5
-      "mpich_shar_tmp",         // MPICH
+      kOfTorch,          // torch, sharing strategy file_system
+      "psm_",            // Python's multiprocessing.shared_memory
+      "sem.mp-",         // Python's multiprocessing.Lock and the like
+      kOfLoky,           // joblib
+      kOfOpenMp,         // LLVM's and Intel's OpenMP
+      "nccl-",           // NCCL
+      "cuda.shm.",       // CUDA between processes
+      "ucx_shm_posix_",  // UCX
+      "vader_segment.",  // Open MPI 4
+      "sm_segment.",     // Open MPI 5
+      "mpich_shar_tmp",  // MPICH
       "psm2_shm.",
       "psm3_shm.",  // Omni-Path
   };
   return std::ranges::any_of(kBeginnings, [&](auto beginning) { return name.starts_with(beginning); });
 }
 
-std::string MapsOf(const std::string& pid) { return ReadKernelFile("/proc/" + pid + "/maps"); }
+// Of the process that made it, where its library puts that into the name: torch_PID_…,
+// sem.loky-PID-…, __KMP_REGISTERED_LIB_PID_….
+std::optional<pid_t> MakerIn(std::string_view name) {
+  for (const std::string_view before : {kOfTorch, kOfLoky, kOfOpenMp}) {
+    if (!name.starts_with(before)) continue;
+    name.remove_prefix(before.size());
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error == std::errc{} && pid > 0 && end != name.data() + name.size()) return pid;
+  }
+  return std::nullopt;
+}
+
+bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
 
 }  // namespace
 
-Segments::Segments(fs::path folder) : folder_(std::move(folder)) {
-  for (const Found& found : List()) before_.insert(found.inode);
+Segments::Segments(fs::path folder)
+    : folder_(std::move(folder)), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  if (changes_ && ::inotify_add_watch(changes_.get(), folder_.c_str(), IN_CREATE) < 0) changes_.Reset();
+  for (const Found& found : Appeared()) before_.insert(found.info.st_ino);
 }
 
-std::vector<Segments::Found> Segments::List() const {
+std::vector<Segments::Found> Segments::Appeared() const {
   std::vector<Found> all;
   for (const fs::path& entry : EntriesOf(folder_)) {
-    const std::string name = entry.filename().string();
-    struct stat info {};
-    if (!IsOfALibrary(name) || ::lstat(entry.c_str(), &info) != 0) continue;
-    if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) all.push_back({name, info.st_ino});
+    Found found{.name = entry.filename().string()};
+    if (!IsOfALibrary(found.name) || ::lstat(entry.c_str(), &found.info) != 0) continue;
+    if (S_ISREG(found.info.st_mode) && found.info.st_uid == ::geteuid() &&
+        !before_.contains(found.info.st_ino))
+      all.push_back(std::move(found));
   }
   return all;
 }
 
 bool Segments::IsOurs(const Found& found) const {
   const auto known = ours_.find(found.name);
-  return known != ours_.end() && known->second == found.inode;
+  return known != ours_.end() && known->second == found.info.st_ino;
 }
 
 bool Segments::TorchsWait() const {
-  return std::ranges::any_of(List(), [this](const Found& found) {
-    return found.name.starts_with(kOfTorch) && !before_.contains(found.inode) && !IsOurs(found);
-  });
+  return std::ranges::any_of(
+      Appeared(), [this](const Found& found) { return found.name.starts_with(kOfTorch) && !IsOurs(found); });
 }
 
-void Segments::Look(const std::function<std::vector<pid_t>()>& processes) {
-  std::vector<Found> appeared = List();
-  std::erase_if(appeared,
-                [this](const Found& found) { return before_.contains(found.inode) || IsOurs(found); });
-  if (appeared.empty()) return;
-  for (const pid_t pid : processes()) {
-    const std::string maps = MapsOf(std::to_string(pid));
-    std::erase_if(appeared, [&](const Found& found) {
-      const bool mapped = maps.find(" " + (folder_ / found.name).string() + "\n") != std::string::npos;
-      if (mapped) ours_[found.name] = found.inode;
-      return mapped;
-    });
+void Segments::Note(const Processes& processes) {
+  for (std::array<char, 16384> told{}; ::read(changes_.get(), told.data(), told.size()) > 0;) {
+  }
+  std::vector<Found> fresh = Appeared();
+  std::erase_if(made_by_job_, [&](const auto& known) {
+    return std::ranges::none_of(fresh, [&](const Found& found) { return found.info.st_ino == known.first; });
+  });
+  std::erase_if(fresh, [this](const Found& found) { return made_by_job_.contains(found.info.st_ino); });
+  if (fresh.empty()) return;
+  const std::vector<pid_t> job = processes();
+  std::optional<std::vector<pid_t>> others;
+  for (const Found& found : fresh) {
+    const auto holds = [&](pid_t pid) { return Holds(pid, found.info); };
+    const std::optional<pid_t> maker = MakerIn(found.name);
+    bool ours = maker && Has(job, *maker);
+    if (!ours && std::ranges::any_of(job, holds)) {
+      if (!others) others = ProcessesOfThisUser(job);
+      ours = !(maker && Has(*others, *maker)) && std::ranges::none_of(*others, holds);
+    }
+    made_by_job_[found.info.st_ino] = ours;
+  }
+}
+
+void Segments::Look(const Processes& processes) {
+  Note(processes);
+  std::vector<Found> made = Appeared();
+  std::erase_if(made, [this](const Found& found) {
+    const auto by_job = made_by_job_.find(found.info.st_ino);
+    return by_job == made_by_job_.end() || !by_job->second || IsOurs(found);
+  });
+  if (made.empty()) return;
+  const std::vector<pid_t> job = processes();
+  for (const Found& found : made) {
+    if (std::ranges::any_of(job, [&](pid_t pid) { return Maps(pid, found.info); }))
+      ours_[found.name] = found.info.st_ino;
   }
 }
 
 std::vector<std::string> Segments::Remove() {
-  if (ours_.empty()) return {};
-  std::vector<Found> left = List();
-  std::erase_if(left, [this](const Found& found) { return !IsOurs(found); });
-  ours_.clear();
-  if (left.empty()) return {};
-  for (const fs::path& process : EntriesOf("/proc")) {
-    const std::string pid = process.filename().string();
-    if (std::atoi(pid.c_str()) <= 0) continue;
-    const std::string maps = MapsOf(pid);
-    std::erase_if(left, [&](const Found& found) {
-      return maps.find(" " + (folder_ / found.name).string() + "\n") != std::string::npos;
-    });
-  }
   std::vector<std::string> removed;
-  for (const Found& found : left) {
-    if (::unlink((folder_ / found.name).c_str()) == 0) removed.push_back(found.name);
+  for (const auto& [name, inode] : ours_) {
+    const std::string path = (folder_ / name).string();
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat info {};
+    if (!file || ::fstat(file.get(), &info) != 0 || info.st_ino != inode || !NobodyElseHas(file.get()))
+      continue;
+    if (::unlink(path.c_str()) == 0) removed.push_back(name);
   }
+  ours_.clear();
   return removed;
 }
 

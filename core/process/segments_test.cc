@@ -1,9 +1,13 @@
 #include "core/process/segments.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <csignal>
 
 #include "core/process/testing.h"
 
@@ -32,20 +36,23 @@ class Mapped {
 
 std::vector<pid_t> Own() { return {::getpid()}; }
 
+// "torch_PID_34" of this process, which plays the job.
+std::string OwnTorch() { return fmt::format("torch_{}_34", ::getpid()); }
+
 class SegmentsTest : public ::testing::Test {
  protected:
   bool Exists(const std::string& name) const { return std::filesystem::exists(scratch_.path() / name); }
-  testing::ScratchDir scratch_;
+  testing::ScratchDir scratch_{"/dev/shm"};  // where leases are granted
 };
 
 TEST_F(SegmentsTest, AreRemovedWhenAProcessOfTheJobHadThem) {
   Segments segments(scratch_.path());
   {
-    const Mapped mapped(scratch_ / "torch_12_34");
+    const Mapped mapped(scratch_ / OwnTorch());
     segments.Look(Own);
   }
-  EXPECT_THAT(segments.Remove(), ElementsAre("torch_12_34"));
-  EXPECT_FALSE(Exists("torch_12_34"));
+  EXPECT_THAT(segments.Remove(), ElementsAre(OwnTorch()));
+  EXPECT_FALSE(Exists(OwnTorch()));
 }
 
 TEST_F(SegmentsTest, StayWhenTheyWereThereBefore) {
@@ -77,7 +84,7 @@ TEST_F(SegmentsTest, OfTorchWaitWhenTheyAppearedAndNobodyHadThem) {
   { const Mapped other(scratch_ / "psm_other"); }
   EXPECT_FALSE(segments.TorchsWait());
   {
-    const Mapped seen(scratch_ / "torch_3_4_0");
+    const Mapped seen(scratch_ / OwnTorch());
     segments.Look(Own);
   }
   EXPECT_FALSE(segments.TorchsWait());
@@ -91,6 +98,65 @@ TEST_F(SegmentsTest, StayWhileAnyProcessHasThem) {
   segments.Look(Own);
   EXPECT_THAT(segments.Remove(), IsEmpty());
   EXPECT_TRUE(Exists("psm_shared"));
+}
+
+// Made by one that closed it; a rank opened it later.
+TEST_F(SegmentsTest, StayWhenNobodyOfTheJobHadThemAtFirst) {
+  Segments segments(scratch_.path());
+  { const Mapped made(scratch_ / "psm_dataset"); }
+  segments.Note(Own);
+  {
+    const Mapped attached(scratch_ / "psm_dataset");
+    segments.Look(Own);
+  }
+  EXPECT_THAT(segments.Remove(), IsEmpty());
+  EXPECT_TRUE(Exists("psm_dataset"));
+}
+
+TEST_F(SegmentsTest, StayWhenAProcessOutsideTheJobHadThemAtFirst) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  Segments segments(scratch_.path());
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const Mapped made(scratch_ / "psm_served"), named(scratch_ / fmt::format("torch_{}_1", ::getpid()));
+    [[maybe_unused]] const ssize_t told = ::write(ends[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char up = 0;
+  ASSERT_EQ(::read(ends[0], &up, 1), 1);
+  const std::string torch = fmt::format("torch_{}_1", other);
+  {
+    const Mapped attached(scratch_ / "psm_served"), too(scratch_ / torch);
+    segments.Look(Own);
+  }
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  EXPECT_THAT(segments.Remove(), IsEmpty());
+  EXPECT_TRUE(Exists("psm_served"));
+  EXPECT_TRUE(Exists(torch));
+}
+
+TEST_F(SegmentsTest, StayWhileSomebodyHasThemOpenThatCannotBeSeen) {
+  Segments segments(scratch_.path());
+  {
+    const Mapped mapped(scratch_ / "psm_open");
+    segments.Look(Own);
+  }
+  const UniqueFd open(::open((scratch_ / "psm_open").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_THAT(segments.Remove(), IsEmpty());
+  EXPECT_TRUE(Exists("psm_open"));
+}
+
+TEST_F(SegmentsTest, AreRemovedWhenTheirNameTellsOfAMakerThatHasClosedThem) {
+  Segments segments(scratch_.path());
+  { const Mapped made(scratch_ / OwnTorch()); }
+  segments.Note(Own);
+  {
+    const Mapped received(scratch_ / OwnTorch());
+    segments.Look(Own);
+  }
+  EXPECT_THAT(segments.Remove(), ElementsAre(OwnTorch()));
 }
 
 TEST_F(SegmentsTest, StayWhenAnotherHasTakenTheName) {

@@ -22,8 +22,8 @@ namespace dtrun::process::testing {
 
 class ScratchDir {
  public:
-  ScratchDir() {
-    std::string name = "/tmp/dtrun-test-XXXXXX";
+  explicit ScratchDir(const std::string& parent = "/tmp") {
+    std::string name = parent + "/dtrun-test-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     path_ = name;
   }
