@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 from support.job import DTRUN, RANK, Job, JobTest, end, main
 from support.lab import why_not
@@ -120,6 +121,60 @@ class Explain(JobTest):
     def test_what_looks_like_a_file_and_is_none(self):
         self.assert_user_error(self.dtrun("explain", "nofile.log"), "there is no file or folder 'nofile.log' here")
         self.assert_user_error(self.dtrun("explain", "latst"), "did you mean 'dtrun explain latest'?")
+
+
+class OwnFailures(JobTest):
+    """failures.path and --failures: entries of a site's own, by the example of docs/failures.md."""
+
+    LINE = "quota of /scratch/ada exceeded by 12 GB"
+
+    def setUp(self):
+        super().setUp()
+        page = (Path(__file__).parent.parent / "docs" / "failures.md").read_text()
+        self.file = self.write(re.search(r"```toml file=site.toml\n(.*?)```", page, re.S)[1], "site.toml")
+
+    def test_a_verdict_and_explain_know_them(self):
+        job = self.start_ranks(1, "sh", "-c", f"echo '{self.LINE}'; exit 3", sets=[f"failures.path={self.file}"])
+        result = job.finish()
+        self.assertEqual(result.code, 3)
+        self.assertIn("known failure: /scratch/ada is full: 12 GB over its quota (site-quota; rank-0.out, line 1)", result.err)
+        self.assertIn("next: delete old checkpoints there", result.err)
+        for where in ([job.run_dir()], [self.LINE, "--failures", self.file]):
+            self.assertIn("site-quota", self.dtrun("explain", *where).out)
+        self.assertEqual(self.dtrun("explain", self.LINE).code, 1)
+        # What it names comes before the shipped entries.
+        self.write(Path(self.file).read_text() + '[[failure]]\nid = "site-nccl"\ntexts = ["Bootstrap : no socket"]\n'
+                   'what = "our own words"\nfix = "our own fix"\n', "site.toml")
+        self.assertIn("known failure: our own words", self.dtrun("explain", WARNING, "--failures", self.file).out)
+
+    def test_a_bad_entry_is_told_and_the_verdict_still_comes(self):
+        self.write('[[failure]]\nid = "half"\ntexts = ["long enough"]\nwhta = "x"\n', "site.toml")
+        job = self.start_ranks(1, "sh", "-c", f"echo '{WARNING}'; exit 3", sets=[f"failures.path={self.file}"])
+        result = job.finish()
+        self.assertEqual(result.code, 3)
+        told = f"{self.file}:4:1: key 'whta' of failure 'half' is unknown; did you mean 'what'?"
+        self.assertEqual(result.err.count(told), 1, result.err)
+        self.assertIn("known failure: NCCL found no network interface", result.err)
+        explained = self.dtrun("explain", WARNING, "--failures", self.file)
+        self.assertEqual(explained.code, 2)
+        self.assertIn(told, explained.err)
+        self.assertIn("NCCL found no network interface", explained.out)
+
+    def test_a_file_that_is_missing(self):
+        self.assert_user_error(self.dtrun("--set", "failures.path=none.toml", "--", "true"), "none.toml\" does not exist")
+        self.assert_user_error(self.dtrun("explain", WARNING, "--failures", "none.toml"), "none.toml: cannot open the file")
+
+    def test_without_the_shipped_file_the_verdict_still_comes(self):
+        bare = self.folder / "bare"
+        shutil.copytree(Path(DTRUN).parent.parent, bare, symlinks=True,
+                        ignore=lambda folder, names: [n for n in names if folder == str(Path(DTRUN).parent.parent)
+                                                      and n not in ("bin", "lib")])
+        job = subprocess.run([bare / "bin" / "dtrun", "--", "sh", "-c", f"echo '{WARNING}'; exit 3"], cwd=self.folder,
+                             env=self.environment(), capture_output=True, text=True)
+        self.assertEqual(job.returncode, 3, job.stderr)
+        self.assertIn("rank 0 exited with code 3", job.stderr)
+        self.assertIn("share/dtrun/failures.toml: cannot open the file", job.stderr)
+        self.assertIn("install dtrun again", job.stderr)
 
 
 class Latest(JobTest):

@@ -207,12 +207,16 @@ void Loader::Finish(std::size_t first_spec) {
                     spec.key == "job.command" ? NoCommand(request_.file.string())
                                               : fmt::format("see: dtrun config explain {}", spec.key));
     }
-    const auto* path = std::get_if<std::string>(&value.data);
-    std::error_code failure;
-    if (spec.must_exist && path != nullptr && !std::filesystem::exists(*path, failure)) {
+    if (!spec.must_exist) continue;
+    std::vector<std::string> paths;
+    if (const auto* path = std::get_if<std::string>(&value.data)) paths.push_back(*path);
+    if (const auto* list = std::get_if<std::vector<std::string>>(&value.data)) paths = *list;
+    for (const std::string& path : paths) {
+      std::error_code failure;
+      if (std::filesystem::exists(path, failure)) continue;
       const auto place = places_.find(spec.key);
       Fail(spec, place == places_.end() ? InFile({}) : place->second, "",
-           fmt::format("{} does not exist", options::QuoteShort(*path)));
+           fmt::format("{} does not exist", options::QuoteShort(path)));
     }
   }
 }

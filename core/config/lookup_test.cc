@@ -21,8 +21,9 @@ TEST(Lookup, KnowsOptionsAndTables) {
 }
 
 TEST(Lookup, ListsTheNamesOfATable) {
-  EXPECT_THAT(NamesIn(CoreSchema(), ""), ElementsAre("job", "cluster", "launcher", "backend", "plugins",
-                                                     "comm", "network", "restart", "watch", "logs"));
+  EXPECT_THAT(NamesIn(CoreSchema(), ""),
+              ElementsAre("job", "cluster", "launcher", "backend", "plugins", "comm", "network", "restart",
+                          "watch", "failures", "logs"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"), ElementsAre("name", "path", "timeout", "options"));
 }
 
@@ -45,8 +46,9 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
             "explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
             "known here: name, path, timeout, options   see: dtrun config explain backend");
-  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
-            "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, logs");
+  EXPECT_EQ(
+      UnknownHint(CoreSchema(), "wibble", false, ""),
+      "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, logs");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

@@ -344,6 +344,16 @@ void AddWatch(Schema& schema) {
       {"report", "fail"}));
 }
 
+void AddFailures(Schema& schema) {
+  schema.push_back(
+      Scope(Long(Option("failures.path", Type::kPathList, kRoot, "files with known failures of your own"),
+                 "TOML, each failure as [[failure]] with id, texts, what and fix; docs/failures.md has an "
+                 "example. They come "
+                 "before dtrun's own, and are read when a job has failed."),
+            DTRUN_SCOPE_HOST));
+  schema.back().must_exist = true;
+}
+
 void AddLogs(Schema& schema) {
   schema.push_back(
       Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
@@ -377,6 +387,7 @@ const options::Schema& CoreSchema() {
     AddNetwork(schema);
     AddRestart(schema);
     AddWatch(schema);
+    AddFailures(schema);
     AddLogs(schema);
     return schema;
   }();

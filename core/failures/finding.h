@@ -1,22 +1,24 @@
 // What a text says went wrong, as far as it is known: the table of known failures, applied.
 //
-// Pure; any thread. The time is linear in the text.
+// Any thread; the process's table is read at the first call with a text. The time is linear in the text.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "dtrun/known/failure.hpp"
+#include "core/failures/pattern.h"
+#include "core/failures/table.h"
 
 namespace dtrun::failures {
 
 // A known failure as the text has it: its last occurrence there, because a process dies of what
 // it prints last.
 struct Finding {
-  const known::KnownFailure* failure = nullptr;  // in the table, which lives for ever
-  std::string what;                              // with what the text says of ranks and addresses
+  std::shared_ptr<const KnownFailure> failure;
+  std::string what;  // with what the text says of ranks and addresses
   std::string fix;
   std::string line;             // the text itself, cut to 400 bytes
   std::size_t line_number = 0;  // from 1; 0: not known
@@ -24,13 +26,12 @@ struct Finding {
   std::size_t count = 0;  // how often it stands there
 };
 
-// In the order of the lines where they stand last, every failure once.
-std::vector<Finding> FindFailures(std::string_view text);
+// In the order of the lines where they stand last, every failure once. `facts`: what else is known, for the
+// sentences.
+std::vector<Finding> FindFailures(std::string_view text, const Captures& facts = {});
+std::vector<Finding> FindFailures(const Table& table, std::string_view text, const Captures& facts = {});
 
 // What to tell first: the last cause; the last symptom when there is no cause. Null for none.
 const Finding* Foremost(const std::vector<Finding>& findings);
-
-// Every failure that is known, family by family.
-const std::vector<const known::KnownFailure*>& AllFailures();
 
 }  // namespace dtrun::failures

@@ -8,9 +8,9 @@
 namespace dtrun::failures {
 namespace {
 
-using known::Captures;
-using known::Fill;
-using known::Read;
+using failures::Captures;
+using failures::Fill;
+using failures::Read;
 using ::testing::ElementsAre;
 using ::testing::Optional;
 using ::testing::Pair;
@@ -18,8 +18,8 @@ using ::testing::Pair;
 constexpr char kCause[] = "Bootstrap : no socket interface found";
 constexpr char kSymptom[] = "ncclInternalError: Internal check failed.";
 
-std::vector<std::string_view> Ids(std::string_view text) {
-  std::vector<std::string_view> ids;
+std::vector<std::string> Ids(std::string_view text) {
+  std::vector<std::string> ids;
   for (const Finding& finding : FindFailures(text)) ids.push_back(finding.failure->id);
   return ids;
 }

@@ -21,9 +21,16 @@ Error CannotRead(const std::filesystem::path& file, int number) {
   return Error::System(fmt::format("read '{}'", file.string()), number);
 }
 
+// What is recorded beside a log.
+Captures FactsBeside(const std::filesystem::path& file) {
+  const std::filesystem::path calls = file.parent_path() / "calls.txt";
+  std::error_code none;
+  return std::filesystem::is_regular_file(calls, none) ? Captures{{"calls", calls.string()}} : Captures();
+}
+
 // A recent cause before a recent symptom before what is long past.
 int Weight(const LogFinding& one) {
-  const int cause = one.finding.failure->depth == known::Depth::kCause ? 1 : 0;
+  const int cause = one.finding.failure->depth == Depth::kCause ? 1 : 0;
   return one.recent ? 2 + cause : cause;
 }
 
@@ -57,7 +64,7 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
     if (got < 0 && errno != EINTR) return CannotRead(file, errno);
     if (got == 0) break;
   }
-  std::vector<Finding> findings = FindFailures(text);
+  std::vector<Finding> findings = FindFailures(text, FactsBeside(file));
   if (cut) {
     for (Finding& finding : findings) finding.line_number = 0;
   }

@@ -70,6 +70,13 @@ TEST_F(Logs, AFileThatCannotBeReadIsAnErrorThatNamesIt) {
   EXPECT_FALSE(FindFailuresIn(folder_).ok());
 }
 
+TEST_F(Logs, AdviceNamesTheRecordedCallsWhereThereAreSome) {
+  const auto err = Write("rank-0.err", "op.preamble.length <= op.nbytes. 32 vs 16\n");
+  EXPECT_THAT(FindFailuresIn(err)->at(0).fix, ::testing::Not(::testing::HasSubstr("calls.txt")));
+  const auto calls = Write("calls.txt", "rank 0\n");
+  EXPECT_THAT(FindFailuresIn(err)->at(0).fix, ::testing::HasSubstr(calls.string()));
+}
+
 TEST_F(Logs, NothingKnownIsNoError) {
   const auto found = FindInLogs({Write("rank-0.err", Lines(10)), Write("rank-0.out", "")}, Whose::kOurs);
   ASSERT_TRUE(found.ok());

@@ -10,15 +10,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view DepthName(known::Depth depth) { return depth == known::Depth::kCause ? "cause" : "symptom"; }
+std::string_view DepthName(Depth depth) { return depth == Depth::kCause ? "cause" : "symptom"; }
 
 void Append(const Finding& finding, const std::string& where, std::string* out) {
   const std::string place = PlaceText(where, finding);
   fmt::format_to(std::back_inserter(*out), "{}: {}\n  next: {}\n  {}id {}; a text of {}{}\n    | {}\n",
-                 finding.failure->depth == known::Depth::kCause ? "known failure" : "known symptom",
-                 finding.what, finding.fix, place.empty() ? "" : place + "; ", finding.failure->id,
-                 finding.failure->source, finding.count > 1 ? fmt::format("; {} times", finding.count) : "",
-                 finding.line);
+                 finding.failure->depth == Depth::kCause ? "known failure" : "known symptom", finding.what,
+                 finding.fix, place.empty() ? "" : place + "; ", finding.failure->id, finding.failure->source,
+                 finding.count > 1 ? fmt::format("; {} times", finding.count) : "", finding.line);
 }
 
 }  // namespace

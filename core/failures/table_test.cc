@@ -69,7 +69,7 @@ TEST(Table, EveryFailureHasAText) {
   std::set<std::string_view> tested;
   const std::vector<Text> texts = KnownTexts();
   for (const Text& text : texts) tested.insert(text.id);
-  for (const auto* failure : AllFailures()) EXPECT_TRUE(tested.contains(failure->id)) << failure->id;
+  for (const auto& failure : Known()->failures()) EXPECT_TRUE(tested.contains(failure->id)) << failure->id;
 }
 
 TEST(Table, UnrelatedTextsMatchNothing) {
@@ -83,18 +83,18 @@ TEST(Table, UnrelatedTextsMatchNothing) {
 
 TEST(Table, IsWellFormed) {
   std::set<std::string_view> ids;
-  EXPECT_GE(AllFailures().size(), 50u);
-  for (const auto* failure : AllFailures()) {
+  EXPECT_GE(Known()->failures().size(), 185u);
+  EXPECT_THAT(Known()->problems(), ::testing::IsEmpty());
+  for (const auto& failure : Known()->failures()) {
     EXPECT_TRUE(ids.insert(failure->id).second) << failure->id << " stands twice";
     EXPECT_FALSE(failure->what.empty() || failure->fix.empty() || failure->source.empty()) << failure->id;
-    EXPECT_FALSE(failure->patterns[0].empty()) << failure->id;
+    EXPECT_FALSE(failure->texts.empty()) << failure->id;
     for (const std::string_view said : {failure->what, failure->fix}) {
       EXPECT_FALSE(said.ends_with('.')) << said;
       EXPECT_EQ(std::ranges::count(said, '['), std::ranges::count(said, ']')) << said;
     }
-    for (const std::string_view pattern : failure->patterns) {
-      if (pattern.empty()) continue;
-      EXPECT_GE(known::Anchor(pattern).size(), 5u) << pattern << " begins with too little";
+    for (const std::string_view pattern : failure->texts) {
+      EXPECT_GE(failures::Anchor(pattern).size(), 5u) << pattern << " begins with too little";
       EXPECT_EQ(std::ranges::count(pattern, '{'), std::ranges::count(pattern, '}')) << pattern;
       // Two captures in a row, or an open one in the middle, would hold anything.
       EXPECT_EQ(pattern.find("}{"), pattern.npos) << pattern;
@@ -104,17 +104,16 @@ TEST(Table, IsWellFormed) {
 
 // Each capture that a sentence needs, outside brackets, is in every pattern.
 TEST(Table, SentencesNameOnlyWhatTheirPatternsCapture) {
-  for (const auto* failure : AllFailures()) {
-    for (const std::string_view pattern : failure->patterns) {
-      if (pattern.empty()) continue;
-      known::Captures captures;
+  for (const auto& failure : Known()->failures()) {
+    for (const std::string_view pattern : failure->texts) {
+      failures::Captures captures;
       for (std::size_t at = pattern.find('{'); at != pattern.npos; at = pattern.find('{', at + 1)) {
         std::string name(pattern.substr(at + 1, pattern.find('}', at) - at - 1));
         if (name.ends_with("...")) name.resize(name.size() - 3);
         captures.emplace_back(name, "@" + name);
       }
       for (const std::string& said :
-           {known::Fill(failure->what, captures), known::Fill(failure->fix, captures)}) {
+           {failures::Fill(failure->what, captures), failures::Fill(failure->fix, captures)}) {
         EXPECT_EQ(said.find("  "), said.npos) << said << " by " << pattern;
       }
       for (std::string_view rest = failure->what; !rest.empty();) {
@@ -131,6 +130,27 @@ TEST(Table, SentencesNameOnlyWhatTheirPatternsCapture) {
       }
     }
   }
+}
+
+std::string MeaningOf(std::string_view text) {
+  const auto findings = FindFailures(text);
+  const Finding* const foremost = Foremost(findings);
+  return foremost == nullptr ? "" : foremost->what + "; " + foremost->fix;
+}
+
+TEST(Table, TellsTheSevenCausesOfNcclsInternalErrorApart) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(MeaningOf("Bootstrap : no socket interface found"), HasSubstr("backend.options.interface"));
+  EXPECT_THAT(MeaningOf("ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2)"),
+              HasSubstr("no usable address"));
+  EXPECT_THAT(MeaningOf("Message truncated : received 256 bytes instead of 4"),
+              HasSubstr("one sent 256 bytes where 4 were expected"));
+  EXPECT_THAT(MeaningOf("ncclSocketConnect: wrong socket state 7"), HasSubstr("other end was gone"));
+  EXPECT_THAT(MeaningOf("Proxy Call to rank 3 failed (Setup)"), HasSubstr("for rank 3 lost its peer"));
+  EXPECT_THAT(MeaningOf("Comm 0x7f91b4000d60 is in abort state"), HasSubstr("aborted already"));
+  EXPECT_THAT(MeaningOf("NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and "
+                        "[2]mlx5_2:1/RoCE. Try selecting NICs of only one link type using NCCL_IB_HCA"),
+              HasSubstr("[0]mlx5_0:1/IB and [2]mlx5_2:1/RoCE"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 // How a way is given up.
 struct Step {
-  known::Way way;
+  std::string_view way;  // as known failures name it
   // By the first variable, which is the user's word where he has set it. Others follow where they are free.
   std::vector<std::pair<std::string, std::string>> variables;
   std::string_view said;
@@ -21,11 +21,11 @@ struct Step {
 // In the order in which they are tried.
 const std::vector<Step>& Steps() {
   static const std::vector<Step> steps = {
-      {known::kPeerAccess,
+      {"peer-access",
        {{"NCCL_P2P_DISABLE", "1"}, {"UCX_TLS", "^cuda_ipc"}},
        "without peer access between GPUs"},
-      {known::kCudaIpc, {{"UCX_TLS", "^cuda_ipc"}}, "without UCX's peer access between GPUs"},
-      {known::kHostMemory, {{"NCCL_SHM_DISABLE", "1"}}, "over the network alone"},
+      {"cuda-ipc", {{"UCX_TLS", "^cuda_ipc"}}, "without UCX's peer access between GPUs"},
+      {"host-memory", {{"NCCL_SHM_DISABLE", "1"}}, "over the network alone"},
   };
   return steps;
 }
@@ -48,12 +48,13 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
   if (!rank.known || !rank.known->recent) return {};
   for (const Step& step : Steps()) {
     const auto& [first, value] = step.variables.front();
-    if ((rank.known->finding.failure->against & step.way) == 0 || IsDecided(plan, inherited, first)) continue;
+    const std::vector<std::string>& against = rank.known->finding.failure->against;
+    if (std::ranges::find(against, step.way) == against.end() || IsDecided(plan, inherited, first)) continue;
     Fallback fallback;
     for (const auto& variable : step.variables) {
       if (!IsDecided(plan, inherited, variable.first)) fallback.variables.push_back(variable);
     }
-    if (step.way != known::kHostMemory) fallback.variables.emplace_back("DTRUN_P2P", "off");
+    if (step.way != "host-memory") fallback.variables.emplace_back("DTRUN_P2P", "off");
     fallback.line = fmt::format("rank {}: {}; starting again {} ({}={})", rank.rank, rank.known->finding.what,
                                 step.said, first, value);
     return fallback;

@@ -7,10 +7,12 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/environments/outer.h"
+#include "core/failures/table.h"
 #include "core/job/agent.h"
 #include "core/job/controller.h"
 #include "core/job/joining_hosts.h"
@@ -195,6 +197,7 @@ class Runner {
         continue;
       }
       if (verdict::ExitCode(*facts) == 0) return facts;
+      TellUnreadFailures();
       if (const auto line = joining_hosts.TakeFallback(*facts, environment_)) {
         Say("dtrun: " + *line);
         Note(record.WriteVerdict(history_));
@@ -323,6 +326,12 @@ class Runner {
   // Most texts quote ranks or other hosts.
   void Say(std::string_view text) { console_.Line(output::Stream::kErr, output::Tamed(text)); }
 
+  // What of the known failures could not be read.
+  void TellUnreadFailures() {
+    if (std::exchange(told_unread_, true)) return;
+    for (const std::string& problem : failures::Known()->problems()) Say("dtrun: known failures: " + problem);
+  }
+
   void Note(const Status& written) {
     if (!written) Say("dtrun: " + written.error().text);
   }
@@ -331,6 +340,7 @@ class Runner {
   const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // what every rank starts from
   process::Lifeline& lifeline_;
   output::Console& console_;
+  bool told_unread_ = false;
   boost::asio::io_context loop_;
   std::string run_dir_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/plan/pmi.h"
 
@@ -60,6 +61,10 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   };
   self.loaded_ = config::Load(request, schema_of);
   if (!self.loaded_.problems.empty()) return self;
+  if (self.settings().Has("failures.path")) {
+    const std::vector<std::string>& own = self.settings().List("failures.path");
+    failures::UseFiles({own.begin(), own.end()});
+  }
   const std::vector<std::string> names = config::BackendNames(self.loaded_.settings);
   self.AddCandidate(self.loaded_.settings, names.front());
   for (std::size_t i = 1; i < names.size(); ++i) {

@@ -70,13 +70,13 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
 }
 
 // What its own output says of the failure.
-known::Kind KindOf(const RankFacts& rank) {
-  return rank.known && rank.known->recent ? rank.known->finding.failure->kind : known::Kind::kUnsaid;
+failures::Kind KindOf(const RankFacts& rank) {
+  return rank.known && rank.known->recent ? rank.known->finding.failure->kind : failures::Kind::kUnsaid;
 }
 
 // It could not get more, as it says.
 bool RanOutOfMemory(const RankFacts& rank) {
-  if (KindOf(rank) == known::Kind::kMemory) return true;
+  if (KindOf(rank) == failures::Kind::kMemory) return true;
   const std::string error = ErrorIn(rank.tail);
   const std::string name = error.substr(0, error.find(':'));
   return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
@@ -100,11 +100,11 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   if (ending.signal != 0 && ending.signal != SIGABRT) return ExitClass::kSignal;
   if (RanOutOfMemory(rank)) return ExitClass::kOutOfMemory;
   switch (KindOf(rank)) {
-    case known::Kind::kNetwork:
-    case known::Kind::kConnection: return ExitClass::kNetwork;
-    case known::Kind::kRendezvous: return ExitClass::kRendezvous;
-    case known::Kind::kMemory:
-    case known::Kind::kUnsaid: break;
+    case failures::Kind::kNetwork:
+    case failures::Kind::kConnection: return ExitClass::kNetwork;
+    case failures::Kind::kRendezvous: return ExitClass::kRendezvous;
+    case failures::Kind::kMemory:
+    case failures::Kind::kUnsaid: break;
   }
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;
 }

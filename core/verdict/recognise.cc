@@ -49,8 +49,8 @@ bool IsOfTheProgram(std::string_view exception) {
 // Whether the finding tells why the rank has failed: not when it ended with an error of its own, and the text
 // was printed before that, or names a peer which that error only speaks of.
 bool Explains(const failures::Finding& finding, const RankFacts& rank) {
-  const bool of_a_peer =
-      finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
+  const bool of_a_peer = finding.failure->kind == failures::Kind::kNetwork ||
+                         finding.failure->kind == failures::Kind::kRendezvous;
   if (of_a_peer && RaisedByTheProgram(rank.tail)) return false;
   if (!IsOfTheProgram(ExceptionOf(ErrorIn(rank.tail)))) return true;
   const std::vector<std::string> last = FromLastTraceback(rank.tail);

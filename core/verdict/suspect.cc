@@ -34,11 +34,12 @@ std::string Joined(const std::vector<std::string>& lines) {
 }
 
 bool IsOfAConnection(const failures::Finding& finding) {
-  return finding.failure->kind == known::Kind::kConnection;
+  return finding.failure->kind == failures::Kind::kConnection;
 }
 
 bool IsOfAPeer(const failures::Finding& finding) {
-  return finding.failure->kind == known::Kind::kNetwork || finding.failure->kind == known::Kind::kRendezvous;
+  return finding.failure->kind == failures::Kind::kNetwork ||
+         finding.failure->kind == failures::Kind::kRendezvous;
 }
 
 bool EndsWhereRanksWait(const std::vector<std::string>& lines) {
@@ -191,8 +192,8 @@ Suspicion SuspectOfJoining(const Facts& facts, std::size_t first) {
 bool FailedToJoin(const RankFacts& rank) {
   if (!rank.reports.empty()) return false;  // it is dtrun's own library that says so
   const auto place = PlaceIn(rank.tail);
-  return (place && place->joins) ||
-         (rank.known && rank.known->recent && rank.known->finding.failure->kind == known::Kind::kRendezvous);
+  return (place && place->joins) || (rank.known && rank.known->recent &&
+                                     rank.known->finding.failure->kind == failures::Kind::kRendezvous);
 }
 
 Suspicion SuspectOfStall(const Facts& facts) {

@@ -30,7 +30,7 @@ std::string FailureText(const RankFacts& rank) {
   if (!rank.abort) return EndingText(*rank.ending);
   if (rank.abort->broke) return "broke PMI-1, by which its MPI library starts: " + rank.abort->message;
   // MPI libraries call it for errors of theirs too.
-  if (rank.known && rank.known->recent && rank.known->finding.failure->depth == known::Depth::kCause)
+  if (rank.known && rank.known->recent && rank.known->finding.failure->depth == failures::Depth::kCause)
     return fmt::format("called MPI_Abort with code {}: {}", rank.abort->code, rank.known->finding.what);
   return fmt::format("called MPI_Abort with code {}{}{}", rank.abort->code,
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
@@ -161,7 +161,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
                       first.known->finding.failure->id == cause.known->finding.failure->id;
     if (!told) text += KnownText(cause);
     // What is to be done about a symptom is for those that were not the cause.
-    const bool fits = !suspected || (cause.known->finding.failure->depth == known::Depth::kCause &&
+    const bool fits = !suspected || (cause.known->finding.failure->depth == failures::Depth::kCause &&
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
     if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
   }

@@ -1,4 +1,5 @@
-// What NCCL said went wrong, as one sentence that ends with the next step.
+// What NCCL said went wrong, as one sentence that ends with the next step. What NCCL's texts mean is known to
+// dtrun, whose verdict and `dtrun explain` tell it.
 //
 // Pure functions; any thread.
 #pragma once
@@ -10,10 +11,6 @@
 #include "nccl_api.h"
 
 namespace dtrun::nccl_plugin {
-
-// What `last_error` (ncclGetLastError: the text of NCCL's last warning) means, and what to do, by
-// the tables of dtrun/known; empty when it tells nothing known.
-std::string MeaningOf(std::string_view last_error);
 
 // `doing` is a phrase such as "make communicator 'world'".
 sdk::Failure NcclFailure(const std::string& doing, nccl::Result result, std::string_view error_string,

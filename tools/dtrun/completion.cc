@@ -52,7 +52,7 @@ _dtrun() {
     run) words="--quiet --verbose $words" configs=1 ;;
     plan|doctor) words="--json $words" configs=1 ;;
     config) words="--json $words" ;;
-    explain) mapfile -t COMPREPLY < <(compgen -W "latest --json --help" -- "$current"; compgen -f -- "$current")
+    explain) mapfile -t COMPREPLY < <(compgen -W "latest --failures --json --help" -- "$current"; compgen -f -- "$current")
              return ;;
     env) words="--rank --as --list --json --shell $words" ;;
     bench) words="--np --sizes --factor --dtype --backend --local --buffers --peers --rounds --warmup --seconds --wrap

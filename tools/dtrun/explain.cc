@@ -44,10 +44,11 @@ int ExplainFile(const fs::path& file, const std::string& name, bool json) {
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
-int ExplainRun(const fs::path& folder, bool json) {
+int ExplainRun(const fs::path& folder, const ExplainArguments& arguments) {
+  if (arguments.failures.empty()) failures::UseFiles(OwnFailuresOf(folder));
   const auto story = ReadRun(folder);
   if (!story) return Fail(story.error().text);
-  if (json) {
+  if (arguments.json) {
     Print(ToJson(*story));
   } else {
     fmt::print("{}", output::Tamed(ToText(*story)));
@@ -72,6 +73,33 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
+int ExplainWords(const ExplainArguments& arguments) {
+  const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
+  if (text == "-") return ExplainFile("/dev/stdin", "", arguments.json);
+  if (text == "latest") {
+    std::error_code gone;
+    const auto latest = LatestRun(fs::current_path(gone), TempFolder());
+    if (!latest) {
+      return Fail(
+          "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
+          "the "
+          "run's folder, which the header's line 'logs' shows");
+    }
+    return ExplainRun(*latest, arguments);
+  }
+  std::error_code none;
+  if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
+  if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
+  const std::vector<failures::Finding> findings = failures::FindFailures(text);
+  if (findings.empty() && IsNearlyLatest(arguments.words)) {
+    return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
+  }
+  if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
+    return Fail(fmt::format("there is no file or folder '{}' here, and as a text it is unknown", text));
+  }
+  return Tell(findings, "", arguments.json);
+}
+
 }  // namespace
 
 CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
@@ -84,36 +112,23 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
                    "newest run started in this folder, of 'dtrun torchrun' too")
       ->type_name("")
       ->required();
+  explain
+      ->add_option("--failures", to->failures,
+                   "A file with known failures of your own, as failures.path names it")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   explain->add_flag("--json", to->json, "Machine-readable");
-  explain->footer("Exit code: 0; 1 when the text is unknown; 2 when a file cannot be read.");
+  explain->footer(
+      "Exit code: 0; 1 when the text is unknown; 2 when a file, or an entry of it, cannot be read.");
   return explain;
 }
 
 int Explain(const ExplainArguments& arguments) {
-  const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
-  if (text == "-") return ExplainFile("/dev/stdin", "", arguments.json);
-  if (text == "latest") {
-    std::error_code gone;
-    const auto latest = LatestRun(fs::current_path(gone), TempFolder());
-    if (!latest) {
-      return Fail(
-          "there is no run under 'runs' in this folder, and none of 'dtrun torchrun' was started here; name "
-          "the "
-          "run's folder, which the header's line 'logs' shows");
-    }
-    return ExplainRun(*latest, arguments.json);
-  }
-  std::error_code none;
-  if (fs::is_directory(text, none)) return ExplainRun(text, arguments.json);
-  if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
-  const std::vector<failures::Finding> findings = failures::FindFailures(text);
-  if (findings.empty() && IsNearlyLatest(arguments.words)) {
-    return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
-  }
-  if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
-    return Fail(fmt::format("there is no file or folder '{}' here, and as a text it is unknown", text));
-  }
-  return Tell(findings, "", arguments.json);
+  failures::UseFiles({arguments.failures.begin(), arguments.failures.end()});
+  const int code = ExplainWords(arguments);
+  const std::vector<std::string>& problems = failures::Known()->problems();
+  for (const std::string& problem : problems) fmt::print(stderr, "dtrun: known failures: {}\n", problem);
+  return problems.empty() ? code : kUserError;
 }
 
 }  // namespace dtrun::cli

@@ -9,6 +9,7 @@ namespace dtrun::cli {
 
 struct ExplainArguments {
   std::vector<std::string> words;
+  std::vector<std::string> failures;  // files of the user's own
   bool json = false;
 };
 

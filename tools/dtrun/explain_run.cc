@@ -313,6 +313,17 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
 
 }  // namespace
 
+std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
+  const auto config = ReadJson(folder / "config.json");
+  const Json list =
+      Json::parse(config ? TextAt(*config, "/failures.path/value") : "", nullptr, /*allow_exceptions=*/false);
+  std::vector<fs::path> files;
+  for (const Json& file : list.is_array() ? list : Json::array()) {
+    if (file.is_string()) files.emplace_back(file.get<std::string>());
+  }
+  return files;
+}
+
 Result<RunStory> ReadRun(const fs::path& folder) {
   try {
     return ReadRecords(folder);

@@ -37,6 +37,10 @@ struct RunStory {
   std::vector<RankFinding> findings;  // by rank
 };
 
+// The files of known failures (failures.path) that the job of a run directory used; none when that is not
+// recorded.
+std::vector<std::filesystem::path> OwnFailuresOf(const std::filesystem::path& folder);
+
 // Errors name the file that is missing or unreadable.
 Result<RunStory> ReadRun(const std::filesystem::path& folder);
 

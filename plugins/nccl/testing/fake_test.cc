@@ -91,7 +91,7 @@ TEST(NcclLaunch, WithoutAnInterfaceSaysWhyAndGoesOn) {
   fake.nccl().Say("Bootstrap : no socket interface found");
   EXPECT_THAT(
       Subject(fake.Backend()).LaunchInfo(1).facts.at("interface"),
-      AllOf(HasSubstr("none: "), HasSubstr("no socket interface found"), HasSubstr("NCCL_SOCKET_IFNAME")));
+      AllOf(HasSubstr("none: "), HasSubstr("no socket interface found"), HasSubstr("`dtrun explain`")));
 }
 
 TEST(NcclDevice, ThatIsMissingIsAFactAtLaunchAndASentenceInARank) {

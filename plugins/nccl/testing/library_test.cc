@@ -54,7 +54,7 @@ TEST_F(NcclLibrary, TellsTheInterfaceItChose) {
 TEST_F(NcclLibrary, ExplainsThatNoInterfaceIsLeft) {
   EXPECT_THAT(Fact("interface", "=nosuch0"),
               AllOf(StartsWith("none: "), HasSubstr("no socket interface found"),
-                    HasSubstr("correct backend.options.interface, or NCCL_SOCKET_IFNAME")));
+                    HasSubstr("`dtrun explain`")));
 }
 
 TEST_F(NcclLibrary, WithoutADeviceRefusesACommunicatorInOneSentence) {

@@ -1,0 +1,115 @@
+#include "core/failures/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include "core/config/document.h"
+#include "core/config/file.h"
+#include "core/failures/entry.h"
+
+namespace dtrun::failures {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::size_t Slot(Table::Word word) { return (word * 0x9e3779b1u) >> 16; }
+
+std::string PlacedAt(const fs::path& file, config::Position at, const std::string& what) {
+  return at.line == 0 ? fmt::format("{}: {}", file.string(), what)
+                      : fmt::format("{}:{}:{}: {}", file.string(), at.line, at.column, what);
+}
+
+struct Shared {
+  std::mutex mutex;
+  std::vector<fs::path> own;
+  std::shared_ptr<const Table> table;  // null: not read yet
+};
+
+Shared& TheShared() {
+  static Shared shared;
+  return shared;
+}
+
+}  // namespace
+
+Table::Table(const std::vector<fs::path>& files) {
+  for (const fs::path& file : files) Add(file);
+  for (std::size_t i = 0; i < failures_.size(); ++i) {
+    for (const std::string& text : failures_[i]->texts) {
+      const Word word = WordAt(text);
+      seen_.set(Slot(word));
+      patterns_[word].push_back({i, text});
+    }
+  }
+}
+
+void Table::Add(const fs::path& file) {
+  const auto tell = [&](config::Position at, const std::string& what) {
+    problems_.push_back(PlacedAt(file, at, what));
+  };
+  const Result<std::string> text = config::ReadFile(file);
+  if (!text) {
+    return tell({}, fmt::format("{}; {}", text.error().text,
+                                file == ShippedFile() ? "it belongs to dtrun: install dtrun again"
+                                                      : "correct failures.path or --failures"));
+  }
+  const std::variant<config::Node, config::SyntaxError> parsed = config::ParseToml(*text);
+  if (const auto* const error = std::get_if<config::SyntaxError>(&parsed))
+    return tell(error->at, error->message);
+  for (const config::Member& member : std::get<config::Node>(parsed).members) {
+    if (member.key != "failure" || member.value.kind != config::Node::Kind::kList) {
+      tell(member.at, fmt::format("'{}' is not known here; write each failure as [[failure]]", member.key));
+      continue;
+    }
+    for (const config::Node& entry : member.value.items) {
+      std::vector<Problem> problems;
+      auto failure = ReadEntry(entry, &problems);
+      for (const Problem& problem : problems) tell(problem.at, problem.what);
+      const auto same = [&](const auto& other) { return other->id == failure->id; };
+      if (failure && std::ranges::none_of(failures_, same))
+        failures_.push_back(std::make_shared<const KnownFailure>(*std::move(failure)));
+    }
+  }
+}
+
+Table::Word Table::WordAt(std::string_view text) {
+  Word word = 0;
+  std::memcpy(&word, text.data(), sizeof word);
+  return word;
+}
+
+const std::vector<Table::Pattern>* Table::At(Word word) const {
+  if (!seen_.test(Slot(word))) return nullptr;
+  const auto found = patterns_.find(word);
+  return found == patterns_.end() ? nullptr : &found->second;
+}
+
+fs::path ShippedFile() {
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "share/dtrun/failures.toml";
+}
+
+void UseFiles(std::vector<fs::path> own) {
+  Shared& shared = TheShared();
+  const std::lock_guard lock(shared.mutex);
+  shared.own = std::move(own);
+  shared.table.reset();
+}
+
+std::shared_ptr<const Table> Known() {
+  Shared& shared = TheShared();
+  const std::lock_guard lock(shared.mutex);
+  if (shared.table == nullptr) {
+    std::vector<fs::path> files = shared.own;
+    files.push_back(ShippedFile());
+    shared.table = std::make_shared<const Table>(files);
+  }
+  return shared.table;
+}
+
+}  // namespace dtrun::failures
