@@ -1,142 +1,195 @@
-// dtrun-train: see options.h for its command line and trainer.h for what it does.
+// dtrun-train: the command line, what rank 0 prints, and the checkpoint file. trainer.h trains.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
 
-#include <cstdio>
-#include <exception>
+#include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "dtrun/dtrun.hpp"
-#include "dtrun/torch/collectives.h"
-#include "tools/dtrun-train/atomic_file.h"
-#include "tools/dtrun-train/blas.h"
-#include "tools/dtrun-train/console.h"
-#include "tools/dtrun-train/fashion_mnist.h"
-#include "tools/dtrun-train/options.h"
+#include "dtrun/torch/blas.h"
 #include "tools/dtrun-train/trainer.h"
 
-namespace dtrun::train {
+namespace train {
 namespace {
 
-std::string Describe(const Blas& blas) {
-  const std::string kernels = blas.kernels.empty() ? "" : fmt::format(", {} kernels", blas.kernels);
-  return blas.path.empty() ? blas.name + kernels : fmt::format("{} ({}{})", blas.name, blas.path, kernels);
+namespace fs = std::filesystem;
+
+void Describe(CLI::App& app, Options& options) {
+  const auto text = [&](const char* name, std::string& to, const char* what, const char* type) {
+    app.add_option(name, to, what)->type_name(type)->capture_default_str();
+  };
+  app.set_version_flag(
+      "--version",
+      [] {
+        return fmt::format("dtrun-train {}, libtorch {}, BLAS: {}", DTRUN_VERSION, TORCH_VERSION,
+                           dtrun::torch::blas_in_use().text());
+      },
+      "print versions and the BLAS in use");
+  app.add_option("--model", options.model, "mlp: 784-256-128-10; cnn: two convolutions and two linear layers")
+      ->check(CLI::IsMember({"mlp", "cnn"}).description(""))
+      ->type_name("mlp|cnn")
+      ->capture_default_str();
+  app.add_option("--epochs", options.epochs, "passes over the training images")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100000}))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "images per step, of all ranks together; a multiple of the ranks")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000000}))
+      ->capture_default_str();
+  app.add_option("--lr", options.learning_rate, "peak learning rate")
+      ->check(CLI::Range(1e-12, 1e6))
+      ->capture_default_str();
+  app.add_option("--momentum", options.momentum, "momentum of SGD")
+      ->check(CLI::Range(0.0, 0.9999))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the weights and the order of images")->capture_default_str();
+  text("--data", options.data, "folder of the four gzip files of dataset-fashion-mnist", "FOLDER");
+  text("--checkpoint", options.checkpoint, "file that rank 0 replaces after each epoch", "FILE");
+  text("--resume", options.resume, "checkpoint of the same settings to go on from; read by rank 0", "FILE");
+  app.add_option("--threads", options.threads,
+                 "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)")
+      ->check(CLI::Range(1, 1024));
 }
 
-// Found out before the training and not after its first epoch.
-Status CheckCheckpointFolder(const std::string& path) {
-  if (path.empty()) return {};
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  std::error_code code;
-  if (std::filesystem::is_directory(folder, code)) return {};
-  return Error{DTRUN_NOT_FOUND,
-               fmt::format("--checkpoint '{}': there is no folder '{}'; create it", path, folder.string())};
-}
-
-void PrintHeader(Console& console, const Options& options, const Communicator& world, const Trainer& trainer,
-                 const FashionMnist& data, int threads) {
-  const Blas blas = LoadedBlas();
-  console.Line(
-      fmt::format("dtrun-train {}: {} with {} parameters, {} images, batch {} over {} rank{} (backend {})",
-                  DTRUN_VERSION, ModelName(options.model), trainer.parameters(), data.train.size(),
-                  options.batch, world.size(), world.size() == 1 ? "" : "s", world.backend()));
-  console.Line(fmt::format("libtorch {}, {} thread{} per rank, BLAS: {}", TorchVersion(), threads,
-                           threads == 1 ? "" : "s", Describe(blas)));
-  if (blas.slow) {
-    fmt::print(stderr,
-               "dtrun-train: warning: '{}' is the reference BLAS, about 25 times slower than OpenBLAS; "
-               "apt-get install libopenblas0-pthread\n",
-               blas.path);
+// A crash at any moment leaves the old or the new checkpoint.
+void ReplaceFile(const std::string& path, const std::string& content) {
+  const std::string temporary = path + ".tmp";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  std::size_t written = 0;
+  ssize_t n = fd < 0 ? -1 : 0;
+  while (n >= 0 && written < content.size()) {
+    n = ::write(fd, content.data() + written, content.size() - written);
+    if (n > 0) written += static_cast<std::size_t>(n);
   }
-  const std::string better =
-      BetterKernels(blas.kernels, __builtin_cpu_supports("avx2"), __builtin_cpu_supports("avx512bw"));
-  if (!better.empty()) {
-    fmt::print(stderr,
-               "dtrun-train: warning: OpenBLAS does not know this processor and uses its {} kernels; "
-               "OPENBLAS_CORETYPE={} in the environment or in job.env is several times faster\n",
-               blas.kernels, better);
+  const bool synced = n >= 0 && ::fsync(fd) == 0;
+  const int problem = errno;
+  if (fd >= 0) ::close(fd);
+  if (!synced) {
+    ::unlink(temporary.c_str());
+    throw std::runtime_error(fmt::format("write '{}': {}", temporary, std::strerror(problem)));
   }
+  fs::rename(temporary, path);
 }
 
-Status Train(const Options& options) {
-  const Session session;
-  const Communicator world = session.world();
-  const bool speaks = world.rank() == 0;
-  const int threads = SetThreads(options.threads);
-  Console console(stdout, WantsRedraw());
+std::string ReadCheckpoint(const Options& options) {
+  const fs::path folder = fs::path(options.checkpoint).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder)) {
+    throw std::runtime_error(fmt::format("--checkpoint '{}': there is no folder '{}'; create it",
+                                         options.checkpoint, folder.string()));
+  }
+  if (options.resume.empty()) return "";
+  errno = 0;
+  std::ifstream file(options.resume, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!content.empty()) return content;
+  throw std::runtime_error(fmt::format("--resume '{}': {}; start without --resume", options.resume,
+                                       errno != 0 ? std::strerror(errno) : "the file is empty"));
+}
 
-  const Result<FashionMnist> data = LoadFashionMnist(options.data);
-  if (!data) return data.error();
-  std::string checkpoint;
-  if (speaks) {
-    if (Status s = CheckCheckpointFolder(options.checkpoint); !s) return s;
-    if (!options.resume.empty()) {
-      Result<std::string> saved = ReadFile(options.resume);
-      if (!saved) return saved.error();
-      if (saved->empty()) {
-        return Error{DTRUN_INVALID_ARGUMENT,
-                     fmt::format("--resume '{}': the file is empty; start without --resume", options.resume)};
-      }
-      checkpoint = *std::move(saved);
+std::string Count(std::uint64_t n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+// Rank 0's lines on stdout; progress overwrites itself where somebody watches, else it is left out.
+class Console {
+ public:
+  void Line(const std::string& text) {
+    fmt::print("{}{}\n", shown_ ? "\r\x1b[K" : "", text);
+    std::fflush(stdout);
+    shown_ = false;
+  }
+  void Progress(const std::string& text) {
+    fmt::print("\r{}\x1b[K", text);
+    std::fflush(stdout);
+    shown_ = true;
+    next_ = Clock::now() + std::chrono::milliseconds(100);
+  }
+  bool Due() const { return redraws_ && Clock::now() >= next_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static bool
+  Redraws() {  // what DTRUN_CONSOLE says, or whether stdout is a terminal when dtrun did not start us
+    const char* console = std::getenv("DTRUN_CONSOLE");
+    return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
+  }
+  bool redraws_ = Redraws(), shown_ = false;
+  Clock::time_point next_{};
+};
+
+void Train(const Options& options) {
+  const dtrun::Session session;  // joins the job
+  const dtrun::Communicator world = session.world();
+  const bool first = world.rank() == 0;
+  const char* omp = std::getenv("OMP_NUM_THREADS");
+  const int threads = options.threads > 0 ? options.threads : omp != nullptr ? std::atoi(omp) : 0;
+  if (threads > 0) torch::set_num_threads(threads);
+
+  Trainer trainer(options, ReadImages(options.data, "train"), ReadImages(options.data, "t10k"),
+                  std::make_shared<dtrun::torch::CommunicatorCollectives>(world),
+                  first ? ReadCheckpoint(options) : "");
+  Console console;
+  const std::string ranks = Count(static_cast<std::uint64_t>(world.size()), "rank");
+  if (first) {
+    const dtrun::torch::Blas blas = dtrun::torch::blas_in_use();
+    console.Line(fmt::format(
+        "dtrun-train {}: {} with {} parameters, {} images, batch {} over {} (backend {})", DTRUN_VERSION,
+        options.model, trainer.parameters(), trainer.size(), options.batch, ranks, world.backend()));
+    console.Line(fmt::format("libtorch {}, {} per rank, BLAS: {}", TORCH_VERSION,
+                             Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"),
+                             blas.text()));
+    const std::string slow = dtrun::torch::why_slow(blas);
+    if (!slow.empty()) fmt::print(stderr, "dtrun-train: warning: {}\n", slow);
+    if (trainer.epoch() >= options.epochs) {
+      console.Line(fmt::format("nothing to do: the checkpoint is of the last epoch, {}", trainer.epoch()));
     }
   }
-
-  Trainer trainer(options, data.value(), std::make_shared<torch::CommunicatorCollectives>(world), checkpoint);
-  if (speaks) PrintHeader(console, options, world, trainer, data.value(), threads);
-  if (trainer.epoch() >= options.epochs) {
-    if (speaks)
-      console.Line(fmt::format("nothing to do: the checkpoint is of the last epoch, {}", trainer.epoch()));
-    return {};
-  }
-
-  EpochResult last;
+  Epoch last;
   double seconds = 0;
   while (trainer.epoch() < options.epochs) {
-    const std::uint64_t epoch = trainer.epoch() + 1;
-    const Console::Clock::time_point start = Console::Clock::now();
+    const std::string name = fmt::format("epoch {}/{}", trainer.epoch() + 1, options.epochs);
+    const auto start = std::chrono::steady_clock::now();
     last = trainer.RunEpoch([&](std::uint64_t samples, double loss) {
-      if (!speaks) return;
-      const Console::Clock::time_point now = Console::Clock::now();
-      if (!console.Due(now)) return;
-      const double rate = static_cast<double>(samples) / std::chrono::duration<double>(now - start).count();
-      console.Progress(ProgressLine(epoch, options.epochs, samples, data->train.size(), loss, rate));
+      if (!first || !console.Due()) return;
+      const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      console.Progress(fmt::format("{}  {:3}%  loss {:.4f}  {:.0f} samples/s", name,
+                                   samples * 100 / trainer.size(), loss,
+                                   static_cast<double>(samples) / elapsed));
     });
     seconds += last.seconds;
-    if (!speaks) continue;
-    console.Line(EpochLine(epoch, options.epochs, last.loss, last.test_accuracy,
-                           static_cast<double>(last.samples) / last.seconds));
-    if (!options.checkpoint.empty()) {
-      if (Status s = WriteFileAtomically(options.checkpoint, trainer.Save()); !s) return s;
-    }
+    if (!first) continue;
+    console.Line(fmt::format("{}  loss {:.4f}  test accuracy {:.4f}  {:.0f} samples/s", name, last.loss,
+                             last.accuracy, static_cast<double>(last.samples) / last.seconds));
+    if (!options.checkpoint.empty()) ReplaceFile(options.checkpoint, trainer.Save());
+    if (trainer.epoch() < options.epochs) continue;
+    console.Line(fmt::format("final test accuracy {:.4f} after {}, {:.1f} s of training on {}", last.accuracy,
+                             Count(options.epochs, "epoch"), seconds, ranks));
   }
-  if (speaks) {
-    console.Line(fmt::format("final test accuracy {:.4f} after {} epoch{}, {:.1f} s of training on {} rank{}",
-                             last.test_accuracy, options.epochs, options.epochs == 1 ? "" : "s", seconds,
-                             world.size(), world.size() == 1 ? "" : "s"));
-  }
-  return {};
-}
-
-int Main(int argc, char** argv) {
-  const std::string version = fmt::format("dtrun-train {}, libtorch {}, BLAS: {}", DTRUN_VERSION,
-                                          TorchVersion(), Describe(LoadedBlas()));
-  const auto parsed = ParseOptions(argc, argv, version);
-  if (const Exit* exit = std::get_if<Exit>(&parsed)) {
-    fmt::print(exit->code == 0 ? stdout : stderr, "{}", exit->text);
-    return exit->code;
-  }
-  std::string problem;
-  try {
-    const Status status = Train(std::get<Options>(parsed));
-    if (status) return 0;
-    problem = status.error().text;
-  } catch (const std::exception& error) {
-    problem = error.what();
-  }
-  fmt::print(stderr, "dtrun-train: {}\n", problem);
-  return 1;
 }
 
 }  // namespace
-}  // namespace dtrun::train
+}  // namespace train
 
-int main(int argc, char** argv) { return dtrun::train::Main(argc, argv); }
+int main(int argc, char** argv) {
+  train::Options options;
+  CLI::App app(
+      "Trains a model on Fashion-MNIST, data-parallel over the ranks that dtrun starts.\n"
+      "Started without dtrun it trains as one rank.",
+      "dtrun-train");
+  train::Describe(app, options);
+  try {
+    app.parse(argc, argv);
+    train::Train(options);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) fmt::print(stderr, "dtrun-train: ");
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const c10::Error& error) {
+    fmt::print(stderr, "dtrun-train: {}\n", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "dtrun-train: {}\n", error.what());
+  }
+  return 1;
+}

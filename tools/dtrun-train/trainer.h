@@ -1,62 +1,333 @@
-// Trains a model on Fashion-MNIST, data-parallel. The only part that knows torch, and
-// nothing of it shows here.
+// Trains a small network on Fashion-MNIST, data-parallel: with main.cc a program to copy.
 //
-// Every global batch is dealt out to the ranks, so any number of them sees the same
-// images per step and makes, up to rounding, the same steps. All functions but Save are
-// collective and throw std::exception. One thread.
+// Each global batch is dealt out to the ranks, so any number of them sees the same images in a step and
+// makes, up to rounding, the same steps. Every rank makes the same calls, but for Save; errors are
+// exceptions. One thread.
 #pragma once
 
-#include <cstdint>
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+#include <torch/utils.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "dtrun/torch/collectives.h"
-#include "tools/dtrun-train/fashion_mnist.h"
-#include "tools/dtrun-train/options.h"
+#include "dtrun/torch/data_parallel.h"
+#include "dtrun/torch/sampler.h"
 
-namespace dtrun::train {
+namespace train {
 
-struct EpochResult {
+using torch::Tensor;
+
+struct Options {
+  std::string model = "mlp";  // or "cnn"
+  std::uint64_t epochs = 5;
+  std::uint64_t batch = 128;   // images per step, of all ranks together
+  double learning_rate = 0.1;  // peak of the one-cycle schedule
+  double momentum = 0.9;
+  std::uint64_t seed = 1;
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string checkpoint;  // empty: none
+  std::string resume;      // empty: from the start
+  int threads = 0;         // 0: OMP_NUM_THREADS, or what libtorch takes
+};
+
+// ---- Data: the four gzip files of Debian's dataset-fashion-mnist, in the IDX format of the MNIST database.
+
+constexpr std::int64_t kSide = 28, kClasses = 10, kTestBatch = 1000;
+constexpr double kPixelMean = 0.2860, kPixelDeviation = 0.3530;  // of the training images, from 0 to 1
+
+// The bytes of one file, of shape [items] + `item`.
+inline Tensor ReadIdx(const std::string& path, const std::vector<std::int64_t>& item) {
+  const auto require = [&](bool good, const std::string& problem) {
+    if (good) return;
+    throw std::runtime_error(
+        "'" + path + "': " + problem +
+        "; install it again (apt-get install --reinstall dataset-fashion-mnist), or pass "
+        "--data with the folder of fashion-mnist");
+  };
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (!file) {
+    throw std::runtime_error("open '" + path + "': " + std::strerror(errno) +
+                             "; apt-get install dataset-fashion-mnist, or pass --data FOLDER");
+  }
+  const auto read = [&](void* to, std::int64_t bytes, const std::string& what) {
+    const int got = gzread(file.get(), to, static_cast<unsigned>(bytes));
+    int code = Z_OK;
+    const std::string why = gzerror(file.get(), &code);
+    require(got == bytes,
+            what + ": " + (code == Z_OK || code == Z_BUF_ERROR ? "the file ends too early" : why));
+  };
+  const auto number = [&](const std::string& what) {
+    std::uint8_t b[4];
+    read(b, sizeof b, what);
+    return std::int64_t{b[0]} << 24 | std::int64_t{b[1]} << 16 | std::int64_t{b[2]} << 8 | b[3];
+  };
+  const std::int64_t magic = 0x0800 + 1 + static_cast<std::int64_t>(item.size());
+  require(number("the magic number") == magic, "the magic number is not " + std::to_string(magic));
+  std::vector<std::int64_t> shape{number("the number of items")};
+  require(shape[0] > 0 && shape[0] <= 1 << 20, std::to_string(shape[0]) + " items, expected 1 to 1048576");
+  for (const std::int64_t side : item) {
+    shape.push_back(number("a dimension"));
+    require(shape.back() == side,
+            "a side of " + std::to_string(shape.back()) + " pixels, expected " + std::to_string(side));
+  }
+  Tensor bytes = torch::empty(shape, torch::kUInt8);
+  read(bytes.data_ptr(), bytes.numel(), "the data");
+  std::uint8_t more = 0;
+  const int left = gzread(file.get(), &more, 1);  // only now has zlib seen the checksum
+  int code = Z_OK;
+  const std::string why = gzerror(file.get(), &code);
+  require(left <= 0, "there is more than its dimensions announce");
+  require(left == 0 && (code == Z_OK || code == Z_STREAM_END), why);
+  return bytes;
+}
+
+struct Images {
+  Tensor pixels;  // float, normalised, [n, 1, 28, 28]
+  Tensor labels;  // int64, [n]
+};
+
+// `set`: "train" or "t10k".
+inline Images ReadImages(const std::string& folder, const std::string& set) {
+  const std::string prefix = folder + "/" + set;
+  const Tensor pixels = ReadIdx(prefix + "-images-idx3-ubyte.gz", {kSide, kSide});
+  const Tensor labels = ReadIdx(prefix + "-labels-idx1-ubyte.gz", {}).to(torch::kInt64);
+  if (pixels.size(0) != labels.size(0) || labels.max().item<std::int64_t>() >= kClasses) {
+    throw std::runtime_error("'" + prefix + "-*': " + std::to_string(pixels.size(0)) + " images and " +
+                             std::to_string(labels.size(0)) + " labels up to " +
+                             std::to_string(labels.max().item<std::int64_t>()) +
+                             "; expected equally many, and labels from 0 to 9");
+  }
+  return {pixels.to(torch::kFloat32).div_(255).sub_(kPixelMean).div_(kPixelDeviation).unsqueeze_(1), labels};
+}
+
+// ---- Model and schedule.
+
+// Takes images of shape [n, 1, 28, 28]. libtorch's own initial distribution, drawn from a generator of
+// `seed`: the global one belongs to the process. A bias follows its weight and shares its bound.
+inline torch::nn::Sequential MakeModel(const std::string& kind, std::uint64_t seed) {
+  using namespace torch::nn;
+  Sequential model;
+  if (kind == "cnn") {
+    model = Sequential(Conv2d(Conv2dOptions(1, 16, 3).padding(1)), ReLU(), MaxPool2d(2),
+                       Conv2d(Conv2dOptions(16, 32, 3).padding(1)), ReLU(), MaxPool2d(2), Flatten(),
+                       Linear(32 * 7 * 7, 128), ReLU(), Linear(128, kClasses));
+  } else {
+    model = Sequential(Flatten(), Linear(kSide * kSide, 256), ReLU(), Linear(256, 128), ReLU(),
+                       Linear(128, kClasses));
+  }
+  torch::NoGradGuard no_grad;
+  auto generator = at::detail::createCPUGenerator(seed);
+  double bound = 0;
+  for (Tensor& parameter : model->parameters()) {
+    if (parameter.dim() > 1) bound = 1 / std::sqrt(static_cast<double>(parameter[0].numel()));
+    parameter.uniform_(-bound, bound, generator);
+  }
+  return model;
+}
+
+// The one-cycle learning rate: up from 1/25 of `peak` over the first 30 % of `steps`, then down to almost
+// nothing, both along half a cosine. REQUIRES: step < steps
+inline double OneCycle(double peak, std::uint64_t step, std::uint64_t steps) {
+  constexpr double kPi = 3.14159265358979323846, kRise = 0.3;
+  const double at = steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 1.0;
+  const auto blend = [&](double from, double to, double t) {
+    return to + (from - to) * (1 + std::cos(kPi * t)) / 2;
+  };
+  return at < kRise ? blend(peak / 25, peak, at / kRise)
+                    : blend(peak, peak / 25e4, (at - kRise) / (1 - kRise));
+}
+
+// ---- Training.
+
+struct Epoch {
   double loss = 0;            // mean over the epoch's training images
-  double test_accuracy = 0;   // after the epoch
+  double accuracy = 0;        // of the test images, after the epoch
   double seconds = 0;         // of training, without the test
   std::uint64_t samples = 0;  // trained on, by all ranks
 };
 
 class Trainer {
  public:
-  // `checkpoint` is what Save returned, on rank 0; empty to start anew. What it was made
-  // with must be what `options` and `data` say.
-  Trainer(const Options& options, const FashionMnist& data, std::shared_ptr<torch::Collectives> ranks,
-          const std::string& checkpoint);
-  ~Trainer();
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
-
-  std::uint64_t parameters() const;
-  // Epochs that are behind.
-  std::uint64_t epoch() const;
-
-  // Called after each step with the images of this epoch that all ranks have trained on
-  // and this rank's mean loss so far.
+  using Ranks = std::shared_ptr<dtrun::torch::Collectives>;
+  // Called after each step with the images of this epoch that all ranks have trained on and this rank's mean
+  // loss.
   using OnStep = std::function<void(std::uint64_t samples, double loss)>;
+
+  // `checkpoint` is what Save returned, on rank 0; empty to start anew. Its settings must be those of
+  // `options`.
+  Trainer(const Options& options, Images train, Images test, Ranks ranks, std::string checkpoint)
+      : options_(options),
+        ranks_(std::move(ranks)),
+        train_(std::move(train)),
+        test_(std::move(test)),
+        sampler_(size(), ranks_->rank(), ranks_->size(), {options.seed}),
+        model_(MakeModel(options.model, options.seed)),
+        optimizer_(model_->parameters(),
+                   torch::optim::SGDOptions(options.learning_rate).momentum(options.momentum)) {
+    const auto n = static_cast<std::uint64_t>(ranks_->size());
+    if (options.batch % n != 0) {
+      throw std::runtime_error("--batch " + std::to_string(options.batch) + " is not a multiple of " +
+                               std::to_string(n) +
+                               " ranks; the next that is: " + std::to_string((options.batch / n + 1) * n));
+    }
+    std::uint64_t bytes = checkpoint.size();
+    ranks_->broadcast(&bytes, sizeof bytes, 0);
+    checkpoint.resize(bytes);
+    if (bytes > 0) {
+      ranks_->broadcast(checkpoint.data(), bytes, 0);
+      Load(checkpoint);
+    }
+    parallel_ = std::make_unique<dtrun::torch::DataParallel>(*model_, ranks_);
+  }
+
+  std::uint64_t size() const { return static_cast<std::uint64_t>(train_.labels.size(0)); }
+  std::uint64_t epoch() const { return epoch_; }  // that are behind
+  std::int64_t parameters() const {
+    std::int64_t count = 0;
+    for (const Tensor& parameter : model_->parameters()) count += parameter.numel();
+    return count;
+  }
+
   // REQUIRES: epoch() < options.epochs. Throws when this rank's loss is not a number.
-  EpochResult RunEpoch(const OnStep& on_step);
+  Epoch RunEpoch(const OnStep& on_step) {
+    struct Share {
+      double loss_sum = 0;
+      std::int64_t samples = 0, correct = 0;
+    } mine;
+    const auto start = std::chrono::steady_clock::now();
+    const std::uint64_t local_batch = options_.batch / static_cast<std::uint64_t>(ranks_->size());
+    const std::uint64_t steps = (sampler_.samples_per_rank() + local_batch - 1) / local_batch;
+    std::uint64_t step = 0;
+    sampler_.set_epoch(epoch_);
+    for (auto samples = sampler_.next(local_batch); !samples.empty(); samples = sampler_.next(local_batch)) {
+      const double rate = OneCycle(options_.learning_rate, epoch_ * steps + step++, options_.epochs * steps);
+      const double loss = Step(samples, rate);
+      if (!std::isfinite(loss)) {
+        throw std::runtime_error("rank " + std::to_string(ranks_->rank()) + ": the loss is " +
+                                 (std::isnan(loss) ? "not a number" : "infinite") + " in epoch " +
+                                 std::to_string(epoch_ + 1) + ", step " + std::to_string(step) +
+                                 "; try a smaller --lr than " + std::to_string(options_.learning_rate));
+      }
+      mine.loss_sum += loss * static_cast<double>(samples.size());
+      mine.samples += static_cast<std::int64_t>(samples.size());
+      on_step(sampler_.position(), mine.loss_sum / static_cast<double>(mine.samples));
+    }
+    Epoch result;
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    mine.correct = CorrectOfMyShare();
+
+    std::vector<Share> shares(static_cast<std::size_t>(ranks_->size()));
+    ranks_->allgather(&mine, shares.data(), sizeof mine);
+    for (const Share& share : shares) {
+      result.loss += share.loss_sum;
+      result.samples += static_cast<std::uint64_t>(share.samples);
+      result.accuracy += static_cast<double>(share.correct) / static_cast<double>(test_.labels.size(0));
+    }
+    result.loss /= static_cast<double>(result.samples);
+    ++epoch_;
+    return result;
+  }
 
   // Weights, optimizer and position: enough to continue bit by bit as if never stopped.
-  std::string Save() const;
+  std::string Save() const {
+    torch::serialize::OutputArchive archive;
+    torch::serialize::OutputArchive model(archive.compilation_unit()), optimizer(archive.compilation_unit());
+    model_->save(model);
+    optimizer_.save(optimizer);
+    archive.write("settings", c10::IValue(Settings()));
+    archive.write("epoch", c10::IValue(static_cast<std::int64_t>(epoch_)));
+    archive.write("model", model);
+    archive.write("optimizer", optimizer);
+    std::ostringstream stream;
+    archive.save_to(stream);
+    return stream.str();
+  }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // What must be equal for a checkpoint to fit.
+  std::string Settings() const {
+    std::ostringstream text;
+    text << "--model " << options_.model << " --epochs " << options_.epochs << " --batch " << options_.batch
+         << " --lr " << options_.learning_rate << " --momentum " << options_.momentum << " --seed "
+         << options_.seed << " on " << size() << " images";
+    return text.str();
+  }
+
+  void Load(const std::string& checkpoint) {
+    std::istringstream stream(checkpoint);
+    torch::serialize::InputArchive archive, part;
+    c10::IValue settings, epoch;
+    try {
+      archive.load_from(stream);
+      archive.read("settings", settings);
+    } catch (const c10::Error&) {
+      throw std::runtime_error("the checkpoint is damaged or not one of dtrun-train; start without --resume");
+    }
+    if (settings.toStringRef() != Settings()) {
+      throw std::runtime_error("the checkpoint was made with " + settings.toStringRef() + "; this run has " +
+                               Settings() + "; use the same settings to resume");
+    }
+    archive.read("epoch", epoch);
+    epoch_ = static_cast<std::uint64_t>(epoch.toInt());
+    archive.read("model", part);
+    model_->load(part);
+    archive.read("optimizer", part);
+    optimizer_.load(part);
+  }
+
+  // The loss of one step on these training images.
+  double Step(const std::vector<std::int64_t>& samples, double learning_rate) {
+    static_cast<torch::optim::SGDOptions&>(optimizer_.param_groups()[0].options()).lr(learning_rate);
+    const Tensor index = torch::tensor(samples);
+    parallel_->zero_grad();
+    const Tensor loss = torch::nn::functional::cross_entropy(
+        model_->forward(train_.pixels.index_select(0, index)), train_.labels.index_select(0, index));
+    const double value = loss.item<double>();
+    if (!std::isfinite(value)) return value;
+    loss.backward();  // returns with averaged gradients
+    optimizer_.step();
+    return value;
+  }
+
+  // Test images of this rank's share that are classified right.
+  std::int64_t CorrectOfMyShare() {
+    torch::NoGradGuard no_grad;
+    const Tensor mine = torch::arange(ranks_->rank(), test_.labels.size(0), ranks_->size(), torch::kInt64);
+    std::int64_t correct = 0;
+    for (const Tensor& index : mine.split(kTestBatch)) {
+      if (index.numel() == 0) continue;
+      const Tensor guess = model_->forward(test_.pixels.index_select(0, index)).argmax(1);
+      correct += guess.eq(test_.labels.index_select(0, index)).sum().item<std::int64_t>();
+    }
+    return correct;
+  }
+
+  Options options_;
+  Ranks ranks_;
+  Images train_, test_;
+  dtrun::torch::Sampler sampler_;
+  torch::nn::Sequential model_;
+  torch::optim::SGD optimizer_;
+  std::unique_ptr<dtrun::torch::DataParallel> parallel_;
+  std::uint64_t epoch_ = 0;
 };
 
-// Threads per rank: `requested`, or OMP_NUM_THREADS when 0, or libtorch's own choice.
-// Returns what is in use.
-int SetThreads(int requested);
-
-// "1.13.1".
-std::string TorchVersion();
-
-}  // namespace dtrun::train
+}  // namespace train
