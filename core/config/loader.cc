@@ -35,11 +35,28 @@ std::string JobNameOf(const std::filesystem::path& file) {
   return IsJobName(name) ? name : "job";
 }
 
+// "{date}" of "runs/{date}"; empty when all are known.
+std::string UnknownPlaceholder(const std::string& pattern) {
+  for (auto open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
+    const auto close = pattern.find('}', open);
+    if (close == std::string::npos) return {};
+    std::string name = pattern.substr(open, close + 1 - open);
+    if (name != "{job}" && name != "{time}") return name;
+  }
+  return {};
+}
+
 // What a spec cannot say; empty when all is well.
 std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
     return fmt::format("expected 1 to {} of the characters A-Z a-z 0-9 . _ -; found {}", kMaxNameBytes,
                        options::QuoteShort(std::get<std::string>(data)));
+  }
+  if (spec.key == "logs.dir") {
+    const std::string unknown = UnknownPlaceholder(std::get<std::string>(data));
+    if (!unknown.empty())
+      return fmt::format("unknown placeholder {}; known are {{job}} and {{time}}",
+                         options::QuoteShort(unknown));
   }
   if (spec.key == "job.command") {
     const auto& command = std::get<std::vector<std::string>>(data);

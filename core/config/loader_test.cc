@@ -173,6 +173,12 @@ TEST_F(LoadTest, MakesALegalJobNameOfAnyFileName) {
   }
 }
 
+TEST_F(LoadTest, RefusesAPlaceholderOfTheLogsThatItDoesNotKnow) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"runs/{date}/{time}\"\n"),
+              HasSubstr("logs.dir: unknown placeholder \"{date}\"; known are {job} and {time}"));
+  EXPECT_EQ(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"runs/{job}-{time}/{\"\n"), "");
+}
+
 TEST_F(LoadTest, ExplainsAFileItCannotRead) {
   Request request;
   request.file = folder_.path() / "none.toml";

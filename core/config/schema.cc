@@ -359,7 +359,8 @@ void AddLogs(Schema& schema) {
       Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
                          "runs/{job}/{time}"),
                  "Relative to the folder where dtrun was started. {job} is the job's name, {time} "
-                 "the start of the run."),
+                 "the start of the run. Without {time} a folder is used again: what the run before has "
+                 "left there goes into a folder before-TIME in it, and two jobs at a time are refused."),
             DTRUN_SCOPE_HOST));
   schema.push_back(Scope(
       Long(Default(Option("logs.mode", Type::kString, kAgent, "who may read the folder of a run"), "private"),

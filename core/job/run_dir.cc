@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "core/base/own_folder.h"
+#include "core/job/earlier_run.h"
 
 namespace dtrun::job {
 namespace {
@@ -73,17 +75,40 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
     if (number == EEXIST) {
       Result<UniqueFd> there = OpenFolder(run.path_);
       if (!there) return Refuse(run.path_, there.error().text);
-      if (::faccessat(there->get(), ".", W_OK | X_OK, 0) == 0)
-        return std::move(run).Opened(*std::move(there));
-      return Refuse(run.path_, Error::System("it exists", errno).text);
+      if (::faccessat(there->get(), ".", W_OK | X_OK, 0) != 0)
+        return Refuse(run.path_, Error::System("it exists", errno).text);
+      return std::move(run).UsedAgain(*std::move(there), stamp);
     }
     return Refuse(run.path_, Error::System("mkdir", number).text);
   }
   return Refuse(run.path_, fmt::format("{} runs began in this second", kMostRunsPerSecond));
 }
 
+Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
+  folder_ = std::move(folder);
+  if (Status alone = Lock(); !alone) return alone.error();
+  Result<std::string> aside =
+      SetEarlierRunAside(folder_.get(), path_.string(), "before-" + stamp, mode_ | S_IRWXU);
+  if (!aside) return Refuse(path_, aside.error().text);
+  if (!aside->empty())
+    note_ = fmt::format("the run before in '{}' is in its folder '{}' now", path_.string(), *aside);
+  return std::move(*this).Opened(std::move(folder_));
+}
+
+Status RunDir::Lock() {
+  lock_ = UniqueFd(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return Error{DTRUN_FAILED_PRECONDITION,
+               fmt::format("a job that has not ended keeps its logs in '{}'; wait for it, or set logs.dir to "
+                           "another folder, for example one with {{time}} at its end",
+                           path_.string())};
+}
+
 Result<RunDir> RunDir::Opened(UniqueFd folder) && {
   folder_ = std::move(folder);
+  if (!lock_) {
+    if (Status alone = Lock(); !alone) return alone.error();
+  }
   if (const std::string who = WhoMayReplace(path_); !who.empty()) {
     if (!note_.empty()) note_ += "; ";
     note_ +=

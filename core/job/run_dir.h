@@ -21,15 +21,16 @@ class RunDir {
 
   // Expands {job} and {time} ("20261121-003015", UTC) in `pattern`, an absolute path, and
   // creates that folder. A time that is taken gets "-2", "-3", ...; without {time} an
-  // existing folder is used again, as it is. When the pattern ends in {time}, a link "latest"
+  // existing folder is used again: what an earlier run has left there goes into "before-{time}" in it, and a
+  // run that has not ended is an error. When the pattern ends in {time}, a link "latest"
   // beside the folder points to it. A new folder has `mode`.
   static Result<RunDir> Create(const std::string& pattern, const std::string& job, Time now,
                                mode_t mode = kPrivateFolder);
 
   const std::filesystem::path& path() const { return path_; }
   mode_t mode() const { return mode_; }
-  // Empty, or one line about a link that could not be made, or about others who may replace the folder; the
-  // run goes on.
+  // Empty, or one line about a link that could not be made, an earlier run, or others who may replace the
+  // folder; the run goes on.
   const std::string& note() const { return note_; }
 
   // Open for as long as this lives.
@@ -40,9 +41,13 @@ class RunDir {
 
  private:
   Result<RunDir> Opened(UniqueFd folder) &&;
+  Result<RunDir> UsedAgain(UniqueFd folder, const std::string& stamp) &&;
+  // Keeps other runs away for as long as this lives, where the file system has locks.
+  Status Lock();
 
   std::filesystem::path path_;
   UniqueFd folder_;
+  UniqueFd lock_;
   mode_t mode_ = kPrivateFolder;
   std::string note_;
 };

@@ -60,6 +60,37 @@ TEST(RunDir, UsesAFolderWithoutTimeAgain) {
   EXPECT_FALSE(fs::exists(scratch / "latest"));
 }
 
+TEST(RunDir, RefusesAFolderThatARunHasThatHasNotEnded) {
+  ScratchDir scratch;
+  Result<RunDir> first = RunDir::Create(scratch / "{job}", "demo", kNow);
+  ASSERT_TRUE(first->Write("config.json", "first"));
+  const Result<RunDir> second = RunDir::Create(scratch / "{job}", "demo", kNow);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().text, AllOf(HasSubstr("not ended"), HasSubstr("/demo'"), HasSubstr("{time}")));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "demo/config.json"), "first");
+  first = Error{DTRUN_INTERNAL, "ended"};
+  EXPECT_TRUE(RunDir::Create(scratch / "{job}", "demo", kNow));
+}
+
+TEST(RunDir, SetsAsideWhatAnEarlierRunHasLeft) {
+  ScratchDir scratch;
+  for (const char* const run : {"first", "second"}) {
+    Result<RunDir> dir = RunDir::Create(scratch / "{job}", "demo", kNow);
+    ASSERT_TRUE(dir) << dir.error().text;
+    EXPECT_FALSE(fs::exists(dir->path() / "rank-1.out")) << run;
+    EXPECT_FALSE(fs::exists(dir->path() / "generation-1")) << run;
+    fs::create_directory(dir->path() / "generation-1");
+    for (const char* const name : {"config.json", "stacks.txt", "rank-1.out", "mine.txt"})
+      std::ofstream(dir->path() / name) << run;
+  }
+  const Result<RunDir> third = RunDir::Create(scratch / "{job}", "demo", kNow);
+  EXPECT_THAT(third->note(), HasSubstr("'before-20261121-003015-2'"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "demo/before-20261121-003015/rank-1.out"), "first");
+  EXPECT_EQ(process::testing::ReadFile(scratch / "demo/before-20261121-003015-2/stacks.txt"), "second");
+  EXPECT_TRUE(fs::exists(scratch / "demo/before-20261121-003015-2/generation-1"));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "demo/mine.txt"), "second") << "no file of a run";
+}
+
 TEST(RunDir, ExplainsAPlaceWhereNoFolderCanBe) {
   ScratchDir scratch;
   std::ofstream(scratch / "file") << "";  // a file in the way stops root as well

@@ -1,0 +1,68 @@
+#include "core/job/earlier_run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/base/own_folder.h"
+
+namespace dtrun::job {
+namespace {
+
+constexpr int kMostTries = 1000;
+
+bool IsOfARun(std::string_view name) {
+  constexpr std::string_view kRecords[] = {"plan.json",    "config.json",  "environment.json",
+                                           "runtime.json", "verdict.json", "network.json",
+                                           "network.txt",  "stacks.txt",   "calls.txt"};
+  const auto numbered = [name](std::string_view beginning) {
+    return name.starts_with(beginning) && name.size() > beginning.size() && name[beginning.size()] >= '0' &&
+           name[beginning.size()] <= '9';
+  };
+  return std::ranges::find(kRecords, name) != std::end(kRecords) || numbered("rank-") ||
+         numbered("generation-");
+}
+
+std::vector<std::string> EntriesOfARun(int folder) {
+  std::vector<std::string> names;
+  UniqueFd listed(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(listed.get()), ::closedir);
+  if (entries == nullptr) return names;
+  listed.Release();
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    if (IsOfARun(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, const std::string& name,
+                                       mode_t mode) {
+  const std::vector<std::string> names = EntriesOfARun(folder);
+  if (std::ranges::find(names, "config.json") == names.end() &&
+      std::ranges::find(names, "verdict.json") == names.end())
+    return std::string();
+  std::string aside = name;
+  UniqueFd made;
+  for (int attempt = 2, number = 0; !made; ++attempt) {
+    made = MakeFolderAt(folder, aside, mode, number);
+    if (!made && (number != EEXIST || attempt > kMostTries))
+      return Error::System(fmt::format("make '{}/{}' for the run before", shown, aside), number);
+    if (!made) aside = fmt::format("{}-{}", name, attempt);
+  }
+  for (const std::string& one : names) {
+    if (::renameat(folder, one.c_str(), made.get(), one.c_str()) != 0)
+      return Error::System(fmt::format("move '{}/{}' of the run before to '{}'", shown, one, aside), errno);
+  }
+  return aside;
+}
+
+}  // namespace dtrun::job
