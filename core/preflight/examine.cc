@@ -57,6 +57,7 @@ Answer RunPreflight(const Request& request, const std::vector<std::string>& envi
 
 const char* LevelName(Level level) {
   switch (level) {
+    case Level::kNotHere: return "not here";
     case Level::kOk: return "ok";
     case Level::kWarning: return "warning";
     case Level::kProblem: break;

@@ -43,7 +43,7 @@ struct BackendAnswer {
   plugin::LaunchInfo info = {};  // all that it says for its ranks there
 };
 
-enum class Level { kOk, kWarning, kProblem };
+enum class Level { kNotHere, kOk, kWarning, kProblem };  // kNotHere: what nobody needs is not usable there
 
 // One thing that was looked at.
 struct Check {

@@ -39,6 +39,7 @@ TEST(DoctorReport, IsAsBadAsItsWorst) {
   DoctorReport report{
       {{"n0", {{"names", Level::kOk, "fine"}, {"blas", Level::kWarning, "slow", "install another"}}}}, {}};
   EXPECT_EQ(Worst(report), Level::kWarning);
+  EXPECT_EQ(Worst({{{"n0", {{"backend nccl", Level::kNotHere, "no GPU"}}}}, {}}), Level::kOk);
   EXPECT_EQ(ToText(report),
             "n0\n"
             "  ok       names        fine\n"

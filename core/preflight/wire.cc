@@ -14,7 +14,7 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Level LevelNamed(const std::string& name) {
-  for (const Level level : {Level::kOk, Level::kWarning}) {
+  for (const Level level : {Level::kNotHere, Level::kOk, Level::kWarning}) {
     if (name == LevelName(level)) return level;
   }
   return Level::kProblem;

@@ -66,9 +66,9 @@ TEST(Checks, ABackendIsAProblemWhenTheJobNeedsIt) {
   const Checks bad = CheckHost(request, none);
   EXPECT_THAT(bad, Contains(Is("backend nccl", Level::kProblem, "no GPU")));
   EXPECT_THAT(bad, Contains(Is("backend ucx", Level::kProblem, "no libucp")));
-  EXPECT_THAT(bad, Contains(Is("backend mpi", Level::kOk, "no libmpi")));
+  EXPECT_THAT(bad, Contains(Is("backend mpi", Level::kNotHere, "no libmpi")));
   const Checks good = CheckHost(request, {{"nccl", "no GPU"}, {"ucx", "", "UCX 1.13"}, {"mpi", "no libmpi"}});
-  EXPECT_THAT(good, Contains(Is("backend nccl", Level::kOk, "no GPU")));
+  EXPECT_THAT(good, Contains(Is("backend nccl", Level::kNotHere, "no GPU")));
   EXPECT_THAT(good, Contains(Is("backend ucx", Level::kOk, "UCX 1.13")));
 }
 

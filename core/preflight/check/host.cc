@@ -25,7 +25,8 @@ void CheckBackends(const Request& request, const std::vector<BackendAnswer>& bac
     }
     const bool bad = problem && request.backends[i].wanted;
     to->push_back(
-        {topic, bad ? Level::kProblem : Level::kOk, "cannot be used: " + backend.why_not,
+        {topic, bad ? Level::kProblem : Level::kNotHere,
+         bad ? "cannot be used: " + backend.why_not : backend.why_not,
          bad ? fmt::format("see: dtrun plugins describe {}; or choose another in backend.name", backend.name)
              : ""});
   }
