@@ -109,9 +109,11 @@ std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
 }
 
-std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at) {
+std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                         const std::vector<int>& alike) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
+    if (std::ranges::find(alike, rank.rank) != alike.end()) continue;
     if (&rank == cause || (EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);

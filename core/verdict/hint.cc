@@ -5,8 +5,18 @@
 #include <csignal>
 
 #include "core/process/process.h"
+#include "core/verdict/traceback.h"
 
 namespace dtrun::verdict {
+namespace {
+
+// A launcher that starts one process per host gives it no number of a rank.
+bool MissesItsRank(const RankFacts& rank) {
+  const std::string error = ErrorIn(rank.tail);
+  return error == "KeyError: 'RANK'" || error == "KeyError: 'LOCAL_RANK'";
+}
+
+}  // namespace
 
 std::string Hint(const RankFacts& rank) {
   if (rank.abort) return {};
@@ -35,6 +45,13 @@ std::string Hint(const RankFacts& rank) {
     case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
     default:
       return fmt::format("dtrun did not send {}: find out who did", process::SignalName(ending.signal));
+  }
+  if (MissesItsRank(rank)) {
+    return "RANK is set where each rank has a process: launcher.name = \"per-process\" (the default), "
+           "torchrun, "
+           "mpirun or slurm. per-node, and processes = \"host\", start one process per host with NODE_RANK, "
+           "and "
+           "that process starts its ranks";
   }
   if (ending.signal == 0 && ending.code == 127) {
     return "127 is a shell's code for a command that was not found: look at its last output and PATH";

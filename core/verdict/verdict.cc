@@ -84,11 +84,11 @@ std::string KnownText(const RankFacts& rank) {
 
 // What happened before and after, and where to read on.
 std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
-                   const std::string& hint, ExitClass exit_class) {
+                   const std::string& hint, ExitClass exit_class, const std::vector<int>& alike = {}) {
   std::string text;
   const std::string before = Before(facts, at);
   if (!before.empty()) text += "  before it: " + before + "\n";
-  const std::string consequences = Consequences(facts, cause, at);
+  const std::string consequences = Consequences(facts, cause, at, alike);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
   const std::string beside = Beside(facts, at);
   if (!beside.empty()) text += "  beside it: " + beside + "\n";
@@ -145,6 +145,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
                   suspected ? SuspicionText(facts, why.suspicion) : Headline(cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
+  const std::vector<int> alike = suspected ? std::vector<int>() : FailedAlike(facts, why.first);
   text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
   text += Tail(cause, facts.logs);
   for (const PeerReport& report : ReportsOf(cause)) text += fmt::format("  it reported: {}\n", report.what);
@@ -186,7 +187,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
           fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
     text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
   }
-  return text + Around(facts, &cause, first.ended_at, hint, why.exit_class);
+  return text + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
 }
 
 // No host of the ranks is left but the root's own, if that is one.

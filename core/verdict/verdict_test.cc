@@ -84,6 +84,22 @@ TEST(Verdict, NamesAPmixServerThatDied) {
   EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["result"], "failed");
 }
 
+TEST(Verdict, RanksThatFailedAlikeAreNoConsequence) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3205)), Rank(1, {1, 0, false}, milliseconds(3200)),
+                       Rank(2, kTerm, milliseconds(3250), SIGTERM)},
+                      1);
+  facts.ranks[0].tail = facts.ranks[1].tail = {"Traceback (most recent call last):", "ValueError: batch 128"};
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("  ranks 0, 1 failed alike: ValueError: batch 128\n"),
+                                        HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
+}
+
+TEST(Verdict, SaysWhichLaunchersSetRank) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
+  facts.ranks[0].count = 2;
+  facts.ranks[0].tail = {"Traceback (most recent call last):", "KeyError: 'RANK'"};
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  next: RANK is set where each rank has a process"));
+}
+
 TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
   for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));
