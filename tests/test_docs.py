@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from support.job import DTRUN, SOURCE, JobTest, main
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main
 
 PAGES = ["README.md", "docs/command-line.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md"]
 FENCE = re.compile(r"^```(?P<info>[^\n]+)\n(?P<body>.*?)^```$", re.M | re.S)
@@ -35,10 +35,20 @@ class Docs(JobTest):
                               text=True, timeout=120)
         self.assertEqual(done.returncode, code, f"{page}: {command}\n{done.stdout}\n{done.stderr}")
 
-    def test_links_between_pages_lead_somewhere(self):
-        for page in [SOURCE / "README.md", *SOURCE.glob("docs/**/*.md"), *SOURCE.glob("core/*.md")]:
+    def assert_links(self, pages):
+        for page in pages:
             for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
                 self.assertTrue((page.parent / target).exists(), f"{page}: {target}")
+
+    def test_links_between_pages_lead_somewhere(self):
+        self.assert_links([SOURCE / "README.md", *SOURCE.glob("docs/**/*.md"), *SOURCE.glob("core/*.md")])
+
+    def test_links_between_installed_pages_lead_somewhere(self):
+        subprocess.run(["cmake", "--install", BUILD, "--component", "docs", "--prefix", self.folder / "prefix"],
+                       check=True, capture_output=True)
+        pages = list((self.folder / "prefix").glob("**/*.md"))
+        self.assertIn("tutorial.md", [page.name for page in pages])
+        self.assert_links(pages)
 
 
 if __name__ == "__main__":
