@@ -1,0 +1,152 @@
+#include "core/node/user_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "core/plan/plan.h"
+#include "core/verdict/endings.h"
+#include "core/verdict/verdict.h"
+
+namespace dtrun::node {
+namespace {
+
+constexpr std::size_t kShownBytes = 60;
+
+std::string ShownValue(const std::string& value) {
+  return value.size() <= kShownBytes ? value : value.substr(0, kShownBytes) + "...";
+}
+
+// Known only when ranks start, or different for each of them.
+bool IsFilledIn(const std::string& word) {
+  return word.find_first_of("{$") != word.npos || word.find("⟦") != word.npos;
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Whether `argv` is `own` behind an interpreter and its options.
+bool IsCommand(const std::vector<std::string>& own, std::vector<std::string> argv) {
+  std::erase_if(argv, [](const std::string& word) {
+    return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");
+  });
+  if (argv.size() < own.size()) return false;
+  const std::size_t skipped = argv.size() - own.size();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::string& other = argv[skipped + i];
+    if (IsFilledIn(own[i]) || IsFilledIn(other)) continue;
+    if (i == 0 ? FileName(own[i]) != FileName(other) : own[i] != other) return false;
+  }
+  return true;
+}
+
+// Variables that change what libraries of ranks do, or which devices and modules they find.
+bool MattersToRanks(std::string_view name) {
+  constexpr std::string_view kNames[] = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONPATH",
+                                         "LD_LIBRARY_PATH",      "VIRTUAL_ENV",     "CONDA_PREFIX"};
+  constexpr std::string_view kPrefixes[] = {"NCCL_", "GLOO_", "UCX_", "TORCH_", "OMPI_MCA_", "FI_"};
+  return std::ranges::find(kNames, name) != std::end(kNames) ||
+         std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::map<std::string, std::string> ThoseThatMatter(const std::vector<std::string>& environment) {
+  std::map<std::string, std::string> found;
+  for (const std::string& entry : environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals == entry.npos || !MattersToRanks(std::string_view(entry).substr(0, equals))) continue;
+    found[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return found;
+}
+
+std::string VariablesThatDiffer(const std::vector<std::string>& own, const std::vector<std::string>& given) {
+  const auto here = ThoseThatMatter(own), there = ThoseThatMatter(given);
+  std::map<std::string, std::pair<std::string, std::string>> both;
+  for (const auto& [name, value] : here) both[name].first = "=" + ShownValue(value);
+  for (const auto& [name, value] : there) both[name].second = "=" + ShownValue(value);
+  std::string text;
+  for (const auto& [name, values] : both) {
+    if (values.first == values.second) continue;
+    text += fmt::format("{}{}{} here, {} on the root", text.empty() ? "" : "; ", name,
+                        values.first.empty() ? " is unset" : values.first,
+                        values.second.empty() ? "unset" : values.second.substr(1));
+  }
+  return text;
+}
+
+}  // namespace
+
+UserReport::UserReport(OwnStart own, std::vector<std::string> environment,
+                       std::function<void(const std::string&)> say)
+    : own_(std::move(own)), environment_(std::move(environment)), say_(std::move(say)) {}
+
+void UserReport::Joining(const std::string& name, int port) {
+  say_(fmt::format("joining the root at {} port {}", name, port));
+}
+
+void UserReport::Joined(const std::string& root, const std::string& peer) {
+  root_ = root;
+  say_(fmt::format("joined the root, {} ({}); waiting for the job to start", root, peer));
+}
+
+std::vector<std::string> UserReport::Prepared(const protocol::Prepare& prepare) {
+  world_size_ = prepare.world_size;
+  here_.ranks.clear();
+  for (const plan::Process& process : prepare.processes) {
+    verdict::RankFacts rank;
+    rank.rank = process.rank;
+    rank.count = process.rank_count;
+    here_.ranks.push_back(std::move(rank));
+  }
+  std::vector<std::string> differences;
+  if (std::exchange(compared_, true) || prepare.processes.empty()) return differences;
+  const std::vector<std::string>& argv = prepare.processes.front().argv;
+  if (!own_.command.empty() && !IsCommand(own_.command, argv)) {
+    differences.push_back(
+        fmt::format("this node was started with `{}`; the root's command runs instead: `{}`",
+                    fmt::join(own_.command, " "), fmt::join(argv, " ")));
+  }
+  const auto processes = static_cast<int>(prepare.processes.size());
+  if (own_.processes != 0 && own_.processes != processes) {
+    differences.push_back(
+        fmt::format("this node was started for {} rank{}; the root's command line gives it {}",
+                    own_.processes, own_.processes == 1 ? "" : "s", processes));
+  }
+  if (prepare.environment.empty()) return differences;
+  const std::string variables = VariablesThatDiffer(environment_, prepare.environment);
+  if (!variables.empty())
+    differences.push_back("ranks get the root's variables, which differ from this node's: " + variables);
+  return differences;
+}
+
+void UserReport::Started(const protocol::Start& start) {
+  if (const auto found = start.tokens.find(plan::kTokenRunDir); found != start.tokens.end())
+    run_dir_ = found->second;
+  std::vector<int> ranks;
+  for (const verdict::RankFacts& rank : here_.ranks) verdict::AddRanks(rank, &ranks);
+  if (ranks.empty()) return;
+  say_(fmt::format("started {} of {}; the output is shown on the root, {}", verdict::FoldRanks(ranks),
+                   world_size_, root_));
+}
+
+void UserReport::Ended(const protocol::Ended& ended) {
+  for (verdict::RankFacts& rank : here_.ranks) {
+    if (rank.rank != ended.rank) continue;
+    rank.ending = ended.ending;
+    rank.signal_sent = ended.signal_sent;
+  }
+}
+
+void UserReport::Over() {
+  std::erase_if(here_.ranks, [](const verdict::RankFacts& rank) { return !rank.ending; });
+  if (here_.ranks.empty()) return;
+  const std::string well = verdict::Beside(here_, {}), badly = verdict::Consequences(here_, nullptr, {});
+  say_(fmt::format("{}{}{}; the verdict is on the root, {}: on its stderr{}", badly,
+                   badly.empty() || well.empty() ? "" : "; ", well, root_,
+                   run_dir_.empty() ? "" : fmt::format(" and in {}/verdict.json", run_dir_)));
+}
+
+}  // namespace dtrun::node

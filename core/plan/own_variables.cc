@@ -1,0 +1,79 @@
+#include "core/plan/own_variables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/base/suggest.h"
+#include "core/contract/environment.h"
+
+namespace dtrun::plan {
+namespace {
+
+constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
+constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY"};
+constexpr std::string_view kOfRanks[] = {contract::kRank,
+                                         contract::kFirstRank,
+                                         contract::kWorldSize,
+                                         contract::kLocalRank,
+                                         contract::kLocalWorldSize,
+                                         contract::kNodeRank,
+                                         contract::kHostCount,
+                                         contract::kJob,
+                                         contract::kGeneration,
+                                         contract::kStore,
+                                         contract::kJobKey,
+                                         contract::kRunDir,
+                                         contract::kConsole,
+                                         contract::kBackend,
+                                         contract::kBackendPath,
+                                         contract::kBackendOptions,
+                                         contract::kBackendTimeout,
+                                         contract::kInterface,
+                                         contract::kAddress,
+                                         contract::kRecorder,
+                                         contract::kLocal,
+                                         contract::kEmulatedHosts,
+                                         contract::kLocalProcessors,
+                                         contract::kRankOutputs,
+                                         contract::kIsolatedRanks};
+
+bool IsIn(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string Advice(const std::string& name, const std::vector<std::string>& options) {
+  std::vector<std::string> candidates(std::begin(kRead), std::end(kRead));
+  candidates.insert(candidates.end(), options.begin(), options.end());
+  std::optional<std::string> meant;
+  const std::string as_option = std::string(kOfOptions) + name.substr(kPrefix.size());
+  if (std::ranges::find(options, as_option) != options.end()) meant = as_option;
+  if (!meant) meant = Nearest(name, candidates);
+  if (meant) return fmt::format("did you mean {}?", *meant);
+  return "an option is set by DTRUN_CONFIG_ and its key, as in DTRUN_CONFIG_JOB_GRACE";
+}
+
+}  // namespace
+
+std::vector<std::string> IgnoredVariables(const environments::Variables& environment,
+                                          const std::vector<std::string>& options) {
+  std::vector<std::string> notes;
+  const bool in_a_rank = environment.contains(contract::kJobKey);  // a dtrun that a rank has started
+  for (auto one = environment.lower_bound(std::string(kPrefix));
+       one != environment.end() && one->first.starts_with(kPrefix); ++one) {
+    const std::string& name = one->first;
+    if (name.starts_with(kOfOptions) || IsIn(name, kRead)) continue;
+    if (!IsIn(name, kOfRanks)) {
+      notes.push_back(
+          fmt::format("{} is ignored: dtrun reads no such variable; {}", name, Advice(name, options)));
+    } else if (!in_a_rank) {
+      notes.push_back(fmt::format("{} is ignored: dtrun sets it for each rank", name));
+    }
+  }
+  return notes;
+}
+
+}  // namespace dtrun::plan

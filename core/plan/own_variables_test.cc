@@ -1,0 +1,40 @@
+#include "core/plan/own_variables.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dtrun::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const std::vector<std::string> kOptions = {"DTRUN_CONFIG_JOB_GRACE", "DTRUN_CONFIG_BACKEND_NAME"};
+
+TEST(IgnoredVariables, AreToldOfWithTheOneThatWasMeant) {
+  EXPECT_THAT(
+      IgnoredVariables({{"DTRUN_LGO", "debug"},
+                        {"DTRUN_CONFG_JOB_GRACE", "3s"},
+                        {"DTRUN_JOB_GRACE", "3s"},
+                        {"DTRUN_ZZZZZZ", "1"},
+                        {"DTRUN_RANK", "3"}},
+                       kOptions),
+      ElementsAre("DTRUN_CONFG_JOB_GRACE is ignored: dtrun reads no such variable; did you mean "
+                  "DTRUN_CONFIG_JOB_GRACE?",
+                  "DTRUN_JOB_GRACE is ignored: dtrun reads no such variable; did you mean "
+                  "DTRUN_CONFIG_JOB_GRACE?",
+                  "DTRUN_LGO is ignored: dtrun reads no such variable; did you mean DTRUN_LOG?",
+                  "DTRUN_RANK is ignored: dtrun sets it for each rank",
+                  "DTRUN_ZZZZZZ is ignored: dtrun reads no such variable; an option is set by DTRUN_CONFIG_ "
+                  "and its key, as in DTRUN_CONFIG_JOB_GRACE"));
+}
+
+TEST(IgnoredVariables, AreNotThoseThatAreReadOrThatARankHandsOn) {
+  EXPECT_THAT(IgnoredVariables({{"DTRUN_LOG", "debug"}, {"DTRUN_CONFIG_JOB_GRACE", "3s"}, {"PATH", "/bin"}},
+                               kOptions),
+              IsEmpty());
+  EXPECT_THAT(IgnoredVariables({{"DTRUN_RANK", "3"}, {"DTRUN_JOB_KEY", "0"}}, kOptions), IsEmpty());
+}
+
+}  // namespace
+}  // namespace dtrun::plan
