@@ -1,0 +1,153 @@
+"""The reproductions of the trials from outside, as they were written (programs/trials), and how each ends now.
+
+Each broke an early dtrun. Those that need packages beyond Debian's are in test_frameworks.py; an agent that lies to
+its root is fuzzed (fuzz/).
+"""
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+from support.job import BUILD, DTRUN, SOURCE, JobTest, main, until
+
+TRIALS = SOURCE / "tests/programs/trials"
+LEAK = BUILD / "tests" / "leak"
+MPI = BUILD / "tests" / "open_mpi_program"
+STRANGER = 4242
+PYTHON = sys.executable
+HAS_TORCH = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+def torch_test(method):
+    return unittest.skipUnless(HAS_TORCH, "python3-torch is not installed")(method)
+
+
+class Trials(JobTest):
+    def named_ranks(self):
+        """Those that the newest verdict names."""
+        newest = max(self.folder.glob("runs/*/2*"), key=os.path.getmtime)
+        verdict = json.loads((newest / "verdict.json").read_text())
+        return [verdict["first_failed_rank"]] if verdict["blamed"] is None else verdict["blamed"]["ranks"]
+
+    def program(self, name):
+        """A copy that every user may read."""
+        return shutil.copy(TRIALS / name, self.folder)
+
+    def in_shared_memory(self, *patterns):
+        return {path for pattern in patterns for path in glob.glob(f"/dev/shm/{pattern}")}
+
+
+class Security(Trials):
+    def test_orphans_are_reaped_as_they_end(self):
+        self.folder.chmod(0o777)
+        limits = ["prlimit", "--nproc=400", "setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
+        if os.getuid() != 0:
+            self.skipTest("only root can become another user")
+        if subprocess.run([*limits, str(DTRUN), "--version"], capture_output=True).returncode != 0:
+            self.skipTest("another user may not run this build")
+        result = subprocess.run([*limits, str(DTRUN), "-n", "1", PYTHON, self.program("orph.py")], cwd=self.folder,
+                                env=self.environment(), capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("pairs 1500 failed inner forks 0", result.stdout)
+
+    def test_a_rank_that_writes_garbage_over_its_recorder_falsifies_nothing(self):
+        self.assert_ok(self.ranks(2, PYTHON, TRIALS / "garb.py", "garbage", "1"))
+        result = self.ranks(2, PYTHON, TRIALS / "garb.py", "trunc", "0")
+        self.assertIn("PermissionError: [Errno 1] Operation not permitted", result.err, "its size is sealed")
+        self.assertIn("class: user-error", result.err)
+        result = self.ranks(2, PYTHON, TRIALS / "garb.py", "fail", "1")
+        self.assertEqual(result.code, 3, str(result))
+        self.assertIn("exited with code 3", result.err)
+        self.assertNotIn("allreduce", result.err, "no call was made")
+
+    def test_fresh_memory_in_a_loop_leaves_no_mapping(self):
+        result = self.ranks(2, LEAK, "10001")  # of 70,000, which took the mappings of a process
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("done"), 2, result.out)
+        maps = [int(line.split()[-2]) for line in result.out.splitlines() if line.endswith("maps")]
+        self.assertLess(max(maps) - min(maps), 100, result.out)
+
+    def test_a_remote_shell_that_prints_without_newlines(self):
+        config = self.write(f"""
+            [job]
+            command = ["true"]
+            [backend]
+            name = "none"
+            [cluster]
+            hosts = ["ha", "hb"]
+            oversubscribe = true
+            remote_shell = ["sh", "{TRIALS / 'noisy.sh'}"]
+            join_timeout = "5s"
+        """)
+        result = self.dtrun("--config", config)
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("ha", result.err)
+        job = self.start("--config", config)
+        until(lambda: len(self.processes_of("head")) > 0, "the remote shell to print")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
+
+    def processes_of(self, name):
+        return subprocess.run(["pgrep", "-x", name], capture_output=True, text=True).stdout.split()
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can become another user")
+    @unittest.skipUnless(MPI.exists(), "Open MPI is not installed")
+    def test_nobody_else_gets_the_segments_of_mpi(self):
+        watcher = subprocess.Popen([PYTHON, "-u", self.program("watcher.py")], cwd="/", text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        before = self.in_shared_memory("dtrun-*")
+        for _ in range(5):
+            self.assert_ok(self.ranks(2, MPI, env=self.environment(TMPDIR="/tmp")))
+        out, _ = watcher.communicate(timeout=60)
+        for folder in self.in_shared_memory("dtrun-*") - before:
+            shutil.rmtree(folder)
+        self.assertNotIn("victim file", out)
+
+
+class Frameworks(Trials):
+    @torch_test
+    def test_the_agent_serves_the_store(self):
+        result = self.dtrun("torchrun", "--nproc-per-node", "2", "--no-python", PYTHON, TRIALS / "store.py")
+        self.assert_ok(result)
+        self.assertEqual(result.out.count("store ok"), 2, result.out)
+
+    @torch_test
+    def test_the_culprit_is_named_however_it_ends(self):
+        for how in ("slow", "segv", "exit0", "kill", "abort"):
+            with self.subTest(how=how):
+                result = self.ranks(3, PYTHON, TRIALS / "casc2.py", how)
+                self.assertNotEqual(result.code, 0)
+                self.assertEqual(self.named_ranks(), [2], result.err)
+                if how == "slow":
+                    self.assertIn("the true cause", result.err)
+
+    @torch_test
+    def test_a_rank_that_sleeps_is_named_with_its_line(self):
+        result = self.ranks(2, PYTHON, TRIALS / "hang2.py", sets=["watch.stall=5s", "watch.on_stall=fail"])
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("time.sleep", result.err)
+        self.assertRegex(result.err, r"hang2\.py[:\", line]+4")
+        self.assertEqual(self.named_ranks(), [1], result.err)
+
+    def test_segments_of_python_go_with_the_job(self):
+        before = self.in_shared_memory("h4leak_*")
+        for how in ("exit", "fail", "kill", "one"):
+            self.ranks(2, PYTHON, TRIALS / "shm.py", "x", how)
+            self.assertEqual(self.in_shared_memory("h4leak_*") - before, set(), how)
+
+    @torch_test
+    def test_segments_of_torch_go_with_the_job(self):
+        before = self.in_shared_memory("torch_*")
+        for how in ("ok", "fail"):
+            result = self.ranks(2, PYTHON, TRIALS / "shmt.py", how)
+            self.assertEqual(result.code, {"ok": 0, "fail": 5}[how], str(result))
+            self.assertEqual(self.in_shared_memory("torch_*") - before, set(), how)
+
+
+if __name__ == "__main__":
+    main()
