@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 
 #include "core/base/port_range.h"
 #include "core/base/units.h"
@@ -17,6 +18,7 @@
 #include "core/plan/facts.h"
 #include "core/plan/launch.h"
 #include "core/plan/network.h"
+#include "core/plan/own_variables.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
 #include "core/plan/pmi.h"
@@ -207,6 +209,12 @@ Variables PortVariables(const config::Settings& settings) {
           {"FI_TCP_PORT_HIGH_RANGE", last}};
 }
 
+std::vector<std::string> VariablesOf(const config::Settings& settings) {
+  std::vector<std::string> names;
+  for (const options::Spec& spec : settings.schema()) names.push_back(config::EnvironmentName(spec.key));
+  return names;
+}
+
 }  // namespace
 
 Result<Plan> Build(const Inputs& inputs) {
@@ -221,6 +229,8 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
+  std::ranges::move(IgnoredVariables(inputs.environment, VariablesOf(settings)),
+                    std::back_inserter(plan.notes));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.notes.push_back(alone);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
