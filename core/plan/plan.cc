@@ -109,7 +109,7 @@ std::map<std::string, std::string> Shown(const std::map<std::string, std::string
 }  // namespace
 
 std::string ToText(const Plan& plan) {
-  std::string out = fmt::format("job {}: {} rank{} on {} host{}, launcher {}, backend {}\n", plan.job,
+  std::string out = fmt::format("{}: {} rank{} on {} host{}, launcher {}, backend {}\n", plan.job,
                                 plan.world_size(), plan.world_size() == 1 ? "" : "s", plan.hosts.size(),
                                 plan.hosts.size() == 1 ? "" : "s", plan.launcher, plan.backend);
   auto append = std::back_inserter(out);
