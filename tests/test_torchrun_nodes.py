@@ -108,6 +108,54 @@ class Meeting(NodesTest):
                 for rank in range(4):
                     self.assertIn(f"rank {rank} of 4 local {rank % 2} node {rank // 2} of 2 ", results[0].out)
 
+    def test_a_node_tells_its_user_what_happens_there_and_what_differs_from_the_root(self):
+        script = self.script("import os, sys\nos.environ['RANK'] == '1' and sys.exit(3)\nimport time; time.sleep(1000)\n")
+        words = ["--nnodes=2", "--master-addr=node0", "--master-port=29400"]
+        root = self.torchrun(0, "--node-rank=0", *words, script, "--lr=1")
+        other = self.torchrun(1, "--node-rank=1", *words, "--nproc-per-node=2", script, "--lr=2",
+                              env=self.environment(NCCL_DEBUG="INFO"))
+        there, here = other.finish(), root.finish()
+        self.assertEqual((there.code, here.code), (1, 1), str(there) + str(here))
+        self.assertIn("joining the root at node0 port 29400\n", there.err)
+        self.assertIn("joined the root, node0 (", there.err)
+        self.assertIn("started rank 1 of 2; the output is shown on the root, node0\n", there.err)
+        self.assertRegex(there.err, r"rank 1 exited with code 3; the verdict is on the root, node0: on its stderr and in /.*/verdict.json")
+        for err in (there.err, here.err):
+            self.assertIn(f"this node was started with `{script} --lr=2`; the root's command runs instead: ", err)
+            self.assertIn("this node was started for 2 ranks; the root's command line gives it 1\n", err)
+            self.assertIn("ranks get the root's variables, which differ from this node's: NCCL_DEBUG=INFO here, unset "
+                          "on the root\n", err)
+
+    def test_an_address_that_leads_nowhere_is_told_of_on_both_sides(self):
+        words = ["--nnodes=2", "--master-port=29400", self.script()]
+        for address, root_says, node_says in (
+                ("nosuch.invalid", "'nosuch.invalid' does not resolve", "'nosuch.invalid' does not resolve"),
+                ("10.255.255.1", "no interface of this host has the address 10.255.255.1", "cannot reach 10.255.255.1")):
+            with self.subTest(address=address):
+                jobs = [self.torchrun(i, f"--node-rank={i}", f"--master-addr={address}", *words) for i in range(2)]
+                for job, says in zip(jobs, (root_says, node_says)):
+                    line = self.first_line_with(job, says)
+                    self.assertIn("--master-addr", line)
+                for job in jobs:
+                    job.signal(signal.SIGTERM)
+                    job.finish()
+
+    def first_line_with(self, job, text):
+        for line in job.process.stderr:
+            if text in line:
+                return line
+        self.fail(f"it never said: {text}")
+
+    def test_two_nodes_of_one_number_are_told_apart(self):
+        words = ["--nnodes=2", "--node-rank=0", "--master-addr=node0", "--master-port=29400", self.script()]
+        root = self.torchrun(0, *words)
+        until(lambda: listens(root.pid, 29400), "the root")
+        second = self.torchrun(0, *words).finish()
+        self.assertEqual(second.code, 2, str(second))
+        self.assertIn("give this host another number (--node-rank, --host-index)", second.err)
+        root.signal(signal.SIGTERM)
+        root.finish()
+
     def test_two_nodes_of_one_machine_may_start_in_the_same_instant(self):
         words = ["--nnodes=2", "--rdzv-backend=c10d", self.id, "--rdzv-endpoint=node0:29400", "--no-python",
                  "sh", "-c", "echo node $GROUP_RANK of $GROUP_WORLD_SIZE"]
@@ -134,7 +182,7 @@ class Meeting(NodesTest):
         root = self.torchrun(0, *words, "--rdzv-id=a", script)
         stranger = self.torchrun(1, *words, "--rdzv-id=b", script).finish()
         self.assertEqual(stranger.code, 2, str(stranger))
-        self.assertIn("key", stranger.err)
+        self.assertIn("with --rdzv-id=b: give every host the same", stranger.err)
         friend = self.torchrun(2, *words, "--rdzv-id=a", script)
         self.assert_ok(root.finish())
         self.assert_ok(friend.finish())

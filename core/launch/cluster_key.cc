@@ -107,7 +107,8 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
   if (digits) {
     const Result<protocol::Key> key = protocol::Key::FromHex(digits->text);
     if (!key) return Error{key.error().code, fmt::format("{}: {}", digits->origin, key.error().text)};
-    return ClusterKey{rule.job.empty() ? *key : key->For(rule.job), digits->origin};
+    return ClusterKey{rule.job.empty() ? *key : key->For(rule.job),
+                      digits->origin + (rule.job_origin.empty() ? "" : ", with " + rule.job_origin)};
   }
   if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};

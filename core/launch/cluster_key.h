@@ -25,6 +25,7 @@ struct KeyRule {
   std::string refusal;  // empty: the one of cluster.connect = "manual"
   // Mixed into a key that may serve several jobs, so that the hosts of one do not meet those of another.
   std::string job;
+  std::string job_origin = {};  // what the user gave that names this job: "--rdzv-id=a"
 };
 
 struct ClusterKey {

@@ -37,6 +37,13 @@ std::string NextStep(const Cluster& cluster, const std::string& host, const proc
   }
   if (cluster.connect == Cluster::Connect::kSlurm) return "; try `srun --overlap hostname` in the allocation";
   if (ending.signal != 0) return "";
+  // ssh says so with getaddrinfo's own words.
+  if (ending.code == kSshFailed && line.find("Could not resolve hostname") != std::string::npos) {
+    return fmt::format(
+        "; correct the name in --hosts or cluster.hosts, or give it an address in /etc/hosts or "
+        "~/.ssh/config; `{}` tries it by hand",
+        ShellTrial(cluster, host));
+  }
   if (ending.code == kSshFailed) {
     return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", ShellTrial(cluster, host));
   }

@@ -61,6 +61,9 @@ TEST(WhyEnded, SaysWhatToDo) {
               HasSubstr("sh: not found; install dtrun there as"));
   EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0}, ""),
               HasSubstr("ssh ended with code 255 before the agent joined; try `ssh -q node9 true` by hand"));
+  EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0},
+                       "ssh: Could not resolve hostname node9: Name or service not known"),
+              HasSubstr("known; correct the name in --hosts or cluster.hosts"));
   EXPECT_THAT(WhyEnded(BySlurm(), "node9", {2, 0},
                        "slurmstepd: error: execve(): /opt/dtrun: No such file or directory"),
               HasSubstr("directory; install dtrun there as '/opt/dtrun'"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/port_user.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
 #include "core/plan/hosts.h"
@@ -48,6 +49,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   if (listener_ == nullptr) {
     if (Status listening = Listen(); !listening) return listening.error();
     FindOwnNames();
+    CheckAddress();
   }
   joining_hosts_ = true;
   ForgetLost();
@@ -169,7 +171,13 @@ Status Membership::Listen() {
          Join(hello, std::move(channel));
        },
        [this](const std::string& line) { services_.say("dtrun: " + line); }});
-  if (!listener) return listener.error();
+  if (!listener) {
+    Error error = listener.error();
+    const bool manual = cluster_.connect == Cluster::Connect::kManual;
+    if (manual && ProgramListeningOn(cluster_.port) == "dtrun")
+      error.text += "; if that is this job's root, give this host another number (--node-rank, --host-index)";
+    return error;
+  }
   listener_ = *std::move(listener);
   return {};
 }

@@ -94,6 +94,7 @@ class Membership {
   std::string OnlyAddress() const;  // empty: agents may come to any
   Status Listen();
   void FindOwnNames();
+  void CheckAddress();
   void StartMissing();
   void StartAgents(std::vector<Member*> members);
   void OnLine(Starter& start, const std::string& line);
@@ -130,6 +131,7 @@ class Membership {
   const std::string key_digits_;
   std::vector<std::string> names_;  // where agents reach us
   std::unique_ptr<protocol::Listener> listener_;
+  std::shared_ptr<void> address_lookup_;  // under way
   boost::asio::steady_timer deadline_, progress_, last_call_, retry_;
   std::chrono::nanoseconds pause_{};
   bool retrying_ = false;

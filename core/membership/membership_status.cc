@@ -1,12 +1,15 @@
-// What the membership says about hosts that are missing.
+// What the membership says about hosts that are missing, and about the address at which they look for it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "core/base/units.h"
+#include "core/hosts/this_machine.h"
 #include "core/membership/agent_command.h"
 #include "core/membership/membership.h"
+#include "core/protocol/resolve.h"
 
 namespace dtrun::membership {
 namespace {
@@ -90,6 +93,29 @@ std::string Membership::StatusLine() const {
   std::string line = fmt::format("{} of {} hosts joined; missing: {}", There(), cluster_.hosts.size(), names);
   for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
   return line + Where();
+}
+
+// The address by which hosts that somebody else starts find this one: other hosts may see it otherwise,
+// behind a service or a forwarded port, so it is told of and no error.
+void Membership::CheckAddress() {
+  if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return;
+  const std::string name = cluster_.names[0];
+  address_lookup_ = protocol::ResolveBySystem(loop_, name, [this, name](const protocol::Addresses& found) {
+    std::string trouble;
+    if (!found) trouble = found.error().text;
+    if (found && std::ranges::none_of(*found, [](const auto& address) {
+          return address.is_loopback() || hosts::IsOwnAddress(address.to_string());
+        })) {
+      trouble = fmt::format("no interface of this host has the address {}; it has {}", name,
+                            fmt::join(hosts::OwnAddresses(), ", "));
+    }
+    if (trouble.empty() || !joining_hosts_) return;
+    services_.say(fmt::format(
+        "dtrun: waiting on port {} for {} more host{}, but {}; the others look for the root at {}: correct "
+        "--master-addr, --rdzv-endpoint or cluster.root, unless something forwards that address to this host",
+        cluster_.port, cluster_.hosts.size() - There(), cluster_.hosts.size() - There() == 1 ? "" : "s",
+        trouble, name));
+  });
 }
 
 }  // namespace dtrun::membership

@@ -131,16 +131,30 @@ void AgentLink::CarryOut(protocol::ToAgent message) {
         } else if constexpr (std::is_same_v<T, protocol::Over>) {
           over_ = true;
           if (!given.why.empty()) Complain("the job was not started: " + given.why);
+          if (report_ != nullptr) report_->Over();
           End(given.exit_code);
         } else {
           if constexpr (std::is_same_v<T, protocol::Prepare>) {
             prepared_ = true;
             given.environment = Localised(given.environment);
+            TellDifferences(given);
+          }
+          if constexpr (std::is_same_v<T, protocol::Start>) {
+            if (report_ != nullptr) report_->Started(given);
           }
           host_->Do(std::move(given));
         }
       },
       message);
+}
+
+// Here, and on the root: the users of both may be different people.
+void AgentLink::TellDifferences(const protocol::Prepare& prepare) {
+  if (report_ == nullptr) return;
+  for (const std::string& difference : report_->Prepared(prepare)) {
+    Complain("note: " + difference);
+    Tell(protocol::Said{fmt::format("dtrun: note from {}: {}", hosts::HostName(), difference)});
+  }
 }
 
 // In a thread of its own: plugins may take seconds, and the root wants a sign of life.
@@ -163,6 +177,8 @@ void AgentLink::OnEvent(const protocol::Event& event) {
   const bool last =
       std::holds_alternative<protocol::Gone>(event) || std::holds_alternative<protocol::Refused>(event);
   if (last) prepared_ = false;
+  if (const auto* ended = std::get_if<protocol::Ended>(&event); ended != nullptr && report_ != nullptr)
+    report_->Ended(*ended);
   std::visit(
       [this]<class T>(const T& seen) {
         if constexpr (!std::is_same_v<T, protocol::Lost>) Tell(seen);

@@ -13,6 +13,7 @@
 
 #include "core/base/asio.h"
 #include "core/node/local_host.h"
+#include "core/node/user_report.h"
 #include "core/process/output_gate.h"
 #include "core/protocol/channel.h"
 #include "core/protocol/messages.h"
@@ -32,6 +33,9 @@ class AgentLink {
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
+  // Told of what happens here from now on; outlives this. Null: nobody listens.
+  void SetReport(UserReport* report) { report_ = report; }
+
   // The root has let us in. Once.
   void Join(std::unique_ptr<protocol::Channel> channel);
   bool joined() const { return channel_ != nullptr; }
@@ -50,11 +54,13 @@ class AgentLink {
  private:
   void OnMessage(std::string_view message);
   void CarryOut(protocol::ToAgent message);
+  void TellDifferences(const protocol::Prepare& prepare);
   void OnLost(const protocol::Loss& loss);
   void OnEvent(const protocol::Event& event);
   void StartPreflight(std::string request, std::vector<std::string> environment);
 
   boost::asio::io_context& loop_;
+  UserReport* report_ = nullptr;
   std::unique_ptr<protocol::Channel> channel_;
   protocol::Protocol protocol_;
   store::Relay relay_;

@@ -43,7 +43,12 @@ class Agent {
     return code;
   }
 
-  int Run(const protocol::JoinRequest& request) {
+  int Run(const protocol::JoinRequest& request, std::optional<OwnStart> own) {
+    if (own) {
+      report_.emplace(*std::move(own), OwnEnvironment(), [](const std::string& line) { Complain(line); });
+      link_.SetReport(&*report_);
+      report_->Joining(request.names.front(), request.port);
+    }
     Dial(request);
     return RunLoop();
   }
@@ -90,11 +95,21 @@ class Agent {
     if (stdio_) options.detour = stdio_->DetourOf(request.host);
     dialer_ = protocol::Dialer::Start(
         loop_, std::move(options),
-        {[this](const protocol::Welcome&, std::unique_ptr<protocol::Channel> channel) {
+        {[this](const protocol::Welcome& welcome, std::unique_ptr<protocol::Channel> channel) {
+           if (report_) report_->Joined(welcome.host_name, channel->peer());
            link_.Join(std::move(channel));
          },
          [this](const Error& error) { link_.Refuse(error.text); },
-         [](const std::string& line) { Complain(line); }});
+         [this, limit = request.join_timeout](const std::string& line) { Trouble(line, limit); }});
+  }
+
+  // Whoever has started this agent by hand can start the root, or correct its address, meanwhile.
+  void Trouble(const std::string& line, Nanoseconds limit) {
+    if (stdio_) return Complain(line);
+    Complain(fmt::format(
+        "{}; trying again, for up to {}: start the root there, or correct its address (--master-addr, "
+        "--rdzv-endpoint or cluster.root)",
+        line, FormatDuration(limit)));
   }
 
   void OnSignal(int signal) {
@@ -109,6 +124,7 @@ class Agent {
   process::UserSignals signals_;
   std::optional<AgentStdio> stdio_;  // of one that a remote shell has started
   std::unique_ptr<protocol::Dialer> dialer_;
+  std::optional<UserReport> report_;  // to the user who started it
   AgentLink link_;
 };
 
@@ -130,8 +146,8 @@ int ServeFromStdin(process::Lifeline& lifeline) {
   return RunGuarded([&] { return Agent(lifeline).RunFromStdin(); });
 }
 
-int Serve(const protocol::JoinRequest& request, process::Lifeline& lifeline) {
-  return RunGuarded([&] { return Agent(lifeline).Run(request); });
+int Serve(const protocol::JoinRequest& request, std::optional<OwnStart> own, process::Lifeline& lifeline) {
+  return RunGuarded([&] { return Agent(lifeline).Run(request, std::move(own)); });
 }
 
 }  // namespace dtrun::node

@@ -2,6 +2,9 @@
 // until the job is over or the root is lost.
 #pragma once
 
+#include <optional>
+
+#include "core/node/user_report.h"
 #include "core/process/lifeline.h"
 #include "core/protocol/join_request.h"
 
@@ -11,7 +14,8 @@ namespace dtrun::node {
 // Returns the exit code. REQUIRES: called by the work of Guarded.
 int ServeFromStdin(process::Lifeline& lifeline);
 
-// The same with a request from elsewhere; stdin means nothing.
-int Serve(const protocol::JoinRequest& request, process::Lifeline& lifeline);
+// The same with a request of this host's user; stdin means nothing. The user is told what happens here, but
+// for trouble only if `own` is not set.
+int Serve(const protocol::JoinRequest& request, std::optional<OwnStart> own, process::Lifeline& lifeline);
 
 }  // namespace dtrun::node

@@ -40,7 +40,9 @@ TEST_F(UserReportTest, TellsWhereTheRootIsAndHowTheRanksOfThisNodeEnded) {
   report.Joining("node0", 29500);
   report.Joined("node0", "10.0.0.1:29500");
   EXPECT_THAT(report.Prepared(RanksOf({"python3", "-u", "train.py"}, 2)), IsEmpty());
-  report.Started({.tokens = {{plan::kTokenRunDir, "/runs/1"}}});
+  protocol::Start start;
+  start.tokens[plan::kTokenRunDir] = "/runs/1";
+  report.Started(start);
   report.Ended({.rank = 3, .ending = {.code = 1}});
   report.Ended({.rank = 2, .ending = {.signal = SIGTERM}, .signal_sent = SIGTERM});
   report.Over();

@@ -125,8 +125,8 @@ Status Compare(const Hello& hello, std::string_view job) {
   }
   if (hello.job != job) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("this root is of job '{}', this host belongs to job '{}'; give the host the "
-                             "address of its own job's root",
+                 fmt::format("this root is of job '{}', this host belongs to job '{}'; give every host the "
+                             "same command, or this one the address of its own job's root",
                              job, hello.job)};
   }
   return {};

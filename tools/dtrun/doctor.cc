@@ -208,7 +208,8 @@ int Doctor(DoctorArguments arguments) {
   if (join_request &&
       join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
     ::unsetenv(launch::kClusterKey);
-    return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
+    return node::Guarded(
+        [&](process::Lifeline& lifeline) { return node::Serve(**join_request, std::nullopt, lifeline); });
   }
   const auto visit = join_request ? Plan(arguments.config, *preparation, arguments.timeout)
                                   : Result<Visit>(join_request.error());

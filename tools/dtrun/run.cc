@@ -23,7 +23,7 @@ void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text)
 std::string Header(const plan::Plan& plan, const std::string& run_dir, bool asked) {
   const bool told =
       asked || plan.hosts.size() > 1 || pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
-  std::string out = fmt::format("dtrun {}  job {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
+  std::string out = fmt::format("dtrun {}  {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
                                 plan::WorldText(plan), plan.launcher);
   auto append = std::back_inserter(out);
   std::string library;
@@ -87,7 +87,9 @@ int Run(const ConfigArguments& arguments) {
   if (join_request->has_value()) {
     preparation.reset();  // with the child that describes the backend
     ::unsetenv(launch::kClusterKey);
-    return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
+    const auto own = arguments.quiet ? std::nullopt : std::optional(node::OwnStart());
+    return node::Guarded(
+        [&](process::Lifeline& lifeline) { return node::Serve(**join_request, own, lifeline); });
   }
   const auto request = RequestOrComplain(*preparation, arguments.quiet);
   if (!request) return kUserError;

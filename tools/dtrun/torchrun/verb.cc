@@ -206,6 +206,7 @@ launch::KeyRule RuleOf(const torchrun::Translation& translated) {
   launch::KeyRule rule;
   rule.job = rule.text = "dtrun torchrun " + translated.run_id;
   rule.origin = "--rdzv-id";
+  if (translated.run_id != "none") rule.job_origin = "--rdzv-id=" + translated.run_id;
   rule.refusal = translated.secret.refusal;
   switch (translated.secret.from) {
     case torchrun::Secret::From::kNothing: rule.otherwise = Otherwise::kRefuse; break;
@@ -213,6 +214,15 @@ launch::KeyRule RuleOf(const torchrun::Translation& translated) {
     case torchrun::Secret::From::kThisHost: rule.otherwise = Otherwise::kThisHost; break;
   }
   return rule;
+}
+
+node::OwnStart OwnStartOf(const torchrun::Arguments& asked) {
+  node::OwnStart own;
+  own.processes = static_cast<int>(torchrun::ParseInt(asked.nproc_per_node).value_or(0));
+  if (asked.run_path) return own;  // its command is the interpreter's own
+  own.command = {asked.training_script};
+  own.command.insert(own.command.end(), asked.training_script_args.begin(), asked.training_script_args.end());
+  return own;
 }
 
 int Complain(Program program, const std::string& text) {
@@ -255,8 +265,9 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
       if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note);
       preparation.reset();  // with the child that describes the backend
       ::unsetenv(launch::kClusterKey);
-      const int code =
-          node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**join_request, lifeline); });
+      const int code = node::Guarded([&](process::Lifeline& lifeline) {
+        return node::Serve(**join_request, OwnStartOf(asked), lifeline);
+      });
       return code == 0 || code == kUserError ? code : kFailed;
     }
   }
