@@ -65,6 +65,7 @@ class Run(JobTest):
         cores = json.loads(self.dtrun("plan", "--json", "--", "true").out)["hosts"][0]["cores"]
         self.assertEqual(self.shown(result, 0)[1]["OMP_NUM_THREADS"], str(max(1, cores // 2)))
         self.assertEqual(result.err.count("OMP_NUM_THREADS"), 1, result.err)
+        self.assertRegex(result.err, r"\((1 core|\d+ cores) for 2 ranks\); set it in job\.env")
         own = self.ranks(2, *SHOW, env=self.environment(OMP_NUM_THREADS="7"))
         self.assertEqual(self.shown(own, 0)[1]["OMP_NUM_THREADS"], "7")
         self.assertNotIn("OMP_NUM_THREADS", own.err)

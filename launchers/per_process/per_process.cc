@@ -6,6 +6,11 @@
 
 namespace {
 
+// "1 rank", "2 ranks"
+std::string Count(int number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
 class PerProcess final : public dtrun::sdk::Launcher {
  public:
   PerProcess(const dtrun::sdk::Host&, const dtrun::sdk::Options&) {}
@@ -17,8 +22,8 @@ class PerProcess final : public dtrun::sdk::Launcher {
       const bool own_threads = job.Inherited("OMP_NUM_THREADS").has_value();
       if (!own_threads && index == 0) {
         sink.Note("OMP_NUM_THREADS=" + std::to_string(threads) + " for each rank (" +
-                  std::to_string(host.cores) + " cores / " + std::to_string(host.local_size) +
-                  " ranks); set it in job.env to choose another");
+                  Count(host.cores, "core") + " for " + Count(host.local_size, "rank") +
+                  "); set it in job.env to choose another");
       }
       for (int local = 0; local < host.local_size; ++local) {
         dtrun::sdk::Process process;
