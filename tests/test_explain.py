@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,48 @@ class Explain(JobTest):
     def test_what_looks_like_a_file_and_is_none(self):
         self.assert_user_error(self.dtrun("explain", "nofile.log"), "there is no file or folder 'nofile.log' here")
         self.assert_user_error(self.dtrun("explain", "latst"), "did you mean 'dtrun explain latest'?")
+
+
+class HostileNames(JobTest):
+    """What a user may name by mistake: an error at once, and no promise of what is gone."""
+
+    def test_what_is_no_log_is_an_error_at_once(self):
+        os.mkfifo(self.folder / "pipe")
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.folder / "socket"))
+        for name, said in (("pipe", "'pipe' is a pipe into which nothing was written"), ("socket", "'socket' is a socket or a device"),
+                           ("/dev/zero", "'/dev/zero' is a device"), ("/dev/full", "'/dev/full' is a device")):
+            with self.subTest(name=name):
+                self.assert_user_error(self.dtrun("explain", name), said, "dtrun explain -")
+
+    def test_output_of_a_command_is_read(self):
+        read, write = os.pipe()
+        os.write(write, (WARNING + "\n").encode())
+        os.close(write)
+        result = self.dtrun("explain", f"/dev/fd/{read}", pass_fds=[read])
+        os.close(read)
+        self.assert_ok(result)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
+    def test_a_run_of_another_user(self):
+        self.ranks(1, "true")
+        run = next(self.folder.glob("runs/*/2*"))
+        self.folder.chmod(0o755)
+        for folder in (self.folder / "runs", run.parent):
+            folder.chmod(0o755)
+        result = self.dtrun("explain", run, user=4242, group=4242, extra_groups=[])
+        self.assert_user_error(result, f"'{run}' cannot be read: permission denied, it belongs to user 0")
+
+    def test_logs_that_are_gone_are_not_promised(self):
+        self.ranks(1, "sh", "-c", "echo cause; exit 3")
+        run = next(self.folder.glob("runs/*/2*"))
+        self.assertIn("(all of it: ", self.dtrun("explain", run).out)
+        for log in run.glob("rank-*"):
+            log.unlink()
+        out = self.dtrun("explain", run).out
+        self.assertNotIn("all of it", out)
+        self.assertIn(f"(the rest is gone: there is no {run}/rank-0.*)", out)
 
 
 class OwnFailures(JobTest):

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <string_view>
 
 #include "core/base/fd.h"
 
@@ -16,6 +18,8 @@ namespace {
 
 // What a dying process still prints after the cause: tracebacks, warnings of other threads.
 constexpr std::size_t kRecentLines = 400;
+// Of a command whose output is read as a file, <(...) of a shell.
+constexpr int kPipePatienceMs = 10'000;
 
 Error CannotRead(const std::filesystem::path& file, int number) {
   return Error::System(fmt::format("read '{}'", file.string()), number);
@@ -26,6 +30,13 @@ Captures FactsBeside(const std::filesystem::path& file) {
   const std::filesystem::path calls = file.parent_path() / "calls.txt";
   std::error_code none;
   return std::filesystem::is_regular_file(calls, none) ? Captures{{"calls", calls.string()}} : Captures();
+}
+
+Error NoLog(const std::filesystem::path& file, std::string_view what) {
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("'{}' is {}; name a file with the text of the failure, or pipe the text into "
+                           "'dtrun explain -'",
+                           file.string(), what)};
 }
 
 // A recent cause before a recent symptom before what is long past.
@@ -39,16 +50,19 @@ int Weight(const LogFinding& one) {
 Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, std::size_t most_bytes,
                                             Whose whose) {
   // Whoever may rename in the folder could have put a pipe there, for which an open would wait.
-  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : 0;
+  const int own = whose == Whose::kOurs ? O_NONBLOCK | O_NOFOLLOW : whose == Whose::kNamed ? O_NONBLOCK : 0;
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | own));
   struct stat status {};
+  if (!fd && errno == ENXIO && whose == Whose::kNamed) return NoLog(file, "a socket or a device");
   if (!fd || ::fstat(fd.get(), &status) != 0) return CannotRead(file, errno);
   if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
-  if (own != 0 && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
+  if (whose == Whose::kOurs && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("'{}' is not the log that dtrun has written: something else stands there",
                              file.string())};
   }
+  if (whose == Whose::kNamed && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
+    return NoLog(file, "a device");
   // Pipes and /proc have no size: they are read from the beginning.
   const auto size = static_cast<std::size_t>(status.st_size);
   const bool cut = size > most_bytes;
@@ -61,9 +75,17 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
     text.resize(had + kBlock);
     const ssize_t got = ::read(fd.get(), text.data() + had, kBlock);
     text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno == EAGAIN && S_ISFIFO(status.st_mode)) {
+      pollfd ready{fd.get(), POLLIN, 0};
+      if (::poll(&ready, 1, kPipePatienceMs) == 0)
+        return NoLog(file, "a pipe into which nothing was written");
+      continue;
+    }
     if (got < 0 && errno != EINTR) return CannotRead(file, errno);
     if (got == 0) break;
   }
+  if (whose == Whose::kNamed && text.empty() && S_ISFIFO(status.st_mode))
+    return NoLog(file, "a pipe into which nothing was written");
   std::vector<Finding> findings = FindFailures(text, FactsBeside(file));
   if (cut) {
     for (Finding& finding : findings) finding.line_number = 0;

@@ -16,7 +16,8 @@ namespace dtrun::failures {
 inline constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 enum class Whose {
-  kAnybodys,  // whatever a user names: a file, a pipe
+  kAnybodys,  // whatever stands there, waiting for it: stdin
+  kNamed,     // what a user has named: a file, or a pipe that somebody writes into now
   kOurs,      // a log that this user's dtrun has written: anything else in its place is an error
 };
 

@@ -40,7 +40,8 @@ int Tell(const std::vector<failures::Finding>& findings, const std::string& wher
 }
 
 int ExplainFile(const fs::path& file, const std::string& name, bool json) {
-  const auto findings = failures::FindFailuresIn(file);
+  const failures::Whose whose = name.empty() ? failures::Whose::kAnybodys : failures::Whose::kNamed;
+  const auto findings = failures::FindFailuresIn(file, failures::kMostBytes, whose);
   return findings ? Tell(*findings, name, json) : Fail(findings.error().text);
 }
 
@@ -75,7 +76,7 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
 
 int ExplainWords(const ExplainArguments& arguments) {
   const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
-  if (text == "-") return ExplainFile("/dev/stdin", "", arguments.json);
+  if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
   if (text == "latest") {
     std::error_code gone;
     const auto latest = LatestRun(fs::current_path(gone), TempFolder());

@@ -1,14 +1,18 @@
 #include "tools/dtrun/explain_run.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/failures/report.h"
@@ -22,8 +26,22 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kNotRecorded[] = "not recorded";
 
+// Whether this user may read `path`; else whose it is.
+Status MayRead(const fs::path& path) {
+  struct stat info {};
+  if (::access(path.c_str(), R_OK) == 0 || errno != EACCES) return {};
+  const std::string owner = ::stat(path.c_str(), &info) == 0
+                                ? fmt::format("it belongs to user {}", info.st_uid)
+                                : "a folder above it is closed";
+  return Error{DTRUN_FAILED_PRECONDITION,
+               fmt::format("'{}' cannot be read: permission denied, {}; ask its owner, whose next run may "
+                           "share its folder by logs.mode",
+                           path.string(), owner)};
+}
+
 Result<Json> ReadJson(const fs::path& file) {
   std::error_code failure;
+  if (Status may = MayRead(file); !may) return may.error();
   std::ifstream stream(fs::is_regular_file(file, failure) ? file : fs::path());
   if (!stream) {
     return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is no run directory of dtrun",
@@ -267,14 +285,29 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
       fs::path log = folder / fmt::format("rank-{}.{}", rank, stream);
       if (fs::is_regular_file(log)) logs.push_back(std::move(log));
     }
-    auto known = failures::FindInLogs(logs, failures::Whose::kAnybodys);
+    auto known = failures::FindInLogs(logs, failures::Whose::kNamed);
     if (!known) return known.error();
     if (*known) findings.push_back({rank, **std::move(known)});
   }
   return findings;
 }
 
+// The verdict promises the logs; they may have been deleted since, or belong to a folder that was moved.
+std::string WithoutLostLogs(std::string verdict) {
+  constexpr std::string_view kAll = "(all of it: ", kStar = ".*)";
+  for (auto at = verdict.find(kAll); at != std::string::npos; at = verdict.find(kAll, at + 1)) {
+    const auto path_at = at + kAll.size(), end = verdict.find(kStar, path_at);
+    if (end == std::string::npos) break;
+    const std::string path = verdict.substr(path_at, end - path_at);
+    std::error_code failure;
+    if (fs::exists(path + ".out", failure) || fs::exists(path + ".err", failure)) continue;
+    verdict.replace(at, kAll.size(), "(the rest is gone: there is no ");
+  }
+  return verdict;
+}
+
 Result<RunStory> ReadRecords(const fs::path& folder) {
+  if (Status may = MayRead(folder); !may) return may.error();
   Files files;
   RunStory story;
   if (fs::exists(folder / "verdict.json")) {
@@ -284,7 +317,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     story.job = TextAt(*files.verdict, "/job");
   }
   story.state = StateText(files.verdict);
-  if (files.verdict) story.verdict = TextAt(*files.verdict, "/text");
+  if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
   // A job that could not start may have left a verdict alone.
   if (files.verdict && !fs::exists(folder / "plan.json")) return story;
   // A later generation has one of its own where something has changed.
@@ -327,6 +360,8 @@ std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
 Result<RunStory> ReadRun(const fs::path& folder) {
   try {
     return ReadRecords(folder);
+  } catch (const fs::filesystem_error& error) {
+    return Error::System(fmt::format("read '{}'", folder.string()), error.code().value());
   } catch (const nlohmann::json::exception& error) {  // a record that is JSON and none of dtrun's
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("the records in '{}' are not dtrun's, or changed since: {}", folder.string(),
