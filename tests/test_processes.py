@@ -309,6 +309,15 @@ class Processes(JobTest):
             self.assertGreater(result.code, 0, str(result))
             self.assertIn("ulimit -f", result.out + result.err)
 
+    def test_a_low_limit_of_open_files_is_an_error_with_both_numbers(self):
+        for files, ranks, needed in ((16, 1, 32), (32, 4, 50)):
+            with self.subTest(files=files):
+                limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+                result = self.ranks(ranks, "true", preexec_fn=limit)
+                said = f"the limit of open files is {files} (`ulimit -Hn`), and dtrun needs {needed} for {ranks} rank"
+                self.assert_user_error(result, said)
+        self.assertEqual(list(self.folder.glob("dtrun-*")), [])
+
     def test_under_the_proc_of_another_namespace(self):
         unshare = ["unshare", "--pid", "--fork", "--kill-child"]
         if not shutil.which("unshare") or subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode != 0:

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/base/own_file.h"
+#include "core/node/inheritance.h"
 #include "core/output/bounded_write.h"
 #include "core/process/cgroup.h"
 #include "core/process/orphans.h"
@@ -315,6 +316,7 @@ int Guarded(const std::function<int(process::Lifeline&)>& work) {
     SayOnStderr("dtrun: " + error.text + "\n");
     return kUserError;
   };
+  if (Status files = AllowsOpenFiles(1); !files) return refuse(files.error());
   const fs::path dir = process::NameRuntimeDir();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {

@@ -16,6 +16,7 @@
 
 #include "core/base/port_user.h"
 #include "core/contract/environment.h"
+#include "core/node/inheritance.h"
 #include "core/process/process.h"
 #include "core/process/rank_fifo.h"
 
@@ -140,6 +141,9 @@ Result<std::unique_ptr<HostResources>> HostResources::Take(boost::asio::io_conte
                                                            std::span<char> buffer, const Events& events,
                                                            protocol::Prepared* prepared) {
   if (Status files = CheckFiles(prepare.processes); !files) return files.error();
+  int ranks = 0;
+  for (const plan::Process& process : prepare.processes) ranks += process.rank_count;
+  if (Status files = AllowsOpenFiles(ranks); !files) return files.error();
   std::unique_ptr<HostResources> held(new HostResources());
   if (Status ports = held->HoldPorts(loop, prepare, events, prepared); !ports) return ports.error();
   Result<contract::RecorderMapping> recorder = contract::RecorderMapping::Create(prepare.world_size);

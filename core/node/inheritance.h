@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/plan/plan.h"
 #include "core/pmi/server.h"
 
@@ -25,5 +26,8 @@ std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admiss
 // Raises the soft limit of open files as far as allowed: three descriptors per rank and its
 // connections to the store. Returns the limit there was, for the ranks.
 std::optional<rlim_t> RaiseOpenFiles();
+
+// Whether the hard limit of open files lets this host serve so many ranks; the error has both numbers.
+Status AllowsOpenFiles(int ranks);
 
 }  // namespace dtrun::node

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -246,8 +247,11 @@ std::vector<Process> KillDescendants(std::chrono::milliseconds patience, const s
 
 std::string WhyItStays(const Process& process) {
   if (!MayKill(process)) {
-    return fmt::format("process {} ({}) belongs to another user, so dtrun may not end it", process.pid,
-                       process.name);
+    struct stat info {};
+    const bool known = ::stat(fmt::format("/proc/{}", process.pid).c_str(), &info) == 0;
+    return fmt::format(
+        "process {} ({}) belongs to {}, so dtrun may not end it: that user, or root, ends it by `kill {}`",
+        process.pid, process.name, known ? fmt::format("user {}", info.st_uid) : "another user", process.pid);
   }
   return fmt::format("process {} ({}, state {}) has not ended after SIGKILL{}", process.pid, process.name,
                      process.state,

@@ -51,7 +51,7 @@ bool SendSignal(int pidfd, int signal);
 // ends nobody. False also when that cannot be read.
 bool Survives(pid_t pid, int signal);
 
-// "process 42 (sudo) belongs to another user, …": of one that KillDescendants has returned.
+// "process 42 (sudo) belongs to user 0, …": of one that KillDescendants has returned.
 std::string WhyItStays(const Process& process);
 
 // Sends `signal` to every process below this one, once, without waiting.

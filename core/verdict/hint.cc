@@ -1,6 +1,7 @@
 #include "core/verdict/hint.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <csignal>
 
@@ -14,6 +15,13 @@ namespace {
 bool MissesItsRank(const RankFacts& rank) {
   const std::string error = ErrorIn(rank.tail);
   return error == "KeyError: 'RANK'" || error == "KeyError: 'LOCAL_RANK'";
+}
+
+// Ranks inherit it; the kernel kills without a word when it is also the hard limit.
+std::string OfTime() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};
+  return fmt::format("; `ulimit -t` allows each process {} s of processor time", limit.rlim_max);
 }
 
 }  // namespace
@@ -32,7 +40,8 @@ std::string Hint(const RankFacts& rank) {
     case 0: break;
     case SIGKILL:
       return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out who "
-             "did";
+             "did" +
+             OfTime();
     case SIGSEGV:
     case SIGABRT:
     case SIGFPE:
@@ -42,7 +51,9 @@ std::string Hint(const RankFacts& rank) {
     case SIGILL: return "the program was built for another processor; build it on this machine";
     case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
     case SIGXCPU:
-    case SIGXFSZ: return "a limit was reached: look at `ulimit -a`";
+      return "it used up the processor time that `ulimit -t` allows a process: raise that where dtrun is "
+             "started, or in the scheduler's job";
+    case SIGXFSZ: return "a file grew beyond `ulimit -f`: raise that where dtrun is started";
     default:
       return fmt::format("dtrun did not send {}: find out who did", process::SignalName(ending.signal));
   }
