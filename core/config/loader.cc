@@ -35,6 +35,8 @@ std::string JobNameOf(const std::filesystem::path& file) {
   return IsJobName(name) ? name : "job";
 }
 
+bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
+
 // "{date}" of "runs/{date}"; empty when all are known.
 std::string UnknownPlaceholder(const std::string& pattern) {
   for (auto open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
@@ -52,6 +54,9 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
     return fmt::format("expected 1 to {} of the characters A-Z a-z 0-9 . _ -; found {}", kMaxNameBytes,
                        options::QuoteShort(std::get<std::string>(data)));
   }
+  const auto* const text = std::get_if<std::string>(&data);
+  if (text != nullptr && std::ranges::any_of(*text, IsControl))
+    return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
   if (spec.key == "logs.dir") {
     const std::string unknown = UnknownPlaceholder(std::get<std::string>(data));
     if (!unknown.empty())

@@ -173,6 +173,11 @@ TEST_F(LoadTest, MakesALegalJobNameOfAnyFileName) {
   }
 }
 
+TEST_F(LoadTest, RefusesControlCharactersInATextThatIsShown) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"a\\u001b[31m\"\n"),
+              HasSubstr("logs.dir: expected a text without control characters; found \"a\\u001b[31m\""));
+}
+
 TEST_F(LoadTest, RefusesAPlaceholderOfTheLogsThatItDoesNotKnow) {
   EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"runs/{date}/{time}\"\n"),
               HasSubstr("logs.dir: unknown placeholder \"{date}\"; known are {job} and {time}"));
