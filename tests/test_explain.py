@@ -257,14 +257,30 @@ class ExplainRun(JobTest):
         self.assertEqual(self.dtrun("--config", config).code, 3)
         result = self.dtrun("explain", "latest")
         self.assert_ok(result)
-        for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "transport ",
-                     "interface ", "algorithm ", "p2p        not used", "rank 0: NCCL found no network interface"):
+        for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "interface ",
+                     "rank 0: NCCL found no network interface"):
             self.assertIn(text, result.out)
         story = json.loads(self.dtrun("explain", "latest", "--json").out)
         self.assertEqual(story["findings"][0]["rank"], 0)
-        topics = [choice["topic"] for choice in story["choices"]]
-        for topic in ("backend", "transport", "interface", "algorithm", "p2p"):
-            self.assertIn(topic, topics)
+
+    def topics(self):
+        return {choice["topic"]: choice for choice in json.loads(self.dtrun("explain", "latest", "--json").out)["choices"]}
+
+    def test_nothing_is_told_of_a_backend_that_no_rank_used(self):
+        self.assert_ok(self.dtrun("--set", "job.processes_per_host=2", "--", "true"))
+        topics = self.topics()
+        self.assertIn("not used: no rank called dtrun_init", topics["backend"]["reason"])
+        for topic in ("transport", "peers", "algorithm"):
+            self.assertNotIn(topic, topics)
+        self.assertIsNone(topics["p2p"]["value"])
+
+    def test_the_algorithm_is_what_the_backend_says_of_itself(self):
+        self.assert_ok(self.ranks(2, RANK, sets=["comm.local=none"]))
+        topics = self.topics()
+        self.assertEqual(topics["transport"]["value"], "gloo alone")
+        self.assertTrue(topics["algorithm"]["value"].startswith("small vectors go whole from every rank"), topics)
+        self.assert_ok(self.ranks(2, RANK))
+        self.assertEqual(self.topics()["algorithm"]["value"], "dtrun's, in shared memory")
 
     def test_records_that_somebody_has_changed_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
@@ -345,7 +361,8 @@ class ExplainHosts(JobTest):
         self.assertIn("peers      ranks 0, 1 of node0: shared memory among themselves; other hosts by gloo over TCP, at eth0 10.5.0.1\n"
                       '             because: comm.local = "shm" (default); eth0 chosen, ', out)
         self.assertIn("peers      ranks 2, 3 of node1: shared memory among themselves; other hosts by gloo over TCP, at ens3 10.5.0.2\n", out)
-        self.assertIn("algorithm  a step inside each host, one among a rank of each host, one back\n             because: ", out)
+        self.assertIn("algorithm  a step inside each host, one among a rank of each host, one back\n"
+                      "             because: between hosts: small vectors go whole from every rank", out)
         self.assertIn("p2p        not used\n             because: this backend moves host memory", out)
 
     def test_ucx_says_why_no_rdma(self):

@@ -21,6 +21,8 @@ namespace dtrun::plan {
 // Facts of a backend that begin so are each of one pair of devices of a host: "peer 0>1" is device 1
 // reading device 0.
 inline constexpr char kPeerFact[] = "peer ";
+// "agree NAME", with a value: a host where the variable has it speaks for all, because ranks must agree.
+inline constexpr char kAgreeFact[] = "agree ";
 
 struct Host {
   std::string name;

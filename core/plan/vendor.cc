@@ -16,11 +16,19 @@ const std::string* Find(const Variables& variables, const std::string& name) {
   return found == variables.end() ? nullptr : &found->second;
 }
 
-// A choice of the user's, and the variable that it stands against.
-// What one rank must do without, none of its job may use: the variable, and the value that says so.
-constexpr std::pair<const char*, const char*> kAgreed[] = {
-    {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"DTRUN_P2P", "off"}};
+// What one rank must do without, none of its job may use: the variable and the value that says so, as the
+// backend declares them on any host.
+Variables AgreedIn(const std::vector<Host>& hosts) {
+  Variables agreed;
+  for (const Host& host : hosts) {
+    for (const auto& [key, value] : host.backend_facts) {
+      if (key.starts_with(kAgreeFact)) agreed.emplace(key.substr(std::size(kAgreeFact) - 1), value);
+    }
+  }
+  return agreed;
+}
 
+// A choice of the user's, and the variable that it stands against.
 struct Override {
   std::string by;                    // who has made it: "is yours"
   std::vector<std::string> values;   // by host
@@ -32,10 +40,10 @@ const std::string* OwnValue(const VendorInputs& inputs, const std::string& name)
   return own != nullptr ? own : Find(inputs.inherited, name);
 }
 
-// The backend's variables by host, those of kAgreed alike on all.
+// The backend's variables by host, those that must agree alike on all.
 std::vector<Variables> Agreed(const VendorInputs& inputs, std::vector<std::string>* notes) {
   std::vector<Variables> out = inputs.backend;
-  for (const auto& [name, without] : kAgreed) {
+  for (const auto& [name, without] : AgreedIn(inputs.hosts)) {
     std::vector<std::string> from;  // hosts that must do without
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::string* const value = Find(out[i], name);

@@ -41,7 +41,7 @@ struct Vendor : ::testing::Test {
     by_host.resize(2, Variables(backend.begin(), backend.end()));
     return VendorEnvironments({hosts, by_host, network, user, inherited}, &notes);
   }
-  const std::vector<Host> hosts{{"node1"}, {"node2"}};
+  std::vector<Host> hosts{{"node1"}, {"node2"}};
   std::vector<std::pair<std::string, std::string>> backend;  // of both hosts
   std::vector<Variables> by_host;
   Variables user, inherited;
@@ -115,15 +115,23 @@ TEST_F(Vendor, AnOptionThatMeansAnotherInterfaceOnEachHostIsCheckedThere) {
 }
 
 TEST_F(Vendor, WhatOneHostMustDoWithoutNoneUses) {
+  hosts[1].backend_facts = {{"agree NCCL_P2P_DISABLE", "1"}, {"agree DTRUN_P2P", "off"}};
   by_host = {{{"NCCL_P2P_DISABLE", "1"}, {"DTRUN_P2P", "off"}}, {{"DTRUN_P2P", "on"}}};
   for (const Variables& host : Of(nullptr))
     EXPECT_THAT(host, ElementsAre(Pair("DTRUN_P2P", "off"), Pair("NCCL_P2P_DISABLE", "1")));
   EXPECT_THAT(notes,
-              ElementsAre("NCCL_P2P_DISABLE=1 on all hosts, because node1 needs it and ranks must agree",
-                          "DTRUN_P2P=off on all hosts, because node1 needs it and ranks must agree"));
+              ElementsAre("DTRUN_P2P=off on all hosts, because node1 needs it and ranks must agree",
+                          "NCCL_P2P_DISABLE=1 on all hosts, because node1 needs it and ranks must agree"));
+}
+
+TEST_F(Vendor, OnlyWhatTheBackendDeclaresIsAgreedOn) {
+  by_host = {{{"NCCL_P2P_DISABLE", "1"}}, {}};
+  EXPECT_THAT(Of(nullptr)[1], IsEmpty());
+  EXPECT_THAT(notes, IsEmpty());
 }
 
 TEST_F(Vendor, WhatTheUserHasSetIsNotAgreedOn) {
+  hosts[0].backend_facts = {{"agree NCCL_P2P_DISABLE", "1"}};
   by_host = {{{"NCCL_P2P_DISABLE", "1"}}, {}};
   inherited = {{"NCCL_P2P_DISABLE", "0"}};
   for (const Variables& host : Of(nullptr)) EXPECT_THAT(host, IsEmpty());

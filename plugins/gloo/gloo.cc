@@ -49,6 +49,10 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
     sink.Fact("library", LibraryText());
     sink.Fact("library_path", LibraryPath());
+    sink.Fact("wire", "TCP");
+    sink.Fact(
+        "algorithm",
+        "small vectors go whole from every rank to every other; of larger ones each rank combines a part");
     // Between hosts dtrun tells each rank what has been proven, or the rank chooses.
     if (query.host_count > 1 && !wanted_) return;
     const interfaces::Interface chosen = Choose(query.host_count);

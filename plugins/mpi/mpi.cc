@@ -36,6 +36,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
     const std::vector<Variable> variables =
         CollSmVariables(options_.coll_sm, query.host_count == 1 ? query.local_ranks : 0);
     sink.Fact("coll_sm", CollSmText(variables));
+    sink.Fact("algorithm", "Open MPI's, which it chooses for each call; coll/sm " + CollSmText(variables));
     for (const Variable& variable : variables) sink.Env(variable.name, variable.value);
   }
 

@@ -71,6 +71,14 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
       sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
     }
     for (const auto& [key, text] : ways.facts) sink.Fact(key, text);
+    // What one rank must do without, none may use.
+    for (const auto& [name, without] :
+         {std::pair("NCCL_P2P_DISABLE", "1"), {"NCCL_SHM_DISABLE", "1"}, {"DTRUN_P2P", "off"}})
+      sink.Fact(std::string("agree ") + name, without);
+    sink.Fact("rdma", RdmaText());
+    sink.Fact("algorithm",
+              "NCCL's, which it chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in "
+              "job.env print it");
     for (const auto& [name, value] : ways.variables) sink.Env(name, value);
     for (const auto& [name, value] : Variables()) sink.Env(name, value);
   }
@@ -131,6 +139,13 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     if (!address) return "chosen by NCCL";
     const auto interface = interfaces::FindByAddress(interfaces::List(), address->host);
     return (interface ? interface->Text() : address->host) + " (chosen by NCCL)";
+  }
+
+  // Whether NCCL may use RDMA; which ports it would is known to it alone.
+  std::string RdmaText() const {
+    const char* const own = std::getenv("NCCL_IB_DISABLE");
+    const bool off = own != nullptr ? own == std::string("1") : options_.rdma == Switch::kOff;
+    return off ? "no: NCCL_IB_DISABLE=1" : "yes, by the ports that NCCL finds";
   }
 
   // What makes the same choices hold for whoever uses NCCL in this process or beside it.

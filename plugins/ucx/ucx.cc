@@ -61,6 +61,11 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
       sink.Fact("interface", selection.Text(one_host));
     }
     sink.Fact("rdma", selection.why_not_rdma.empty() ? "yes" : "no: " + selection.why_not_rdma);
+    sink.Fact("wire", selection.why_not_rdma.empty() ? "RDMA" : "TCP");
+    sink.Fact("algorithm",
+              "small vectors by recursive doubling, larger ones by halving, large ones around a ring, by "
+              "size and ranks");
+    sink.Fact("agree " + std::string(kForPrograms), "off");
     if (!peers_.fact.empty()) sink.Fact("p2p", peers_.fact);
     if (!peers_.for_programs.empty()) sink.Env(kForPrograms, peers_.for_programs);
     if (wanted_.transports) sink.Env("UCX_TLS", *wanted_.transports);

@@ -159,7 +159,7 @@ Choice Interface(const Files& files) {
   for (const char* const key : {"backend.options.devices", "network.interface"}) {
     if (reason.empty()) reason = OptionText(files.config, key);
   }
-  if (reason.empty()) reason = "no option chooses one, so the backend does";
+  if (reason.empty()) reason = "no option chooses one";
   if (!set.empty()) reason += "; ranks see " + set;
   if (!proven.empty() && fact.empty()) reason = "tested between all hosts before ranks started; " + reason;
   return {"interface", fact.empty() ? proven : fact, reason};
@@ -167,12 +167,17 @@ Choice Interface(const Files& files) {
 
 bool LocalIsNone(const Files& files) { return TextAt(files.config, "/comm.local/value") == "\"none\""; }
 
-// What carries the bytes of a backend between hosts.
+// What carries the bytes of a backend between hosts, as far as it has said.
 std::string WireText(const Files& files) {
-  const std::string name = TextAt(files.plan, "/backend/name");
-  if (name == "gloo") return "gloo over TCP";
-  if (name != "ucx") return name + ", by a transport of its choice";
-  return TextAt(files.plan, "/backend/facts/rdma").starts_with("yes") ? "ucx over RDMA" : "ucx over TCP";
+  const std::string wire = TextAt(files.plan, "/backend/facts/wire");
+  return TextAt(files.plan, "/backend/name") + (wire.empty() ? "" : " over " + wire);
+}
+
+// No rank has joined it, so the program communicated by other means, or not at all.
+bool BackendWasNotUsed(const Files& files) {
+  const Json ranks = files.verdict ? files.verdict->value("ranks", Json::array()) : Json::array();
+  return !ranks.empty() &&
+         std::ranges::none_of(ranks, [](const Json& rank) { return rank.value("joined", true); });
 }
 
 // For the ranks of each host: how they reach each other, and how others reach them.
@@ -216,23 +221,15 @@ Choice Transport(const Files& files) {
   return {"transport", local, reason};
 }
 
+// Of the backend what it has said, of dtrun's layers what they do around it.
 Choice Algorithm(const Files& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/algorithm");
-  const std::string backend = TextAt(files.plan, "/backend/name");
-  if (!fact.empty()) return {"algorithm", fact, ""};
-  if (backend == "nccl") {
-    return {"algorithm", "NCCL's",
-            "it chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in job.env print it"};
-  }
-  if (backend == "mpi") {
-    return {"algorithm", "Open MPI's",
-            "it chooses for each call; coll/sm " + TextAt(files.plan, "/backend/facts/coll_sm")};
-  }
-  const bool layered = files.plan.value("hosts", Json::array()).size() > 1 && !LocalIsNone(files);
-  return {"algorithm",
-          layered ? "a step inside each host, one among a rank of each host, one back" : "for each call",
-          "small vectors by recursive doubling, larger ones by halving, large ones around a ring, by size "
-          "and ranks"};
+  const bool device = TextAt(files.plan, "/backend/facts/memory") == "device";
+  if (LocalIsNone(files) || device) return {"algorithm", fact, ""};
+  if (files.plan.value("hosts", Json::array()).size() == 1)
+    return {"algorithm", "dtrun's, in shared memory", OptionText(files.config, "comm.local")};
+  return {"algorithm", "a step inside each host, one among a rank of each host, one back",
+          fact.empty() ? "" : "between hosts: " + fact};
 }
 
 Choice PeerAccess(const Files& files) {
@@ -240,6 +237,11 @@ Choice PeerAccess(const Files& files) {
   std::string reason = OptionText(files.config, "backend.options.p2p");
   const std::string set = VariablesText(
       files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "UCX_TLS", "DTRUN_P2P"});
+  if (BackendWasNotUsed(files)) {
+    return {
+        "p2p", fact,
+        set.empty() ? reason : fmt::format("{}{}ranks see {}", reason, reason.empty() ? "" : "; ", set)};
+  }
   if (TextAt(files.plan, "/backend/facts/memory") != "device") {
     return {"p2p", fact.empty() ? "not used" : fact,
             "this backend moves host memory" + (reason.empty() ? "" : "; " + reason) +
@@ -253,6 +255,9 @@ Choice Backend(const Files& files) {
   std::string reason = OptionText(files.config, "backend.name");
   const std::string chosen = TextAt(files.plan, "/backend/facts/chosen");
   if (!chosen.empty()) reason += "; " + chosen;
+  if (BackendWasNotUsed(files) && TextAt(files.plan, "/backend/name") != "none")
+    reason +=
+        "; not used: no rank called dtrun_init, and how a program communicates by itself is not recorded";
   return {"backend", TextAt(files.plan, "/backend/name"), reason};
 }
 
@@ -264,10 +269,11 @@ std::vector<Choice> ChoicesOf(const Files& files) {
   choices.push_back(Backend(files));
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
-  choices.push_back(Transport(files));
-  AddPeers(files, &choices);
+  const bool used = !BackendWasNotUsed(files);
+  if (used) choices.push_back(Transport(files));
+  if (used) AddPeers(files, &choices);
   choices.push_back(Interface(files));
-  choices.push_back(Algorithm(files));
+  if (used) choices.push_back(Algorithm(files));
   choices.push_back(PeerAccess(files));
   for (const Json& note : files.plan.value("notes", Json::array())) {
     if (note.is_string()) choices.push_back({"note", note.get<std::string>(), ""});

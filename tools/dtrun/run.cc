@@ -18,6 +18,9 @@ namespace {
 
 void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
 
+// Told by `dtrun explain`, which has more room.
+bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire"; }
+
 // `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,
 // hears no more of it than its name.
 std::string Header(const plan::Plan& plan, const std::string& run_dir, bool asked) {
@@ -33,7 +36,7 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir, bool aske
   fmt::format_to(append, "  backend    {}{}{}\n", plan.backend, library,
                  told || plan.backend == "none" ? "" : ", for programs that call dtrun's library");
   for (const auto& [key, value] : plan.backend_facts) {
-    if (told && key != "library")
+    if (told && key != "library" && !ForExplain(key))
       fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);

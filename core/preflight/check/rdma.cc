@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/kernel_file.h"
@@ -44,37 +44,25 @@ bool HasGid(const fs::path& port) {
 Obstacle ObstacleAt(const fs::path& port) {
   if (FirstLineOf(port / "state").find("ACTIVE") == std::string::npos) {
     return {"it is not active",
-            "check cable and subnet manager, or name others with UCX_NET_DEVICES and NCCL_IB_HCA"};
+            "check cable and subnet manager; until it is active, let programs use the other ports"};
   }
   if (!HasGid(port)) return {"it has no GID", "give its network interface an address, and switch it on"};
   return {};
 }
 
-std::string Told(const std::vector<std::pair<std::string, std::string>>& by, const std::string& name) {
-  const auto found = std::ranges::find(by, name, [](const auto& one) { return one.first; });
-  return found == by.end() ? "" : found->second;
-}
-
-// Why the backend would not use a port that can be opened; empty when it would.
-std::string WhyNotBy(const BackendAnswer& backend) {
-  const std::string fact = Told(backend.info.facts, "rdma");  // of ucx
-  if (fact.starts_with("no")) return fact.substr(std::min<std::size_t>(fact.size(), 4));
-  const char* const own = std::getenv("NCCL_IB_DISABLE");
-  const std::string disable = own != nullptr ? own : Told(backend.info.env, "NCCL_IB_DISABLE");
-  return backend.name == "nccl" && disable == "1" ? "NCCL_IB_DISABLE=1" : "";
-}
-
-// Of the backends that can move bytes by RDMA and are usable here.
+// Of the backends that say something of RDMA and are usable here.
 void CheckUse(const std::vector<BackendAnswer>& backends, Checks* to) {
   std::vector<std::string> users;
   std::vector<std::string> others;
   for (const BackendAnswer& backend : backends) {
-    if ((backend.name != "ucx" && backend.name != "nccl") || !backend.why_not.empty()) continue;
-    const std::string why = WhyNotBy(backend);
-    if (why.empty()) {
-      users.push_back(backend.name);
+    const auto& facts = backend.info.facts;
+    const auto fact = std::ranges::find(facts, "rdma", [](const auto& one) { return one.first; });
+    if (fact == facts.end() || !backend.why_not.empty()) continue;
+    constexpr std::string_view kNo = "no: ";
+    if (fact->second.starts_with(kNo)) {
+      others.push_back(fmt::format("not by {}: {}", backend.name, fact->second.substr(kNo.size())));
     } else {
-      others.push_back(fmt::format("not by {}: {}", backend.name, why));
+      users.push_back(backend.name);
     }
   }
   if (users.empty() && others.empty()) return;

@@ -19,7 +19,6 @@ class Rdma : public ::testing::Test {
   Rdma() {
     char name[] = "/tmp/dtrun-rdma-XXXXXX";
     root_ = ::mkdtemp(name);
-    ::unsetenv("NCCL_IB_DISABLE");
   }
   ~Rdma() override { fs::remove_all(root_); }
 
@@ -49,7 +48,7 @@ TEST_F(Rdma, MostHostsHaveNone) { EXPECT_EQ(Look().at(0).what, "no devices"); }
 TEST_F(Rdma, SaysWhoWouldUseThePortAndWhoWouldNot) {
   AddCard();
   const Checks checks = Look({{"ucx", "", "", {{{"rdma", "yes"}}, {}}},
-                              {"nccl", "", "", {{}, {{"NCCL_IB_DISABLE", "1"}}}},
+                              {"nccl", "", "", {{{"rdma", "no: NCCL_IB_DISABLE=1"}}, {}}},
                               {"gloo", "", "", {}}});
   ASSERT_THAT(checks, SizeIs(2));
   EXPECT_EQ(checks[0].what, "mlx5_0 port 1: InfiniBand, 4: ACTIVE");
