@@ -14,7 +14,6 @@ namespace {
 
 using config::Node;
 
-const std::vector<std::string> kKeys = {"id", "texts", "what", "fix", "source", "depth", "kind", "against"};
 const std::vector<std::pair<std::string, Depth>> kDepths = {{"cause", Depth::kCause},
                                                             {"symptom", Depth::kSymptom}};
 const std::vector<std::pair<std::string, Kind>> kKinds = {{"network", Kind::kNetwork},
@@ -36,113 +35,144 @@ std::vector<std::string> NamesNeeded(std::string_view sentence) {
   return names;
 }
 
+// Takes the keys of one entry.
 class Reader {
  public:
-  Reader(const Node& entry, std::vector<Problem>* problems) : entry_(entry), problems_(*problems) {
-    Take("id", Node::Kind::kString, true, [&](const Node& node) { failure_.id = node.text; });
-  }
-
-  std::optional<KnownFailure> Read() {
-    const std::size_t before = problems_.size();
+  // The first key names the entry.
+  Reader(const Node& entry, std::string kind, const std::vector<std::string>& keys,
+         std::vector<Problem>* problems)
+      : entry_(entry), kind_(std::move(kind)), problems_(*problems), before_(problems->size()) {
+    if (entry.kind != Node::Kind::kTable) {
+      problems_.push_back({entry.at, fmt::format("'{}' holds {}; write each as [[{}]]", kind_,
+                                                 config::FoundText(entry), kind_)});
+      return;
+    }
+    name_ = TakeText(keys.front(), kNeeded);
     for (const config::Member& member : entry_.members) {
-      if (std::ranges::find(kKeys, member.key) != kKeys.end()) continue;
-      const auto near = Nearest(member.key, kKeys);
+      if (std::ranges::find(keys, member.key) != keys.end()) continue;
+      const auto near = Nearest(member.key, keys);
       Tell(member.at, member.key,
            near ? fmt::format("is unknown; did you mean '{}'?", *near)
-                : fmt::format("is unknown; there are {}", fmt::join(kKeys, ", ")));
+                : fmt::format("is unknown; there are {}", fmt::join(keys, ", ")));
     }
-    TakeTexts("texts", true, &failure_.texts);
-    TakeTexts("against", false, &failure_.against);
-    TakeSentence("what", &failure_.what);
-    TakeSentence("fix", &failure_.fix);
-    Take("source", Node::Kind::kString, false, [&](const Node& node) { failure_.source = node.text; });
-    TakeWord("depth", kDepths, &failure_.depth);
-    TakeWord("kind", kKinds, &failure_.kind);
-    if (failure_.id.empty() || problems_.size() > before) return std::nullopt;
-    return std::move(failure_);
   }
 
- private:
+  enum Need : bool { kOptional, kNeeded };
+
+  const std::string& name() const { return name_; }
+  bool good() const { return problems_.size() == before_; }
+
   void Tell(config::Position at, const std::string& key, const std::string& what) {
-    const std::string whose = failure_.id.empty() ? "" : fmt::format(" of failure '{}'", failure_.id);
+    const std::string whose = name_.empty() ? "" : fmt::format(" of {} '{}'", kind_, name_);
     problems_.push_back({at, fmt::format("key '{}'{} {}", key, whose, what)});
   }
 
-  template <class Use>
-  void Take(const std::string& key, Node::Kind kind, bool needed, const Use& use) {
+  // Null when it is missing or of another kind, which is told.
+  const Node* Take(const std::string& key, Node::Kind kind, Need need) {
+    if (entry_.kind != Node::Kind::kTable) return nullptr;
     const auto found = std::ranges::find(entry_.members, key, &config::Member::key);
     if (found == entry_.members.end()) {
-      if (needed) Tell(entry_.at, key, "is missing; every failure needs it");
-      return;
+      if (need == kNeeded) Tell(entry_.at, key, fmt::format("is missing; every {} needs it", kind_));
+      return nullptr;
     }
     const Node& node = found->value;
-    const bool empty = node.text.empty() && node.items.empty();
-    if (node.kind != kind || empty) {
-      const char* const wanted = kind == Node::Kind::kString ? "a string" : "a list of strings";
-      Tell(node.at, key, fmt::format("is {}; give {}", empty ? "empty" : config::FoundText(node), wanted));
-      return;
+    if (node.kind == kind && !(node.text.empty() && node.items.empty())) return &node;
+    Tell(node.at, key,
+         fmt::format("is {}; give {}", node.kind == kind ? "empty" : config::FoundText(node),
+                     kind == Node::Kind::kString ? "a string" : "a list of strings"));
+    return nullptr;
+  }
+
+  std::string TakeText(const std::string& key, Need need) {
+    const Node* const node = Take(key, Node::Kind::kString, need);
+    return node == nullptr ? "" : node->text;
+  }
+
+  // `problem_of`: of an item's text, empty for none.
+  std::vector<std::string> TakeTexts(const std::string& key, Need need,
+                                     std::string (*problem_of)(std::string_view)) {
+    std::vector<std::string> texts;
+    const Node* const list = Take(key, Node::Kind::kList, need);
+    for (const Node& item : list == nullptr ? std::vector<Node>() : list->items) {
+      const std::string problem =
+          item.kind == Node::Kind::kString ? problem_of(item.text) : "is no string; quote it";
+      if (!problem.empty())
+        Tell(item.at, key, fmt::format("holds {}, which {}", config::FoundText(item), problem));
+      texts.push_back(item.text);
     }
-    use(node);
+    return texts;
   }
 
-  void TakeTexts(const std::string& key, bool needed, std::vector<std::string>* to) {
-    Take(key, Node::Kind::kList, needed, [&](const Node& list) {
-      for (const Node& item : list.items) {
-        const std::string problem =
-            item.kind != Node::Kind::kString
-                ? fmt::format("holds {}; give strings only", config::FoundText(item))
-            : !needed || ProblemOf(item.text).empty()
-                ? ""
-                : fmt::format("holds '{}', which {}", item.text, ProblemOf(item.text));
-        if (!problem.empty()) Tell(item.at, key, problem);
-        to->push_back(item.text);
+  // A sentence about what `texts` capture.
+  std::string TakeSentence(const std::string& key, const std::vector<std::string>& texts) {
+    const Node* const node = Take(key, Node::Kind::kString, kNeeded);
+    if (node == nullptr) return {};
+    for (const std::string& name : NamesNeeded(node->text)) {
+      for (const std::string& text : texts) {
+        const bool has =
+            text.find("{" + name + "}") != text.npos || text.find("{" + name + "...}") != text.npos;
+        if (has) continue;
+        Tell(node->at, key,
+             fmt::format("says {{{}}}, which text '{}' does not have; put that part into [ ]", name, text));
       }
-    });
-  }
-
-  void TakeSentence(const std::string& key, std::string* to) {
-    Take(key, Node::Kind::kString, true, [&](const Node& node) {
-      *to = node.text;
-      for (const std::string& name : NamesNeeded(node.text)) {
-        for (const std::string& text : failure_.texts) {
-          const bool has =
-              text.find("{" + name + "}") != text.npos || text.find("{" + name + "...}") != text.npos;
-          if (has) continue;
-          Tell(node.at, key,
-               fmt::format("says {{{}}}, which text '{}' does not have; put that part into [ ]", name, text));
-        }
-      }
-    });
+    }
+    return node->text;
   }
 
   template <class Value>
-  void TakeWord(const std::string& key, const std::vector<std::pair<std::string, Value>>& words, Value* to) {
-    Take(key, Node::Kind::kString, false, [&](const Node& node) {
-      const auto found = std::ranges::find(words, node.text, [](const auto& one) { return one.first; });
-      if (found != words.end()) {
-        *to = found->second;
-        return;
-      }
-      std::string list;
-      for (const auto& [word, value] : words) list += (list.empty() ? "" : ", ") + word;
-      Tell(node.at, key, fmt::format("is '{}'; give one of {}", node.text, list));
-    });
+  Value TakeWord(const std::string& key, const std::vector<std::pair<std::string, Value>>& words,
+                 Value otherwise) {
+    const Node* const node = Take(key, Node::Kind::kString, kOptional);
+    if (node == nullptr) return otherwise;
+    std::string list;
+    for (const auto& [word, value] : words) {
+      if (word == node->text) return value;
+      list += (list.empty() ? "" : ", ") + word;
+    }
+    Tell(node->at, key, fmt::format("is '{}'; give one of {}", node->text, list));
+    return otherwise;
   }
 
+ private:
   const Node& entry_;
+  const std::string kind_;
   std::vector<Problem>& problems_;
-  KnownFailure failure_;
+  const std::size_t before_;
+  std::string name_;
 };
+
+std::string NoProblem(std::string_view) { return {}; }
+
+std::string ProblemOfVariable(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return equals == text.npos || equals == 0 ? "is no NAME=value; give one" : "";
+}
 
 }  // namespace
 
-std::optional<KnownFailure> ReadEntry(const config::Node& entry, std::vector<Problem>* problems) {
-  if (entry.kind != Node::Kind::kTable) {
-    problems->push_back(
-        {entry.at, fmt::format("'failure' holds {}; write each as [[failure]]", config::FoundText(entry))});
-    return std::nullopt;
-  }
-  return Reader(entry, problems).Read();
+std::optional<KnownFailure> ReadFailure(const Node& entry, std::vector<Problem>* problems) {
+  Reader reader(entry, "failure", {"id", "texts", "what", "fix", "source", "depth", "kind", "against"},
+                problems);
+  KnownFailure failure;
+  failure.id = reader.name();
+  failure.texts = reader.TakeTexts("texts", Reader::kNeeded, ProblemOf);
+  failure.what = reader.TakeSentence("what", failure.texts);
+  failure.fix = reader.TakeSentence("fix", failure.texts);
+  failure.source = reader.TakeText("source", Reader::kOptional);
+  failure.depth = reader.TakeWord("depth", kDepths, Depth::kCause);
+  failure.kind = reader.TakeWord("kind", kKinds, Kind::kUnsaid);
+  failure.against = reader.TakeTexts("against", Reader::kOptional, NoProblem);
+  return reader.good() ? std::optional(std::move(failure)) : std::nullopt;
+}
+
+std::optional<FallbackLevel> ReadFallback(const Node& entry, std::vector<Problem>* problems) {
+  Reader reader(entry, "fallback", {"path", "variables", "said"}, problems);
+  FallbackLevel level;
+  level.path = reader.name();
+  for (const std::string& text : reader.TakeTexts("variables", Reader::kNeeded, ProblemOfVariable))
+    level.variables.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+  level.said = reader.TakeText("said", Reader::kNeeded);
+  return reader.good() ? std::optional(std::move(level)) : std::nullopt;
 }
 
 }  // namespace dtrun::failures

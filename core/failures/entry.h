@@ -1,4 +1,4 @@
-// One entry of a file of known failures, checked.
+// One entry of a file of known failures: [[failure]] or [[fallback]], checked.
 //
 // Pure; any thread.
 #pragma once
@@ -18,6 +18,7 @@ struct Problem {
 };
 
 // Nothing, with at least one problem added, when the entry cannot be used.
-std::optional<KnownFailure> ReadEntry(const config::Node& entry, std::vector<Problem>* problems);
+std::optional<KnownFailure> ReadFailure(const config::Node& entry, std::vector<Problem>* problems);
+std::optional<FallbackLevel> ReadFallback(const config::Node& entry, std::vector<Problem>* problems);
 
 }  // namespace dtrun::failures

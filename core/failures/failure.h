@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dtrun::failures {
@@ -33,7 +34,14 @@ struct KnownFailure {
   std::string source;
   Depth depth = Depth::kCause;
   Kind kind = Kind::kUnsaid;
-  std::vector<std::string> against;  // "peer-access"
+  std::vector<std::string> against;  // paths of fallback levels: "peer-access"
+};
+
+// How a path between the GPUs of a host is given up.
+struct FallbackLevel {
+  std::string path;
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::string said;  // "without peer access between GPUs"
 };
 
 }  // namespace dtrun::failures

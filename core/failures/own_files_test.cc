@@ -62,7 +62,8 @@ TEST_F(OwnFiles, ABadEntryIsToldAndTheOthersCount) {
       table.problems(),
       ElementsAre(
           At(":4:1: key 'whta' of failure 'a' is unknown; did you mean 'what'?"),
-          At(":9:10: key 'texts' of failure 'b' holds 'abc{d}', which begins with less than 5 bytes of plain "
+          At(":9:10: key 'texts' of failure 'b' holds string \"abc{d}\", which begins with less than 5 bytes "
+             "of plain "
              "text; give more of what the library prints"),
           At(":10:8: key 'what' of failure 'b' says {e}, which text 'abc{d}' does not have; put that part "
              "into [ ]"),
@@ -80,6 +81,17 @@ TEST_F(OwnFiles, WhatIsNoTomlOrNoFileIsTold) {
   const Table missing({folder_ / "none.toml"});
   EXPECT_THAT(missing.problems(), ElementsAre(HasSubstr("none.toml: cannot open the file: no such file")));
   EXPECT_THAT(FindFailures(missing, "EADDRINUSE"), IsEmpty());
+}
+
+TEST_F(OwnFiles, MayHaveFallbackLevels) {
+  const Table table(
+      {Write("[[fallback]]\npath = \"fabric\"\nvariables = [\"FABRIC=off\"]\nsaid = \"without the fabric\"\n"
+             "[[fallback]]\npath = \"other\"\nvariables = [\"OTHER\"]\nsaid = \"w\"\n")});
+  ASSERT_EQ(table.fallbacks().size(), 1u);
+  EXPECT_EQ(table.fallbacks()[0].variables.at(0), std::pair(std::string("FABRIC"), std::string("off")));
+  EXPECT_THAT(table.problems(),
+              ElementsAre(At(":7:14: key 'variables' of fallback 'other' holds string \"OTHER\", "
+                             "which is no NAME=value; give one")));
 }
 
 TEST_F(OwnFiles, NeedsTheNamesThatItsTextsCapture) {

@@ -61,20 +61,29 @@ void Table::Add(const fs::path& file) {
   const std::variant<config::Node, config::SyntaxError> parsed = config::ParseToml(*text);
   if (const auto* const error = std::get_if<config::SyntaxError>(&parsed))
     return tell(error->at, error->message);
+  std::vector<Problem> problems;
   for (const config::Member& member : std::get<config::Node>(parsed).members) {
-    if (member.key != "failure" || member.value.kind != config::Node::Kind::kList) {
-      tell(member.at, fmt::format("'{}' is not known here; write each failure as [[failure]]", member.key));
+    const bool failure = member.key == "failure";
+    if ((!failure && member.key != "fallback") || member.value.kind != config::Node::Kind::kList) {
+      problems.push_back(
+          {member.at, fmt::format("'{}' is not known here; write each failure as [[failure]]", member.key)});
       continue;
     }
     for (const config::Node& entry : member.value.items) {
-      std::vector<Problem> problems;
-      auto failure = ReadEntry(entry, &problems);
-      for (const Problem& problem : problems) tell(problem.at, problem.what);
-      const auto same = [&](const auto& other) { return other->id == failure->id; };
-      if (failure && std::ranges::none_of(failures_, same))
-        failures_.push_back(std::make_shared<const KnownFailure>(*std::move(failure)));
+      if (failure) {
+        if (auto read = ReadFailure(entry, &problems)) Add(*std::move(read));
+      } else if (auto level = ReadFallback(entry, &problems)) {
+        fallbacks_.push_back(*std::move(level));
+      }
     }
   }
+  for (const Problem& problem : problems) tell(problem.at, problem.what);
+}
+
+void Table::Add(KnownFailure failure) {
+  const auto same = [&](const auto& other) { return other->id == failure.id; };
+  if (std::ranges::any_of(failures_, same)) return;
+  failures_.push_back(std::make_shared<const KnownFailure>(std::move(failure)));
 }
 
 Table::Word Table::WordAt(std::string_view text) {

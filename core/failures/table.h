@@ -33,6 +33,9 @@ class Table {
 
   const std::vector<std::shared_ptr<const KnownFailure>>& failures() const { return failures_; }
 
+  // In the order in which they are tried.
+  const std::vector<FallbackLevel>& fallbacks() const { return fallbacks_; }
+
   // What was left out, each with file, line, column, key and what to do.
   const std::vector<std::string>& problems() const { return problems_; }
 
@@ -45,8 +48,10 @@ class Table {
 
  private:
   void Add(const std::filesystem::path& file);
+  void Add(KnownFailure failure);
 
   std::vector<std::shared_ptr<const KnownFailure>> failures_;
+  std::vector<FallbackLevel> fallbacks_;
   std::vector<std::string> problems_;
   std::bitset<1 << 16> seen_;
   std::unordered_map<Word, std::vector<Pattern>> patterns_;

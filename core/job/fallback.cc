@@ -5,30 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/failures/table.h"
 #include "core/verdict/cause.h"
 
 namespace dtrun::job {
 namespace {
-
-// How a way is given up.
-struct Step {
-  std::string_view way;  // as known failures name it
-  // By the first variable, which is the user's word where he has set it. Others follow where they are free.
-  std::vector<std::pair<std::string, std::string>> variables;
-  std::string_view said;
-};
-
-// In the order in which they are tried.
-const std::vector<Step>& Steps() {
-  static const std::vector<Step> steps = {
-      {"peer-access",
-       {{"NCCL_P2P_DISABLE", "1"}, {"UCX_TLS", "^cuda_ipc"}},
-       "without peer access between GPUs"},
-      {"cuda-ipc", {{"UCX_TLS", "^cuda_ipc"}}, "without UCX's peer access between GPUs"},
-      {"host-memory", {{"NCCL_SHM_DISABLE", "1"}}, "over the network alone"},
-  };
-  return steps;
-}
 
 bool IsDecided(const plan::Plan& plan, const std::function<bool(std::string_view)>& inherited,
                const std::string& variable) {
@@ -46,17 +27,20 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
   if (cause.kind != verdict::Cause::Kind::kRank) return {};
   const verdict::RankFacts& rank = facts.ranks[cause.index];
   if (!rank.known || !rank.known->recent) return {};
-  for (const Step& step : Steps()) {
-    const auto& [first, value] = step.variables.front();
-    const std::vector<std::string>& against = rank.known->finding.failure->against;
-    if (std::ranges::find(against, step.way) == against.end() || IsDecided(plan, inherited, first)) continue;
+  const std::vector<std::string>& against = rank.known->finding.failure->against;
+  const auto known = failures::Known();
+  for (const failures::FallbackLevel& level : known->fallbacks()) {
+    const auto& [first, value] = level.variables.front();
+    if (std::ranges::find(against, level.path) == against.end() || IsDecided(plan, inherited, first))
+      continue;
     Fallback fallback;
-    for (const auto& variable : step.variables) {
-      if (!IsDecided(plan, inherited, variable.first)) fallback.variables.push_back(variable);
+    for (const auto& variable : level.variables) {
+      // dtrun's own say what it has found, which is no more so.
+      if (variable.first.starts_with("DTRUN_") || !IsDecided(plan, inherited, variable.first))
+        fallback.variables.push_back(variable);
     }
-    if (step.way != "host-memory") fallback.variables.emplace_back("DTRUN_P2P", "off");
     fallback.line = fmt::format("rank {}: {}; starting again {} ({}={})", rank.rank, rank.known->finding.what,
-                                step.said, first, value);
+                                level.said, first, value);
     return fallback;
   }
   return {};

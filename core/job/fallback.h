@@ -1,10 +1,10 @@
 // The second net under peer access between GPUs: when a start-up check found nothing and the job
 // failed all the same in the way that broken peer access makes it fail, the world starts again
-// with one way less. NCCL tries peer access, then host memory, then the network; so do we. Which way a
-// failure speaks against stands in the table of known failures, so it goes for any program, whatever the
-// job's backend: most of them use NCCL without dtrun's communicators.
+// with one path less. Which paths a failure speaks against, and how they are given up, stands among the known
+// failures (core/failures/failures.toml), so it goes for any program, whatever the job's backend: most of
+// them use their library without dtrun's communicators.
 //
-// Pure; any thread.
+// Any thread.
 #pragma once
 
 #include <functional>

@@ -329,7 +329,8 @@ class Runner {
   // What of the known failures could not be read.
   void TellUnreadFailures() {
     if (std::exchange(told_unread_, true)) return;
-    for (const std::string& problem : failures::Known()->problems()) Say("dtrun: known failures: " + problem);
+    const auto known = failures::Known();
+    for (const std::string& problem : known->problems()) Say("dtrun: known failures: " + problem);
   }
 
   void Note(const Status& written) {

@@ -127,9 +127,10 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
 int Explain(const ExplainArguments& arguments) {
   failures::UseFiles({arguments.failures.begin(), arguments.failures.end()});
   const int code = ExplainWords(arguments);
-  const std::vector<std::string>& problems = failures::Known()->problems();
-  for (const std::string& problem : problems) fmt::print(stderr, "dtrun: known failures: {}\n", problem);
-  return problems.empty() ? code : kUserError;
+  const auto known = failures::Known();
+  for (const std::string& problem : known->problems())
+    fmt::print(stderr, "dtrun: known failures: {}\n", problem);
+  return known->problems().empty() ? code : kUserError;
 }
 
 }  // namespace dtrun::cli
