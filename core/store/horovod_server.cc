@@ -4,9 +4,9 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <vector>
 
@@ -24,6 +24,7 @@ using boost::system::error_code;
 
 // Ranks send a request at once and keep no connection for later.
 constexpr std::chrono::seconds kRequestTime{10};
+constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::chrono::milliseconds kPause{50};
 constexpr std::size_t kMostSessions = 4096;  // one more pushes the oldest out
 
@@ -31,38 +32,69 @@ constexpr std::size_t kMostSessions = 4096;  // one more pushes the oldest out
 class HorovodSession : public std::enable_shared_from_this<HorovodSession> {
  public:
   HorovodSession(tcp::socket socket, std::shared_ptr<HorovodTable> table)
-      : stream_(std::move(socket)), table_(std::move(table)) {}
+      : socket_(std::move(socket)), deadline_(socket_.get_executor()), table_(std::move(table)) {}
 
   void Read() {
-    request_ = {};
-    stream_.expires_after(kRequestTime);
-    http::async_read(stream_, buffer_, request_,
-                     [self = shared_from_this()](const error_code& error, std::size_t) {
-                       if (!error) self->Answer();
-                     });
+    request_.emplace();
+    deadline_.expires_after(kRequestTime);
+    deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->Close();
+    });
+    Parse();
   }
-  void Close() { stream_.close(); }
+
+  void Close() {
+    deadline_.cancel();
+    socket_.close(ignored_);
+  }
 
  private:
-  void Answer() {
-    const auto view = [](beast::string_view text) { return std::string_view(text.data(), text.size()); };
-    HorovodTable::Answer answer =
-        table_->Take(view(request_.method_string()), view(request_.target()), request_.body());
-    response_ = {static_cast<http::status>(answer.status), request_.version(), std::move(answer.body)};
-    response_.keep_alive(request_.keep_alive());
-    response_.prepare_payload();
-    http::async_write(stream_, response_, [self = shared_from_this()](const error_code& error, std::size_t) {
-      if (error) return;
-      if (self->response_.keep_alive()) return self->Read();
-      self->stream_.socket().shutdown(tcp::socket::shutdown_send, self->ignored_);
-    });
+  void ReadMore() {
+    input_.resize(length_ + kReadBytes);
+    socket_.async_read_some(asio::buffer(input_.data() + length_, kReadBytes),
+                            [self = shared_from_this()](const error_code& error, std::size_t bytes) {
+                              if (error) return self->Close();
+                              self->length_ += bytes;
+                              self->Parse();
+                            });
   }
 
-  beast::tcp_stream stream_;
+  void Parse() {
+    while (!request_->is_done()) {
+      error_code error;
+      const std::size_t used = request_->put(asio::buffer(input_.data(), length_), error);
+      input_.erase(0, used);
+      length_ -= used;
+      if (error == http::error::need_more || (!error && used == 0)) return ReadMore();
+      if (error) return Close();
+    }
+    Answer();
+  }
+
+  void Answer() {
+    const auto view = [](beast::string_view text) { return std::string_view(text.data(), text.size()); };
+    const auto& request = request_->get();
+    const HorovodTable::Answer answer =
+        table_->Take(view(request.method_string()), view(request.target()), request.body());
+    output_ = fmt::format("HTTP/1.{} {} {}\r\nContent-Length: {}\r\nConnection: {}\r\n\r\n{}",
+                          request.version() % 10, answer.status,
+                          view(http::obsolete_reason(static_cast<http::status>(answer.status))),
+                          answer.body.size(), request.keep_alive() ? "keep-alive" : "close", answer.body);
+    asio::async_write(socket_, asio::buffer(output_),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        if (error) return self->Close();
+                        if (self->request_->get().keep_alive()) return self->Read();
+                        self->deadline_.cancel();
+                        self->socket_.shutdown(tcp::socket::shutdown_send, self->ignored_);
+                      });
+  }
+
+  tcp::socket socket_;
+  asio::steady_timer deadline_;
   std::shared_ptr<HorovodTable> table_;
-  beast::flat_buffer buffer_{64 << 10};
-  http::request<http::string_body> request_;
-  http::response<http::string_body> response_;
+  std::optional<http::request_parser<http::string_body>> request_;
+  std::string input_, output_;
+  std::size_t length_ = 0;
   error_code ignored_;  // the client may be gone already
 };
 
