@@ -40,15 +40,15 @@ Result<bool> JoiningHosts::Gather() {
     hosts_.push_back(one.host == nullptr ? &here_ : one.host);
   }
   if (!first && offers == offers_) return false;
-  Result<plan::Plan> draft = request_.replan(offers, {}, nullptr);
+  Result<plan::Plan> draft = request_.planner->PlanFor(offers, {}, nullptr);
   if (!draft) return draft.error();
   plan_ = *std::move(draft);
   // The network first: one that loses large packets is named by its proof, and would swallow a request.
   const Result<std::optional<network::Decision>> network = FindNetwork(*present);
   if (!network) return network.error();
-  const Result<std::vector<std::string>> answers = AskBackends(offers);
+  const Result<std::vector<preflight::Answer>> answers = AskBackends(offers);
   if (!answers) return answers.error();
-  Result<plan::Plan> plan = request_.replan(offers, *answers, *network ? &**network : nullptr);
+  Result<plan::Plan> plan = request_.planner->PlanFor(offers, *answers, *network ? &**network : nullptr);
   if (!plan) return plan.error();
   plan_ = *std::move(plan);
   ApplyFallbacks();
@@ -57,11 +57,12 @@ Result<bool> JoiningHosts::Gather() {
 }
 
 // What each host says of the backends that the job may use; empty when there is nothing to ask.
-Result<std::vector<std::string>> JoiningHosts::AskBackends(const std::vector<plan::HostOffer>& offers) {
-  Result<std::vector<std::string>> requests = request_.requests(offers);
-  if (!requests || requests->empty()) return requests;
+Result<std::vector<preflight::Answer>> JoiningHosts::AskBackends(const std::vector<plan::HostOffer>& offers) {
+  const Result<std::vector<preflight::Request>> requests = request_.planner->PreflightRequests(offers);
+  if (!requests) return requests.error();
+  if (requests->empty()) return std::vector<preflight::Answer>();
   membership::HostPreflight examiner(loop_, signals_);
-  Result<std::vector<std::string>> told = examiner.Run(*requests, remote_);
+  Result<std::vector<preflight::Answer>> told = examiner.Run(*requests, remote_);
   interrupted_ = examiner.interrupted();
   return told;
 }

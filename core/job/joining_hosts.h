@@ -42,7 +42,7 @@ class JoiningHosts {
   int interrupted() const { return interrupted_; }
 
  private:
-  Result<std::vector<std::string>> AskBackends(const std::vector<plan::HostOffer>& offers);
+  Result<std::vector<preflight::Answer>> AskBackends(const std::vector<plan::HostOffer>& offers);
   Result<std::optional<network::Decision>> FindNetwork(
       const std::vector<membership::Membership::Present>& present);
   void ApplyFallbacks();

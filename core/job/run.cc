@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <exception>
 #include <map>
 #include <set>
@@ -87,11 +88,12 @@ std::vector<std::string> InheritedBy(const plan::Plan& plan) {
 
 class Runner {
  public:
-  Runner(const RunRequest& request, process::Lifeline& lifeline, output::Console& console)
-      : request_(request), lifeline_(lifeline), console_(console) {}
+  // Fills `outcome`. All of these outlive it.
+  Runner(const RunRequest& request, process::Lifeline& lifeline, output::Console& console, Outcome& outcome)
+      : request_(request), lifeline_(lifeline), console_(console), outcome_(outcome) {}
 
   // Asio throws when the system is out of descriptors or memory.
-  Result<int> Run() {
+  Status Run() {
     try {
       return RunAndRecord();
     } catch (const std::exception& exception) {
@@ -102,13 +104,14 @@ class Runner {
   }
 
  private:
-  Result<int> RunAndRecord() {
+  Status RunAndRecord() {
     const plan::Plan& asked = request_.plan;
+    if (Status prepared = request_.presenter.Prepare(asked); !prepared) return prepared;
     Result<RunDir> dir =
         RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
     if (!dir) return dir.error();
-    run_dir_ = dir->path().string();
-    lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, run_dir_));
+    outcome_.run_dir = dir->path().string();
+    lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);
     if (!dir->note().empty()) Say("dtrun: " + dir->note());
     const Record record(*dir);
@@ -124,7 +127,8 @@ class Runner {
       history_.NotShown(missing);
       Note(record.WriteVerdict(history_));
     }
-    return verdict::ExitCode(*facts);
+    outcome_.facts = *std::move(facts);
+    return {};
   }
 
   // The facts of the last generation.
@@ -142,6 +146,7 @@ class Runner {
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
     Result<verdict::Facts> facts =
         Conduct(record, signals, joining_hosts, membership ? &*membership : nullptr);
+    outcome_.plan = joining_hosts.plan();
     if (membership)
       membership->Dismiss(facts ? verdict::ExitCode(*facts) : kUserError, WhyNotBegun(facts, joining_hosts));
     return facts;
@@ -258,7 +263,7 @@ class Runner {
     if (!prepared) return prepared.error();
     auto rendezvous = Rendezvous::Open(loop_, plan, joining_hosts.remote(), *std::move(prepared));
     if (!rendezvous) return rendezvous.error();
-    Tokens shared{{plan::kTokenRunDir, run_dir_},
+    Tokens shared{{plan::kTokenRunDir, outcome_.run_dir},
                   {plan::kTokenJobKey, key},
                   {plan::kTokenGeneration, std::to_string(generation)},
                   {plan::kTokenConsole, console_.terminal(output::Stream::kOut) ? "terminal" : "plain"}};
@@ -282,13 +287,20 @@ class Runner {
     for (const plan::Process& process : plan.processes) {
       const int count = process.env.contains(contract::kRankOutputs) ? process.rank_count : 1;
       for (int rank = process.rank; rank < process.rank + count; ++rank) {
+        auto routes = request_.presenter.RoutesOf(plan, logs, rank);
+        if (!routes) return routes.error();
         auto output = output::RankOutput::Open({logs, FileModeIn(plan.log_mode), logs_folder->get()}, rank,
-                                               plan.world_size(), PrefixOf(plan.log_prefix), console_);
+                                               plan.world_size(), PrefixOf(plan.log_prefix), console_,
+                                               *std::move(routes));
         if (!output) return output.error();
         world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
       }
     }
-    if (generation == 0 && request_.header) Say(WithoutNewline(request_.header(plan, run_dir_)));
+    if (generation == 0) {
+      outcome_.started = std::time(nullptr);
+      const std::string header = request_.presenter.Header(plan, outcome_.run_dir);
+      if (!header.empty()) Say(WithoutNewline(header));
+    }
     if (generation > 0 && request_.cluster) {
       Say(fmt::format("dtrun: generation {}: {}", generation, plan::WorldText(plan)));
     }
@@ -312,7 +324,7 @@ class Runner {
   // The job was ended while no rank ran.
   verdict::Facts Interrupted(int signal, verdict::Facts facts) {
     facts.job = request_.plan.job;
-    facts.logs = run_dir_;
+    facts.logs = outcome_.run_dir;
     facts.first_failed = -1;
     facts.losses.clear();
     facts.regroup.clear();
@@ -341,9 +353,9 @@ class Runner {
   const std::vector<std::string> environment_ = InheritedBy(request_.plan);  // what every rank starts from
   process::Lifeline& lifeline_;
   output::Console& console_;
+  Outcome& outcome_;
   bool told_unread_ = false;
   boost::asio::io_context loop_;
-  std::string run_dir_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;
   std::set<pid_t> shells_;  // that live
@@ -354,17 +366,18 @@ class Runner {
 
 }  // namespace
 
-int Run(const RunRequest& request, process::Lifeline& lifeline) {
+Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
   ::signal(SIGPIPE, SIG_IGN);  // readers of our output may go away; ranks get the default back
   auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, lifeline.runtime_dir());
   if (console == nullptr) {
     fmt::print(stderr, "dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
-    return kUserError;
+    return {};
   }
-  Result<int> code = Runner(request, lifeline, *console).Run();
-  if (!code) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + code.error().text));
+  Outcome outcome;
+  const Status run = Runner(request, lifeline, *console, outcome).Run();
+  if (!run) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + run.error().text));
   ShowTheRest(*console, lifeline, false);
-  return code ? *code : kUserError;
+  return outcome;
 }
 
 }  // namespace dtrun::job

@@ -22,6 +22,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+struct HeaderOnly final : Presenter {
+  std::string Header(const plan::Plan&, const std::string& dir) override { return "header " + dir + "\n"; }
+};
+
 // As `dtrun --config` does it, with stdout and stderr in files.
 class RunTest : public ::testing::Test {
  protected:
@@ -50,9 +54,10 @@ class RunTest : public ::testing::Test {
     for (const auto& [fd, name] : {std::pair{1, "stdout"}, std::pair{2, "stderr"}}) {
       ::dup2(::open((scratch_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), fd);
     }
-    const RunRequest request{
-        plan_, restart_, [](const plan::Plan&, const std::string& dir) { return "header " + dir + "\n"; }};
-    ::_exit(node::Guarded([&](process::Lifeline& lifeline) { return job::Run(request, lifeline); }));
+    HeaderOnly presenter;
+    const RunRequest request{plan_, restart_, presenter};
+    ::_exit(
+        node::Guarded([&](process::Lifeline& lifeline) { return job::Run(request, lifeline).exit_code(); }));
   }
 
   int Await() {

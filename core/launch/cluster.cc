@@ -11,6 +11,7 @@
 #include "core/hosts/this_machine.h"
 #include "core/launch/preparation.h"
 #include "core/membership/user_secret.h"
+#include "core/plan/at.h"
 #include "core/plan/hosts.h"
 #include "core/protocol/join_request.h"
 
@@ -21,12 +22,6 @@ struct Root {
   std::vector<std::string> names;
   int port = 0;
 };
-
-Error At(const config::Settings& settings, const char* key, const std::string& text) {
-  const std::string& place = settings.Get(key).origin.place;
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("{}{}{}: {}", place, place.empty() ? "" : ": ", key, text)};
-}
 
 // "node0", "node0:29400", "[fe80::1]:29400", "fe80::1".
 Result<Root> RootOf(const config::Settings& settings) {
@@ -42,13 +37,13 @@ Result<Root> RootOf(const config::Settings& settings) {
   const std::string name = text.substr(0, colon);
   root.names = {bracketed ? text.substr(1, end - 1) : name};
   if (end == std::string::npos || root.names[0].empty()) {
-    return At(settings, kKey, fmt::format("'{}' is not ADDRESS or ADDRESS:PORT", text));
+    return plan::At(settings, kKey, fmt::format("'{}' is not ADDRESS or ADDRESS:PORT", text));
   }
   if (colon == std::string::npos) return root;
   const char* const last = text.data() + text.size();
   const auto [next, error] = std::from_chars(text.data() + colon + 1, last, root.port);
   if (error == std::errc{} && next == last && root.port >= 1 && root.port <= 65535) return root;
-  return At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
+  return plan::At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
 }
 
 // Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several
@@ -67,7 +62,7 @@ bool ClaimRoot(int port) {
 Status UsePorts(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
   const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
-  if (!range) return At(settings, "cluster.port_range", range.error().text);
+  if (!range) return plan::At(settings, "cluster.port_range", range.error().text);
   UsePortRange(*range);
   return {};
 }
@@ -92,8 +87,8 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
   }
   const auto index = static_cast<int>(settings.Int("cluster.host_index"));
   if (index < static_cast<int>(hosts.size())) return index;
-  return At(settings, "cluster.host_index",
-            fmt::format("{} is none of the {} hosts, which count from 0", index, hosts.size()));
+  return plan::At(settings, "cluster.host_index",
+                  fmt::format("{} is none of the {} hosts, which count from 0", index, hosts.size()));
 }
 
 // Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. Slurm may
@@ -110,12 +105,13 @@ Status ReadStart(const config::Settings& settings, membership::Cluster* cluster)
   using Connect = membership::Cluster::Connect;
   cluster->connect = settings.Text("cluster.connect") == "slurm" ? Connect::kSlurm : Connect::kShell;
   if (cluster->connect == Connect::kSlurm && std::getenv("SLURM_JOB_ID") == nullptr) {
-    return At(settings, "cluster.connect",
-              "\"slurm\" starts agents in an allocation, and SLURM_JOB_ID is unset; run dtrun from sbatch or "
-              "salloc");
+    return plan::At(
+        settings, "cluster.connect",
+        "\"slurm\" starts agents in an allocation, and SLURM_JOB_ID is unset; run dtrun from sbatch or "
+        "salloc");
   }
   cluster->remote_shell = settings.List("cluster.remote_shell");
-  if (cluster->remote_shell.empty()) return At(settings, "cluster.remote_shell", "the list is empty");
+  if (cluster->remote_shell.empty()) return plan::At(settings, "cluster.remote_shell", "the list is empty");
   Result<std::string> dtrun = DtrunOnHosts(settings);
   if (!dtrun) return dtrun.error();
   cluster->dtrun = *std::move(dtrun);

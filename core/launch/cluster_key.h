@@ -12,6 +12,9 @@
 
 namespace dtrun::launch {
 
+// The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
+inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
+
 // What is done without a key of the user's.
 struct KeyRule {
   enum class Otherwise {

@@ -11,6 +11,7 @@
 
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/cluster_key.h"
 #include "core/plan/pmi.h"
 
 namespace dtrun::launch {
@@ -40,12 +41,27 @@ std::map<std::string, std::string> Environment() {
   return out;
 }
 
+std::map<std::string, std::string> RankEnvironment() {
+  auto environment = Environment();
+  environment.erase(kClusterKey);
+  return environment;
+}
+
 Result<std::string> DtrunOnHosts(const config::Settings& settings) {
   if (settings.Has("cluster.dtrun")) return settings.Text("cluster.dtrun");
   std::error_code failure;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return Error::System("find the path of dtrun", failure.value());
   return own.string();
+}
+
+Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs) {
+  config::Request request;
+  request.sets = {"backend.path=" + backend.path.string(), "backend.name=" + backend.name};
+  request.command = {"true"};
+  const Preparation preparation = Preparation::Load(std::move(request), std::move(plugin_dirs));
+  if (preparation.problems().empty()) return preparation.settings();
+  return Error{DTRUN_FAILED_PRECONDITION, preparation.problems().front().message};
 }
 
 Preparation Preparation::Load(config::Request request, std::vector<std::string> plugin_dirs) {
@@ -175,14 +191,12 @@ Result<std::size_t> Preparation::ChooseHere() {
 }
 
 Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& reported,
-                                             const std::vector<std::string>& answers) {
+                                             const std::vector<preflight::Answer>& answers) {
   std::vector<std::pair<std::string, preflight::Answer>> by_host;
   auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, reported);
   if (!hosts) return hosts.error();
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    auto answer = preflight::DecodeAnswer(answers[i]);
-    if (!answer) return answer.error();
-    by_host.emplace_back((*hosts)[i].name, *std::move(answer));
+    by_host.emplace_back((*hosts)[i].name, answers[i]);
   }
   auto choice = preflight::ChooseBackend(by_host);
   if (!choice) return choice.error();
@@ -197,17 +211,14 @@ Result<std::size_t> Preparation::ChooseByAll(const std::vector<plan::Hardware>& 
 
 Status Preparation::ReadHardware() {
   if (hardware_) return {};
-  auto environment = Environment();
-  environment.erase(kClusterKey);
-  auto hardware = plan::ReadHardware(loaded_.settings, environment);
+  auto hardware = plan::ReadHardware(loaded_.settings, RankEnvironment());
   if (!hardware) return hardware.error();
   hardware_ = *std::move(hardware);
   return {};
 }
 
 std::vector<plan::Hardware> Preparation::HardwareOf(const std::vector<plan::HostOffer>& offers) const {
-  auto environment = Environment();
-  environment.erase(kClusterKey);
+  const auto environment = RankEnvironment();
   std::vector<plan::Hardware> reported;
   for (const plan::HostOffer& offer : offers) {
     reported.push_back(plan::HardwareOf(loaded_.settings, environment, offer));
@@ -224,10 +235,13 @@ Result<plan::Plan> Preparation::MakePlan() {
   return Build(candidates_[*chosen], {}, nullptr);
 }
 
-Result<plan::Plan> Preparation::PlanOfRun(const std::vector<plan::HostOffer>& offers,
-                                          const std::vector<std::string>& answers,
-                                          const network::Decision* network) {
-  if (!plan::HasCluster(loaded_.settings)) return MakePlan();
+Result<plan::Plan> Preparation::PlanOfRun() {
+  return plan::HasCluster(loaded_.settings) ? PlanFor({}, {}, nullptr) : MakePlan();
+}
+
+Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offers,
+                                        const std::vector<preflight::Answer>& answers,
+                                        const network::Decision* network) {
   if (Status read = ReadHardware(); !read) return read.error();
   for (Candidate& candidate : candidates_) candidate.probe.reset();
   std::vector<plan::Hardware> reported = HardwareOf(offers);
@@ -243,8 +257,6 @@ Result<plan::Plan> Preparation::PlanOfRun(const std::vector<plan::HostOffer>& of
 
 Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                                       const network::Decision* network) {
-  auto environment = Environment();
-  environment.erase(kClusterKey);
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure) return Error::System("find the working directory", failure.value());
@@ -256,9 +268,8 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
     if (backend.info.empty()) backend.info.emplace_back();
     for (plugin::LaunchInfo& info : backend.info) info.facts.emplace_back("chosen", why);
   }
-  auto plan =
-      plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, std::move(environment),
-                   cwd.string(), *std::move(program), std::move(reported), network});
+  auto plan = plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, RankEnvironment(),
+                           cwd.string(), *std::move(program), std::move(reported), network});
   if (!plan) return plan;
   plan->record["config.json"] = RecordOf(candidate.settings);
   program_ = plan->processes.front().argv.front();
@@ -283,7 +294,7 @@ std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_cou
   return requests;
 }
 
-Result<std::vector<std::string>> Preparation::PreflightRequests(
+Result<std::vector<preflight::Request>> Preparation::PreflightRequests(
     const std::vector<plan::HostOffer>& offers) const {
   auto hosts = plan::PlaceRanks(loaded_.settings, *hardware_, HardwareOf(offers));
   if (!hosts) return hosts.error();
@@ -294,11 +305,11 @@ Result<std::vector<std::string>> Preparation::PreflightRequests(
   request.backends = BackendRequests(request.host_count, world_size);
   const bool idle = std::ranges::all_of(
       request.backends, [](const auto& backend) { return backend.name == "none" && !backend.pmix; });
-  std::vector<std::string> requests;
+  std::vector<preflight::Request> requests;
   if (idle) return requests;
   for (const plan::Host& host : *hosts) {
     request.local_ranks = host.local_size;
-    requests.push_back(preflight::Encode(request));
+    requests.push_back(request);
   }
   return requests;
 }

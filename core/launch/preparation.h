@@ -11,18 +11,15 @@
 #include <vector>
 
 #include "core/config/settings.h"
+#include "core/job/planner.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
-#include "core/preflight/preflight.h"
 
 namespace dtrun::launch {
 
-// The variable with the key of a cluster whose hosts are started by somebody else. No rank sees it.
-inline constexpr char kClusterKey[] = "DTRUN_CLUSTER_KEY";
-
 // The config with the plugins that it names: found, and asked for their options. The
 // launching process loads launchers only; a backend is asked in a child process.
-class Preparation {
+class Preparation final : public job::Planner {
  public:
   // `problems` is what Load reports; an empty list means that the config is usable.
   // `request` needs neither an environment nor the backends that exist.
@@ -31,23 +28,22 @@ class Preparation {
   const config::Settings& settings() const { return loaded_.settings; }
   const std::vector<config::Problem>& problems() const { return loaded_.problems; }
 
-  // Asks the backend what it would use here, the first time, and builds the plan. REQUIRES: no problems.
+  // The plan as this host alone can make it: it asks the backend, the first time, what it would use here.
+  // REQUIRES: no problems.
   Result<plan::Plan> MakePlan();
 
-  // The plan as a run makes it, which of one host is the same. Of a job on several, `offers` are of hosts
-  // that have reported theirs, `answers` theirs to PreflightRequests, by host, and `network` is what was
-  // proven. Without answers it is a draft whose backend nobody was asked about: this host need not be one of
-  // them. REQUIRES: no problems.
-  Result<plan::Plan> PlanOfRun(const std::vector<plan::HostOffer>& offers = {},
-                               const std::vector<std::string>& answers = {},
-                               const network::Decision* network = nullptr);
+  // The plan with which a run begins. Of a job on several hosts it is a draft whose backend nobody was asked
+  // about: this host need not be one of them. REQUIRES: no problems.
+  Result<plan::Plan> PlanOfRun();
+  Result<plan::Plan> PlanFor(const std::vector<plan::HostOffer>& offers,
+                             const std::vector<preflight::Answer>& answers,
+                             const network::Decision* network) override;
+  // REQUIRES: a plan was made
+  Result<std::vector<preflight::Request>> PreflightRequests(
+      const std::vector<plan::HostOffer>& offers) const override;
 
   // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
   std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
-
-  // What each host is to be asked before the plan (core/preflight), by host; none when there is nothing
-  // to ask. REQUIRES: a plan was made
-  Result<std::vector<std::string>> PreflightRequests(const std::vector<plan::HostOffer>& offers) const;
 
  private:
   // One of the names in backend.name, with its own reading of the config.
@@ -67,7 +63,7 @@ class Preparation {
   Status Ask(Candidate& candidate);
   Result<std::size_t> ChooseHere();
   Result<std::size_t> ChooseByAll(const std::vector<plan::Hardware>& reported,
-                                  const std::vector<std::string>& answers);
+                                  const std::vector<preflight::Answer>& answers);
   Status ReadHardware();
   std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
@@ -84,10 +80,15 @@ class Preparation {
   std::string program_;  // that ranks run
 };
 
+// The settings of a job with that backend and all its options as they are by default.
+Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std::string> plugin_dirs);
+
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
 Result<std::string> DtrunOnHosts(const config::Settings& settings);
 
 // This process's environment.
 std::map<std::string, std::string> Environment();
+// What ranks inherit of it: all but the key of a cluster.
+std::map<std::string, std::string> RankEnvironment();
 
 }  // namespace dtrun::launch

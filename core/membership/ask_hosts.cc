@@ -59,7 +59,7 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process
   }
   answers.network = *std::move(network);
   std::vector<RemoteHost*> hosts;
-  std::vector<std::string> asked;
+  std::vector<preflight::Request> asked;
   for (const Membership::Present& one : *present) {
     hosts.push_back(one.host);
     answers.hosts.push_back(static_cast<std::size_t>(one.offer.number));
@@ -69,7 +69,7 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   answers.asked_seconds = now.count();
   HostPreflight examiner(loop, signals);
-  Result<std::vector<std::string>> told = examiner.Run(asked, hosts);
+  Result<std::vector<preflight::Answer>> told = examiner.Run(asked, hosts);
   membership.Dismiss(0, "");
   const bool joined = !answers.network || answers.network->decision.ok();
   if (!told && (joined || examiner.interrupted() != 0)) return told.error();

@@ -19,7 +19,7 @@ namespace dtrun::membership {
 struct Inquiry {
   std::string job;
   std::vector<std::string> hosts;                // names, for what is found between them
-  std::vector<std::string> requests;             // of core/preflight, by host
+  std::vector<preflight::Request> requests;      // by host
   std::vector<plan::NetworkRule> network_rules;  // by host; empty: no network is looked for
 };
 
@@ -27,7 +27,7 @@ struct Answers {
   std::optional<preflight::NetworkFinding> network;  // of several machines
   double asked_seconds = 0;                          // since 1970, when the requests went out
   std::vector<std::size_t> hosts;                    // those that have joined: their numbers
-  std::vector<std::string> by_host;                  // of these
+  std::vector<preflight::Answer> by_host;            // of these
   // Hosts that have not joined, each with the reason.
   std::vector<std::pair<std::string, std::string>> missing;
   // Why there are none by host: where the network joins not all of them, one may be lost on being asked.

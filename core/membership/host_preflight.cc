@@ -3,7 +3,6 @@
 #include <csignal>
 #include <utility>
 
-#include "core/preflight/preflight.h"
 #include "core/process/process.h"
 
 namespace dtrun::membership {
@@ -12,8 +11,8 @@ HostPreflight::~HostPreflight() {
   if (here_.joinable()) here_.join();
 }
 
-Result<std::vector<std::string>> HostPreflight::Run(const std::vector<std::string>& requests,
-                                                    const std::vector<RemoteHost*>& hosts) {
+Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<preflight::Request>& requests,
+                                                          const std::vector<RemoteHost*>& hosts) {
   answers_.assign(hosts.size(), std::nullopt);
   missing_ = hosts.size();
   signals_.Handle([this](int signal) {
@@ -24,13 +23,13 @@ Result<std::vector<std::string>> HostPreflight::Run(const std::vector<std::strin
   auto work = boost::asio::make_work_guard(loop_);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i] != nullptr) {
-      hosts[i]->RunPreflight(requests[i],
-                             [this, i](Result<std::string> answer) { Take(i, std::move(answer)); });
+      hosts[i]->RunPreflight(Encode(requests[i]), [this, i](const Result<std::string>& answer) {
+        Take(i, answer ? preflight::DecodeAnswer(*answer) : answer.error());
+      });
       continue;
     }
     here_ = std::thread([this, i, request = requests[i]] {
-      std::string answer = preflight::RunPreflight(request);
-      boost::asio::post(loop_, [this, i, answer = std::move(answer)] { Take(i, answer); });
+      boost::asio::post(loop_, [this, i, answer = preflight::RunPreflight(request)] { Take(i, answer); });
     });
   }
   while (missing_ > 0 && !failure_ && interrupted_ == 0) loop_.run_one();
@@ -48,12 +47,12 @@ Result<std::vector<std::string>> HostPreflight::Run(const std::vector<std::strin
   }
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were examined"};
-  std::vector<std::string> answers;
-  for (std::optional<std::string>& answer : answers_) answers.push_back(*std::move(answer));
+  std::vector<preflight::Answer> answers;
+  for (std::optional<preflight::Answer>& answer : answers_) answers.push_back(*std::move(answer));
   return answers;
 }
 
-void HostPreflight::Take(std::size_t host, Result<std::string> answer) {
+void HostPreflight::Take(std::size_t host, Result<preflight::Answer> answer) {
   if (answers_[host] || failure_) return;
   if (!answer) {
     failure_ = std::move(answer).error();

@@ -11,6 +11,7 @@
 
 #include "core/base/asio.h"
 #include "core/membership/remote_host.h"
+#include "core/preflight/preflight.h"
 #include "core/process/user_signals.h"
 
 namespace dtrun::membership {
@@ -24,19 +25,20 @@ class HostPreflight {
   HostPreflight(const HostPreflight&) = delete;
   HostPreflight& operator=(const HostPreflight&) = delete;
 
-  // The answers by host; a null host is this one. The error names a host that was lost;
-  // DTRUN_ABORTED when the user ended the job. REQUIRES: a request for each host.
-  Result<std::vector<std::string>> Run(const std::vector<std::string>& requests,
-                                       const std::vector<RemoteHost*>& hosts);
+  // The answers by host; a null host is this one. The error names a host that was lost,
+  // or says why an answer cannot be read; DTRUN_ABORTED when the user ended the job. REQUIRES: a request for
+  // each host.
+  Result<std::vector<preflight::Answer>> Run(const std::vector<preflight::Request>& requests,
+                                             const std::vector<RemoteHost*>& hosts);
   // The signal that ended it, or 0.
   int interrupted() const { return interrupted_; }
 
  private:
-  void Take(std::size_t host, Result<std::string> answer);
+  void Take(std::size_t host, Result<preflight::Answer> answer);
 
   boost::asio::io_context& loop_;
   process::UserSignals& signals_;
-  std::vector<std::optional<std::string>> answers_;
+  std::vector<std::optional<preflight::Answer>> answers_;
   std::size_t missing_ = 0;
   std::optional<Error> failure_;
   int interrupted_ = 0;

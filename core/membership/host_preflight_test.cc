@@ -11,7 +11,6 @@
 namespace dtrun::membership {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // The other end of a link: an agent that answers each request by `reply`, or is lost without one.
@@ -49,6 +48,12 @@ class AskedAgent final : public protocol::Channel {
   Handlers handlers_;
 };
 
+preflight::Request About(const std::string& program) {
+  preflight::Request request;
+  request.program = program;
+  return request;
+}
+
 class HostPreflightTest : public ::testing::Test {
  protected:
   std::unique_ptr<RemoteHost> HostWith(AskedAgent::Reply reply) {
@@ -65,26 +70,32 @@ class HostPreflightTest : public ::testing::Test {
 };
 
 TEST_F(HostPreflightTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
-  const auto first = HostWith([](const std::string& request) { return "first: " + request; });
-  const auto second = HostWith([](const std::string& request) { return "second: " + request; });
-  const auto answers = examiner_.Run({"a", "b"}, {first.get(), second.get()});
+  const auto echo = [](const std::string& request) {
+    return Encode(preflight::Answer{{{preflight::DecodeRequest(request)->program}}});
+  };
+  const auto first = HostWith(echo), second = HostWith(echo);
+  const auto answers = examiner_.Run({About("a"), About("b")}, {first.get(), second.get()});
   ASSERT_TRUE(answers) << answers.error().text;
-  EXPECT_THAT(*answers, ElementsAre("first: a", "second: b"));
+  EXPECT_EQ(answers->front().backends.at(0).name, "a");
+  EXPECT_EQ(answers->back().backends.at(0).name, "b");
 }
 
 TEST_F(HostPreflightTest, ThisHostIsAskedBesideTheOthers) {
-  const auto other = HostWith([](const std::string&) { return "there"; });
-  const auto answers = examiner_.Run({Encode(preflight::Request{}), "b"}, {nullptr, other.get()});
+  const auto other = HostWith([](const std::string&) { return Encode(preflight::Answer{{{"there"}}}); });
+  const auto answers = examiner_.Run({{}, {}}, {nullptr, other.get()});
   ASSERT_TRUE(answers) << answers.error().text;
-  const auto here = preflight::DecodeAnswer(answers->front());
-  ASSERT_TRUE(here) << here.error().text;
-  EXPECT_GT(here->clock_seconds, 0);
-  EXPECT_EQ(answers->back(), "there");
+  EXPECT_GT(answers->front().clock_seconds, 0);
+  EXPECT_EQ(answers->back().backends.at(0).name, "there");
+}
+
+TEST_F(HostPreflightTest, AnAnswerThatCannotBeReadIsAnError) {
+  const auto confused = HostWith([](const std::string&) { return "?"; });
+  EXPECT_FALSE(examiner_.Run({{}}, {confused.get()}));
 }
 
 TEST_F(HostPreflightTest, AHostThatIsLostIsNamed) {
   const auto lost = HostWith({});
-  const auto answers = examiner_.Run({"a"}, {lost.get()});
+  const auto answers = examiner_.Run({{}}, {lost.get()});
   ASSERT_FALSE(answers);
   EXPECT_EQ(answers.error().code, DTRUN_REMOTE_FAILURE);
   EXPECT_THAT(answers.error().text, HasSubstr("host node1 was lost: its agent has ended"));
@@ -100,7 +111,7 @@ TEST_F(HostPreflightTest, TheUserEndsItWhileAHostIsSilent) {
   RemoteHost mute(elsewhere, "node2",
                   std::make_unique<AskedAgent>(elsewhere, [](const std::string&) { return ""; }), services_,
                   [](const protocol::Introduction&) {});
-  const auto answers = examiner_.Run({"a", "b", "c"}, {silent.get(), patient.get(), &mute});
+  const auto answers = examiner_.Run({{}, {}, {}}, {silent.get(), patient.get(), &mute});
   ASSERT_FALSE(answers);
   EXPECT_EQ(answers.error().code, DTRUN_ABORTED);
   EXPECT_EQ(examiner_.interrupted(), SIGTERM);

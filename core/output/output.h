@@ -63,13 +63,6 @@ struct Routes {
   Route err;
 };
 
-// Where the output of a rank goes, given the folder of the run. May create folders.
-using Router = std::function<Result<Routes>(const std::filesystem::path& folder, int rank)>;
-
-// From now on every RankOutput of this process asks `router`; an empty one restores the
-// default, folder/rank-R.out and rank-R.err, all shown. Loop thread, before the first Open.
-void SetRouter(Router router);
-
 // Prefix before each line: "auto" is the rank when the world has more than one.
 enum class Prefix { kAuto, kRank, kNone };
 
@@ -81,10 +74,10 @@ class RankOutput {
     // The folder, open: files go there whatever becomes of its name. -1: it is looked up.
     int descriptor = -1;
   };
-  // Opens the rank's files, folder/rank-R.out and rank-R.err unless a router says otherwise. Files
-  // of an earlier run are replaced. Errors name the file.
+  // Opens the rank's files, folder/rank-R.out and rank-R.err, all shown, unless `routes` says otherwise.
+  // Files of an earlier run are replaced. Errors name the file.
   static Result<std::unique_ptr<RankOutput>> Open(const Place& place, int rank, int world_size, Prefix prefix,
-                                                  Console& console);
+                                                  Console& console, std::optional<Routes> routes = {});
   virtual ~RankOutput() = default;
 
   // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are

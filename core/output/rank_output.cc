@@ -57,11 +57,6 @@ std::string PrefixOf(int rank, int world_size, Prefix prefix) {
   return text.append(width - number.size(), ' ').append(number).append("] ");
 }
 
-Router& TheRouter() {
-  static Router router;
-  return router;
-}
-
 Routes DefaultRoutes(const std::filesystem::path& folder, int rank) {
   const std::string name = "rank-" + std::to_string(rank);
   Routes routes;
@@ -221,13 +216,10 @@ class RankFiles final : public RankOutput {
 
 }  // namespace
 
-void SetRouter(Router router) { TheRouter() = std::move(router); }
-
 Result<std::unique_ptr<RankOutput>> RankOutput::Open(const Place& place, int rank, int world_size,
-                                                     Prefix prefix, Console& console) {
-  const Router& router = TheRouter();
-  Result<Routes> routes = router ? router(place.folder, rank) : DefaultRoutes(place.folder, rank);
-  if (!routes) return std::move(routes).error();
+                                                     Prefix prefix, Console& console,
+                                                     std::optional<Routes> routes) {
+  if (!routes) routes = DefaultRoutes(place.folder, rank);
   const std::string text = PrefixOf(rank, world_size, prefix);
   Result<Way> out = OpenWay(std::move(routes->out), text, place);
   if (!out) return std::move(out).error();

@@ -52,8 +52,9 @@ class FakeConsole final : public Console {
 
 class RankOutputTest : public ::testing::Test {
  protected:
-  std::unique_ptr<RankOutput> Open(int rank, int world_size, Prefix prefix, Console& console) {
-    auto output = RankOutput::Open({folder_.path()}, rank, world_size, prefix, console);
+  std::unique_ptr<RankOutput> Open(int rank, int world_size, Prefix prefix, Console& console,
+                                   std::optional<Routes> routes = {}) {
+    auto output = RankOutput::Open({folder_.path()}, rank, world_size, prefix, console, std::move(routes));
     EXPECT_TRUE(output.ok()) << output.error().text;
     return std::move(*output);
   }
@@ -230,23 +231,12 @@ TEST_F(RankOutputTest, KeepsTheLastLinesOfBothStreams) {
   EXPECT_THAT(output->Tail(2), ElementsAre("five", "fo"));
 }
 
-// Restores the default at the end of a test.
-struct Routed {
-  explicit Routed(Router router) { SetRouter(std::move(router)); }
-  ~Routed() { SetRouter({}); }
-  Routed(const Routed&) = delete;
-  Routed& operator=(const Routed&) = delete;
-};
-
 TEST_F(RankOutputTest, KeepsAndShowsEachStreamAsItsRouteSays) {
-  const Routed routed([](const std::filesystem::path& folder, int) {
-    Routes routes;
-    routes.out.file = folder / "kept.log";
-    routes.out.shown = false;
-    routes.err.prefix = "<e> ";
-    return routes;
-  });
-  auto output = Open(1, 2, Prefix::kRank, pipe_);
+  Routes routes;
+  routes.out.file = folder_.path() / "kept.log";
+  routes.out.shown = false;
+  routes.err.prefix = "<e> ";
+  auto output = Open(1, 2, Prefix::kRank, pipe_, routes);
   output->Feed(Stream::kOut, "hidden\n");
   output->Feed(Stream::kErr, "shown\n");
   EXPECT_THAT(pipe_.lines, ElementsAre(Pair(Stream::kErr, "<e> shown")));
@@ -257,37 +247,23 @@ TEST_F(RankOutputTest, KeepsAndShowsEachStreamAsItsRouteSays) {
 }
 
 TEST_F(RankOutputTest, DoesNotDrawTheStateOfAStreamThatIsNotShown) {
-  const Routed routed([](const std::filesystem::path&, int) {
-    Routes routes;
-    routes.out.shown = false;
-    return routes;
-  });
-  auto output = Open(0, 1, Prefix::kNone, terminal_);
+  Routes routes;
+  routes.out.shown = false;
+  auto output = Open(0, 1, Prefix::kNone, terminal_, routes);
   output->Feed(Stream::kOut, "10%\r20%\r");
   output->Idle();
   EXPECT_THAT(terminal_.states, IsEmpty());
 }
 
 TEST_F(RankOutputTest, CopiesTheLinesThatAreWantedAndAppendsWhatOtherRanksSaid) {
-  const Routed routed([](const std::filesystem::path& folder, int rank) {
+  for (int rank : {0, 1}) {
     Routes routes;
     routes.out.prefix = "[" + std::to_string(rank) + "]:";
     routes.out.wanted = {"loss", "epoch"};
-    routes.out.wanted_file = folder / "wanted.log";
-    return routes;
-  });
-  for (int rank : {0, 1})
-    Open(rank, 2, Prefix::kNone, pipe_)->Feed(Stream::kOut, "epoch 1\nnoise\nloss and epoch\n");
+    routes.out.wanted_file = folder_.path() / "wanted.log";
+    Open(rank, 2, Prefix::kNone, pipe_, routes)->Feed(Stream::kOut, "epoch 1\nnoise\nloss and epoch\n");
+  }
   EXPECT_EQ(Log("wanted.log"), "[0]:epoch 1\n[0]:loss and epoch\n[1]:epoch 1\n[1]:loss and epoch\n");
-}
-
-TEST_F(RankOutputTest, PassesOnWhatTheRouterCouldNotDo) {
-  const Routed routed([](const std::filesystem::path&, int) -> Result<Routes> {
-    return Error{DTRUN_SYSTEM, "no room"};
-  });
-  auto output = RankOutput::Open({folder_.path()}, 0, 1, Prefix::kAuto, pipe_);
-  ASSERT_FALSE(output.ok());
-  EXPECT_EQ(output.error().text, "no room");
 }
 
 }  // namespace

@@ -36,6 +36,23 @@ std::string StandText(const Facts& facts, const std::vector<std::size_t>& suspec
 
 }  // namespace
 
+const char* SuspicionName(Suspicion::Kind kind) {
+  switch (kind) {
+    case Suspicion::Kind::kErred: return "printed an error";
+    case Suspicion::Kind::kStoodStill: return "stood still";
+    case Suspicion::Kind::kDiffers: return "waited elsewhere";
+    case Suspicion::Kind::kLeft: return "exited early";
+    case Suspicion::Kind::kOverrode: return "changed variables";
+    case Suspicion::Kind::kNone: break;
+  }
+  return nullptr;
+}
+
+std::string PlaceText(const RankFacts& rank) {
+  if (rank.doing) return rank.doing->Said();
+  return rank.inside.empty() ? "" : PlacesText(rank.inside);
+}
+
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion) {
   const RankFacts& suspect = facts.ranks[suspicion.indices.front()];
   switch (suspicion.kind) {

@@ -13,6 +13,12 @@ namespace dtrun::verdict {
 // suspicion of some kind.
 std::string SuspicionText(const Facts& facts, const Suspicion& suspicion);
 
+// "stood still", in a word or two: null for kNone.
+const char* SuspicionName(Suspicion::Kind kind);
+
+// Where a rank was; of a process that has started several, where these were. Empty: not known.
+std::string PlaceText(const RankFacts& rank);
+
 // What to do about it; may be empty.
 std::string SuspicionHint(Suspicion::Kind kind);
 

@@ -4,6 +4,7 @@
 #include "core/failures/report.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
+#include "core/verdict/suspect_text.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
@@ -12,18 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-const char* SuspicionName(Suspicion::Kind kind) {
-  switch (kind) {
-    case Suspicion::Kind::kErred: return "printed an error";
-    case Suspicion::Kind::kStoodStill: return "stood still";
-    case Suspicion::Kind::kDiffers: return "waited elsewhere";
-    case Suspicion::Kind::kLeft: return "exited early";
-    case Suspicion::Kind::kOverrode: return "changed variables";
-    case Suspicion::Kind::kNone: break;
-  }
-  return nullptr;
-}
 
 // Why other ranks than the one that failed first are blamed.
 Json SuspicionJson(const Facts& facts, const Cause& cause) {
@@ -51,22 +40,18 @@ Json KnownJson(const RankFacts& rank) {
   return known;
 }
 
-// Where it was; of a process that has started several ranks, where these were.
-Json PlaceJson(const RankFacts& rank) {
-  if (rank.doing) return rank.doing->Said();
-  return rank.inside.empty() ? Json(nullptr) : Json(PlacesText(rank.inside));
-}
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 // How a generation ended, without its ranks.
 Json SummaryJson(const GenerationSummary& summary) {
   return {
       {"generation", summary.generation},
       {"result", summary.result},
-      {"exit_class", summary.exit_class.empty() ? Json(nullptr) : Json(summary.exit_class)},
+      {"exit_class", OrNull(summary.exit_class)},
       {"exit_code", summary.exit_code},
       {"duration_seconds", Seconds(summary.duration)},
       {"first_failed_rank", summary.first_failed_rank ? Json(*summary.first_failed_rank) : Json(nullptr)},
-      {"lost_host", summary.lost_host.empty() ? Json(nullptr) : Json(summary.lost_host)},
+      {"lost_host", OrNull(summary.lost_host)},
       {"interrupt", summary.interrupt == 0 ? Json(nullptr) : Json(process::SignalName(summary.interrupt))}};
 }
 
@@ -102,7 +87,7 @@ std::string VerdictJson(const History& history) {
                      {"stopped_with",
                       rank.signal_sent == 0 ? Json(nullptr) : Json(process::SignalName(rank.signal_sent))},
                      {"last_output", LastOutput(rank)},
-                     {"place", PlaceJson(rank)},
+                     {"place", OrNull(PlaceText(rank))},
                      {"known_failure", KnownJson(rank)},
                      {"reports", reports}});
   }

@@ -10,8 +10,13 @@
 
 namespace {
 
-constexpr char kVerdict[] = R"({"first_failed_rank": 0, "ranks": [
-  {"rank": 0, "host": "here", "pid": 10, "ending": {"code": 7, "signal": null, "at_seconds": 1.5}}]})";
+dtrun::verdict::Facts Failed() {
+  dtrun::verdict::Facts facts;
+  facts.ranks.resize(1);
+  facts.ranks[0].ending = dtrun::process::Ending{7};
+  facts.first_failed = 0;
+  return facts;
+}
 
 }  // namespace
 
@@ -19,10 +24,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const int file = ::memfd_create("error.json", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
-  const auto failures = dtrun::torchrun::ReadFailures(kVerdict, 0, {}, {{0, path}});
-  if (!failures.ok() || !*failures) std::abort();
-  const std::string summary = dtrun::torchrun::Summary("train.py", **failures);
+  const auto failures = dtrun::torchrun::FailuresOf(Failed(), 0, {}, {{0, path}});
+  if (!failures) std::abort();
+  const std::string summary = dtrun::torchrun::Summary("train.py", *failures);
   if (summary.size() > 16 * size + 2000) std::abort();
-  (void)dtrun::torchrun::RootErrorFile(**failures);
+  (void)dtrun::torchrun::RootErrorFile(*failures);
   return 0;
 }

@@ -295,10 +295,7 @@ class Root {
 
   bool RunPreflight(const std::vector<RemoteHost*>& remote) {
     HostPreflight examiner(loop_, signals_);
-    const auto answers = examiner.Run(std::vector<std::string>(remote.size(), "{}"), remote);
-    if (!answers) return false;
-    for (const std::string& answer : *answers) (void)preflight::DecodeAnswer(answer);
-    return true;
+    return examiner.Run(std::vector<preflight::Request>(remote.size()), remote).ok();
   }
 
   Source in_;

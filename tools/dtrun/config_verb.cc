@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/suggest.h"
-#include "core/launch/restart.h"
-#include "core/launch/watch.h"
+#include "core/launch/policies.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -11,10 +10,9 @@
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
+#include "core/launch/launch.h"
 #include "core/membership/ask_hosts.h"
 #include "core/membership/network.h"
-#include "core/node/guard.h"
-#include "core/node/serve.h"
 #include "core/plan/network.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/report.h"
@@ -38,16 +36,11 @@ struct Visit {
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
 BackendRequest WithDefaults(const ConfigArguments& arguments, const plugin::File& file) {
-  ConfigArguments defaults;
-  defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
-  defaults.plugin_dirs = arguments.plugin_dirs;
-  defaults.command = {"true"};
-  const launch::Preparation preparation = Load(defaults);
   BackendRequest request{file.name, file.path.string(), "", "", false};
-  if (preparation.problems().empty()) {
-    request.options_json = options::ToJson(preparation.settings().SnapshotOf("backend.options."));
+  if (const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs)) {
+    request.options_json = options::ToJson(defaults->SnapshotOf("backend.options."));
   } else {
-    request.why_not = preparation.problems().front().message;
+    request.why_not = defaults.error().text;
   }
   return request;
 }
@@ -86,8 +79,7 @@ Status Limit(const std::string& timeout, membership::Cluster* cluster) {
 Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& preparation,
                    const std::string& timeout) {
   const config::Settings& settings = preparation.settings();
-  auto environment = launch::Environment();
-  environment.erase(launch::kClusterKey);
+  const auto environment = launch::RankEnvironment();
   auto hardware = plan::ReadHardware(settings, environment);
   if (!hardware) return hardware.error();
   auto hosts = plan::PlaceRanks(settings, *hardware, {});
@@ -132,25 +124,22 @@ void AddThisHostAlone(const Visit& visit, const std::string& why, DoctorReport* 
 Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   membership::Answers answers;
   if (visit.cluster) {
-    membership::Inquiry inquiry{visit.job, visit.hosts, {}, visit.network_rules};
-    for (const preflight::Request& request : visit.requests) inquiry.requests.push_back(Encode(request));
+    const membership::Inquiry inquiry{visit.job, visit.hosts, visit.requests, visit.network_rules};
     auto told = membership::AskHosts(*visit.cluster, inquiry, lifeline,
                                      [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
     if (!told) return told.error();
     answers = *std::move(told);
   } else {
     answers.hosts = {0};
-    answers.by_host.push_back(Encode(preflight::RunPreflight(visit.requests.front())));
+    answers.by_host.push_back(preflight::RunPreflight(visit.requests.front()));
   }
   DoctorReport report;
   report.network = std::move(answers.network);
   std::vector<std::pair<std::string, preflight::Answer>> by_host;
   for (std::size_t i = 0; i < answers.by_host.size(); ++i) {
-    auto answer = preflight::DecodeAnswer(answers.by_host[i]);
-    if (!answer) return answer.error();
     const std::string& name = visit.hosts[answers.hosts[i]];
-    report.hosts.push_back({name, answer->checks});
-    by_host.emplace_back(name, *std::move(answer));
+    report.hosts.push_back({name, answers.by_host[i].checks});
+    by_host.emplace_back(name, std::move(answers.by_host[i]));
   }
   report.between = preflight::Compare(by_host, answers.asked_seconds);
   for (const auto& [host, why] : answers.missing) {
@@ -202,29 +191,22 @@ int Doctor(DoctorArguments arguments) {
   // Without a config, and with one that leaves the command to the command line, there is still a host.
   if (arguments.config.command.empty())
     arguments.config.base.push_back({"job.command", std::vector<std::string>{"true"}, {}});
-  const auto preparation = LoadOrExplain(arguments.config);
+  auto preparation = LoadOrExplain(arguments.config);
   if (!preparation) return kUserError;
-  const auto join_request = launch::JoinRequestOf(preparation->settings());
-  if (join_request &&
-      join_request->has_value()) {  // with "manual", every host runs this command, and host 0 reports
-    ::unsetenv(launch::kClusterKey);
-    return node::Guarded(
-        [&](process::Lifeline& lifeline) { return node::Serve(**join_request, std::nullopt, lifeline); });
-  }
-  const auto visit = join_request ? Plan(arguments.config, *preparation, arguments.timeout)
-                                  : Result<Visit>(join_request.error());
-  if (!visit) {
-    fmt::print(stderr, "dtrun: {}\n", visit.error().text);
-    return kUserError;
-  }
-  ::unsetenv(launch::kClusterKey);
-  return node::Guarded([&](process::Lifeline& lifeline) {
-    auto report = Look(*visit, lifeline);
-    if (report) return Print(*report, arguments.json);
-    DoctorReport alone;
-    AddThisHostAlone(*visit, report.error().text, &alone);
-    return Print(alone, arguments.json);
-  });
+  // With "manual", every host runs this command, and host 0 reports.
+  const auto lead = [&](launch::Preparation& own) -> Result<launch::Work> {
+    auto visit = Plan(arguments.config, own, arguments.timeout);
+    if (!visit) return visit.error();
+    return launch::Work([&arguments, visit = *std::move(visit)](process::Lifeline& lifeline) {
+      auto report = Look(visit, lifeline);
+      if (report) return Print(*report, arguments.json);
+      DoctorReport alone;
+      AddThisHostAlone(visit, report.error().text, &alone);
+      return Print(alone, arguments.json);
+    });
+  };
+  const Result<int> code = launch::LeadOrJoin(*std::move(preparation), {}, lead);
+  return code ? *code : Complain(code.error());
 }
 
 }  // namespace dtrun::cli

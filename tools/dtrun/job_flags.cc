@@ -95,6 +95,11 @@ std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& argument
   return std::nullopt;
 }
 
+int Complain(const Error& error) {
+  fmt::print(stderr, "dtrun: {}\n", error.text);
+  return kUserError;
+}
+
 int PrintProblems(const std::vector<config::Problem>& problems) {
   fmt::print(stderr, "{}", config::Render(problems));
   return kUserError;

@@ -34,5 +34,7 @@ launch::Preparation Load(const ConfigArguments& arguments);
 std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& arguments);
 // Says so; returns the exit code.
 int PrintProblems(const std::vector<config::Problem>& problems);
+// An error of the user's, likewise.
+int Complain(const Error& error);
 
 }  // namespace dtrun::cli

@@ -62,15 +62,9 @@ void PrintOption(const options::Spec& spec) {
 // What the backend would use here with its default options; a reason when it cannot say.
 Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
                                          plugin::Probe& probe) {
-  ConfigArguments defaults;
-  defaults.sets = {"backend.path=" + file.path.string(), "backend.name=" + file.name};
-  defaults.plugin_dirs = arguments.plugin_dirs;
-  defaults.command = {"true"};
-  const launch::Preparation preparation = Load(defaults);
-  if (!preparation.problems().empty()) {
-    return Error{DTRUN_FAILED_PRECONDITION, preparation.problems().front().message};
-  }
-  return probe.Launch(preparation.settings().SnapshotOf("backend.options."), 1, 1);
+  const auto defaults = launch::DefaultsOf(file, arguments.plugin_dirs);
+  if (!defaults) return defaults.error();
+  return probe.Launch(defaults->SnapshotOf("backend.options."), 1, 1);
 }
 
 }  // namespace

@@ -2,13 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
 
-#include "core/job/agent.h"
-#include "core/launch/cluster.h"
-#include "core/launch/restart.h"
-#include "core/launch/watch.h"
+#include "core/launch/launch.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
 #include "tools/dtrun/verbs.h"
@@ -16,14 +12,12 @@
 namespace dtrun::cli {
 namespace {
 
-void Complain(const std::string& text) { fmt::print(stderr, "dtrun: {}\n", text); }
-
 // Told by `dtrun explain`, which has more room.
 bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire"; }
 
 // `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,
 // hears no more of it than its name.
-std::string Header(const plan::Plan& plan, const std::string& run_dir, bool asked) {
+std::string HeaderOf(const plan::Plan& plan, const std::string& run_dir, bool asked) {
   const bool told =
       asked || plan.hosts.size() > 1 || pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
   std::string out = fmt::format("dtrun {}  {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
@@ -47,57 +41,30 @@ std::string Header(const plan::Plan& plan, const std::string& run_dir, bool aske
   return out;
 }
 
-// The job, or nothing after saying why.
-std::optional<job::RunRequest> RequestOrComplain(launch::Preparation& preparation, bool quiet) {
-  auto complain = [](const Error& error) {
-    Complain(error.text);
-    return std::nullopt;
-  };
-  auto restart = launch::RestartPolicyOf(preparation.settings());
-  if (!restart) return complain(restart.error());
-  auto stall = launch::StallPolicyOf(preparation.settings());
-  if (!stall) return complain(stall.error());
-  auto plan = preparation.PlanOfRun();
-  if (!plan) return complain(plan.error());
-  auto cluster = launch::ClusterOf(preparation.settings());
-  if (!cluster) return complain(cluster.error());
-  const bool asked = preparation.settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
-  return job::RunRequest{
-      std::move(*plan),
-      std::move(*restart),
-      quiet ? std::function<std::string(const plan::Plan&, const std::string&)>()
-            : [asked](const plan::Plan& made,
-                      const std::string& run_dir) { return Header(made, run_dir, asked); },
-      std::move(*cluster),
-      [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-          const network::Decision* network) { return preparation.PlanOfRun(offers, answers, network); },
-      [&](const std::vector<plan::HostOffer>& offers) { return preparation.PreflightRequests(offers); },
-      verdict::IsolationPolicyNamed(preparation.settings().Text("job.isolated_ranks")),
-      *stall,
-      quiet};
-}
+class RunFront final : public launch::Front {
+ public:
+  RunFront(bool asked, bool quiet) : asked_(asked), quiet_(quiet) {}
+
+  std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
+    return quiet_ ? "" : HeaderOf(plan, run_dir, asked_);
+  }
+  std::optional<node::OwnStart> Join() override {
+    return quiet_ ? std::nullopt : std::optional(node::OwnStart());
+  }
+
+ private:
+  const bool asked_, quiet_;
+};
 
 }  // namespace
 
 int Run(const ConfigArguments& arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  const auto join_request = launch::JoinRequestOf(preparation->settings());
-  if (!join_request) {
-    Complain(join_request.error().text);
-    return kUserError;
-  }
-  if (join_request->has_value()) {
-    preparation.reset();  // with the child that describes the backend
-    ::unsetenv(launch::kClusterKey);
-    const auto own = arguments.quiet ? std::nullopt : std::optional(node::OwnStart());
-    return node::Guarded(
-        [&](process::Lifeline& lifeline) { return node::Serve(**join_request, own, lifeline); });
-  }
-  const auto request = RequestOrComplain(*preparation, arguments.quiet);
-  if (!request) return kUserError;
-  ::unsetenv(launch::kClusterKey);  // has been read; ranks and remote shells inherit the rest
-  return node::Guarded([&](process::Lifeline& lifeline) { return job::Run(*request, lifeline); });
+  const bool asked = preparation->settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
+  RunFront front(asked, arguments.quiet);
+  const Result<int> code = launch::Launch(*std::move(preparation), front, {{}, arguments.quiet});
+  return code ? *code : Complain(code.error());
 }
 
 int RunAgent() {
@@ -108,10 +75,7 @@ int ShowPlan(const ConfigArguments& arguments, bool json) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
   const auto plan = preparation->MakePlan();
-  if (!plan) {
-    Complain(plan.error().text);
-    return kUserError;
-  }
+  if (!plan) return Complain(plan.error());
   fmt::print("{}", json ? plan::ToJson(*plan) : plan::ToText(*plan));
   return 0;
 }

@@ -60,20 +60,17 @@ std::filesystem::path FolderOf(const Seat& seat) {
                         : std::filesystem::path(fmt::format("node_{}", seat.node)) / own;
 }
 
-output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::function<Seat(int rank)> seat_of) {
-  return [arguments = std::move(arguments), keeps_logs, seat_of = std::move(seat_of)](
-             const std::filesystem::path& folder, int rank) -> Result<output::Routes> {
-    const Seat seat = seat_of(rank);
-    if (!keeps_logs) return RoutesOf(arguments, {}, rank, seat);
-    const std::filesystem::path attempt = AttemptOf(folder);
-    const std::filesystem::path own = attempt / FolderOf(seat);
-    if (const auto made = OpenFolder(own, true); !made) {
-      Error error{DTRUN_SYSTEM, fmt::format("cannot create '{}': {}", own.string(), made.error().text)};
-      error.text += "; choose a folder that can be written with --log-dir";
-      return error;
-    }
-    return RoutesOf(arguments, attempt, rank, seat);
-  };
+Result<output::Routes> RouteRank(const Arguments& arguments, bool keeps_logs,
+                                 const std::filesystem::path& logs, int rank, const Seat& seat) {
+  if (!keeps_logs) return RoutesOf(arguments, {}, rank, seat);
+  const std::filesystem::path attempt = AttemptOf(logs);
+  const std::filesystem::path own = attempt / FolderOf(seat);
+  if (const auto made = OpenFolder(own, true); !made) {
+    Error error{DTRUN_SYSTEM, fmt::format("cannot create '{}': {}", own.string(), made.error().text)};
+    error.text += "; choose a folder that can be written with --log-dir";
+    return error;
+  }
+  return RoutesOf(arguments, attempt, rank, seat);
 }
 
 }  // namespace dtrun::torchrun

@@ -1,11 +1,10 @@
 // Where the output of ranks goes by torchrun's rules: its log folders, --redirects, --tee,
 // --local-ranks-filter and the prefix of tee'd lines.
 //
-// RoutesOf is pure. The router is used on the loop thread.
+// RoutesOf is pure. Loop thread.
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "core/output/output.h"
@@ -30,6 +29,8 @@ output::Routes RoutesOf(const Arguments& arguments, const std::filesystem::path&
 std::filesystem::path FolderOf(const Seat& seat);
 
 // Makes the folder of a rank in attempt_N of the run, where N is its generation, and routes the rank there.
-output::Router MakeRouter(Arguments arguments, bool keeps_logs, std::function<Seat(int rank)> seat_of);
+// `logs`: the folder of that generation.
+Result<output::Routes> RouteRank(const Arguments& arguments, bool keeps_logs,
+                                 const std::filesystem::path& logs, int rank, const Seat& seat);
 
 }  // namespace dtrun::torchrun

@@ -63,9 +63,9 @@ TEST(Routes, KeepNothingWithoutAFolder) {
 TEST(Router, MakesAFolderForEachRankAndAttempt) {
   const output::TempFolder folder;
   // Two ranks on the first node, two on the second.
-  const output::Router router = MakeRouter(GivenWords({"-r", "1"}), true, [](int rank) {
-    return Seat{rank / 2, rank % 2, "here"};
-  });
+  const auto router = [](const std::filesystem::path& logs, int rank) {
+    return RouteRank(GivenWords({"-r", "1"}), true, logs, rank, {rank / 2, rank % 2, "here"});
+  };
   EXPECT_EQ(router(folder.path(), 0)->out.file, folder.path() / "attempt_0/0/stdout.log");
   EXPECT_EQ(router(folder.path(), 1)->out.file, folder.path() / "attempt_0/1/stdout.log");
   EXPECT_EQ(router(folder.path(), 3)->out.file, folder.path() / "attempt_0/node_1/1/stdout.log");
@@ -76,7 +76,7 @@ TEST(Router, MakesAFolderForEachRankAndAttempt) {
 TEST(Router, SaysWhichFolderCannotBeMade) {
   const output::TempFolder folder;
   std::ofstream(folder.path() / "attempt_0") << "in the way";
-  const auto routes = MakeRouter(GivenWords({}), true, [](int) { return Seat{}; })(folder.path(), 0);
+  const auto routes = RouteRank(GivenWords({}), true, folder.path(), 0, {});
   ASSERT_FALSE(routes.ok());
   EXPECT_THAT(routes.error().text, HasSubstr("attempt_0/0'"));
   EXPECT_THAT(routes.error().text, HasSubstr("--log-dir"));

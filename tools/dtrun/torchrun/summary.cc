@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/foreign_file.h"
+#include "core/process/process.h"
+#include "core/verdict/cause.h"
+#include "core/verdict/suspect_text.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -22,19 +26,6 @@ constexpr char kNoTraceback[] =
 std::string SignalName(int number) {
   const char* name = ::sigabbrev_np(number);
   return name == nullptr ? "" : std::string("SIG") + name;
-}
-
-// Of "SIGTERM", or of "signal 40"; 0 when it is neither.
-int SignalNumber(const std::string& text) {
-  for (int number = 1; number < NSIG; ++number) {
-    if (SignalName(number) == text) return number;
-  }
-  constexpr std::string_view kNameless = "signal ";
-  int number = 0;
-  if (text.starts_with(kNameless)) {
-    std::from_chars(text.data() + kNameless.size(), text.data() + text.size(), number);
-  }
-  return number;
 }
 
 // What a rank has written, which may be anything; of what is nested deeper than a person reads, nothing.
@@ -106,28 +97,18 @@ std::string FailureText(std::size_t index, const Failure& failure) {
       failure.error_file.empty() ? "<N/A>" : failure.error_file, Indented(failure.message));
 }
 
-std::string TextIn(const Json& json, const char* key) {
-  return json.contains(key) && json.at(key).is_string() ? json.at(key).get<std::string>() : "";
-}
-
-bool IsStopped(const Json& rank) { return !TextIn(rank, "stopped_with").empty(); }
-
 // "rank 1 stood still, in time.sleep at train.py:40; dtrun ended it by SIGTERM once rank 0 had failed"
-std::string WhyBlamed(const Json& verdict, const Json& rank) {
-  const Json blamed = verdict.value("blamed", Json(nullptr));
-  const std::string stopped = TextIn(rank.at("ending"), "stopped_by"), place = TextIn(rank, "place");
-  std::string why = "stood still";
-  if (!stopped.empty()) {
-    why = "was stopped by " + stopped;
-  } else if (blamed.is_object()) {
-    why = TextIn(blamed, "why");
-  }
+std::string WhyBlamed(const verdict::Facts& facts, const verdict::Cause& cause,
+                      const verdict::RankFacts& rank) {
+  const bool suspected = cause.suspicion.kind != verdict::Suspicion::Kind::kNone;
+  std::string why = suspected ? verdict::SuspicionName(cause.suspicion.kind) : "stood still";
+  if (rank.ending->stopped_by != 0) why = "was stopped by " + process::SignalName(rank.ending->stopped_by);
   std::string after;
-  if (blamed.is_object() && blamed.at("seen_first") != rank.at("rank")) {
-    after = fmt::format(" once rank {} had failed", blamed.at("seen_first").get<int>());
-  }
-  return fmt::format("rank {} {}{}; dtrun ended it by {}{}", rank.at("rank").get<int>(), why,
-                     place.empty() ? "" : ", " + place, TextIn(rank, "stopped_with"), after);
+  if (const int first = facts.ranks[cause.first].blamed(); suspected && first != rank.rank)
+    after = fmt::format(" once rank {} had failed", first);
+  const std::string place = verdict::PlaceText(rank);
+  return fmt::format("rank {} {}{}; dtrun ended it by {}{}", rank.rank, why,
+                     place.empty() ? "" : ", " + place, process::SignalName(rank.signal_sent), after);
 }
 
 std::size_t WidthOf(const std::string& text) {
@@ -142,42 +123,36 @@ std::size_t WidthOf(const std::string& text) {
 
 }  // namespace
 
-Result<std::optional<Failures>> ReadFailures(const std::string& verdict, std::time_t started,
-                                             const std::map<int, int>& local_ranks,
-                                             const std::map<int, std::string>& error_files) {
-  try {
-    const Json json = Json::parse(verdict);
-    if (json.at("first_failed_rank").is_null()) return std::optional<Failures>();
-    const int root = json.at("first_failed_rank").get<int>();
-    Failures failures;
-    for (const Json& rank : json.at("ranks")) {
-      const Json& ending = rank.at("ending");
-      if (ending.is_null() || (ending.at("code").is_number() && ending.at("code") == 0)) continue;
-      Failure failure;
-      failure.rank = rank.at("rank").get<int>();
-      if (const auto local = local_ranks.find(failure.rank); local != local_ranks.end()) {
-        failure.local_rank = local->second;
-      }
-      failure.host = rank.at("host").get<std::string>();
-      failure.pid = rank.at("pid").get<int>();
-      const bool signalled = ending.at("signal").is_string();
-      failure.exit_code =
-          signalled ? -SignalNumber(ending.at("signal").get<std::string>()) : ending.at("code").get<int>();
-      failure.time = started + static_cast<std::time_t>(ending.at("at_seconds").get<double>());
-      failure.message = signalled ? fmt::format("Signal {} ({}) received by PID {}", -failure.exit_code,
-                                                ending.at("signal").get<std::string>(), failure.pid)
-                                  : kNoTraceback;
-      if (failure.rank == root && IsStopped(rank)) failure.message = WhyBlamed(json, rank);
-      const auto file = error_files.find(failure.rank);
-      if (file != error_files.end() && !file->second.empty()) AddErrorFile(file->second, &failure);
-      if (failure.rank == root) failures.root = failures.all.size();
-      failures.all.push_back(std::move(failure));
+std::optional<Failures> FailuresOf(const verdict::Facts& facts, std::time_t started,
+                                   const std::map<int, int>& local_ranks,
+                                   const std::map<int, std::string>& error_files) {
+  const verdict::Cause cause = verdict::FindCause(facts);
+  if (cause.kind != verdict::Cause::Kind::kRank) return std::nullopt;
+  const int root = facts.ranks[cause.index].blamed();
+  Failures failures;
+  for (const verdict::RankFacts& rank : facts.ranks) {
+    if (!rank.ending || (rank.ending->signal == 0 && rank.ending->code == 0)) continue;
+    const process::Ending& ending = *rank.ending;
+    Failure failure;
+    failure.rank = rank.rank;
+    if (const auto local = local_ranks.find(failure.rank); local != local_ranks.end()) {
+      failure.local_rank = local->second;
     }
-    if (failures.all.empty()) return std::optional<Failures>();
-    return std::optional<Failures>(std::move(failures));
-  } catch (const nlohmann::json::exception& exception) {
-    return Error{DTRUN_INTERNAL, fmt::format("cannot read the verdict: {}", exception.what())};
+    failure.host = rank.host;
+    failure.pid = rank.pid;
+    failure.exit_code = ending.signal != 0 ? -ending.signal : ending.code;
+    failure.time = started + std::chrono::floor<std::chrono::seconds>(rank.ended_at).count();
+    failure.message = ending.signal != 0 ? fmt::format("Signal {} ({}) received by PID {}", ending.signal,
+                                                       process::SignalName(ending.signal), failure.pid)
+                                         : kNoTraceback;
+    if (failure.rank == root && rank.signal_sent != 0) failure.message = WhyBlamed(facts, cause, rank);
+    const auto file = error_files.find(failure.rank);
+    if (file != error_files.end() && !file->second.empty()) AddErrorFile(file->second, &failure);
+    if (failure.rank == root) failures.root = failures.all.size();
+    failures.all.push_back(std::move(failure));
   }
+  if (failures.all.empty()) return std::nullopt;
+  return failures;
 }
 
 std::string Summary(const std::string& entry, const Failures& failures) {

@@ -1,4 +1,4 @@
-// torchrun's summary of a failed run, from dtrun's verdict and the error files of the ranks.
+// torchrun's summary of a failed run, from what dtrun saw and the error files of the ranks.
 //
 // The form is that of torch/distributed/elastic/multiprocessing/errors/__init__.py (torch
 // 2.13). Main thread of the agent, after the run.
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/result.h"
+#include "core/verdict/facts.h"
 
 namespace dtrun::torchrun {
 
@@ -30,12 +30,11 @@ struct Failures {
   std::size_t root = 0;      // index of the one that failed first
 };
 
-// Of verdict.json; unset when no rank failed by itself. `started` is when the ranks were;
-// `error_files`: where each rank would have written its own. Errors name what is wrong with
-// the verdict.
-Result<std::optional<Failures>> ReadFailures(const std::string& verdict, std::time_t started,
-                                             const std::map<int, int>& local_ranks,
-                                             const std::map<int, std::string>& error_files);
+// Unset when no rank failed by itself. `started` is when the ranks were; `error_files`: where each rank would
+// have written its own.
+std::optional<Failures> FailuresOf(const verdict::Facts& facts, std::time_t started,
+                                   const std::map<int, int>& local_ranks,
+                                   const std::map<int, std::string>& error_files);
 
 // "=====\ntrain.py FAILED\n-----..."; ends in a newline.
 std::string Summary(const std::string& entry, const Failures& failures);

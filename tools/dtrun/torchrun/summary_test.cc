@@ -4,28 +4,44 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
 #include "core/output/testing.h"
+#include "core/verdict/recognise.h"
 
 namespace dtrun::torchrun {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kVerdict[] = R"({"result": "failed", "first_failed_rank": 1, "ranks": [
-  {"rank": 0, "host": "here", "pid": 10, "ending": {"code": null, "signal": "SIGTERM", "at_seconds": 2.5}},
-  {"rank": 1, "host": "here", "pid": 11, "ending": {"code": 7, "signal": null, "at_seconds": 1.5}},
-  {"rank": 2, "host": "here", "pid": 12, "ending": {"code": 0, "signal": null, "at_seconds": 1.0}},
-  {"rank": 3, "host": "here", "pid": 13, "ending": null}]})";
+verdict::RankFacts RankOf(int rank, std::optional<process::Ending> ending, int ended_after_ms) {
+  verdict::RankFacts facts;
+  facts.rank = rank;
+  facts.host = "here";
+  facts.pid = 10 + rank;
+  facts.ending = ending;
+  facts.ended_at = std::chrono::milliseconds(ended_after_ms);
+  return facts;
+}
+
+// Rank 1 has failed first; dtrun has ended rank 0.
+verdict::Facts Failed() {
+  verdict::Facts facts;
+  facts.ranks = {RankOf(0, process::Ending{0, SIGTERM}, 2500), RankOf(1, process::Ending{7}, 1500),
+                 RankOf(2, process::Ending{}, 1000), RankOf(3, {}, 0)};
+  facts.ranks[0].signal_sent = SIGTERM;
+  facts.first_failed = 1;
+  return facts;
+}
 
 Failures Read(const std::map<int, std::string>& error_files = {}) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  const auto failures = ReadFailures(kVerdict, 1'000'000'000, {{0, 0}, {1, 1}}, error_files);
-  EXPECT_TRUE(failures.ok()) << failures.error().text;
-  return failures.ok() && *failures ? **failures : Failures{};
+  const auto failures = FailuresOf(Failed(), 1'000'000'000, {{0, 0}, {1, 1}}, error_files);
+  EXPECT_TRUE(failures);
+  return failures.value_or(Failures{});
 }
 
 // The layout, blanks at the ends of lines included, is what torch 2.13 prints.
@@ -56,16 +72,30 @@ Root Cause (first observed failure):
 
 // dtrun has ended it, too, but that is not why it is blamed.
 TEST(Summary, SaysWhyARankIsBlamedThatWasStopped) {
-  const auto failures = ReadFailures(R"({"first_failed_rank": 1,
-    "blamed": {"ranks": [1], "why": "stood still", "seen_first": 0}, "ranks": [
-    {"rank": 0, "host": "here", "pid": 10, "stopped_with": null, "place": null,
-     "ending": {"code": 1, "signal": null, "stopped_by": null, "at_seconds": 2.5}},
-    {"rank": 1, "host": "here", "pid": 11, "stopped_with": "SIGTERM", "place": "in time.sleep at train.py:40",
-     "ending": {"code": null, "signal": "SIGTERM", "stopped_by": null, "at_seconds": 3.5}}]})",
-                                     0, {{0, 0}, {1, 1}}, {});
-  ASSERT_TRUE(failures.ok() && *failures);
+  verdict::Facts facts;
+  facts.ranks = {RankOf(0, process::Ending{1}, 2500), RankOf(1, process::Ending{0, SIGTERM}, 3500),
+                 RankOf(2, process::Ending{0, SIGTERM}, 3500)};
+  for (int rank : {1, 2}) {
+    verdict::RankFacts& stopped = facts.ranks[static_cast<std::size_t>(rank)];
+    stopped.signal_sent = SIGTERM;
+    stopped.doing = verdict::RankDoing();
+    stopped.doing->rank = rank;
+  }
+  facts.ranks[0].tail = {
+      "Traceback (most recent call last):", "  File \"train.py\", line 6, in <module>",
+      "    dist.all_reduce(t)",
+      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 20000ms "
+      "for recv operation to complete"};
+  facts.ranks[1].doing->stand = stacks::Stand::kElsewhere;
+  facts.ranks[1].doing->phrase = "in time.sleep at train.py:40";
+  facts.ranks[2].doing->stand = stacks::Stand::kWaits;
+  facts.ranks[2].doing->phrase = "in all_reduce at train.py:42";
+  facts.first_failed = 0;
+  ASSERT_TRUE(verdict::Recognise(&facts));
+  const auto failures = FailuresOf(facts, 0, {{0, 0}, {1, 1}}, {});
+  ASSERT_TRUE(failures);
   EXPECT_THAT(
-      Summary("x", **failures),
+      Summary("x", *failures),
       HasSubstr("traceback : rank 1 stood still, in time.sleep at train.py:40; dtrun ended it by SIGTERM "
                 "once rank 0 had failed\n"));
 }
@@ -131,17 +161,11 @@ TEST(Summary, SaysThatThereIsNoOtherFailure) {
 }
 
 TEST(Summary, IsNotMadeWhereNoRankFailedByItself) {
-  const auto failures = ReadFailures(R"({"first_failed_rank": null, "ranks": []})", 0, {}, {});
-  ASSERT_TRUE(failures.ok());
-  EXPECT_FALSE(failures->has_value());
-}
-
-TEST(Summary, SaysWhatIsWrongWithAVerdict) {
-  for (const char* verdict : {"", "{}", R"({"first_failed_rank": 0, "ranks": [{}]})"}) {
-    const auto failures = ReadFailures(verdict, 0, {}, {});
-    ASSERT_FALSE(failures.ok()) << verdict;
-    EXPECT_THAT(failures.error().text, HasSubstr("cannot read the verdict"));
-  }
+  EXPECT_FALSE(FailuresOf({}, 0, {}, {}));
+  verdict::Facts interrupted = Failed();
+  interrupted.first_failed = -1;
+  interrupted.interrupt = SIGINT;
+  EXPECT_FALSE(FailuresOf(interrupted, 0, {}, {}));
 }
 
 }  // namespace

@@ -9,22 +9,16 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/hosts/this_machine.h"
-#include "core/job/agent.h"
 #include "core/launch/cluster.h"
-#include "core/launch/restart.h"
-#include "core/launch/watch.h"
-#include "core/node/serve.h"
+#include "core/launch/launch.h"
 #include "core/output/bounded_write.h"
 #include "core/output/display.h"
 #include "core/output/output.h"
-#include "core/plan/hosts.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/parse.h"
@@ -91,115 +85,103 @@ torchrun::Surroundings Look(const torchrun::Arguments& arguments,
   return here;
 }
 
-// One run of a job: what it needs to know of the run once it has begun, and its end.
-class TorchrunJob {
+// Whoever started torchrun may have asked for the cause too.
+void HandOn(const std::string& error) {
+  const char* path = std::getenv(kErrorFile);
+  if (path == nullptr || *path == '\0' || error.empty()) return;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!(file << error << std::flush)) {
+    fmt::print(stderr, "dtrun: {}: cannot write '{}'\n", kErrorFile, path);
+  }
+}
+
+node::OwnStart OwnStartOf(const torchrun::Arguments& asked) {
+  node::OwnStart own;
+  own.processes = static_cast<int>(torchrun::ParseInt(asked.nproc_per_node).value_or(0));
+  if (asked.run_path) return own;  // its command is the interpreter's own
+  own.command = {asked.training_script};
+  own.command.insert(own.command.end(), asked.training_script_args.begin(), asked.training_script_args.end());
+  return own;
+}
+
+// A job as torchrun shows it.
+class TorchrunFront final : public launch::Front {
  public:
-  // Takes over the callbacks of `request`, whose plan changes with the hosts.
-  TorchrunJob(const torchrun::Arguments& arguments, bool keeps_logs, std::vector<std::string> notes,
-              job::RunRequest request)
+  // `note`: on each host, of the key that it has.
+  TorchrunFront(const torchrun::Arguments& arguments, const torchrun::Surroundings& here, bool keeps_logs,
+                std::vector<std::string> notes, std::string note)
       : arguments_(arguments),
+        log_base_(here.log_base),
         keeps_logs_(keeps_logs),
         notes_(std::move(notes)),
-        plan_(request.plan),
-        request_(std::move(request)) {
-    request_.header = [this](const plan::Plan& plan, const std::string& run_dir) {
-      return Begin(plan, run_dir);
-    };
-    request_.replan = [this, replan = request_.replan](const std::vector<plan::HostOffer>& offers,
-                                                       const std::vector<std::string>& answers,
-                                                       const network::Decision* network) {
-      Result<plan::Plan> plan = replan(offers, answers, network);
-      if (plan) plan_ = *plan;
-      return plan;
-    };
+        note_(std::move(note)) {}
+
+  std::optional<node::OwnStart> Join() override {
+    if (!note_.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note_);
+    return OwnStartOf(arguments_);
   }
 
-  int Run(process::Lifeline& lifeline) {
-    output::SetRouter(
-        torchrun::MakeRouter(arguments_, keeps_logs_, [this](int rank) { return SeatOf(rank); }));
-    const int code = job::Run(request_, lifeline);
-    if (code == 0) return 0;
-    const std::string verdict = ReadFile(std::filesystem::path(run_dir_) / "verdict.json");
-    if (run_dir_.empty() || !Started(verdict)) return kUserError;
-    Summarise(verdict);
-    return kFailed;
+  // In a folder that all may write to, logs are for the user alone.
+  Status Prepare(const plan::Plan& plan) override {
+    if (!plan.log_dir.starts_with(log_base_ + "/") || ::mkdir(log_base_.c_str(), 0700) == 0) return {};
+    Error error = Error::System(fmt::format("cannot create '{}'", log_base_), errno);
+    error.text += "; choose another folder with --log-dir or TMPDIR";
+    return error;
   }
 
- private:
-  std::string Begin(const plan::Plan& plan, const std::string& run_dir) {
-    run_dir_ = run_dir;
-    started_ = std::time(nullptr);
+  std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
     std::string text =
         fmt::format("dtrun {}  {}: {}, logs {}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir);
     for (const std::string& note : plan.notes) text += fmt::format("  note       {}\n", note);
     for (const std::string& note : notes_) text += fmt::format("  note       {}\n", note);
+    if (!note_.empty()) text += fmt::format("  note       {}\n", note_);
     return text;
   }
 
-  // Of the plan that runs.
-  torchrun::Seat SeatOf(int rank) const {
-    const auto found = std::ranges::find(plan_.processes, rank, &plan::Process::rank);
-    if (found == plan_.processes.end()) return {};
-    return {found->host, found->local_rank, plan_.hosts[static_cast<std::size_t>(found->host)].name};
-  }
-
-  static bool Started(const std::string& verdict) {
-    const auto json = nlohmann::json::parse(verdict, nullptr, false);
-    return !json.is_object() || json.value("result", "") != "not started";
-  }
-
-  // Where each rank of the last generation would have written its own, by rank.
-  std::map<int, std::string> ErrorFiles(const std::string& verdict) const {
-    const auto json = nlohmann::json::parse(verdict, nullptr, false);
-    const std::uint64_t generation = json.is_object() ? json.value("generation", std::uint64_t{0}) : 0;
-    const plan::Plan last = plan::Resolve(
-        plan_, {{plan::kTokenRunDir, run_dir_}, {plan::kTokenGeneration, std::to_string(generation)}});
-    std::map<int, std::string> files;
-    for (const plan::Process& process : last.processes) {
-      if (const auto file = process.env.find(kErrorFile); file != process.env.end()) {
-        files[process.rank] = file->second;
-      }
+  Result<std::optional<output::Routes>> RoutesOf(const plan::Plan& plan, const std::filesystem::path& logs,
+                                                 int rank) override {
+    torchrun::Seat seat;
+    const auto found = std::ranges::find(plan.processes, rank, &plan::Process::rank);
+    if (found != plan.processes.end()) {
+      seat = {found->host, found->local_rank, plan.hosts[static_cast<std::size_t>(found->host)].name};
     }
-    return files;
+    auto routes = torchrun::RouteRank(arguments_, keeps_logs_, logs, rank, seat);
+    if (!routes) return routes.error();
+    return std::optional(*std::move(routes));
   }
 
-  void Summarise(const std::string& verdict) {
+  int End(const job::Outcome& outcome) override {
+    if (outcome.exit_code() == 0) return 0;
+    if (!outcome.facts || outcome.started == 0) return kUserError;
+    Summarise(outcome);
+    return kFailed;
+  }
+
+ private:
+  void Summarise(const job::Outcome& outcome) const {
+    const plan::Plan last =
+        plan::Resolve(outcome.plan, {{plan::kTokenRunDir, outcome.run_dir},
+                                     {plan::kTokenGeneration, std::to_string(outcome.facts->generation)}});
     std::map<int, int> local_ranks;
-    for (const plan::Process& process : plan_.processes) local_ranks[process.rank] = process.local_rank;
-    const auto failures = torchrun::ReadFailures(verdict, started_, local_ranks, ErrorFiles(verdict));
-    if (!failures) {
-      fmt::print(stderr, "dtrun: {}\n", failures.error().text);
-      return;
+    std::map<int, std::string> error_files;
+    for (const plan::Process& process : last.processes) {
+      local_ranks[process.rank] = process.local_rank;
+      if (const auto file = process.env.find(kErrorFile); file != process.env.end())
+        error_files[process.rank] = file->second;
     }
-    if (!*failures) return;
+    const auto failures = torchrun::FailuresOf(*outcome.facts, outcome.started, local_ranks, error_files);
+    if (!failures) return;
     output::WriteWithin(STDERR_FILENO,
-                        output::Tamed(torchrun::Summary(arguments_.training_script, **failures)));
-    HandOn(torchrun::RootErrorFile(**failures));
-  }
-
-  // Whoever started torchrun may have asked for the cause too.
-  static void HandOn(const std::string& error) {
-    const char* path = std::getenv(kErrorFile);
-    if (path == nullptr || *path == '\0' || error.empty()) return;
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    if (!(file << error << std::flush)) {
-      fmt::print(stderr, "dtrun: {}: cannot write '{}'\n", kErrorFile, path);
-    }
+                        output::Tamed(torchrun::Summary(arguments_.training_script, *failures)));
+    HandOn(torchrun::RootErrorFile(*failures));
   }
 
   const torchrun::Arguments& arguments_;
+  const std::string log_base_;
   const bool keeps_logs_;
   const std::vector<std::string> notes_;
-  plan::Plan plan_;  // of the hosts that there are
-  job::RunRequest request_;
-  std::string run_dir_;
-  std::time_t started_ = 0;
+  const std::string note_;
 };
-
-int Explain(const Error& error) {
-  fmt::print(stderr, "dtrun: {}\n", error.text);
-  return kUserError;
-}
 
 launch::KeyRule RuleOf(const torchrun::Translation& translated) {
   using Otherwise = launch::KeyRule::Otherwise;
@@ -214,15 +196,6 @@ launch::KeyRule RuleOf(const torchrun::Translation& translated) {
     case torchrun::Secret::From::kThisHost: rule.otherwise = Otherwise::kThisHost; break;
   }
   return rule;
-}
-
-node::OwnStart OwnStartOf(const torchrun::Arguments& asked) {
-  node::OwnStart own;
-  own.processes = static_cast<int>(torchrun::ParseInt(asked.nproc_per_node).value_or(0));
-  if (asked.run_path) return own;  // its command is the interpreter's own
-  own.command = {asked.training_script};
-  own.command.insert(own.command.end(), asked.training_script_args.begin(), asked.training_script_args.end());
-  return own;
 }
 
 int Complain(Program program, const std::string& text) {
@@ -255,57 +228,18 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   arguments.given = std::move(translated->given);
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  const config::Settings& settings = preparation->settings();
-  const launch::KeyRule rule = RuleOf(*translated);
-  const std::string note = launch::HasClusterKey(settings) ? "" : translated->secret.note;
-  if (purpose == Purpose::kRun) {
-    const auto join_request = launch::JoinRequestOf(settings, rule);
-    if (!join_request) return Explain(join_request.error());
-    if (*join_request) {
-      if (!note.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note);
-      preparation.reset();  // with the child that describes the backend
-      ::unsetenv(launch::kClusterKey);
-      const int code = node::Guarded([&](process::Lifeline& lifeline) {
-        return node::Serve(**join_request, OwnStartOf(asked), lifeline);
-      });
-      return code == 0 || code == kUserError ? code : kFailed;
-    }
-  }
-  auto plan = purpose == Purpose::kRun ? preparation->PlanOfRun() : preparation->MakePlan();
-  if (!plan) return Explain(plan.error());
-  std::vector<std::string> notes = std::move(translated->notes);
   if (purpose != Purpose::kRun) {
-    plan->notes.insert(plan->notes.end(), notes.begin(), notes.end());
+    auto plan = preparation->MakePlan();
+    if (!plan) return Complain(plan.error());
+    plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
     fmt::print("{}", purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
     return 0;
   }
-  // In a folder that all may write to, logs are for the user alone.
-  if (plan->log_dir.starts_with(here.log_base + "/") && ::mkdir(here.log_base.c_str(), 0700) != 0) {
-    const Error error = Error::System(fmt::format("cannot create '{}'", here.log_base), errno);
-    fmt::print(stderr, "dtrun: {}; choose another folder with --log-dir or TMPDIR\n", error.text);
-    return kUserError;
-  }
-  auto restart = launch::RestartPolicyOf(settings);
-  if (!restart) return Explain(restart.error());
-  auto stall = launch::StallPolicyOf(settings);
-  if (!stall) return Explain(stall.error());
-  auto cluster = launch::ClusterOf(settings, rule);
-  if (!cluster) return Explain(cluster.error());
-  if (*cluster && !note.empty()) notes.push_back(note);
-  ::unsetenv(launch::kClusterKey);  // has been read
-  TorchrunJob job(
-      asked, translated->keeps_logs, std::move(notes),
-      {std::move(*plan),
-       std::move(*restart),
-       {},
-       std::move(*cluster),
-       [&](const std::vector<plan::HostOffer>& offers, const std::vector<std::string>& answers,
-           const network::Decision* network) { return preparation->PlanOfRun(offers, answers, network); },
-       [&](const std::vector<plan::HostOffer>& offers) { return preparation->PreflightRequests(offers); },
-       verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
-       *stall});
-  const int code = node::Guarded([&](process::Lifeline& lifeline) { return job.Run(lifeline); });
-  return code == 0 || code == kUserError ? code : kFailed;
+  TorchrunFront front(asked, here, translated->keeps_logs, std::move(translated->notes),
+                      launch::HasClusterKey(preparation->settings()) ? "" : translated->secret.note);
+  const Result<int> code = launch::Launch(*std::move(preparation), front, {RuleOf(*translated)});
+  if (!code) return Complain(code.error());
+  return *code == 0 || *code == kUserError ? *code : kFailed;
 }
 
 }  // namespace dtrun::cli

@@ -1,4 +1,4 @@
-#include "core/launch/restart.h"
+#include "core/launch/policies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/suggest.h"
+#include "core/base/units.h"
 #include "core/plan/at.h"
 
 namespace dtrun::launch {
@@ -35,6 +36,26 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings) {
     }
     policy.on.insert(*exit_class);
   }
+  return policy;
+}
+
+Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
+  constexpr std::chrono::seconds kShortest{1};
+  job::StallPolicy policy;
+  policy.fails = settings.Text("watch.on_stall") == "fail";
+  const std::string& text = settings.Text("watch.stall");
+  if (text == "off") return policy;
+  const Result<Nanoseconds> after = ParseDuration(text);
+  if (!after || *after < kShortest) {
+    Error error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("expected \"off\" or a duration from 1s to 10 years, such as \"10m\"; found '{}'", text)};
+    const Result<Nanoseconds> seconds = ParseDuration(text + "s");
+    if (!after && seconds && *seconds >= kShortest)
+      error.text += fmt::format(", did you mean \"{}s\"?", text);
+    return plan::At(settings, "watch.stall", error);
+  }
+  policy.after = *after;
   return policy;
 }
 

@@ -1,0 +1,63 @@
+#include "core/launch/launch.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "core/launch/cluster.h"
+#include "core/launch/policies.h"
+#include "core/node/serve.h"
+
+namespace dtrun::launch {
+namespace {
+
+Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const Manner& manner) {
+  const config::Settings& settings = preparation.settings();
+  auto restart = RestartPolicyOf(settings);
+  if (!restart) return restart.error();
+  auto stall = StallPolicyOf(settings);
+  if (!stall) return stall.error();
+  auto plan = preparation.PlanOfRun();
+  if (!plan) return plan.error();
+  auto cluster = ClusterOf(settings, manner.key);
+  if (!cluster) return cluster.error();
+  return job::RunRequest{*std::move(plan),
+                         *std::move(restart),
+                         front,
+                         *std::move(cluster),
+                         &preparation,
+                         verdict::IsolationPolicyNamed(settings.Text("job.isolated_ranks")),
+                         *stall,
+                         manner.quiet};
+}
+
+}  // namespace
+
+Result<int> Launch(Preparation preparation, Front& front, const Manner& manner) {
+  const auto lead = [&](Preparation& own) -> Result<Work> {
+    auto request = RequestOf(own, front, manner);
+    if (!request) return request.error();
+    return Work([&front, request = *std::move(request)](process::Lifeline& lifeline) {
+      return front.End(job::Run(request, lifeline));
+    });
+  };
+  return LeadOrJoin(std::move(preparation), manner.key, lead, [&front] { return front.Join(); });
+}
+
+Result<int> LeadOrJoin(Preparation preparation, const KeyRule& key,
+                       const std::function<Result<Work>(Preparation&)>& lead,
+                       const std::function<std::optional<node::OwnStart>()>& join) {
+  const auto request = JoinRequestOf(preparation.settings(), key);
+  if (!request) return request.error();
+  if (!*request) {
+    const Result<Work> work = lead(preparation);
+    if (!work) return work.error();
+    ::unsetenv(kClusterKey);  // has been read; ranks and remote shells inherit the rest
+    return node::Guarded(*work);
+  }
+  const std::optional<node::OwnStart> own = join ? join() : std::nullopt;
+  { const Preparation done = std::move(preparation); }  // with the child that describes the backend
+  ::unsetenv(kClusterKey);
+  return node::Guarded([&](process::Lifeline& lifeline) { return node::Serve(**request, own, lifeline); });
+}
+
+}  // namespace dtrun::launch

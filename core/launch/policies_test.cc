@@ -1,0 +1,59 @@
+#include "core/launch/policies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/launch/testing.h"
+
+namespace dtrun::launch {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::SettingsOf;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+TEST(RestartPolicyOf, ReadsHowOftenHowSoonAndWhy) {
+  const auto policy = RestartPolicyOf(
+      SettingsOf({"restart.max=3", "restart.backoff=2s", R"(restart.on=["network", "out-of-memory"])"}));
+  ASSERT_TRUE(policy) << policy.error().text;
+  EXPECT_EQ(policy->max, 3);
+  EXPECT_EQ(policy->backoff, 2s);
+  EXPECT_THAT(policy->on, ElementsAre(verdict::ExitClass::kOutOfMemory, verdict::ExitClass::kNetwork));
+}
+
+TEST(RestartPolicyOf, NamesTheNearestClass) {
+  const std::pair<const char*, const char*> cases[] = {{"netwrok", "did you mean 'network'?"},
+                                                       {"oom", "did you mean 'out-of-memory'?"},
+                                                       {"preemption", "restart.on lists some of user-error"}};
+  for (const auto& [word, hint] : cases) {
+    const auto policy = RestartPolicyOf(SettingsOf({std::string("restart.on=[\"") + word + "\"]"}));
+    ASSERT_FALSE(policy) << word;
+    EXPECT_THAT(policy.error().text, AllOf(StartsWith("--set"), HasSubstr(word), HasSubstr(hint)));
+  }
+}
+
+TEST(StallPolicyOf, TakesOffOrADuration) {
+  const auto off = StallPolicyOf(SettingsOf({"watch.stall=off"}));
+  ASSERT_TRUE(off);
+  EXPECT_EQ(off->after, job::StallPolicy().after);
+  const auto policy = StallPolicyOf(SettingsOf({"watch.stall=10m", "watch.on_stall=fail"}));
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(policy->after, 10min);
+  EXPECT_TRUE(policy->fails);
+}
+
+TEST(StallPolicyOf, SaysWhatAnotherTextShouldBe) {
+  for (const char* text : {"30", "1ms", "soon"}) {
+    const auto policy = StallPolicyOf(SettingsOf({std::string("watch.stall=\"") + text + "\""}));
+    ASSERT_FALSE(policy) << text;
+    EXPECT_THAT(policy.error().text, HasSubstr("expected \"off\" or a duration from 1s"));
+  }
+  EXPECT_THAT(StallPolicyOf(SettingsOf({"watch.stall=\"30\""})).error().text,
+              HasSubstr("did you mean \"30s\"?"));
+}
+
+}  // namespace
+}  // namespace dtrun::launch
