@@ -206,8 +206,12 @@ class Networks(JobTest):
         for interface, text in (("eth0", r"packets get lost: .* from eth0 of node0 to eth0 of node1"),
                                 ("eth1", r"node2 is the slow host: \S+ Mbit/s by its eth1")):
             with self.subTest(interface=interface):
-                report = json.loads(self.doctor("--json", interface=interface, root="10.6.0.1", lay=interface == "eth0").out)
-                warnings = [check["what"] for check in self.between(report, "network") if check["level"] == "warning"]
+                for attempt in range(3):  # a busy machine sends few packets, and chance may lose none of them
+                    lay = interface == "eth0" and attempt == 0
+                    report = json.loads(self.doctor("--json", interface=interface, root="10.6.0.1", lay=lay).out)
+                    warnings = [check["what"] for check in self.between(report, "network") if check["level"] == "warning"]
+                    if re.search(text, "\n".join(warnings)):
+                        break
                 self.assertRegex("\n".join(warnings), text)
 
     def test_of_many_bridges_a_few_are_named(self):

@@ -104,9 +104,9 @@ TEST_F(HostPreflightTest, AHostThatIsLostIsNamed) {
 TEST_F(HostPreflightTest, TheUserEndsItWhileAHostIsSilent) {
   const auto silent = HostWith([](const std::string&) {
     ::raise(SIGTERM);
-    return "too late";
+    return Encode(preflight::Answer{});  // too late
   });
-  const auto patient = HostWith([](const std::string&) { return "never asked in time"; });
+  const auto patient = HostWith([](const std::string&) { return Encode(preflight::Answer{}); });
   boost::asio::io_context elsewhere;  // never runs, so this agent never answers
   RemoteHost mute(elsewhere, "node2",
                   std::make_unique<AskedAgent>(elsewhere, [](const std::string&) { return ""; }), services_,
