@@ -1,6 +1,7 @@
 """`dtrun doctor`: every host looked at before a job, each finding with its fix."""
 
 import json
+import re
 import secrets
 import socket
 import subprocess
