@@ -234,7 +234,8 @@ class Files(SecondUserTest):
         self.assertEqual((victim / "rank-0.out").read_text(), "precious")
         (trap / "generation-1").unlink()
         (trap / "generation-1").write_text("")
-        self.assertIn("generation-1': a file of user 0 stands there; remove it", self.dtrun(*again).err)
+        self.assertEqual(self.dtrun(*again).code, 1)
+        self.assertTrue((next(trap.glob("before-*")) / "generation-1").is_file(), "what stood there is kept")
 
     def test_that_the_stranger_made_beforehand_take_no_verdict_of_a_killed_agent(self):
         mine = self.folder / "mine"

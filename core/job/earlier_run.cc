@@ -47,9 +47,12 @@ std::vector<std::string> EntriesOfARun(int folder) {
 Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, const std::string& name,
                                        mode_t mode) {
   const std::vector<std::string> names = EntriesOfARun(folder);
-  if (std::ranges::find(names, "config.json") == names.end() &&
-      std::ranges::find(names, "verdict.json") == names.end())
-    return std::string();
+  const auto has = [&names](std::string_view one) { return std::ranges::find(names, one) != names.end(); };
+  const bool of_a_run = has("verdict.json") || has("plan.json");
+  if (has("config.json") && !of_a_run) {  // as in the folder of a model
+    return Error{DTRUN_INVALID_ARGUMENT, "its config.json is of no run of dtrun and would be replaced"};
+  }
+  if (!of_a_run) return std::string();
   std::string aside = name;
   UniqueFd made;
   for (int attempt = 2, number = 0; !made; ++attempt) {

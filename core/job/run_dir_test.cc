@@ -64,6 +64,7 @@ TEST(RunDir, RefusesAFolderThatARunHasThatHasNotEnded) {
   ScratchDir scratch;
   Result<RunDir> first = RunDir::Create(scratch / "{job}", "demo", kNow);
   ASSERT_TRUE(first->Write("config.json", "first"));
+  ASSERT_TRUE(first->Write("plan.json", "first"));
   const Result<RunDir> second = RunDir::Create(scratch / "{job}", "demo", kNow);
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().text, AllOf(HasSubstr("not ended"), HasSubstr("/demo'"), HasSubstr("{time}")));
@@ -80,7 +81,7 @@ TEST(RunDir, SetsAsideWhatAnEarlierRunHasLeft) {
     EXPECT_FALSE(fs::exists(dir->path() / "rank-1.out")) << run;
     EXPECT_FALSE(fs::exists(dir->path() / "generation-1")) << run;
     fs::create_directory(dir->path() / "generation-1");
-    for (const char* const name : {"config.json", "stacks.txt", "rank-1.out", "mine.txt"})
+    for (const char* const name : {"config.json", "plan.json", "stacks.txt", "rank-1.out", "mine.txt"})
       std::ofstream(dir->path() / name) << run;
   }
   const Result<RunDir> third = RunDir::Create(scratch / "{job}", "demo", kNow);
@@ -89,6 +90,15 @@ TEST(RunDir, SetsAsideWhatAnEarlierRunHasLeft) {
   EXPECT_EQ(process::testing::ReadFile(scratch / "demo/before-20261121-003015-2/stacks.txt"), "second");
   EXPECT_TRUE(fs::exists(scratch / "demo/before-20261121-003015-2/generation-1"));
   EXPECT_EQ(process::testing::ReadFile(scratch / "demo/mine.txt"), "second") << "no file of a run";
+}
+
+TEST(RunDir, IsNotTheFolderOfAModelThatHasAConfigOfItsOwn) {
+  ScratchDir scratch;
+  std::ofstream(fs::path(scratch / "config.json")) << "precious";
+  const Result<RunDir> run = RunDir::Create(scratch.path().string(), "demo", kNow);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().text, AllOf(HasSubstr("config.json is of no run of dtrun"), HasSubstr("logs.dir")));
+  EXPECT_EQ(process::testing::ReadFile(scratch / "config.json"), "precious");
 }
 
 TEST(RunDir, ExplainsAPlaceWhereNoFolderCanBe) {
