@@ -58,6 +58,7 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (text != nullptr && std::ranges::any_of(*text, IsControl))
     return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
   if (spec.key == "logs.dir") {
+    if (text->empty()) return "expected a folder; found \"\" (write \".\" for the working directory)";
     const std::string unknown = UnknownPlaceholder(std::get<std::string>(data));
     if (!unknown.empty())
       return fmt::format("unknown placeholder {}; known are {{job}} and {{time}}",

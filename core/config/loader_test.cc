@@ -184,6 +184,11 @@ TEST_F(LoadTest, RefusesAPlaceholderOfTheLogsThatItDoesNotKnow) {
   EXPECT_EQ(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"runs/{job}-{time}/{\"\n"), "");
 }
 
+TEST_F(LoadTest, RefusesAnEmptyFolderOfLogsAsAnUnsetVariableMakesIt) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[logs]\ndir = \"\"\n"),
+              HasSubstr("logs.dir: expected a folder; found \"\" (write \".\" for the working directory)"));
+}
+
 TEST_F(LoadTest, ExplainsAFileItCannotRead) {
   Request request;
   request.file = folder_.path() / "none.toml";

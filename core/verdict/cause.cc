@@ -163,6 +163,18 @@ std::optional<ExitClass> ClassNamed(std::string_view name) {
   return std::nullopt;
 }
 
+bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first) {
+  const RankFacts& rank = facts.ranks[first];
+  if (!SaysPeerIsMissing(rank.tail)) return false;
+  bool finished = false;
+  for (const RankFacts& other : facts.ranks) {
+    if (&other == &rank) continue;
+    if (FailedByItself(other)) return false;
+    finished = finished || (other.ending && !other.ending->failed() && other.ended_at < rank.ended_at);
+  }
+  return finished;
+}
+
 Cause FindCause(const Facts& facts) {
   if (facts.accomplished) return {};
   // Ended the run before any rank failed; those that failed since have missed it.
@@ -187,6 +199,8 @@ Cause FindCause(const Facts& facts) {
       const bool hang = WaitedApart(facts, index) || !LockedOutBy(facts, index).empty();
       if (exit_class == ExitClass::kNetwork && hang)
         return {Cause::Kind::kRank, index, ExitClass::kHang, index};
+      if (NeededRanksThatHadFinished(facts, index))
+        return {Cause::Kind::kRank, index, ExitClass::kUserError, index};
     }
     return {Cause::Kind::kRank, index, exit_class, index};
   }

@@ -45,4 +45,7 @@ struct Cause {
 
 Cause FindCause(const Facts& facts);
 
+// The rank that failed first missed a peer, others had exited with code 0 before, and no other failed.
+bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first);
+
 }  // namespace dtrun::verdict

@@ -308,6 +308,21 @@ TEST_F(SuspectTest, IsARankThatLeftWhileOthersNeededIt) {
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
 }
 
+TEST_F(SuspectTest, IsNobodyWhenMostRanksHadFinishedAndOneCalledOnceMore) {
+  facts_.ranks[0].tail = kClosed;
+  for (std::size_t i = 1; i < facts_.ranks.size(); ++i) {
+    facts_.ranks[i].ending = process::Ending{};
+    facts_.ranks[i].signal_sent = 0;
+    facts_.ranks[i].ended_at = milliseconds(19'000);
+  }
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  before it: ranks 1-3 had exited with code 0\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: rank 0 called a collective that needs ranks which had finished"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
+  facts_.ranks[2].ending = process::Ending{1, 0};  // that one's end is another story
+  EXPECT_THAT(Verdict(), Not(HasSubstr("which had finished")));
+}
+
 TEST_F(SuspectTest, IsNobodyWhenAConnectionToSomethingElseFailed) {
   facts_.ranks[0].tail = {
       "Traceback (most recent call last):", "  File \"/home/u/log.py\", line 9, in <module>",

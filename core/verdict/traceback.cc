@@ -74,6 +74,14 @@ bool EndsInAWait(const Traceback& traceback) {
   return place && place->stand != stacks::Stand::kElsewhere;
 }
 
+// "python3: can't open file '/x/trian.py': [Errno 2] No such file or directory", "python3: No module named x"
+bool IsOfTheInterpreter(std::string_view line) {
+  const std::string_view program = line.substr(0, line.find(": "));
+  if (program.substr(program.rfind('/') + 1).substr(0, 6) != "python") return false;
+  const std::string_view said = line.substr(program.size());
+  return said.starts_with(": can't open file '") || said.starts_with(": No module named ");
+}
+
 }  // namespace
 
 std::string_view ExceptionOf(std::string_view error) {
@@ -87,6 +95,7 @@ std::string_view ExceptionOf(std::string_view error) {
 std::string ErrorIn(const std::vector<std::string>& lines) {
   for (std::size_t i = lines.size(); i-- > 0;) {
     const std::string_view line = Bare(lines[i]);
+    if (IsOfTheInterpreter(line)) return std::string(line);
     const std::string_view exception = ExceptionOf(line);
     if (exception.empty() || IsNoError(exception)) continue;
     const bool named = exception.ends_with("Error") || exception.ends_with("Exception");

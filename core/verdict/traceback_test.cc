@@ -26,6 +26,15 @@ TEST(ErrorIn, IsTheEndOfATraceback) {
   EXPECT_EQ(ErrorIn({}), "");
 }
 
+TEST(ErrorIn, IsWhatTheInterpreterSaysOfAScriptThatIsMissing) {
+  const std::string missing =
+      "python3: can't open file '/home/u/trian.py': [Errno 2] No such file or directory";
+  EXPECT_EQ(ErrorIn({missing}), missing);
+  EXPECT_EQ(ErrorIn({"/usr/bin/python3.11: No module named trian"}),
+            "/usr/bin/python3.11: No module named trian");
+  EXPECT_EQ(ErrorIn({"loader: No module named x"}), "");
+}
+
 TEST(ErrorPlaceIn, IsTheCallThatTheTracebackEndsIn) {
   EXPECT_EQ(ErrorPlaceIn(kWaited), "in all_reduce at train.py:6");
   EXPECT_EQ(ErrorPlaceIn({"done"}), "");

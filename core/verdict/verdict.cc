@@ -166,6 +166,12 @@ std::string RankText(const Facts& facts, const Cause& why) {
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
     if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
   }
+  if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {
+    hint = fmt::format(
+        "{} called a collective that needs ranks which had finished: give all ranks equally many batches and "
+        "epochs, and let none leave before the last collective",
+        Who(cause));
+  }
   if (const std::string overrides = OverridesText(facts);
       !suspected && !overrides.empty() && FailedToJoin(cause)) {
     text += fmt::format("  {}\n", overrides);

@@ -125,6 +125,17 @@ const ForeignFlag* FindForeignFlag(std::string_view flag) {
   return found == std::end(kFlags) ? nullptr : found;
 }
 
+std::vector<std::string> ForeignNames() {
+  std::vector<std::string> names;
+  for (const ForeignFlag& flag : kFlags) {
+    for (std::size_t at = flag.names.find(" --"); at != flag.names.npos && flag.reading != kRefused;
+         at = flag.names.find(" --", at + 1)) {
+      names.emplace_back(flag.names.substr(at + 1, flag.names.find(' ', at + 1) - at - 1));
+    }
+  }
+  return names;
+}
+
 Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
                                  const std::function<Result<std::string>()>& value) {
   const auto set = [&](const std::string& setting) {

@@ -35,6 +35,9 @@ struct ForeignFlag {
 // Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.
 const ForeignFlag* FindForeignFlag(std::string_view flag);
 
+// The long names of those that have an equivalent here.
+std::vector<std::string> ForeignNames();
+
 struct ForeignWords {
   std::vector<std::string> words;  // of dtrun, that mean the same
   std::string assumed;             // a line that says so

@@ -325,7 +325,11 @@ class Splitter {
   std::string Unknown(const std::string& name) const {
     std::string text = fmt::format("unknown option '{}'", name);
     if (!out_.verb.empty()) text += fmt::format(" of '{}'", Self());
-    if (const auto nearest = Nearest(name, LongNames(*at_))) {
+    Words names = LongNames(*at_);
+    if (at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) != 0) {
+      for (std::string& foreign : ForeignNames()) names.push_back(std::move(foreign));
+    }
+    if (const auto nearest = Nearest(name, names)) {
       return text + fmt::format("; did you mean '{}'?", *nearest);
     }
     for (const CLI::App* verb : grammar_.root->get_subcommands([](const CLI::App*) { return true; })) {

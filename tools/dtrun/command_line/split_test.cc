@@ -111,6 +111,8 @@ TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
 
 TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
   EXPECT_EQ(Refused({"--confg", "x"}), "unknown option '--confg'; did you mean '--config'?");
+  EXPECT_EQ(Refused({"--nproc-per-nod", "2", "train.py"}),
+            "unknown option '--nproc-per-nod'; did you mean '--nproc-per-node'?");
   EXPECT_THAT(Refused({"--epochs", "5", "train.py"}),
               HasSubstr("options of the program go behind it: dtrun PROGRAM --epochs"));
   EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
