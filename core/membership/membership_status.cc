@@ -63,7 +63,9 @@ std::string Membership::Where() const {
       fmt::format("; waiting at {}:{}", name.find(':') == name.npos ? name : "[" + name + "]", cluster_.port);
   if (name == "localhost" || name == "::1" || name.starts_with("127.")) {
     text +=
-        ", which other machines cannot reach: give --master-addr, or cluster.root, an address of this one";
+        ", which only this machine reaches; for others give --master-addr, --rdzv-endpoint or cluster.root "
+        "an "
+        "address of this one";
   }
   return text;
 }
@@ -89,8 +91,11 @@ std::string Membership::StatusLine() const {
     }
   }
   if (missing > kMostMissingNamed) names += ", …";
-  if (cluster_.hosts[0].empty()) names = fmt::format("{}", cluster_.hosts.size() - There());
-  std::string line = fmt::format("{} of {} hosts joined; missing: {}", There(), cluster_.hosts.size(), names);
+  // Hosts that somebody else starts have no names yet.
+  const std::string who = cluster_.hosts[0].empty()
+                              ? fmt::format("{} missing", cluster_.hosts.size() - There())
+                              : "missing: " + names;
+  std::string line = fmt::format("{} of {} hosts joined; {}", There(), cluster_.hosts.size(), who);
   for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
   return line + Where();
 }

@@ -28,8 +28,8 @@ Status CheckExecutable(const fs::path& file) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
         fmt::format("cannot run '{0}': it is not executable; run 'chmod +x {0}', or put its interpreter "
-                    "first, as in [\"python3\", \"{0}\"]",
-                    file.string())};
+                    "in front: {1} {0}",
+                    file.string(), file.extension() == ".py" ? "python3" : "bash")};
   }
   return {};
 }
@@ -39,7 +39,7 @@ std::string NextStep(const std::string& program, const std::string& cwd) {
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
     if (program.ends_with(".py")) {
-      return fmt::format("; put its interpreter first, as in [\"python3\", \"{}\"]", program);
+      return fmt::format("; put its interpreter in front: python3 {}", program);
     }
     if (!CheckExecutable(fs::path(cwd) / program)) {
       return fmt::format("; the file in '{1}' is not executable: run 'chmod +x {0}', and write ./{0}",
