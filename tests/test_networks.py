@@ -60,6 +60,9 @@ class Networks(JobTest):
     def check(self, topology):
         site = self.prepare(topology)
         result = self.run_in(topology, site)
+        for _ in range(2):  # a busy machine sends few packets, and chance may lose none of them
+            if "packets get lost: " in topology.says and "packets get lost: " not in result.err:
+                result = self.run_in(topology, site)
         for text in topology.says:
             self.assertIn(text, result.err, str(result))
         if topology.expect is None:

@@ -126,6 +126,19 @@ TEST_F(SuspectTest, IsTheOnlyRankThatWaitedForSomethingElse) {
   EXPECT_EQ(Suspect(facts_, 0).kind, Suspicion::Kind::kNone);
 }
 
+TEST_F(SuspectTest, IsNobodyOfTwoThatGaveUpInDifferentCallsBeforeTheyWereLookedAt) {
+  facts_.ranks.resize(2);
+  for (RankFacts& rank : facts_.ranks) {
+    rank.tail = kTimedOut;
+    rank.ending = process::Ending{1, 0};
+    rank.signal_sent = 0;
+  }
+  facts_.ranks[1].tail[2] = "    dist.barrier()";
+  facts_.ranks[1].tail[3].replace(facts_.ranks[1].tail[3].rfind("all_reduce"), 10, "barrier");
+  EXPECT_THAT(Verdict(), HasSubstr("rank 0 in all_reduce at train.py:6; rank 1 in barrier at train.py:6\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
+}
+
 TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   facts_.ranks.resize(2);
   facts_.ranks[0].tail = kTimedOut;

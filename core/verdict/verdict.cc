@@ -186,13 +186,12 @@ std::string RankText(const Facts& facts, const Cause& why) {
                ? "compare these places: every rank has to call the same collectives, in the same order"
                : "release that lock before the call in which it waited for the others";
   }
-  if (AnySeen(facts)) {
-    // Else the suspicion tells them.
-    if (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)
-      text +=
-          fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
-    text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  // Ranks that all gave up before they were looked at have said where they waited.
+  const bool seen = AnySeen(facts), apart = !suspected && why.exit_class == ExitClass::kHang;
+  if ((seen && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)) || apart) {
+    text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
   }
+  if (seen) text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
   return text + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
 }
 
