@@ -29,6 +29,9 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;
 
+// A program that a rank starts has begun by then, on a busy host too.
+constexpr std::chrono::seconds kUntilProgramsBegin{1};
+
 class LocalHost final : public protocol::Host {
  public:
   LocalHost(boost::asio::io_context& loop, LocalOptions options)
@@ -55,6 +58,7 @@ class LocalHost final : public protocol::Host {
     pid_t pid = 0;
     int signal_sent = 0;
     int stopped_by = 0;  // as it was asked to end; 0: it ran
+    int forwarded = 0;   // the last signal of the user's
     bool failed = false;
     std::map<std::string, std::string> given;  // see Inspector::Target
     std::shared_ptr<process::RankProcess> process;
@@ -198,6 +202,7 @@ class LocalHost final : public protocol::Host {
     Running& one = running_[index];
     one.failed = ending.failed();
     ending.stopped_by = one.stopped_by;
+    ending.forwarded = ending.signal != 0 && ending.signal == one.forwarded;
     if (ending.signal == SIGKILL && one.signal_sent == 0) ending.out_of_memory = memory_->Rose();
     TellOfMemory(ending);
     mpi_.Look();
@@ -228,11 +233,13 @@ class LocalHost final : public protocol::Host {
     const bool whole = signal.number == SIGSTOP || signal.number == SIGCONT;
     if (whole) suspended_ = signal.number == SIGSTOP;
     std::vector<int> untold;
+    const auto deadline = std::chrono::steady_clock::now() + kUntilProgramsBegin;
     for (Running& one : running_) {
       if (!one.process->living()) continue;
       if (whole) {
         one.process->Signal(signal.number);
-      } else if (process::Survives(one.pid, signal.number)) {
+      } else if (process::Survives(one.pid, signal.number, deadline)) {
+        one.forwarded = signal.number;
         one.process->Tell(signal.number);
       } else {
         untold.push_back(one.rank);

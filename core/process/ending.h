@@ -18,6 +18,7 @@ struct Ending {
   bool core_dumped = false;
   bool out_of_memory = false;  // killed when the kernel's counter of such kills rose
   int stopped_by = 0;          // not 0: it stood still, stopped by this signal, when dtrun ended it
+  bool forwarded = false;      // dtrun had passed this signal on, which it had been sent itself
   EarlyExit early_exit = EarlyExit::kNone;
   bool failed() const { return code != 0 || signal != 0 || early_exit != EarlyExit::kNone; }
 };

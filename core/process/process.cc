@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "core/base/kernel_file.h"
 
@@ -195,16 +196,24 @@ bool SendSignal(int pidfd, int signal) {
   return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0;
 }
 
-bool Survives(pid_t pid, int signal) {
+bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadline) {
   if (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH) return true;
   if (!ProcIsOurs()) return false;
   const std::string folder = "/proc/" + std::to_string(pid);
   const std::string status = ReadKernelFile(folder + "/status");
   if (HasSignal(status, "SigCgt", signal) || HasSignal(status, "SigIgn", signal)) return true;
-  const std::vector<fs::path> threads = EntriesOf(folder + "/task");
-  return !threads.empty() && std::ranges::all_of(threads, [&](const fs::path& thread) {
-    return HasSignal(ReadKernelFile(thread.string() + "/status"), "SigBlk", signal);
-  });
+  for (;;) {
+    bool asleep = true;
+    const std::vector<fs::path> threads = EntriesOf(folder + "/task");
+    for (const fs::path& thread : threads) {
+      const std::string its = ReadKernelFile(thread.string() + "/status");
+      if (!HasSignal(its, "SigBlk", signal)) return false;
+      asleep = asleep && its.find("\nState:\tS") != std::string::npos;
+    }
+    if (threads.empty()) return false;
+    if (asleep || std::chrono::steady_clock::now() >= deadline) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void SignalDescendants(int signal, const std::vector<pid_t>& spared) {

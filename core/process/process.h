@@ -48,8 +48,10 @@ UniqueFd Open(const Process& process);
 bool SendSignal(int pidfd, int signal);
 
 // Whether the process goes on when it gets `signal`: it handles, ignores or blocks it, or such a signal
-// ends nobody. False also when that cannot be read.
-bool Survives(pid_t pid, int signal);
+// ends nobody. False also when that cannot be read. Who starts a program (vfork, posix_spawn) blocks every
+// signal until that has begun: a process that blocks it and is not asleep is looked at again, until
+// `deadline` at most.
+bool Survives(pid_t pid, int signal, std::chrono::steady_clock::time_point deadline);
 
 // "process 42 (sudo) belongs to user 0, …": of one that KillDescendants has returned.
 std::string WhyItStays(const Process& process);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -21,6 +22,16 @@ pid_t StartShell(const std::string& script) {
   if (pid == 0) {
     ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
     ::_exit(127);
+  }
+  return pid;
+}
+
+// Does `act` and then nothing.
+pid_t StartChild(void (*act)()) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    act();
+    for (;;) ::pause();
   }
   return pid;
 }
@@ -109,6 +120,46 @@ TEST(SignalDescendants, ReachesAllOfThem) {
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_EQ(WEXITSTATUS(status), 7);
   KillDescendants(kPatience);
+}
+
+// As dash does, and posix_spawn: every signal is blocked while the parent waits for the program to begin.
+TEST(Survives, IsNotSaidOfWhoStartsAProgram) {
+  const pid_t child = StartChild([] {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (;;) {
+      sigset_t before;
+      ::sigprocmask(SIG_SETMASK, &all, &before);
+      const pid_t program = ::vfork();
+      if (program == 0) {
+        ::poll(nullptr, 0, 50);
+        ::_exit(0);
+      }
+      ::sigprocmask(SIG_SETMASK, &before, nullptr);
+      ::waitpid(program, nullptr, 0);
+      ::poll(nullptr, 0, 1);
+    }
+  });
+  for (int i = 0; i < 100; ++i)
+    EXPECT_FALSE(Survives(child, SIGUSR1, std::chrono::steady_clock::now() + kPatience));
+  EXPECT_THAT(KillDescendants(kPatience), IsEmpty());
+}
+
+TEST(Survives, IsSaidOfWhoBlocksHandlesOrIgnoresIt) {
+  const pid_t child = StartChild([] {
+    ::signal(SIGUSR1, SIG_IGN);
+    ::signal(SIGHUP, [](int) {});
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    ::sigaddset(&blocked, SIGUSR2);
+    ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+  });
+  const auto later = std::chrono::steady_clock::now() + kPatience;
+  EXPECT_TRUE(testing::Eventually([&] { return Survives(child, SIGUSR2, later); }));
+  EXPECT_TRUE(Survives(child, SIGUSR1, later));
+  EXPECT_TRUE(Survives(child, SIGHUP, later));
+  EXPECT_FALSE(Survives(child, SIGTERM, later));
+  EXPECT_THAT(KillDescendants(kPatience), IsEmpty());
 }
 
 TEST(StartEnvironment, FindsWholeNamesOnly) {

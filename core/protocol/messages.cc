@@ -166,6 +166,7 @@ void Fields(C& c, Of<C, process::Ending>& m) {
   c.Flag(m.core_dumped);
   c.Flag(m.out_of_memory);
   c.Number(m.stopped_by);
+  c.Flag(m.forwarded);
 }
 template <class C>
 void Fields(C& c, Of<C, Ended>& m) {

@@ -36,6 +36,10 @@ std::string Hint(const RankFacts& rank) {
   if (ending.out_of_memory)
     return "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of "
            "Slurm, the container's)";
+  if (ending.forwarded) {
+    return fmt::format("dtrun was sent {} and forwarded it: the rank blocked it at first and had no handler",
+                       process::SignalName(ending.signal));
+  }
   switch (ending.signal) {
     case 0: break;
     case SIGKILL:

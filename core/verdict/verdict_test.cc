@@ -259,6 +259,7 @@ TEST(Verdict, HintsAtWhatUsuallyStandsBehind) {
   EXPECT_THAT(hint({0, SIGBUS, false}), HasSubstr("/dev/shm"));
   EXPECT_THAT(hint({0, SIGILL, false}), HasSubstr("another processor"));
   EXPECT_THAT(hint({0, SIGTERM, false}), HasSubstr("dtrun did not send SIGTERM"));
+  EXPECT_THAT(hint({.signal = SIGUSR1, .forwarded = true}), HasSubstr("dtrun was sent SIGUSR1"));
   EXPECT_THAT(hint({1, 0, false}), Not(HasSubstr("next:")));
 }
 
