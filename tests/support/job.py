@@ -5,6 +5,7 @@ found by reading /proc/*/environ, whatever they did to their process group or se
 """
 
 import contextlib
+import faulthandler
 import os
 import shutil
 import signal
@@ -181,7 +182,10 @@ def end(process):
 
 
 def main():
-    unittest.main(verbosity=1)
+    """Tells where each thread is, shortly before ctest ends a test that hangs."""
+    if limit_s := int(os.environ.get("DTRUN_TEST_LIMIT", "0")):
+        faulthandler.dump_traceback_later(limit_s - 10)
+    unittest.main(verbosity=2)
 
 
 def skip(reason):
