@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/base/kernel_file.h"
 #include "core/process/file_holders.h"
@@ -21,6 +24,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kOfTorch = "torch_";
 constexpr std::string_view kOfLoky = "sem.loky-";
 constexpr std::string_view kOfOpenMp = "__KMP_REGISTERED_LIB_";
+
+// A folder's time is that of the last tick, so it may change again without its time changing.
+constexpr std::int64_t kClockTickMs = 20;
 
 bool IsOfALibrary(std::string_view name) {
   constexpr std::string_view kBeginnings[] = {
@@ -58,10 +64,24 @@ bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(p
 
 }  // namespace
 
-Segments::Segments(fs::path folder)
-    : folder_(std::move(folder)), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-  if (changes_ && ::inotify_add_watch(changes_.get(), folder_.c_str(), IN_CREATE) < 0) changes_.Reset();
+Segments::Segments(fs::path folder) : folder_(std::move(folder)) {
   for (const Found& found : Appeared()) before_.insert(found.info.st_ino);
+}
+
+bool Segments::Watch() {
+  changes_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (changes_ && ::inotify_add_watch(changes_.get(), folder_.c_str(), IN_CREATE) < 0) changes_.Reset();
+  return static_cast<bool>(changes_);
+}
+
+bool Segments::Changed() {
+  struct stat folder {};
+  timespec now{};
+  if (::stat(folder_.c_str(), &folder) != 0 || ::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return true;
+  const timespec before = std::exchange(changed_, folder.st_mtim);
+  const auto ms = [](const timespec& time) { return time.tv_sec * 1000 + time.tv_nsec / 1'000'000; };
+  return before.tv_sec != changed_.tv_sec || before.tv_nsec != changed_.tv_nsec ||
+         ms(now) - ms(changed_) < kClockTickMs;
 }
 
 std::vector<Segments::Found> Segments::Appeared() const {
@@ -89,6 +109,7 @@ bool Segments::TorchsWait() const {
 void Segments::Note(const Processes& processes) {
   for (std::array<char, 16384> told{}; ::read(changes_.get(), told.data(), told.size()) > 0;) {
   }
+  if (!Changed()) return;
   std::vector<Found> fresh = Appeared();
   std::erase_if(made_by_job_, [&](const auto& known) {
     return std::ranges::none_of(fresh, [&](const Found& found) { return found.info.st_ino == known.first; });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -157,6 +158,21 @@ TEST_F(SegmentsTest, AreRemovedWhenTheirNameTellsOfAMakerThatHasClosedThem) {
     segments.Look(Own);
   }
   EXPECT_THAT(segments.Remove(), ElementsAre(OwnTorch()));
+}
+
+TEST_F(SegmentsTest, AreToldOfByTheKernelOnceTheyAreWatched) {
+  Segments segments(scratch_.path());
+  EXPECT_EQ(segments.descriptor(), -1);
+  ASSERT_TRUE(segments.Watch());
+  const auto told = [&] {
+    pollfd poll{segments.descriptor(), POLLIN, 0};
+    return ::poll(&poll, 1, 0) == 1;
+  };
+  EXPECT_FALSE(told());
+  const Mapped mapped(scratch_ / "psm_new");
+  EXPECT_TRUE(told());
+  segments.Note(Own);
+  EXPECT_FALSE(told());
 }
 
 TEST_F(SegmentsTest, StayWhenAnotherHasTakenTheName) {
