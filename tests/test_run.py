@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from support.job import JobTest, main, until
@@ -118,6 +119,17 @@ class Run(JobTest):
                 self.assertNotIn(f"/{library}", maps)
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
+
+    def test_an_interruption_between_two_starts_tells_the_time_of_the_whole_job(self):
+        begin = time.monotonic()
+        job = self.start_ranks(1, "sh", "-c", "exit 3", sets=["restart.max=1", "restart.backoff=1h"])
+        until(lambda: "exited with code 3" in job.process.stderr.readline(), "the end of the first start")
+        until(lambda: time.monotonic() - begin > 1.5, "a time that is not the start's")
+        job.signal(signal.SIGTERM)
+        result = job.finish()
+        self.assertEqual(result.code, 143, str(result))
+        self.assertRegex(result.err, r"interrupted by SIGTERM after [1-9][0-9.]* (s|min)")
+        self.assertIn(f"logs: {job.run_dir()}\n", result.err)
 
     def test_stdin_goes_to_rank_0_only(self):
         job = self.start_ranks(2, "sh", "-c", 'echo "rank $RANK read: $(cat)"', stdin=subprocess.PIPE)

@@ -1,5 +1,7 @@
 #include "core/base/error.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -24,7 +26,8 @@ void CopyCut(char* out, std::size_t capacity, std::string_view text) {
 Error Error::System(std::string_view action, int number) {
   std::string cause = std::generic_category().message(number);
   if (!cause.empty()) cause[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(cause[0])));
-  if (number == EMFILE) cause += "; raise `ulimit -n`";
+  if (rlimit limit{}; number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    cause += "; raise `ulimit -n`, which is " + std::to_string(limit.rlim_cur);
   return Error{DTRUN_SYSTEM, std::string(action) + ": " + cause, -1};
 }
 

@@ -328,7 +328,7 @@ class Runner {
     facts.first_failed = -1;
     facts.losses.clear();
     facts.regroup.clear();
-    if (facts.duration.count() == 0) facts.duration = std::chrono::steady_clock::now() - begun_;
+    facts.duration = std::chrono::steady_clock::now() - begun_;  // of the job, not of its last generation
     facts.guard_died = signal == process::Lifeline::kGuardGone;
     facts.interrupt = facts.guard_died ? 0 : signal;
     history_.Add(facts);

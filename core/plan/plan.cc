@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/printable.h"
 #include "core/base/secrets.h"
 
 namespace dtrun::plan {
@@ -24,8 +25,24 @@ std::string ReplaceTokens(std::string text, const std::map<std::string, std::str
   return text;
 }
 
+// With control characters, which a terminal would obey: $'...', as bash reads it.
+std::string QuoteControls(const std::string& word) {
+  std::string out = "$'";
+  for (char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      if (c == '\'' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
 // As a shell would have to read it; the word itself where nothing needs quoting.
 std::string Quote(const std::string& word) {
+  if (Printable(word) != word) return QuoteControls(word);
   const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$`|&;<>()*?[]#~!{}") == std::string::npos;
   if (plain) return word;
   std::string out = "'";
@@ -134,7 +151,7 @@ std::string ToText(const Plan& plan) {
     fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
                    process.binding.empty() ? "none" : process.binding);
     for (const auto& [name, value] : process.env) {
-      fmt::format_to(append, "  env    {}={}\n", name, Shown(name, value));
+      fmt::format_to(append, "  env    {}={}\n", name, Printable(Shown(name, value)));
     }
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";

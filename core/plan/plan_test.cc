@@ -66,6 +66,15 @@ TEST(Plan, JsonHoldsWhatIsStarted) {
   EXPECT_EQ(json["processes"][1]["argv"][0], "/bin/echo");
 }
 
+TEST(Plan, TextHasNothingThatATerminalObeys) {
+  Plan plan = TwoRanks();
+  plan.processes[0].argv.push_back("it's \x1b[31mred\xc2\x9b");
+  plan.processes[0].env["BELL"] = "\a";
+  const std::string text = ToText(plan);
+  EXPECT_THAT(text, HasSubstr(" $'it\\'s \\x1b[31mred\\xc2\\x9b'\n"));
+  EXPECT_THAT(text, HasSubstr("BELL=\\u0007\n"));
+}
+
 TEST(Plan, JsonSurvivesArgumentsThatAreNotUtf8) {
   Plan plan = TwoRanks();
   plan.processes[0].argv[1] = "\xff";

@@ -49,8 +49,10 @@ std::string Hint(const RankFacts& rank) {
     case SIGSEGV:
     case SIGABRT:
     case SIGFPE:
-      return ending.core_dumped ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
-                                : "run again after `ulimit -c unlimited` and open the core file with gdb";
+      return std::string(ending.core_dumped
+                             ? "open the core file with `coredumpctl gdb` or `gdb PROGRAM core`"
+                             : "run again after `ulimit -c unlimited` and open the core file with gdb") +
+             "; PYTHONFAULTHANDLER=1 has Python print its stack";
     case SIGBUS: return "look at `df -h /dev/shm` and the disks: a mapped file may have had no room to grow";
     case SIGILL: return "the program was built for another processor; build it on this machine";
     case SIGPIPE: return "it wrote to a closed pipe or socket: look at its last output";
