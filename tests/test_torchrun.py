@@ -379,6 +379,7 @@ class Refusals(TorchrunTest):
             (["--bogus", "x.py"], "usage: dtrun torchrun"),
             ([], "the following arguments are required: training_script"),
             (["--no-python", "no-such-program"], "no-such-program"),
+            (["--nproc-per-node=2", "no-such.py"], "training_script: there is no 'no-such.py' in "),
         ]
         for arguments, text in cases:
             self.assert_user_error(self.torchrun(*arguments), text)

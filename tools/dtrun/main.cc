@@ -151,7 +151,7 @@ class CommandLine {
   bool json_ = false;
   bool names_only_ = false;
   std::string name_, kind_;
-  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *list_, *describe_, *bench_, *bash_, *keys_,
+  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bash_, *keys_,
       *agent_;
 };
 
@@ -193,12 +193,12 @@ void CommandLine::AddRun() {
 
 void CommandLine::AddPlugins() {
   CLI::App* plugins = app_.add_subcommand("plugins", "List plugins, or describe one and its options");
-  plugins->require_subcommand(1);
+  plugins->require_subcommand(0, 1);
+  plugins_ = plugins;
   CLI::App* list = plugins->add_subcommand("list", "Every plugin found, and whether it loads");
   list->add_flag("--json", json_, "Machine-readable");
   list->add_flag("--names", names_only_, "Names only; loads nothing");
   dtrun::cli::AddOverrides(list, &arguments_);
-  list_ = list;
   CLI::App* describe =
       plugins->add_subcommand("describe", "What a plugin is, what it would use here, its options");
   describe->add_option("NAME", name_, "A name such as gloo, or the absolute path of a plugin file")
@@ -255,6 +255,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   if (arguments_.verbose) {
     for (const std::string& line : split->assumed) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
   }
+  for (const std::string& line : split->unset) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
   if (!split->command.empty()) TakeCommand(std::move(split->command));
   return Dispatch();
 }
@@ -272,8 +273,8 @@ int CommandLine::Dispatch() {
     return dtrun::cli::Doctor(std::move(doctor_arguments_));
   }
   if (explain_->parsed()) return dtrun::cli::Explain(explain_arguments_);
-  if (list_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
   if (describe_->parsed()) return dtrun::cli::DescribePlugin(arguments_, name_, kind_, json_);
+  if (plugins_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
   if (bash_->parsed()) return dtrun::cli::BashCompletion();
   if (keys_->parsed()) return dtrun::cli::CompleteKeys();

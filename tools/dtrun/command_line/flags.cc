@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 namespace dtrun::cli {
@@ -164,7 +165,15 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
     if (!second) return second.error();
     return set(fmt::format("job.env.{}={}", *given, *second));
   }
-  if (given->find('=') == std::string::npos) return nothing("ranks have the environment that dtrun has");
+  if (given->find('=') == std::string::npos) {
+    if (std::getenv(given->c_str()) != nullptr) return nothing("ranks have the environment that dtrun has");
+    return ForeignWords{
+        {},
+        fmt::format("{} {}: this variable is not set here, so ranks do not have it; export it, "
+                    "or write {} {}=VALUE",
+                    name, *given, name, *given),
+        true};
+  }
   return set("job.env." + *given);
 }
 

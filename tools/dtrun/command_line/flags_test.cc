@@ -38,6 +38,7 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("--oversubscribe"), "cluster.oversubscribe=true");
   EXPECT_EQ(Read("-x", {"A=1"}), "job.env.A=1");
   EXPECT_EQ(Read("-x", {"PATH"}), "");
+  EXPECT_EQ(Read("-x", {"DTRUN_TEST_IS_NOT_SET"}), "");
   EXPECT_EQ(Read("-genv", {"A", "1"}), "job.env.A=1");
   for (const char* flag : {"--standalone", "--allow-run-as-root", "--tag-output", "--report-bindings"}) {
     EXPECT_EQ(Read(flag), "") << flag;

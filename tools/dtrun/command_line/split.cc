@@ -318,7 +318,7 @@ class Splitter {
     if (equals != std::string::npos)
       return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
     out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
-    out_.assumed.push_back(std::move(read->assumed));
+    (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
     return true;
   }
 

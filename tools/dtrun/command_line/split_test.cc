@@ -139,6 +139,8 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
   EXPECT_THAT(split.command, ElementsAre("x"));
   EXPECT_THAT(Good({"-np2", "-ppn4", "-xA=1", "x"}).words,
               ElementsAre("--ranks", "2", "--processes-per-host", "4", "--set", "job.env.A=1"));
+  EXPECT_THAT(Good({"-x", "DTRUN_TEST_IS_NOT_SET", "x"}).unset,
+              ElementsAre(HasSubstr("-x DTRUN_TEST_IS_NOT_SET: this variable is not set here")));
   EXPECT_EQ(Refused({"--standalone=yes", "x"}), "--standalone takes no value; write --standalone alone");
   EXPECT_EQ(Refused({"--max-restarts"}), "--max-restarts needs a value");
   EXPECT_THAT(Refused({"config", "--standalone"}), HasSubstr("unknown option '--standalone'"));

@@ -235,6 +235,10 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     fmt::print("{}", purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
     return 0;
   }
+  if (!asked.module && !asked.no_python && !std::filesystem::exists(asked.training_script, failure)) {
+    return Complain(program, fmt::format("training_script: there is no '{}' in {}", asked.training_script,
+                                         std::filesystem::current_path(failure).string()));
+  }
   TorchrunFront front(asked, here, translated->keeps_logs, std::move(translated->notes),
                       launch::HasClusterKey(preparation->settings()) ? "" : translated->secret.note);
   const Result<int> code = launch::Launch(*std::move(preparation), front, {RuleOf(*translated)});
