@@ -21,9 +21,10 @@
 
 namespace dtrun::node {
 
-inline constexpr std::chrono::seconds kLookPatience{2};
+// On a busy host a debugger takes seconds to begin; what it tells is worth them.
+inline constexpr std::chrono::seconds kLookPatience{5};
 // Of these the native stacks of all ranks may take so much.
-inline constexpr std::chrono::milliseconds kUnwindPatience{1500};
+inline constexpr std::chrono::milliseconds kUnwindPatience{4500};
 
 class Inspector {
  public:
