@@ -16,6 +16,7 @@
 #include "core/node/network_answers.h"
 #include "core/node/override_watch.h"
 #include "core/node/rank_contacts.h"
+#include "core/node/rank_lines.h"
 #include "core/plan/hosts.h"
 #include "core/process/leftovers.h"
 #include "core/process/process.h"
@@ -132,11 +133,7 @@ class LocalHost final : public protocol::Host {
     }
     phase_ = Phase::kRunning;
     for (Running& one : running_) one.process->Watch();
-    if (!process::ProcIsOurs()) {
-      Post(protocol::Said{
-          "dtrun: warning: /proc belongs to another PID namespace: processes that ranks leave behind "
-          "cannot be found; next: mount one for this namespace, `mount -t proc proc /proc`"});
-    }
+    if (!process::ProcIsOurs()) Post(protocol::Said{ForeignProcLine()});
     held_->WatchPipes();
     stops_.emplace(
         loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); },
@@ -153,7 +150,7 @@ class LocalHost final : public protocol::Host {
         loop_, held_->recorder_memory(), std::move(ranks),
         Check::Events{
             [this](contract::Difference difference) { Emit(protocol::Differed{std::move(difference)}); },
-            [this](const contract::Damage& damage) { OnDamage(damage); },
+            [this](const contract::Damage& damage) { Emit(protocol::Said{DamageLine(damage)}); },
             [this](std::vector<contract::Window> windows) { Emit(protocol::Called{std::move(windows)}); }});
     Post(std::move(started));
   }
@@ -183,19 +180,10 @@ class LocalHost final : public protocol::Host {
     running_.push_back(std::move(one));
   }
 
-  void OnDamage(const contract::Damage& damage) {
-    Emit(protocol::Said{
-        fmt::format("dtrun: warning: {} (on {}): what this rank calls is not compared any more; next: look "
-                    "for a write past the end of a buffer in rank {}",
-                    damage.text, hosts::HostName(), damage.rank)});
-  }
-
   void OnStopped(pid_t pid, int signal) {
     const auto one = std::ranges::find(running_, pid, &Running::pid);
     if (one == running_.end() || suspended_) return;
-    Emit(protocol::Said{fmt::format(
-        "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there lets it go on",
-        one->rank, hosts::HostName(), process::SignalName(signal), pid)});
+    Emit(protocol::Said{StoppedLine(one->rank, pid, signal)});
   }
 
   void OnEnd(std::size_t index, process::Ending ending) {
@@ -245,10 +233,7 @@ class LocalHost final : public protocol::Host {
         untold.push_back(one.rank);
       }
     }
-    if (untold.empty()) return;
-    Post(protocol::Said{
-        fmt::format("dtrun: {} was not forwarded to {} on {}, which would end: no handler for it",
-                    process::SignalName(signal.number), verdict::FoldRanks(untold), hosts::HostName())});
+    if (!untold.empty()) Post(protocol::Said{NotForwardedLine(signal.number, untold)});
   }
 
   void On(const protocol::Exchanged& exchanged) { mpi_.Complete(exchanged); }

@@ -10,16 +10,10 @@
 
 #include "core/base/result.h"
 #include "core/failures/log.h"
+#include "tools/dtrun/explain_choices.h"
 #include "tools/dtrun/explain_gpus.h"
 
 namespace dtrun::cli {
-
-// One thing that was chosen.
-struct Choice {
-  std::string topic;  // "interface"
-  std::string value;  // empty: not recorded
-  std::string reason;
-};
 
 // What a rank's logs say that is known.
 struct RankFinding {

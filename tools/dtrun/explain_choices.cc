@@ -1,0 +1,214 @@
+#include "tools/dtrun/explain_choices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace dtrun::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "gloo (train.toml:4:1)": an option's value, and where it came from.
+std::string OptionText(const Json& config, const std::string& key) {
+  if (!config.contains(key)) return {};
+  const Json& option = config.at(key);
+  return fmt::format("{} = {} ({})", key, TextAt(option, "/value"), TextAt(option, "/origin"));
+}
+
+// "node0 2, node1 2"
+std::string HostsText(const Json& plan) {
+  std::string text;
+  for (const Json& host : plan.value("hosts", Json::array())) {
+    fmt::format_to(std::back_inserter(text), "{}{} {}", text.empty() ? "" : ", ", TextAt(host, "/name"),
+                   TextAt(host, "/local_size"));
+  }
+  return text;
+}
+
+// The variables that choose interfaces and paths for vendor libraries, by host where they differ.
+std::string VariablesText(const Json& plan, const std::vector<std::string>& names) {
+  std::map<std::string, std::set<std::string>> hosts_of;  // "NAME=value" to hosts
+  std::set<std::string> hosts;
+  for (const Json& process : plan.value("processes", Json::array())) {
+    const std::string host = TextAt(process, "/host");
+    hosts.insert(host);
+    const Json variables = process.value("env", Json::object());
+    for (const std::string& name : names) {
+      if (variables.contains(name))
+        hosts_of[name + "=" + TextAt(variables, ("/" + name).c_str())].insert(host);
+    }
+  }
+  std::string text;
+  for (const auto& [setting, on] : hosts_of) {
+    text += (text.empty() ? "" : ", ") + setting;
+    if (on.size() < hosts.size()) {
+      std::string list;
+      for (const std::string& host : on) list += (list.empty() ? "" : " ") + host;
+      text += " on " + list;
+    }
+  }
+  return text;
+}
+
+// "eth0 10.5.0.1", of a host of network.json.
+std::string CardText(const Json& host) { return TextAt(host, "/interface") + " " + TextAt(host, "/address"); }
+
+// Why it is that one.
+std::string ChosenText(const Json& host) {
+  for (const Json& candidate : host.value("candidates", Json::array())) {
+    if (TextAt(candidate, "/verdict") == "chosen")
+      return fmt::format("{} chosen, {}", TextAt(candidate, "/interface"), TextAt(candidate, "/reason"));
+  }
+  return "chosen by the connectivity check";
+}
+
+Choice Interface(const Records& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/interface");
+  const std::string set =
+      VariablesText(files.plan, {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
+                                 "UCX_NET_DEVICES", "OMPI_MCA_btl_tcp_if_include", "HOROVOD_GLOO_IFACE"});
+  std::string reason = OptionText(files.config, "backend.options.interface");
+  std::string proven;
+  for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
+    proven += fmt::format("{}{} {}", proven.empty() ? "" : ", ", TextAt(host, "/name"), CardText(host));
+  }
+  for (const char* const key : {"backend.options.devices", "network.interface"}) {
+    if (reason.empty()) reason = OptionText(files.config, key);
+  }
+  if (reason.empty()) reason = "no option chooses one";
+  if (!set.empty()) reason += "; ranks see " + set;
+  if (!proven.empty() && fact.empty()) reason = "tested between all hosts before ranks started; " + reason;
+  return {"interface", fact.empty() ? proven : fact, reason};
+}
+
+bool LocalIsNone(const Records& files) { return TextAt(files.config, "/comm.local/value") == "\"none\""; }
+
+// What carries the bytes of a backend between hosts, as far as it has said.
+std::string WireText(const Records& files) {
+  const std::string wire = TextAt(files.plan, "/backend/facts/wire");
+  return TextAt(files.plan, "/backend/name") + (wire.empty() ? "" : " over " + wire);
+}
+
+// No rank has joined it, so the program communicated by other means, or not at all.
+bool BackendWasNotUsed(const Records& files) {
+  const Json ranks = files.verdict ? files.verdict->value("ranks", Json::array()) : Json::array();
+  return !ranks.empty() &&
+         std::ranges::none_of(ranks, [](const Json& rank) { return rank.value("joined", true); });
+}
+
+// For the ranks of each host: how they reach each other, and how others reach them.
+void AddPeers(const Records& files, std::vector<Choice>* choices) {
+  std::map<std::string, std::vector<int>> ranks_of;  // by host
+  for (const Json& process : files.plan.value("processes", Json::array())) {
+    for (int i = 0; i < process.value("rank_count", 1); ++i)
+      ranks_of[TextAt(process, "/host")].push_back(process.value("rank", 0) + i);
+  }
+  const bool device = TextAt(files.plan, "/backend/facts/memory") == "device";
+  const bool shared = !LocalIsNone(files) && !device;
+  const std::string rdma = TextAt(files.plan, "/backend/facts/rdma");
+  const Json hosts = files.network ? files.network->value("hosts", Json::array()) : Json::array();
+  for (const Json& host : files.plan.value("hosts", Json::array())) {
+    const std::string name = TextAt(host, "/name");
+    const std::vector<int>& ranks = ranks_of[name];
+    if (ranks.empty()) continue;
+    Choice choice{"peers", fmt::format("{} of {}", verdict::FoldRanks(ranks), name), ""};
+    if (ranks.size() > 1) {
+      choice.value += fmt::format(": {} among themselves",
+                                  shared ? "shared memory" : TextAt(files.plan, "/backend/name"));
+      choice.reason = OptionText(files.config, "comm.local");
+    }
+    const auto card =
+        std::ranges::find_if(hosts, [&](const Json& one) { return TextAt(one, "/name") == name; });
+    if (card != hosts.end()) {
+      choice.value += fmt::format("{} other hosts by {}, at {}", ranks.size() > 1 ? ";" : ":",
+                                  WireText(files), CardText(*card));
+      choice.reason += (choice.reason.empty() ? "" : "; ") + ChosenText(*card);
+      if (rdma.starts_with("no")) choice.reason += "; no RDMA" + rdma.substr(2);
+    }
+    choices->push_back(std::move(choice));
+  }
+}
+
+Choice Transport(const Records& files) {
+  const std::string local = TextAt(files.plan, "/backend/facts/local");
+  std::string reason = OptionText(files.config, "comm.local");
+  const std::string transports = OptionText(files.config, "backend.options.transports");
+  if (!transports.empty()) reason += (reason.empty() ? "" : "; ") + transports;
+  return {"transport", local, reason};
+}
+
+// Of the backend what it has said, of dtrun's layers what they do around it.
+Choice Algorithm(const Records& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/algorithm");
+  const bool device = TextAt(files.plan, "/backend/facts/memory") == "device";
+  if (LocalIsNone(files) || device) return {"algorithm", fact, ""};
+  if (files.plan.value("hosts", Json::array()).size() == 1)
+    return {"algorithm", "dtrun's, in shared memory", OptionText(files.config, "comm.local")};
+  return {"algorithm", "a step inside each host, one among a rank of each host, one back",
+          fact.empty() ? "" : "between hosts: " + fact};
+}
+
+Choice PeerAccess(const Records& files) {
+  const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
+  std::string reason = OptionText(files.config, "backend.options.p2p");
+  const std::string set = VariablesText(
+      files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "UCX_TLS", "DTRUN_P2P"});
+  if (BackendWasNotUsed(files)) {
+    return {"p2p", fact,
+            set.empty() ? reason : fmt::format("{}{}ranks see {}", reason, reason.empty() ? "" : "; ", set)};
+  }
+  if (TextAt(files.plan, "/backend/facts/memory") != "device") {
+    return {"p2p", fact.empty() ? "not used" : fact,
+            "this backend moves host memory" + (reason.empty() ? "" : "; " + reason) +
+                (set.empty() ? "" : "; programs see " + set)};
+  }
+  reason += set.empty() ? "; the library asks the driver for each pair of GPUs" : "; ranks see " + set;
+  return {"p2p", fact, reason};
+}
+
+Choice Backend(const Records& files) {
+  std::string reason = OptionText(files.config, "backend.name");
+  const std::string chosen = TextAt(files.plan, "/backend/facts/chosen");
+  if (!chosen.empty()) reason += "; " + chosen;
+  if (BackendWasNotUsed(files) && TextAt(files.plan, "/backend/name") != "none")
+    reason +=
+        "; not used: no rank called dtrun_init, and how a program communicates by itself is not recorded";
+  return {"backend", TextAt(files.plan, "/backend/name"), reason};
+}
+
+}  // namespace
+
+std::string TextAt(const Json& json, const char* path) {
+  const Json::json_pointer pointer(path);
+  if (!json.contains(pointer)) return {};
+  const Json& found = json.at(pointer);
+  return found.is_string() ? found.get<std::string>() : found.is_null() ? "" : found.dump();
+}
+
+std::vector<Choice> ChoicesOf(const Records& files) {
+  std::vector<Choice> choices;
+  choices.push_back({"ranks",
+                     fmt::format("{} ({})", TextAt(files.plan, "/world_size"), HostsText(files.plan)),
+                     OptionText(files.config, "job.processes_per_host")});
+  choices.push_back(Backend(files));
+  choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
+                     TextAt(files.plan, "/backend/facts/library_path")});
+  const bool used = !BackendWasNotUsed(files);
+  if (used) choices.push_back(Transport(files));
+  if (used) AddPeers(files, &choices);
+  choices.push_back(Interface(files));
+  if (used) choices.push_back(Algorithm(files));
+  choices.push_back(PeerAccess(files));
+  for (const Json& note : files.plan.value("notes", Json::array())) {
+    if (note.is_string()) choices.push_back({"note", note.get<std::string>(), ""});
+  }
+  return choices;
+}
+
+}  // namespace dtrun::cli
