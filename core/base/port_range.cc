@@ -5,9 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <random>
+
+#include "core/base/number.h"
 
 namespace dtrun {
 namespace {
@@ -19,14 +20,11 @@ std::atomic<int> first_port{0}, last_port{0};
 Result<PortRange> ParsePortRange(const std::string& text) {
   if (text.empty()) return PortRange{};
   PortRange range;
-  const char* const end = text.data() + text.size();
-  const auto [dash, first] = std::from_chars(text.data(), end, range.first);
-  if (first == std::errc{} && dash != end && *dash == '-') {
-    const auto [rest, last] = std::from_chars(dash + 1, end, range.last);
-    if (last == std::errc{} && rest == end && range.first >= 1 && range.first <= range.last &&
-        range.last <= 65535) {
-      return range;
-    }
+  std::string_view rest = text;
+  range.first = TakeNumber<int>(&rest).value_or(0);
+  if (rest.starts_with('-')) {
+    range.last = NumberOf<int>(rest.substr(1)).value_or(0);
+    if (range.first >= 1 && range.first <= range.last && range.last <= 65535) return range;
   }
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("'{}' is no range of ports; write FIRST-LAST, such as 40000-40100", text)};

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <sstream>
 
 #include "core/base/kernel_file.h"
+#include "core/base/number.h"
 
 namespace dtrun {
 namespace {
@@ -15,8 +15,9 @@ constexpr int kTimeWait = 3;                             // the kind of timer
 constexpr std::chrono::milliseconds kRemembers{60'000};  // of the kernel, not to be changed
 
 bool ReadHex(std::string_view text, long* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, 16);
-  return error == std::errc() && end == text.data() + text.size();
+  const std::optional<long> number = NumberOf<long>(text, 16);
+  *value = number.value_or(0);
+  return number.has_value();
 }
 
 // "0100007F:1F90". An IPv4 address in the form of IPv6 becomes one of IPv4, as the other end may have it.

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
+
+#include "core/base/number.h"
 
 namespace dtrun {
 namespace {
@@ -24,9 +25,9 @@ constexpr std::array<std::string_view, 5> kByteUnits = {"", "K", "M", "G", "T"};
 
 // Splits "1.5ms" into 1.5 and "ms". False when there is no leading number.
 bool SplitNumber(std::string_view text, double* number, std::string_view* unit) {
-  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  if (failure != std::errc() || !std::isfinite(*number) || *number < 0) return false;
-  *unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  *number = TakeNumber<double>(&text).value_or(-1);
+  if (!std::isfinite(*number) || *number < 0) return false;
+  *unit = text;
   while (!unit->empty() && unit->front() == ' ') unit->remove_prefix(1);
   return true;
 }

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <map>
 #include <system_error>
+
+#include "core/base/number.h"
 
 namespace dtrun::binding {
 namespace {
@@ -18,14 +19,6 @@ std::string_view Trim(std::string_view text) {
   const auto begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
-
-template <class T>
-std::optional<T> Number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // Lines "name<separator>value" of a file; none of a file that is not there.
@@ -41,9 +34,9 @@ std::map<std::string, std::string> ReadFields(const fs::path& file, char separat
 }
 
 template <class T>
-T NumberOf(const std::map<std::string, std::string>& fields, const char* name, T otherwise) {
+T FieldNumber(const std::map<std::string, std::string>& fields, const char* name, T otherwise) {
   const auto found = fields.find(name);
-  return found == fields.end() ? otherwise : Number<T>(found->second).value_or(otherwise);
+  return found == fields.end() ? otherwise : NumberOf<T>(found->second).value_or(otherwise);
 }
 
 int NumaOf(const fs::path& root, const std::string& pci) {
@@ -65,7 +58,8 @@ std::vector<int> NumbersAfter(const fs::path& folder, std::string_view prefix) {
   std::vector<int> out;
   for (const std::string& name : SortedNames(folder)) {
     if (!name.starts_with(prefix)) continue;
-    if (const auto number = Number<int>(std::string_view(name).substr(prefix.size()))) out.push_back(*number);
+    if (const auto number = NumberOf<int>(std::string_view(name).substr(prefix.size())))
+      out.push_back(*number);
   }
   std::ranges::sort(out);
   return out;
@@ -77,7 +71,7 @@ std::vector<Gpu> ReadNvidia(const fs::path& root) {
   std::vector<Gpu> out;
   for (const std::string& pci : SortedNames(root / "proc/driver/nvidia/gpus")) {
     const auto fields = ReadFields(root / "proc/driver/nvidia/gpus" / pci / "information", ':');
-    if (std::ranges::find(given, NumberOf(fields, "Device Minor", -1)) == given.end()) continue;
+    if (std::ranges::find(given, FieldNumber(fields, "Device Minor", -1)) == given.end()) continue;
     const auto uuid = fields.find("GPU UUID");
     out.push_back({uuid == fields.end() ? "" : uuid->second, NumaOf(root, pci), ""});
   }
@@ -91,16 +85,16 @@ std::vector<Gpu> ReadAmd(const fs::path& root) {
   std::vector<Gpu> out;
   for (int node : NumbersAfter(nodes, "")) {
     const auto fields = ReadFields(nodes / std::to_string(node) / "properties", ' ');
-    const int render = NumberOf(fields, "drm_render_minor", -1);
+    const int render = FieldNumber(fields, "drm_render_minor", -1);
     std::error_code failure;
-    if (NumberOf(fields, "simd_count", 0) == 0 ||
+    if (FieldNumber(fields, "simd_count", 0) == 0 ||
         !fs::exists(root / "dev/dri" / fmt::format("renderD{}", render), failure)) {
       continue;
     }
-    const auto location = NumberOf<unsigned>(fields, "location_id", 0);
-    const std::string pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", NumberOf<unsigned>(fields, "domain", 0),
+    const auto location = FieldNumber<unsigned>(fields, "location_id", 0);
+    const std::string pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", FieldNumber<unsigned>(fields, "domain", 0),
                                         (location >> 8U) & 0xffU, (location >> 3U) & 0x1fU, location & 7U);
-    const auto id = NumberOf<unsigned long long>(fields, "unique_id", 0);
+    const auto id = FieldNumber<unsigned long long>(fields, "unique_id", 0);
     out.push_back({id == 0 ? "" : fmt::format("GPU-{:016x}", id), NumaOf(root, pci), ""});
   }
   return out;
@@ -119,10 +113,8 @@ std::optional<std::size_t> FindUuid(const std::vector<Gpu>& devices, std::string
 
 // "1gpu2" is 1, as strtol has it.
 std::optional<std::size_t> FindIndex(const std::vector<Gpu>& devices, std::string_view text) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (error != std::errc{} || index >= devices.size()) return std::nullopt;
-  return index;
+  const std::optional<std::size_t> index = TakeNumber<std::size_t>(&text);
+  return index && *index < devices.size() ? index : std::nullopt;
 }
 
 }  // namespace

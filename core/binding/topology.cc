@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <set>
+
+#include "core/base/number.h"
 
 namespace dtrun::binding {
 namespace {
@@ -20,11 +21,9 @@ class Cursor {
     return true;
   }
   bool Number(int* value) {
-    const char* const begin = rest_.data();
-    const auto [end, error] = std::from_chars(begin, begin + rest_.size(), *value);
-    if (error != std::errc{} || *value < 0) return false;
-    rest_.remove_prefix(static_cast<std::size_t>(end - begin));
-    return true;
+    const std::optional<int> number = TakeNumber<int>(&rest_);
+    *value = number.value_or(-1);
+    return *value >= 0;
   }
 
  private:

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <string_view>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::comm {
@@ -39,13 +39,12 @@ class Reader {
   template <class T>
   T Number(const char* name, T min, T max, const char* what) {
     const std::string text = Text(name);
-    T value{};
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+    const std::optional<T> value = NumberOf<T>(text);
+    if (!value || *value < min || *value > max) {
       Fail(fmt::format("{} is '{}'; expected {}, a number from {} to {}", name, text, what, min, max));
       return min;
     }
-    return value;
+    return *value;
   }
 
   void Fail(std::string text) {

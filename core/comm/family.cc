@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <set>
+
+#include "core/base/number.h"
 
 namespace dtrun::comm {
 namespace {
@@ -23,12 +24,12 @@ struct Card {
 
 Result<Card> ParseCard(std::string_view text) {
   Card card;
-  const char* at = text.data();
-  const char* const end = at + text.size();
+  std::string_view rest = text;
   for (std::int32_t* number : {&card.color, &card.key, &card.host}) {
-    const auto [next, error] = std::from_chars(at, end, *number);
-    if (error != std::errc()) return Error{DTRUN_INTERNAL, fmt::format("'{}' is no card of a rank", text)};
-    at = next == end ? next : next + 1;
+    const auto taken = TakeNumber<std::int32_t>(&rest);
+    if (!taken) return Error{DTRUN_INTERNAL, fmt::format("'{}' is no card of a rank", text)};
+    *number = *taken;
+    if (!rest.empty()) rest.remove_prefix(1);
   }
   return card;
 }

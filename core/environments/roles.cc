@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/base/number.h"
 #include "core/base/suggest.h"
 
 namespace dtrun::environments {
@@ -20,9 +20,8 @@ Result<std::vector<std::string>> AssignRoles(const std::map<std::string, std::st
                              nearest ? fmt::format("did you mean '{}'?", *nearest)
                                      : fmt::format("there are {}", fmt::join(kOrder, ", "))));
     }
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number < 0 || number > ranks) {
+    const int number = NumberOf<int>(text).value_or(-1);
+    if (number < 0 || number > ranks) {
       return bad(
           fmt::format("'{}' ranks as {}: expected a number from 0 to the job's {}", text, role, ranks));
     }

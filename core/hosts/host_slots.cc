@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
+
+#include "core/base/number.h"
 
 namespace dtrun::hosts {
 namespace {
@@ -68,9 +69,8 @@ Status CheckPlainName(std::string_view name) {
 }  // namespace
 
 Result<int> ParseSlots(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMaxSlots) {
+  const int number = NumberOf<int>(text).value_or(0);
+  if (number < 1 || number > kMaxSlots) {
     return Bad(fmt::format("'{}' is not a number of slots; expected 1 to {}", text, kMaxSlots));
   }
   return number;

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+
+#include "core/base/number.h"
 
 namespace dtrun::hosts {
 
@@ -30,9 +31,8 @@ int Reading::Number(const std::string& name, int least) {
 std::optional<int> Reading::MaybeNumber(const std::string& name, int least) {
   const std::string* text = Find(name);
   if (text == nullptr) return std::nullopt;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error == std::errc{} && end == text->data() + text->size() && number >= least) return number;
+  const std::optional<int> number = NumberOf<int>(*text);
+  if (number && *number >= least) return number;
   Fail(fmt::format("{}='{}' is not a number of at least {}", name, *text, least));
   return std::nullopt;
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
+#include "core/base/number.h"
 #include "core/hosts/host_slots.h"
 
 namespace dtrun::hosts {
@@ -27,9 +27,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::optional<int> Number(std::string_view text) {
   if (text.empty() || text.size() > kMaxDigits || !std::ranges::all_of(text, IsDigit)) return std::nullopt;
-  int number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return NumberOf<int>(text);
 }
 
 // Splits at commas outside of brackets. Empty parts stay.

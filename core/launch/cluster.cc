@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <map>
 
+#include "core/base/number.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/hosts/this_machine.h"
@@ -40,9 +40,9 @@ Result<Root> RootOf(const config::Settings& settings) {
     return plan::At(settings, kKey, fmt::format("'{}' is not ADDRESS or ADDRESS:PORT", text));
   }
   if (colon == std::string::npos) return root;
-  const char* const last = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data() + colon + 1, last, root.port);
-  if (error == std::errc{} && next == last && root.port >= 1 && root.port <= 65535) return root;
+  const int port = NumberOf<int>(std::string_view(text).substr(colon + 1)).value_or(0);
+  root.port = port;
+  if (port >= 1 && port <= 65535) return root;
   return plan::At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
 }
 

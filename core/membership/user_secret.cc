@@ -13,6 +13,7 @@
 
 #include "core/hosts/this_machine.h"
 #include "core/membership/cluster.h"
+#include "dtrun/plugin/hash.hpp"
 
 namespace dtrun::membership {
 namespace {
@@ -76,11 +77,11 @@ Result<std::string> ReadDigits(int file, const fs::path& path) {
   return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' does not hold a key; remove it", path.string())};
 }
 
-// FNV-1a: spread enough for places in a file.
+// Spread enough for places in a file.
 std::uint64_t HashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+  sdk::Fnv1a hash;
+  hash.Add(text);
+  return hash.value();
 }
 
 }  // namespace

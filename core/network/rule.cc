@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "core/base/number.h"
 #include "core/base/suggest.h"
 
 namespace dtrun::network {
@@ -127,9 +127,8 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
   const int bits = entry.network.is_v6() ? 128 : 32;
   entry.prefix = bits;
   if (slash == std::string_view::npos) return entry;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data() + slash + 1, end, entry.prefix);
-  if (error == std::errc{} && next == end && entry.prefix >= 0 && entry.prefix <= bits) return entry;
+  entry.prefix = NumberOf<int>(text.substr(slash + 1)).value_or(-1);
+  if (entry.prefix >= 0 && entry.prefix <= bits) return entry;
   return Wrong(entry.text, fmt::format("has no number from 0 to {} behind its '/'", bits));
 }
 

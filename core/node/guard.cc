@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -24,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/number.h"
 #include "core/base/own_file.h"
 #include "core/node/inheritance.h"
 #include "core/output/bounded_write.h"
@@ -194,8 +194,7 @@ class Guard {
   void WriteVerdict(int signal) const {
     const auto space = record_.find(' '), end = record_.find('\n');
     if (end == std::string::npos) return;  // there is no run directory yet
-    mode_t mode = 0;
-    std::from_chars(record_.data(), record_.data() + space, mode);
+    const mode_t mode = NumberOf<mode_t>(std::string_view(record_).substr(0, space)).value_or(0);
     const fs::path folder = record_.substr(space + 1, end - space - 1);
     const std::string json = verdict::AgentKilledJson(record_.substr(end + 1), signal);
     const Status written = ReplaceOwnFile(run_dir_.get(), folder, "verdict.json", json, FileModeIn(mode));

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
+#include "core/base/number.h"
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/units.h"
@@ -41,15 +41,6 @@ std::string Absolute(std::string_view text, const std::filesystem::path& folder)
   return (folder / std::filesystem::path(text)).lexically_normal().string();
 }
 
-template <class Number>
-std::optional<Number> ParseNumber(std::string_view text) {
-  Number number{};
-  const char* last = text.data() + text.size();
-  const auto [end, failure] = std::from_chars(text.data(), last, number);
-  if (failure != std::errc() || end != last) return std::nullopt;
-  return number;
-}
-
 // Reads without looking at bounds and choices; unset when the spelling is wrong.
 Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
   switch (spec.type) {
@@ -58,10 +49,10 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
       return {};
     case Type::kInt:
     case Type::kUint:
-      if (const auto number = ParseNumber<std::int64_t>(text)) return *number;
+      if (const auto number = NumberOf<std::int64_t>(text)) return *number;
       return {};
     case Type::kFloat:
-      if (const auto number = ParseNumber<double>(text)) return *number;
+      if (const auto number = NumberOf<double>(text)) return *number;
       return {};
     case Type::kBytes:
       if (const auto bytes = ParseBytes(text)) return static_cast<std::int64_t>(*bytes);
@@ -70,7 +61,7 @@ Data Read(const Spec& spec, std::string_view text, const std::filesystem::path& 
       if (const auto duration = ParseDuration(text)) return static_cast<std::int64_t>(duration->count());
       return {};
     case Type::kCount:
-      if (const auto number = ParseNumber<std::int64_t>(text)) return *number;
+      if (const auto number = NumberOf<std::int64_t>(text)) return *number;
       return std::string(text);
     case Type::kNames:
       if (text.find(',') != text.npos) return SplitList(text);

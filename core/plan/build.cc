@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 
+#include "core/base/number.h"
 #include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
@@ -180,10 +180,8 @@ Result<unsigned> LogMode(const std::string& text) {
   if (text == "private") return 0700u;
   if (text == "group") return 0750u;
   if (text == "all") return 0755u;
-  unsigned mode = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  const bool number = error == std::errc() && end == text.data() + text.size();
-  if (number && mode <= 0777 && (mode & 0700) == 0700) return mode;
+  const std::optional<unsigned> mode = NumberOf<unsigned>(text, 8);
+  if (mode && *mode <= 0777 && (*mode & 0700) == 0700) return *mode;
   return Error{
       DTRUN_INVALID_ARGUMENT,
       fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",

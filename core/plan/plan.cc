@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "core/base/number.h"
 #include "core/base/printable.h"
 #include "core/base/secrets.h"
 
@@ -86,8 +86,8 @@ std::vector<int> TaskPortsUsed(const Plan& plan) {
   const auto look = [&](const std::string& text) {
     for (std::size_t at = text.find(kStart); at != std::string::npos; at = text.find(kStart, at)) {
       at += kStart.size();
-      int rank = -1;
-      std::from_chars(text.data() + at, text.data() + text.size(), rank);
+      std::string_view rest = std::string_view(text).substr(at);
+      const int rank = TakeNumber<int>(&rest).value_or(-1);
       if (rank >= 0 && rank < plan.world_size()) ranks.insert(rank);
     }
   };

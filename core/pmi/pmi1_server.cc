@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
+#include "core/base/number.h"
 #include "core/pmi/pmi1_wire.h"
 
 namespace dtrun::pmi {
@@ -135,10 +135,8 @@ class Pmi1Server final : public Server {
       return "cmd=finalize_ack rc=0\n";
     }
     if (command == "abort") {
-      int code = 1;
-      const std::string_view text = request.Field("exitcode");
-      std::from_chars(text.data(), text.data() + text.size(), code);
-      events_.aborted(rank, code, "");
+      std::string_view code = request.Field("exitcode");
+      events_.aborted(rank, TakeNumber<int>(&code).value_or(1), "");
       return {};  // the rank waits for its end
     }
     if (command == "spawn") {

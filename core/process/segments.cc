@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "core/base/kernel_file.h"
+#include "core/base/number.h"
 #include "core/process/file_holders.h"
 
 namespace dtrun::process {
@@ -53,9 +53,8 @@ std::optional<pid_t> MakerIn(std::string_view name) {
   for (const std::string_view before : {kOfTorch, kOfLoky, kOfOpenMp}) {
     if (!name.starts_with(before)) continue;
     name.remove_prefix(before.size());
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc{} && pid > 0 && end != name.data() + name.size()) return pid;
+    const std::optional<pid_t> pid = TakeNumber<pid_t>(&name);
+    if (pid.value_or(0) > 0 && !name.empty()) return pid;
   }
   return std::nullopt;
 }

@@ -8,11 +8,12 @@
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
+#include "core/base/number.h"
 #include "core/process/program.h"
 
 namespace dtrun::process {
@@ -207,26 +208,22 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 Result<cpu_set_t> ParseCpus(const std::string& text) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  auto number = [&](unsigned& value) {
-    const auto [next, error] = std::from_chars(at, end, value);
-    at = next;
-    return error == std::errc{} && value < CPU_SETSIZE;
+  std::string_view rest = text;
+  const auto skip = [&](char c) {
+    const bool there = rest.starts_with(c);
+    if (there) rest.remove_prefix(1);
+    return there;
   };
   for (bool more = true; more;) {
-    unsigned first = 0, last = 0;
-    bool valid = number(first);
-    last = first;
-    if (valid && at != end && *at == '-') valid = (++at, number(last));
-    if (!valid || last < first || (at != end && *at != ',')) {
+    const unsigned first = TakeNumber<unsigned>(&rest).value_or(CPU_SETSIZE);
+    const unsigned last = skip('-') ? TakeNumber<unsigned>(&rest).value_or(CPU_SETSIZE) : first;
+    more = skip(',');
+    if (last >= CPU_SETSIZE || last < first || (!more && !rest.empty())) {
       return Error{
           DTRUN_INVALID_ARGUMENT,
           fmt::format("CPU list '{}' is not of the form '0-3,8' with CPUs below {}", text, CPU_SETSIZE)};
     }
     for (unsigned cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &cpus);
-    more = at != end;
-    if (more) ++at;
   }
   return cpus;
 }

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
+
+#include "core/base/number.h"
 
 namespace dtrun::protocol {
 namespace {
@@ -51,10 +52,9 @@ std::optional<Carried> ParseCarried(std::string_view line) {
   line.remove_prefix(kLinkMark.size());
   Carried carried;
   for (int* const number : {&carried.host, &carried.link}) {
-    const auto [next, error] = std::from_chars(line.data(), line.data() + line.size(), *number);
-    if (error != std::errc{}) return std::nullopt;
-    line.remove_prefix(static_cast<std::size_t>(next - line.data()));
-    if (!line.starts_with(' ')) return std::nullopt;
+    const std::optional<int> taken = TakeNumber<int>(&line);
+    if (!taken || !line.starts_with(' ')) return std::nullopt;
+    *number = *taken;
     line.remove_prefix(1);
   }
   const std::string_view word = line.substr(0, line.find(' '));

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
+
+#include "core/base/number.h"
 
 namespace dtrun::store {
 
@@ -20,13 +21,13 @@ const std::string* Table::Find(const std::string& key) const {
 Result<std::int64_t> Table::Add(const std::string& key, std::int64_t amount) {
   std::int64_t sum = 0;
   if (const std::string* text = Find(key)) {
-    const char* end = text->data() + text->size();
-    const auto [stop, problem] = std::from_chars(text->data(), end, sum);
-    if (problem != std::errc() || stop != end) {
+    const std::optional<std::int64_t> before = NumberOf<std::int64_t>(*text);
+    if (!before) {
       return Error{
           DTRUN_INVALID_ARGUMENT,
           fmt::format("add to key '{}': its value of {} bytes is not a decimal counter", key, text->size())};
     }
+    sum = *before;
   }
   if (__builtin_add_overflow(sum, amount, &sum)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("add {} to key '{}': the sum overflows", amount, key)};

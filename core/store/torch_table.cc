@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <utility>
+
+#include "core/base/number.h"
 
 namespace dtrun::store {
 namespace {
@@ -149,10 +150,8 @@ Status TorchTable::CompareSet(Client client, TorchRequest& request) {
 Result<std::int64_t> TorchTable::CounterAt(const std::string& key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return std::int64_t{0};
-  std::int64_t count = 0;
-  const std::string& text = found->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (problem == std::errc()) return count;
+  std::string_view text = found->second;
+  if (const auto count = TakeNumber<std::int64_t>(&text)) return *count;
   return Refused(fmt::format("it counts at a key whose value of {} bytes is no number", text.size()));
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "dtrun/plugin/hash.hpp"
+
 namespace dtrun::mpi_plugin {
 namespace {
 
@@ -122,8 +124,10 @@ std::vector<int> OpenProcesses(const sdk::CommParams& params, const sdk::Deadlin
 
 // The program's own communicators on the same processes have other tags.
 int CreationTag(const sdk::CommParams& params, const World& world) {
-  std::uint64_t hash = 0xcbf29ce484222325u ^ params.generation;
-  for (const char c : params.name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  sdk::Fnv1a digest;
+  digest.Add(params.generation);
+  digest.Add(params.name);
+  const std::uint64_t hash = digest.value();
   return static_cast<int>((hash ^ hash >> 32) % static_cast<std::uint64_t>(world.largest_tag()));
 }
 

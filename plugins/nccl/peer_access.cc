@@ -13,17 +13,17 @@
 #include <fstream>
 #include <sstream>
 
+#include "dtrun/plugin/hash.hpp"
 #include "peer_trial.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
 
-// FNV-1a.
 std::string Digest(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  sdk::Fnv1a hash;
+  hash.Add(text);
   std::ostringstream out;
-  out << std::hex << hash;
+  out << std::hex << hash.value();
   return out.str();
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstring>
 #include <optional>
 
+#include "core/base/number.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::mpirun {
@@ -28,10 +28,7 @@ Result<int> Number(const Lookup& lookup, const char* name) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("{} is not set, though others of mpirun's variables are", name)};
   }
-  int value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [next, problem] = std::from_chars(text, end, value);
-  if (problem == std::errc{} && next == end && value >= 0) return value;
+  if (const auto value = NumberOf<int>(text); value && *value >= 0) return *value;
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is '{}', which is no number from 0", name, text)};
 }
 

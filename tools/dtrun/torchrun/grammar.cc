@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "core/base/number.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -25,9 +26,7 @@ std::string_view Strip(std::string_view text) {
 // Up to `most` digits and nothing else.
 std::optional<int> Digits(std::string_view text, std::size_t most) {
   if (text.empty() || text.size() > most || !std::ranges::all_of(text, IsDigit)) return std::nullopt;
-  int number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return NumberOf<int>(text);
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -61,20 +60,13 @@ std::optional<int> ParseInt(std::string_view text) {
   text = Strip(text);
   const bool plus = text.starts_with('+') && text.size() > 1 && IsDigit(text[1]);
   if (plus) text.remove_prefix(1);
-  int number = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, failure] = std::from_chars(text.data(), last, number);
-  if (failure != std::errc() || end != last) return std::nullopt;
-  return number;
+  return NumberOf<int>(text);
 }
 
 std::optional<double> ParseFloat(std::string_view text) {
   text = Strip(text);
-  double number = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, failure] = std::from_chars(text.data(), last, number);
-  if (failure != std::errc() || end != last || !std::isfinite(number)) return std::nullopt;
-  return number;
+  const std::optional<double> number = NumberOf<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 Result<std::pair<int, int>> ParseNodes(std::string_view text) {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/foreign_file.h"
+#include "core/base/number.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
 #include "core/verdict/suspect_text.h"
@@ -59,10 +59,8 @@ void AddErrorFile(const std::string& path, Failure* failure) {
   }
   if (details.is_object() && details.contains("timestamp")) {
     const std::string text = TextOf(details["timestamp"]);
-    long long seconds = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec == std::errc()) {
-      failure->time = static_cast<std::time_t>(seconds);
-    }
+    std::string_view rest = text;
+    if (const auto seconds = TakeNumber<std::time_t>(&rest)) failure->time = *seconds;
   }
 }
 

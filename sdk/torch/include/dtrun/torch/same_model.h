@@ -11,16 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "dtrun/plugin/hash.hpp"
 #include "dtrun/torch/collectives.h"
 #include "dtrun/torch/failure.h"
 
 namespace dtrun::torch::detail {
-
-// FNV-1a.
-inline std::uint64_t hash(const std::string& text, std::uint64_t value = 14695981039346656037ULL) {
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return value;
-}
 
 // `parts` describes the model in lines of text that must be equal on all ranks. Throws on
 // every rank when they are not; the error has the first line that differs, of rank 0 and of
@@ -32,11 +27,14 @@ inline void check_same_model(Collectives& ranks, const std::vector<std::string>&
     std::uint64_t hash;
   };
   std::vector<std::uint64_t> hashes;
-  Digest mine{parts.size(), hash("")};
+  sdk::Fnv1a whole;
   for (const std::string& part : parts) {
-    hashes.push_back(hash(part));
-    mine.hash = hash(part, mine.hash);
+    sdk::Fnv1a one;
+    one.Add(part);
+    hashes.push_back(one.value());
+    whole.Add(part);
   }
+  const Digest mine{parts.size(), whole.value()};
   std::vector<Digest> digests(size);
   ranks.allgather(&mine, digests.data(), sizeof mine);
   const bool same = std::all_of(digests.begin(), digests.end(), [&](const Digest& d) {
