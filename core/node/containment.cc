@@ -26,10 +26,8 @@ constexpr std::uint64_t kMemoryUnit = 1 << 20;
 
 bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(pids, pid) != pids.end(); }
 
-// Where the kernel does not tell of new ones, and before it is asked to.
-constexpr std::chrono::milliseconds kSegmentsNotedEvery{20};
-// A job that ends sooner does not wait until the kernel has closed a watch.
-constexpr std::chrono::seconds kSegmentsWatchedAfter{1};
+// Where the kernel does not tell of new ones.
+constexpr std::chrono::milliseconds kSegmentsNotedEvery{200};
 // Of the loop's time, at most a twentieth.
 constexpr int kPausePerNote = 20;
 
@@ -41,8 +39,9 @@ Status Containment::Begin(std::uint64_t memory) {
   cgroup_.reset();
   segments_.emplace();
   segments_appear_.close();
-  watch_segments_at_ = std::chrono::steady_clock::now() + kSegmentsWatchedAfter;
-  AwaitSegments(kSegmentsNotedEvery);
+  boost::system::error_code none;  // then they are looked for a few times a second
+  segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
+  AwaitSegments({});
   strays_.clear();
   killed_ = false;
   memory_ = memory;
@@ -94,16 +93,9 @@ void Containment::AwaitSegments(std::chrono::nanoseconds pause) {
   });
 }
 
-void Containment::WatchSegments() {
-  watch_segments_at_ = std::chrono::steady_clock::time_point::max();
-  boost::system::error_code none;  // then they are looked for as before
-  if (segments_->Watch()) segments_appear_.assign(::fcntl(segments_->descriptor(), F_DUPFD_CLOEXEC, 0), none);
-}
-
 void Containment::NoteSegments() {
   if (!segments_) return;
   const auto begin = std::chrono::steady_clock::now();
-  if (begin >= watch_segments_at_) WatchSegments();
   segments_->Note([this] { return Processes(); });
   const auto spent = std::chrono::steady_clock::now() - begin;
   const std::chrono::nanoseconds least = segments_appear_.is_open() ? 0ns : kSegmentsNotedEvery;

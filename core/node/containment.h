@@ -57,7 +57,6 @@ class Containment {
  private:
   std::vector<pid_t> Processes() const;
   void AwaitSegments(std::chrono::nanoseconds pause);
-  void WatchSegments();
   void NoteSegments();
   void NoteStrays(const std::function<bool(const process::Process&)>& known);
 
@@ -71,7 +70,6 @@ class Containment {
   std::optional<process::Segments> segments_;
   boost::asio::steady_timer segments_pause_;
   boost::asio::posix::stream_descriptor segments_appear_;
-  std::chrono::steady_clock::time_point watch_segments_at_{};
   const std::shared_ptr<bool> ended_ = std::make_shared<bool>(false);  // for a timer that is due already
 };
 

@@ -1,13 +1,11 @@
 #include "core/process/segments.h"
 
 #include <fcntl.h>
-#include <sys/inotify.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <ctime>
+#include <csignal>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -25,8 +23,7 @@ constexpr std::string_view kOfTorch = "torch_";
 constexpr std::string_view kOfLoky = "sem.loky-";
 constexpr std::string_view kOfOpenMp = "__KMP_REGISTERED_LIB_";
 
-// A folder's time is that of the last tick, so it may change again without its time changing.
-constexpr std::int64_t kClockTickMs = 20;
+constexpr int kTold = SIGURG;  // which ends nobody
 
 bool IsOfALibrary(std::string_view name) {
   constexpr std::string_view kBeginnings[] = {
@@ -63,24 +60,18 @@ bool Has(const std::vector<pid_t>& pids, pid_t pid) { return std::ranges::find(p
 
 }  // namespace
 
-Segments::Segments(fs::path folder) : folder_(std::move(folder)) {
+Segments::Segments(fs::path folder)
+    : folder_(std::move(folder)), watch_(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  const f_owner_ex this_thread{F_OWNER_TID, ::gettid()};
+  sigset_t told;
+  ::sigemptyset(&told);
+  ::sigaddset(&told, kTold);
+  ::pthread_sigmask(SIG_BLOCK, &told, nullptr);
+  if (watch_ && ::fcntl(watch_.get(), F_SETSIG, kTold) == 0 &&
+      ::fcntl(watch_.get(), F_SETOWN_EX, &this_thread) == 0 &&
+      ::fcntl(watch_.get(), F_NOTIFY, DN_CREATE | DN_MULTISHOT) == 0)
+    appeared_ = UniqueFd(::signalfd(-1, &told, SFD_CLOEXEC | SFD_NONBLOCK));
   for (const Found& found : Appeared()) before_.insert(found.info.st_ino);
-}
-
-bool Segments::Watch() {
-  changes_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (changes_ && ::inotify_add_watch(changes_.get(), folder_.c_str(), IN_CREATE) < 0) changes_.Reset();
-  return static_cast<bool>(changes_);
-}
-
-bool Segments::Changed() {
-  struct stat folder {};
-  timespec now{};
-  if (::stat(folder_.c_str(), &folder) != 0 || ::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return true;
-  const timespec before = std::exchange(changed_, folder.st_mtim);
-  const auto ms = [](const timespec& time) { return time.tv_sec * 1000 + time.tv_nsec / 1'000'000; };
-  return before.tv_sec != changed_.tv_sec || before.tv_nsec != changed_.tv_nsec ||
-         ms(now) - ms(changed_) < kClockTickMs;
 }
 
 std::vector<Segments::Found> Segments::Appeared() const {
@@ -106,9 +97,8 @@ bool Segments::TorchsWait() const {
 }
 
 void Segments::Note(const Processes& processes) {
-  for (std::array<char, 16384> told{}; ::read(changes_.get(), told.data(), told.size()) > 0;) {
+  for (signalfd_siginfo info; ::read(appeared_.get(), &info, sizeof info) > 0;) {
   }
-  if (!Changed()) return;
   std::vector<Found> fresh = Appeared();
   std::erase_if(made_by_job_, [&](const auto& known) {
     return std::ranges::none_of(fresh, [&](const Found& found) { return found.info.st_ino == known.first; });

@@ -26,15 +26,13 @@ class Segments {
  public:
   using Processes = std::function<std::vector<pid_t>()>;
 
-  // What is in `folder` now stays there.
+  // What is in `folder` now stays there. Takes over SIGURG of this thread, which is the one
+  // that waits for the descriptor.
   explicit Segments(std::filesystem::path folder = "/dev/shm");
 
-  // From now on the kernel tells of what appears, and Note need not be called in between. The kernel takes up
-  // to 20 ms to close such a watch, which a short job would wait for. False when it cannot be watched.
-  bool Watch();
-  // Readable once something has appeared since the last Note; -1: not watched.
-  int descriptor() const { return changes_.get(); }
-  // As soon as that is readable, or many times a second: decides who made what has appeared. `processes`, of
+  // Readable once something has appeared since the last Note; -1: it cannot be watched.
+  int descriptor() const { return appeared_.get(); }
+  // As soon as that is readable, or a few times a second: decides who made what has appeared. `processes`, of
   // the job, are asked for only then.
   void Note(const Processes& processes);
   // Before the processes of the job are signalled.
@@ -51,15 +49,14 @@ class Segments {
     struct stat info {};
   };
 
-  // Whether the folder has other entries than at the last call, or may have.
-  bool Changed();
   // Of this user, named by a library, not there before.
   std::vector<Found> Appeared() const;
   bool IsOurs(const Found& found) const;
 
   std::filesystem::path folder_;
-  UniqueFd changes_;  // inotify
-  timespec changed_{};
+  // By dnotify, whose signal is read here and blocked in this thread: inotify takes the kernel up to 20 ms to
+  // close, for which each job would wait at its end.
+  UniqueFd watch_, appeared_;
   std::set<ino_t> before_;
   std::map<ino_t, bool> made_by_job_;
   std::map<std::string, ino_t> ours_;

@@ -160,19 +160,19 @@ TEST_F(SegmentsTest, AreRemovedWhenTheirNameTellsOfAMakerThatHasClosedThem) {
   EXPECT_THAT(segments.Remove(), ElementsAre(OwnTorch()));
 }
 
-TEST_F(SegmentsTest, AreToldOfByTheKernelOnceTheyAreWatched) {
+TEST_F(SegmentsTest, AreToldOfByTheKernel) {
   Segments segments(scratch_.path());
-  EXPECT_EQ(segments.descriptor(), -1);
-  ASSERT_TRUE(segments.Watch());
-  const auto told = [&] {
+  const auto told = [&](int timeout_ms) {
     pollfd poll{segments.descriptor(), POLLIN, 0};
-    return ::poll(&poll, 1, 0) == 1;
+    return ::poll(&poll, 1, timeout_ms) == 1;
   };
-  EXPECT_FALSE(told());
-  const Mapped mapped(scratch_ / "psm_new");
-  EXPECT_TRUE(told());
-  segments.Note(Own);
-  EXPECT_FALSE(told());
+  EXPECT_FALSE(told(0));
+  for (const char* name : {"psm_one", "psm_two"}) {
+    const Mapped mapped(scratch_ / name);
+    EXPECT_TRUE(told(60'000)) << name;
+    segments.Note(Own);
+    EXPECT_FALSE(told(0)) << name;
+  }
 }
 
 TEST_F(SegmentsTest, StayWhenAnotherHasTakenTheName) {
