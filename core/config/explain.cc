@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include "core/base/printable.h"
 #include "core/config/lookup.h"
 #include "core/config/settings.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
+
+constexpr std::size_t kMostOfAKey = 80;  // bytes of one that does not exist
 
 using options::Spec;
 
@@ -90,8 +93,8 @@ Result<std::string> Explain(const Settings& settings, std::string_view key) {
     }
   }
   if (IsTable(schema, key)) return ExplainTable(schema, std::string(key));
-  return Error{DTRUN_NOT_FOUND,
-               fmt::format("unknown option '{}'; {}", key, UnknownHint(schema, std::string(key), true, ""))};
+  return Error{DTRUN_NOT_FOUND, fmt::format("unknown option '{}'; {}", Printable(key.substr(0, kMostOfAKey)),
+                                            UnknownHint(schema, std::string(key), true, ""))};
 }
 
 }  // namespace dtrun::config

@@ -47,9 +47,11 @@ Status AllowsOpenFiles(int ranks) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= needed) return {};
   return Error{
       DTRUN_FAILED_PRECONDITION,
-      fmt::format("the limit of open files is {} (`ulimit -Hn`), and dtrun needs {} for {} rank{} on "
-                  "this host; raise it, for example by `ulimit -n {}`, or start fewer ranks",
-                  limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", std::max<rlim_t>(needed, 1024))};
+      fmt::format(
+          "the limit of open files is {} (`ulimit -Hn`), and dtrun needs {} for {} rank{} on "
+          "this host, {} more for each further one; raise it, for example by `ulimit -n {}`, or start "
+          "fewer ranks",
+          limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", kEachRank, std::max<rlim_t>(needed, 1024))};
 }
 
 }  // namespace dtrun::node

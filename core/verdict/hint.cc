@@ -21,7 +21,9 @@ bool MissesItsRank(const RankFacts& rank) {
 std::string OfTime() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};
-  return fmt::format("; `ulimit -t` allows each process {} s of processor time", limit.rlim_max);
+  return fmt::format(
+      "`ulimit -t` allows each process {} s of processor time, behind which the kernel kills it; else ",
+      limit.rlim_max);
 }
 
 }  // namespace
@@ -43,9 +45,9 @@ std::string Hint(const RankFacts& rank) {
   switch (ending.signal) {
     case 0: break;
     case SIGKILL:
-      return "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out who "
-             "did" +
-             OfTime();
+      return OfTime() +
+             "dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find out who "
+             "did";
     case SIGSEGV:
     case SIGABRT:
     case SIGFPE:
