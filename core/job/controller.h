@@ -32,7 +32,7 @@ struct World {
   StallPolicy stall = {};
   // What a Python program needs to end after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
-  // Keeps stacks where the user finds them, and says where that is.
+  // Keeps stacks where the user finds them, and says where that is; empty: they could not be kept.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
       keep_stacks = {};
 };
@@ -163,6 +163,8 @@ class Controller {
   void AwaitWhoLeaves();
   // Whether its end says who left, while that is awaited.
   bool TellsWhoLeft(const verdict::RankFacts& ended) const;
+  // What keep_stacks says.
+  std::string KeepStacks(const std::string& why, const std::vector<verdict::RankDoing>& ranks);
   void LookAgainSoon(int signal, const std::vector<int>& closely);
   // Ends those that have not ended in time.
   void KillLate();

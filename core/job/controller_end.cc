@@ -120,8 +120,7 @@ void Controller::KillLate() {
     const std::string places = verdict::PlacesText(all.ranks);
     say_(fmt::format("dtrun: {} did not stop within {}: killing{}{}", verdict::FoldRanks(late),
                      FormatDuration(plan_.grace), places.empty() ? "" : "; ", places));
-    if (world_.keep_stacks && !all.ranks.empty())
-      world_.keep_stacks("before they were killed, having not stopped in time", all.ranks);
+    KeepStacks("before they were killed, having not stopped in time", all.ranks);
     KillAll();
   };
   if (plan_.grace.count() == 0) return kill({});

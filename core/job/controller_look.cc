@@ -90,11 +90,16 @@ void Controller::LookAndStop(int signal, bool again, const std::vector<int>& clo
     const std::vector<int> next = last ? std::vector<int>() : WorthACloserLook(all.ranks, kMostClosely);
     if (again && still) return LookAgainSoon(signal, next);
     if (!next.empty()) return LookAndStop(signal, false, next);
-    if (world_.keep_stacks && !all.ranks.empty())
-      world_.keep_stacks("before the ranks were ended", all.ranks);
+    KeepStacks("before the ranks were ended", all.ranks);
     StopAll(signal);
   };
   Look(judge, closely);
+}
+
+std::string Controller::KeepStacks(const std::string& why, const std::vector<verdict::RankDoing>& ranks) {
+  std::string file = world_.keep_stacks && !ranks.empty() ? world_.keep_stacks(why, ranks) : "";
+  facts_.stacks = facts_.stacks || !file.empty();
+  return file;
 }
 
 void Controller::LookAgainSoon(int signal, const std::vector<int>& closely) {
@@ -117,7 +122,7 @@ void Controller::OnStall(const Stall& stall) {
       rank.phrase = "at work " + rank.phrase;
   }
   const std::string quiet = verdict::FormatElapsed(stall.standstill);
-  const std::string file = world_.keep_stacks ? world_.keep_stacks("no progress for " + quiet, ranks) : "";
+  const std::string file = KeepStacks("no progress for " + quiet, ranks);
   say_(fmt::format("dtrun: no progress for {} (no output, no collective that is recorded): {}{}", quiet,
                    verdict::PlacesText(ranks), file.empty() ? "" : "; stacks: " + file));
   if (!world_.stall.fails || !stall.working.empty()) return;

@@ -280,8 +280,9 @@ class Runner {
     world.isolated_ranks = request_.isolated_ranks;
     world.stall = request_.stall;
     world.keep_stacks = [&](const std::string& why, const std::vector<verdict::RankDoing>& ranks) {
-      Note(record.AddStacks(generation, why, ranks));
-      return (logs / verdict::kStacksFile).string();
+      const Status written = record.AddStacks(generation, why, ranks);
+      Note(written);
+      return written ? (logs / verdict::kStacksFile).string() : "";
     };
     world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
     for (const plan::Process& process : plan.processes) {

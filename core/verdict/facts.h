@@ -141,6 +141,7 @@ struct Facts {
   int interrupt = 0;             // signal that ended the run before any rank failed
   std::optional<IsolatedRanks> isolated_ranks;   // which fail the job
   std::optional<MpiServerLoss> mpi_server_loss;  // which ended the run
+  bool stacks = false;        // kStacksFile was written
   std::string stalled;        // for how long nobody worked, which fails the job; empty: it does not
   int regroups = 0;           // before it, because hosts came or left
   bool guard_died = false;    // dtrun's first process was killed

@@ -52,6 +52,14 @@ TEST_F(SuspectTest, TellsThePlacesOfRanksThatAnMpirunHasStarted) {
   EXPECT_THAT(Verdict(), HasSubstr("; rank 2 in time.sleep at train.py:4\n"));
 }
 
+TEST_F(SuspectTest, HasStacksOnlyWhereTheyWereWritten) {
+  facts_.ranks[0].tail = kTimedOut;
+  Does(1, Stand::kElsewhere, "in time.sleep at train.py:40");
+  EXPECT_THAT(Verdict(), Not(HasSubstr("stacks:")));
+  facts_.stacks = true;
+  EXPECT_THAT(VerdictText(facts_), HasSubstr("  stacks: /runs/1/stacks.txt\n"));
+}
+
 TEST_F(SuspectTest, IsNobodyWhenAllWaited) {
   facts_.ranks[0].tail = kTimedOut;
   for (std::size_t i = 1; i < 4; ++i) Does(i, Stand::kWaits, "in all_reduce at train.py:6");

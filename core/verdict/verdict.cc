@@ -128,6 +128,10 @@ bool AnySeen(const Facts& facts) {
       facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
 }
 
+std::string StacksText(const Facts& facts) {
+  return facts.stacks ? fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile) : "";
+}
+
 // It noticed that the calls differ, and need not be the one that is wrong.
 std::string Headline(const RankFacts& cause) {
   const std::string text = Who(cause) + " " + FailureText(cause);
@@ -191,8 +195,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
   if ((seen && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)) || apart) {
     text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
   }
-  if (seen) text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
-  return text + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
+  return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);
 }
 
 // No host of the ranks is left but the root's own, if that is one.
@@ -244,7 +247,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
   } else {
     text += fmt::format(", and no rank at work\n  {}\n", PlacesText(PlacesOf(facts)));
   }
-  if (AnySeen(facts)) text += fmt::format("  stacks: {}/{}\n", facts.logs, kStacksFile);
+  text += StacksText(facts);
   const std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : "look at these places";
   return text + Around(facts, nullptr, facts.duration,
                        hint + "; watch.on_stall = \"report\" lets such a job go on", why.exit_class);
