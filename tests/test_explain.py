@@ -310,6 +310,19 @@ class ExplainRun(JobTest):
         self.assertIn("failed after", verdict)
         self.assertRegex(verdict, r"rank 1.* in .*(time.sleep at train.py:4|clock_nanosleep)")
 
+    def test_after_an_interruption_nobody_is_sent_to_the_failure_of_another_rank(self):
+        script = self.write("import signal, sys, time\n"
+                            "signal.signal(signal.SIGTERM, lambda *_: sys.exit('[Errno 104] Connection reset by peer'))\n"
+                            "print('up', flush=True)\nwhile True:\n    time.sleep(1)\n", "train.py")
+        job = self.start_ranks(2, sys.executable, script)
+        for rank in range(2):
+            job.wait_for_line(rank, "up")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
+        story = json.loads(self.dtrun("explain", "latest", "--json").out)
+        self.assertIn("interrupted by SIGTERM", story["verdict"])
+        self.assertEqual(story["findings"], [])
+
     def test_a_running_job(self):
         job = self.start_ranks(2, "sh", "-c", "echo up; sleep 1000")
         job.wait_for_line(0, "up")

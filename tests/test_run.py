@@ -122,8 +122,8 @@ class Run(JobTest):
 
     def test_an_interruption_between_two_starts_tells_the_time_of_the_whole_job(self):
         begin = time.monotonic()
-        job = self.start_ranks(1, "sh", "-c", "sleep 1.1; exit 3", sets=["restart.max=1", "restart.backoff=1h"])
-        until(lambda: "exited with code 3" in job.process.stderr.readline(), "the end of the first start")
+        job = self.start_ranks(1, "sh", "-c", "sleep 1.1; exit 3", sets=["restart.max=2", "restart.backoff=1h"])
+        until(lambda: " in 1h" in job.process.stderr.readline(), "the end of the first start")
         ended = time.monotonic() - begin
         until(lambda: time.monotonic() - begin > ended + 2, "a time that is not the start's")
         job.signal(signal.SIGTERM)

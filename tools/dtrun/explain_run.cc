@@ -77,7 +77,8 @@ std::string StateText(const std::optional<Json>& verdict) {
              : fmt::format("{}, exit code {} ({})", text, TextAt(*verdict, "/exit_code"), exit_class);
 }
 
-Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& plan) {
+// `interrupted`: the job was, so what ranks say of others that ended is its consequence.
+Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& plan, bool interrupted) {
   const fs::path folder = LogFolder(run);
   std::vector<RankFinding> findings;
   for (const Json& process : plan.value("processes", Json::array())) {
@@ -89,7 +90,8 @@ Result<std::vector<RankFinding>> FindingsOf(const fs::path& run, const Json& pla
     }
     auto known = failures::FindInLogs(logs, failures::Whose::kNamed);
     if (!known) return known.error();
-    if (*known) findings.push_back({rank, **std::move(known)});
+    if (!*known || (interrupted && (*known)->finding.failure->depth == failures::Depth::kSymptom)) continue;
+    findings.push_back({rank, **std::move(known)});
   }
   return findings;
 }
@@ -140,7 +142,8 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   story.gpus = ReadGpus(files.plan);
   if (std::ifstream table(folder / "network.txt"); table)
     story.network.assign(std::istreambuf_iterator<char>(table), std::istreambuf_iterator<char>());
-  auto findings = FindingsOf(folder, files.plan);
+  const bool interrupted = files.verdict && !TextAt(*files.verdict, "/interrupt").empty();
+  auto findings = FindingsOf(folder, files.plan, interrupted);
   if (!findings) return findings.error();
   story.findings = *std::move(findings);
   return story;
