@@ -1,5 +1,6 @@
 """Deaths of every process of a job at every moment: bounded, explained, nothing left."""
 
+import contextlib
 import json
 import os
 import pty
@@ -115,7 +116,8 @@ class DtrunDies(JobTest):
         everything = processes_with(self.mark)
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in everything:
-                os.kill(pid, number)
+                with contextlib.suppress(ProcessLookupError):  # its parent's death has ended it
+                    os.kill(pid, number)
         job.process.wait()
         folder = next(path for path in self.folder.iterdir() if path.name.startswith("dtrun-"))
         os.utime(folder, (0, 0))  # not of a job that begins just now
