@@ -23,8 +23,8 @@ function(dtrun_library name)
   endif()
 endfunction()
 
-# dtrun_precompiled(NAME FILE [UNIT_TESTS] DEPS target ...): what most files of core include, or of their tests, compiled once. Not
-# without DTRUN_UNITY, so that tools which look at files one by one see what each of them includes.
+# dtrun_precompiled(NAME FILE [UNIT_TESTS] DEPS target ...): what most files of core include, or of its tests, compiled
+# once. Not without DTRUN_UNITY, so that tools which look at files one by one see what each of them includes.
 function(dtrun_precompiled name file)
   cmake_parse_arguments(ARG "UNIT_TESTS" "" "DEPS" ${ARGN})
   set(source ${CMAKE_BINARY_DIR}/precompiled/${name}.cc)

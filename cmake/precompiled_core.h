@@ -1,4 +1,4 @@
-// What most of core includes; see DtrunPrecompiled.cmake.
+// What most of core includes; compiled once by dtrun_precompiled() of DtrunTargets.cmake.
 #pragma once
 
 #include <fmt/format.h>

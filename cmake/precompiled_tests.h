@@ -1,4 +1,4 @@
-// What most unit tests of core include; see DtrunPrecompiled.cmake.
+// What most unit tests of core include; compiled once by dtrun_precompiled() of DtrunTargets.cmake.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace dtrun {
 
