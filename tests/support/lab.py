@@ -141,7 +141,7 @@ class Lab:
 
     def segments(self, i):
         """Files in /dev/shm of host i."""
-        return list(Path(f"/proc/{self.holders[i]}/root/dev/shm").iterdir())
+        return list(Path("/proc", str(self.holders[i]), "root", "dev", "shm").iterdir())
 
     def shell(self):
         """cluster.remote_shell"""

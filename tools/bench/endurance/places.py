@@ -118,7 +118,7 @@ class Hosts:
         found = count.control_groups(self.names)
         for i, holder in enumerate(self.lab.holders):
             found += [f"{path} with {os.listdir(path)}" for path in self.lab.runtime_dir(i).iterdir()]
-            found += map(str, Path(f"/proc/{holder}/root/dev/shm").iterdir())
+            found += map(str, Path("/proc", str(holder), "root", "dev", "shm").iterdir())
             tables = [(Path(f"/proc/{holder}/net") / name).read_text().splitlines() for name in ("tcp", "tcp6", "unix")]
             found += [line for table in tables[:2] for line in table[1:]  # that listen, but for sshd's
                       if line.split()[3] == "0A" and not line.split()[1].endswith(":0016")]
