@@ -3,10 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
@@ -25,7 +26,7 @@ void CopyCut(char* out, std::size_t capacity, std::string_view text) {
 
 Error Error::System(std::string_view action, int number) {
   std::string cause = std::generic_category().message(number);
-  if (!cause.empty()) cause[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(cause[0])));
+  if (!cause.empty()) cause[0] = ToLower(cause[0]);
   if (rlimit limit{}; number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0)
     cause += "; raise `ulimit -n`, which is " + std::to_string(limit.rlim_cur);
   return Error{DTRUN_SYSTEM, std::string(action) + ": " + cause, -1};

@@ -4,10 +4,11 @@
 #include <cctype>
 #include <string>
 
+#include "core/base/text.h"
+
 namespace dtrun {
 namespace {
 
-bool IsLetterOrDigit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool IsTokenLetter(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.'; }
 
 template <class Is>
@@ -111,8 +112,7 @@ bool IsUserAndPassword(std::string_view base64) {
 }
 
 bool BeginsWith(std::string_view text, std::string_view lower) {
-  return text.size() >= lower.size() && std::ranges::equal(text.substr(0, lower.size()), lower, {},
-                                                           [](unsigned char c) { return std::tolower(c); });
+  return Lowercase(text.substr(0, lower.size())) == lower;
 }
 
 // "Bearer x", "Basic YW5uOmE=".

@@ -1,7 +1,8 @@
 #include "core/base/secret_options.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 
@@ -63,7 +64,7 @@ std::optional<std::size_t> SecretOf(const SecretOptions::Rule& rule, std::string
 // -su: the last of several options of one letter.
 bool EndsCluster(std::string_view word, std::string_view option) {
   return word.size() > 2 && word[0] == '-' && word.back() == option[1] &&
-         std::ranges::all_of(word.substr(1), [](unsigned char c) { return std::isalpha(c) != 0; });
+         std::ranges::all_of(word.substr(1), IsLetter);
 }
 
 }  // namespace

@@ -1,31 +1,24 @@
 // Secrets in a text that people will read: by their shape, by names before them, in URLs and command lines.
 #include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include "core/base/secret_forms.h"
 #include "core/base/secret_options.h"
 #include "core/base/secret_value.h"
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
 
-bool BelongsToWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool IsQuote(char c) { return c == '"' || c == '\''; }
-bool IsNameLetter(char c) { return BelongsToWord(c) || c == '_' || c == '-' || c == '.'; }
+bool IsNameLetter(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.'; }
 
 constexpr std::size_t kLongestName = 128;
 constexpr std::size_t kLongestWord = 4096;  // that may name a program or an option
 
 // The last word of a name, in small letters: "X-Amz-Signature", "Pwd", "--pwd".
-std::string LastWord(std::string_view name) {
-  std::string word(name.substr(name.find_last_of("-_.") + 1));
-  std::ranges::transform(word, word.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return word;
-}
+std::string LastWord(std::string_view name) { return Lowercase(name.substr(name.find_last_of("-_.") + 1)); }
 
 class Masker {
  public:
@@ -40,7 +33,7 @@ class Masker {
 
  private:
   std::string_view Rest() const { return text_.substr(at_); }
-  bool BeginsWord() const { return at_ == 0 || !BelongsToWord(text_[at_ - 1]); }
+  bool BeginsWord() const { return at_ == 0 || !IsLetterOrDigit(text_[at_ - 1]); }
   void Hide(std::size_t letters) {
     out_ += kSecret;
     at_ += letters;
@@ -60,7 +53,7 @@ class Masker {
   bool OptionOfProgram() {
     constexpr std::string_view kEnds = ";|&\n";
     if (kEnds.find(text_[at_]) != std::string_view::npos) options_.Reset();
-    const auto ends = [&](char c) { return IsSpace(c) || kEnds.find(c) != std::string_view::npos; };
+    const auto ends = [&](char c) { return IsWhiteSpace(c) || kEnds.find(c) != std::string_view::npos; };
     if (ends(text_[at_]) || IsQuote(text_[at_])) return false;
     if (at_ > 0 && !ends(text_[at_ - 1]) && !IsQuote(text_[at_ - 1])) return false;
     const auto in_word = [&](char c) { return !ends(c); };
@@ -101,7 +94,7 @@ class Masker {
     if (!Rest().starts_with("://")) return false;
     const std::size_t begin = at_ + 3;
     const std::size_t length = Span(begin, [](char c) {
-      return !IsSpace(c) && c != '/' && c != '?' && c != '#' && c != '"' && c != '\'';
+      return !IsWhiteSpace(c) && c != '/' && c != '?' && c != '#' && c != '"' && c != '\'';
     });
     const std::string_view authority = text_.substr(begin, length);
     const std::size_t sign = authority.rfind('@');
@@ -138,9 +131,9 @@ class Masker {
   bool Netrc() {
     constexpr std::string_view kName = "password";
     if (!Rest().starts_with(kName)) return false;
-    const std::size_t space = Span(at_ + kName.size(), IsSpace);
+    const std::size_t space = Span(at_ + kName.size(), IsWhiteSpace);
     const std::size_t size =
-        Span(at_ + kName.size() + space, [](char c) { return !IsSpace(c) && !IsQuote(c); });
+        Span(at_ + kName.size() + space, [](char c) { return !IsWhiteSpace(c) && !IsQuote(c); });
     std::size_t before = at_;
     WordBefore(before);
     const std::string_view key = WordBefore(before);
@@ -152,9 +145,9 @@ class Masker {
 
   // Moves `end` to where the word begins.
   std::string_view WordBefore(std::size_t& end) const {
-    while (end > 0 && IsSpace(text_[end - 1])) --end;
+    while (end > 0 && IsWhiteSpace(text_[end - 1])) --end;
     const std::size_t last = end;
-    while (end > 0 && !IsSpace(text_[end - 1]) && !IsQuote(text_[end - 1])) --end;
+    while (end > 0 && !IsWhiteSpace(text_[end - 1]) && !IsQuote(text_[end - 1])) --end;
     return text_.substr(end, last - end);
   }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
+
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
@@ -12,22 +13,12 @@ constexpr std::size_t kNone = std::string_view::npos;
 
 bool IsBlankLetter(char c) { return c == ' ' || c == '\t'; }
 bool IsQuoteLetter(char c) { return c == '"' || c == '\''; }
-bool EndsBareValue(char c) {
-  return std::isspace(static_cast<unsigned char>(c)) != 0 || IsQuoteLetter(c) || c == ';' || c == '&' ||
-         c == ',';
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
+bool EndsBareValue(char c) { return IsWhiteSpace(c) || IsQuoteLetter(c) || c == ';' || c == '&' || c == ','; }
 
 class ValueReader {
  public:
   ValueReader(std::string_view text, std::size_t begin, std::size_t size)
-      : text_(text), begin_(begin), at_(begin + size), name_(LowerCase(text.substr(begin, size))) {}
+      : text_(text), begin_(begin), at_(begin + size), name_(Lowercase(text.substr(begin, size))) {}
 
   std::optional<NamedValue> Read() {
     if (!ReadSign()) return {};
@@ -126,7 +117,7 @@ class ValueReader {
     value_.size = cookie ? Span(at_, in_header) : Span(at_, in_word);
     if (cookie || !name_.ends_with("authorization")) return;
     constexpr std::array<std::string_view, 5> kSchemes = {"bearer", "basic", "token", "apikey", "negotiate"};
-    const std::string scheme = LowerCase(text_.substr(at_, value_.size));
+    const std::string scheme = Lowercase(text_.substr(at_, value_.size));
     if (scheme == "digest" || scheme.starts_with("aws4-")) {  // with parts in quotes
       value_.size = Span(at_, [](char c) { return c != '\n' && c != '\r'; });
     } else if (std::ranges::find(kSchemes, scheme) != kSchemes.end()) {

@@ -2,35 +2,25 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "core/base/secret_options.h"
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
 
-bool IsAlnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 // Of base64, base64url and hex.
 bool IsKeyLetter(char c) {
-  return IsAlnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '=';
-}
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
+  return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '=';
 }
 
 // "apiKey", "API_KEY" and "api-key" -> api, key.
 std::vector<std::string> WordsOf(std::string_view name) {
   std::vector<std::string> words(1);
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool hump = i > 0 && std::isupper(static_cast<unsigned char>(name[i])) != 0 &&
-                      std::islower(static_cast<unsigned char>(name[i - 1])) != 0;
-    if ((!IsAlnum(name[i]) || hump) && !words.back().empty()) words.emplace_back();
-    if (IsAlnum(name[i]))
-      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+    const bool hump = i > 0 && name[i] != ToLower(name[i]) && name[i - 1] != ToUpper(name[i - 1]);
+    if ((!IsLetterOrDigit(name[i]) || hump) && !words.back().empty()) words.emplace_back();
+    if (IsLetterOrDigit(name[i])) words.back() += ToLower(name[i]);
   }
   if (words.back().empty()) words.pop_back();
   return words;
@@ -64,20 +54,19 @@ constexpr std::array<std::string_view, 10> kOtherPasses = {"bypass",   "compass"
 bool LooksRandom(std::string_view value) {
   constexpr std::size_t kLeast = 20;
   if (value.size() < kLeast || value[0] == '/' || !std::ranges::all_of(value, IsKeyLetter)) return false;
-  const auto digits = std::ranges::count_if(value, [](char c) { return c >= '0' && c <= '9'; });
+  const auto digits = std::ranges::count_if(value, IsDigit);
   const auto size = static_cast<std::ptrdiff_t>(value.size());
   return digits >= 3 && digits < size && digits * 10 >= size;
 }
 
 // CI_JOB_JWT_V2
 bool IsVersion(std::string_view word) {
-  return word.size() > 1 && word[0] == 'v' &&
-         std::ranges::all_of(word.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return word.size() > 1 && word[0] == 'v' && IsDigits(word.substr(1));
 }
 
 // The name speaks of keys somehow: AWSKEYS, authhdr, AZURE_DEVOPS_EXT_PAT.
 bool SoundsSecret(std::string_view name) {
-  const std::string lower = Lower(name);
+  const std::string lower = Lowercase(name);
   if (lower.ends_with("_pat")) return true;
   constexpr std::string_view kSounds[] = {"key", "token", "auth", "pass", "cookie", "cred", "secret", "pwd"};
   return std::ranges::any_of(kSounds,
@@ -97,7 +86,7 @@ bool NamesSecret(std::string_view name) {
   if (words.size() > 1 && IsVersion(words.back())) words.pop_back();
   if (words.empty()) return false;
   // Variables are named for what they hold: DEPLOY_KEY. Options speak of other keys too.
-  const bool variable = std::ranges::none_of(name, [](unsigned char c) { return std::islower(c) != 0; });
+  const bool variable = std::ranges::none_of(name, [](char c) { return c != ToUpper(c); });
   if (words.size() == 1 && words[0] == "pwd") return false;  // where a shell is
   if (words.size() > 1 && IsOneOf(words.back(), kHarmlessEnds)) return false;
   if (words.back() == "jwt" || words.back() == "pw") return true;

@@ -1,24 +1,20 @@
 #include "core/base/suggest.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/base/text.h"
 
 namespace dtrun {
-namespace {
-
-char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-}  // namespace
-
 int EditDistance(std::string_view a, std::string_view b) {
   std::vector<int> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = static_cast<int>(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
     now[0] = static_cast<int>(i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int change = Lower(a[i - 1]) == Lower(b[j - 1]) ? 0 : 1;
+      const int change = ToLower(a[i - 1]) == ToLower(b[j - 1]) ? 0 : 1;
       now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + change});
-      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) && Lower(a[i - 2]) == Lower(b[j - 1])) {
+      if (i > 1 && j > 1 && ToLower(a[i - 1]) == ToLower(b[j - 2]) &&
+          ToLower(a[i - 2]) == ToLower(b[j - 1])) {
         now[j] = std::min(now[j], before[j - 2] + 1);
       }
     }

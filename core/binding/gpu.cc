@@ -8,18 +8,12 @@
 #include <system_error>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace dtrun::binding {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const auto begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
 
 // Lines "name<separator>value" of a file; none of a file that is not there.
 std::map<std::string, std::string> ReadFields(const fs::path& file, char separator) {
@@ -132,12 +126,8 @@ Gpus ReadGpus(const fs::path& root) {
 std::vector<Gpu> Select(const std::vector<Gpu>& devices, std::string_view list) {
   std::vector<Gpu> out;
   std::vector<std::string> taken;
-  for (bool more = true; more;) {
-    const auto comma = list.find(',');
-    const std::string_view entry = Trim(list.substr(0, comma));
-    more = comma != std::string_view::npos;
-    if (more) list.remove_prefix(comma + 1);
-
+  for (const std::string_view item : Split(list, ',')) {
+    const std::string_view entry = Trim(item);
     Gpu gpu;
     std::string identity(entry);
     if (entry.starts_with("MIG-")) {

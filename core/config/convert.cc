@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "core/base/text.h"
+
 namespace dtrun::config {
 namespace {
 
@@ -15,10 +17,7 @@ using Kind = Node::Kind;
 using Texts = std::vector<std::string>;
 
 // "4", which should have been 4.
-bool IsNumber(const Node& node) {
-  return node.kind == Kind::kString && !node.text.empty() &&
-         node.text.find_first_not_of("0123456789") == std::string::npos;
-}
+bool IsNumber(const Node& node) { return node.kind == Kind::kString && IsDigits(node.text); }
 
 Fault WrongType(const Spec& spec, const Node& node) {
   std::string message =

@@ -6,6 +6,7 @@
 #include <climits>
 #include <system_error>
 
+#include "core/base/text.h"
 #include "core/config/file.h"
 #include "core/config/lookup.h"
 #include "core/config/syntax.h"
@@ -16,10 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 64;
 
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-         c == '-';
-}
+bool IsNameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; }
 
 // "." and ".." have only legal characters but are no folder of their own.
 bool IsJobName(const std::string& name) {

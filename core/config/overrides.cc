@@ -1,10 +1,9 @@
 // The loader's part for environment variables, --set, and values in another spelling.
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
 #include "core/options/text.h"
@@ -41,7 +40,7 @@ std::string Shortened(const std::string& text) {
 std::string EnvironmentName(std::string_view key) {
   std::string name(kPrefix);
   for (const char c : key) {
-    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    name += c == '.' ? '_' : ToUpper(c);
   }
   return name;
 }

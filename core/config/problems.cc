@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/printable.h"
+#include "core/base/text.h"
 
 namespace dtrun::config {
 void Problems::Add(Place place, const std::string& message, const std::string& hint) {
@@ -15,10 +16,8 @@ void Problems::Add(Place place, const std::string& message, const std::string& h
 
 void Problems::AddLines(Place place, std::string_view message) {
   Problem problem{Printable(place.text), {}, {}};
-  for (std::size_t at = 0; at <= message.size();) {
-    const std::size_t end = std::min(message.find('\n', at), message.size());
-    problem.message += (at == 0 ? "" : "\n") + Printable(message.substr(at, end - at));
-    at = end + 1;
+  for (const std::string_view line : Split(message, '\n')) {
+    problem.message += (line.data() == message.data() ? "" : "\n") + Printable(line);
   }
   entries_.push_back({std::move(place), std::move(problem)});
 }

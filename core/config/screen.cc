@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -20,10 +21,7 @@ constexpr std::string_view kWhitespace = " \t";
 
 bool IsAscii(char c) { return (static_cast<unsigned char>(c) & 0x80) == 0; }
 
-bool BeginsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-         c == '"' || c == '\'';
-}
+bool BeginsName(char c) { return IsLetterOrDigit(c) || c == '_' || c == '-' || c == '"' || c == '\''; }
 
 Position PositionAt(std::string_view text, std::size_t offset) {
   Position at{1, 1};

@@ -3,29 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
+
+#include "core/base/text.h"
 
 namespace dtrun::config {
 namespace {
 
 constexpr std::size_t kLongest = 60;
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 // Counted from 1; empty beyond the last.
 std::string_view LineOf(std::string_view text, int number) {
-  for (; number > 1; --number) {
-    const std::size_t end = text.find('\n');
-    if (end == text.npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  return text.substr(0, text.find('\n'));
+  const std::vector<std::string_view> lines = LinesOf(text);
+  const auto index = static_cast<std::size_t>(number) - 1;
+  return index < lines.size() ? lines[index] : std::string_view();
 }
 
 bool Says(const SyntaxError& error, std::string_view words) {
@@ -35,7 +26,7 @@ bool Says(const SyntaxError& error, std::string_view words) {
 // "command: [1]", a line of YAML.
 std::string FromYaml(std::string_view line) {
   const std::size_t colon = line.find(':');
-  const std::string_view key = Trimmed(line.substr(0, colon)), value = Trimmed(line.substr(colon + 1));
+  const std::string_view key = Trim(line.substr(0, colon)), value = Trim(line.substr(colon + 1));
   if (key.size() + value.size() > kLongest) return "dtrun reads TOML, not YAML; write key = value";
   return value.empty() ? fmt::format("dtrun reads TOML, not YAML; a table begins with [{}]", key)
                        : fmt::format("dtrun reads TOML, not YAML; write {} = {}", key, value);
@@ -43,13 +34,11 @@ std::string FromYaml(std::string_view line) {
 
 // The bare word behind '=' or inside a list; empty when it is no word.
 std::string_view BareWord(std::string_view line, int column) {
-  const auto is_word = [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::strchr("_./:-${}~", c) != nullptr;
-  };
+  const auto is_word = [](char c) { return IsLetterOrDigit(c) || std::strchr("_./:-${}~", c) != nullptr; };
   auto at = std::min(line.size(), static_cast<std::size_t>(std::max(column - 1, 0)));
-  while (at > 0 && is_word(static_cast<unsigned char>(line[at - 1]))) --at;
+  while (at > 0 && is_word(line[at - 1])) --at;
   std::size_t end = at;
-  while (end < line.size() && is_word(static_cast<unsigned char>(line[end]))) ++end;
+  while (end < line.size() && is_word(line[end])) ++end;
   return line.substr(at, end - at);
 }
 
@@ -57,14 +46,14 @@ std::string_view BareWord(std::string_view line, int column) {
 int FirstOf(const std::string& name, std::string_view text, int line) {
   int found = 0;
   bool in_a_table = false;
-  for (int i = 1; i < line; ++i) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view one = Trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
+  int i = 0;
+  for (const std::string_view raw : LinesOf(text)) {
+    if (++i >= line) break;
+    const std::string_view one = Trim(raw);
     const bool header = one.starts_with('[') && one.ends_with(']');
     if (header && !in_a_table) found = 0;  // another table has keys of its own
     const std::size_t equals = one.find('=');
-    const bool key = equals != one.npos && Trimmed(one.substr(0, equals)) == name;
+    const bool key = equals != one.npos && Trim(one.substr(0, equals)) == name;
     const bool table = header && (one == "[" + name + "]" || one.ends_with("." + name + "]"));
     if (found == 0 && (key || table)) {
       found = i;
@@ -91,7 +80,7 @@ std::string GivenTwice(const SyntaxError& error, std::string_view text) {
 std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
   const std::string_view line = LineOf(text, error.at.line);
   if (Says(error, "expected '=', saw ':'")) return FromYaml(line);
-  if (Trimmed(line).starts_with('{') && error.at.line == 1)
+  if (Trim(line).starts_with('{') && error.at.line == 1)
     return "dtrun reads TOML, not JSON; write [job], and below it command = [\"python3\", \"train.py\"]";
   if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
   if (Says(error, "in string: ") && Says(error, "control characters")) return "a quote is missing at its end";

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace dtrun::hosts {
 namespace {
@@ -15,10 +16,7 @@ constexpr std::size_t kMaxNameBytes = 253;  // RFC 1035, 2.3.4: 255 octets on th
 
 Error Bad(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
 
-bool NameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
-         c == '_';
-}
+bool NameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-' || c == '_'; }
 
 // A zone ("%eth0") may follow the address.
 bool IsIpv6(std::string_view text) {
@@ -128,18 +126,17 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
 }
 
 bool NaturallyBefore(std::string_view a, std::string_view b) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   // The number that `text` starts with, without its zeros, cut off.
   const auto number = [&](std::string_view& text) {
     std::string_view digits =
-        text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, digit) - text.begin()));
+        text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, IsDigit) - text.begin()));
     text.remove_prefix(digits.size());
     digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
     return digits;
   };
   const std::string_view whole_a = a, whole_b = b;
   while (!a.empty() && !b.empty()) {
-    if (digit(a[0]) && digit(b[0])) {
+    if (IsDigit(a[0]) && IsDigit(b[0])) {
       const std::string_view one = number(a), other = number(b);
       if (one.size() != other.size()) return one.size() < other.size();
       if (one != other) return one < other;

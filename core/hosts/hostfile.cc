@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 
 namespace dtrun::hosts {
 namespace {
@@ -134,10 +135,8 @@ Result<std::vector<HostSlots>> ParseHostfile(std::string_view text, std::string_
   const auto fail = [&](std::size_t at, std::string_view cause) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{}:{}:{}: {}", name, number, at + 1, cause)};
   };
-  while (!text.empty()) {
+  for (std::string_view line : LinesOf(text)) {
     ++number;
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
     line = line.substr(0, line.find('#'));
     const std::size_t begin = line.find_first_not_of(kBlanks);
     if (begin == std::string_view::npos) continue;

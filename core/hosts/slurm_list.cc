@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/hosts/host_slots.h"
 
 namespace dtrun::hosts {
@@ -23,10 +24,8 @@ Error Bad(std::string_view text, std::string_view cause) {
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}': {}", text, cause)};
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 std::optional<int> Number(std::string_view text) {
-  if (text.empty() || text.size() > kMaxDigits || !std::ranges::all_of(text, IsDigit)) return std::nullopt;
+  if (text.size() > kMaxDigits || !IsDigits(text)) return std::nullopt;
   return NumberOf<int>(text);
 }
 

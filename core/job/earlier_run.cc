@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/own_folder.h"
+#include "core/base/text.h"
 
 namespace dtrun::job {
 namespace {
@@ -23,8 +24,7 @@ bool IsOfARun(std::string_view name) {
                                            "runtime.json", "verdict.json", "network.json",
                                            "network.txt",  "stacks.txt",   "calls.txt"};
   const auto numbered = [name](std::string_view beginning) {
-    return name.starts_with(beginning) && name.size() > beginning.size() && name[beginning.size()] >= '0' &&
-           name[beginning.size()] <= '9';
+    return name.starts_with(beginning) && IsDigits(name.substr(beginning.size()).substr(0, 1));
   };
   return std::ranges::find(kRecords, name) != std::end(kRecords) || numbered("rank-") ||
          numbered("generation-");

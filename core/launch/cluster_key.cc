@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/base/fd.h"
+#include "core/base/text.h"
 #include "core/hosts/allocation.h"
 #include "core/launch/preparation.h"
 #include "core/membership/user_secret.h"
@@ -46,9 +47,7 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
   char bytes[256];
   const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
   if (size < 0) return Error::System(fmt::format("read {}", name), errno);
-  std::string text(bytes, static_cast<std::size_t>(size));
-  text.erase(text.find_last_not_of(" \r\n\t") + 1);
-  return text;
+  return std::string(Trim({bytes, static_cast<std::size_t>(size)}));
 }
 
 struct Digits {

@@ -8,6 +8,7 @@
 
 #include "core/base/number.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 
 namespace dtrun::network {
 namespace {
@@ -19,8 +20,6 @@ constexpr char kAuto[] = "auto";
 // the same address, and they lead nowhere else.
 constexpr auto kVirtualBridges = std::to_array<std::string_view>(
     {"docker", "podman", "cni", "virbr", "lxcbr", "lxdbr", "vmnet", "vboxnet", "vnet", "nerdctl"});
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether `name` begins with `prefix`, which does not end inside a number of it.
 bool HasPrefix(const std::string& name, std::string_view prefix) {
@@ -35,12 +34,6 @@ bool LooksLikeAddress(std::string_view text) {
 
 Error Wrong(std::string_view entry, std::string_view problem) {
   return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' {}", entry, problem)};
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
 // The address that stands for an interface of which nothing else is known, per family: the first
@@ -134,16 +127,12 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
 
 Result<Rule> Rule::Parse(std::string_view text) {
   Rule rule;
-  rule.text_ = Trimmed(text);
+  rule.text_ = Trim(text);
   if (rule.text_ == kAuto) return rule;
-  std::string_view rest = rule.text_;
-  for (bool more = true; more;) {
-    const auto comma = rest.find(',');
-    more = comma != std::string_view::npos;
-    Result<Entry> entry = ParseEntry(Trimmed(rest.substr(0, comma)));
+  for (const std::string_view item : Split(rule.text_, ',')) {
+    Result<Entry> entry = ParseEntry(Trim(item));
     if (!entry) return entry.error();
     rule.entries_.push_back(*std::move(entry));
-    if (more) rest.remove_prefix(comma + 1);
   }
   // In NCCL's grammar a leading '^' excludes the whole list, so "^docker0,lo" must not come to mean lo.
   if (!rule.entries_.front().excludes) return rule;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
+
 namespace dtrun::network {
 namespace {
 
@@ -43,16 +45,6 @@ std::optional<Grammar> GrammarOf(const std::string& variable) {
   return std::nullopt;
 }
 
-std::vector<std::string> Split(std::string_view list) {
-  std::vector<std::string> parts;
-  while (!list.empty()) {
-    const auto comma = std::min(list.find(','), list.size());
-    if (comma > 0) parts.emplace_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return parts;
-}
-
 bool InNetworkText(const Ip& ip, const std::string& text) {
   const auto slash = text.find('/');
   error_code problem;
@@ -70,10 +62,11 @@ bool Means(Grammar grammar, std::string_view value, const std::string& name, con
   if (grammar == Grammar::kPrefixes) {
     if ((exact = value.starts_with('='))) value.remove_prefix(1);
   }
-  for (const std::string& part : Split(value)) {
+  for (const std::string_view part : Split(value, ',')) {
+    if (part.empty()) continue;
     const bool named = exact ? name == part : name.starts_with(part);
     const bool networks = grammar == Grammar::kNetworks || grammar == Grammar::kExcluded;
-    const bool in = networks && ip && InNetworkText(*ip, part);
+    const bool in = networks && ip && InNetworkText(*ip, std::string(part));
     if (named || in) return !excludes;
   }
   return excludes;

@@ -9,6 +9,7 @@
 #include "core/base/number.h"
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/options/text.h"
 
@@ -20,21 +21,11 @@ Error Expected(const Spec& spec, std::string_view found) {
                fmt::format("expected {}; found {}", ExpectedText(spec), spec.secret ? "(secret)" : found)};
 }
 
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string> SplitList(std::string_view text) {
   std::vector<std::string> items;
   if (Trim(text).empty()) return items;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    items.emplace_back(Trim(text.substr(0, comma)));
-    if (comma == text.npos) return items;
-    text.remove_prefix(comma + 1);
-  }
+  for (const std::string_view item : Split(text, ',')) items.emplace_back(Trim(item));
+  return items;
 }
 
 std::string Absolute(std::string_view text, const std::filesystem::path& folder) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/wire.h"
@@ -85,10 +86,8 @@ std::string SignalText(int number) {
 // "first | second": the message that quotes it has one line.
 std::string InOneLine(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out.append(out.empty() ? "" : " | ").append(text.substr(at, end - at));
-    at = end + 1;
+  for (const std::string_view line : LinesOf(text)) {
+    if (!line.empty()) out.append(out.empty() ? "" : " | ").append(line);
   }
   return out;
 }

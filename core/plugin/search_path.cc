@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/text.h"
+
 namespace dtrun::plugin {
 namespace {
 
@@ -51,12 +53,7 @@ std::vector<Folder> OrderFolders(const SearchInputs& inputs) {
   std::vector<Folder> folders;
   for (const std::string& folder : inputs.plugin_dirs) Add(&folders, folder, "--plugin-dir");
   if (!inputs.secure) {
-    std::string_view rest = inputs.environment;
-    while (!rest.empty()) {
-      const std::size_t colon = std::min(rest.find(':'), rest.size());
-      Add(&folders, fs::path(rest.substr(0, colon)), "DTRUN_PLUGIN_PATH");
-      rest.remove_prefix(std::min(colon + 1, rest.size()));
-    }
+    for (const std::string_view one : Split(inputs.environment, ':')) Add(&folders, one, "DTRUN_PLUGIN_PATH");
     for (const std::string& folder : inputs.config_folders) Add(&folders, folder, "plugins.path");
   }
   for (const fs::path& folder : inputs.installed) Add(&folders, folder, "installed");
@@ -77,7 +74,7 @@ std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
 
 bool IsName(std::string_view text) {
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto legal = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
+  const auto legal = [&](char c) { return letter(c) || IsDigit(c) || c == '_' || c == '-'; };
   return !text.empty() && text.size() <= 32 && letter(text[0]) &&
          std::all_of(text.begin(), text.end(), legal);
 }

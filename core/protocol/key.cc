@@ -8,11 +8,13 @@
 
 #include <cstdlib>
 
+#include "core/base/text.h"
+
 namespace dtrun::protocol {
 namespace {
 
 int Digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
+  if (IsDigit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;

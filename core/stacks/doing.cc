@@ -14,6 +14,7 @@
 
 #include "core/base/foreign_file.h"
 #include "core/base/kernel_file.h"
+#include "core/base/text.h"
 #include "core/stacks/file_lock.h"
 #include "core/stacks/handler.h"
 #include "core/stacks/kernel.h"
@@ -36,21 +37,19 @@ std::string SourceText(pid_t pid, const std::string& file) {
   return ReadForeignFile(root + file, kLongestSource);
 }
 
-std::vector<std::string> LinesOf(std::string text) {
+std::vector<std::string> SourceLines(std::string text) {
   for (char& c : text) {
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7f) c = '?';
   }
-  std::vector<std::string> lines;
-  std::istringstream stream(std::move(text));
-  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
-  return lines;
+  const std::vector<std::string_view> lines = LinesOf(text);
+  return {lines.begin(), lines.end()};
 }
 
 Source SourceOf(pid_t pid) {
   using Files = std::map<std::string, std::vector<std::string>>;
   return [pid, files = Files()](const std::string& file, int line) mutable {
     auto found = files.find(file);
-    if (found == files.end()) found = files.emplace(file, LinesOf(SourceText(pid, file))).first;
+    if (found == files.end()) found = files.emplace(file, SourceLines(SourceText(pid, file))).first;
     const auto index = static_cast<std::size_t>(line) - 1;
     return index < found->second.size() ? found->second[index] : std::string();
   };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/kernel_file.h"
+#include "core/base/text.h"
 
 namespace dtrun::stacks {
 
@@ -12,10 +13,8 @@ namespace dtrun::stacks {
 // for each that waits.
 pid_t HolderOfLock(std::string_view locks, pid_t waits) {
   pid_t holder = 0;
-  while (!locks.empty()) {
-    const auto end = std::min(locks.find('\n'), locks.size());
-    std::istringstream fields(std::string(locks.substr(0, end)));
-    locks.remove_prefix(std::min(end + 1, locks.size()));
+  for (const std::string_view line : LinesOf(locks)) {
+    std::istringstream fields{std::string(line)};
     std::string number, type, mode, access;
     fields >> number >> type;
     const bool waiting = type == "->";

@@ -10,21 +10,12 @@
 #include <sstream>
 
 #include "core/base/printable.h"
+#include "core/base/text.h"
 
 namespace dtrun::stacks {
 namespace {
 
 constexpr std::size_t kLongestName = 120;
-
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 std::string_view LastOfPath(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 

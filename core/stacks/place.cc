@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
+
+#include "core/base/text.h"
 
 namespace dtrun::stacks {
 namespace {
@@ -43,7 +44,7 @@ std::string_view LastPart(std::string_view name) { return name.substr(name.rfind
 std::string Plain(std::string_view name) {
   std::string out;
   for (const char c : LastPart(name)) {
-    if (c != '_') out.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    if (c != '_') out.push_back(ToLower(c));
   }
   return out;
 }
@@ -101,20 +102,12 @@ std::string CalledAt(const Frame& frame, const std::string& line) {
     if (open == 0) return {};
   }
   const std::string_view called = expression.substr(0, open);
-  const auto is_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
-  };
+  const auto is_name = [](char c) { return IsLetterOrDigit(c) || c == '_' || c == '.'; };
   std::size_t begin = called.size();
   while (begin > 0 && is_name(called[begin - 1])) --begin;
   std::string_view name = called.substr(begin);
   if (name.starts_with('.')) name.remove_prefix(1);
   return std::string(name);
-}
-
-std::string Trimmed(const std::string& line) {
-  const auto begin = line.find_first_not_of(" \t");
-  if (begin == std::string::npos) return {};
-  return line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
 // How the function of a library is called by those who use it: "subprocess.Popen.wait", "all_reduce".
@@ -147,7 +140,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   const Frame& frame = frames[own];
   place.where = fmt::format("{}:{}", NameOf(frame.file), frame.line);
   const std::string line = frame.line > 0 ? source(frame.file, frame.line) : "";
-  place.line = Trimmed(line);
+  place.line = Trim(line);
   place.trains = std::ranges::any_of(frames, Trains);
   place.joins = std::ranges::any_of(frames, Joins);
   // Further in than the user's frame, a collective.

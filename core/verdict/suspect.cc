@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "core/failures/finding.h"
 #include "core/verdict/traceback.h"
 #include "core/verdict/verdict.h"
@@ -20,9 +20,8 @@ namespace {
 std::string WithoutNumbers(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) out.push_back(c);
-    if (digit && (out.empty() || out.back() != '#')) out.push_back('#');
+    if (!IsDigit(c)) out.push_back(c);
+    if (IsDigit(c) && (out.empty() || out.back() != '#')) out.push_back('#');
   }
   return out;
 }
@@ -249,9 +248,7 @@ bool SaysCallsDiffer(const std::vector<std::string>& lines) {
 
 bool SaysTimeOut(const std::vector<std::string>& lines) {
   if (!SaysPeerIsMissing(lines)) return false;
-  std::string text = Joined(lines);
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string text = Lowercase(Joined(lines));
   constexpr std::string_view kWords[] = {"timed out", "timeout", "time out"};
   return std::ranges::any_of(kWords,
                              [&](std::string_view word) { return text.find(word) != std::string::npos; });

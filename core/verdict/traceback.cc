@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "core/base/text.h"
+
 namespace dtrun::verdict {
 namespace {
 
@@ -17,7 +19,7 @@ struct Traceback {
   std::string innermost;              // the source of the innermost, as it was printed; may be empty
 };
 
-bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
+bool IsNameChar(char c) { return IsLetterOrDigit(c) || c == '_' || c == '.'; }
 
 bool IsNoError(std::string_view exception) {
   return exception == "KeyboardInterrupt" || exception == "SystemExit" || exception == "GeneratorExit";
@@ -87,7 +89,7 @@ bool IsOfTheInterpreter(std::string_view line) {
 std::string_view ExceptionOf(std::string_view error) {
   std::size_t end = 0;
   while (end < error.size() && IsNameChar(error[end])) ++end;
-  if (end == 0 || std::isdigit(static_cast<unsigned char>(error.front())) != 0) return {};
+  if (end == 0 || IsDigit(error.front())) return {};
   if (end < error.size() && !error.substr(end).starts_with(": ") && error.substr(end) != ":") return {};
   return error.substr(0, end);
 }

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/base/text.h"
+
 namespace dtrun::bench {
 namespace {
 
@@ -15,8 +17,7 @@ std::string Entry(const char* file, const std::string& name) {
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
     if (line.rfind(name, 0) != 0 || colon == line.npos) continue;
-    const std::size_t value = line.find_first_not_of(" \t", colon + 1);
-    return value == line.npos ? "" : line.substr(value);
+    return std::string(Trim(std::string_view(line).substr(colon + 1)));
   }
   return "";
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/plugin/plugin.h"
 #include "tools/dtrun-bench/sizes.h"
 
@@ -27,8 +28,8 @@ Status InRange(const char* option, int value, int lowest, int highest) {
 Result<std::vector<std::string>> Words(const char* option, std::string_view text,
                                        const std::vector<std::string>& known) {
   std::vector<std::string> words;
-  for (std::string_view left = text;;) {
-    const std::string word(left.substr(0, left.find(',')));
+  for (const std::string_view one : Split(text, ',')) {
+    const std::string word(one);
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const auto nearest = Nearest(word, known);
       return Wrong(fmt::format("{} '{}'{}; expected one or more of {}", option, word,
@@ -36,9 +37,8 @@ Result<std::vector<std::string>> Words(const char* option, std::string_view text
                                fmt::join(known, ",")));
     }
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
-    if (word.size() == left.size()) return words;
-    left.remove_prefix(word.size() + 1);
   }
+  return words;
 }
 
 std::vector<std::string> InstalledBackends(const std::vector<std::string>& plugin_dirs) {

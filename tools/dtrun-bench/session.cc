@@ -12,6 +12,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "core/base/text.h"
+
 namespace dtrun::bench {
 namespace {
 
@@ -261,13 +263,12 @@ void Session::Stop(Running& layer) {
 }
 
 std::string Session::CauseOf(const Running& layer) const {
-  std::istringstream lines(layer.output);
-  std::string last = "it ended without a word";
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("bench: ", 0) == 0 || line.rfind("dtrun: ", 0) == 0) return line.substr(7);
+  std::string_view last = "it ended without a word";
+  for (const std::string_view line : LinesOf(layer.output)) {
+    if (line.starts_with("bench: ") || line.starts_with("dtrun: ")) return std::string(line.substr(7));
     if (line.find_first_not_of(" -=\t\r") != line.npos) last = line;
   }
-  return last.substr(last.find_first_not_of(" \t"));
+  return std::string(Trim(last));
 }
 
 }  // namespace dtrun::bench

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/text.h"
 #include "core/base/units.h"
 
 namespace dtrun::bench {
@@ -28,8 +29,7 @@ Result<std::vector<std::uint64_t>> ParseSizes(std::string_view text, std::uint64
                  fmt::format("factor {} would never reach the last size; give 2 or more", factor)};
   }
   std::vector<std::uint64_t> sizes;
-  for (std::string_view left = text;;) {
-    const std::string_view item = left.substr(0, left.find(','));
+  for (const std::string_view item : Split(text, ',')) {
     const std::size_t colon = item.find(':');
     const auto first = ParseSize(item.substr(0, colon), text);
     if (!first) return first.error();
@@ -44,8 +44,6 @@ Result<std::vector<std::uint64_t>> ParseSizes(std::string_view text, std::uint64
       sizes.push_back(size);
       if (size > *last / factor) break;
     }
-    if (item.size() == left.size()) break;
-    left.remove_prefix(item.size() + 1);
   }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());

@@ -7,21 +7,10 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/text.h"
+
 namespace dtrun::cli {
 namespace {
-
-bool IsNumber(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// "a,b:4"
-void AddHosts(const std::string& list, std::vector<std::string>* hosts) {
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    hosts->push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
 
 CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::string>* to, const char* help) {
   return verb->add_option(names, *to, help)->expected(1)->take_all()->allow_extra_args(false);
@@ -32,14 +21,14 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   const auto add = [&](const char* key, const char* flag, std::string value) {
     if (!value.empty()) given.push_back({key, std::move(value), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
   };
-  add(IsNumber(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
+  add(IsDigits(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
   add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
   std::vector<std::string> hosts;
   for (const std::string& one : arguments.hosts) {
-    if (IsNumber(one)) {
+    if (IsDigits(one)) {
       add("cluster.host_count", "-N", one);
     } else {
-      AddHosts(one, &hosts);
+      for (const std::string_view host : Split(one, ',')) hosts.emplace_back(host);
     }
   }
   if (!hosts.empty()) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/comm/operation.h"
 
 namespace dtrun::comm {
@@ -161,9 +162,7 @@ sdk::Failure Layer::InWhole(dtrun_status status, const dtrun_error& error) const
 
 std::string Renumbered(const std::string& text, const std::vector<int>& ranks) {
   static const std::string kWord = "rank";
-  const auto digit = [&](std::size_t at) {
-    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
-  };
+  const auto digit = [&](std::size_t at) { return at < text.size() && IsDigit(text[at]); };
   std::string out;
   std::size_t at = 0;
   while (at < text.size()) {

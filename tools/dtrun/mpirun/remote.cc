@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 #include "core/store/connection.h"
 
@@ -34,14 +35,12 @@ Result<store::Reply> Call(store::Body body) {
 }  // namespace
 
 Result<int> IndexOf(const std::string& name, const std::string& hosts) {
-  const auto host = [](const std::string& text) { return text.substr(0, text.find('.')); };
+  const auto host = [](std::string_view text) { return text.substr(0, text.find('.')); };
   int found = -1, index = 0;
-  for (std::size_t begin = 0; begin <= hosts.size(); ++index) {
-    const std::size_t end = std::min(hosts.find(',', begin), hosts.size());
-    const std::string one = hosts.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string_view one : Split(hosts, ',')) {
     if (one == name) return index;
     if (found < 0 && host(one) == host(name)) found = index;
+    ++index;
   }
   if (found >= 0) return found;
   return Error{DTRUN_NOT_FOUND,

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/base/text.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -48,9 +49,7 @@ Result<Endpoint> EndpointOf(const Arguments& arguments) {
 Result<std::optional<bool>> FlagOf(const Arguments& arguments, std::string_view key) {
   const auto given = Configured(arguments, key);
   if (!given) return {std::nullopt};
-  std::string text = *given;
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string text = Lowercase(*given);
   for (const char* word : {"1", "true", "t", "yes", "y"}) {
     if (text == word) return std::optional(true);
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -13,29 +14,12 @@ namespace {
 constexpr int kMaxLocalRank = 4095;  // as many ranks as one host may have
 constexpr int kMaxPort = 65535;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsBlank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool IsWord(char c) { return IsDigit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-std::string_view Strip(std::string_view text) {
-  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
-  return text;
-}
+bool IsWord(char c) { return IsDigit(c) || IsLetter(c) || c == '_'; }
 
 // Up to `most` digits and nothing else.
 std::optional<int> Digits(std::string_view text, std::size_t most) {
-  if (text.empty() || text.size() > most || !std::ranges::all_of(text, IsDigit)) return std::nullopt;
+  if (text.size() > most || !IsDigits(text)) return std::nullopt;
   return NumberOf<int>(text);
-}
-
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> items;
-  for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1)) {
-    items.push_back(text.substr(0, at));
-  }
-  items.push_back(text);
-  return items;
 }
 
 std::optional<int> StreamDigit(std::string_view text) {
@@ -57,14 +41,14 @@ int StreamSpec::For(int local_rank) const {
 }
 
 std::optional<int> ParseInt(std::string_view text) {
-  text = Strip(text);
+  text = Trim(text);
   const bool plus = text.starts_with('+') && text.size() > 1 && IsDigit(text[1]);
   if (plus) text.remove_prefix(1);
   return NumberOf<int>(text);
 }
 
 std::optional<double> ParseFloat(std::string_view text) {
-  text = Strip(text);
+  text = Trim(text);
   const std::optional<double> number = NumberOf<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
@@ -82,7 +66,7 @@ Result<std::pair<int, int>> ParseNodes(std::string_view text) {
 }
 
 Result<Endpoint> ParseEndpoint(std::string_view text) {
-  const std::string_view whole = Strip(text);
+  const std::string_view whole = Trim(text);
   if (whole.empty()) return Endpoint{"localhost", std::nullopt};
   std::string_view host = whole;
   std::optional<int> port;
@@ -109,11 +93,11 @@ bool IsLoopback(std::string_view host) {
 
 Result<std::vector<std::pair<std::string, std::string>>> ParseRendezvousConfig(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> config;
-  if (Strip(text).empty()) return config;
-  for (const std::string_view item : Split(Strip(text), ',')) {
+  if (Trim(text).empty()) return config;
+  for (const std::string_view item : Split(Trim(text), ',')) {
     const std::size_t equals = item.find('=');
-    const std::string key(Strip(item.substr(0, equals)));
-    const std::string value(equals == item.npos ? "" : Strip(item.substr(equals + 1)));
+    const std::string key(Trim(item.substr(0, equals)));
+    const std::string value(equals == item.npos ? "" : Trim(item.substr(equals + 1)));
     if (key.empty()) return Bad(fmt::format("expected KEY=VALUE,KEY=VALUE; found '{}'", text));
     if (value.empty()) return Bad(fmt::format("'{}' has no value; expected KEY=VALUE,KEY=VALUE", key));
     std::erase_if(config, [&](const auto& entry) { return entry.first == key; });

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/base/text.h"
 
 namespace dtrun::torchrun {
 namespace {
@@ -62,7 +63,7 @@ std::string Option::Spelling() const {
 
 std::string Option::Environment() const {
   std::string variable = "PET_";
-  for (const char c : name) variable += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : name) variable += ToUpper(c);
   return variable;
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "tools/dtrun/torchrun/assign.h"
 #include "tools/dtrun/torchrun/grammar.h"
 #include "tools/dtrun/torchrun/options.h"
@@ -27,7 +27,7 @@ bool IsNegativeNumber(std::string_view word) {
   for (const char c : word) {
     if (c == '.') {
       ++points;
-    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+    } else if (IsDigit(c)) {
       ++digits;
     } else {
       return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/text.h"
 #include "tools/dtrun/torchrun/grammar.h"
 
 namespace dtrun::torchrun {
@@ -17,7 +18,7 @@ constexpr std::size_t kFewestDifferent = 8;
 }  // namespace
 
 bool IsHardToGuess(std::string_view run_id) {
-  const auto digits = std::ranges::count_if(run_id, [](char c) { return c >= '0' && c <= '9'; });
+  const auto digits = std::ranges::count_if(run_id, IsDigit);
   return run_id.size() >= kFewestCharacters && digits >= kFewestDigits &&
          std::set<char>(run_id.begin(), run_id.end()).size() >= kFewestDifferent;
 }

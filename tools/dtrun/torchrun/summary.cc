@@ -10,6 +10,7 @@
 
 #include "core/base/foreign_file.h"
 #include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
 #include "core/verdict/suspect_text.h"
@@ -110,12 +111,8 @@ std::string WhyBlamed(const verdict::Facts& facts, const verdict::Cause& cause,
 }
 
 std::size_t WidthOf(const std::string& text) {
-  std::size_t widest = 0, begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    widest = std::max(widest, end - begin);
-    begin = end + 1;
-  }
+  std::size_t widest = 0;
+  for (const std::string_view line : LinesOf(text)) widest = std::max(widest, line.size());
   return widest;
 }
 

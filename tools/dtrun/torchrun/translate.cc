@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "core/base/text.h"
 #include "tools/dtrun/torchrun/cluster.h"
 #include "tools/dtrun/torchrun/grammar.h"
 
@@ -22,12 +23,7 @@ std::string JobName(const Arguments& arguments) {
   std::string name = arguments.module ? arguments.training_script : script.stem().string();
   name.resize(std::min<std::size_t>(name.size(), 64));
   std::ranges::replace_if(
-      name,
-      [](char c) {
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        return !letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-';
-      },
-      '-');
+      name, [](char c) { return !IsLetterOrDigit(c) && c != '.' && c != '_' && c != '-'; }, '-');
   return name.empty() || name == "." || name == ".." ? "job" : name;
 }
 
@@ -221,10 +217,8 @@ class Translator {
   }
 
   void AddSignalNotes() {
-    std::string_view names = arguments_.signals_to_handle;
-    while (!names.empty()) {
-      const std::string_view name = names.substr(0, names.find(','));
-      names.remove_prefix(std::min(names.size(), name.size() + 1));
+    for (const std::string_view name : Split(arguments_.signals_to_handle, ',')) {
+      if (name.empty()) continue;
       if (name == "SIGUSR1" || name == "SIGUSR2") {
         Note(fmt::format("{}: {} is forwarded to every rank, and the job goes on until they end",
                          PlaceOf("signals_to_handle"), name));
