@@ -96,6 +96,16 @@ class Results(Bench):
         for layer in json.loads((self.folder / "out.json").read_text())["layers"]:
             self.assertGreater(layer["joining_s"], 0)
 
+    def test_a_layer_names_the_library_of_its_backend_however_much_its_ranks_print(self):
+        described = self.dtrun("plugins", "describe", "gloo", "--json")
+        library = json.loads(described.out)["here"]["library"]
+        noisy = self.folder / "noisy"
+        noisy.write_text('#!/bin/sh\nyes "  backend    none: of your business" | head -n 20000 >&2; exec "$@"\n')
+        noisy.chmod(0o755)
+        self.assert_ok(self.bench("barrier", "--local", "none", *ALONE, "--json", "out.json", "--wrap", noisy))
+        layers = json.loads((self.folder / "out.json").read_text())["layers"]
+        self.assertEqual([layer["description"].split(", ", 1)[1] for layer in layers], [library])
+
     def test_every_rank_is_wrapped_with_its_number(self):
         wrapper = self.folder / "wrapper"
         wrapper.write_text('#!/bin/sh\ntouch "$1.$DTRUN_BACKEND"; shift; exec "$@"\n')

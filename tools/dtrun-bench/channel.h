@@ -1,8 +1,10 @@
-// Lines of text over a Unix socket: how `dtrun bench` speaks with each rank of each layer.
+// Lines of text over a Unix socket: how `dtrun bench` speaks with the job and the ranks of each layer.
 //
-// A rank connects, says "hello", and then sleeps in a read until it is told something, so a layer
-// that is not being measured takes no processor time; the end of the stream is the end of the run.
+// The job of a layer connects, says what it has chosen, and leaves. A rank connects, says "hello", and then
+// sleeps in a read until it is told something, so a layer that is not being measured takes no processor time;
+// the end of the stream is the end of the run.
 //
+//   job:  library TEXT                              of its backend; before its ranks start
 //   rank: hello RANK RANKS SECONDS-TO-JOIN DESCRIPTION
 //   verb: prepare BUFFERS OPERATION TYPE BYTES      rank: ok | unsupported WHY
 //   verb: check BUFFERS                             rank: ok | wrong WHAT | unsupported WHY
@@ -25,7 +27,7 @@ namespace dtrun::bench {
 class Channel {
  public:
   explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
-  // The rank's end.
+  // The end of a job or rank.
   static Result<Channel> Connect(const std::filesystem::path& socket);
 
   int descriptor() const { return fd_.get(); }

@@ -58,8 +58,9 @@ TEST(Layers, OursAreJobsOfDtrunWithTheirBackend) {
   request.plugin_dirs = {"/mine"};
   const Layer gloo = Plan(request)[2];
   EXPECT_EQ(gloo.argv.front(), "/x/bin/dtrun");
-  for (const char* word : {"backend.name=gloo", "comm.local=none", "job.processes_per_host=2", "/mine",
-                           "backend.options.interface=lo", "/x/bin/dtrun-bench", "/run/here/socket"}) {
+  for (const char* word :
+       {"bench-layer", "backend.name=gloo", "comm.local=none", "job.processes_per_host=2", "/mine",
+        "backend.options.interface=lo", "/x/bin/dtrun-bench", "/run/here/socket"}) {
     EXPECT_THAT(gloo.argv, Contains(word));
   }
   EXPECT_THAT(Plan(request)[3].argv,

@@ -32,17 +32,6 @@ std::vector<std::string> EnvironmentOfLayers() {
   return out;
 }
 
-// What the header of our own job says of the backend's library: ", over ...".
-std::string LibraryOf(const std::string& output) {
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("  backend    ", 0) != 0) continue;
-    const std::size_t colon = line.find(": ");
-    return colon == line.npos ? "" : ", " + line.substr(colon + 2);
-  }
-  return "";
-}
-
 bool EndsTheRun(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
@@ -88,8 +77,7 @@ Result<Session::Running*> Session::Start(const Layer& layer) {
     return met.error().code == DTRUN_REMOTE_FAILURE ? Error{DTRUN_REMOTE_FAILURE, CauseOf(running)}
                                                     : met.error();
   }
-  Drain(running);
-  running.description += LibraryOf(running.output);
+  if (!running.library.empty()) running.description += ", " + running.library;
   return &running;
 }
 
@@ -109,6 +97,11 @@ Status Session::Admit(Running& layer) {
     const auto line = stranger->Next();
     if (!line) {
       ++stranger;
+      continue;
+    }
+    if (constexpr std::string_view kLibrary = "library "; line->starts_with(kLibrary)) {
+      layer.library = line->substr(kLibrary.size());
+      stranger = strangers_.erase(stranger);
       continue;
     }
     std::istringstream words(*line);

@@ -26,6 +26,7 @@ class Session {
     std::map<int, Channel> ranks;
     std::string output;       // the end of what it printed
     std::string description;  // from rank 0's hello
+    std::string library;      // of the backend, from the job; empty: it has none
     double joining = 0;       // seconds that the slowest rank took to join the others
     bool ended = false;
   };

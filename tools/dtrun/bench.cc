@@ -3,12 +3,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "core/base/printable.h"
+#include "core/launch/launch.h"
 #include "core/node/guard.h"
+#include "tools/dtrun-bench/channel.h"
 #include "tools/dtrun-bench/sweep.h"
 
 namespace dtrun::cli {
+namespace {
+
+class LayerFront final : public launch::Front {
+ public:
+  explicit LayerFront(std::string socket) : socket_(std::move(socket)) {}
+
+  std::string Header(const plan::Plan& plan, const std::string&) override {
+    const auto library =
+        std::ranges::find(plan.backend_facts, "library", [](const auto& fact) { return fact.first; });
+    if (library == plan.backend_facts.end()) return "";
+    Result<bench::Channel> session = bench::Channel::Connect(socket_);
+    if (!session) return fmt::format("dtrun: bench: {}", session.error().text);
+    session->Send("library " + Printable(library->second));
+    return "";
+  }
+
+ private:
+  const std::string socket_;
+};
+
+}  // namespace
 
 CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   CLI::App* verb = app.add_subcommand(
@@ -69,6 +95,21 @@ int Bench(const bench::Arguments& arguments) {
     return 2;
   }
   return node::Guarded([&](process::Lifeline& lifeline) { return bench::Sweep(*request, lifeline); });
+}
+
+CLI::App* AddBenchLayer(CLI::App& app, ConfigArguments* to, std::string* socket) {
+  CLI::App* verb = app.add_subcommand("bench-layer", "")->group("");
+  verb->add_option("--socket", *socket)->required();
+  AddOverrides(verb, to);
+  return verb;
+}
+
+int BenchLayer(const ConfigArguments& arguments, const std::string& socket) {
+  auto preparation = LoadOrExplain(arguments);
+  if (!preparation) return kUserError;
+  LayerFront front(socket);
+  const Result<int> code = launch::Launch(*std::move(preparation), front);
+  return code ? *code : Complain(code.error());
 }
 
 }  // namespace dtrun::cli

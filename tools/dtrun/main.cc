@@ -150,9 +150,9 @@ class CommandLine {
   dtrun::bench::Arguments bench_arguments_;
   bool json_ = false;
   bool names_only_ = false;
-  std::string name_, kind_;
-  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bash_, *keys_,
-      *agent_;
+  std::string name_, kind_, bench_socket_;
+  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bench_layer_,
+      *bash_, *keys_, *agent_;
 };
 
 CommandLine::CommandLine() {
@@ -189,6 +189,7 @@ void CommandLine::AddRun() {
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Started by the root on another host; for nobody else.
   agent_ = app_.add_subcommand("agent", "")->group("");
+  bench_layer_ = dtrun::cli::AddBenchLayer(app_, &arguments_, &bench_socket_);
 }
 
 void CommandLine::AddPlugins() {
@@ -232,7 +233,7 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
 }
 
 int CommandLine::Run(const std::vector<std::string>& words) {
-  dtrun::cli::Grammar grammar{&app_, {run_, plan_, doctor_}, [](const std::string& name) {
+  dtrun::cli::Grammar grammar{&app_, {run_, plan_, doctor_, bench_layer_}, [](const std::string& name) {
                                 const char* path = std::getenv("PATH");
                                 return dtrun::cli::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
                               }};
@@ -275,6 +276,7 @@ int CommandLine::Dispatch() {
   if (explain_->parsed()) return dtrun::cli::Explain(explain_arguments_);
   if (describe_->parsed()) return dtrun::cli::DescribePlugin(arguments_, name_, kind_, json_);
   if (plugins_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
+  if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
   if (bash_->parsed()) return dtrun::cli::BashCompletion();
   if (keys_->parsed()) return dtrun::cli::CompleteKeys();
