@@ -53,7 +53,7 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
     sink.Fact(
         "algorithm",
         "small vectors go whole from every rank to every other; of larger ones each rank combines a part");
-    // Between hosts dtrun tells each rank what has been proven, or the rank chooses.
+    // Between hosts dtrun tells each rank which interface it has tested, or the rank chooses.
     if (query.host_count > 1 && !wanted_) return;
     const interfaces::Interface chosen = Choose(query.host_count);
     sink.Fact("interface", chosen.Text());

@@ -1,10 +1,10 @@
 // algorithms.hpp - every collective, for a plugin that offers only send and receive.
 //
 // A plugin implements Messenger and gives its dtrun_op to RunCollective; it links
-// `dtrun::algorithms`, a static library with hidden symbols, and `dtrun::kernels`. The
-// algorithm is chosen by size and number of ranks, from what all ranks know, so all choose
-// alike. Each call belongs to one thread, which it blocks; several communicators may run
-// several calls at once.
+// `dtrun::algorithms`, a static library with hidden symbols, and `dtrun::kernels`. Size and
+// number of ranks select the algorithm; all ranks know both, so all choose the same. A call
+// blocks the thread that makes it; calls on several communicators may run at the same
+// time.
 //
 // Results are bitwise the same on all ranks. 16-bit floats are widened to float32, combined
 // there and rounded once.
@@ -19,7 +19,7 @@
 
 namespace dtrun::algorithms {
 
-// Memory that one call after another works in. What a call gives back is kept for the next ones, up
+// Scratch memory, reused by one call after another. What a call gives back is kept for the next, up
 // to a limit: the page faults of fresh memory take as long as the messages. One thread.
 class ScratchPool {
  public:
@@ -29,13 +29,13 @@ class ScratchPool {
   };
   // At least `bytes` of them, uninitialised.
   Block Take(std::size_t bytes);
-  // REQUIRES a block that was taken here.
+  // REQUIRES a block from Take.
   void Give(Block block);
   // Of all blocks that are kept.
   std::size_t bytes() const;
 
  private:
-  std::vector<Block> kept_;  // the last one was given last
+  std::vector<Block> kept_;  // the last one was given back last
   std::size_t given_out_ = 0;
 };
 
@@ -44,7 +44,7 @@ class ScratchPool {
 //
 // Messages from one rank to another match in the order in which both sides started them.
 // Every method but rank, size and Cancel throws sdk::Failure when the communicator fails, is
-// aborted, or when the operation's time is over.
+// aborted, or when the operation's deadline has passed.
 class Messenger {
  public:
   // A message under way; what it holds is the plugin's. Null: complete.
@@ -64,8 +64,8 @@ class Messenger {
   virtual Message Recv(int peer, void* data, std::size_t bytes) = 0;
   // Blocks until the message is complete and forgets it. Called once for each, in any order.
   virtual void Wait(Message message) = 0;
-  // Ends every message that was started and not waited for: afterwards their memory is touched
-  // no more. Called when a collective fails in the middle; no Send or Recv follows.
+  // Ends every message that was started and not waited for; their memory is not touched after
+  // that. Called when a collective fails in the middle; no Send or Recv follows.
   virtual void Cancel() noexcept = 0;
 
   // For the collectives on this messenger.

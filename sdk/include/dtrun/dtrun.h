@@ -2,7 +2,7 @@
  *
  * Link with libdtrun, or open it from any language: nothing here is C++ or torch.
  * `dtrun` starts the program and sets its environment; dtrun_init reads it, loads the
- * backend that the config names and meets the other ranks. A program that dtrun did
+ * backend that the config names and joins the other ranks. A program that dtrun did
  * not start is a world of one rank, so the same binary runs alone.
  *
  * Buffers are host memory, counts and offsets are in elements, and all ranks make the same
@@ -50,7 +50,7 @@ DTRUN_API dtrun_status dtrun_init(dtrun_error* err);
 DTRUN_API void dtrun_finalize(void);
 DTRUN_API int32_t dtrun_is_initialized(void);
 
-/* This rank's place. Valid between init and finalize; -1 before. */
+/* This rank's numbers. Valid between init and finalize; -1 before. */
 DTRUN_API int32_t dtrun_rank(void);
 DTRUN_API int32_t dtrun_world_size(void);
 DTRUN_API int32_t dtrun_local_rank(void);
@@ -70,7 +70,7 @@ DTRUN_API const char* dtrun_comm_name(const dtrun_comm* comm);
  * dtrun did not start. */
 DTRUN_API const char* dtrun_comm_backend(const dtrun_comm* comm);
 /* From any thread, any time: every pending and later call on it returns DTRUN_ABORTED,
- * or the first cause when it had failed before. Communicators made from it live on.
+ * or the first cause if it had failed before. Communicators made from it keep working.
  * Idempotent. DTRUN_UNSUPPORTED when the backend cannot. */
 DTRUN_API dtrun_status dtrun_comm_abort(dtrun_comm* comm, const char* reason, dtrun_error* err);
 
@@ -83,8 +83,8 @@ DTRUN_API dtrun_status dtrun_comm_split(dtrun_comm* comm, int32_t color, int32_t
  * among them. ranks[i] becomes rank i. */
 DTRUN_API dtrun_status dtrun_comm_subset(dtrun_comm* comm, const int32_t* ranks, int32_t count,
                                          dtrun_comm** out, dtrun_error* err);
-/* Ends a communicator made by one of the two; dtrun_finalize ends those that are left. What
- * was not released of it can only be released any more. NULL and the world are left alone. */
+/* Ends a communicator made by one of the two; dtrun_finalize ends those that are left. Its
+ * remaining work handles can then only be released. NULL and the world are left alone. */
 DTRUN_API void dtrun_comm_free(dtrun_comm* comm);
 
 /* ---- memory ---------------------------------------------------------------------- */
@@ -92,16 +92,16 @@ DTRUN_API void dtrun_comm_free(dtrun_comm* comm);
 /* Memory that the communicator's transport moves fastest, in operations of any communicator:
  * zeroed and 64-byte aligned. Other memory works too. Local: no other rank takes part. */
 DTRUN_API dtrun_status dtrun_alloc(dtrun_comm* comm, uint64_t bytes, void** out, dtrun_error* err);
-/* Gives it back; no operation may use it any more. What is left goes with its communicator.
+/* Frees it; no operation may still use it. Memory not freed ends with its communicator.
  * NULL is allowed, and memory that is not from dtrun_alloc on `comm` is left alone. */
 DTRUN_API void dtrun_free(dtrun_comm* comm, void* memory);
 
 /* ---- operations of all ranks ------------------------------------------------------- */
-/* n is the number of ranks. Types and reductions that go together stand in abi/types.h. An
+/* n is the number of ranks. abi/types.h lists which reductions each type supports. An
  * operation without elements on any rank moves nothing and does not wait. */
 
 /* recv[i] on every rank = reduction of send[i] over all ranks. In place: send == recv.
- * `reduce` DTRUN_PREMUL_SUM scales by 1 wherever no scale is asked for. */
+ * `reduce` DTRUN_PREMUL_SUM scales by 1, since these calls take no scale. */
 DTRUN_API dtrun_status dtrun_allreduce(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
                                        int32_t dtype, int32_t reduce, dtrun_work** work, dtrun_error* err);
 /* recv[i] on every rank = sum of send[i] * scale over all ranks, each with its own scale. */
@@ -137,15 +137,15 @@ DTRUN_API dtrun_status dtrun_gather(dtrun_comm* comm, const void* send, void* re
 DTRUN_API dtrun_status dtrun_scatter(dtrun_comm* comm, const void* send, void* recv, uint64_t count,
                                      int32_t dtype, int32_t root, dtrun_work** work, dtrun_error* err);
 
-/* The same with a count for every rank. Arrays have n entries. Part r lies at offsets[r], or
- * behind part r - 1 when the offsets are NULL. In place: as above, at this rank's part. */
+/* The same with a count for every rank. Arrays have n entries. Part r is at offsets[r], or
+ * follows part r - 1 when the offsets are NULL. In place: as above, at this rank's part. */
 
 /* This rank sends recv_counts[rank]; all ranks give the same recv_counts. */
 DTRUN_API dtrun_status dtrun_allgatherv(dtrun_comm* comm, const void* send, void* recv,
                                         const uint64_t* recv_counts, const uint64_t* recv_offsets,
                                         int32_t dtype, dtrun_work** work, dtrun_error* err);
-/* This rank receives recv_counts[rank]; all ranks give the same recv_counts, and send them
- * one behind the other. */
+/* This rank receives recv_counts[rank]; all ranks give the same recv_counts. The parts to
+ * send are contiguous. */
 DTRUN_API dtrun_status dtrun_reduce_scatterv(dtrun_comm* comm, const void* send, void* recv,
                                              const uint64_t* recv_counts, int32_t dtype, int32_t reduce,
                                              dtrun_work** work, dtrun_error* err);
@@ -166,8 +166,8 @@ DTRUN_API dtrun_status dtrun_scatterv(dtrun_comm* comm, const void* send, const 
 
 /* ---- operations of two ranks ------------------------------------------------------- */
 
-/* Pairs of send and recv match by peer and tag, in order, and have equal counts. To oneself
- * is an error. Without elements no message is sent. */
+/* Pairs of send and recv match by peer and tag, in order, and have equal counts. A rank
+ * cannot send to itself. Without elements no message is sent. */
 DTRUN_API dtrun_status dtrun_send(dtrun_comm* comm, const void* send, uint64_t count, int32_t dtype,
                                   int32_t peer, uint32_t tag, dtrun_work** work, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype, int32_t peer,
@@ -188,7 +188,7 @@ DTRUN_API dtrun_status dtrun_submit(dtrun_comm* comm, const dtrun_op* op, dtrun_
  * and end as one: `work` of group_end, or group_end itself when that is NULL. A send and a
  * recv of one group never wait for each other. An operation that is refused is not part of
  * the group. In between only the thread that began the group may use `comm`. After a failure
- * of group_end nothing of the group runs any more. */
+ * of group_end no operation of the group is running. */
 DTRUN_API dtrun_status dtrun_group_begin(dtrun_comm* comm, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_group_end(dtrun_comm* comm, dtrun_work** work, dtrun_error* err);
 

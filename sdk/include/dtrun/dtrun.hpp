@@ -1,4 +1,4 @@
-// dtrun.hpp - the C++ face of dtrun.h: RAII, typed buffers, exceptions.
+// dtrun.hpp - dtrun.h for C++: RAII, typed buffers, exceptions.
 //
 // Header-only, C++17. Every rule of dtrun.h holds. A failed call throws dtrun::Failure.
 //
@@ -20,7 +20,7 @@
 namespace dtrun {
 
 // A set of ranks. A cheap handle, valid until its owner ends: the Session for the world, a
-// SubCommunicator for others. Any thread. Blocking forms are plain names, the others end in
+// SubCommunicator for others. Any thread. Blocking forms have plain names; the others end in
 // _async and take the same arguments. Pointers and counts are those of dtrun.h.
 class Communicator {
  public:

@@ -2,7 +2,7 @@
 //
 // The one place that knows how to add, multiply or compare elements of every type; core
 // and plugins link it as `dtrun::kernels`, a static library with hidden symbols. The
-// processor's vector instructions are found out once, at the first call; nothing is built
+// processor's vector instructions are detected once, at the first call; nothing is built
 // for a particular machine. Pure functions; any thread; no exceptions, no allocation.
 //
 // Sources are combined in the order given, so a result does not depend on how a buffer was
@@ -49,7 +49,7 @@ constexpr std::size_t ElementAlignment(std::int32_t dtype) {
 bool Supports(std::int32_t dtype, std::int32_t reduce);
 
 // How the result is written: through the cache, or past it when nobody reads it soon. Streaming
-// stores are not ordered with other stores: call Fence before another thread is told of them.
+// stores are not ordered with other stores: call Fence before telling another thread.
 enum class Stores { kCached, kStreaming };
 void Fence();
 

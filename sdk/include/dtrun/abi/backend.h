@@ -34,8 +34,8 @@ typedef struct dtrun_launch_sink {
   uint32_t flags;
   void* context;
   /* One fact, for the run header and `describe`. Known to core: "library" (name, version), "library_path",
-   * "p2p", "interface", "unusable" (why: lists pass it over), "peer 0>1" (device 1 reads device 0; not in the
-   * header). */
+   * "p2p", "interface", "unusable" (why: a list of backends skips it), "peer 0>1" (device 1 reads device 0;
+   * not in the header). */
   void (*fact)(void* context, const char* key, const char* value);
   /* An environment variable for every rank of this host. */
   void (*env)(void* context, const char* name, const char* value);
@@ -52,7 +52,7 @@ enum {
   DTRUN_CAP_LAZY_CONNECT = 16 /* ranks connect when they first talk, so any number may share a communicator */
 };
 
-/* What the backend can do. Bit v of a mask stands for enum value v. */
+/* What the backend can do. Bit v of a mask is enum value v. */
 typedef struct dtrun_backend_caps {
   uint32_t struct_size;
   uint32_t flags;
@@ -69,7 +69,7 @@ typedef struct dtrun_comm_params {
   uint32_t flags;
   int32_t rank;
   int32_t size;
-  int32_t host_count; /* hosts that the ranks live on */
+  int32_t host_count; /* hosts that the ranks run on */
   int32_t reserved;
   uint64_t generation; /* start of the world that this communicator belongs to */
   dtrun_string name;   /* "world"; for messages */

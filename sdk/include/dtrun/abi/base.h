@@ -2,7 +2,7 @@
  *
  * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
  *
- * Structs   Every struct leads with `struct_size` and `flags`. Whoever allocates a
+ * Structs   Every struct starts with `struct_size` and `flags`. Whoever allocates a
  *           struct sets struct_size to sizeof (DTRUN_INIT does). A callee reads only
  *           the first min(struct_size, its own sizeof) bytes and treats the rest as
  *           zero; zero always means "absent" or "default". Members are appended,
@@ -11,7 +11,7 @@
  * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
  *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
  * Strings   UTF-8. Constant tables use NUL-terminated pointers; strings that cross a
- *           call are dtrun_string: pointer, length, and a NUL behind the last byte.
+ *           call are dtrun_string: pointer, length, and a NUL after the last byte.
  * Functions A NULL member is an operation that is not supported. Fallible members
  *           return a dtrun_status and leave their outputs untouched on failure.
  * Ownership The maker destroys. Pointers are borrowed for the call unless the member

@@ -43,7 +43,7 @@ typedef struct dtrun_log_service {
 
 /* ---- "dtrun.memory/1" ---------------------------------------------------------- */
 
-/* For buffers whose ownership moves across the line. */
+/* For buffers that pass from core to a plugin, or back. */
 typedef struct dtrun_memory_service {
   uint32_t struct_size;
   uint32_t flags;
@@ -122,7 +122,7 @@ typedef struct dtrun_health_service {
   uint32_t flags;
   /* 1 once the job is ending; long loops should return. [any] [abort-safe] */
   int32_t (*should_stop)(void);
-  /* Tells core that `peer` (-1: unknown) is gone or ill; `what` is one line. Core keeps
+  /* Tells core that `peer` (-1: unknown) has failed; `what` is one line. Core keeps
    * the first report for the verdict. [any] [abort-safe] */
   void (*report_peer)(int32_t peer, dtrun_string what);
 } dtrun_health_service;

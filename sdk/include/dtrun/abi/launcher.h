@@ -1,8 +1,8 @@
 /* launcher.h - a way of starting ranks: a pure function from a job to its processes.
  *
- * A launcher decides which processes come to be and which environment contract each
- * one sees. It starts nothing: the same plan is printed by `dtrun plan` and executed
- * by core, which owns spawning, logs, signals, kill and verdict for every launcher.
+ * A launcher decides which processes to start and which environment contract each one
+ * sees. It starts nothing: `dtrun plan` prints the plan and core executes it, and core
+ * owns spawning, logs, signals, kill and verdict for every launcher.
  */
 #ifndef DTRUN_ABI_LAUNCHER_H
 #define DTRUN_ABI_LAUNCHER_H
@@ -39,12 +39,12 @@ typedef struct dtrun_job {
   int32_t world_size;
   int32_t reserved;
   const char* master_addr; /* address of rank 0's host that every rank can reach */
-  /* Text that core replaces by the port it holds for rank 0, when the job starts. */
+  /* Placeholder: when the job starts, core replaces it by the port it holds for rank 0. */
   const char* master_port;
   /* The variable's value in the environment that the ranks inherit, or NULL. [control] */
   const char* (*inherited)(const struct dtrun_job* job, const char* name);
-  /* Texts that core replaces when the job starts: the folder of the run, absolute, and the
-   * number of times the world was started before, from 0. */
+  /* Placeholders that core replaces when the job starts: the run directory, absolute, and
+   * how many times the world was started before, from 0. */
   const char* run_dir;
   const char* generation;
   const char* program; /* path of dtrun, on all hosts */
@@ -56,9 +56,9 @@ typedef struct dtrun_process {
   uint32_t struct_size;
   uint32_t flags;
   int32_t host_index;
-  int32_t rank; /* first rank that lives in this process */
+  int32_t rank; /* first rank in this process */
   int32_t local_rank;
-  int32_t rank_count;      /* ranks that live in it; 1 for a process per rank */
+  int32_t rank_count;      /* ranks in this process; 1 for a process per rank */
   const char* const* argv; /* NULL: the job's */
   uint64_t argc;
   const dtrun_env_entry* env; /* contract variables, on top of the inherited environment */
@@ -71,7 +71,7 @@ typedef struct dtrun_plan_sink {
   uint32_t flags;
   void* context;
   void (*process)(void* context, const dtrun_process* process);
-  /* A line for the run header: a choice that the user may want to know of. */
+  /* A line for the run header: a choice that the user may want to know about. */
   void (*note)(void* context, const char* text);
 } dtrun_plan_sink;
 

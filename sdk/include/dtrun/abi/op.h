@@ -1,7 +1,7 @@
 /* op.h - one operation: what core gives a backend's `enqueue`, and a program dtrun_submit.
  *
  * A plain value, made and owned by whoever starts the operation, which may drop it as soon
- * as the call returns. What each kind reads and writes stands beside it in types.h.
+ * as the call returns. types.h says what each kind reads and writes.
  */
 #ifndef DTRUN_ABI_OP_H
 #define DTRUN_ABI_OP_H
@@ -21,12 +21,12 @@ enum {
  * In-place forms: send == recv (allreduce; reduce on the root; alltoall and alltoallv with
  * equal counts and offsets); send at this rank's place in recv (allgather, allgatherv, and
  * gather, gatherv on the root); recv at this rank's place in send (reduce-scatter,
- * reduce-scatterv, and scatter, scatterv on the root). No other overlap comes.
+ * reduce-scatterv, and scatter, scatterv on the root). No other overlap occurs.
  *
  * Arrays have one entry per rank of the communicator and are NULL where types.h names none.
  * Offsets are in elements, belong to the counts of the same name, and are NULL when the parts
- * lie one behind the other, as they always do in reduce_scatterv. Parts that are received
- * never overlap. */
+ * are contiguous, as they always are in reduce_scatterv. Parts that are received never
+ * overlap. */
 typedef struct dtrun_op {
   uint32_t struct_size;
   uint32_t flags;
@@ -37,8 +37,8 @@ typedef struct dtrun_op {
   int32_t peer;      /* send, recv; otherwise -1 */
   uint32_t tag;      /* send, recv */
   uint64_t sequence; /* collectives: number of this call on this communicator, from 1 */
-  uint64_t count;    /* elements, as types.h says beside the kind. Where it says nothing, core puts
-                        the sum of recv_counts (alltoallv: send_counts) there, for messages */
+  uint64_t count;    /* elements, as types.h defines for the kind. Where it defines none, core sets
+                        the sum of recv_counts (alltoallv: send_counts), for messages */
   const void* send;
   void* recv;
   int64_t timeout_ns;          /* from enqueue to completion; -1: no limit */

@@ -70,7 +70,7 @@ enum {
 typedef struct dtrun_options dtrun_options;
 
 /* Host service "dtrun.options/1". Getters fail only on a key that the plugin's table
- * lacks or whose type is another (both are defects of the plugin), and with
+ * lacks or gives another type (both are defects of the plugin), and with
  * DTRUN_NOT_FOUND where the option is unset and has no default. All [any]. */
 typedef struct dtrun_options_service {
   uint32_t struct_size;

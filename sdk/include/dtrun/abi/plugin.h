@@ -1,10 +1,10 @@
-/* plugin.h - the one symbol a plugin exports, and the table behind it.
+/* plugin.h - the one symbol a plugin exports, and the table it returns.
  *
  * A plugin is one shared object of one kind, named libdtrun_<kind>_<name>.so. It exports
  * exactly one function, dtrun_plugin_entry_v0. Core calls it with the host table and
- * gets the plugin's table back. The call is cheap and free of side effects: no thread,
- * no vendor library, no device, under 50 ms; so that `dtrun plugins list` works on a
- * login node. Vendor libraries are opened in `init`.
+ * gets the plugin's table back. The call is cheap and has no side effects: no thread,
+ * no vendor library, no device, under 50 ms, so that `dtrun plugins list` works on a
+ * login node. `init` opens vendor libraries.
  */
 #ifndef DTRUN_ABI_PLUGIN_H
 #define DTRUN_ABI_PLUGIN_H

@@ -54,7 +54,7 @@ enum {
 
 /* What an operation does. `count` is in elements; n is the number of ranks. A "v" form
  * has a count of its own for every rank: dtrun_op.send_counts and recv_counts, whose
- * parts lie one behind the other unless send_offsets and recv_offsets say where. */
+ * parts are contiguous unless send_offsets and recv_offsets place them. */
 enum {
   DTRUN_ALLREDUCE = 1,        /* send: count, recv: count */
   DTRUN_BROADCAST = 2,        /* recv: count, read on `root`, written elsewhere */
@@ -67,8 +67,8 @@ enum {
   DTRUN_ALLTOALL = 9,         /* send: n * count, recv: n * count; part r to, and from, rank r */
   DTRUN_GATHER = 10,          /* send: count, recv on `root` only: n * count */
   DTRUN_SCATTER = 11,         /* send on `root` only: n * count, recv: count */
-  DTRUN_ALLGATHERV = 12,      /* send: recv_counts[rank], recv: recv_counts, alike on all ranks */
-  DTRUN_REDUCE_SCATTERV = 13, /* send: recv_counts, alike on all ranks, recv: recv_counts[rank] */
+  DTRUN_ALLGATHERV = 12,      /* send: recv_counts[rank], recv: recv_counts, equal on all ranks */
+  DTRUN_REDUCE_SCATTERV = 13, /* send: recv_counts, equal on all ranks, recv: recv_counts[rank] */
   DTRUN_ALLTOALLV = 14,       /* send: send_counts, recv: recv_counts */
   DTRUN_GATHERV = 15,         /* send: count, recv on `root` only: recv_counts */
   DTRUN_SCATTERV = 16,        /* send on `root` only: send_counts, recv: count */

@@ -1,9 +1,9 @@
 // backend.hpp - base classes of a transport, and the C table made from them.
 //
 // Core owns the objects: it makes the backend, asks it for communicators, asks those for
-// requests, and destroys all three in the opposite order. Which threads call a method is
-// written in dtrun/abi/backend.h beside the slot of the same name. Overrides are public
-// and not overloaded.
+// requests, and destroys all three in the opposite order. dtrun/abi/backend.h says which
+// threads call a method, beside the slot of the same name. Overrides are public and not
+// overloaded.
 #pragma once
 
 #include <initializer_list>
@@ -158,8 +158,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   namespace internal {
 
-  // What stands behind a dtrun_instance and a dtrun_backend_comm: the author's object and
-  // the host, for the slots that return no status and can only log.
+  // What a dtrun_instance and a dtrun_backend_comm point to: the author's object and the
+  // host, for the slots that return no status and can only log.
   template <class T>
   struct Instance {
     explicit Instance(const dtrun_host* h, const dtrun_options* options)

@@ -1,7 +1,7 @@
 // dtrun/plugin/block_signals.hpp - keeps signals from threads that a backend starts.
 //
-// Not part of plugin.hpp. A scope on the stack of the thread that starts them: signals are the program's,
-// and a thread inherits what its starter blocks.
+// Not part of plugin.hpp. A scope on the stack of the thread that starts them: signals belong to the
+// program, and a thread inherits the signal mask of its creator.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// entry.hpp - from an author's class to the table behind the one exported symbol.
+// entry.hpp - from an author's class to the table that the one exported symbol returns.
 //
 // Pure; the tables are constants.
 #pragma once

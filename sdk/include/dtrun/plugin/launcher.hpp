@@ -52,7 +52,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   struct Process {
     int host_index = 0;
-    int rank = 0;  // first rank that lives in this process
+    int rank = 0;  // first rank in this process
     int local_rank = 0;
     int rank_count = 1;
     std::optional<std::vector<std::string>> argv;          // nullopt: the job's

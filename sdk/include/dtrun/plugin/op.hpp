@@ -45,7 +45,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     On recv_on = On::kEveryRank;
   };
 
-  // By kind; entry 0 stands for every unknown one.
+  // By kind; entry 0 is for every unknown one.
   inline constexpr Form kForms[DTRUN_OP_COUNT] = {
       {},
       /* allreduce */ {Shape::kCount, Shape::kCount, InPlace::kSame, true},
@@ -71,7 +71,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   constexpr const Form& FormOf(std::int32_t kind) { return kForms[IsKnown(kind) ? kind : 0]; }
   // Combines elements of different ranks.
   constexpr bool IsReduction(std::int32_t kind) { return FormOf(kind).reduces; }
-  // Has a root: a rank that is not like the others.
+  // Has a root.
   constexpr bool IsRooted(std::int32_t kind) { return FormOf(kind).rooted; }
   constexpr bool IsCollective(std::int32_t kind) { return kind != DTRUN_SEND && kind != DTRUN_RECV; }
 
@@ -99,7 +99,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     }
     return all;
   }
-  // Parts of the given sizes: at the given offsets, or one behind the other when those are null.
+  // Parts of the given sizes: at the given offsets, or contiguous when those are null.
   inline Parts GivenParts(const std::uint64_t* counts, const std::uint64_t* offsets, int parts) {
     Parts all(static_cast<std::size_t>(parts));
     std::uint64_t next = 0;
@@ -148,7 +148,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       default: break;
     }
     const std::uint64_t count = shape == Shape::kMine ? op.recv_counts[rank] : op.count;
-    // With a root, every other rank deals with that one only.
+    // With a root, every other rank exchanges data with the root only.
     const bool with_all = !IsRooted(op.kind) || on == On::kRoot;
     Parts parts(static_cast<std::size_t>(ranks), with_all ? Part{0, count} : Part{});
     if (!with_all) parts[static_cast<std::size_t>(op.root)] = {0, count};

@@ -77,7 +77,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
 
   // A key-value space shared by the ranks of one communicator. Keys of different
-  // communicators never meet. Every method throws Failure; timeouts: DTRUN_TIMEOUT.
+  // communicators never collide. Every method throws Failure; timeouts: DTRUN_TIMEOUT.
   class Kv {
    public:
     Kv(const Host& host, dtrun_kv* kv)
@@ -193,7 +193,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     explicit Health(const Host& host) : table_(host.Find<dtrun_health_service>(DTRUN_HEALTH_SERVICE)) {}
     // True once the job is ending; long loops should return.
     bool ShouldStop() const noexcept { return table_ != nullptr && table_->should_stop() != 0; }
-    // `peer` (-1: unknown) is gone or ill; `what` is one line.
+    // `peer` (-1: unknown) has failed; `what` is one line.
     void ReportPeer(int peer, const std::string& what) const noexcept {
       if (table_ != nullptr) table_->report_peer(peer, internal::View(what));
     }

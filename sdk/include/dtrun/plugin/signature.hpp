@@ -2,7 +2,7 @@
 //
 // Not part of plugin.hpp. Core compares the signatures of all ranks where it can see them; a
 // backend that matches messages by a tag puts a digest of it there, so that ranks which disagree
-// never meet. Lies in shared memory and in the flight recorder. Values; any thread.
+// never match. Stored in shared memory and in the flight recorder. Values; any thread.
 #pragma once
 
 #include <cstdint>

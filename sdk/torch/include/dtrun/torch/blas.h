@@ -1,6 +1,6 @@
 // Which BLAS library does the matrix products of this process, and with which kernels. The reference BLAS is
 // about 25 times slower than OpenBLAS, and an OpenBLAS that does not know the processor falls back to kernels
-// of 2004, about 4 times slower; nothing else tells. Needs no torch. Any thread.
+// of 2004, about 4 times slower; nothing else warns of it. Needs no torch. Any thread.
 #pragma once
 
 #include <dlfcn.h>

@@ -46,7 +46,7 @@ struct EngineOptions {
 struct EngineStats {
   std::uint64_t passes = 0;  // backward passes whose gradients were reduced
   std::uint64_t early = 0;   // buckets started while backward was running
-  std::uint64_t late = 0;    // buckets started at its end, for want of a gradient
+  std::uint64_t late = 0;    // buckets started at its end, because a gradient was missing
 };
 
 class Engine {
