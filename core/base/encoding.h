@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/base/result.h"
@@ -78,6 +80,28 @@ class Decoder {
 // The type of a message in a template over Encoder or Decoder.
 template <class Coder, class Message>
 using Of = std::conditional_t<Coder::kWrites, const Message, Message>;
+
+// A list of at most `most` entries, each of which `each` codes.
+template <class Coder, class T, class Each>
+void List(Coder& coder, T& values, std::size_t most, Each each) {
+  auto count = static_cast<std::uint32_t>(values.size());
+  coder.Number(count);
+  if constexpr (Coder::kWrites) {
+    for (const auto& value : values) each(value);
+  } else {
+    if (count > most) return coder.Fail("a list is longer than its limit");
+    for (std::uint32_t i = 0; i < count && coder.ok(); ++i) each(values.emplace_back());
+  }
+}
+
+// Makes `message` the alternative with that index, by its default; false where there is none.
+template <class Variant>
+bool MakeAlternative(std::size_t index, Variant& message) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return ((index == I && (message.template emplace<I>(), true)) || ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<Variant>>());
+}
 
 // Cuts a stream of bytes into frames, each a u32 size and that many bytes.
 class FrameReader {

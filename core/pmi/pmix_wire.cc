@@ -10,24 +10,14 @@ namespace dtrun::pmi {
 namespace {
 
 constexpr std::size_t kMaxVariables = 1024;
-
-template <class C, class T, class Each>
-void List(C& c, T& values, Each each) {
-  auto count = static_cast<std::uint32_t>(values.size());
-  c.Number(count);
-  if constexpr (C::kWrites) {
-    for (const auto& value : values) each(value);
-  } else {
-    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
-  }
-}
+constexpr std::size_t kMaxEntries = 1 << 20;  // hosts, ranks
 
 // The fields of every message, once for both directions.
 template <class C>
 void Fields(C& c, Of<C, PmixBegin>& m) {
   c.Number(m.job.kind);
   c.Text(m.job.name, kMaxPmixTextBytes);
-  List(c, m.job.hosts, [&](auto& host) {
+  List(c, m.job.hosts, kMaxEntries, [&](auto& host) {
     c.Text(host.name, kMaxPmixTextBytes);
     c.Number(host.first_rank);
     c.Number(host.local_size);
@@ -44,7 +34,7 @@ void Fields(C& c, Of<C, PmixAnswer>& m) {
 }
 template <class C>
 void Fields(C& c, Of<C, PmixReady>& m) {
-  List(c, m.variables, [&](auto& one) { c.Pairs(one, kMaxVariables, kMaxPmixTextBytes); });
+  List(c, m.variables, kMaxEntries, [&](auto& one) { c.Pairs(one, kMaxVariables, kMaxPmixTextBytes); });
 }
 template <class C>
 void Fields(C& c, Of<C, PmixRefused>& m) {
@@ -72,41 +62,31 @@ void Fields(C& c, Of<C, PmixSaid>& m) {
 template <class C>
 void Fields(C& c, Of<C, PmixFenced>& m) {
   c.Number(m.fence);
-  List(c, m.ranks, [&](auto& rank) { c.Number(rank); });
+  List(c, m.ranks, kMaxEntries, [&](auto& rank) { c.Number(rank); });
   c.Text(m.bytes, kMaxPmixFenceBytes);
 }
 
 template <class Message>
 std::string EncodeAny(const Message& message) {
-  return std::visit(
-      [&]<class T>(const T& given) {
-        Encoder encoder;
-        encoder.Number(static_cast<std::uint8_t>(message.index()));
-        Fields<Encoder>(encoder, given);
-        return std::move(encoder).Frame();
-      },
-      message);
+  Encoder encoder;
+  encoder.Number(static_cast<std::uint8_t>(message.index()));
+  std::visit([&](const auto& given) { Fields<Encoder>(encoder, given); }, message);
+  return std::move(encoder).Frame();
 }
 
-template <class Message, class T>
-Result<Message> DecodeOne(std::string_view payload) {
-  T out{};
-  Decoder decoder(payload);
-  Fields<Decoder>(decoder, out);
-  if (Status whole = decoder.Finish("message between agent and PMIx server"); !whole) return whole.error();
-  return Message(std::move(out));
-}
-
-template <class Message, std::size_t... I>
-Result<Message> DecodeAny(std::string_view payload, std::index_sequence<I...>) {
-  using Decode = Result<Message> (*)(std::string_view);
-  constexpr Decode kDecoders[] = {&DecodeOne<Message, std::variant_alternative_t<I, Message>>...};
-  const std::size_t kind = payload.empty() ? sizeof...(I) : static_cast<unsigned char>(payload.front());
-  if (kind >= sizeof...(I)) {
+template <class Message>
+Result<Message> DecodeAny(std::string_view payload) {
+  const auto kind =
+      payload.empty() ? std::variant_size_v<Message> : static_cast<unsigned char>(payload.front());
+  Message message;
+  if (!MakeAlternative(kind, message)) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("unknown message {} between agent and PMIx server", kind)};
   }
-  return kDecoders[kind](payload.substr(1));
+  Decoder decoder(payload.substr(1));
+  std::visit([&](auto& given) { Fields<Decoder>(decoder, given); }, message);
+  if (Status whole = decoder.Finish("message between agent and PMIx server"); !whole) return whole.error();
+  return message;
 }
 
 }  // namespace
@@ -114,11 +94,7 @@ Result<Message> DecodeAny(std::string_view payload, std::index_sequence<I...>) {
 std::string Encode(const ToPmix& message) { return EncodeAny(message); }
 std::string Encode(const FromPmix& message) { return EncodeAny(message); }
 
-Result<ToPmix> DecodeToPmix(std::string_view payload) {
-  return DecodeAny<ToPmix>(payload, std::make_index_sequence<std::variant_size_v<ToPmix>>());
-}
-Result<FromPmix> DecodeFromPmix(std::string_view payload) {
-  return DecodeAny<FromPmix>(payload, std::make_index_sequence<std::variant_size_v<FromPmix>>());
-}
+Result<ToPmix> DecodeToPmix(std::string_view payload) { return DecodeAny<ToPmix>(payload); }
+Result<FromPmix> DecodeFromPmix(std::string_view payload) { return DecodeAny<FromPmix>(payload); }
 
 }  // namespace dtrun::pmi

@@ -34,7 +34,7 @@ std::optional<std::string> FromBase64(std::string_view text) {
                         reinterpret_cast<const unsigned char*>(text.data()),
                         static_cast<int>(text.size())) < 0)
     return std::nullopt;
-  bytes.resize(bytes.size() - (text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0));
+  bytes.erase(bytes.size() - (text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0));
   return bytes;
 }
 

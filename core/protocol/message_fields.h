@@ -31,20 +31,6 @@ void Duration(C& c, Of<C, std::chrono::nanoseconds>& value) {
   if constexpr (!C::kWrites) value = std::chrono::nanoseconds(count);
 }
 
-template <class C, class T, class Each>
-void List(C& c, T& values, std::size_t most, Each each) {
-  auto count = static_cast<std::uint32_t>(values.size());
-  c.Number(count);
-  if constexpr (!C::kWrites) {
-    if (count > most) return c.Fail("a list is longer than its limit");
-  }
-  if constexpr (C::kWrites) {
-    for (const auto& value : values) each(value);
-  } else {
-    for (std::uint32_t i = 0; i < count && c.ok(); ++i) each(values.emplace_back());
-  }
-}
-
 template <class T>
 auto Underlying(T value) {
   if constexpr (std::is_enum_v<T>) {

@@ -292,10 +292,10 @@ constexpr std::size_t kBytesAt<ClientData> = sizeof(ClientData::client);
 
 template <class Message>
 std::string EncodeAny(const Message& message) {
+  Encoder encoder;
+  encoder.Number(static_cast<std::uint8_t>(message.index()));
   return std::visit(
       [&]<class T>(const T& given) {
-        Encoder encoder;
-        encoder.Number(static_cast<std::uint8_t>(message.index()));
         fields::Fields<Encoder>(encoder, given);
         std::string bytes = std::move(encoder).Payload();
         if constexpr (kBytesAt<T> != 0) bytes += given.bytes;
@@ -304,29 +304,27 @@ std::string EncodeAny(const Message& message) {
       message);
 }
 
-template <class Message, class T>
-Result<Message> DecodeOne(std::string_view bytes) {
-  T out{};
-  if constexpr (kBytesAt<T> != 0) {
-    const std::size_t at = std::min(bytes.size(), kBytesAt<T>);
-    out.bytes = bytes.substr(at);
-    bytes = bytes.substr(0, at);
-  }
-  Decoder decoder(bytes);
-  fields::Fields<Decoder>(decoder, out);
-  if (Status whole = decoder.Finish("message between root and agent"); !whole) return whole.error();
-  return Message(std::move(out));
-}
-
-template <class Message, std::size_t... I>
-Result<Message> DecodeAny(std::string_view bytes, std::index_sequence<I...>) {
-  using Decode = Result<Message> (*)(std::string_view);
-  constexpr Decode kDecoders[] = {&DecodeOne<Message, std::variant_alternative_t<I, Message>>...};
-  const std::size_t kind = bytes.empty() ? sizeof...(I) : static_cast<unsigned char>(bytes.front());
-  if (kind >= sizeof...(I)) {
+template <class Message>
+Result<Message> DecodeAny(std::string_view bytes) {
+  const auto kind = bytes.empty() ? std::variant_size_v<Message> : static_cast<unsigned char>(bytes.front());
+  Message message;
+  if (!MakeAlternative(kind, message))
     return Error{DTRUN_INTERNAL, fmt::format("unknown message {} between root and agent", kind)};
-  }
-  return kDecoders[kind](bytes.substr(1));
+  bytes.remove_prefix(1);
+  const Status whole = std::visit(
+      [&]<class T>(T& out) {
+        if constexpr (kBytesAt<T> != 0) {
+          const std::size_t at = std::min(bytes.size(), kBytesAt<T>);
+          out.bytes = bytes.substr(at);
+          bytes = bytes.substr(0, at);
+        }
+        Decoder decoder(bytes);
+        fields::Fields<Decoder>(decoder, out);
+        return decoder.Finish("message between root and agent");
+      },
+      message);
+  if (!whole) return whole.error();
+  return message;
 }
 
 }  // namespace
@@ -334,11 +332,7 @@ Result<Message> DecodeAny(std::string_view bytes, std::index_sequence<I...>) {
 std::string Encode(const ToAgent& message) { return EncodeAny(message); }
 std::string Encode(const ToRoot& message) { return EncodeAny(message); }
 
-Result<ToAgent> DecodeToAgent(std::string_view bytes) {
-  return DecodeAny<ToAgent>(bytes, std::make_index_sequence<std::variant_size_v<ToAgent>>());
-}
-Result<ToRoot> DecodeToRoot(std::string_view bytes) {
-  return DecodeAny<ToRoot>(bytes, std::make_index_sequence<std::variant_size_v<ToRoot>>());
-}
+Result<ToAgent> DecodeToAgent(std::string_view bytes) { return DecodeAny<ToAgent>(bytes); }
+Result<ToRoot> DecodeToRoot(std::string_view bytes) { return DecodeAny<ToRoot>(bytes); }
 
 }  // namespace dtrun::protocol

@@ -68,12 +68,6 @@ void Fields(Coder& a, Of<Coder, Reply>& m) {
   a.Text(m.value, kMaxValueBytes);
 }
 
-// Makes the alternative that `op` names; false for an unknown op.
-template <std::size_t... I>
-bool MakeBody(std::uint8_t op, Body& body, std::index_sequence<I...>) {
-  return ((op == I + 1 && (body.emplace<I>(), true)) || ...);
-}
-
 }  // namespace
 
 std::string Encode(const Request& request) {
@@ -97,7 +91,7 @@ Result<Request> DecodeRequest(std::string_view payload) {
   Request request;
   decoder.Number(op);
   decoder.Number(request.id);
-  if (!MakeBody(op, request.body, std::make_index_sequence<std::variant_size_v<Body>>())) {
+  if (op == 0 || !MakeAlternative(op - 1U, request.body)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("malformed store message: unknown op {}", op)};
   }
   std::visit([&](auto& message) { Fields(decoder, message); }, request.body);
