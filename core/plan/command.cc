@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <vector>
+
+#include "core/base/program_files.h"
+#include "core/base/text.h"
 
 namespace dtrun::plan {
 namespace {
@@ -23,8 +25,7 @@ Status CheckExecutable(const fs::path& file) {
   if (S_ISDIR(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is a folder", file.string())};
   }
-  // As root, access() grants everything; the mode says whether anybody may run it.
-  if ((info.st_mode & 0111) == 0 || ::access(file.c_str(), X_OK) != 0) {
+  if (!IsExecutable(file)) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
         fmt::format("cannot run '{0}': it is not executable; run 'chmod +x {0}', or put its interpreter "
@@ -58,9 +59,7 @@ std::string Folders(std::string_view path) {
   constexpr std::size_t kShown = 4;
   if (path.empty()) return "which is empty";
   std::vector<std::string_view> folders;
-  while (!path.empty()) {
-    const std::string_view folder = path.substr(0, path.find(':'));
-    path.remove_prefix(std::min(path.size(), folder.size() + 1));
+  for (const std::string_view folder : Split(path, ':')) {
     if (std::ranges::count(folders, folder) == 0) folders.push_back(folder);
   }
   const std::size_t shown = folders.size() <= kShown + 1 ? folders.size() : kShown;
@@ -78,13 +77,9 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
     if (Status status = CheckExecutable(file); !status) return status.error();
     return file.string();
   }
-  std::string_view rest = path;
   Status nearest;  // the first file of that name that cannot be run
-  while (!rest.empty()) {
-    const std::size_t end = rest.find(':');
-    const std::string_view folder = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    const fs::path file = (fs::path(cwd) / (folder.empty() ? "." : folder) / program).lexically_normal();
+  for (const fs::path& folder : FoldersOfPath(path, cwd)) {
+    const fs::path file = (folder / program).lexically_normal();
     struct stat info {};
     if (::stat(file.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) continue;
     Status status = CheckExecutable(file);

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "core/base/program_files.h"
+
 namespace dtrun::process {
 namespace {
 
@@ -20,8 +22,6 @@ bool IsFolder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
-
-bool IsRunnable(const fs::path& path) { return !IsFolder(path) && ::access(path.c_str(), X_OK) == 0; }
 
 std::string FirstLine(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,12 +56,9 @@ Result<std::string> FindProgram(const std::string& name, const std::string& cwd,
   if (name.find('/') != std::string::npos) return name;
   const std::string_view path = PathOf(env);
   std::string found_but_closed;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const auto end = std::min(path.find(':', begin), path.size());
-    const std::string_view folder = path.substr(begin, end - begin);
-    begin = end + 1;
-    const fs::path file = fs::path(cwd) / (folder.empty() ? "." : folder) / name;
-    if (IsRunnable(file)) return file.string();
+  for (const fs::path& folder : FoldersOfPath(path, cwd)) {
+    const fs::path file = folder / name;
+    if (IsExecutable(file)) return file.string();
     std::error_code error;
     if (found_but_closed.empty() && fs::is_regular_file(file, error)) found_but_closed = file.string();
   }

@@ -19,6 +19,7 @@
 #include "core/base/fd.h"
 #include "core/base/kernel_file.h"
 #include "core/base/printable.h"
+#include "core/base/program_files.h"
 #include "core/stacks/kernel.h"
 
 namespace dtrun::stacks {
@@ -155,11 +156,9 @@ Unwinder Unwinder::Find(const std::string& path, std::shared_ptr<Attached> attac
   Unwinder found;
   found.attached_ = std::move(attached);
   for (const char* name : {"eu-stack", "gdb"}) {
-    std::istringstream folders(path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      const std::string program = folder + "/" + name;
-      if (!folder.starts_with('/') || ::access(program.c_str(), X_OK) != 0) continue;
-      found.program_ = program;
+    for (const std::filesystem::path& folder : FoldersOfPath(path, "")) {
+      if (!folder.is_absolute() || !IsExecutable(folder / name)) continue;
+      found.program_ = folder / name;
       return found;
     }
   }

@@ -1,11 +1,11 @@
 #include "tools/dtrun-bench/layers.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
+
+#include "core/base/program_files.h"
 
 namespace dtrun::bench {
 namespace {
@@ -27,13 +27,9 @@ constexpr char kMpiRankCommand[] =
     "DTRUN_RANK=$OMPI_COMM_WORLD_RANK DTRUN_LOCAL_RANK=$OMPI_COMM_WORLD_RANK exec \"$@\"";
 
 bool IsProgram(const std::string& program) {
-  if (program.find('/') != program.npos) return ::access(program.c_str(), X_OK) == 0;
+  if (program.find('/') != program.npos) return IsExecutable(program);
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && ::access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
+  return path != nullptr && FindOnPath(program, path, ".").has_value();
 }
 
 class Planner {

@@ -1,31 +1,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
+#include "core/base/program_files.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::preflight {
-namespace {
-
 namespace fs = std::filesystem;
-
-bool IsRunnable(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
-}
-
-bool IsOnPath(const std::string& name, const fs::path& folder, std::string_view path) {
-  while (!path.empty()) {
-    const auto end = std::min(path.find(':'), path.size());
-    if (IsRunnable(folder / path.substr(0, end) / name)) return true;
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return false;
-}
-
-}  // namespace
 
 void CheckProgram(const Request& request, Checks* to) {
   std::error_code error;
@@ -40,7 +22,8 @@ void CheckProgram(const Request& request, Checks* to) {
   const std::string& program = request.program;
   if (program.empty() || program.find("${") != std::string::npos) return;
   const bool path = program.find('/') != std::string::npos;
-  if (path ? IsRunnable(fs::path(folder) / program) : IsOnPath(program, folder, request.search_path)) {
+  if (path ? IsExecutable(fs::path(folder) / program)
+           : FindOnPath(program, request.search_path, folder).has_value()) {
     to->push_back({"program", Level::kOk, fmt::format("'{}' can be run", program)});
     return;
   }

@@ -1,11 +1,12 @@
 #include "tools/dtrun/command_line/program.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string_view>
 #include <system_error>
+
+#include "core/base/program_files.h"
 
 namespace dtrun::cli {
 namespace {
@@ -17,28 +18,10 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, failure);
 }
 
-// As root, access() grants everything; the mode says whether anybody may run it.
-bool IsExecutable(const fs::path& path) {
-  std::error_code failure;
-  const fs::perms mode = fs::status(path, failure).permissions();
-  constexpr fs::perms kAny = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-  return IsFile(path) && (mode & kAny) != fs::perms::none && ::access(path.c_str(), X_OK) == 0;
-}
-
 bool NamesAnInterpreter(const fs::path& path) {
   char first[2] = {};
   std::ifstream(path, std::ios::binary).read(first, sizeof first);
   return first[0] == '#' && first[1] == '!';
-}
-
-bool InPath(const std::string& name, std::string_view path, const fs::path& folder) {
-  while (!path.empty()) {
-    const std::size_t end = path.find(':');
-    const std::string_view one = path.substr(0, end);
-    path.remove_prefix(end == std::string_view::npos ? path.size() : end + 1);
-    if (IsExecutable(folder / (one.empty() ? "." : one) / name)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -46,7 +29,7 @@ bool InPath(const std::string& name, std::string_view path, const fs::path& fold
 TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path, const fs::path& folder) {
   const std::string name = typed.front();
   const bool bare = name.find('/') == std::string::npos;
-  if (bare && InPath(name, path, folder)) return {std::move(typed), "", true};
+  if (bare && FindOnPath(name, path, folder)) return {std::move(typed), "", true};
   const fs::path file = folder / name;
   if (!IsFile(file)) return {std::move(typed), "", false};
   const bool executable = IsExecutable(file);

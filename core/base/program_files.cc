@@ -1,0 +1,34 @@
+#include "core/base/program_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/text.h"
+
+namespace dtrun {
+
+namespace fs = std::filesystem;
+
+bool IsExecutable(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return false;
+  // As root, access() may grant everything; the mode says whether anybody may run it.
+  return (info.st_mode & 0111) != 0 && ::access(file.c_str(), X_OK) == 0;
+}
+
+std::vector<fs::path> FoldersOfPath(std::string_view path, const fs::path& cwd) {
+  std::vector<fs::path> folders;
+  if (path.empty()) return folders;
+  for (const std::string_view folder : Split(path, ':'))
+    folders.push_back(folder.empty() ? cwd : cwd / folder);
+  return folders;
+}
+
+std::optional<fs::path> FindOnPath(const std::string& name, std::string_view path, const fs::path& cwd) {
+  for (const fs::path& folder : FoldersOfPath(path, cwd)) {
+    if (fs::path file = folder / name; IsExecutable(file)) return file;
+  }
+  return std::nullopt;
+}
+
+}  // namespace dtrun

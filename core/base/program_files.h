@@ -1,0 +1,24 @@
+// Programs as files, and the folders in which a name without '/' is looked for. Reads the file system; any
+// thread.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrun {
+
+// A file that this process may execute. Folders are none.
+bool IsExecutable(const std::filesystem::path& file);
+
+// The folders that `path`, a value of the variable PATH, lists. As for execvp(), a relative one begins in
+// `cwd`, and an empty one between colons is `cwd`. An empty `path` lists none.
+std::vector<std::filesystem::path> FoldersOfPath(std::string_view path, const std::filesystem::path& cwd);
+
+// The first executable file `name` in them.
+std::optional<std::filesystem::path> FindOnPath(const std::string& name, std::string_view path,
+                                                const std::filesystem::path& cwd);
+
+}  // namespace dtrun
