@@ -1,5 +1,6 @@
 """Plugins that cannot be had or must not be loaded: one clear answer each."""
 
+import json
 import os
 import re
 import shutil
@@ -33,6 +34,15 @@ class BadPlugin(JobTest):
             result = self.dtrun("--plugin-dir", self.plugins, "--set", setting, "--", "true")
             self.assert_user_error(result)
             self.assertEqual("\\n" in result.err, "file" in setting, result.err)
+
+    def test_json_names_files_whose_names_are_no_utf8(self):
+        folder = os.fsdecode(os.fsencode(self.folder) + b"/caf\xe9")
+        shutil.copytree(PLUGINS, folder)
+        for verb in (["list"], ["describe", "gloo"]):
+            result = self.dtrun("plugins", *verb, "--json", "--plugin-dir", folder)
+            self.assert_ok(result)
+            self.assertIn("/caf\ufffd/libdtrun_backend_gloo.so", result.out)
+            json.loads(result.out)
 
     def test_a_name_that_is_a_path_is_refused(self):
         self.check("../evil", "'../evil'")

@@ -2,6 +2,7 @@
 // The evaluator has a task of its own and stands in no cluster.
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -25,7 +26,7 @@ Contract WriteTfConfig(const RankTable& table, int rank) {
   }
   const nlohmann::ordered_json config = {
       {"cluster", cluster}, {"task", {{"type", own_role}, {"index", own_index}}}, {"environment", "cloud"}};
-  return {{{"TF_CONFIG", config.dump()}}, {}};
+  return {{{"TF_CONFIG", JsonLine(config)}}, {}};
 }
 
 }  // namespace dtrun::environments

@@ -2,6 +2,7 @@
 // member. Left out: "job", the text of a request to the service, and "open_ports".
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
@@ -28,8 +29,8 @@ Contract WriteVertex(const RankTable& table, int rank) {
                        {"environment", "cloud"},
                        {"task", {{"type", own == 0 ? "chief" : "worker"}, {"index", index}}}};
   Contract out = WriteGcp(table, rank);
-  out.set["CLUSTER_SPEC"] = spec.dump();
-  out.set["TF_CONFIG"] = config.dump();
+  out.set["CLUSTER_SPEC"] = JsonLine(spec);
+  out.set["TF_CONFIG"] = JsonLine(config);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/hosts/platforms.h"
 #include "core/hosts/reading.h"
 
@@ -39,8 +40,7 @@ void AddPool(Reading& reading, const std::string& name, const Json& pool, Alloca
   for (const Json& member : pool) {
     const Address address = member.is_string() ? Split(member.get<std::string>()) : Address{};
     if (Status valid = CheckHostName(address.host); !valid || !address.port) {
-      reading.Fail(fmt::format("CLUSTER_SPEC: {} in {} is not \"host:port\"",
-                               member.dump(-1, ' ', false, Json::error_handler_t::replace), name));
+      reading.Fail(fmt::format("CLUSTER_SPEC: {} in {} is not \"host:port\"", JsonLine(member), name));
       continue;
     }
     if (std::ranges::find(out->hosts, address.host, &HostSlots::name) != out->hosts.end()) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
+#include "core/base/json.h"
 #include "core/base/own_folder.h"
 #include "core/base/secrets.h"
 #include "core/verdict/verdict.h"
@@ -17,8 +18,6 @@ namespace dtrun::job {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 // "⟦store⟧" -> "store"
 std::string NameOf(std::string token) {
@@ -44,7 +43,7 @@ Json EnvironmentJson(const std::vector<std::string>& environment) {
 Status Record::WritePlan(const plan::Plan& plan, const std::vector<std::string>& environment) const {
   std::map<std::string, std::string> files = plan.record;
   files["plan.json"] = plan::ToJson(plan);
-  files["environment.json"] = Dump(EnvironmentJson(environment));
+  files["environment.json"] = JsonText(EnvironmentJson(environment));
   for (const auto& [name, content] : files) {
     if (Status written = dir_.Write(name, content); !written) {
       return Error{DTRUN_SYSTEM, written.error().text + "; logs.dir chooses another folder"};
@@ -74,7 +73,7 @@ Status Record::WriteRuntime(std::uint64_t generation, const plan::Plan& plan,
       hosts[plan.hosts[i].name][NameOf(token)] = tokens[i].at(token);
   }
   if (!hosts.empty()) json["hosts"] = hosts;
-  return Write(generation, "runtime.json", Dump(json));
+  return Write(generation, "runtime.json", JsonText(json));
 }
 
 Status Record::WriteVerdict(const verdict::History& history) const {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
@@ -26,7 +27,7 @@ std::string RecordOf(const config::Settings& settings) {
     out[spec.key] = {{"value", options::Format(spec, value.data)},
                      {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
   }
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return JsonText(out);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/network/variables.h"
 
 namespace dtrun::network {
@@ -230,7 +231,7 @@ std::string ToJson(const Decision& decision) {
     }
     out["measured"].push_back(std::move(entry));
   }
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(out);
 }
 
 }  // namespace dtrun::network

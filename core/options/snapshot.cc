@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+
 using dtrun::options::Data;
 using dtrun::options::Type;
 using Json = nlohmann::json;
@@ -157,8 +159,7 @@ std::string ToJson(const dtrun_options& options) {
     json["origin"] = entry.value.origin.kind;
     json["place"] = entry.value.origin.place;
   }
-  // Values are UTF-8; a place names a file and may hold any byte, which must not throw.
-  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(root);
 }
 
 Result<dtrun_options> FromJson(std::string_view text) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/base/number.h"
 #include "core/base/printable.h"
 #include "core/base/secrets.h"
@@ -193,8 +194,7 @@ std::string ToJson(const Plan& plan) {
                                 {"binding", process.binding.empty() ? "none" : process.binding},
                                 {"env", Shown(process.env)}});
   }
-  // Arguments need not be UTF-8; JSON must be.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(out);
 }
 
 }  // namespace dtrun::plan

@@ -4,14 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+
 namespace dtrun::plugin::wire {
 namespace {
 
 using Json = nlohmann::json;
 
 // Plugins may hold texts that are not UTF-8; those bytes are replaced.
-std::string Line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Json OptionalText(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
 std::optional<std::string> ReadOptionalText(const Json& json) {
@@ -82,31 +82,31 @@ Result<T> Decode(std::string_view line, const char* key, Read&& read) {
 }  // namespace
 
 std::string Encode(const Error& error) {
-  return Line({{"error", {{"code", error.code}, {"text", error.text}, {"peer", error.peer}}}});
+  return JsonLine(Json{{"error", {{"code", error.code}, {"text", error.text}, {"peer", error.peer}}}});
 }
 
 std::string Encode(const Description& description) {
   Json options = Json::array();
   for (const options::Spec& spec : description.options) options.push_back(FromSpec(spec));
-  return Line({{"description",
-                {{"name", description.file.name},
-                 {"version", description.version},
-                 {"vendor", description.vendor},
-                 {"license", description.license},
-                 {"summary", description.summary},
-                 {"abi", description.abi},
-                 {"options", options}}}});
+  return JsonLine(Json{{"description",
+                        {{"name", description.file.name},
+                         {"version", description.version},
+                         {"vendor", description.vendor},
+                         {"license", description.license},
+                         {"summary", description.summary},
+                         {"abi", description.abi},
+                         {"options", options}}}});
 }
 
 std::string Encode(const LaunchInfo& info) {
-  return Line({{"launch_info", {{"facts", info.facts}, {"env", info.env}}}});
+  return JsonLine(Json{{"launch_info", {{"facts", info.facts}, {"env", info.env}}}});
 }
 
 std::string Encode(const LaunchRequest& request) {
-  return Line({{"launch",
-                {{"options", request.options},
-                 {"host_count", request.host_count},
-                 {"local_ranks", request.local_ranks}}}});
+  return JsonLine(Json{{"launch",
+                        {{"options", request.options},
+                         {"host_count", request.host_count},
+                         {"local_ranks", request.local_ranks}}}});
 }
 
 Result<Description> DecodeDescription(std::string_view line) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/preflight/preflight.h"
 
 namespace dtrun::preflight {
@@ -11,8 +12,6 @@ using Json = nlohmann::ordered_json;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // Texts of plugins need not be UTF-8.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Level LevelNamed(const std::string& name) {
   for (const Level level : {Level::kNotHere, Level::kOk, Level::kWarning}) {
     if (name == LevelName(level)) return level;
@@ -42,16 +41,16 @@ std::string Encode(const Request& request) {
                         {"wanted", one.wanted},
                         {"pmix", one.pmix}});
   }
-  return Dump({{"backends", backends},
-               {"host_count", request.host_count},
-               {"local_ranks", request.local_ranks},
-               {"checks", request.checks},
-               {"host_names", request.host_names},
-               {"host", request.host},
-               {"master_port", request.master_port},
-               {"program", request.program},
-               {"folder", request.folder},
-               {"search_path", request.search_path}});
+  return JsonLine(Json{{"backends", backends},
+                       {"host_count", request.host_count},
+                       {"local_ranks", request.local_ranks},
+                       {"checks", request.checks},
+                       {"host_names", request.host_names},
+                       {"host", request.host},
+                       {"master_port", request.master_port},
+                       {"program", request.program},
+                       {"folder", request.folder},
+                       {"search_path", request.search_path}});
 }
 
 Result<Request> DecodeRequest(const std::string& text) {
@@ -87,7 +86,7 @@ std::string Encode(const Answer& answer) {
     checks.push_back(
         {{"topic", one.topic}, {"level", LevelName(one.level)}, {"what", one.what}, {"fix", one.fix}});
   }
-  return Dump({{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
+  return JsonLine(Json{{"backends", backends}, {"checks", checks}, {"clock_seconds", answer.clock_seconds}});
 }
 
 Result<Answer> DecodeAnswer(const std::string& text) {
@@ -108,7 +107,7 @@ Result<Answer> DecodeAnswer(const std::string& text) {
 
 std::string RunPreflight(const std::string& text, const std::vector<std::string>& environment) {
   const Result<Request> request = DecodeRequest(text);
-  if (!request) return Dump({{"error", request.error().text}});
+  if (!request) return JsonLine(Json{{"error", request.error().text}});
   return Encode(RunPreflight(*request, environment));
 }
 

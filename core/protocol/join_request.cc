@@ -4,21 +4,22 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
+
 namespace dtrun::protocol {
 
 std::string ToLine(const JoinRequest& request, const std::string& key_digits) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const auto& [number, name] : request.nodes) nodes.push_back({number, name});
-  return nlohmann::json{{"job", request.job},
-                        {"names", request.names},
-                        {"port", request.port},
-                        {"key", key_digits},
-                        {"host", request.host},
-                        {"nodes", nodes},
-                        {"join_timeout_ns", request.join_timeout.count()},
-                        {"lost_after_ns", request.lost_after.count()},
-                        {"port_range", request.port_range}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonLine(nlohmann::json{{"job", request.job},
+                                 {"names", request.names},
+                                 {"port", request.port},
+                                 {"key", key_digits},
+                                 {"host", request.host},
+                                 {"nodes", nodes},
+                                 {"join_timeout_ns", request.join_timeout.count()},
+                                 {"lost_after_ns", request.lost_after.count()},
+                                 {"port_range", request.port_range}});
 }
 
 Result<JoinRequest> ParseJoinRequest(const std::string& line) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/failures/report.h"
 #include "core/process/process.h"
 #include "core/verdict/cause.h"
@@ -108,8 +109,7 @@ std::string VerdictJson(const History& history) {
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
   verdict["generations_omitted"] = history.omitted();  // after the first ones
-  // Output of ranks need not be UTF-8.
-  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(verdict);
 }
 
 std::string AgentKilledJson(const std::string& job, int signal) {
@@ -118,7 +118,7 @@ std::string AgentKilledJson(const std::string& job, int signal) {
                         {"exit_class", ClassName(ExitClass::kLauncher)},
                         {"exit_code", 128 + signal},
                         {"error", "the agent was killed by " + process::SignalName(signal)}};
-  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(verdict);
 }
 
 std::string NotStartedJson(const std::string& job, const std::string& error) {
@@ -127,7 +127,7 @@ std::string NotStartedJson(const std::string& job, const std::string& error) {
                         {"exit_class", ClassName(ExitClass::kUserError)},
                         {"exit_code", 2},
                         {"error", error}};
-  return verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(verdict);
 }
 
 }  // namespace dtrun::verdict

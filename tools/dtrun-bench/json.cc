@@ -1,4 +1,6 @@
 // Report: the form for programs.
+#include "core/base/json.h"
+
 #include <nlohmann/json.hpp>
 
 #include "tools/dtrun-bench/report.h"
@@ -43,7 +45,7 @@ std::string ToJson(const Report& report) {
     out["results"].push_back(std::move(row));
   }
   out["wrong"] = report.wrong;
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(out);
 }
 
 }  // namespace dtrun::bench

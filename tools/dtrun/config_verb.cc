@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/suggest.h"
 #include "core/launch/policies.h"
 #include "tools/dtrun/job_flags.h"
@@ -83,7 +84,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     for (const options::Spec& spec : settings.schema()) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}", JsonText(out));
     return Report(preparation.problems());
   }
   const std::string text = ListOptions(settings, own.prefix);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
@@ -162,7 +163,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
 
 int Print(const DoctorReport& report, bool json) {
   if (json) {
-    fmt::print("{}\n", ToJson(report).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}", JsonText(ToJson(report)));
   } else {
     fmt::print("{}", ToText(report));
   }

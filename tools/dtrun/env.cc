@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/plan/dialects.h"
 
 namespace dtrun::cli {
@@ -22,7 +23,7 @@ void List(bool json) {
     if (!json) fmt::print("{:<12} {}\n", dialect.name, dialect.summary);
     out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
   }
-  if (json) fmt::print("{}\n", out.dump(2));
+  if (json) fmt::print("{}", JsonText(out));
 }
 
 // In single quotes, as every shell of the Bourne kind reads it.
@@ -36,7 +37,7 @@ void Print(const EnvArguments& arguments, const environments::Variables& variabl
   if (arguments.json) {
     const nlohmann::ordered_json out = {
         {"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}", JsonText(out));
     return;
   }
   bool token = false;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/json.h"
 #include "core/base/suggest.h"
 #include "core/failures/log.h"
 #include "core/failures/report.h"
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kNothingKnown = 1;
-void Print(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
+void Print(const Json& json) { fmt::print("{}", JsonText(json)); }
 
 int Fail(const std::string& text) {
   fmt::print(stderr, "dtrun: {}\n", text);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/json.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -188,7 +190,7 @@ std::string TextAt(const Json& json, const char* path) {
   const Json::json_pointer pointer(path);
   if (!json.contains(pointer)) return {};
   const Json& found = json.at(pointer);
-  return found.is_string() ? found.get<std::string>() : found.is_null() ? "" : found.dump();
+  return found.is_string() ? found.get<std::string>() : found.is_null() ? "" : JsonLine(found);
 }
 
 std::vector<Choice> ChoicesOf(const Records& files) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/verbs.h"
 
@@ -94,7 +95,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
                      {"shadowed", shadowed},
                      {"warnings", row.file.warnings}});
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}", JsonText(out));
     return 0;
   }
   fmt::print("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
@@ -149,7 +150,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     } else {
       out["here"]["error"] = info.error().text;
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}", JsonText(out));
     return 0;
   }
   fmt::print("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/foreign_file.h"
+#include "core/base/json.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/process/process.h"
@@ -39,8 +40,7 @@ Json ReadErrorFile(const std::string& path) {
 }
 
 std::string TextOf(const Json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : JsonLine(value);
 }
 
 // What the rank itself has written: {"message": {"message": ..., "extraInfo": {"py_callstack": ...,
@@ -176,7 +176,7 @@ std::string RootErrorFile(const Failures& failures) {
   Json data = ReadErrorFile(root.error_file);
   if (!data.is_object()) return {};
   if (data.contains("message") && data["message"].is_object()) data["message"]["errorCode"] = root.exit_code;
-  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonLine(data);
 }
 
 }  // namespace dtrun::torchrun
