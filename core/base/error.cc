@@ -8,18 +8,16 @@
 #include <system_error>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace dtrun {
 namespace {
 
 // Copies at most capacity - 1 bytes and never ends inside a UTF-8 character.
 void CopyCut(char* out, std::size_t capacity, std::string_view text) {
-  std::size_t size = std::min(text.size(), capacity - 1);
-  if (size < text.size()) {
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  }
-  std::memcpy(out, text.data(), size);
-  out[size] = '\0';
+  const std::string_view whole = PrefixWithin(text, capacity - 1);
+  std::memcpy(out, whole.data(), whole.size());
+  out[whole.size()] = '\0';
 }
 
 }  // namespace

@@ -8,6 +8,15 @@ std::string Lowercase(std::string_view text) {
   return out;
 }
 
+std::string Indented(std::string_view text, std::string_view indent) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += indent;
+  }
+  return out;
+}
+
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1)) {

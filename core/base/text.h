@@ -21,6 +21,14 @@ constexpr char ToUpper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>
 // Not empty, and nothing but digits.
 constexpr bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
+// A number as digests and keys are written.
+constexpr bool IsLowerHex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == text.npos && !text.empty();
+}
+
+// What stands behind the last '/'; without one, all.
+constexpr std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 // Without the white space at both ends.
 constexpr std::string_view Trim(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kWhiteSpace);
@@ -29,6 +37,9 @@ constexpr std::string_view Trim(std::string_view text) {
 }
 
 std::string Lowercase(std::string_view text);
+
+// With `indent` in front of every line but the first.
+std::string Indented(std::string_view text, std::string_view indent);
 
 // The pieces between separators, empty ones too: one piece more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);

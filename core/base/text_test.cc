@@ -31,6 +31,19 @@ TEST(Text, EndsEveryLineButTheLastWithALineFeed) {
   EXPECT_THAT(LinesOf(""), IsEmpty());
 }
 
+TEST(Text, IndentsAllLinesButTheFirst) { EXPECT_EQ(Indented("a\nb\n\nc", "  "), "a\n  b\n  \n  c"); }
+
+TEST(Text, KnowsTheNameOfAFile) {
+  EXPECT_EQ(FileName("/usr/bin/env"), "env");
+  EXPECT_EQ(FileName("env"), "env");
+  EXPECT_EQ(FileName("/usr/"), "");
+}
+
+TEST(Text, KnowsHexadecimalNumbers) {
+  EXPECT_TRUE(IsLowerHex("0af9"));
+  for (const std::string_view text : {"", "0AF9", "0x1", "g"}) EXPECT_FALSE(IsLowerHex(text)) << text;
+}
+
 TEST(Text, KnowsLettersAndDigitsOfAscii) {
   EXPECT_TRUE(IsDigits("0129"));
   for (const std::string_view text : {"", "1a", "-1", "\xc2\xb2"}) EXPECT_FALSE(IsDigits(text)) << text;

@@ -4,6 +4,7 @@
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/config/loader.h"
 #include "core/config/lookup.h"
 #include "core/options/text.h"
@@ -26,13 +27,6 @@ std::string Shown(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos) return text;
   return text.substr(0, equals + 1) + MaskValue(text.substr(0, equals), text.substr(equals + 1));
-}
-
-std::string Shortened(const std::string& text) {
-  if (text.size() <= kShownBytes) return text;
-  std::size_t size = kShownBytes;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  return text.substr(0, size) + "...";
 }
 
 }  // namespace
@@ -88,7 +82,7 @@ void Loader::ReadSets(const Pass& pass) {
 void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   const std::size_t equals = text.find('=');
   std::string key = text.substr(0, equals);
-  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(Shown(text))};
+  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(Shown(text), kShownBytes)};
   if (const auto own = BackendKey(key)) {
     if (own->empty()) return;  // another backend's
     key = *own;
@@ -137,7 +131,7 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
     } else {
       const std::string& text = std::get<std::string>(given.value);
       if (place.origin == DTRUN_ORIGIN_COMMAND_LINE && !spec->secret)
-        place.text += "=" + Shortened(MaskValue(given.key, text));
+        place.text += "=" + Shortened(MaskValue(given.key, text), kShownBytes);
       data = ParseText(*spec, text, start_folder_);
     }
     if (data) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -28,7 +29,7 @@ Position PositionAt(std::string_view text, std::size_t offset) {
   for (const char c : text.substr(0, offset)) {
     if (c == '\n') {
       at = {at.line + 1, 1};
-    } else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) {
+    } else if (!IsContinuation(c)) {
       ++at.column;
     }
   }
@@ -41,19 +42,6 @@ SyntaxError NotUtf8(std::string_view text, std::size_t offset) {
           fmt::format("byte 0x{:02x} at offset {} is not UTF-8{}; save the file as UTF-8",
                       static_cast<unsigned>(static_cast<unsigned char>(text[offset])), offset,
                       wide ? " (this looks like UTF-16)" : "")};
-}
-
-// Bytes of the character that begins there, in valid UTF-8.
-std::size_t CharacterSize(char first) {
-  const auto byte = static_cast<unsigned char>(first);
-  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-}
-
-// As a TOML string may say it.
-std::string Escaped(std::string_view character) {
-  unsigned long code = static_cast<unsigned char>(character[0]) & (0xffU >> (character.size() + 1));
-  for (const char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
-  return fmt::format("\\U{:08x}", code);
 }
 
 // One pass over a text in UTF-8, as far as it takes to tell strings and comments from the rest. Where the
@@ -162,10 +150,11 @@ class Scanner {
     const std::size_t next = text_.find_first_not_of(" \t\r\n", line_end);
     if (next == std::string::npos) return text_.size();
     if (IsAscii(text_[next])) return next - 1;
-    const std::size_t size = CharacterSize(text_[next]);
+    const Character character = FirstCharacter(text_.substr(next));
     out_ += text_.substr(copied_, next - copied_);
-    out_ += Escaped(text_.substr(next, size));
-    copied_ = next + size;
+    out_ +=
+        fmt::format("\\U{:08x}", static_cast<std::uint32_t>(character.code));  // as a TOML string may say it
+    copied_ = next + character.size;
     return copied_ - 1;
   }
 

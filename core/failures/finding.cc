@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "core/base/utf8.h"
+
 namespace dtrun::failures {
 namespace {
 
@@ -16,8 +18,8 @@ std::string_view LineAround(std::string_view text, std::size_t at) {
   // Of a line without end the part that matters.
   if (at - begin > kLongestLine / 2) begin = at - kLongestLine / 2;
   end = std::min(end, begin + kLongestLine);
-  while (begin < at && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) ++begin;
-  while (end > at && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  while (begin < at && IsContinuation(text[begin])) ++begin;
+  while (end > at && end < text.size() && IsContinuation(text[end])) --end;
   return text.substr(begin, end - begin);
 }
 

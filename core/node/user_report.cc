@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/plan/plan.h"
 #include "core/verdict/endings.h"
 #include "core/verdict/verdict.h"
@@ -17,16 +19,10 @@ namespace {
 
 constexpr std::size_t kShownBytes = 60;
 
-std::string ShownValue(const std::string& value) {
-  return value.size() <= kShownBytes ? value : value.substr(0, kShownBytes) + "...";
-}
-
 // Known only when ranks start, or different for each of them.
 bool IsFilledIn(const std::string& word) {
   return word.find_first_of("{$") != word.npos || word.find("⟦") != word.npos;
 }
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Whether `argv` is `own` behind an interpreter and its options.
 bool IsCommand(const std::vector<std::string>& own, std::vector<std::string> argv) {
@@ -65,8 +61,8 @@ std::map<std::string, std::string> ThoseThatMatter(const std::vector<std::string
 std::string VariablesThatDiffer(const std::vector<std::string>& own, const std::vector<std::string>& given) {
   const auto here = ThoseThatMatter(own), there = ThoseThatMatter(given);
   std::map<std::string, std::pair<std::string, std::string>> both;
-  for (const auto& [name, value] : here) both[name].first = "=" + ShownValue(value);
-  for (const auto& [name, value] : there) both[name].second = "=" + ShownValue(value);
+  for (const auto& [name, value] : here) both[name].first = "=" + Shortened(value, kShownBytes);
+  for (const auto& [name, value] : there) both[name].second = "=" + Shortened(value, kShownBytes);
   std::string text;
   for (const auto& [name, values] : both) {
     if (values.first == values.second) continue;

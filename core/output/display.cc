@@ -5,6 +5,8 @@
 #include <iterator>
 #include <vector>
 
+#include "core/base/utf8.h"
+
 namespace dtrun::output {
 namespace {
 
@@ -13,37 +15,11 @@ constexpr char kBell = '\a';
 constexpr std::string_view kReset = "\033[0m";
 
 std::uint8_t Byte(char c) { return static_cast<std::uint8_t>(c); }
-bool Continuation(char c) { return (Byte(c) & 0xc0) == 0x80; }
 
-// Bytes of a character that starts with `lead`; 1 for what cannot start one.
-std::size_t CharacterSize(char lead) {
-  const std::uint8_t byte = Byte(lead);
-  if (byte >= 0xc2 && byte <= 0xdf) return 2;
-  if (byte >= 0xe0 && byte <= 0xef) return 3;
-  if (byte >= 0xf0 && byte <= 0xf4) return 4;
-  return 1;
-}
-
-struct Character {
-  std::size_t size;
-  char32_t code;
-};
-
-// REQUIRES: !text.empty()
-Character FirstCharacter(std::string_view text) {
-  constexpr Character kBroken{1, 0xfffd};
-  const std::size_t size = CharacterSize(text[0]);
-  if (size == 1) return Byte(text[0]) < 0x80 ? Character{1, Byte(text[0])} : kBroken;
-  if (text.size() < size) return kBroken;
-  char32_t code = Byte(text[0]) & (0x7f >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!Continuation(text[i])) return kBroken;
-    code = code << 6 | (Byte(text[i]) & 0x3f);
-  }
-  constexpr char32_t kSmallest[] = {0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kSmallest[size - 2] || surrogate || code > 0x10ffff) return kBroken;
-  return {size, code};
+// What is not valid is taken as a character of one byte. REQUIRES: !text.empty()
+Character NextCharacter(std::string_view text) {
+  const Character next = FirstCharacter(text);
+  return next.size == 0 ? Character{1, 0xfffd} : next;
 }
 
 struct Range {
@@ -127,7 +103,7 @@ struct SequenceText {
 };
 SequenceText FindTextEnd(std::string_view text, std::size_t at, char type) {
   while (at < text.size()) {
-    const Character next = FirstCharacter(text.substr(at));
+    const Character next = NextCharacter(text.substr(at));
     const bool cancel = next.code == 0x18 || next.code == 0x1a;
     if (next.code == 0x9c || cancel || (type == ']' && text[at] == kBell))
       return {at + next.size, End::kOfSequence};
@@ -162,7 +138,7 @@ Piece FirstPiece(std::string_view text) {
     if (!ends) return {end, Kind::kHidden};
     return end == 1 ? FirstSequence(text, 2, text[1]) : Piece{end + 1, Kind::kHidden};
   }
-  const Character next = FirstCharacter(text);
+  const Character next = NextCharacter(text);
   if (next.size == 1 && Byte(text[0]) >= 0x80) return {1, Kind::kBroken, next.code};
   if (next.code == '\t') return {1, Kind::kTab, next.code};
   if (next.code == '\n') return {1, Kind::kNewline, next.code};
@@ -208,14 +184,14 @@ void SetColours(std::string_view sequence, std::string* open) {
 std::size_t CutPoint(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text.size();
   std::size_t cut = limit;
-  while (cut > 0 && limit - cut < 3 && Continuation(text[cut])) --cut;
-  return cut == 0 || Continuation(text[cut]) ? limit : cut;
+  while (cut > 0 && limit - cut < 3 && IsContinuation(text[cut])) --cut;
+  return cut == 0 || IsContinuation(text[cut]) ? limit : cut;
 }
 
 std::string_view WholeCharacters(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const char c = text[text.size() - back];
-    if (Continuation(c)) continue;
+    if (IsContinuation(c)) continue;
     return CharacterSize(c) > back ? text.substr(0, text.size() - back) : text;
   }
   return text;

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/base/utf8.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -25,10 +27,6 @@ std::string TypeOf(const Spec& spec) {
   std::string text = options::TypeText(spec);
   if (spec.min_text && spec.max_text) text += fmt::format(", {} to {}", *spec.min_text, *spec.max_text);
   return text;
-}
-
-std::string Shortened(const std::string& text) {
-  return text.size() <= kWidestValue ? text : text.substr(0, kWidestValue - 3) + "...";
 }
 
 // As a cell of a table.
@@ -63,8 +61,9 @@ std::string ListOptions(const config::Settings& settings, const std::string& pre
     const options::Value& value = settings.Get(spec->key);
     const bool given = value.origin.kind != DTRUN_ORIGIN_DEFAULT;
     const std::string text = value.set() && given ? options::Format(*spec, value.data) : DefaultOf(*spec);
-    fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", spec->key, widest, Shortened(text),
-                   kWidestValue, spec->doc, given ? fmt::format(" ({})", value.origin.place) : "");
+    fmt::format_to(std::back_inserter(out), "{:<{}}  {:<{}}  {}{}\n", spec->key, widest,
+                   text.size() <= kWidestValue ? text : Shortened(text, kWidestValue - 3), kWidestValue,
+                   spec->doc, given ? fmt::format(" ({})", value.origin.place) : "");
   }
   return out;
 }
