@@ -49,8 +49,6 @@ constexpr SecretOptions::Rule kRules[] = {
     {"smbclient", "-U", Shape::kAfterSign, '%'},
 };
 
-std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 std::optional<std::size_t> SecretOf(const SecretOptions::Rule& rule, std::string_view word,
                                     std::size_t value) {
   if (rule.shape == Shape::kAfterSign) {
@@ -77,7 +75,7 @@ std::optional<std::size_t> SecretOptions::Next(std::string_view word) {
     return SecretOf(*rule, word, 0);
   }
   if (word.empty() || word[0] != '-') {
-    const auto known = std::ranges::find(kRules, BaseName(word), &Rule::program);
+    const auto known = std::ranges::find(kRules, FileName(word), &Rule::program);
     if (known != std::end(kRules)) program_ = known->program;
     return {};
   }

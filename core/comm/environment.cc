@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::comm {
@@ -137,7 +138,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
     reader.Fail(fmt::format("{} is '{}'; expected an absolute path", contract::kStore, e.store));
   }
   e.job_key = reader.Text(contract::kJobKey);
-  if (e.job_key.size() != 64 || e.job_key.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (e.job_key.size() != 64 || !IsLowerHex(e.job_key)) {
     reader.Fail(fmt::format("{} has {} characters that are not the 64 hex digits expected", contract::kJobKey,
                             e.job_key.size()));
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/base/text.h"
 #include "core/hosts/this_machine.h"
 #include "core/membership/cluster.h"
 #include "dtrun/plugin/hash.hpp"
@@ -71,7 +72,7 @@ Result<std::string> ReadDigits(int file, const fs::path& path) {
   std::array<char, 2 * kBytes + 1> text{};
   const ssize_t size = ::pread(file, text.data(), text.size(), 0);
   std::string digits(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  if (digits.size() == 2 * kBytes && digits.find_first_not_of("0123456789abcdef") == std::string::npos) {
+  if (digits.size() == 2 * kBytes && IsLowerHex(digits)) {
     return digits;
   }
   return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' does not hold a key; remove it", path.string())};

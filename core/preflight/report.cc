@@ -8,6 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
+
 namespace dtrun::preflight {
 namespace {
 
@@ -17,19 +19,13 @@ using Json = nlohmann::ordered_json;
 constexpr double kSkewSeconds = 2;
 
 // Further lines under the first.
-std::string Indented(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out.append(24, ' ');
-  }
-  return out;
-}
+// Under what stands in the third column.
+const std::string kColumn(24, ' ');
 
 void Append(const std::vector<Check>& checks, std::string* out) {
   for (const Check& check : checks) {
     fmt::format_to(std::back_inserter(*out), "  {:<8} {:<12} {}\n", LevelName(check.level), check.topic,
-                   Indented(check.what));
+                   Indented(check.what, kColumn));
     if (!check.fix.empty()) fmt::format_to(std::back_inserter(*out), "  {:<21} next: {}\n", "", check.fix);
   }
 }

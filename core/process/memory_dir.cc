@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/base/fd.h"
+#include "core/base/text.h"
 
 namespace dtrun::process {
 namespace {
@@ -34,7 +35,7 @@ std::string NewName() {
 // As NewName makes them.
 bool IsName(const std::string& name) {
   return name.size() == kMemoryPrefix.size() + kMemoryDigits && name.starts_with(kMemoryPrefix) &&
-         name.find_first_not_of("0123456789abcdef", kMemoryPrefix.size()) == std::string::npos;
+         IsLowerHex(std::string_view(name).substr(kMemoryPrefix.size()));
 }
 
 // Where the link leads; empty when there is none, or it is not of ours.

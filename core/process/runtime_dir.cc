@@ -15,6 +15,7 @@
 
 #include "core/base/own_file.h"
 #include "core/base/own_folder.h"
+#include "core/base/text.h"
 #include "core/process/memory_dir.h"
 
 namespace dtrun::process {
@@ -60,7 +61,7 @@ bool IsSafe(const char* folder) {
 
 bool IsRuntimeDirName(const std::string& name) {
   return name.size() == kPrefix.size() + kDigits && name.starts_with(kPrefix) &&
-         name.find_first_not_of("0123456789abcdef", kPrefix.size()) == std::string::npos;
+         IsLowerHex(std::string_view(name).substr(kPrefix.size()));
 }
 
 fs::path NameRuntimeDir() {

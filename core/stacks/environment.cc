@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "core/stacks/symbol.h"
 
 namespace dtrun::stacks {
@@ -27,7 +28,7 @@ std::vector<std::uint64_t> ModulesWithEnviron(const std::string& maps) {
     std::string range, rights, offset;
     if (path == std::string::npos || !(fields >> range >> rights >> offset)) continue;
     if (offset.find_first_not_of('0') != std::string::npos) continue;
-    const std::string_view name = std::string_view(line).substr(line.rfind('/') + 1);
+    const std::string_view name = FileName(line);
     if (first || name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl"))
       bases.push_back(std::strtoull(range.c_str(), nullptr, 16));
     first = false;

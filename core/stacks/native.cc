@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::size_t kLongestName = 120;
 
-std::string_view LastOfPath(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 // "std::this_thread::sleep_for" of "void std::this_thread::sleep_for<long>(long const&)": without what the
 // brackets hold, nor the type before the name.
 std::string WithoutArguments(std::string_view signature) {
@@ -61,7 +59,7 @@ std::string Called(const std::string& function) {
 bool IsLibrary(std::string_view module) {
   if (module.empty() || module.front() == '[') return true;
   constexpr std::array kFolders = {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/nix/store/"};
-  const std::string_view name = LastOfPath(module);
+  const std::string_view name = FileName(module);
   const bool shared = name.find(".so") != std::string_view::npos;
   if (shared && std::ranges::any_of(kFolders, [&](const char* folder) { return module.starts_with(folder); }))
     return true;
@@ -177,7 +175,7 @@ std::optional<NativePlace> PlaceOf(const std::vector<NativeFrame>& frames) {
   if (own == frames.end()) return std::nullopt;
   NativePlace place;
   place.within = own->function;
-  if (own->line > 0) place.where = fmt::format("{}:{}", LastOfPath(own->file), own->line);
+  if (own->line > 0) place.where = fmt::format("{}:{}", FileName(own->file), own->line);
   // What it calls; of several names of one function the outermost.
   for (auto called = own; called != frames.begin();) {
     --called;

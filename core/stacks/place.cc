@@ -34,10 +34,6 @@ bool IsCollectiveFile(std::string_view file) {
   return std::ranges::any_of(kFiles, [&](std::string_view known) { return Holds(file, known); });
 }
 
-std::string_view NameOf(std::string_view file) {
-  return file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
-}
-
 std::string_view LastPart(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 // A name made for comparison: all_reduce, Allreduce and allReduce are one.
@@ -113,7 +109,7 @@ std::string CalledAt(const Frame& frame, const std::string& line) {
 // How the function of a library is called by those who use it: "subprocess.Popen.wait", "all_reduce".
 std::string Shown(const Frame& frame) {
   if (IsCollectiveFile(frame.file)) return std::string(LastPart(frame.function));
-  std::string_view module = NameOf(frame.file);
+  std::string_view module = FileName(frame.file);
   if (module.ends_with(".py")) module.remove_suffix(3);
   if (!IsStandardLibrary(frame.file) || module == "__init__") return frame.function;
   return fmt::format("{}.{}", module, frame.function);
@@ -138,7 +134,7 @@ Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   Place place;
   const std::size_t own = OwnFrame(frames);
   const Frame& frame = frames[own];
-  place.where = fmt::format("{}:{}", NameOf(frame.file), frame.line);
+  place.where = fmt::format("{}:{}", FileName(frame.file), frame.line);
   const std::string line = frame.line > 0 ? source(frame.file, frame.line) : "";
   place.line = Trim(line);
   place.trains = std::ranges::any_of(frames, Trains);

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "core/stacks/python_layout.h"
 #include "core/stacks/symbol.h"
 
@@ -106,7 +107,7 @@ PythonThread ThreadAt(const Memory& memory, const PythonLayout& layout, std::uin
 }
 
 bool NamesPython(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = FileName(path);
   return name.starts_with("libpython3") || name.starts_with("python3");
 }
 

@@ -79,7 +79,7 @@ bool EndsInAWait(const Traceback& traceback) {
 // "python3: can't open file '/x/trian.py': [Errno 2] No such file or directory", "python3: No module named x"
 bool IsOfTheInterpreter(std::string_view line) {
   const std::string_view program = line.substr(0, line.find(": "));
-  if (program.substr(program.rfind('/') + 1).substr(0, 6) != "python") return false;
+  if (!FileName(program).starts_with("python")) return false;
   const std::string_view said = line.substr(program.size());
   return said.starts_with(": can't open file '") || said.starts_with(": No module named ");
 }

@@ -7,6 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/text.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -15,14 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kIndent[] = "             ";
 
 // As lines under a heading.
-std::string Indented(const std::string& text) {
-  std::string out = kIndent;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += kIndent;
-  }
-  return out + "\n";
-}
+std::string Paragraph(const std::string& text) { return kIndent + Indented(text, kIndent) + "\n"; }
 
 // Hosts of equal text are said together. Rates differ from host to host and say nothing there.
 std::string Shape(const GpuHost& host) {
@@ -93,7 +88,7 @@ std::string ToText(const std::vector<GpuHost>& hosts) {
     std::vector<std::string> devices;
     for (std::size_t i = 0; i < first.gpus.devices.size(); ++i) devices.push_back(DeviceText(first, i));
     out += group.size() == 1 ? fmt::format("{}\n", fmt::join(devices, "; ")) : "alike\n";
-    out += Indented(Table(first.gpus));
+    out += Paragraph(Table(first.gpus));
   }
   if (hosts.size() > 1)
     out += kIndent + std::string("GPUs of different hosts meet over the network; not asked\n");

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
@@ -75,7 +76,7 @@ std::optional<int> ForeignMain(int argc, char** argv) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (const auto code = dtrun::mpirun::Main(words)) return code;
   const std::string_view self = argc > 0 ? argv[0] : "";
-  if (self.substr(self.rfind('/') + 1) == "dtrun-torchrun") {
+  if (dtrun::FileName(self) == "dtrun-torchrun") {
     return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
   }
   std::size_t at = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/text.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -79,7 +81,7 @@ constexpr Verb kVerbs[] = {
 
 std::optional<OtherLauncher> LauncherOf(const std::vector<std::string>& command) {
   if (command.empty()) return std::nullopt;
-  const std::string name = command[0].substr(command[0].rfind('/') + 1);
+  const std::string name(FileName(command[0]));
   if (name == "accelerate" && command.size() > 1 && command[1] == "launch") {
     return OtherLauncher{"accelerate launch", 2, false, false, "", false};
   }

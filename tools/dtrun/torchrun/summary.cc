@@ -72,15 +72,6 @@ std::string TimeText(std::time_t time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d_%H:%M:%S", &local)};
 }
 
-std::string Indented(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += "  ";
-  }
-  return out;
-}
-
 std::string FailureText(std::size_t index, const Failure& failure) {
   const std::string signal = failure.exit_code < 0 ? SignalName(-failure.exit_code) : "";
   return fmt::format(
@@ -93,7 +84,7 @@ std::string FailureText(std::size_t index, const Failure& failure) {
       "  traceback : {}",
       index, TimeText(failure.time), failure.host, failure.rank, failure.local_rank, failure.exit_code,
       failure.pid, signal.empty() ? "" : fmt::format(" ({})", signal),
-      failure.error_file.empty() ? "<N/A>" : failure.error_file, Indented(failure.message));
+      failure.error_file.empty() ? "<N/A>" : failure.error_file, Indented(failure.message, "  "));
 }
 
 // "rank 1 stood still, in time.sleep at train.py:40; dtrun ended it by SIGTERM once rank 0 had failed"
