@@ -47,6 +47,7 @@ TEST(ParseText, ReadsEveryType) {
   EXPECT_EQ(Read(A(Type::kPath), "../a"), Data(std::string("/a")));
   EXPECT_EQ(Read(A(Type::kPath), "/b/"), Data(std::string("/b/")));
   EXPECT_EQ(Read(A(Type::kList), "a, b,,c"), Data(Texts{"a", "b", "", "c"}));
+  EXPECT_EQ(Read(A(Type::kList), " a\t,\nb "), Data(Texts{"a", "b"}));
   EXPECT_EQ(Read(A(Type::kList), ""), Data(Texts{}));
   EXPECT_EQ(Read(A(Type::kPathList), "p,/q"), Data(Texts{"/conf/p", "/q"}));
   EXPECT_EQ(Read(A(Type::kMap), "A=1, B=x=y"), Data(TextMap{{"A", "1"}, {"B", "x=y"}}));

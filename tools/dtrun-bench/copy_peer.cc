@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -16,12 +15,6 @@
 namespace dtrun::bench {
 namespace {
 
-int Number(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) throw std::runtime_error(std::string(variable) + " is not set; start it with dtrun");
-  return std::atoi(text);
-}
-
 [[noreturn]] void Throw(const char* meeting) {
   throw std::runtime_error(Error::System(std::string("share '") + meeting + "'", errno).text);
 }
@@ -29,7 +22,7 @@ int Number(const char* variable) {
 }  // namespace
 
 CopyPeer::CopyPeer(const char* meeting)
-    : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)) {
+    : rank_(RankVariable(contract::kRank)), ranks_(RankVariable(contract::kWorldSize)) {
   const UniqueFd file(::open(meeting, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file || ::ftruncate(file.get(), sizeof(Meeting)) != 0) Throw(meeting);
   void* place = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);

@@ -34,6 +34,9 @@ class Peer {
   virtual void Free(void* memory);
 };
 
+// A number that the launch tells every rank (core/contract/environment.h). Throws where no launch did.
+int RankVariable(const char* name);
+
 // Joins the other ranks by `make`, which gets the arguments behind the first one, the verb's socket;
 // then obeys the verb until it goes away. Returns the exit code of a rank's program.
 int ServeAsRank(int argc, char** argv, Peer* (*make)(int argc, char** argv));

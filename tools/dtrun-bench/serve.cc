@@ -126,6 +126,12 @@ void* Peer::Allocate(std::uint64_t bytes) {
 }
 void Peer::Free(void* memory) { std::free(memory); }
 
+int RankVariable(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) throw std::runtime_error(fmt::format("{} is not set; start it with dtrun", name));
+  return std::atoi(text);
+}
+
 int ServeAsRank(int argc, char** argv, Peer* (*make)(int argc, char** argv)) {
   if (argc < 2) {
     std::fputs("this program is a rank of `dtrun bench`, which starts it; see dtrun bench --help\n", stderr);

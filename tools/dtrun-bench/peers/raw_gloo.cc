@@ -25,12 +25,6 @@
 namespace dtrun::bench {
 namespace {
 
-int Number(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) throw std::runtime_error(std::string(variable) + " is not set; start it with dtrun");
-  return std::atoi(text);
-}
-
 std::string Interface() {
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
   return name == nullptr ? "lo" : name;
@@ -60,7 +54,7 @@ Reduction SumFor(const Element& element) {
 class GlooPeer : public Peer {
  public:
   explicit GlooPeer(const char* folder)
-      : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)) {
+      : rank_(RankVariable(contract::kRank)), ranks_(RankVariable(contract::kWorldSize)) {
     gloo::transport::tcp::attr attributes;
     attributes.iface = Interface();
     auto device = gloo::transport::tcp::CreateDevice(attributes);

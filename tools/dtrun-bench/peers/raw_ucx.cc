@@ -8,7 +8,6 @@
 // is combined by our kernels, so that the columns differ in how bytes travel.
 #include <ucp/api/ucp.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,12 +24,6 @@ namespace {
 
 constexpr std::size_t kDoublingBytes = 16 << 10;
 
-int Number(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) throw std::runtime_error(std::string(variable) + " is not set; start it with dtrun");
-  return std::atoi(text);
-}
-
 void Require(ucs_status_t status, const char* what) {
   if (status != UCS_OK) throw std::runtime_error(std::string(what) + ": " + ucs_status_string(status));
 }
@@ -38,7 +31,9 @@ void Require(ucs_status_t status, const char* what) {
 class UcxPeer : public Peer {
  public:
   explicit UcxPeer(std::filesystem::path folder)
-      : rank_(Number(contract::kRank)), ranks_(Number(contract::kWorldSize)), folder_(std::move(folder)) {
+      : rank_(RankVariable(contract::kRank)),
+        ranks_(RankVariable(contract::kWorldSize)),
+        folder_(std::move(folder)) {
     ucp_params_t context{};
     context.field_mask = UCP_PARAM_FIELD_FEATURES;
     context.features = UCP_FEATURE_TAG;
