@@ -233,26 +233,16 @@ class Mpirun final : public dtrun::sdk::Launcher {
   const Words arguments_;
 };
 
-constexpr dtrun_option EnumOption(const char* key, const char* default_text, const char* doc,
-                                  const char* long_doc, const char* const* choices, std::uint64_t count) {
-  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_ENUM, default_text, doc);
-  option.long_doc = long_doc;
-  option.choices = choices;
-  option.choice_count = count;
-  return option;
-}
-
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("program", DTRUN_TYPE_STRING, "mpirun", "mpirun or mpiexec that starts the ranks"),
-    EnumOption(
-        "family", "auto", "whose mpirun that is",
-        "\"mpich\" is any Hydra but Intel MPI's, which is \"intel\". \"auto\" goes by the name of the file "
-        "and, where that tells nothing, by what the program prints for --version.",
-        kFamilies, std::size(kFamilies)),
-    EnumOption("processes", "rank", "what mpirun starts",
-               "\"rank\" is a process for each rank; \"host\" is one for each host, whose program makes the "
-               "ranks there, as with the per-node launcher.",
-               kProcesses, std::size(kProcesses)),
+    dtrun::sdk::Option("family", DTRUN_TYPE_ENUM, "auto", "whose mpirun that is")
+        .Long("\"mpich\" is any Hydra but Intel MPI's, which is \"intel\". \"auto\" goes by the name of the "
+              "file and, where that tells nothing, by what the program prints for --version.")
+        .Choices(kFamilies),
+    dtrun::sdk::Option("processes", DTRUN_TYPE_ENUM, "rank", "what mpirun starts")
+        .Long("\"rank\" is a process for each rank; \"host\" is one for each host, whose program makes the "
+              "ranks there, as with the per-node launcher.")
+        .Choices(kProcesses),
     dtrun::sdk::Option("arguments", DTRUN_TYPE_LIST, "",
                        "more arguments for mpirun, such as [\"--mca\", \"btl\", \"tcp,self\"]"),
 };

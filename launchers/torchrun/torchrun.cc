@@ -207,41 +207,24 @@ class Torchrun final : public dtrun::sdk::Launcher {
   const bool agent_store_;
 };
 
-constexpr dtrun_option EnumOption(const char* key, const char* default_text, const char* doc,
-                                  const char* long_doc, const char* const* choices, std::uint64_t count) {
-  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_ENUM, default_text, doc);
-  option.long_doc = long_doc;
-  option.choices = choices;
-  option.choice_count = count;
-  return option;
-}
-
-constexpr dtrun_option BoolOption(const char* key, const char* default_text, const char* doc,
-                                  const char* long_doc) {
-  dtrun_option option = dtrun::sdk::Option(key, DTRUN_TYPE_BOOL, default_text, doc);
-  option.long_doc = long_doc;
-  return option;
-}
-
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("run_id", DTRUN_TYPE_STRING, "none", "name of the job: TORCHELASTIC_RUN_ID"),
     dtrun::sdk::Option("role", DTRUN_TYPE_STRING, "default", "role of all ranks: ROLE_NAME"),
     dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, "0", "what TORCHELASTIC_MAX_RESTARTS says"),
-    EnumOption("entry", "command", "what the first word of job.command is",
-               "\"command\" is a program; \"script\" and \"module\" are run by Python with -u, \"path\" by "
-               "runpy.run_path inside it. The interpreter is PYTHON_EXEC, else python3 in PATH.",
-               kEntries, std::size(kEntries)),
-    EnumOption("placeholders", "dtrun", "which placeholders the command may have",
-               "\"dtrun\" expands ${RANK} and the like; \"torchrun\" $local_rank and ${local_rank} only, and "
-               "$$ stands for $.",
-               kPlaceholders, std::size(kPlaceholders)),
-    EnumOption("error_files", "rank", "where torch's `record` writes why a rank failed",
-               "\"rank\" is rank-R.error.json in the folder of the run, \"attempt\" torchrun's "
-               "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on other nodes than the first), "
-               "whose folder must "
-               "be made before the ranks start, and "
-               "\"none\" is nowhere.",
-               kErrorFiles, std::size(kErrorFiles)),
+    dtrun::sdk::Option("entry", DTRUN_TYPE_ENUM, "command", "what the first word of job.command is")
+        .Long("\"command\" is a program; \"script\" and \"module\" are run by Python with -u, \"path\" by "
+              "runpy.run_path inside it. The interpreter is PYTHON_EXEC, else python3 in PATH.")
+        .Choices(kEntries),
+    dtrun::sdk::Option("placeholders", DTRUN_TYPE_ENUM, "dtrun", "which placeholders the command may have")
+        .Long("\"dtrun\" expands ${RANK} and the like; \"torchrun\" $local_rank and ${local_rank} only, and "
+              "$$ stands for $.")
+        .Choices(kPlaceholders),
+    dtrun::sdk::Option("error_files", DTRUN_TYPE_ENUM, "rank",
+                       "where torch's `record` writes why a rank failed")
+        .Long("\"rank\" is rank-R.error.json in the folder of the run, \"attempt\" torchrun's "
+              "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on other nodes than the first), "
+              "whose folder must be made before the ranks start, and \"none\" is nowhere.")
+        .Choices(kErrorFiles),
     dtrun::sdk::Option("local_rank_argument", DTRUN_TYPE_STRING, nullptr,
                        "adds this and =LOCAL_RANK behind the script, such as --local-rank"),
     dtrun::sdk::Option("master_addr", DTRUN_TYPE_STRING, nullptr,
@@ -250,9 +233,10 @@ constexpr dtrun_option kOptions[] = {
                        "what TORCHELASTIC_SIGNALS_TO_HANDLE says"),
     dtrun::sdk::Option("virtual_local_rank", DTRUN_TYPE_BOOL, "false",
                        "LOCAL_RANK is 0 everywhere and each rank sees its own GPU only"),
-    BoolOption("agent_store", "true", "dtrun serves torch's TCPStore at MASTER_PORT, as torchrun does",
-               "TORCHELASTIC_USE_AGENT_STORE says so. With false, or TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
-               "the environment, the port is held for rank 0, which serves it."),
+    dtrun::sdk::Option("agent_store", DTRUN_TYPE_BOOL, "true",
+                       "dtrun serves torch's TCPStore at MASTER_PORT, as torchrun does")
+        .Long("TORCHELASTIC_USE_AGENT_STORE says so. With false, or TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
+              "the environment, the port is held for rank 0, which serves it."),
 };
 
 constexpr dtrun::sdk::PluginInfo kInfo = {
