@@ -210,27 +210,27 @@ class Torchrun final : public dtrun::sdk::Launcher {
 constexpr dtrun_option kOptions[] = {
     dtrun::sdk::Option("run_id", DTRUN_TYPE_STRING, "none", "name of the job: TORCHELASTIC_RUN_ID"),
     dtrun::sdk::Option("role", DTRUN_TYPE_STRING, "default", "role of all ranks: ROLE_NAME"),
-    dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, "0", "what TORCHELASTIC_MAX_RESTARTS says"),
+    dtrun::sdk::Option("max_restarts", DTRUN_TYPE_UINT, "0", "value of TORCHELASTIC_MAX_RESTARTS"),
     dtrun::sdk::Option("entry", DTRUN_TYPE_ENUM, "command", "what the first word of job.command is")
         .Long("\"command\" is a program; \"script\" and \"module\" are run by Python with -u, \"path\" by "
               "runpy.run_path inside it. The interpreter is PYTHON_EXEC, else python3 in PATH.")
         .Choices(kEntries),
     dtrun::sdk::Option("placeholders", DTRUN_TYPE_ENUM, "dtrun", "which placeholders the command may have")
         .Long("\"dtrun\" expands ${RANK} and the like; \"torchrun\" $local_rank and ${local_rank} only, and "
-              "$$ stands for $.")
+              "$$ is a literal $.")
         .Choices(kPlaceholders),
     dtrun::sdk::Option("error_files", DTRUN_TYPE_ENUM, "rank",
                        "where torch's `record` writes why a rank failed")
-        .Long("\"rank\" is rank-R.error.json in the folder of the run, \"attempt\" torchrun's "
+        .Long("\"rank\" is rank-R.error.json in the run directory, \"attempt\" torchrun's "
               "attempt_N/LOCAL_RANK/error.json there (node_M/LOCAL_RANK on other nodes than the first), "
-              "whose folder must be made before the ranks start, and \"none\" is nowhere.")
+              "whose folder must exist before the ranks start, and \"none\" is nowhere.")
         .Choices(kErrorFiles),
     dtrun::sdk::Option("local_rank_argument", DTRUN_TYPE_STRING, nullptr,
-                       "adds this and =LOCAL_RANK behind the script, such as --local-rank"),
+                       "adds this and =LOCAL_RANK after the script, such as --local-rank"),
     dtrun::sdk::Option("master_addr", DTRUN_TYPE_STRING, nullptr,
-                       "MASTER_ADDR, where the address that dtrun knows is not the one wanted"),
+                       "MASTER_ADDR, if not the address that dtrun finds"),
     dtrun::sdk::Option("signals", DTRUN_TYPE_STRING, "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                       "what TORCHELASTIC_SIGNALS_TO_HANDLE says"),
+                       "value of TORCHELASTIC_SIGNALS_TO_HANDLE"),
     dtrun::sdk::Option("virtual_local_rank", DTRUN_TYPE_BOOL, "false",
                        "LOCAL_RANK is 0 everywhere and each rank sees its own GPU only"),
     dtrun::sdk::Option("agent_store", DTRUN_TYPE_BOOL, "true",

@@ -75,15 +75,13 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
 constexpr dtrun_option kOptions[] = {
     sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
                 "network interface that carries the traffic, by name, address or network", DTRUN_SCOPE_HOST)
-        .Long(
-            "A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a "
-            "network "
-            "such as \"10.0.0.0/16\", which fits hosts whose names differ. A name stands for its first IPv4 "
-            "address, else its first global IPv6 address.\n"
-            "Unset: loopback when all ranks share one host; otherwise what network.interface has found "
-            "(DTRUN_ADDRESS), without that the interface of the default route, else the first running one "
-            "that is not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that use "
-            "Gloo through torch take the same interface.")
+        .Long("A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a "
+              "network such as \"10.0.0.0/16\", which fits hosts whose interfaces have different names. A "
+              "name means the interface's first IPv4 address, else its first global IPv6 address.\n"
+              "Unset: loopback when all ranks share one host; otherwise what network.interface found "
+              "(DTRUN_ADDRESS), else the interface of the default route, else the first running one that is "
+              "not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that use Gloo "
+              "through torch use the same interface.")
         .Alias("GLOO_SOCKET_IFNAME")};
 
 constexpr sdk::PluginInfo kInfo = {

@@ -31,33 +31,34 @@ inline constexpr dtrun_option kOptions[] = {
     sdk::Option("interface", DTRUN_TYPE_STRING, nullptr,
                 "network interface that carries the traffic between hosts, by name, address or network",
                 DTRUN_SCOPE_HOST)
-        .Long(
-            "A name such as \"eth0\", an address of this host such as \"10.0.0.5\", or a network such as "
-            "\"10.0.0.0/16\", which fits hosts whose names differ. Ranks see NCCL_SOCKET_IFNAME with the "
-            "exact name (\"=eth0\"), so that programs that use NCCL through torch take the same interface.\n"
-            "Unset: NCCL chooses.")
+        .Long("A name such as \"eth0\", an address of this host such as \"10.0.0.5\", or a network such as "
+              "\"10.0.0.0/16\", which fits hosts whose interfaces have different names. Ranks see "
+              "NCCL_SOCKET_IFNAME with the exact name (\"=eth0\"), so that programs that use NCCL through "
+              "torch "
+              "use the same interface.\n"
+              "Unset: NCCL chooses.")
         .Alias("NCCL_SOCKET_IFNAME"),
     SwitchOption("p2p", "whether GPUs of one host read each other's memory")
         .Long(
             "auto: before the ranks start, each pair of GPUs makes a verified and timed copy in a child "
-            "process, 2 s for a pair and 5 s at most; where the driver claims access that fails, hangs, "
-            "corrupts or crawls, or grants it one way only, ranks see NCCL_P2P_DISABLE=1. What was found is "
-            "kept until the next boot. on: a pair that cannot ends the job before it starts. off: ranks see "
-            "NCCL_P2P_DISABLE=1.\n"
-            "DTRUN_P2P tells programs with peer copies of their own: on or off, unset when nobody knows.")
+            "process, 2 s for a pair and 5 s at most; if the driver claims access that fails, hangs, "
+            "corrupts data or is far too slow, or grants it one way only, ranks see NCCL_P2P_DISABLE=1. The "
+            "result is cached until the next boot. on: if a pair has no access, the job ends before it "
+            "starts. off: ranks see NCCL_P2P_DISABLE=1.\n"
+            "Programs with peer copies of their own can read DTRUN_P2P: on, off, or unset if unknown.")
         .Alias("NCCL_P2P_DISABLE"),
-    SwitchOption("shm", "whether GPUs of one host may meet in host memory")
-        .Long("off: ranks see NCCL_SHM_DISABLE=1. on: NCCL_SHM_DISABLE=0. auto: off where peer access is off "
-              "and /dev/shm has less than 32 MiB left for each rank, else the variable is left as it is.")
+    SwitchOption("shm", "whether GPUs of one host may exchange data through host memory")
+        .Long("off: ranks see NCCL_SHM_DISABLE=1. on: NCCL_SHM_DISABLE=0. auto: off if peer access is off "
+              "and /dev/shm has less than 32 MiB left for each rank, else the variable is unchanged.")
         .Alias("NCCL_SHM_DISABLE"),
     SwitchOption("rdma", "whether InfiniBand and RoCE are used between hosts")
         .Long(
             "off: ranks see NCCL_IB_DISABLE=1 and use sockets. on: NCCL_IB_DISABLE=0. auto: the variable is "
-            "left as it is.")
+            "unchanged.")
         .Alias("NCCL_IB_DISABLE"),
     SwitchOption("gdr", "whether network cards read and write GPU memory themselves")
         .Long("off: ranks see NCCL_NET_GDR_LEVEL=LOC. on: NCCL_NET_GDR_LEVEL=SYS, at any distance. auto: the "
-              "variable is left as it is.")
+              "variable is unchanged.")
         .Alias("NCCL_NET_GDR_LEVEL"),
     sdk::Option("max_ctas", DTRUN_TYPE_INT, nullptr,
                 "most thread blocks of the GPU that one operation may occupy")

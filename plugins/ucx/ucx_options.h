@@ -15,24 +15,22 @@ inline constexpr int kP2pOff = 2;
 inline constexpr dtrun_option kOptions[] = {
     sdk::Option("transports", DTRUN_TYPE_STRING, nullptr, "transports UCX may use, in the grammar of UCX_TLS")
         .Long(
-            "A list such as \"rc,sm,self\", or one that excludes: \"^tcp\". Aliases are UCX's: \"sm\" is "
-            "shared memory, \"ib\" every InfiniBand and RoCE transport. A name that UCX does not know is an "
-            "error that lists what this host has, as is a list that leaves nothing.\n"
+            "A list such as \"rc,sm,self\", or exclusions: \"^tcp\". Aliases are UCX's: \"sm\" is "
+            "shared memory, \"ib\" every InfiniBand and RoCE transport. A name that UCX does not know, or a "
+            "list that leaves nothing, is an error that lists what this host has.\n"
             "Unset: UCX_TLS, else everything that UCX offers. When set, ranks also see UCX_TLS.")
         .Alias("UCX_TLS"),
     sdk::Option("devices", DTRUN_TYPE_STRING, nullptr,
                 "network devices UCX may use, in the grammar of UCX_NET_DEVICES", DTRUN_SCOPE_HOST)
         .Long("A list such as \"mlx5_0:1,mlx5_1:1\" or \"eth0\", or \"all\". A device that this host lacks "
-              "is an "
-              "error that lists those it has.\n"
-              "Unset: UCX_NET_DEVICES, else the RDMA devices; where there are none, loopback when all ranks "
-              "share one host, otherwise what network.interface has found, without that the interface of the "
+              "is an error that lists those it has.\n"
+              "Unset: UCX_NET_DEVICES, else the RDMA devices; if there are none, loopback when all ranks "
+              "share one host, otherwise what network.interface found, else the interface of the "
               "default route, else the first that is not loopback. When set, ranks also see UCX_NET_DEVICES.")
         .Alias("UCX_NET_DEVICES"),
     sdk::Option("required", DTRUN_TYPE_ENUM, "any", "what must carry the traffic between hosts")
         .Long("\"rdma\": InfiniBand or RoCE; without it the job ends before it starts, with the reason, "
-              "instead "
-              "of running slowly over TCP. \"any\": whatever there is.")
+              "instead of running slowly over TCP. \"any\": any transport.")
         .Choices(kRequiredChoices),
     sdk::Option("rails", DTRUN_TYPE_UINT, nullptr, "devices over which one large message is spread")
         .Long("Unset: UCX decides, which is at most two; it leaves out devices far slower than the fastest.")
@@ -40,13 +38,12 @@ inline constexpr dtrun_option kOptions[] = {
         .Alias("UCX_MAX_RNDV_RAILS"),
     sdk::Option("p2p", DTRUN_TYPE_ENUM, "auto",
                 "whether UCX may let GPUs of a host read each other's memory (cuda_ipc)")
-        .Long(
-            "This backend moves host memory and does not need it; programs that use UCX directly may. off: "
-            "cuda_ipc is taken out of the transports, so ranks see UCX_TLS=^cuda_ipc, or your exclusions "
-            "with it, and DTRUN_P2P=off. on: a host whose UCX has no cuda_ipc ends the job before it starts; "
-            "DTRUN_P2P=on. auto: off when DTRUN_P2P=off is set, else what UCX offers; whether peers really "
-            "can is not tried here, as the nccl backend does. off beside a list of transports that names "
-            "cuda_ipc or cuda is an error, and on beside one that leaves it out.")
+        .Long("This backend moves host memory and does not need it; programs that use UCX directly may. off: "
+              "excludes cuda_ipc, so ranks see UCX_TLS=^cuda_ipc, or your exclusions and it, and "
+              "DTRUN_P2P=off. on: a host whose UCX has no cuda_ipc ends the job before it starts; "
+              "DTRUN_P2P=on. auto: off if DTRUN_P2P=off is set, else what UCX offers; unlike nccl, this "
+              "backend does not test whether GPUs can read each other. It is an error to combine off with a "
+              "list of transports that names cuda_ipc or cuda, or on with one that omits it.")
         .Choices(kP2pChoices)};
 
 }  // namespace dtrun::ucx_plugin
