@@ -118,7 +118,7 @@ class Typed(JobTest):
         for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--tee", "3"], "dtrun torchrun"),
                             (["-m", "pkg.train"], "python3 -m"), (["--bind-to", "core"], "job.bind"),
                             (["--cpus-per-task=4"], "job.bind"), (["--gloo"], "job.dialects"),
-                            (["-p", "debug"], "sbatch"), (["--deepspeed"], "go behind it"),
+                            (["-p", "debug"], "sbatch"), (["--deepspeed"], "go after it"),
                             (["--backend", "gloo"], "--set backend.name=gloo"), (["--timeout", "3"], "backend.timeout"),
                             (["--node_rank=1"], "--host-index")):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
@@ -142,14 +142,14 @@ class Typed(JobTest):
                                 "type: dtrun torchrun --nproc-per-node 2 train.py;")):
             result = self.dtrun(*words.split())
             self.assert_user_error(result, "is a launcher too", instead, f"dtrun -- {words}")
-        self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "':' begins another program")
+        self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "after ':' mpirun takes another program")
         self.write("#!/bin/sh\necho ours: $@\n", "mpirun").chmod(0o755)
         self.assertEqual(self.dtrun("--", "./mpirun", "-np", "2").out, "ours: -np 2\n")
 
     def test_words_that_read_like_verbs(self):
         for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
                             (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "two lines"),
-                            (["job.yaml"], "configs of dtrun are TOML")):
+                            (["job.yaml"], "dtrun's configs are TOML")):
             result = self.dtrun(*words)
             self.assert_user_error(result, f"'{words[0]}' is n", hint)
             self.assertNotIn("/usr/bin", result.err)
@@ -168,15 +168,15 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("doctr"), "did you mean 'dtrun doctor'?")
         self.assert_user_error(self.dtrun("config", "lst"), "did you mean 'list'?")
         self.assert_user_error(self.dtrun("--hostflie", "x", "train.py"), "did you mean '--hostfile'?")
-        self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go behind it")
-        self.assert_user_error(self.dtrun("python3 train.py"), "words of their own: dtrun python3 train.py")
+        self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go after it")
+        self.assert_user_error(self.dtrun("python3 train.py"), "as separate words: dtrun python3 train.py")
         self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
         self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "--config is given twice")
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
         self.assert_user_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir: Directory does not exist")
         self.assert_user_error(self.dtrun("config"), "needs a verb: check, explain, list")
         self.assert_user_error(self.dtrun("plugins", "describe"), "'dtrun plugins describe' needs NAME: A name such")
-        self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: this is no number")
+        self.assert_user_error(self.dtrun("bench", "allreduce", "-np", "x"), "--np = x: not a number")
         self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
         self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
         self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")

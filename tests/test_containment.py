@@ -110,7 +110,7 @@ class Containment(JobTest):
         if "memory" in (GROUP / "cgroup.controllers").read_text():
             self.skipTest("memory can be limited here")
         result = self.ranks(1, "true", sets=["job.memory=1GiB"])
-        self.assert_user_error(result, "job.memory cannot be kept", "memory controller", "systemd-run")
+        self.assert_user_error(result, "job.memory cannot be enforced", "memory controller", "systemd-run")
 
     def test_a_limit_is_kept_and_the_verdict_says_so(self):
         self.need_memory()

@@ -85,7 +85,7 @@ class ByShell(ElasticTest):
         # It is tried again and again, and as it can be reached now the world grows, at no cost of restarts.
         self.wait_for_world(job, 2, "node0", "node1", "node2")
         result = self.end_of(job)
-        self.assertIn("dtrun: host node1 has joined: starting again", result.err)
+        self.assertIn("dtrun: host node1 has joined: restarting all ranks", result.err)
         self.assertIn("generation 1: 2 ranks on 2 hosts (node0 1, node2 1)", result.err)
         plan = json.loads((job.run_dir() / "generation-1" / "plan.json").read_text())
         self.assertEqual([host["name"] for host in plan["hosts"]], ["node0", "node2"])
@@ -160,7 +160,7 @@ class ByThemselves(ElasticTest):
         self.assertEqual(two.finish().code, 143)
         result = self.end_of(root)
         self.assert_ok(one.finish())
-        self.assertIn("host node2 leaves (SIGTERM there): starting again", result.err)
+        self.assertIn("host node2 leaves (SIGTERM there): restarting all ranks", result.err)
 
     def test_a_spare_takes_the_place_of_a_lost_host(self):
         root, one = self.start_hosts(0, 1, count=2, more="[restart]\nmax = 1\n")

@@ -63,9 +63,9 @@ CELLS = [
     Cell("SIGSTOP", "child", 1, 143, "preemption", r"was interrupted by SIGTERM"),
     Cell("SIGSTOP", "child", 3, 143, "preemption", r"was interrupted by SIGTERM"),
     # A process of dtrun that is stopped alone is let go on, and the job with it.
-    Cell("SIGSTOP", "root", 1, 0, None, r"the agent \(pid \d+\) was stopped by SIGSTOP, alone of this job"),
-    Cell("SIGSTOP", "root", 3, 0, None, r"the agent \(pid \d+\) was stopped by SIGSTOP, alone of this job"),
-    Cell("SIGSTOP", "agent", 3, 0, None, r"node2: dtrun: the agent \(pid \d+\) was stopped by SIGSTOP, alone of this job"),
+    Cell("SIGSTOP", "root", 1, 0, None, r"the agent \(pid \d+\) was stopped by SIGSTOP, but not the rest of its job"),
+    Cell("SIGSTOP", "root", 3, 0, None, r"the agent \(pid \d+\) was stopped by SIGSTOP, but not the rest of its job"),
+    Cell("SIGSTOP", "agent", 3, 0, None, r"node2: dtrun: the agent \(pid \d+\) was stopped by SIGSTOP, but not the rest of its job"),
     Cell("SIGSTOP", "root's guard", 1, 0, None, r"succeeded"),
     Cell("SIGSTOP", "root's guard", 3, 0, None, r"succeeded"),
     Cell("SIGSTOP", "agent's guard", 3, 0, None, r"succeeded"),

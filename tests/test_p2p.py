@@ -75,13 +75,13 @@ class PeerAccess(Faked):
             "NCCL_SHM_DISABLE", "NCCL WARN Error: failed to extend /dev/shm/nccl-7 to 9637892 bytes") + 'echo "fine"'
         result = self.run_with("", command=["sh", "-c", script])
         self.assert_ranks_see(result, "fine")
-        self.assertRegex(result.err, r"dtrun: rank \d: CUDA error 217.*; starting again without peer access between GPUs")
-        self.assertRegex(result.err, r"dtrun: rank \d: /dev/shm has no room .*; starting again over the network alone")
+        self.assertRegex(result.err, r"dtrun: rank \d: CUDA error 217.*; restarting all ranks without peer access between GPUs")
+        self.assertRegex(result.err, r"dtrun: rank \d: /dev/shm has no room .*; restarting all ranks over the network alone")
 
     def test_a_way_that_the_user_chose_is_not_left(self):
         result = self.run_with("", "backend.options.p2p=on", command=["sh", "-c", f'echo "{UNSUPPORTED}" >&2; exit 3'])
         self.assertEqual(result.code, 3)
-        self.assertNotIn("starting again", result.err)
+        self.assertNotIn("restarting all ranks", result.err)
 
 
 class Explained(Faked):
@@ -137,7 +137,7 @@ class Explained(Faked):
         script = f'test "$NCCL_P2P_DISABLE" = 1 || {{ echo "{UNSUPPORTED}" >&2; exit 1; }}'
         self.assert_ok(self.run_with("", command=["sh", "-c", script]))
         text = self.dtrun("explain", "latest").out
-        self.assertIn("starting again without peer access between GPUs", text)
+        self.assertIn("restarting all ranks without peer access between GPUs", text)
         self.assertIn("ranks see DTRUN_P2P=off, NCCL_P2P_DISABLE=1", text)
 
 
@@ -153,7 +153,7 @@ class AnyBackend(JobTest):
             result = self.run_failing("NCCL_P2P_DISABLE", UNSUPPORTED, backend)
             self.assert_ok(result)
             self.assertEqual(sorted(result.out.splitlines()), ["[0] 1", "[1] 1"])
-            self.assertIn("starting again without peer access between GPUs (NCCL_P2P_DISABLE=1)", result.err)
+            self.assertIn("restarting all ranks without peer access between GPUs (NCCL_P2P_DISABLE=1)", result.err)
 
     def test_cuda_ipc_of_ucx(self):
         result = self.run_failing("UCX_TLS", "cuda_ipc_cache.c:114  UCX  ERROR cuIpcOpenMemHandle() failed: invalid device context", "none")

@@ -144,7 +144,7 @@ class PmixApart(PmixTest):
         file.touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertIn("all ranks have finished with MPI, so the job goes on", result.err)
+        self.assertIn("all ranks have finished with MPI, so the job continues", result.err)
 
     def test_a_death_that_no_rank_has_noticed_is_said(self):
         job = self.start_ranks(2, "sh", "-c", "echo ready; while [ ! -e go-on ]; do sleep 0.01; done", sets=["job.pmi=pmix"])
@@ -155,7 +155,7 @@ class PmixApart(PmixTest):
         (self.folder / "go-on").touch()
         result = job.finish()
         self.assert_ok(result)
-        self.assertIn("died of signal 9 (SIGKILL); the job goes on", result.err)
+        self.assertIn("died of signal 9 (SIGKILL); the job continues", result.err)
 
     def test_each_generation_has_a_server_of_its_own(self):
         # What fails within its first second is not started again.

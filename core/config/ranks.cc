@@ -103,7 +103,7 @@ void Loader::ShareUnnamed(const options::Spec& spec, std::int64_t ranks, std::op
   if (share * hosts != ranks) {
     return Fail(
         spec, places_[kRanks], "",
-        fmt::format("{} ranks are no multiple of {} hosts without names, which all run the same number; "
+        fmt::format("{} ranks are not a multiple of {} hosts without names, which all run the same number; "
                     "change it, or name the hosts with their slots in cluster.hosts",
                     ranks, hosts));
   }

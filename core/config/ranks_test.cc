@@ -80,7 +80,7 @@ TEST(Ranks, DivideByHostsThatNobodyNames) {
   even.emplace_back("job.ranks=8");
   odd.emplace_back("job.ranks=9");
   EXPECT_EQ(GoodSets(even).Int("job.processes_per_host"), 2);
-  EXPECT_THAT(ProblemsWith(odd), HasSubstr("9 ranks are no multiple of 4 hosts"));
+  EXPECT_THAT(ProblemsWith(odd), HasSubstr("9 ranks are not a multiple of 4 hosts"));
 }
 
 TEST(Ranks, AreNotMoreThanAHostCanHave) {

@@ -110,7 +110,7 @@ class Scanner {
 
   void NotQuoted() {
     const std::string_view character = text_.substr(at_, CharacterSize(text_[at_]));
-    Fail(at_, fmt::format("syntax error: {} stands outside of a string; put quotes around the key or the "
+    Fail(at_, fmt::format("syntax error: {} is outside of a string; put quotes around the key or the "
                           "value that it belongs to",
                           options::Quote(character)));
   }

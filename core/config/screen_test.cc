@@ -47,7 +47,7 @@ TEST(Screen, RefusesCharactersBeyondAsciiOutsideOfStrings) {
   EXPECT_EQ(error.at.line, 2);
   EXPECT_EQ(error.at.column, 5);
   EXPECT_EQ(error.message,
-            "syntax error: \"é\" stands outside of a string; put quotes around the key or the value that it "
+            "syntax error: \"é\" is outside of a string; put quotes around the key or the value that it "
             "belongs to");
   for (const char* text : {"a = 'é' # é", "\"é\" = \"é\\\"é\"",
                            "\xef\xbb\xbf"

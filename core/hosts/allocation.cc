@@ -144,7 +144,7 @@ Result<Allocation> FromEnvironment(const Environment& environment, std::string_v
   }
   const auto nearest = Nearest(name, names);
   return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("cluster.from = \"{}\" is no platform; {}", name,
+               fmt::format("cluster.from = \"{}\" is not a platform; {}", name,
                            nearest ? fmt::format("did you mean \"{}\"?", *nearest)
                                    : fmt::format("there are {}", fmt::join(names, ", ")))};
 }

@@ -32,7 +32,7 @@ Result<HostSlots> ParseBracketed(std::string_view text) {
   if (close == std::string_view::npos) return Bad(fmt::format("'{}' lacks the closing ']'", text));
   const std::string_view address = text.substr(1, close - 1);
   if (!IsIpv6(address)) {
-    return Bad(fmt::format("'{}' is no IPv6 address; only those stand in brackets", address));
+    return Bad(fmt::format("'{}' is not an IPv6 address; only those are in brackets", address));
   }
   HostSlots host{std::string(address), {}};
   const std::string_view rest = text.substr(close + 1);
@@ -117,7 +117,7 @@ Result<std::vector<HostSlots>> ParseHosts(const std::vector<std::string>& items)
     const auto [before, fresh] = seen.emplace(host->name, number);
     if (!fresh) {
       return Bad(
-          fmt::format("items {} and {} are the same host '{}'; name it once, with its slots behind a colon",
+          fmt::format("items {} and {} are the same host '{}'; name it once, with its slots after a colon",
                       before->second, number, host->name));
     }
     hosts.push_back(std::move(*host));

@@ -41,11 +41,11 @@ TEST(ParseHost, AsksForBracketsAroundAnIpv6Address) {
 }
 
 TEST(ParseHost, RefusesWhatIsNoAddressInBrackets) {
-  EXPECT_THAT(SlotsError("[node0]"), HasSubstr("'node0' is no IPv6 address"));
+  EXPECT_THAT(SlotsError("[node0]"), HasSubstr("'node0' is not an IPv6 address"));
   EXPECT_THAT(SlotsError("[::1"), HasSubstr("lacks the closing ']'"));
   EXPECT_THAT(SlotsError("[::1]4"), HasSubstr("'4' after ']'"));
-  EXPECT_THAT(SlotsError("[fe80::1%]"), HasSubstr("no IPv6 address"));
-  EXPECT_THAT(SlotsError("[fe80::1%a;b]"), HasSubstr("no IPv6 address"));
+  EXPECT_THAT(SlotsError("[fe80::1%]"), HasSubstr("not an IPv6 address"));
+  EXPECT_THAT(SlotsError("[fe80::1%a;b]"), HasSubstr("not an IPv6 address"));
 }
 
 TEST(ParseHost, RefusesNamesThatNoResolverTakes) {

@@ -79,9 +79,9 @@ std::optional<Failure> ParseAttributes(Scanner& scanner, Line* line) {
     auto number = ParseSlots(scanner.Word());
     if (!number) return Failure{value_at, number.error().text};
     std::optional<int>& target = is_slots ? slots : most;
-    if (target) return Failure{at, fmt::format("'{}' stands twice", key)};
+    if (target) return Failure{at, fmt::format("'{}' is given twice", key)};
     if (is_slots && line->form == Form::kColon) {
-      return Failure{at, fmt::format("'{}' has its slots behind the colon already", line->host.name)};
+      return Failure{at, fmt::format("'{}' has its slots after the colon already", line->host.name)};
     }
     target = *number;
     if (is_slots) line->form = Form::kKey;
@@ -117,7 +117,7 @@ struct Seen {
 // Adds a repeated host's slots, or says why they do not add up.
 std::optional<std::string> Merge(const Line& line, Seen& seen, HostSlots* host) {
   if (line.form == Form::kKey || line.form != seen.form) {
-    return fmt::format("host '{}' stands in line {} already; give all its slots in one line", host->name,
+    return fmt::format("host '{}' is in line {} already; give all its slots in one line", host->name,
                        seen.line);
   }
   const int sum = host->slots.value_or(1) + line.host.slots.value_or(1);

@@ -42,9 +42,9 @@ TEST(ParseHostfile, AddsUpRepeatedBareAndColonLines) {
 
 TEST(ParseHostfile, RefusesARepeatedHostWhoseLinesDoNotAddUp) {
   EXPECT_EQ(ErrorIn("a slots=2\nb slots=2\na slots=2\n"),
-            "hosts:3:1: host 'a' stands in line 1 already; give all its slots in one line");
-  EXPECT_THAT(ErrorIn("a\n a slots=2\n"), StartsWith("hosts:2:2: host 'a' stands in line 1"));
-  EXPECT_THAT(ErrorIn("a:2\na\n"), StartsWith("hosts:2:1: host 'a' stands in line 1"));
+            "hosts:3:1: host 'a' is in line 1 already; give all its slots in one line");
+  EXPECT_THAT(ErrorIn("a\n a slots=2\n"), StartsWith("hosts:2:2: host 'a' is in line 1"));
+  EXPECT_THAT(ErrorIn("a:2\na\n"), StartsWith("hosts:2:1: host 'a' is in line 1"));
   EXPECT_THAT(ErrorIn("a:4000\na:97\n"), HasSubstr("more than 4096 slots"));
 }
 
@@ -55,8 +55,8 @@ TEST(ParseHostfile, PlacesWhatIsWrong) {
   EXPECT_THAT(ErrorIn("a slots 2"), StartsWith("hosts:1:9: '=' expected after 'slots'"));
   EXPECT_THAT(ErrorIn("a b"), StartsWith("hosts:1:3: unknown word 'b'"));
   EXPECT_THAT(ErrorIn("  a;b"), StartsWith("hosts:1:3: a host's name has no ';'"));
-  EXPECT_THAT(ErrorIn("a slots=2 slots=3"), StartsWith("hosts:1:11: 'slots' stands twice"));
-  EXPECT_THAT(ErrorIn("a:2 slots=3"), StartsWith("hosts:1:5: 'a' has its slots behind the colon"));
+  EXPECT_THAT(ErrorIn("a slots=2 slots=3"), StartsWith("hosts:1:11: 'slots' is given twice"));
+  EXPECT_THAT(ErrorIn("a:2 slots=3"), StartsWith("hosts:1:5: 'a' has its slots after the colon"));
   EXPECT_THAT(ErrorIn("a slots=4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
   EXPECT_THAT(ErrorIn("a:4 max_slots=2"), HasSubstr("max_slots=2 is less than the 4 slots of 'a'"));
 }

@@ -124,7 +124,7 @@ Result<std::vector<std::string>> ExpandNodelist(std::string_view text) {
   std::vector<std::string> sorted = names;
   std::ranges::sort(sorted);
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-    return Bad(text, fmt::format("host '{}' stands in it twice", *twice));
+    return Bad(text, fmt::format("host '{}' is in it twice", *twice));
   }
   return names;
 }

@@ -44,7 +44,7 @@ TEST(ExpandNodelist, RefusesMalformedLists) {
   EXPECT_THAT(NodelistError("a]"), HasSubstr("no ']'"));
   EXPECT_THAT(NodelistError("a[[1]]"), HasSubstr("no '['"));
   EXPECT_THAT(NodelistError("a b"), HasSubstr("\\x20"));
-  EXPECT_THAT(NodelistError("a[1-2],a2"), HasSubstr("host 'a2' stands in it twice"));
+  EXPECT_THAT(NodelistError("a[1-2],a2"), HasSubstr("host 'a2' is in it twice"));
 }
 
 TEST(ExpandNodelist, StaysSmallWhateverTheRange) {

@@ -87,8 +87,8 @@ void Controller::On(std::size_t host, const protocol::MpiServerLost& lost) {
   }
   if (loss.needed.empty()) {
     return say_(fmt::format("dtrun: warning: the PMIx server of host {} {}; {}", loss.host, loss.how,
-                            all_over ? "all ranks have finished with MPI, so the job goes on"
-                                     : "the job goes on, but ranks that call MPI_Init from now on fail"));
+                            all_over ? "all ranks have finished with MPI, so the job continues"
+                                     : "the job continues, but ranks that call MPI_Init from now on fail"));
   }
   facts_.mpi_server_loss = std::move(loss);
   StopAll(SIGTERM);

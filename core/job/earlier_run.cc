@@ -50,7 +50,7 @@ Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, con
   const auto has = [&names](std::string_view one) { return std::ranges::find(names, one) != names.end(); };
   const bool of_a_run = has("verdict.json") || has("plan.json");
   if (has("config.json") && !of_a_run) {  // as in the folder of a model
-    return Error{DTRUN_INVALID_ARGUMENT, "its config.json is of no run of dtrun and would be replaced"};
+    return Error{DTRUN_INVALID_ARGUMENT, "its config.json was not written by dtrun and would be replaced"};
   }
   if (!of_a_run) return std::string();
   std::string aside = name;
@@ -58,12 +58,12 @@ Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, con
   for (int attempt = 2, number = 0; !made; ++attempt) {
     made = MakeFolderAt(folder, aside, mode, number);
     if (!made && (number != EEXIST || attempt > kMostTries))
-      return Error::System(fmt::format("make '{}/{}' for the run before", shown, aside), number);
+      return Error::System(fmt::format("make '{}/{}' for the previous run", shown, aside), number);
     if (!made) aside = fmt::format("{}-{}", name, attempt);
   }
   for (const std::string& one : names) {
     if (::renameat(folder, one.c_str(), made.get(), one.c_str()) != 0)
-      return Error::System(fmt::format("move '{}/{}' of the run before to '{}'", shown, one, aside), errno);
+      return Error::System(fmt::format("move '{}/{}' of the previous run to '{}'", shown, one, aside), errno);
   }
   return aside;
 }

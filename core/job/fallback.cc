@@ -39,8 +39,8 @@ std::optional<Fallback> NextFallback(const verdict::Facts& facts, const plan::Pl
       if (variable.first.starts_with("DTRUN_") || !IsDecided(plan, inherited, variable.first))
         fallback.variables.push_back(variable);
     }
-    fallback.line = fmt::format("rank {}: {}; starting again {} ({}={})", rank.rank, rank.known->finding.what,
-                                level.said, first, value);
+    fallback.line = fmt::format("rank {}: {}; restarting all ranks {} ({}={})", rank.rank,
+                                rank.known->finding.what, level.said, first, value);
     return fallback;
   }
   return {};

@@ -183,7 +183,7 @@ class Runner {
       if (membership != nullptr) membership->OnNewcomer({});
       if (!facts && joining_hosts.LostAHost() && restarts < request_.restart.max) {
         ++restarts;
-        Say(fmt::format("dtrun: {}: starting again", facts.error().text));
+        Say(fmt::format("dtrun: {}: restarting all ranks", facts.error().text));
         continue;
       }
       if (!facts && !history_.empty() && history_.last().regroup.empty()) {
@@ -197,7 +197,7 @@ class Runner {
       history_.Add(*facts);
       if (!facts->regroup.empty() && controller.interrupted() == 0) {
         Note(record.WriteVerdict(history_));
-        Say(fmt::format("dtrun: {}: starting again", facts->regroup));
+        Say(fmt::format("dtrun: {}: restarting all ranks", facts->regroup));
         ++regroups;
         continue;
       }

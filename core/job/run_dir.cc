@@ -41,7 +41,7 @@ std::string LinkLatest(int parent, const fs::path& dir) {
   const fs::path link = dir.parent_path() / "latest";
   struct stat info {};
   if (::fstatat(parent, "latest", &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(info.st_mode)) {
-    return fmt::format("'{}' is not a link and was left alone", link.string());
+    return fmt::format("'{}' is not a link and was not changed", link.string());
   }
   const std::string fresh = ".latest-" + dir.filename().string();
   if (::symlinkat(dir.filename().c_str(), parent, fresh.c_str()) != 0 ||
@@ -91,7 +91,7 @@ Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
       SetEarlierRunAside(folder_.get(), path_.string(), "before-" + stamp, mode_ | S_IRWXU);
   if (!aside) return Refuse(path_, aside.error().text);
   if (!aside->empty())
-    note_ = fmt::format("the run before in '{}' is in its folder '{}' now", path_.string(), *aside);
+    note_ = fmt::format("the previous run in '{}' is now in its folder '{}'", path_.string(), *aside);
   return std::move(*this).Opened(std::move(folder_));
 }
 

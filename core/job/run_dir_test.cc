@@ -46,7 +46,7 @@ TEST(RunDir, LeavesAFileNamedLatestAlone) {
   std::ofstream(scratch / "latest") << "mine";
   Result<RunDir> dir = RunDir::Create(scratch / "{time}", "demo", kNow);
   ASSERT_TRUE(dir);
-  EXPECT_THAT(dir->note(), HasSubstr("left alone"));
+  EXPECT_THAT(dir->note(), HasSubstr("was not changed"));
   EXPECT_EQ(process::testing::ReadFile(scratch / "latest"), "mine");
 }
 
@@ -97,7 +97,8 @@ TEST(RunDir, IsNotTheFolderOfAModelThatHasAConfigOfItsOwn) {
   std::ofstream(fs::path(scratch / "config.json")) << "precious";
   const Result<RunDir> run = RunDir::Create(scratch.path().string(), "demo", kNow);
   ASSERT_FALSE(run);
-  EXPECT_THAT(run.error().text, AllOf(HasSubstr("config.json is of no run of dtrun"), HasSubstr("logs.dir")));
+  EXPECT_THAT(run.error().text,
+              AllOf(HasSubstr("config.json was not written by dtrun"), HasSubstr("logs.dir")));
   EXPECT_EQ(process::testing::ReadFile(scratch / "config.json"), "precious");
 }
 

@@ -43,7 +43,7 @@ Result<Root> RootOf(const config::Settings& settings) {
   const int port = NumberOf<int>(std::string_view(text).substr(colon + 1)).value_or(0);
   root.port = port;
   if (port >= 1 && port <= 65535) return root;
-  return plan::At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 behind its colon", text));
+  return plan::At(settings, kKey, fmt::format("'{}' has no port from 1 to 65535 after its colon", text));
 }
 
 // Whether no other dtrun of this user on this machine is the root at `port` or is about to be: of several
@@ -87,8 +87,9 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
   }
   const auto index = static_cast<int>(settings.Int("cluster.host_index"));
   if (index < static_cast<int>(hosts.size())) return index;
-  return plan::At(settings, "cluster.host_index",
-                  fmt::format("{} is none of the {} hosts, which count from 0", index, hosts.size()));
+  return plan::At(
+      settings, "cluster.host_index",
+      fmt::format("{} is not one of the {} hosts, which are numbered from 0", index, hosts.size()));
 }
 
 // Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. Slurm may

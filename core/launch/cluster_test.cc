@@ -78,7 +78,7 @@ TEST_F(ClusterOfTest, AManualStartNeedsARootANumberAndAKey) {
   EXPECT_THAT(ClusterOf(ManualWith({"cluster.root=node0:29400"})).error().text,
               HasSubstr("give --host-index"));
   EXPECT_THAT(ClusterOf(ManualWith({"cluster.root=node0:29400", "cluster.host_index=2"})).error().text,
-              HasSubstr("2 is none of the 2 hosts"));
+              HasSubstr("2 is not one of the 2 hosts"));
   ::unsetenv(kClusterKey);
   const auto settings = ManualWith({"cluster.root=node0:29400", "cluster.host_index=0"});
   EXPECT_THAT(ClusterOf(settings).error().text, HasSubstr("needs a key that all hosts share"));

@@ -47,7 +47,8 @@ std::string NextStep(const Cluster& cluster, const std::string& host, const proc
   if (ending.code == kSshFailed) {
     return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", ShellTrial(cluster, host));
   }
-  return ending.code == 0 ? "; cluster.remote_shell is to run on the host what is appended to it" : "";
+  return ending.code == 0 ? "; cluster.remote_shell must run on the host the command that dtrun appends to it"
+                          : "";
 }
 
 }  // namespace

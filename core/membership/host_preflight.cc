@@ -43,10 +43,10 @@ Result<std::vector<preflight::Answer>> HostPreflight::Run(const std::vector<pref
   }
   for (RemoteHost* host : hosts) {
     if (host != nullptr && host->lost() && !failure_)
-      failure_ = Error{DTRUN_REMOTE_FAILURE, "a host was lost while it was examined"};
+      failure_ = Error{DTRUN_REMOTE_FAILURE, "a host was lost while dtrun checked it"};
   }
   if (failure_) return *failure_;
-  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were examined"};
+  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while dtrun checked its hosts"};
   std::vector<preflight::Answer> answers;
   for (std::optional<preflight::Answer>& answer : answers_) answers.push_back(*std::move(answer));
   return answers;

@@ -202,7 +202,7 @@ Status Membership::Admit(const protocol::Hello& hello, const std::string& from) 
   if (dealt) return {};
   if (hello.host_index < 0 || hello.host_index >= hosts) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("host index {} is none of this job's {} hosts; number them from 0",
+                 fmt::format("host index {} is not one of this job's {} hosts; number them from 0",
                              hello.host_index, hosts)};
   }
   if (hello.host_index == cluster_.here) {

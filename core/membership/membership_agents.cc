@@ -88,8 +88,9 @@ void Membership::OnLine(Starter& start, const std::string& line) {
       std::ranges::any_of(start.members, [](const Member* member) { return member->host != nullptr; });
   if (joined && !dismissed_) {
     if (++start.told > kMostTold) return;
-    return services_.say(fmt::format("{}: {}{}", start.label, text,
-                                     start.told == kMostTold ? " (what more it prints is left out)" : ""));
+    return services_.say(
+        fmt::format("{}: {}{}", start.label, text,
+                    start.told == kMostTold ? " (the rest of its output is not shown)" : ""));
   }
   const auto is_speaker = [&, name = speaker](const Member* member) { return member->name == name; };
   const bool known = std::ranges::any_of(start.members, is_speaker);

@@ -102,7 +102,7 @@ Status NetworkSearch::AwaitAnswers() {
          loop_.run_one() > 0) {
   }
   if (failure_) return *failure_;
-  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its network was looked for"};
+  if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while dtrun looked for its network"};
   return {};
 }
 
@@ -121,7 +121,7 @@ Status NetworkSearch::Refusals(const std::vector<plan::NetworkRule>& rules) cons
     text += fmt::format("{}host {}: {}", told++ == 0 ? "" : "; ", members_[i].name, answers_[i].refusal);
   }
   if (first == nullptr) return {};
-  return At(*first, untold == 0 ? text : fmt::format("{}; {} more hosts say the like", text, untold));
+  return At(*first, untold == 0 ? text : fmt::format("{}; {} more hosts report the same", text, untold));
 }
 
 Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,

@@ -107,7 +107,7 @@ std::string Summary(const Decision& decision) {
   if (same) names = fmt::format("{} on all {} hosts", decision.CandidateOf(0).interface, hosts.size());
   const auto& chosen = decision.chosen;
   const std::string speed = chosen.bits_per_s > 0 ? MeasuredText(chosen) : "not measured";
-  return fmt::format("{} ({}), {}; proven in {}", names, decision.CandidateOf(0).address.ip.to_string(),
+  return fmt::format("{} ({}), {}; tested in {}", names, decision.CandidateOf(0).address.ip.to_string(),
                      speed, TimeText(decision.effort.total()));
 }
 

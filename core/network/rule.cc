@@ -60,7 +60,7 @@ std::string Obstacle(const Interface& one) {
   if (one.addresses.empty()) return "has no address";
   if (!Usual(one).empty()) return "";
   return one.kind == Kind::kLoopback ? "is loopback"
-                                     : "has only link-local IPv6 addresses, which other hosts cannot be told";
+                                     : "has only link-local IPv6 addresses, which other hosts cannot use";
 }
 
 Candidate Make(const Interface& one, const Address& address) {
@@ -100,7 +100,7 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
     text.remove_prefix(1);
   }
   if (text.empty()) return Wrong(entry.text, "names no interface");
-  if (text == kAuto) return Wrong(entry.text, "stands alone; leave the other entries out, or it");
+  if (text == kAuto) return Wrong(entry.text, "must be the only entry; leave it or the others out");
   if (!LooksLikeAddress(text)) {
     if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 127 characters of a name");
     if (text.find_first_of(" \t^=*") != std::string_view::npos) {

@@ -88,7 +88,7 @@ std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host,
     const Candidate& one = offer.candidates[i];
     if (!Means(grammar, value, one.interface, one.address.ip)) continue;
     if (Joins(decision, host, i)) return std::nullopt;
-    if (!first) first = fmt::format("means {} there, which is not proven to reach all hosts", one.interface);
+    if (!first) first = fmt::format("means {} there, which is not known to reach all hosts", one.interface);
   }
   if (first) return first;
   for (const LeftOut& one : offer.left_out) {

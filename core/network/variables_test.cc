@@ -131,7 +131,7 @@ TEST(OwnValue, WhatIsProvenIsFine) {
 
 TEST(OwnValue, WhatIsNotProvenNamesTheHosts) {
   EXPECT_EQ(Check("NCCL_SOCKET_IFNAME", "eth1", TwoNetworks(false)),
-            "on node1, node2 it means eth1 there, which is not proven to reach all hosts");
+            "on node1, node2 it means eth1 there, which is not known to reach all hosts");
 }
 
 TEST(OwnValue, WhatCannotWorkSaysWhy) {
@@ -148,7 +148,7 @@ TEST(OwnValue, AnExclusionMeansTheRest) {
   EXPECT_EQ(Check("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0", decision), "");
   EXPECT_EQ(Check("UCX_NET_DEVICES", "^eth0", decision), "");
   EXPECT_EQ(Check("OMPI_MCA_btl_tcp_if_exclude", "10.5.0.0/24", TwoNetworks(false)),
-            "on node1, node2 it means eth1 there, which is not proven to reach all hosts");
+            "on node1, node2 it means eth1 there, which is not known to reach all hosts");
 }
 
 TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
@@ -160,7 +160,7 @@ TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
 TEST(Decision, SaysWhatIsUsedAndWhy) {
   const Decision decision = TwoNetworks(true);
   EXPECT_EQ(Summary(decision),
-            "eth0 on all 2 hosts (10.5.0.1), 10.0 Gbit/s, 20 us round trip; proven in 80.0 ms");
+            "eth0 on all 2 hosts (10.5.0.1), 10.0 Gbit/s, 20 us round trip; tested in 80.0 ms");
   EXPECT_EQ(OthersText(decision),
             "eth1 10.6.0.1: proven, 100 Mbit/s, 90 us round trip; docker0 is a virtual bridge of this host");
   EXPECT_THAT(Table(decision), AllOf(HasSubstr("node1  eth0       virtual  10.5.0.1/24    chosen"),

@@ -169,7 +169,8 @@ void AgentLink::StartPreflight(std::string request, std::vector<std::string> env
 
 void AgentLink::OnLost(const protocol::Loss& loss) {
   if (over_) return;
-  Complain(fmt::format("lost the root: {}; ending the ranks of this host", loss.error.text));
+  Complain(
+      fmt::format("lost the connection to the root: {}; ending the ranks on this host", loss.error.text));
   End(kLost);
 }
 

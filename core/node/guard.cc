@@ -221,8 +221,9 @@ class Guard {
   void WakeAgent() {
     if (stopped_by_ == 0 || Clock::now() - stopped_at_ < kStopsAlone) return;
     process::SendSignal(handle_.get(), SIGCONT);
-    SayOnStderr(fmt::format("dtrun: the agent (pid {}) was stopped by {}, alone of this job: it goes on\n",
-                            agent_, process::SignalName(std::exchange(stopped_by_, 0))));
+    SayOnStderr(
+        fmt::format("dtrun: the agent (pid {}) was stopped by {}, but not the rest of its job: resumed it\n",
+                    agent_, process::SignalName(std::exchange(stopped_by_, 0))));
   }
 
   void Relay() {
@@ -289,7 +290,7 @@ void SayAgentDied(pid_t agent, int signal, const std::vector<process::Process>& 
                   const std::string& last_words) {
   std::string text = fmt::format("dtrun: the agent (pid {}) was killed by signal {} ({}); ", agent, signal,
                                  process::SignalName(signal));
-  text += left.empty() ? "every process of the job has been ended\n" : "these stay:\n";
+  text += left.empty() ? "every process of the job has been ended\n" : "these remain:\n";
   for (const process::Process& process : left) text += "  " + process::WhyItStays(process) + "\n";
   text += last_words + fmt::format("  class: {}\n", verdict::ClassName(verdict::ExitClass::kLauncher));
   if (signal == SIGKILL) text += "  next: look in `dmesg` for the out-of-memory killer, or start it again\n";

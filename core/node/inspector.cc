@@ -44,7 +44,7 @@ class Unwinding {
     if (std::ranges::find(ranks_, rank) == ranks_.end()) return;
     std::unique_lock lock(one_at_a_time_, deadline_);
     if (lock && Clock::now() < deadline_) return stacks::LookClosely(unwinder_, deadline_, doing);
-    doing->text += "  no native stack: those of other ranks took the time there was\n";
+    doing->text += "  no native stack: those of other ranks used up the time\n";
   }
 
  private:

@@ -10,7 +10,7 @@ namespace dtrun::node {
 
 std::string DamageLine(const contract::Damage& damage) {
   return fmt::format(
-      "dtrun: warning: {} (on {}): what this rank calls is not compared any more; next: look for a write "
+      "dtrun: warning: {} (on {}): its calls are no longer compared; next: look for a write "
       "past "
       "the end of a buffer in rank {}",
       damage.text, hosts::HostName(), damage.rank);
@@ -18,8 +18,8 @@ std::string DamageLine(const contract::Damage& damage) {
 
 std::string StoppedLine(int rank, pid_t pid, int signal) {
   return fmt::format(
-      "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there lets it go on",
-      rank, hosts::HostName(), process::SignalName(signal), pid);
+      "dtrun: rank {} on {} was stopped by {}: the job waits for it; `kill -CONT {}` there resumes it", rank,
+      hosts::HostName(), process::SignalName(signal), pid);
 }
 
 std::string NotForwardedLine(int signal, const std::vector<int>& ranks) {

@@ -247,7 +247,7 @@ class ThreadConsole final : public Console {
     if (number == EPIPE || number == ECONNRESET || hung_up) return;
     const std::string action = std::string("dtrun: cannot write to standard ") + (out ? "output" : "error");
     backlog_.Push(out ? Stream::kErr : Stream::kOut,
-                  Error::System(action, number).text + "; the job goes on, see the log files");
+                  Error::System(action, number).text + "; the job continues, see the log files");
   }
 
   const Sink out_;

@@ -175,7 +175,7 @@ TEST_F(ConsoleTest, SaysOnTheOtherStreamThatTheDiskIsFull) {
   console.reset();
   EXPECT_EQ(Rest(err_),
             "dtrun: cannot write to standard output: no space left on device; "
-            "the job goes on, see the log files\n");
+            "the job continues, see the log files\n");
 }
 
 TEST_F(ConsoleTest, SaysHowManyLinesAreMissingWhenTheOverflowHasNoRoom) {

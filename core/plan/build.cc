@@ -76,7 +76,7 @@ std::string LocalText(const Inputs& inputs, const Plan& plan) {
   if (inputs.settings.Text("comm.local") == "none" || MovesDeviceMemory(plan)) return plan.backend + " alone";
   const bool several = plan.hosts.size() > 1 || inputs.settings.Int("comm.emulate_hosts") > 1;
   return several ? fmt::format("shared memory on each host, {} between them", plan.backend)
-                 : fmt::format("shared memory; {} has nothing to carry on one host", plan.backend);
+                 : fmt::format("shared memory; {} is not used on one host", plan.backend);
 }
 
 // Whether the number of ranks, or their places, hang on what other hosts report.
@@ -247,7 +247,8 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.grace = settings.Duration("job.grace");
   if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));
   if (NeedsReports(settings) && inputs.reported.empty()) {
-    plan.notes.push_back("hosts are taken to have as many processors and GPUs as this one; a run asks them");
+    plan.notes.push_back(
+        "the plan assumes that all hosts have as many processors and GPUs as this one; a run asks them");
   }
 
   plan.withheld = environments::Withheld();

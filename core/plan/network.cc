@@ -32,7 +32,7 @@ Error UnknownHost(const config::Settings& settings, const std::string& name, con
   const auto nearest = Nearest(name, names);
   return At(
       settings, kInterfaceOn,
-      {DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is no host of this job, which has {}{}", name, list,
+      {DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not a host of this job, which has {}{}", name, list,
                                            nearest ? fmt::format("; did you mean '{}'?", *nearest) : "")});
 }
 

@@ -56,7 +56,7 @@ TEST(NetworkRules, OffIsNone) { EXPECT_THAT(*Rules({"network.interface=off"}), I
 TEST(NetworkRules, MistakesHaveTheirPlace) {
   EXPECT_THAT(ErrorOf({"network.interface=eth*"}), AllOf(HasSubstr("--set"), HasSubstr("'eth*' is no name")));
   EXPECT_THAT(ErrorOf({"network.interface_on.node7=eth0"}),
-              AllOf(HasSubstr("'node7' is no host of this job, which has node0, node1, node2"),
+              AllOf(HasSubstr("'node7' is not a host of this job, which has node0, node1, node2"),
                     HasSubstr("did you mean 'node0'?")));
   EXPECT_THAT(ErrorOf({"network.interface_on.node1=^"}), HasSubstr("'^' names no interface"));
   EXPECT_THAT(ErrorOf({"network.interface=off", "network.interface_on.node1=eth0"}),

@@ -89,8 +89,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
       }
       const std::string opposite = network::Opposite(name);
       if (const std::string* const own = opposite.empty() ? nullptr : OwnValue(inputs, opposite)) {
-        keep(host, opposite, "is yours", *own,
-             fmt::format("{}={}, which cannot stand beside it", name, value));
+        keep(host, opposite, "is yours", *own, fmt::format("{}={}, which conflicts with it", name, value));
         return true;
       }
       if (proven != nullptr && value != *proven)

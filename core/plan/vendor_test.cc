@@ -64,7 +64,7 @@ TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
   EXPECT_THAT(
       notes,
       ElementsAre("GLOO_SOCKET_IFNAME=eth1 is yours and is kept; dtrun would set eth0; on node1, node2 it "
-                  "means eth1 there, which is not proven to reach all hosts"));
+                  "means eth1 there, which is not known to reach all hosts"));
 }
 
 TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
@@ -101,7 +101,7 @@ TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
                            Contains(Pair("OMPI_MCA_oob_tcp_if_include", "eth0"))));
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0],
-              HasSubstr("dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, which cannot stand beside it"));
+              HasSubstr("dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, which conflicts with it"));
 }
 
 TEST_F(Vendor, AnOptionThatMeansAnotherInterfaceOnEachHostIsCheckedThere) {

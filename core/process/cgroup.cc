@@ -103,10 +103,11 @@ bool IsLauncher(const std::string& name) {
 }
 
 Error NoLimit(const fs::path& parent, const std::string& why) {
-  return Error{DTRUN_UNSUPPORTED,
-               fmt::format("job.memory cannot be kept: {} (cgroup '{}'); start dtrun in a group of its own, "
-                           "`systemd-run --user --scope -p Delegate=yes dtrun ...`, or unset job.memory",
-                           why, parent.string())};
+  return Error{
+      DTRUN_UNSUPPORTED,
+      fmt::format("job.memory cannot be enforced: {} (cgroup '{}'); start dtrun in a group of its own, "
+                  "`systemd-run --user --scope -p Delegate=yes dtrun ...`, or unset job.memory",
+                  why, parent.string())};
 }
 
 void MoveBack(const fs::path& parent, const std::string& name) {

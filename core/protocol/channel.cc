@@ -132,7 +132,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (std::exchange(heard_, false) || !listening) {
       silent_looks_ = 0;
     } else if (++silent_looks_ == kLooksPerLimit - 1) {  // the last sign was up to one look older
-      return Lose(DTRUN_TIMEOUT, fmt::format("silent for {} although the connection stands; its process or "
+      return Lose(DTRUN_TIMEOUT, fmt::format("silent for {} although the connection is open; its process or "
                                              "machine is stopped, or the network between is broken",
                                              FormatDuration(our_limit_)));
     }

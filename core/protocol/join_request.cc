@@ -53,7 +53,7 @@ Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* nod
     if (node != nullptr && name == node) return number;
   }
   return Error{DTRUN_NOT_FOUND,
-               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is none of the hosts",
+               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is not one of the hosts",
                            node == nullptr ? "" : node)};
 }
 

@@ -315,7 +315,7 @@ Result<std::unique_ptr<Listener>> Listener::Listen(asio::io_context& loop, Optio
   if (const Nanoseconds limit = options.welcome.loss_limit; limit < kMinLossLimit || limit > kMaxLossLimit) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
-        fmt::format("a loss limit of {} cannot be kept; give one from {} to {}", FormatDuration(limit),
+        fmt::format("a loss limit of {} is out of range; give one from {} to {}", FormatDuration(limit),
                     FormatDuration(kMinLossLimit), FormatDuration(kMaxLossLimit))};
   }
   Tcp::endpoint endpoint;

@@ -253,7 +253,7 @@ TEST(Listener, RefusesALossLimitThatNobodyCanKeep) {
                                     .welcome = {.host_name = "root", .loss_limit = milliseconds(1)}},
                                    {});
   ASSERT_FALSE(listener);
-  EXPECT_THAT(listener.error().text, HasSubstr("a loss limit of 1ms cannot be kept; give one from 10ms"));
+  EXPECT_THAT(listener.error().text, HasSubstr("a loss limit of 1ms is out of range; give one from 10ms"));
 }
 
 TEST(Listener, MayBeEndedByItsOwnHandlers) {

@@ -22,7 +22,7 @@ std::string OfTime() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return {};
   return fmt::format(
-      "`ulimit -t` allows each process {} s of processor time, behind which the kernel kills it; else ",
+      "`ulimit -t` allows each process {} s of processor time, after which the kernel kills it; otherwise ",
       limit.rlim_max);
 }
 

@@ -53,7 +53,7 @@ std::vector<int> LockedOutBy(const Facts& facts, std::size_t index);
 // Whether the lines say that a peer was lost or did not come, and no more.
 bool SaysPeerIsMissing(const std::vector<std::string>& lines);
 
-// Whether the ranks' calls do not fit together, as they say.
+// Whether the ranks' calls do not match, as they say.
 bool SaysCallsDiffer(const std::vector<std::string>& lines);
 
 // Whether they also say that it was waited for until a limit.

@@ -182,7 +182,7 @@ TEST_F(SuspectTest, CallsThatDifferAreTheHeadline) {
                           "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:490] "
                           "op.preamble.length <= op.nbytes. 4000 vs 4"};
   facts_.ranks[0].ending = process::Ending{0, SIGABRT};
-  EXPECT_THAT(Verdict(), HasSubstr(": the ranks' calls do not fit together: rank 0 was killed by signal 6"));
+  EXPECT_THAT(Verdict(), HasSubstr(": the ranks' calls do not match: rank 0 was killed by signal 6"));
   EXPECT_THAT(Verdict(), HasSubstr("class: user-error\n"));
 }
 

@@ -91,7 +91,7 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   const std::string consequences = Consequences(facts, cause, at, alike);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
   const std::string beside = Beside(facts, at);
-  if (!beside.empty()) text += "  beside it: " + beside + "\n";
+  if (!beside.empty()) text += "  unrelated: " + beside + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";
   return text + fmt::format("  class: {}\n  logs: {}\n", ClassName(exit_class), facts.logs);
 }
@@ -137,7 +137,7 @@ std::string Headline(const RankFacts& cause) {
   const std::string text = Who(cause) + " " + FailureText(cause);
   if (!SaysCallsDiffer(cause.tail)) return text;
   const std::string place = ErrorPlaceIn(cause.tail);
-  return fmt::format("the ranks' calls do not fit together{}: {}", place.empty() ? "" : ", " + place, text);
+  return fmt::format("the ranks' calls do not match{}: {}", place.empty() ? "" : ", " + place, text);
 }
 
 std::string RankText(const Facts& facts, const Cause& why) {
@@ -250,7 +250,7 @@ std::string StallText(const Facts& facts, const Cause& why) {
   text += StacksText(facts);
   const std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : "look at these places";
   return text + Around(facts, nullptr, facts.duration,
-                       hint + "; watch.on_stall = \"report\" lets such a job go on", why.exit_class);
+                       hint + "; watch.on_stall = \"report\" lets such a job continue", why.exit_class);
 }
 
 }  // namespace

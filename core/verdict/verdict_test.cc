@@ -192,7 +192,7 @@ TEST(Verdict, TellsAReportOnce) {
 TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
   const Facts facts = RunOf({Rank(0, kOk, milliseconds(10)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   EXPECT_THAT(VerdictText(facts),
-              AllOf(HasSubstr("  beside it: rank 0 exited with code 0\n"), Not(HasSubstr("because of it"))));
+              AllOf(HasSubstr("  unrelated: rank 0 exited with code 0\n"), Not(HasSubstr("because of it"))));
 }
 
 TEST(Verdict, TellsChangesOfHostsFromRestarts) {

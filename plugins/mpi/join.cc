@@ -48,7 +48,7 @@ std::vector<std::string> Exchange(const sdk::CommParams& params, const char* wha
   throw Failure(
       DTRUN_FAILED_PRECONDITION,
       "'" + params.name + "' has " + std::to_string(params.size) +
-          " ranks, but MPI_COMM_WORLD has this process only, to which nobody serves PMIx; leave job.pmi "
+          " ranks, but MPI_COMM_WORLD has only this process, which found no PMIx server; leave job.pmi "
           "at \"auto\" or set it to \"pmix\", or start the job under mpirun, for example 'mpirun -n " +
           std::to_string(params.size) + " ...'");
 }

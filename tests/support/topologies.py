@@ -399,10 +399,10 @@ def a_value_of_the_users_that_cannot_work(site):
 @topology("eth0", env={"GLOO_SOCKET_IFNAME": "eth9", "UCX_NET_DEVICES": "eth9", "OMPI_MCA_btl_tcp_if_exclude": "lo,eth0"},
           sees={"gloo": "eth9", "mpi": ""},
           says=("GLOO_SOCKET_IFNAME=eth9 is yours and is kept; dtrun would set eth0; on node0, node1, node2 it means eth9 "
-                "there, which is not proven to reach all hosts",
+                "there, which is not known to reach all hosts",
                 "UCX_NET_DEVICES=eth9 is yours and is kept; dtrun would set eth0; on node0",
                 "OMPI_MCA_btl_tcp_if_exclude=lo,eth0 is yours and is kept; dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, "
-                "which cannot stand beside it; on node0"))
+                "which conflicts with it; on node0"))
 def values_of_the_users_for_every_library(site):
     for i in hosts(site):
         site.wire(i, "eth9", f"lonely{i}", f"10.9.0.{i + 1}/24")
@@ -434,7 +434,7 @@ def eth10_begins_with_eth1(site):
 
 
 @topology(None, addresses="fe80::5:{}%eth0",
-          says=("eth0 has only link-local IPv6 addresses, which other hosts cannot be told",))
+          says=("eth0 has only link-local IPv6 addresses, which other hosts cannot use",))
 def link_local_ipv6_only(site):
     for i in hosts(site):
         site.wire(i, "eth0", "red", f"fe80::5:{i + 1}/64")

@@ -39,7 +39,7 @@ class Run {
   int Do() {
     if (report_.host.busy()) {
       Complain(
-          fmt::format("warning: the load is {:.2f} on {} cores before the start; what else runs here will "
+          fmt::format("warning: the load is {:.2f} on {} cores before the start; other programs here will "
                       "show in the figures",
                       report_.host.load, report_.host.cores));
     }

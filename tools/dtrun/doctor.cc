@@ -70,7 +70,7 @@ Status Limit(const std::string& timeout, membership::Cluster* cluster) {
   const Result<Nanoseconds> limit = ParseDuration(timeout);
   if (!limit || limit->count() <= 0) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("--timeout '{}' is no duration; write one such as 20s or 2m", timeout)};
+                 fmt::format("--timeout '{}' is not a duration; write one such as 20s or 2m", timeout)};
   }
   cluster->join_timeout = cluster->last_call = std::min(cluster->join_timeout, *limit);
   cluster->min_hosts = 1;

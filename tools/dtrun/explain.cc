@@ -97,7 +97,8 @@ int ExplainWords(const ExplainArguments& arguments) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
-    return Fail(fmt::format("there is no file or folder '{}' here, and as a text it is unknown", text));
+    return Fail(
+        fmt::format("there is no file or folder '{}' here, and as a text it matches no known failure", text));
   }
   return Tell(findings, "", arguments.json);
 }
@@ -108,10 +109,10 @@ CLI::App* AddExplain(CLI::App& app, ExplainArguments* to) {
   CLI::App* explain =
       app.add_subcommand("explain", "What a failure message means, or why a job runs as it does");
   explain
-      ->add_option("WHAT", to->words,
-                   "The text of a failure; a file with it; - for stdin; a run's folder, also while it runs; "
-                   "or latest, the "
-                   "newest run started in this folder, of 'dtrun torchrun' too")
+      ->add_option(
+          "WHAT", to->words,
+          "The text of a failure; a file with it; - for stdin; a run directory, also of a running job; "
+          "or latest, the newest run started in this folder, by 'dtrun torchrun' too")
       ->type_name("")
       ->required();
   explain

@@ -59,7 +59,7 @@ void AddJobFlags(CLI::App* verb, ConfigArguments* to) {
                    "Ranks on each host, a number or gpu, cpu, auto")
       ->type_name("N");
   AddRepeated(verb, "-N,-H,--host,--hosts", &to->hosts,
-              "Hosts and their slots, such as a,b:4; a number takes the first so many")
+              "Hosts and their slots, such as a,b:4; or N for the first N hosts")
       ->type_name("HOSTS");
   verb->add_option("--hostfile", to->hostfile, "File with a host on each line: NAME, NAME slots=N or NAME:N")
       ->type_name("FILE");

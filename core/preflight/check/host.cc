@@ -40,7 +40,7 @@ void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
     if (AllProven(gpus)) {
       to->push_back(
           {"gpu peers", Level::kOk,
-           fmt::format("each of {} GPUs reads every other, proven by a copy", gpus.devices.size())});
+           fmt::format("each of {} GPUs reads every other, tested by a copy", gpus.devices.size())});
       continue;
     }
     const bool broken =

@@ -54,7 +54,7 @@ TEST_F(Rdma, SaysWhoWouldUseThePortAndWhoWouldNot) {
   EXPECT_EQ(checks[0].what, "mlx5_0 port 1: InfiniBand, 4: ACTIVE");
   EXPECT_EQ(checks[1].level, Level::kOk);
   EXPECT_EQ(checks[1].what,
-            "would be used by ucx; not by nccl: NCCL_IB_DISABLE=1; found, not proven to reach other hosts");
+            "would be used by ucx; not by nccl: NCCL_IB_DISABLE=1; found, not tested to reach other hosts");
 }
 
 TEST_F(Rdma, ThatNobodyUsesIsAWarningWithTheReason) {

@@ -65,9 +65,9 @@ constexpr Verb kVerbs[] = {
      "(docs/tutorial.md); "
      "dtrun config list has all options"},
     {" status logs log show history ",
-     "the run folder has a job's output and state (logs.dir); dtrun explain latest tells of the last job"},
+     "the run folder has a job's output and state (logs.dir); dtrun explain latest reports on the last job"},
     {" ps top ",
-     "a job runs as long as its dtrun does; dtrun explain latest tells of the last job, and its folder has "
+     "a job runs as long as its dtrun does; dtrun explain latest reports on the last job, and its folder has "
      "the output of every rank",
      true},
     {" kill ", "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM", true},

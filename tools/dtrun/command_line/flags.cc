@@ -15,7 +15,7 @@ constexpr std::string_view kBinding =
     "say which processors ranks get by --set job.bind=compact, spread or none";
 constexpr std::string_view kOneNodeMeetsNobody = "a job on one host has no rendezvous";
 constexpr std::string_view kAddress =
-    "leave it out: dtrun tests which network joins the hosts, and MASTER_ADDR is on it (--set "
+    "leave it out: dtrun tests which network connects the hosts, and MASTER_ADDR is on it (--set "
     "network.interface=NAME chooses one)";
 
 using enum Reading;
@@ -106,7 +106,7 @@ constexpr ForeignFlag kFlags[] = {
      "leave it out: dtrun finds the address, and takes a free port (job.master_port)"},
     {" --include --exclude ", "deepspeed", kRefused, "name hosts and slots: --hosts node0:4,node1:2"},
     {" --deepspeed --deepspeed-config ", "DeepSpeed's scripts", kRefused,
-     "options of the script go behind it: dtrun -n 4 train.py --deepspeed ds.json"},
+     "options of the script go after it: dtrun -n 4 train.py --deepspeed ds.json"},
 
     // dtrun's other verbs
     {" --backend ", "'dtrun bench'", kRefused, "a job's backend is set by --set backend.name=gloo"},

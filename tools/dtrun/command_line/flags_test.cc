@@ -56,7 +56,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
-  EXPECT_THAT(Read("--deepspeed"), HasSubstr("go behind it"));
+  EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
   EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));
   EXPECT_THAT(Read("--backend"), HasSubstr("--set backend.name=gloo"));
   EXPECT_EQ(Read("--max-restarts"), "no value");

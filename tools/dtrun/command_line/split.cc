@@ -140,13 +140,13 @@ class Splitter {
   Result<bool> TakeProgram(const std::string& word) {
     if (word.empty()) return Wrong("the program's name is empty");
     if (word.find(' ') != std::string::npos && !grammar_.known(word)) {
-      return Wrong(
-          fmt::format("there is no program '{}'; write it and its arguments as words of their own: {} {}",
-                      word, Self(), word));
+      return Wrong(fmt::format(
+          "there is no program '{}'; write the program and its arguments as separate words: {} {}", word,
+          Self(), word));
     }
     if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
       return Wrong(
-          fmt::format("'{}' is no program, and configs of dtrun are TOML: {} JOB.toml", word, Self()));
+          fmt::format("'{}' is not a program, and dtrun's configs are TOML: {} JOB.toml", word, Self()));
     }
     out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end());
     if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
@@ -154,7 +154,7 @@ class Splitter {
     for (std::size_t i = 1; i + 1 < out_.command.size(); ++i) {
       if (out_.command[i] != ":" || !out_.command[i + 1].starts_with('-')) continue;
       return Wrong(fmt::format(
-          "':' begins another program for other ranks, as for mpirun; a job of dtrun has one program: let it "
+          "after ':' mpirun takes another program for other ranks, but a dtrun job has one program: let it "
           "branch on the variable RANK, or write sh -c 'case $RANK in ...'; to pass ':' on: {} -- {}",
           Self(), Quoted(out_.command)));
     }
@@ -168,8 +168,9 @@ class Splitter {
     if (const auto advice = AdviceFor(word)) {
       if (!known) return Wrong(fmt::format("'{}' is neither a verb nor a program; {}", word, advice->text));
       if (advice->beats_programs && !grammar_.known("./" + word)) {
-        return Wrong(fmt::format("'{}' is no verb of dtrun; {}; to run this system's program {}: dtrun -- {}",
-                                 word, advice->text, word, Quoted(out_.command)));
+        return Wrong(
+            fmt::format("'{}' is not a verb of dtrun; {}; to run this system's program {}: dtrun -- {}", word,
+                        advice->text, word, Quoted(out_.command)));
       }
     }
     const auto nearest = Nearest(word, VerbsOf(*at_));
@@ -343,11 +344,11 @@ class Splitter {
     }
     if (!config_.empty()) {
       return text + fmt::format(
-                        "; arguments of the program stand in job.command of '{}', or behind a whole "
-                        "command here: {} {} PROGRAM {}",
+                        "; put arguments of the program into job.command of '{}', or give the whole command "
+                        "here: {} {} PROGRAM {}",
                         config_, Self(), config_, name);
     }
-    return text + fmt::format("; options of the program go behind it: {} PROGRAM {}; {} --help lists dtrun's",
+    return text + fmt::format("; options of the program go after it: {} PROGRAM {}; {} --help lists dtrun's",
                               Self(), name, Self());
   }
 
@@ -388,7 +389,7 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
   }
   if (text.starts_with(kConversion)) {
     text.remove_prefix(kConversion.size());
-    return fmt::format("dtrun: {}: this is no number; see {} --help", text, self);
+    return fmt::format("dtrun: {}: not a number; see {} --help", text, self);
   }
   return fmt::format("dtrun: {}; see {} --help", text, self);
 }

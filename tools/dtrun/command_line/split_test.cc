@@ -96,7 +96,7 @@ TEST_F(SplitTest, ASlipOfAVerbIsTold) {
 
 TEST_F(SplitTest, ACommandInOneWordIsToldToBeSeveral) {
   EXPECT_THAT(Refused({"-n", "2", "python3 train.py"}),
-              HasSubstr("words of their own: dtrun python3 train.py"));
+              HasSubstr("as separate words: dtrun python3 train.py"));
 }
 
 TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
@@ -114,7 +114,7 @@ TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
   EXPECT_EQ(Refused({"--nproc-per-nod", "2", "train.py"}),
             "unknown option '--nproc-per-nod'; did you mean '--nproc-per-node'?");
   EXPECT_THAT(Refused({"--epochs", "5", "train.py"}),
-              HasSubstr("options of the program go behind it: dtrun PROGRAM --epochs"));
+              HasSubstr("options of the program go after it: dtrun PROGRAM --epochs"));
   EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
   EXPECT_THAT(Refused({"job.toml", "--epochs", "5"}), HasSubstr("job.command of 'job.toml'"));
   EXPECT_THAT(Refused({"-z"}), HasSubstr("unknown option '-z'"));
@@ -167,7 +167,7 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
 
 TEST_F(SplitTest, SeveralProgramsAreRefused) {
   EXPECT_THAT(Refused({"-np", "1", "a.py", ":", "-np", "1", "b.py"}),
-              HasSubstr("':' begins another program"));
+              HasSubstr("after ':' mpirun takes another program"));
   EXPECT_THAT(Good({"a.py", ":", "x"}).command, ElementsAre("a.py", ":", "x"));
   EXPECT_THAT(Good({"--", "a.py", ":", "-x"}).command, ElementsAre("a.py", ":", "-x"));
 }
@@ -179,7 +179,7 @@ TEST_F(SplitTest, WordsThatReadLikeVerbs) {
   EXPECT_THAT(Good({"./kill"}).command, ElementsAre("./kill"));
   EXPECT_THAT(Good({"--", "kill"}).command, ElementsAre("kill"));
   grammar_.known = [](const std::string& name) { return name == "kill" || name == "logs"; };
-  EXPECT_THAT(Refused({"kill", "7"}), HasSubstr("'kill' is no verb of dtrun"));
+  EXPECT_THAT(Refused({"kill", "7"}), HasSubstr("'kill' is not a verb of dtrun"));
   EXPECT_THAT(Good({"logs"}).command, ElementsAre("logs")) << "a program of PATH that people may mean";
   grammar_.known = [](const std::string& name) { return name.ends_with("kill"); };
   EXPECT_THAT(Good({"kill", "7"}).command, ElementsAre("kill", "7")) << "a file of the folder";
@@ -189,7 +189,7 @@ TEST_F(SplitTest, WhatIsNoNumberOfRanksAndNoConfig) {
   EXPECT_THAT(Refused({"-n", "x", "a"}), HasSubstr("-n 'x': expected a number of ranks"));
   EXPECT_THAT(Refused({"-np", "-1", "a"}), HasSubstr("-np '-1': expected a number of ranks"));
   EXPECT_THAT(Good({"-n", "gpu", "a"}).words, ElementsAre("-n", "gpu"));
-  EXPECT_THAT(Refused({"job.yaml"}), HasSubstr("configs of dtrun are TOML"));
+  EXPECT_THAT(Refused({"job.yaml"}), HasSubstr("dtrun's configs are TOML"));
   EXPECT_EQ(Refused({"--set", "job.grace", "train.py"}),
             "--set takes KEY=VALUE in one word; write --set job.grace=VALUE");
 }

@@ -74,7 +74,7 @@ std::string ForeignText(pmi::Kind served) {
   return fmt::format(
       "it has loaded {}, but {} has started it: with that each rank works in a world of one, as rank 0 of 1; "
       "{}; "
-      "job.isolated_ranks = \"allow\" if that is meant",
+      "job.isolated_ranks = \"allow\" if this is intended",
       ProgramsMpi(other), Launcher(served), Next(served));
 }
 

@@ -29,7 +29,7 @@ Result<int> Number(const Lookup& lookup, const char* name) {
                  fmt::format("{} is not set, though others of mpirun's variables are", name)};
   }
   if (const auto value = NumberOf<int>(text); value && *value >= 0) return *value;
-  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is '{}', which is no number from 0", name, text)};
+  return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is '{}', which is not a number from 0", name, text)};
 }
 
 Status Expect(const char* what, int found, const Lookup& lookup, const char* planned) {

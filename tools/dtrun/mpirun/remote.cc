@@ -44,7 +44,7 @@ Result<int> IndexOf(const std::string& name, const std::string& hosts) {
   }
   if (found >= 0) return found;
   return Error{DTRUN_NOT_FOUND,
-               fmt::format("mpirun wants to start a daemon on '{}', which is none of the job's hosts ({})",
+               fmt::format("mpirun wants to start a daemon on '{}', which is not one of the job's hosts ({})",
                            name, hosts)};
 }
 

@@ -76,7 +76,7 @@ Result<Endpoint> ParseEndpoint(std::string_view text) {
     host = whole.substr(0, colon);
     port = Digits(whole.substr(colon + 1), 5);
     if (!port || *port > kMaxPort) {
-      return Bad(fmt::format("expected a port from 0 to {} behind the last ':'; found '{}'", kMaxPort, text));
+      return Bad(fmt::format("expected a port from 0 to {} after the last ':'; found '{}'", kMaxPort, text));
     }
   }
   host = WithoutBrackets(host);

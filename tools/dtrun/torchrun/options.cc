@@ -71,7 +71,7 @@ const std::vector<Option>& Options(Program program) {
   static const std::vector<Option> kTorchrun = CommonOptions();
   static const std::vector<Option> kLaunch = [] {
     std::vector<Option> options = CommonOptions();
-    options.push_back({"use_env", 0, "", false, "do not add --local-rank=N behind the script"});
+    options.push_back({"use_env", 0, "", false, "do not add --local-rank=N after the script"});
     return options;
   }();
   return program == Program::kTorchrun ? kTorchrun : kLaunch;
@@ -94,11 +94,11 @@ std::string Help(Program program) {
     text += fmt::format("  {:<42} {}\n", Forms(option), option.help);
   }
   return text +
-         "\nLong options may be written with _ for -, and cut short where only one is meant. Variables give\n"
+         "\nLong options may be written with _ for -, and shortened if unambiguous. Variables give\n"
          "defaults: PET_NPROC_PER_NODE and so on. What follows the script is passed to it.\n"
          "dtrun's own options are set by DTRUN_CONFIG_<KEY>; `dtrun plan torchrun ...` previews a run.\n"
          "Exit code: 0 when all ranks succeed; 1 when one fails or a signal ends the job; 2 when the\n"
-         "command line is wrong, or what it asks for cannot be had here.\n";
+         "command line is wrong, or this machine cannot provide what it asks for.\n";
 }
 
 }  // namespace dtrun::torchrun

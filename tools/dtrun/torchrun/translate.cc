@@ -220,7 +220,7 @@ class Translator {
     for (const std::string_view name : Split(arguments_.signals_to_handle, ',')) {
       if (name.empty()) continue;
       if (name == "SIGUSR1" || name == "SIGUSR2") {
-        Note(fmt::format("{}: {} is forwarded to every rank, and the job goes on until they end",
+        Note(fmt::format("{}: {} is forwarded to every rank, and the job continues until they end",
                          PlaceOf("signals_to_handle"), name));
       } else if (!EndsTheJob(name)) {
         Note(fmt::format("{}: {} is not forwarded", PlaceOf("signals_to_handle"), name));
