@@ -1,5 +1,4 @@
 // dtrun-train: the command line, what rank 0 prints, and the checkpoint file. trainer.h trains.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -18,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 void Describe(CLI::App& app, Options& options) {
-  const auto text = [&](const char* name, std::string& to, const char* what, const char* type) {
-    app.add_option(name, to, what)->type_name(type)->capture_default_str();
+  const auto option = [&](const char* name, auto& to, const char* what) {
+    return app.add_option(name, to, what)->capture_default_str();
   };
   app.set_version_flag(
       "--version",
@@ -28,26 +27,20 @@ void Describe(CLI::App& app, Options& options) {
                            dtrun::torch::blas_in_use().text());
       },
       "print versions and the BLAS in use");
-  app.add_option("--model", options.model, "mlp: 784-256-128-10; cnn: two convolutions and two linear layers")
+  option("--model", options.model, "mlp: 784-256-128-10; cnn: two convolutions and two linear layers")
       ->check(CLI::IsMember({"mlp", "cnn"}).description(""))
-      ->type_name("mlp|cnn")
-      ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "passes over the training images")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100000}))
-      ->capture_default_str();
-  app.add_option("--batch", options.batch, "images per step, of all ranks together; a multiple of the ranks")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000000}))
-      ->capture_default_str();
-  app.add_option("--lr", options.learning_rate, "peak learning rate")
-      ->check(CLI::Range(1e-12, 1e6))
-      ->capture_default_str();
-  app.add_option("--momentum", options.momentum, "momentum of SGD")
-      ->check(CLI::Range(0.0, 0.9999))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the weights and the order of images")->capture_default_str();
-  text("--data", options.data, "folder of the four gzip files of dataset-fashion-mnist", "FOLDER");
-  text("--checkpoint", options.checkpoint, "file that rank 0 replaces after each epoch", "FILE");
-  text("--resume", options.resume, "checkpoint of the same settings to go on from; read by rank 0", "FILE");
+      ->type_name("mlp|cnn");
+  option("--epochs", options.epochs, "passes over the training images")->check(CLI::Range(1, 100000));
+  option("--batch", options.batch, "images per step, of all ranks together; a multiple of the ranks")
+      ->check(CLI::Range(1, 1000000));
+  option("--lr", options.learning_rate, "peak learning rate")->check(CLI::Range(1e-12, 1e6));
+  option("--momentum", options.momentum, "momentum of SGD")->check(CLI::Range(0.0, 0.9999));
+  option("--seed", options.seed, "of the weights and the order of images");
+  option("--data", options.data, "folder of the four gzip files of dataset-fashion-mnist")
+      ->type_name("FOLDER");
+  option("--checkpoint", options.checkpoint, "file that rank 0 replaces after each epoch")->type_name("FILE");
+  option("--resume", options.resume, "checkpoint of the same settings to go on from; read by rank 0")
+      ->type_name("FILE");
   app.add_option("--threads", options.threads,
                  "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)")
       ->check(CLI::Range(1, 1024));
@@ -56,17 +49,11 @@ void Describe(CLI::App& app, Options& options) {
 // A crash at any moment leaves the old or the new checkpoint.
 void ReplaceFile(const std::string& path, const std::string& content) {
   const std::string temporary = path + ".tmp";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  std::size_t written = 0;
-  ssize_t n = fd < 0 ? -1 : 0;
-  while (n >= 0 && written < content.size()) {
-    n = ::write(fd, content.data() + written, content.size() - written);
-    if (n > 0) written += static_cast<std::size_t>(n);
-  }
-  const bool synced = n >= 0 && ::fsync(fd) == 0;
-  const int problem = errno;
-  if (fd >= 0) ::close(fd);
-  if (!synced) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wbe"),
+                                                             std::fclose);
+  if (!file || std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() ||
+      std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0) {
+    const int problem = errno;
     ::unlink(temporary.c_str());
     throw std::runtime_error(fmt::format("write '{}': {}", temporary, std::strerror(problem)));
   }
@@ -92,32 +79,12 @@ std::string Count(std::uint64_t n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
-// Rank 0's lines on stdout; progress overwrites itself where somebody watches, else it is left out.
-class Console {
- public:
-  void Line(const std::string& text) {
-    fmt::print("{}{}\n", shown_ ? "\r\x1b[K" : "", text);
-    std::fflush(stdout);
-    shown_ = false;
-  }
-  void Progress(const std::string& text) {
-    fmt::print("\r{}\x1b[K", text);
-    std::fflush(stdout);
-    shown_ = true;
-    next_ = Clock::now() + std::chrono::milliseconds(100);
-  }
-  bool Due() const { return redraws_ && Clock::now() >= next_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static bool
-  Redraws() {  // what DTRUN_CONSOLE says, or whether stdout is a terminal when dtrun did not start us
-    const char* console = std::getenv("DTRUN_CONSOLE");
-    return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
-  }
-  bool redraws_ = Redraws(), shown_ = false;
-  Clock::time_point next_{};
-};
+// Whether progress may overwrite itself: what DTRUN_CONSOLE says, or, without dtrun, whether stdout is a
+// terminal.
+bool Watched() {
+  const char* console = std::getenv("DTRUN_CONSOLE");
+  return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
+}
 
 void Train(const Options& options) {
   const dtrun::Session session;  // joins the job
@@ -130,42 +97,48 @@ void Train(const Options& options) {
   Trainer trainer(options, ReadImages(options.data, "train"), ReadImages(options.data, "t10k"),
                   std::make_shared<dtrun::torch::CommunicatorCollectives>(world),
                   first ? ReadCheckpoint(options) : "");
-  Console console;
+  using Clock = std::chrono::steady_clock;
+  const bool watched = first && Watched();
+  const auto print = [&](const std::string& text, const char* end = "\n") {
+    fmt::print("{}{}{}", watched ? "\r\x1b[K" : "", text, end);
+    std::fflush(stdout);
+  };
   const std::string ranks = Count(static_cast<std::uint64_t>(world.size()), "rank");
   if (first) {
     const dtrun::torch::Blas blas = dtrun::torch::blas_in_use();
-    console.Line(fmt::format(
-        "dtrun-train {}: {} with {} parameters, {} images, batch {} over {} (backend {})", DTRUN_VERSION,
-        options.model, trainer.parameters(), trainer.size(), options.batch, ranks, world.backend()));
-    console.Line(fmt::format("libtorch {}, {} per rank, BLAS: {}", TORCH_VERSION,
-                             Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"),
-                             blas.text()));
+    print(fmt::format("dtrun-train {}: {} with {} parameters, {} images, batch {} over {} (backend {})",
+                      DTRUN_VERSION, options.model, trainer.parameters(), trainer.size(), options.batch,
+                      ranks, world.backend()));
+    print(fmt::format("libtorch {}, {} per rank, BLAS: {}", TORCH_VERSION,
+                      Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"), blas.text()));
     const std::string slow = dtrun::torch::why_slow(blas);
     if (!slow.empty()) fmt::print(stderr, "dtrun-train: warning: {}\n", slow);
     if (trainer.epoch() >= options.epochs) {
-      console.Line(fmt::format("nothing to do: the checkpoint is of the last epoch, {}", trainer.epoch()));
+      print(fmt::format("nothing to do: the checkpoint is of the last epoch, {}", trainer.epoch()));
     }
   }
   Epoch last;
   double seconds = 0;
   while (trainer.epoch() < options.epochs) {
     const std::string name = fmt::format("epoch {}/{}", trainer.epoch() + 1, options.epochs);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
+    auto next = start;
     last = trainer.RunEpoch([&](std::uint64_t samples, double loss) {
-      if (!first || !console.Due()) return;
-      const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      console.Progress(fmt::format("{}  {:3}%  loss {:.4f}  {:.0f} samples/s", name,
-                                   samples * 100 / trainer.size(), loss,
-                                   static_cast<double>(samples) / elapsed));
+      if (!watched || Clock::now() < next) return;
+      next = Clock::now() + std::chrono::milliseconds(100);
+      const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+      print(fmt::format("{}  {:3}%  loss {:.4f}  {:.0f} samples/s", name, samples * 100 / trainer.size(),
+                        loss, static_cast<double>(samples) / elapsed),
+            "");
     });
     seconds += last.seconds;
     if (!first) continue;
-    console.Line(fmt::format("{}  loss {:.4f}  test accuracy {:.4f}  {:.0f} samples/s", name, last.loss,
-                             last.accuracy, static_cast<double>(last.samples) / last.seconds));
+    print(fmt::format("{}  loss {:.4f}  test accuracy {:.4f}  {:.0f} samples/s", name, last.loss,
+                      last.accuracy, static_cast<double>(last.samples) / last.seconds));
     if (!options.checkpoint.empty()) ReplaceFile(options.checkpoint, trainer.Save());
     if (trainer.epoch() < options.epochs) continue;
-    console.Line(fmt::format("final test accuracy {:.4f} after {}, {:.1f} s of training on {}", last.accuracy,
-                             Count(options.epochs, "epoch"), seconds, ranks));
+    print(fmt::format("final test accuracy {:.4f} after {}, {:.1f} s of training on {}", last.accuracy,
+                      Count(options.epochs, "epoch"), seconds, ranks));
   }
 }
 

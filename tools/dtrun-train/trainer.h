@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -55,48 +56,46 @@ constexpr double kPixelMean = 0.2860, kPixelDeviation = 0.3530;  // of the train
 
 // The bytes of one file, of shape [items] + `item`.
 inline Tensor ReadIdx(const std::string& path, const std::vector<std::int64_t>& item) {
-  const auto require = [&](bool good, const std::string& problem) {
-    if (good) return;
-    throw std::runtime_error(
-        "'" + path + "': " + problem +
-        "; install it again (apt-get install --reinstall dataset-fashion-mnist), or pass "
-        "--data with the folder of fashion-mnist");
-  };
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) {
-    throw std::runtime_error("open '" + path + "': " + std::strerror(errno) +
-                             "; apt-get install dataset-fashion-mnist, or pass --data FOLDER");
+    throw std::runtime_error(
+        fmt::format("open '{}': {}; apt-get install dataset-fashion-mnist, or pass --data FOLDER", path,
+                    std::strerror(errno)));
   }
-  const auto read = [&](void* to, std::int64_t bytes, const std::string& what) {
-    const int got = gzread(file.get(), to, static_cast<unsigned>(bytes));
-    int code = Z_OK;
-    const std::string why = gzerror(file.get(), &code);
-    require(got == bytes,
-            what + ": " + (code == Z_OK || code == Z_BUF_ERROR ? "the file ends too early" : why));
+  const auto damaged = [&](const std::string& problem) {
+    return std::runtime_error(
+        fmt::format("'{}': {}; apt-get install --reinstall dataset-fashion-mnist, or pass "
+                    "--data FOLDER",
+                    path, problem));
   };
-  const auto number = [&](const std::string& what) {
-    std::uint8_t b[4];
-    read(b, sizeof b, what);
-    return std::int64_t{b[0]} << 24 | std::int64_t{b[1]} << 16 | std::int64_t{b[2]} << 8 | b[3];
-  };
-  const std::int64_t magic = 0x0800 + 1 + static_cast<std::int64_t>(item.size());
-  require(number("the magic number") == magic, "the magic number is not " + std::to_string(magic));
-  std::vector<std::int64_t> shape{number("the number of items")};
-  require(shape[0] > 0 && shape[0] <= 1 << 20, std::to_string(shape[0]) + " items, expected 1 to 1048576");
-  for (const std::int64_t side : item) {
-    shape.push_back(number("a dimension"));
-    require(shape.back() == side,
-            "a side of " + std::to_string(shape.back()) + " pixels, expected " + std::to_string(side));
-  }
-  Tensor bytes = torch::empty(shape, torch::kUInt8);
-  read(bytes.data_ptr(), bytes.numel(), "the data");
-  std::uint8_t more = 0;
-  const int left = gzread(file.get(), &more, 1);  // only now has zlib seen the checksum
-  int code = Z_OK;
+  std::vector<std::uint8_t> bytes;
+  std::uint8_t chunk[1 << 16];
+  int got = 0, code = Z_OK;
+  while ((got = gzread(file.get(), chunk, sizeof chunk)) > 0) bytes.insert(bytes.end(), chunk, chunk + got);
   const std::string why = gzerror(file.get(), &code);
-  require(left <= 0, "there is more than its dimensions announce");
-  require(left == 0 && (code == Z_OK || code == Z_STREAM_END), why);
-  return bytes;
+  if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) throw damaged(why);
+
+  // The header: big-endian numbers of 4 bytes; one tells the type and the dimensions, one counts the items.
+  const auto number = [&](std::size_t at) {
+    return std::int64_t{bytes[4 * at]} << 24 | bytes[4 * at + 1] << 16 | bytes[4 * at + 2] << 8 |
+           bytes[4 * at + 3];
+  };
+  const std::size_t header = 4 * (2 + item.size());
+  const auto magic = 0x0801 + static_cast<std::int64_t>(item.size());
+  if (bytes.size() < header || number(0) != magic)
+    throw damaged(fmt::format("it does not start with {}", magic));
+  std::vector<std::int64_t> shape{number(1)};
+  std::int64_t size = shape[0];
+  for (std::size_t i = 0; i < item.size(); ++i) {
+    if (number(2 + i) != item[i])
+      throw damaged(fmt::format("a side of {} pixels, not {}", number(2 + i), item[i]));
+    shape.push_back(item[i]);
+    size *= item[i];
+  }
+  if (size == 0 || bytes.size() - header != static_cast<std::size_t>(size)) {
+    throw damaged(fmt::format("{} bytes after the header, which tells of {}", bytes.size() - header, size));
+  }
+  return torch::from_blob(bytes.data() + header, shape, torch::kUInt8).clone();
 }
 
 struct Images {
@@ -109,11 +108,11 @@ inline Images ReadImages(const std::string& folder, const std::string& set) {
   const std::string prefix = folder + "/" + set;
   const Tensor pixels = ReadIdx(prefix + "-images-idx3-ubyte.gz", {kSide, kSide});
   const Tensor labels = ReadIdx(prefix + "-labels-idx1-ubyte.gz", {}).to(torch::kInt64);
-  if (pixels.size(0) != labels.size(0) || labels.max().item<std::int64_t>() >= kClasses) {
-    throw std::runtime_error("'" + prefix + "-*': " + std::to_string(pixels.size(0)) + " images and " +
-                             std::to_string(labels.size(0)) + " labels up to " +
-                             std::to_string(labels.max().item<std::int64_t>()) +
-                             "; expected equally many, and labels from 0 to 9");
+  const auto highest = labels.max().item<std::int64_t>();
+  if (pixels.size(0) != labels.size(0) || highest >= kClasses) {
+    throw std::runtime_error(
+        fmt::format("'{}-*': {} images and {} labels up to {}; expected equally many, and labels from 0 to 9",
+                    prefix, pixels.size(0), labels.size(0), highest));
   }
   return {pixels.to(torch::kFloat32).div_(255).sub_(kPixelMean).div_(kPixelDeviation).unsqueeze_(1), labels};
 }
@@ -184,9 +183,8 @@ class Trainer {
                    torch::optim::SGDOptions(options.learning_rate).momentum(options.momentum)) {
     const auto n = static_cast<std::uint64_t>(ranks_->size());
     if (options.batch % n != 0) {
-      throw std::runtime_error("--batch " + std::to_string(options.batch) + " is not a multiple of " +
-                               std::to_string(n) +
-                               " ranks; the next that is: " + std::to_string((options.batch / n + 1) * n));
+      throw std::runtime_error(fmt::format("--batch {} is not a multiple of {} ranks; the next that is: {}",
+                                           options.batch, n, (options.batch / n + 1) * n));
     }
     std::uint64_t bytes = checkpoint.size();
     ranks_->broadcast(&bytes, sizeof bytes, 0);
@@ -221,10 +219,9 @@ class Trainer {
       const double rate = OneCycle(options_.learning_rate, epoch_ * steps + step++, options_.epochs * steps);
       const double loss = Step(samples, rate);
       if (!std::isfinite(loss)) {
-        throw std::runtime_error("rank " + std::to_string(ranks_->rank()) + ": the loss is " +
-                                 (std::isnan(loss) ? "not a number" : "infinite") + " in epoch " +
-                                 std::to_string(epoch_ + 1) + ", step " + std::to_string(step) +
-                                 "; try a smaller --lr than " + std::to_string(options_.learning_rate));
+        throw std::runtime_error(fmt::format(
+            "rank {}: the loss is {} in epoch {}, step {}; try a smaller --lr than {}", ranks_->rank(),
+            std::isnan(loss) ? "not a number" : "infinite", epoch_ + 1, step, options_.learning_rate));
       }
       mine.loss_sum += loss * static_cast<double>(samples.size());
       mine.samples += static_cast<std::int64_t>(samples.size());
@@ -264,11 +261,9 @@ class Trainer {
  private:
   // What must be equal for a checkpoint to fit.
   std::string Settings() const {
-    std::ostringstream text;
-    text << "--model " << options_.model << " --epochs " << options_.epochs << " --batch " << options_.batch
-         << " --lr " << options_.learning_rate << " --momentum " << options_.momentum << " --seed "
-         << options_.seed << " on " << size() << " images";
-    return text.str();
+    return fmt::format("--model {} --epochs {} --batch {} --lr {} --momentum {} --seed {} on {} images",
+                       options_.model, options_.epochs, options_.batch, options_.learning_rate,
+                       options_.momentum, options_.seed, size());
   }
 
   void Load(const std::string& checkpoint) {
@@ -282,8 +277,9 @@ class Trainer {
       throw std::runtime_error("the checkpoint is damaged or not one of dtrun-train; start without --resume");
     }
     if (settings.toStringRef() != Settings()) {
-      throw std::runtime_error("the checkpoint was made with " + settings.toStringRef() + "; this run has " +
-                               Settings() + "; use the same settings to resume");
+      throw std::runtime_error(
+          fmt::format("the checkpoint was made with {}; this run has {}; use the same settings to resume",
+                      settings.toStringRef(), Settings()));
     }
     archive.read("epoch", epoch);
     epoch_ = static_cast<std::uint64_t>(epoch.toInt());
