@@ -7,7 +7,7 @@ function(dtrun_library name)
   add_library(dtrun_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(NOT folder MATCHES "^(core/(base|contract|comm)|tools/dtrun-bench)")
+  if(NOT folder MATCHES "^(core/(base|contract|comm)|tools/bench/program)")
     dtrun_supervises(dtrun_${name})
     if(DTRUN_UNITY)  # with the same definitions
       target_link_libraries(dtrun_${name} PRIVATE ${DTRUN_PRECOMPILED})

@@ -10,8 +10,8 @@
 #include "core/base/printable.h"
 #include "core/launch/launch.h"
 #include "core/node/guard.h"
-#include "tools/dtrun-bench/channel.h"
-#include "tools/dtrun-bench/sweep.h"
+#include "tools/bench/program/channel.h"
+#include "tools/bench/program/sweep.h"
 
 namespace dtrun::cli {
 namespace {

@@ -1,0 +1,55 @@
+#include "tools/bench/program/copy_peer.h"
+
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/fd.h"
+#include "core/contract/environment.h"
+
+namespace dtrun::bench {
+namespace {
+
+[[noreturn]] void Throw(const char* meeting) {
+  throw std::runtime_error(Error::System(std::string("share '") + meeting + "'", errno).text);
+}
+
+}  // namespace
+
+CopyPeer::CopyPeer(const char* meeting)
+    : rank_(RankVariable(contract::kRank)), ranks_(RankVariable(contract::kWorldSize)) {
+  const UniqueFd file(::open(meeting, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), sizeof(Meeting)) != 0) Throw(meeting);
+  void* place = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (place == MAP_FAILED) Throw(meeting);
+  meeting_ = static_cast<Meeting*>(place);  // zeros: nobody has arrived
+}
+
+CopyPeer::~CopyPeer() { ::munmap(meeting_, sizeof(Meeting)); }
+
+std::string CopyPeer::description() const {
+  return std::string("memcpy of glibc ") + gnu_get_libc_version() + ", all ranks at once";
+}
+
+void CopyPeer::Run(const Call& call) {
+  if (call.operation != Operation::kCopy) throw Unsupported("only memory is copied");
+  std::memcpy(call.recv, call.send, call.shape.bytes);
+  asm volatile("" ::: "memory");  // the copy is wanted, though nobody reads it
+}
+
+void CopyPeer::Barrier() {
+  const std::uint32_t round = meeting_->round.load();
+  if (meeting_->arrived.fetch_add(1) + 1 == static_cast<std::uint32_t>(ranks_)) {
+    meeting_->arrived = 0;
+    ++meeting_->round;
+    return;
+  }
+  while (meeting_->round.load() == round) ::sched_yield();
+}
+
+}  // namespace dtrun::bench

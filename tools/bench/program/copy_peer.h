@@ -1,0 +1,34 @@
+// memcpy on all ranks at once: what the memory of this host gives, and so what a collective is
+// measured against. Needs no communicator; ranks meet in a shared page. Main thread.
+#pragma once
+
+#include <atomic>
+
+#include "tools/bench/program/peer.h"
+
+namespace dtrun::bench {
+
+class CopyPeer : public Peer {
+ public:
+  // `meeting` is a file that all ranks open; the first one makes it.
+  explicit CopyPeer(const char* meeting);
+  ~CopyPeer() override;
+  CopyPeer(const CopyPeer&) = delete;
+  CopyPeer& operator=(const CopyPeer&) = delete;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::string description() const override;
+  void Run(const Call& call) override;
+  void Barrier() override;
+
+ private:
+  struct Meeting {
+    std::atomic<std::uint32_t> arrived;
+    std::atomic<std::uint32_t> round;
+  };
+  int rank_, ranks_;
+  Meeting* meeting_;
+};
+
+}  // namespace dtrun::bench

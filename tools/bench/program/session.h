@@ -1,0 +1,71 @@
+// The layers of a run as processes: starts them, speaks with their ranks, ends them.
+//
+// All layers live at once; those that are not asked sleep. Owned by the sweep, on the thread of the
+// agent process (core/node/guard.h), so that nothing survives the run however it ends.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/process/lifeline.h"
+#include "core/process/spawn.h"
+#include "tools/bench/program/channel.h"
+#include "tools/bench/program/layers.h"
+
+namespace dtrun::bench {
+
+class Session {
+ public:
+  // A layer under way.
+  struct Running {
+    process::Child child;
+    std::map<int, Channel> ranks;
+    std::string output;       // the end of what it printed
+    std::string description;  // from rank 0's hello
+    std::string library;      // of the backend, from the job; empty: it has none
+    double joining = 0;       // seconds that the slowest rank took to join the others
+    bool ended = false;
+  };
+
+  Session(process::Lifeline& lifeline, std::filesystem::path folder, int ranks)
+      : lifeline_(lifeline), folder_(std::move(folder)), ranks_(ranks) {}
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Status Listen();
+  // Returns when all ranks have said hello. The layer lives until Stop or the end of the session.
+  Result<Running*> Start(const Layer& layer);
+  // Sends `line` to every rank; an answer of each, in rank order. An answer "error ..." is an Error.
+  // After an Error the layer is of no more use.
+  Result<std::vector<std::string>> Ask(Running& layer, const std::string& line);
+  void Stop(Running& layer);
+
+  // The signal that ends the run, or 0. What was under way when it came returns an Error.
+  int signal() const { return signal_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Waits for whatever happens next among the layers, and takes it in.
+  Status Turn(Running* asked, Clock::time_point deadline);
+  Status Accept();
+  void Hear();
+  void Drain(Running& layer);
+  Status Meet(Running& layer);
+  Status Admit(Running& layer);
+  std::string CauseOf(const Running& layer) const;
+
+  process::Lifeline& lifeline_;
+  const std::filesystem::path folder_;
+  const int ranks_;
+  UniqueFd listener_;
+  std::vector<std::unique_ptr<Running>> layers_;
+  std::vector<Channel> strangers_;  // connected, not yet said hello
+  int signal_ = 0;
+};
+
+}  // namespace dtrun::bench
