@@ -44,6 +44,10 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   params.rank = m.rank;
   params.size = m.size;
   params.host_count = m.host_count;
+  params.host = m.node_rank;
+  params.interface_name = {m.interface_name.c_str(), m.interface_name.size()};
+  params.address = {m.address.c_str(), m.address.size()};
+  params.local_processors = m.local_processors;
   params.generation = m.generation;
   params.name = {m.name.c_str(), m.name.size()};
   params.kv = m.kv;

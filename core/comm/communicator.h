@@ -34,7 +34,10 @@ struct Making {
   int rank = 0;
   int size = 1;
   int host_count = 1;
-  int node_rank = 0;  // the host of this rank
+  int node_rank = 0;           // the host of this rank
+  std::string interface_name;  // of this host, to reach the others; empty: not chosen
+  std::string address;
+  int local_processors = 0;  // of this host's ranks together
   std::uint64_t generation = 0;
   dtrun_kv* kv = nullptr;   // outlives the communicator
   Nanoseconds timeout{-1};  // of creation and of every operation; negative: no limit

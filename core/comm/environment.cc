@@ -1,6 +1,7 @@
 #include "core/comm/environment.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <limits>
@@ -25,6 +26,12 @@ constexpr const char* kRequiredOfABackend[] = {contract::kBackendPath, contract:
 constexpr char kTheirLocalRank[] = "LOCAL_RANK";
 constexpr char kTheirLocalWorldSize[] = "LOCAL_WORLD_SIZE";
 constexpr char kTheirWorldSize[] = "WORLD_SIZE";
+
+int OwnProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
 
 // Collects the first problem, so that the fields can be read one line each.
 class Reader {
@@ -157,6 +164,12 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   } else {
     reader.Fail(fmt::format("{}: {}", contract::kBackendTimeout, timeout.error().text));
   }
+  e.interface_name = reader.Text(contract::kInterface);
+  e.address = reader.Text(contract::kAddress);
+  if (reader.Has(contract::kLocalProcessors)) {
+    e.local_processors = reader.Number(contract::kLocalProcessors, 0, kMax, "a number of processors");
+  }
+  if (e.local_processors == 0) e.local_processors = OwnProcessors();  // no rank is bound to fewer than all may use
   if (reader.Has(contract::kRecorder)) e.recorder = reader.Text(contract::kRecorder);
   if (reader.Has(contract::kLocal)) {
     const std::string local = reader.Text(contract::kLocal);

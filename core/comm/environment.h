@@ -29,6 +29,9 @@ struct Environment {
   std::string backend_path;
   std::string backend_options;  // JSON
   Nanoseconds timeout{-1};      // -1: no limit
+  std::string interface_name;   // of this host, to reach the others; empty: dtrun has chosen none
+  std::string address;          // its own, numeric
+  int local_processors = 0;     // that the ranks of this host may use together
   bool shared_memory = true;    // joins the ranks of one host
   int emulated_hosts = 1;       // more than one: what the ranks pretend to live on, for tests
 

@@ -178,6 +178,9 @@ Making Runtime::WorldMaking() {
   making.size = e.world_size;
   making.host_count = e.hosts();
   making.node_rank = e.host();
+  making.interface_name = e.interface_name;
+  making.address = e.address;
+  making.local_processors = e.local_processors;
   making.generation = e.generation;
   making.kv = kv_.get();
   making.recorder = recorder_.get();

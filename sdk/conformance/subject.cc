@@ -210,6 +210,7 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
   params.size = size;
   params.host_count = 1;
   params.name = {"world", 5};
+  params.local_processors = static_cast<std::int32_t>(std::thread::hardware_concurrency());
   params.kv = kv;
   params.timeout_ns = timeout.count();
   dtrun_backend_comm* comm = nullptr;

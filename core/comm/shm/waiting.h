@@ -96,18 +96,9 @@ struct Patience {
   int spins = 0;
   int yields = 0;
 
-  static Patience For(int ranks_here) {
-    if (ranks_here <= Processors()) return {2000, 20};
-    return {0, 100};
-  }
-
-  // That the ranks of this host have together.
-  static int Processors() {
-    const char* const together = std::getenv(contract::kLocalProcessors);
-    if (together != nullptr && std::atoi(together) > 0) return std::atoi(together);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  static Patience For(bool oversubscribed) {
+    if (oversubscribed) return {0, 100};
+    return {2000, 20};
   }
 };
 

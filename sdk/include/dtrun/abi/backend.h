@@ -69,12 +69,18 @@ typedef struct dtrun_comm_params {
   uint32_t flags;
   int32_t rank;
   int32_t size;
-  int32_t host_count; /* hosts that the ranks run on */
-  int32_t reserved;
+  int32_t host_count;  /* hosts that the ranks run on */
+  int32_t host;        /* of this rank: a number that ranks of one host share */
   uint64_t generation; /* start of the world that this communicator belongs to */
   dtrun_string name;   /* "world"; for messages */
   dtrun_kv* kv;        /* valid until comm_destroy returns */
   int64_t timeout_ns;  /* for creation, and default for operations; -1: no limit */
+  /* The network interface of this host that was tested to reach the others, and its numeric address; empty
+     where dtrun has chosen none. */
+  dtrun_string interface_name;
+  dtrun_string address;
+  int32_t local_processors; /* that the job's ranks on this host may use together; 0: not known */
+  int32_t reserved;
 } dtrun_comm_params;
 
 /* A stream on which device work is ordered; NULL for host memory. */
