@@ -1,6 +1,7 @@
 #include "comm.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "bootstrap_address.h"
@@ -14,6 +15,21 @@ namespace {
 
 using sdk::Failure;
 
+constexpr char kId[] = "id";  // NCCL's, behind one of the marks
+constexpr char kIdMark = 'i';
+constexpr char kErrorMark = 'e';
+
+nccl::UniqueId FetchId(const sdk::Membership& members, const sdk::Deadline& deadline) {
+  const std::string value = members.kv().Get(kId, deadline.Left());
+  nccl::UniqueId id;
+  if (value.size() != 1 + sizeof id.internal || value[0] != kIdMark) {
+    throw Failure(DTRUN_REMOTE_FAILURE,
+                  "rank 0 could not open '" + members.name() + "': " + value.substr(1), 0);
+  }
+  std::memcpy(id.internal, value.data() + 1, sizeof id.internal);
+  return id;
+}
+
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::CommParams& params, int device,
@@ -22,7 +38,7 @@ NcclCommunicator::NcclCommunicator(const Environment& environment, const sdk::Co
       log_(environment.host, "nccl"),
       health_(environment.host),
       device_(device),
-      gathering_(params) {
+      members_(params) {
   const OnDevice on(environment_.cuda, device_);
   stream_ = std::make_unique<OwnStream>(environment_.cuda);
   scratch_ = DeviceBuffer(environment_.cuda, 2 * Launcher::kScratchWord);
@@ -47,13 +63,13 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
                       "nccl chose the loopback interface (" + address->Text() +
                           "), which other hosts cannot reach; set backend.options.interface");
       }
-      gathering_.PublishId(id);
+      members_.kv().Set(kId, kIdMark + std::string(id.internal, sizeof id.internal));
     } catch (const Failure& failure) {
-      gathering_.PublishNoId(failure);
+      members_.kv().Set(kId, kErrorMark + std::string(failure.what()));
       throw;
     }
   } else {
-    id = gathering_.FetchId(deadline);
+    id = FetchId(members_, deadline);
   }
   if (const auto address = ReadBootstrapAddress(id)) bootstrap_ = address->Text();
   Handle::Place place{id, params.rank, params.size, {}};
@@ -63,7 +79,7 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
     return std::make_unique<Handle>(environment_.nccl, place, deadline, [&] {
       if (Clock::now() < next_look) return;
       next_look = Clock::now() + std::chrono::milliseconds(100);
-      if (const auto failure = gathering_.FailureOfAnother()) throw *failure;
+      if (const auto failure = members_.FailureOfAnother()) throw *failure;
     });
   } catch (const Failure& failure) {
     Failure told(
@@ -71,16 +87,16 @@ std::unique_ptr<Handle> NcclCommunicator::Connect(const sdk::CommParams& params,
         std::string(failure.what()) +
             (bootstrap_.empty() ? "" : " (rank 0 of '" + params.name + "' listens on " + bootstrap_ + ")"),
         failure.peer());
-    gathering_.AnnounceFailure(told);
+    members_.PublishFailure(told);
     throw told;
   }
 }
 
 NcclCommunicator::~NcclCommunicator() {
   try {
-    gathering_.AnnounceLeaving(progress_);
+    members_.Leave(progress_.Encode());
   } catch (const Failure& failure) {
-    log_.Debug("nobody to tell that '" + gathering_.name() + "' is left: " + failure.what());
+    log_.Debug("nobody to tell that '" + members_.name() + "' is left: " + failure.what());
   }
 }
 
@@ -96,7 +112,7 @@ cuda::Stream NcclCommunicator::StreamOf(const dtrun_op& op, const dtrun_stream* 
     throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) +
                                               ": the stream belongs to device " +
                                               std::to_string(stream->device_index) + ", '" +
-                                              gathering_.name() + "' to device " + std::to_string(device_));
+                                              members_.name() + "' to device " + std::to_string(device_));
   }
   return stream->native;
 }
@@ -117,7 +133,7 @@ void NcclCommunicator::CheckBuffer(const Operation& operation, const void* buffe
   }
   if (attributes.type == cuda::kMemoryDevice && attributes.device != device_) {
     throw Failure(DTRUN_INVALID_ARGUMENT, subject + " is on device " + std::to_string(attributes.device) +
-                                              ", '" + gathering_.name() + "' on device " +
+                                              ", '" + members_.name() + "' on device " +
                                               std::to_string(device_));
   }
 }
@@ -132,9 +148,9 @@ void NcclCommunicator::CheckBuffers(const Operation& operation) const {
 void NcclCommunicator::CopyInPlace(Operation& operation) const {
   const dtrun_op& op = *operation.op;
   const bool exchanges = op.kind == DTRUN_ALLTOALL || op.kind == DTRUN_ALLTOALLV;
-  if (!exchanges || op.send != op.recv || gathering_.size() == 1) return;
+  if (!exchanges || op.send != op.recv || members_.size() == 1) return;
   const std::uint64_t bytes =
-      sdk::EndOf(sdk::SendParts(op, gathering_.rank(), gathering_.size())) * operation.width;
+      sdk::EndOf(sdk::SendParts(op, members_.rank(), members_.size())) * operation.width;
   if (bytes == 0) return;
   operation.copy = DeviceBuffer(environment_.cuda, bytes);
   environment_.cuda.Check(environment_.cuda.memcpy_async(operation.copy.data(), op.send, bytes,
@@ -143,9 +159,9 @@ void NcclCommunicator::CopyInPlace(Operation& operation) const {
 }
 
 std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
-  auto operation = std::make_shared<Operation>(op, gathering_.size(), StreamOf(op, stream));
+  auto operation = std::make_shared<Operation>(op, members_.size(), StreamOf(op, stream));
   CheckBuffers(*operation);
-  ThrowIfFailed();
+  failure_.ThrowIfSet();
   Count(*operation);
   auto request = std::make_unique<NcclRequest>(*this, operation);
   if (grouping_) {
@@ -166,7 +182,7 @@ void NcclCommunicator::Count(Operation& operation) {
 }
 
 void NcclCommunicator::GroupBegin() {
-  ThrowIfFailed();
+  failure_.ThrowIfSet();
   if (grouping_) throw Failure(DTRUN_FAILED_PRECONDITION, "a group is open already; end it first");
   grouping_ = true;
 }
@@ -181,7 +197,7 @@ void NcclCommunicator::GroupEnd() {
 }
 
 void NcclCommunicator::Launch(const std::vector<std::shared_ptr<Operation>>& operations) {
-  ThrowIfFailed();
+  failure_.ThrowIfSet();
   try {
     const OnDevice on(environment_.cuda, device_);
     const NcclApi& api = environment_.nccl;
@@ -192,7 +208,7 @@ void NcclCommunicator::Launch(const std::vector<std::shared_ptr<Operation>>& ope
       chosen.push_back(reductions.For(*operation));
     }
     const nccl::Result result = handle_->Use([&](nccl::Comm comm) {
-      const Launcher launcher{api, comm, gathering_.rank(), gathering_.size(), scratch_.data()};
+      const Launcher launcher{api, comm, members_.rank(), members_.size(), scratch_.data()};
       nccl::Result started = api.group_start();
       if (started != nccl::kSuccess) return started;
       for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -205,13 +221,13 @@ void NcclCommunicator::Launch(const std::vector<std::shared_ptr<Operation>>& ope
     if (result == nccl::kInProgress) {
       AwaitLaunch(*operations.front());
     } else if (result != nccl::kSuccess) {
-      ThrowIfFailed();  // by another thread meanwhile
+      failure_.ThrowIfSet();  // by another thread meanwhile
       throw NcclFailure(api, "start " + operations.front()->text, result);
     }
     Record(operations);
   } catch (const Failure& failure) {
     Fail(failure);
-    throw *cause_;
+    throw Failure(*failure_);
   }
 }
 
@@ -220,7 +236,7 @@ void NcclCommunicator::AwaitLaunch(const Operation& operation) {
   Patience patience;
   for (;;) {
     const nccl::Result state = handle_->State();
-    ThrowIfFailed();
+    failure_.ThrowIfSet();
     if (state == nccl::kSuccess) return;
     if (state != nccl::kInProgress) throw NcclFailure(environment_.nccl, "start " + operation.text, state);
     Watch(operation);
@@ -235,7 +251,7 @@ void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& ope
     const std::lock_guard lock(mutex_);
     operation->event = event;
     environment_.cuda.Check(recorded, "record the end of " + operation->text);
-    if (failed_) break;  // the phases of these operations do not matter any more
+    if (failure_) break;  // the phases of these operations do not matter any more
     operation->phase = Phase::kLaunched;
     if (operation->dropped) {
       events_->Return(std::exchange(operation->event, nullptr));
@@ -243,7 +259,7 @@ void NcclCommunicator::Record(const std::vector<std::shared_ptr<Operation>>& ope
       live_.insert(operation.get());
     }
   }
-  ThrowIfFailed();
+  failure_.ThrowIfSet();
 }
 
 Phase NcclCommunicator::Ask(Operation& operation) {
@@ -268,7 +284,7 @@ bool NcclCommunicator::Poll(Operation& operation) {
       const std::lock_guard lock(mutex_);
       const Phase phase = Ask(operation);
       if (phase == Phase::kDone) return true;
-      if (phase == Phase::kFailed || failed_) throw *cause_;
+      if (phase == Phase::kFailed || failure_) throw Failure(*failure_);
     }
     Watch(operation);
     return false;
@@ -276,14 +292,14 @@ bool NcclCommunicator::Poll(Operation& operation) {
     Fail(failure);
     const std::lock_guard lock(mutex_);
     if (operation.phase == Phase::kDone) return true;  // it arrived while its end was sought
-    throw *cause_;
+    throw Failure(*failure_);
   }
 }
 
 void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stream) {
   const cuda::Stream waiting = StreamOf(*operation.op, &stream);
   const std::lock_guard lock(mutex_);
-  if (operation.phase == Phase::kFailed) throw *cause_;
+  if (operation.phase == Phase::kFailed) throw Failure(*failure_);
   if (operation.phase == Phase::kGrouped) {
     throw Failure(DTRUN_FAILED_PRECONDITION,
                   operation.text + " has not been started; end the group before a stream waits for it");
@@ -300,7 +316,7 @@ bool NcclCommunicator::MustWaitBeforeRelease(const Operation& operation) {
 }
 
 void NcclCommunicator::NoteUnseenFailure(const Operation& operation, const char* text) const {
-  log_.Debug(operation.text + " of '" + gathering_.name() + "' was dropped and failed: " + text);
+  log_.Debug(operation.text + " of '" + members_.name() + "' was dropped and failed: " + text);
 }
 
 void NcclCommunicator::Forget(Operation& operation) {

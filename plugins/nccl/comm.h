@@ -17,9 +17,11 @@
 
 #include "cuda_api.h"
 #include "device_memory.h"
-#include "gathering.h"
+#include "dtrun/plugin/first_failure.hpp"
+#include "dtrun/plugin/membership.hpp"
 #include "handle.h"
 #include "operation.h"
+#include "progress.h"
 #include "request.h"
 
 namespace dtrun::nccl_plugin {
@@ -72,17 +74,18 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   Phase Ask(Operation& operation);
   void Watch(const Operation& operation);
   void LookAround(const Operation& operation);
+  // Ranks that have not said that they wait in that collective.
+  std::vector<int> NotWaitingIn(std::uint64_t sequence) const;
   sdk::Failure TimedOut(const Operation& operation) const;
 
   // Ends the communicator with `cause` unless it has ended.
   void Fail(const sdk::Failure& cause);
-  void ThrowIfFailed() const;
 
   const Environment environment_;
   const sdk::Log log_;
   const sdk::Health health_;
   const int device_;
-  const Gathering gathering_;
+  const sdk::Membership members_;
 
   // In the order in which they are made.
   std::unique_ptr<OwnStream> stream_;
@@ -91,10 +94,9 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
   std::unique_ptr<Handle> handle_;
   std::string bootstrap_;  // where rank 0 listens; for messages
 
-  std::mutex mutex_;                   // of the operations' phases, and of live_
-  std::set<Operation*> live_;          // launched, outcome unknown
-  std::optional<sdk::Failure> cause_;  // written once, before failed_
-  std::atomic<bool> failed_{false};
+  std::mutex mutex_;           // of the operations' phases, and of live_
+  std::set<Operation*> live_;  // launched, outcome unknown
+  sdk::FirstFailure failure_;
 
   bool grouping_ = false;
   std::vector<std::shared_ptr<Operation>> group_;

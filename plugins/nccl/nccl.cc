@@ -17,7 +17,7 @@
 #include "nccl_failure.h"
 #include "nccl_options.h"
 #include "peer_access.h"
-#include "ways.h"
+#include "gpu_paths.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -51,14 +51,21 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     } catch (const Failure& failure) {
       obstacle = failure;
     }
-    Gathering(params).Meet(obstacle, deadline);
+    const sdk::Membership members(params);
+    if (obstacle) {  // said before it comes: nobody waits for it in NCCL
+      members.PublishFailure(*obstacle);
+      members.Come("nccl", "");
+      throw Failure(*obstacle);
+    }
+    members.Join("nccl", "", deadline);
+    if (const auto failure = members.FailureOfAnother()) throw *failure;
     WarnOfLostVariables();
     return std::make_unique<NcclCommunicator>(Environment{host_, nccl_, *cuda_, options_.max_ctas}, params,
                                               device, deadline);
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
-    const Ways ways = WaysBetweenGpus(query.local_ranks);  // first: it must not find CUDA in use
+    const GpuPaths paths = PathsBetweenGpus(query.local_ranks);  // first: it must not find CUDA in use
     sink.Fact("library",
               "NCCL " + nccl_.VersionText() + (nccl_.library.was_loaded() ? " (the program's own)" : ""));
     sink.Fact("library_path", nccl_.library.path());
@@ -70,7 +77,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     if (interface_ || query.host_count <= 1) {
       sink.Fact("interface", interface_ ? interface_->Text() : ChoiceOfNccl());
     }
-    for (const auto& [key, text] : ways.facts) sink.Fact(key, text);
+    for (const auto& [key, text] : paths.facts) sink.Fact(key, text);
     // What one rank must do without, none may use.
     for (const auto& [name, without] :
          {std::pair("NCCL_P2P_DISABLE", "1"), {"NCCL_SHM_DISABLE", "1"}, {"DTRUN_P2P", "off"}})
@@ -79,13 +86,13 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     sink.Fact("algorithm",
               "NCCL's, which it chooses for each call; NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=TUNING in "
               "job.env print it");
-    for (const auto& [name, value] : ways.variables) sink.Env(name, value);
+    for (const auto& [name, value] : paths.variables) sink.Env(name, value);
     for (const auto& [name, value] : Variables()) sink.Env(name, value);
   }
 
  private:
-  Ways WaysBetweenGpus(int local_ranks) const {
-    WaysInputs inputs;
+  GpuPaths PathsBetweenGpus(int local_ranks) const {
+    GpuPathInputs inputs;
     inputs.p2p = options_.p2p;
     inputs.shm = options_.shm;
     inputs.local_ranks = local_ranks;
@@ -96,7 +103,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     inputs.ask = [this] { return AskPeers({.cuda_library = options_.cuda_library, .cache = CacheFolder()}); };
     struct statvfs shm {};
     if (statvfs("/dev/shm", &shm) == 0) inputs.shm_free_bytes = std::uint64_t{shm.f_bavail} * shm.f_frsize;
-    return ChooseWays(inputs);
+    return ChooseGpuPaths(inputs);
   }
 
   // The CUDA runtime is looked for when it is needed: a login node has none.
@@ -187,7 +194,7 @@ constexpr sdk::PluginInfo kInfo = {
     .name = "nccl",
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
-    .license = "BSD-3-Clause",
+    .license = "Apache-2.0",
     .summary = "collectives between the memories of NVIDIA GPUs, on CUDA streams",
     .options = kOptions,
     .option_count = std::size(kOptions),

@@ -9,7 +9,7 @@
 
 namespace dtrun::nccl_plugin {
 
-// Whether NCCL may use one of its ways between GPUs.
+// Whether NCCL may use one of its paths between GPUs.
 inline constexpr const char* kSwitchChoices[] = {"auto", "on", "off"};
 enum class Switch { kAuto, kOn, kOff };
 

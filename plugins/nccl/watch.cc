@@ -21,6 +21,8 @@ bool Due(std::atomic<std::int64_t>& next, sdk::Nanoseconds period) {
   return now >= due && next.compare_exchange_strong(due, now + period.count());
 }
 
+std::string WaitingKey(int rank) { return "waiting/" + std::to_string(rank); }
+
 }  // namespace
 
 void NcclCommunicator::Watch(const Operation& operation) {
@@ -28,9 +30,9 @@ void NcclCommunicator::Watch(const Operation& operation) {
   if (Due(next_state_, kStateEvery)) {
     const nccl::Result state = handle_->State();
     if (state != nccl::kSuccess && state != nccl::kInProgress) {
-      ThrowIfFailed();
+      failure_.ThrowIfSet();
       LookAround(operation);  // another rank may have said more than NCCL does
-      throw NcclFailure(environment_.nccl, "finish " + operation.text + " of '" + gathering_.name() + "'",
+      throw NcclFailure(environment_.nccl, "finish " + operation.text + " of '" + members_.name() + "'",
                         state);
     }
   }
@@ -38,23 +40,27 @@ void NcclCommunicator::Watch(const Operation& operation) {
 }
 
 void NcclCommunicator::LookAround(const Operation& operation) {
-  if (const auto failure = gathering_.FailureOfAnother()) {
+  if (const auto failure = members_.FailureOfAnother()) {
     if (failure->code() == DTRUN_REMOTE_FAILURE) health_.ReportPeer(failure->peer(), failure->what());
     throw *failure;
   }
   const dtrun_op& op = *operation.op;
   if (!operation.point_to_point() && announced_wait_.exchange(op.sequence) != op.sequence) {
-    gathering_.AnnounceWaiting(op.sequence);
+    members_.kv().Set(WaitingKey(members_.rank()), std::to_string(op.sequence));
   }
-  for (const auto& [rank, progress] : gathering_.Departed()) {
+  if (!members_.AnyLeft()) return;
+  for (int rank = 0; rank < members_.size(); ++rank) {
+    const std::optional<std::string> last = members_.Left(rank);
+    if (!last) continue;
+    const Progress progress = Progress::Decode(*last);
     if (operation.point_to_point()) {
-      const auto theirs = progress.messages.find(gathering_.rank());
+      const auto theirs = progress.messages.find(members_.rank());
       const std::uint64_t answered = theirs == progress.messages.end() ? 0 : theirs->second;
       if (rank != op.peer || answered >= operation.message) continue;
     } else if (progress.collective >= op.sequence) {
       continue;
     }
-    const std::string text = "rank " + std::to_string(rank) + " left '" + gathering_.name() +
+    const std::string text = "rank " + std::to_string(rank) + " left '" + members_.name() +
                              "' without taking part in " + operation.text + "; its last call was " +
                              std::to_string(progress.collective);
     health_.ReportPeer(rank, text);
@@ -62,53 +68,58 @@ void NcclCommunicator::LookAround(const Operation& operation) {
   }
 }
 
+std::vector<int> NcclCommunicator::NotWaitingIn(std::uint64_t sequence) const {
+  std::vector<int> others;
+  for (int rank = 0; rank < members_.size(); ++rank) {
+    if (rank == members_.rank()) continue;
+    const auto value = members_.kv().TryGet(WaitingKey(rank));
+    if (!value || std::stoull(*value) < sequence) others.push_back(rank);
+  }
+  return others;
+}
+
 Failure NcclCommunicator::TimedOut(const Operation& operation) const {
   std::vector<int> suspects;
   if (operation.point_to_point()) {
     suspects.push_back(operation.op->peer);
   } else {
-    suspects = gathering_.NotWaitingIn(operation.op->sequence);
+    suspects = NotWaitingIn(operation.op->sequence);
   }
   const auto waited = Clock::now() - operation.begun;
-  std::string text = operation.text + " of '" + gathering_.name() + "' did not finish within " +
+  std::string text = operation.text + " of '" + members_.name() + "' did not finish within " +
                      sdk::DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
   if (!suspects.empty()) {
-    text += "no sign of " + RanksText(suspects) + " in it";
+    text += "no sign of " + sdk::RanksText(suspects) + " in it";
   } else if (last_completed_ == 0) {
-    text += "all ranks wait in their first call, so a way between the devices is broken";
+    text += "all ranks wait in their first call, so a path between the devices is broken";
   } else {
     text += "all ranks wait in it, so the devices or the network between them are stuck";
   }
   return Failure(DTRUN_TIMEOUT, text, suspects.size() == 1 ? suspects.front() : -1);
 }
 
-void NcclCommunicator::ThrowIfFailed() const {
-  if (failed_) throw *cause_;
-}
-
 void NcclCommunicator::Fail(const Failure& cause) {
   {
     const std::lock_guard lock(mutex_);
-    if (failed_) return;
+    if (failure_) return;
     // What has arrived has arrived, also when nobody has looked yet.
     for (Operation* const operation : std::vector<Operation*>(live_.begin(), live_.end())) {
       const bool done = environment_.cuda.event_query(operation->event) == cuda::kSuccess;
       operation->phase = done ? Phase::kDone : Phase::kFailed;
     }
     live_.clear();
-    cause_ = cause;
-    failed_ = true;
+    failure_.Set(cause);
   }
   handle_->Abort();
   try {
-    gathering_.AnnounceFailure(cause);
+    members_.PublishFailure(cause);
   } catch (const Failure& failure) {
     log_.Debug(std::string("the other ranks cannot be told: ") + failure.what());
   }
 }
 
 void NcclCommunicator::Abort(const std::string& reason) {
-  Fail(Failure(DTRUN_ABORTED, "'" + gathering_.name() + "' was aborted: " + reason));
+  Fail(Failure(DTRUN_ABORTED, "'" + members_.name() + "' was aborted: " + reason));
 }
 
 void NcclCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
@@ -116,7 +127,7 @@ void NcclCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
             std::to_string(last_completed_));
   sink.Line("device " + std::to_string(device_) + ", NCCL " + environment_.nccl.VersionText() +
             (bootstrap_.empty() ? "" : ", rank 0 listened on " + bootstrap_));
-  if (failed_) sink.Line(std::string("failed: ") + cause_->what());
+  if (failure_) sink.Line(std::string("failed: ") + failure_->what());
 }
 
 }  // namespace dtrun::nccl_plugin

@@ -9,13 +9,14 @@ UcxCommunicator::UcxCommunicator(const sdk::Host& host, const sdk::CommParams& p
     : engine_(host, params, std::move(context)) {}
 
 std::unique_ptr<UcxRequest> UcxCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream*) {
-  auto operation = std::make_shared<Operation>(op, engine_.roster().size());
+  auto operation = std::make_shared<Operation>(op, engine_.members().size());
   engine_.Submit(operation);
   return std::make_unique<UcxRequest>(engine_, std::move(operation));
 }
 
 void UcxCommunicator::Abort(const std::string& reason) {
-  engine_.Fail({DTRUN_ABORTED, "'" + engine_.roster().name() + "' was aborted: " + reason});
+  engine_.Fail(
+      sdk::Failure(DTRUN_ABORTED, "'" + engine_.members().name() + "' was aborted: " + reason));
 }
 
 void UcxCommunicator::Snapshot(const sdk::SnapshotSink& sink) {

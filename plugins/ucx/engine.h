@@ -13,8 +13,9 @@
 #include <mutex>
 #include <thread>
 
+#include "dtrun/plugin/first_failure.hpp"
+#include "dtrun/plugin/membership.hpp"
 #include "operation.h"
-#include "roster.h"
 
 namespace dtrun::ucx_plugin {
 
@@ -43,11 +44,11 @@ class Engine {
   // Waits without looking at the outcome.
   void WaitForEnd(Operation& operation) noexcept;
   // Ends everything. The first cause stays.
-  void Fail(Cause cause);
+  void Fail(const sdk::Failure& failure) { End(failure, false); }
   // What is under way, for diagnostics.
   std::vector<std::string> Lines();
 
-  const Roster& roster() const { return roster_; }
+  const sdk::Membership& members() const { return members_; }
 
   // ---- for the thread that drives ----
   // Lets time pass until the message is done; throws the cause when it cannot be.
@@ -59,8 +60,12 @@ class Engine {
 
  private:
   class Idle;
+  // The topic of Join: which process a rank is, a newline, the address of its worker.
+  static constexpr char kPlace[] = "place";
 
-  void Own();
+  void Work();
+  // `theirs`: another rank has published it.
+  void End(const sdk::Failure& failure, bool theirs);
   bool HasWork() const;
   void DriveWhile(const Operation* wanted);
   void Turn(Idle& idle);
@@ -79,22 +84,22 @@ class Engine {
   void Lose(int peer, const std::string& how);
   std::string AddressOf(int peer);
   void CompleteAllFailed();
-  void Ring();
+  void Wake();
   bool Pending() const { return !messages_.empty() || !jobs_.empty() || current_ != nullptr; }
 
   const sdk::Host host_;
   const std::shared_ptr<Context> context_;
-  Roster roster_;
+  const sdk::Membership members_;
   const std::unique_ptr<WorkerMessenger> messenger_;  // outlives the worker, which writes into it
   Worker worker_;
-  const int bell_;      // an eventfd that ends the sleep of the thread that drives
-  const bool crowded_;  // more ranks on this host than cores
+  const int wakeup_;      // an eventfd that ends the sleep of the thread that drives
+  const bool oversubscribed_;  // more ranks on this host than cores
 
   // The thread that drives.
   std::shared_ptr<Operation> current_;  // the collective under way
   std::deque<std::shared_ptr<Operation>> jobs_;
   std::vector<std::shared_ptr<Operation>> messages_;
-  std::vector<std::shared_ptr<Operation>> buried_;  // messages that failed
+  std::vector<std::shared_ptr<Operation>> failed_messages_;  // messages that failed
   int awaited_ = -1;                                // the rank that the collective waits for
   Clock::time_point next_deadline_ = kNever;
   Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
@@ -108,11 +113,11 @@ class Engine {
   std::vector<Watch> watches_;  // processes of this host that this rank exchanges messages with
   bool routes_told_ = false;
   bool shut_ = false;
-  bool told_ = false;               // the other ranks know of the failure
+  bool told_ = false;               // core and the other ranks know of the failure
   std::atomic<bool> ended_{false};  // what was pending at the failure has been completed
 
   std::mutex mutex_;
-  std::condition_variable owner_wakes_;
+  std::condition_variable worker_wakes_;
   std::condition_variable changed_;  // something is done, or nobody drives
   std::deque<std::shared_ptr<Operation>> submitted_;
   std::string doing_;   // for diagnostics
@@ -124,8 +129,8 @@ class Engine {
   bool left_behind_ = false;  // a caller stopped driving with operations pending
   std::uint64_t calls_ = 0;   // how often a caller drove
   bool stop_ = false;
-  std::optional<Cause> cause_;
-  std::atomic<bool> failed_{false};
+  bool theirs_ = false;  // another rank has published failure_; set before it
+  sdk::FirstFailure failure_;
   std::thread thread_;
 };
 

@@ -19,7 +19,7 @@ using sdk::Failure;
 
 // How long a thread that drives looks for work before it sleeps.
 constexpr std::chrono::microseconds kSpin{100};
-constexpr std::chrono::microseconds kCrowdedSpin{10};
+constexpr std::chrono::microseconds kOversubscribedSpin{10};
 // After so long it offers its core to others: the peer may be waiting for just that one.
 constexpr std::chrono::microseconds kAlone{20};
 // Busy turns between two looks at the clock.
@@ -35,11 +35,11 @@ class Engine::Idle {
  public:
   void Reset() { turns_ = 0; }
   // False once it is time to sleep.
-  bool Spin(bool crowded) {
+  bool Spin(bool oversubscribed) {
     const auto now = Clock::now();
     if (turns_++ == 0) began_ = now;
-    if (now - began_ >= (crowded ? kCrowdedSpin : kSpin)) return false;
-    if (crowded || now - began_ >= kAlone) sched_yield();
+    if (now - began_ >= (oversubscribed ? kOversubscribedSpin : kSpin)) return false;
+    if (oversubscribed || now - began_ >= kAlone) sched_yield();
     return true;
   }
   // True now and then while there is always something to do.
@@ -55,7 +55,7 @@ class Engine::Idle {
 void Engine::DriveWhile(const Operation* wanted) {
   Idle idle;
   for (;;) {
-    if (failed_ && !ended_) CompleteAllFailed();
+    if (failure_ && !ended_) CompleteAllFailed();
     if (wanted != nullptr && wanted->done) return;
     if (!jobs_.empty()) {
       const std::shared_ptr<Operation> job = std::move(jobs_.front());
@@ -85,7 +85,7 @@ void Engine::Turn(Idle& idle) {
     if (idle.TimeToLook()) CheckTimes();
     return;
   }
-  if (Pending() && idle.Spin(crowded_)) return;
+  if (Pending() && idle.Spin(oversubscribed_)) return;
   CheckTimes();
   Sleep();
 }
@@ -103,7 +103,7 @@ void Engine::TakeSubmitted() {
       submitted_.pop_front();
       doing_ = operation->text;
     }
-    if (failed_) {
+    if (failure_) {
       jobs_.push_back(operation);
       ended_ = false;
       continue;
@@ -131,20 +131,20 @@ void Engine::StartMessage(const std::shared_ptr<Operation>& operation) {
   messages_.push_back(operation);
   try {
     if (op.kind == DTRUN_SEND) {
-      worker_.Send(transfer, MakeTag(TagUse::kMessage, roster_.rank(), op.tag), op.send);
+      worker_.Send(transfer, MakeTag(TagUse::kMessage, members_.rank(), op.tag), op.send);
     } else {
       const bool anyone = op.peer == DTRUN_ANY_SOURCE;
       worker_.Recv(transfer, MakeTag(TagUse::kMessage, anyone ? 0 : op.peer, op.tag),
                    anyone ? kAnySender : kWholeTag, op.recv);
     }
   } catch (const Failure& failure) {
-    Fail({failure.code(), operation->text + ": " + failure.what(), failure.peer()});
+    Fail(Failure(failure.code(), operation->text + ": " + failure.what(), failure.peer()));
   }
 }
 
 void Engine::ReapMessages() {
   for (Transfer* transfer : worker_.TakeFinished()) {
-    if (failed_) return;  // CompleteAllFailed ends them
+    if (failure_) return;  // CompleteAllFailed ends them
     auto& operation = *static_cast<Operation*>(transfer->owner);
     try {
       CheckTransfer(*transfer, operation.text);
@@ -172,13 +172,13 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
   try {
     algorithms::RunCollective(*messenger_, *job->op);
   } catch (const Failure& thrown) {
-    Fail({thrown.code(), job->text + ": " + thrown.what(), thrown.peer()});
+    Fail(Failure(thrown.code(), job->text + ": " + thrown.what(), thrown.peer()));
   } catch (const std::bad_alloc&) {
     // Half done, so the other ranks cannot finish either.
-    Fail({DTRUN_OUT_OF_MEMORY, job->text + " needs more memory than there is"});
+    Fail(Failure(DTRUN_OUT_OF_MEMORY, job->text + " needs more memory than there is"));
   }
   awaited_ = -1;
-  if (failed_) {
+  if (failure_) {
     // Even when its own part is complete: one cause for all that is pending.
     jobs_.push_front(std::exchange(current_, nullptr));
     return;
@@ -193,13 +193,13 @@ void Engine::RunJob(const std::shared_ptr<Operation>& job) {
 // What UCX really chose is known once messages have gone.
 void Engine::TellRoutes() {
   std::set<std::string> routes;
-  for (int peer = 0; peer < roster_.size(); ++peer) {
-    if (peer != roster_.rank()) routes.insert(worker_.Route(peer));
+  for (int peer = 0; peer < members_.size(); ++peer) {
+    if (peer != members_.rank()) routes.insert(worker_.Route(peer));
   }
   routes.erase("");
   if (routes.empty()) return;
   routes_told_ = true;
-  std::string text = "'" + roster_.name() + "' exchanges messages over";
+  std::string text = "'" + members_.name() + "' exchanges messages over";
   for (const std::string& route : routes) text += (route == *routes.begin() ? " " : " and ") + route;
   sdk::Log(host_, "ucx").Info(text);
   const std::lock_guard lock(mutex_);
@@ -211,16 +211,11 @@ void Engine::Await(const Transfer& transfer) {
     awaited_ = transfer.peer;
     Idle idle;
     while (!transfer.done) {
-      if (failed_) break;
+      if (failure_) break;
       Turn(idle);
     }
   }
-  if (failed_) {
-    std::unique_lock lock(mutex_);
-    const Cause cause = *cause_;
-    lock.unlock();
-    cause.Throw();
-  }
+  failure_.ThrowIfSet();
   CheckTransfer(transfer, current_->text);
 }
 
@@ -228,10 +223,10 @@ void Engine::Sleep() {
   if (!shut_ && !worker_.Arm()) return;
   {
     const std::lock_guard lock(mutex_);
-    if (!submitted_.empty() || stop_ || (failed_ && !ended_) || (wanting_ > 0 && !Pending())) return;
+    if (!submitted_.empty() || stop_ || (failure_ && !ended_) || (wanting_ > 0 && !Pending())) return;
     sleeping_ = true;
   }
-  std::vector<pollfd> waits = {pollfd{bell_, POLLIN, 0}};
+  std::vector<pollfd> waits = {pollfd{wakeup_, POLLIN, 0}};
   if (!shut_) {
     waits.push_back({worker_.event_fd(), POLLIN, 0});
     for (const Watch& watch : watches_) waits.push_back({watch.descriptor, POLLIN, 0});
@@ -256,8 +251,8 @@ void Engine::Sleep() {
   }
   const std::lock_guard lock(mutex_);
   sleeping_ = false;
-  std::uint64_t rings = 0;
-  while (read(bell_, &rings, sizeof rings) < 0 && errno == EINTR) {
+  std::uint64_t wakeups = 0;
+  while (read(wakeup_, &wakeups, sizeof wakeups) < 0 && errno == EINTR) {
   }
 }
 

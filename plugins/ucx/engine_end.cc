@@ -29,37 +29,33 @@ void Engine::CheckTransfer(const Transfer& transfer, const std::string& text) {
       transfer.status == UCS_ERR_MESSAGE_TRUNCATED ||
       (transfer.status == UCS_OK && !transfer.sending && transfer.info.length != transfer.bytes);
   if (transfer.status == UCS_OK && !mismatch) return;
-  Cause cause;
-  if (const std::optional<Cause> theirs = failed_ ? std::nullopt : roster_.TheirFailure()) {
-    cause = *theirs;
+  if (const std::optional<Failure> theirs = failure_ ? std::nullopt : members_.FailureOfAnother()) {
+    End(*theirs, true);
   } else if (mismatch) {
-    cause = {DTRUN_INVALID_ARGUMENT,
-             text + ": " + rank + " sent " + std::to_string(transfer.info.length) + " bytes where " +
-                 std::to_string(transfer.bytes) + " were expected; the ranks disagree on count or type",
-             transfer.peer};
-  } else if (!failed_ && transfer.peer >= 0 && roster_.HasLeft(transfer.peer)) {
-    cause = roster_.LeftCause(transfer.peer);
+    Fail(Failure(DTRUN_INVALID_ARGUMENT,
+                 text + ": " + rank + " sent " + std::to_string(transfer.info.length) + " bytes where " +
+                     std::to_string(transfer.bytes) + " were expected; the ranks disagree on count or type",
+                 transfer.peer));
+  } else if (!failure_ && transfer.peer >= 0 && members_.Left(transfer.peer)) {
+    Fail(members_.LeftFailure(transfer.peer));
   } else {
-    cause = {DTRUN_REMOTE_FAILURE,
-             text + ": lost " + rank + ": " + worker_.library().StatusText(transfer.status) +
-                 "; look at that rank's output and host",
-             transfer.peer};
+    Fail(Failure(DTRUN_REMOTE_FAILURE,
+                 text + ": lost " + rank + ": " + worker_.library().StatusText(transfer.status) +
+                     "; look at that rank's output and host",
+                 transfer.peer));
   }
-  Fail(cause);
-  std::unique_lock lock(mutex_);
-  cause = *cause_;
-  lock.unlock();
-  cause.Throw();
+  throw Failure(*failure_);
 }
 
 std::string Engine::AddressOf(int peer) {
-  std::optional<Roster::Place> place = roster_.PlaceOf(peer);
-  if (!place) return "";
+  if (members_.Left(peer)) return "";
+  const std::string place = members_.Said(kPlace, peer);
+  const std::size_t line_end = place.find('\n');
   const bool watched =
       std::any_of(watches_.begin(), watches_.end(), [=](const Watch& one) { return one.peer == peer; });
-  const int watch = watched ? -1 : WatchProcess(place->process);
+  const int watch = watched ? -1 : WatchProcess(place.substr(0, line_end));
   if (watch >= 0) watches_.push_back({peer, watch});
-  return std::move(place->address);
+  return place.substr(line_end + 1);
 }
 
 void Engine::CheckLost() {
@@ -86,22 +82,22 @@ void Engine::CheckProcesses() {
 // A rank that is gone is a failure, unless it had left in peace; who still waits for it will learn
 // that from CheckPeers.
 void Engine::Lose(int peer, const std::string& how) {
-  if (failed_) return;
+  if (failure_) return;
   try {
-    if (std::optional<Cause> theirs = roster_.TheirFailure()) {
-      Fail(std::move(*theirs));
-    } else if (!roster_.HasLeft(peer)) {
-      Fail({DTRUN_REMOTE_FAILURE, how + "; look at that rank's output and host", peer});
+    if (const std::optional<Failure> theirs = members_.FailureOfAnother()) {
+      End(*theirs, true);
+    } else if (!members_.Left(peer)) {
+      Fail(Failure(DTRUN_REMOTE_FAILURE, how + "; look at that rank's output and host", peer));
     } else {
       next_check_ = Clock::now();
     }
   } catch (const Failure& failure) {
-    Fail({DTRUN_REMOTE_FAILURE, how + ", and the store does not answer: " + failure.what(), peer});
+    Fail(Failure(DTRUN_REMOTE_FAILURE, how + ", and the store does not answer: " + failure.what(), peer));
   }
 }
 
 void Engine::CheckTimes() {
-  if (failed_ || !Pending()) return;
+  if (failure_ || !Pending()) return;
   const auto now = Clock::now();
   if (now >= next_deadline_) {
     next_deadline_ = kNever;
@@ -117,7 +113,8 @@ void Engine::CheckTimes() {
       std::string text = one->text + " did not finish within " + sdk::DurationText(one->timeout);
       if (queued) text += ", behind " + current_->text;
       if (peer >= 0) text += "; this rank waits for rank " + std::to_string(peer);
-      return Fail({DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer});
+      return Fail(
+          Failure(DTRUN_TIMEOUT, text + "; see what that rank is doing, or raise backend.timeout", peer));
     }
   }
   if (now < next_check_) return;
@@ -129,34 +126,30 @@ void Engine::CheckPeers() {
   check_interval_ = std::min<sdk::Nanoseconds>(check_interval_ * 2, kLastCheck);
   next_check_ = Clock::now() + check_interval_;
   try {
-    if (std::optional<Cause> theirs = roster_.TheirFailure()) return Fail(std::move(*theirs));
+    if (const std::optional<Failure> theirs = members_.FailureOfAnother()) return End(*theirs, true);
     std::set<int> awaited;
     if (awaited_ >= 0) awaited.insert(awaited_);
     for (const auto& message : messages_) {
       if (message->op->peer >= 0) awaited.insert(message->op->peer);
     }
     for (const int peer : awaited) {
-      if (!roster_.HasLeft(peer)) continue;
+      if (!members_.Left(peer)) continue;
       // What it sent last may still be on its way.
-      if (++seen_left_[static_cast<std::size_t>(peer)] >= 2) return Fail(roster_.LeftCause(peer));
+      if (++seen_left_[static_cast<std::size_t>(peer)] >= 2) return Fail(members_.LeftFailure(peer));
       next_check_ = Clock::now() + kFirstCheck;
     }
   } catch (const Failure& failure) {
-    Fail({failure.code(), std::string("the store does not answer: ") + failure.what()});
+    Fail(Failure(failure.code(), std::string("the store does not answer: ") + failure.what()));
   }
 }
 
 void Engine::Shut() noexcept {
   try {
-    if (failed_ && !told_) {
-      told_ = true;
-      std::unique_lock lock(mutex_);
-      const Cause cause = *cause_;
-      lock.unlock();
-      if (cause.code == DTRUN_REMOTE_FAILURE && cause.peer >= 0)
-        sdk::Health(host_).ReportPeer(cause.peer, cause.text);
+    if (failure_ && !std::exchange(told_, true)) {
+      if (failure_->code() == DTRUN_REMOTE_FAILURE && failure_->peer() >= 0)
+        sdk::Health(host_).ReportPeer(failure_->peer(), failure_->what());
       // Before the connections break: who sees them break looks for the reason.
-      if (!cause.theirs) roster_.PublishFailure(cause);
+      if (!theirs_) members_.PublishFailure(*failure_);
     }
   } catch (const Failure& failure) {
     sdk::Log(host_, "ucx").Warn(std::string("cannot tell the other ranks: ") + failure.what());
@@ -165,7 +158,7 @@ void Engine::Shut() noexcept {
   shut_ = true;
   if (!worker_.Shut(Clock::now() + kShutPatience)) {
     sdk::Log(host_, "ucx")
-        .Error("UCX has not let go of all messages of '" + roster_.name() +
+        .Error("UCX has not let go of all messages of '" + members_.name() +
                "' within 5 s; end this process before their buffers are used again");
   }
 }
@@ -173,13 +166,10 @@ void Engine::Shut() noexcept {
 void Engine::CompleteAllFailed() {
   Shut();
   ended_ = true;
-  std::unique_lock lock(mutex_);
-  const Failure failure(cause_->code, cause_->text, cause_->peer);
-  lock.unlock();
-  for (const auto& job : std::exchange(jobs_, {})) Complete(*job, failure);
-  for (const auto& message : messages_) Complete(*message, failure);
+  for (const auto& job : std::exchange(jobs_, {})) Complete(*job, *failure_);
+  for (const auto& message : messages_) Complete(*message, *failure_);
   // Kept: UCX may not have let go of them.
-  std::move(messages_.begin(), messages_.end(), std::back_inserter(buried_));
+  std::move(messages_.begin(), messages_.end(), std::back_inserter(failed_messages_));
   messages_.clear();
 }
 

@@ -25,8 +25,8 @@ class WorkerMessenger final : public algorithms::Messenger {
  public:
   explicit WorkerMessenger(Engine& engine) : engine_(engine) {}
 
-  int rank() const override { return engine_.roster().rank(); }
-  int size() const override { return engine_.roster().size(); }
+  int rank() const override { return engine_.members().rank(); }
+  int size() const override { return engine_.members().size(); }
   Message Send(int peer, const void* data, std::size_t bytes) override;
   Message Recv(int peer, void* data, std::size_t bytes) override;
   void Wait(Message message) override;

@@ -47,7 +47,7 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
   }
 
   std::unique_ptr<UcxCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<UcxCommunicator>(host_, params, ContextFor(params.host_count <= 1));
+    return std::make_unique<UcxCommunicator>(host_, params, ContextFor(params));
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
@@ -73,17 +73,19 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
   }
 
  private:
-  Selection Choose(bool one_host) const {
-    const char* const proven = std::getenv("DTRUN_INTERFACE");
+  // `tested`: the interface that dtrun has found to reach the other hosts, or empty.
+  Selection Choose(bool one_host, const std::string& tested = {}) const {
     return Select(resources_,
-                  proven == nullptr ? interfaces::DefaultRoutes() : std::vector<std::string>{proven}, wanted_,
+                  tested.empty() ? interfaces::DefaultRoutes() : std::vector<std::string>{tested}, wanted_,
                   one_host);
   }
 
-  std::shared_ptr<Context> ContextFor(bool one_host) {
+  std::shared_ptr<Context> ContextFor(const sdk::CommParams& params) {
+    const bool one_host = params.host_count <= 1;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Context>& context = contexts_[one_host];
-    if (context == nullptr) context = std::make_shared<Context>(library_, Choose(one_host), rails_);
+    if (context == nullptr)
+      context = std::make_shared<Context>(library_, Choose(one_host, params.interface_name), rails_);
     return context;
   }
 
@@ -101,7 +103,7 @@ constexpr sdk::PluginInfo kInfo = {
     .name = "ucx",
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
-    .license = "BSD-3-Clause",
+    .license = "Apache-2.0",
     .summary = "collectives over InfiniBand, RoCE, TCP and shared memory for host memory, on UCX",
     .options = kOptions,
     .option_count = std::size(kOptions),

@@ -34,8 +34,8 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
       local_kv_(params.kv.raw(), fmt::format("local/{}/", topology_.host())),
       wire_kv_(params.kv.raw(), "wire/"),
       message_kv_(params.kv.raw(), "messages/"),
-      ending_(sdk::Host(layers.services), params.kv, params.rank, params.name, layers.coreless),
-      calls_(*this, "host-calls", params.size) {
+      ending_(sdk::Host(layers.services), params, layers.coreless),
+      calls_(sdk::Host(layers.services), *this, "host-calls", params.size) {
   const bool together = topology_.Together();
   const bool apart = topology_.Apart() && !together;
   const auto local = [&](Layer::Place place) {
@@ -81,7 +81,7 @@ std::unique_ptr<sdk::Request> HierarchyCommunicator::Enqueue(const dtrun_op& op,
                                  name_, topology_.size(), topology_.hosts(), kMessageRanks));
 }
 
-void HierarchyCommunicator::Run(shm::Running& running) {
+void HierarchyCommunicator::Run(sdk::Running& running) {
   last_started_.store(running.op->sequence, std::memory_order_relaxed);
   ending_.ThrowIfFailed();
   try {
@@ -94,7 +94,7 @@ void HierarchyCommunicator::Run(shm::Running& running) {
   last_completed_.store(running.op->sequence, std::memory_order_relaxed);
 }
 
-void HierarchyCommunicator::Abandon(const shm::Running& running) {
+void HierarchyCommunicator::Abandon(const sdk::Running& running) {
   ending_.End(
       sdk::Failure(DTRUN_TIMEOUT, fmt::format("{} did not end within {}", Describe(*running.op, name_),
                                               FormatDuration(Nanoseconds(running.deadline.timeout_ns())))));
@@ -110,7 +110,7 @@ void HierarchyCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   sink.Line(fmt::format("rank {} on host {} of {}: collectives started up to {}, completed up to {}",
                         topology_.rank, topology_.host(), topology_.hosts(), last_started_.load(),
                         last_completed_.load()));
-  if (const auto text = ending_.Text()) sink.Line("failed: " + *text);
+  if (ending_.failure()) sink.Line(std::string("failed: ") + ending_.failure()->what());
   local_->Snapshot(sink);
   if (wire_) wire_->Snapshot(sink);
   if (messages_) messages_->Snapshot(sink);

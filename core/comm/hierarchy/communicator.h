@@ -16,13 +16,14 @@
 #include "core/comm/hierarchy/layer_host.h"
 #include "core/comm/hierarchy/layered_calls.h"
 #include "core/comm/hierarchy/topology.h"
-#include "core/comm/shm/call_queue.h"
+#include "core/comm/shm/group.h"
+#include "dtrun/plugin/call_queue.hpp"
 
 namespace dtrun::comm {
 
 inline constexpr int kMessageRanks = 32;
 
-class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, private shm::Runner {
+class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
  public:
   // Collective; ends within params.timeout. Throws sdk::Failure.
   HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params);
@@ -36,8 +37,8 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
  private:
   HierarchyCommunicator(const Layers& layers, const dtrun_backend_caps& caps, const sdk::CommParams& params,
                         shm::Deadline deadline);
-  void Run(shm::Running& running) override;
-  void Abandon(const shm::Running& running) override;
+  void Run(sdk::Running& running) override;
+  void Abandon(const sdk::Running& running) override;
 
   const std::string name_;
   const Topology topology_;
@@ -50,7 +51,7 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
   std::optional<LayeredCalls> steps_;
   std::atomic<std::uint64_t> last_started_{0};
   std::atomic<std::uint64_t> last_completed_{0};
-  shm::CallQueue calls_;  // its thread uses the rest
+  sdk::CallQueue calls_;  // its thread uses the rest
 };
 
 }  // namespace dtrun::comm

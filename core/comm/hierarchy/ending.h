@@ -6,7 +6,6 @@
 // communicator; any thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -14,15 +13,16 @@
 #include <optional>
 #include <string>
 
-#include "dtrun/plugin/services.hpp"
+#include "dtrun/plugin/first_failure.hpp"
+#include "dtrun/plugin/membership.hpp"
 
 namespace dtrun::comm {
 
 class Ending {
  public:
   // `reports`: peers that failed, to the host; core does that itself.
-  Ending(const sdk::Host& host, sdk::Kv kv, int rank, std::string name, bool reports)
-      : health_(host), kv_(kv), rank_(rank), name_(std::move(name)), reports_(reports) {}
+  Ending(const sdk::Host& host, const sdk::CommParams& params, bool reports)
+      : health_(host), members_(params), reports_(reports) {}
 
   // What is to be aborted; set before the first failure.
   void OnEnd(std::function<void(const std::string& reason)> abort) { abort_ = std::move(abort); }
@@ -32,37 +32,25 @@ class Ending {
   // The same without the throw.
   void End(const sdk::Failure& failure);
   void Abort(const std::string& reason);
-  void ThrowIfFailed() {
-    if (failed_.load(std::memory_order_acquire)) ThrowCause();
-  }
+  void ThrowIfFailed() const { failure_.ThrowIfSet(); }
   // Waits for somebody to end it, at most `patience`.
   void AwaitEnd(std::chrono::nanoseconds patience);
-  std::optional<std::string> Text();
+  // Empty while there is none.
+  const sdk::FirstFailure& failure() const { return failure_; }
   // Tells the host of a peer that failed.
   void Report(const sdk::Failure& failure) const;
 
  private:
-  struct Cause {
-    int code = DTRUN_INTERNAL;
-    int peer = -1;
-    int reporter = -1;
-    std::string text;
-  };
-  // The first cause of all ranks, as far as the store can tell.
-  Cause Publish(Cause mine) const;
-  [[noreturn]] void ThrowCause();
-  sdk::Failure Seen(const Cause& cause) const;
+  // The first failure of all ranks, as far as the store can tell, from this rank's side.
+  sdk::Failure FirstOfAll(const sdk::Failure& mine) const;
 
   const sdk::Health health_;
-  const sdk::Kv kv_;
-  const int rank_;
-  const std::string name_;
+  const sdk::Membership members_;
   const bool reports_;
   std::function<void(const std::string&)> abort_;
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::optional<Cause> cause_;
-  std::atomic<bool> failed_{false};
+  sdk::FirstFailure failure_;
 };
 
 }  // namespace dtrun::comm

@@ -72,14 +72,7 @@ dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, d
     MuteLayers();
     const Layers& layers = Of(self);
     const sdk::Host host(layers.services);
-    const dtrun_comm_params raw = sdk::internal::ReadStruct(params);
-    const sdk::CommParams given{raw.rank,
-                                raw.size,
-                                raw.host_count,
-                                raw.generation,
-                                sdk::internal::Text(raw.name),
-                                sdk::Kv(host, raw.kv),
-                                sdk::Nanoseconds(raw.timeout_ns)};
+    const sdk::CommParams given = sdk::internal::ReadCommParams(host, params);
     using Comm = sdk::internal::Comm<HierarchyCommunicator>;
     auto made = std::make_unique<HierarchyCommunicator>(layers, CapsOf(layers), given);
     *out = sdk::internal::As<dtrun_backend_comm>(new Comm{host, std::move(made)});

@@ -80,7 +80,11 @@ Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, 
   params.rank = static_cast<std::int32_t>(mine - place_.ranks.begin());
   params.size = size();
   params.host_count = place_.hosts;
+  params.host = whole.host;
   params.generation = whole.generation;
+  params.interface_name = sdk::internal::View(whole.interface_name);
+  params.address = sdk::internal::View(whole.address);
+  params.local_processors = whole.local_processors;
   params.name = sdk::internal::View(place_.name);
   params.kv = place_.kv;
   params.timeout_ns = whole.timeout.count() < 0 ? -1 : deadline.Left(whole.timeout).count();
@@ -180,8 +184,12 @@ std::string Renumbered(const std::string& text, const std::vector<int>& ranks) {
       std::size_t rank = 0;
       for (at = number; digit(at); ++at) rank = rank * 10 + static_cast<std::size_t>(text[at] - '0');
       out += rank < ranks.size() ? std::to_string(ranks[rank]) : text.substr(number, at - number);
-      if (!several || text.compare(at, 2, ", ") != 0) break;
-      number = at + 2;
+      const std::size_t joint = text.compare(at, 2, ", ") == 0 ? 2 : text.compare(at, 5, " and ") == 0 ? 5 : 0;
+      if (!several || joint == 0) break;
+      number = at + joint;
+      std::size_t end = number;
+      while (digit(end)) ++end;
+      if (text.compare(end, 5, " more") == 0) break;  // a count
     }
   }
   return out;

@@ -9,7 +9,8 @@ TEST(Layer, RenumbersTheRanksOfATextAndNothingElse) {
   const std::vector<int> ranks = {4, 7, 11};
   EXPECT_EQ(Renumbered("rank 1 is missing, rank 2 waits for 1 s", ranks),
             "rank 7 is missing, rank 11 waits for 1 s");
-  EXPECT_EQ(Renumbered("ranks 0, 2 of 3 did not join", ranks), "ranks 4, 11 of 3 did not join");
+  EXPECT_EQ(Renumbered("ranks 0, 1 and 2 of 3 did not join", ranks), "ranks 4, 7 and 11 of 3 did not join");
+  EXPECT_EQ(Renumbered("ranks 0, 1 and 2 more of 9", ranks), "ranks 4, 7 and 2 more of 9");
   EXPECT_EQ(Renumbered("rank 1 (10.0.0.5, pid 4242)", ranks), "rank 7 (10.0.0.5, pid 4242)");
 }
 

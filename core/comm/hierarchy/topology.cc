@@ -3,30 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <sstream>
 
-#include "core/base/units.h"
+#include "dtrun/plugin/membership.hpp"
 
 namespace dtrun::comm {
 namespace {
 
-sdk::Nanoseconds Left(shm::Deadline& deadline) {
-  if (deadline.timeout_ns() < 0) return sdk::kNoLimit;
-  return deadline.Left(std::chrono::hours(24));
-}
+constexpr char kHost[] = "host";
 
-std::string Key(int rank) { return "host/" + std::to_string(rank); }
-
-// What rank 0 tells everybody: the hosts in the order of the ranks.
-std::string Collect(const sdk::CommParams& params, shm::Deadline& deadline) {
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < params.size; ++rank) keys.push_back(Key(rank));
-  params.kv.WaitMany(keys, Left(deadline));
+// The hosts in the order of the ranks: rank 0 asks for each and tells everybody.
+std::string ListHosts(const sdk::Membership& members, const sdk::Deadline& deadline) {
+  constexpr char kHosts[] = "hosts";
+  if (members.rank() != 0) return members.kv().Get(kHosts, deadline.Left());
   std::string list;
-  for (const std::string& key : keys) list += params.kv.Get(key, Left(deadline)) + " ";
-  params.kv.Set("hosts", list);
+  for (int rank = 0; rank < members.size(); ++rank) list += members.Said(kHost, rank) + " ";
+  members.kv().Set(kHosts, list);
   return list;
 }
 
@@ -61,23 +54,10 @@ Topology MakeTopology(int rank, const std::vector<int>& hosts) {
 
 Topology Meet(const sdk::CommParams& params, int host, shm::Deadline& deadline) {
   deadline.Start();
-  params.kv.Set(Key(params.rank), std::to_string(host));
-  std::string list;
-  try {
-    list = params.rank == 0 ? Collect(params, deadline) : params.kv.Get("hosts", Left(deadline));
-  } catch (const sdk::Failure& failure) {
-    if (failure.code() != DTRUN_TIMEOUT) throw;
-    for (int rank = 0; rank < params.size; ++rank) {
-      if (params.kv.TryGet(Key(rank))) continue;
-      throw sdk::Failure(DTRUN_TIMEOUT,
-                         fmt::format("rank {} did not join '{}' within {}; look at its output, or raise "
-                                     "backend.timeout",
-                                     rank, params.name, FormatDuration(Nanoseconds(params.timeout))),
-                         rank);
-    }
-    throw;
-  }
-  std::istringstream stream(list);
+  const sdk::Membership members(params);
+  const sdk::Deadline until(params.timeout);
+  members.Join(kHost, std::to_string(host), until);
+  std::istringstream stream(ListHosts(members, until));
   std::vector<int> hosts;
   for (int number = 0; stream >> number;) hosts.push_back(number);
   if (hosts.size() == static_cast<std::size_t>(params.size)) return MakeTopology(params.rank, hosts);

@@ -12,7 +12,7 @@ ShmCommunicator::ShmCommunicator(const sdk::Host& host, const sdk::CommParams& p
     : group_(host, params),
       collectives_(group_),
       messages_(group_),
-      calls_(*this, "shm-calls", params.size) {}
+      calls_(host, *this, "shm-calls", params.size) {}
 
 std::unique_ptr<sdk::Request> ShmCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream*) {
   group_.ThrowIfFailed();

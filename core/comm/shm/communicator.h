@@ -7,15 +7,14 @@
 #include <memory>
 #include <string>
 
-#include "core/comm/shm/call_queue.h"
 #include "core/comm/shm/collective.h"
 #include "core/comm/shm/group.h"
 #include "core/comm/shm/messages.h"
-#include "dtrun/plugin.hpp"
+#include "dtrun/plugin/call_queue.hpp"
 
 namespace dtrun::shm {
 
-class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private Runner {
+class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private sdk::Runner {
  public:
   ShmCommunicator(const sdk::Host& host, const sdk::CommParams& params);
 
@@ -37,7 +36,7 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private Ru
   Messages messages_;
   std::atomic<std::uint64_t> last_started_{0};
   std::atomic<std::uint64_t> last_completed_{0};
-  CallQueue calls_;  // its thread uses the rest
+  sdk::CallQueue calls_;  // its thread uses the rest
 };
 
 }  // namespace dtrun::shm

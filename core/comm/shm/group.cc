@@ -27,7 +27,7 @@ Group::Group(const sdk::Host& host, const sdk::CommParams& params)
       rank_(params.rank),
       size_(params.size),
       layout_(params.size),
-      patience_(Patience::For(params.size)) {
+      patience_(Patience::For(params.Oversubscribed())) {
   Meet(params);
 }
 

@@ -16,46 +16,14 @@
 #include "core/comm/shm/layout.h"
 #include "core/comm/shm/memory.h"
 #include "core/comm/shm/waiting.h"
-#include "dtrun/plugin.hpp"
+#include "dtrun/plugin/call_queue.hpp"
 
 namespace dtrun::shm {
 
 using Clock = std::chrono::steady_clock;
 
-// When an operation must have ended; without a limit, never. Reads the clock only when
-// first asked, so that an operation that never waits costs nothing.
-class Deadline {
- public:
-  explicit Deadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
-  void Start() {
-    if (timeout_ns_ >= 0 && end_ == Clock::time_point::max()) {
-      end_ = Clock::now() + std::chrono::nanoseconds(timeout_ns_);
-    }
-  }
-  bool Passed() {
-    Start();
-    return timeout_ns_ >= 0 && Clock::now() >= end_;
-  }
-  // At most `most`, at least a moment.
-  std::chrono::nanoseconds Left(std::chrono::nanoseconds most) {
-    Start();
-    if (timeout_ns_ < 0) return most;
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end_ - Clock::now());
-    return std::max(std::chrono::nanoseconds(1), std::min(most, left));
-  }
-  std::int64_t timeout_ns() const { return timeout_ns_; }
-
- private:
-  std::int64_t timeout_ns_;
-  Clock::time_point end_ = Clock::time_point::max();
-};
-
-// What runs, for messages and limits.
-struct Running {
-  const dtrun_op* op;
-  Deadline deadline;
-  bool entered = false;  // the others have been told of it already
-};
+using Deadline = sdk::LazyDeadline;
+using Running = sdk::Running;
 
 class Group {
  public:

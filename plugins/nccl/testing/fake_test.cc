@@ -117,7 +117,7 @@ TEST(NcclDevice, ThatOneRankLacksIsToldToTheOthers) {
   EXPECT_EQ(subject.Join(&kv, 0, 2, kPatience, &outcome), nullptr);
   EXPECT_EQ(outcome.code, DTRUN_REMOTE_FAILURE);
   EXPECT_EQ(outcome.peer, 1);
-  EXPECT_THAT(outcome.text, HasSubstr("rank 1 failed: nccl moves the memory of CUDA devices"));
+  EXPECT_THAT(outcome.text, HasSubstr("rank 1 gave up: nccl moves the memory of CUDA devices"));
 }
 
 TEST(NcclConnection, WithoutPeerAccessFailsWithTheWayOut) {

@@ -54,6 +54,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::string name;
     Kv kv;
     Nanoseconds timeout = kNoLimit;  // for creation, and default for operations
+    int host = 0;                    // ranks of one host share the number
+    std::string interface_name = {};  // that was tested to reach the other hosts; empty: dtrun has chosen none
+    std::string address = {};         // its numeric address
+    int local_processors = 0;         // that the job's ranks on this host may use together; 0: not known
+
+    // Whether the ranks of a host are more than the processors that they may use. REQUIRES hosts with equally many.
+    bool Oversubscribed() const {
+      return local_processors > 0 && (size + host_count - 1) / host_count > local_processors;
+    }
   };
 
   // Takes the facts and environment variables of Backend::LaunchInfo.
@@ -158,8 +167,23 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   namespace internal {
 
-  // What a dtrun_instance and a dtrun_backend_comm point to: the author's object and the
-  // host, for the slots that return no status and can only log.
+  inline CommParams ReadCommParams(const Host& host, const dtrun_comm_params* params) {
+    const dtrun_comm_params raw = ReadStruct(params);
+    return {raw.rank,
+            raw.size,
+            raw.host_count,
+            raw.generation,
+            Text(raw.name),
+            Kv(host, raw.kv),
+            Nanoseconds(raw.timeout_ns),
+            raw.host,
+            Text(raw.interface_name),
+            Text(raw.address),
+            raw.local_processors};
+  }
+
+  // What a dtrun_instance and a dtrun_backend_comm point to: the author's object and
+  // the host, for the slots that return no status and can only log.
   template <class T>
   struct Instance {
     explicit Instance(const dtrun_host* h, const dtrun_options* options)
@@ -254,14 +278,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                                    dtrun_backend_comm** out, dtrun_error* err) noexcept {
       return Guard(err, [&] {
         const Host& host = As<Instance<T>>(self)->host;
-        const dtrun_comm_params raw = ReadStruct(params);
-        const CommParams given{raw.rank,
-                               raw.size,
-                               raw.host_count,
-                               raw.generation,
-                               Text(raw.name),
-                               Kv(host, raw.kv),
-                               Nanoseconds(raw.timeout_ns)};
+        const CommParams given = ReadCommParams(host, params);
         auto comm = std::make_unique<Comm<CommT>>(Comm<CommT>{host, Self(self).CreateCommunicator(given)});
         if (comm->object == nullptr) throw Failure(DTRUN_INTERNAL, "CreateCommunicator returned null");
         *out = As<dtrun_backend_comm>(comm.release());

@@ -1,10 +1,12 @@
-// dtrun/plugin/names.hpp - what operations, element types and reductions are called in messages.
+// dtrun/plugin/names.hpp - what operations, element types, reductions and ranks are called in messages.
 //
 // Not part of plugin.hpp. Pure functions of the values of dtrun/abi/types.h; any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "dtrun/abi/backend.h"
 
@@ -47,6 +49,18 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   constexpr const char* OperationName(std::int32_t kind) { return NameIn(kOperationNames, kind); }
   constexpr const char* TypeName(std::int32_t dtype) { return NameIn(kTypeNames, dtype); }
   constexpr const char* ReductionName(std::int32_t reduce) { return NameIn(kReductionNames, reduce); }
+
+  // "rank 1", "ranks 1, 4 and 7", "ranks 1, 2, 3, 4 and 59 more". REQUIRES at least one.
+  inline std::string RanksText(const std::vector<int>& ranks) {
+    constexpr std::size_t kListed = 4;
+    if (ranks.size() == 1) return "rank " + std::to_string(ranks[0]);
+    const bool cut = ranks.size() > kListed + 1;
+    const std::size_t listed = cut ? kListed : ranks.size() - 1;
+    std::string text = "ranks ";
+    for (std::size_t i = 0; i < listed; ++i) text.append(i == 0 ? "" : ", ").append(std::to_string(ranks[i]));
+    return text + " and " +
+           (cut ? std::to_string(ranks.size() - listed) + " more" : std::to_string(ranks[listed]));
+  }
 
 }  // namespace v0
 }  // namespace dtrun::sdk

@@ -1,4 +1,4 @@
-#include "gathering.h"
+#include "progress.h"
 
 #include <gtest/gtest.h>
 
@@ -13,13 +13,6 @@ TEST(Progress, SurvivesTheKeyValueSpace) {
   EXPECT_EQ(read.collective, 17u);
   EXPECT_EQ(read.messages, progress.messages);
   EXPECT_EQ(Progress::Decode(Progress().Encode()).collective, 0u);
-}
-
-TEST(RanksText, ListsAFewAndCountsTheRest) {
-  EXPECT_EQ(RanksText({3}), "rank 3");
-  EXPECT_EQ(RanksText({1, 2}), "ranks 1 and 2");
-  EXPECT_EQ(RanksText({1, 2, 3, 4, 5}), "ranks 1, 2, 3, 4 and 5");
-  EXPECT_EQ(RanksText({1, 2, 3, 4, 5, 6}), "ranks 1, 2, 3, 4 and 2 more");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "ways.h"
+#include "gpu_paths.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -14,17 +14,17 @@ constexpr const char* kShmDisable = "NCCL_SHM_DISABLE";
 constexpr std::uint64_t kShmPerRank = std::uint64_t{32} << 20;
 
 // For `dtrun explain`: each device, and each pair of them with what was found.
-void AddPairs(const PeerReport& report, Ways& ways) {
+void AddPairs(const PeerReport& report, GpuPaths& paths) {
   for (std::size_t device = 0; device < report.devices.size(); ++device)
-    ways.facts.emplace_back("peer " + std::to_string(device), report.devices[device]);
+    paths.facts.emplace_back("peer " + std::to_string(device), report.devices[device]);
   for (const PeerPair& pair : report.pairs)
-    ways.facts.emplace_back("peer " + std::to_string(pair.from) + ">" + std::to_string(pair.to),
+    paths.facts.emplace_back("peer " + std::to_string(pair.from) + ">" + std::to_string(pair.to),
                             VerdictText(pair));
 }
 
 // Whether peers meet directly; unset: nobody knows.
-std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
-  const auto fact = [&](const std::string& text) { ways.facts.emplace_back("p2p", text); };
+std::optional<bool> ChoosePeers(const GpuPathInputs& inputs, GpuPaths& paths) {
+  const auto fact = [&](const std::string& text) { paths.facts.emplace_back("p2p", text); };
   if (inputs.p2p == Switch::kOff) {
     fact("off, as backend.options.p2p says");
     return false;
@@ -38,7 +38,7 @@ std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
   if (report.devices.empty() && report.trouble.empty())
     return std::nullopt;  // no GPU, which is said elsewhere
   const PeerVerdict verdict = Judge(report);
-  AddPairs(report, ways);
+  AddPairs(report, paths);
   if (inputs.p2p == Switch::kOn) {
     if (verdict.obstacle) {
       throw sdk::Failure(DTRUN_FAILED_PRECONDITION, "backend.options.p2p is \"on\", but " +
@@ -46,7 +46,7 @@ std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
                                                         "; \"auto\" goes round it, \"off\" does without");
     }
   } else if (!verdict.usable) {
-    ways.variables.emplace_back(kP2pDisable, "1");
+    paths.variables.emplace_back(kP2pDisable, "1");
   }
   fact((verdict.usable ? "on: " : "off: ") + verdict.reason);
   if (!report.trouble.empty()) return std::nullopt;
@@ -55,18 +55,18 @@ std::optional<bool> ChoosePeers(const WaysInputs& inputs, Ways& ways) {
 
 }  // namespace
 
-Ways ChooseWays(const WaysInputs& inputs) {
-  Ways ways;
-  const std::optional<bool> peers = ChoosePeers(inputs, ways);
-  if (peers) ways.variables.emplace_back(kForPrograms, *peers ? "on" : "off");
+GpuPaths ChooseGpuPaths(const GpuPathInputs& inputs) {
+  GpuPaths paths;
+  const std::optional<bool> peers = ChoosePeers(inputs, paths);
+  if (peers) paths.variables.emplace_back(kForPrograms, *peers ? "on" : "off");
   if (peers == false && inputs.shm == Switch::kAuto && !inputs.inherited(kShmDisable) &&
       inputs.shm_free_bytes < kShmPerRank * static_cast<std::uint64_t>(inputs.local_ranks)) {
-    ways.variables.emplace_back(kShmDisable, "1");
-    ways.facts.emplace_back("shm", "off: /dev/shm has " + std::to_string(inputs.shm_free_bytes >> 20) +
+    paths.variables.emplace_back(kShmDisable, "1");
+    paths.facts.emplace_back("shm", "off: /dev/shm has " + std::to_string(inputs.shm_free_bytes >> 20) +
                                        " MiB left for " + std::to_string(inputs.local_ranks) +
                                        " ranks; give the container more (docker run --shm-size)");
   }
-  return ways;
+  return paths;
 }
 
 }  // namespace dtrun::nccl_plugin

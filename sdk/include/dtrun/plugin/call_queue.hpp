@@ -1,0 +1,279 @@
+// dtrun/plugin/call_queue.hpp - the calls of a communicator, one after another, for a transport that blocks.
+//
+// Not part of plugin.hpp. A call that its caller waits for runs on the caller's thread when nothing is before it:
+// no change of threads. Others run on a thread of the queue, made for the first of them. Owned by a communicator
+// and destroyed before what it runs calls on. Enqueue: one thread at a time; the rest: any thread.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "dtrun/plugin/backend.hpp"
+#include "dtrun/plugin/block_signals.hpp"
+#include "dtrun/plugin/deadline.hpp"
+
+namespace dtrun::sdk {
+inline namespace v0 __attribute__((visibility("hidden"))) {
+
+  // The deadline of a call. Reads the clock only when first asked: a call that never waits costs nothing.
+  class LazyDeadline {
+   public:
+    explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+    const Deadline& Start() {
+      if (!started_) deadline_ = Deadline(Nanoseconds(timeout_ns_));
+      started_ = true;
+      return deadline_;
+    }
+    bool Passed() { return timeout_ns_ >= 0 && Start().passed(); }
+    // At most `most`, at least a moment.
+    Nanoseconds Left(Nanoseconds most) {
+      if (timeout_ns_ < 0) return most;
+      return std::max(Nanoseconds(1), std::min(most, Start().Left()));
+    }
+    std::int64_t timeout_ns() const { return timeout_ns_; }
+
+   private:
+    std::int64_t timeout_ns_;
+    bool started_ = false;
+    Deadline deadline_;
+  };
+
+  // A call that runs.
+  struct Running {
+    const dtrun_op* op;
+    LazyDeadline deadline;
+    bool entered = false;  // Runner::Begin has returned true
+  };
+
+  // What a queue runs calls on.
+  class Runner {
+   public:
+    // Does what comes before the first wait for a peer, and returns whether there was any. Nothing
+    // is before the call. Throws as Run does.
+    virtual bool Begin(const dtrun_op& op) {
+      static_cast<void>(op);
+      return false;
+    }
+    // Whether the call that has begun can run without waiting; looks for a moment only.
+    virtual bool Ready() { return false; }
+    // Throws Failure, and nothing else; the communicator has failed then.
+    virtual void Run(Running& running) = 0;
+    // The time of a call was up before its turn came: fails the communicator. Any thread.
+    virtual void Abandon(const Running& running) = 0;
+
+   protected:
+    ~Runner() = default;
+  };
+
+  class CallQueue {
+   public:
+    // Of a communicator of `size` ranks; `thread` is a literal of at most 15 bytes.
+    CallQueue(const Host& host, Runner& runner, const char* thread, int size)
+        : host_(host), runner_(runner), thread_(thread), size_(size) {}
+    CallQueue(const CallQueue&) = delete;
+    CallQueue& operator=(const CallQueue&) = delete;
+    ~CallQueue() {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        stop_ = true;
+      }
+      changed_.notify_all();
+      if (worker_.joinable()) worker_.join();
+    }
+
+    std::unique_ptr<Request> Enqueue(const dtrun_op& op);
+
+   private:
+    class Call;
+
+    void Execute(Call& call);
+    bool Wait(Call& call, Nanoseconds timeout);
+    // Has the worker run `call`. REQUIRES mutex_.
+    void Queue(Call& call);
+    void Work();
+
+    const Host host_;
+    Runner& runner_;
+    const char* const thread_;
+    const int size_;
+    // A call that its caller is going to run, until somebody takes it: the caller, or the worker
+    // because another call has come behind it.
+    std::atomic<Call*> waiting_{nullptr};
+    std::atomic<bool> caller_runs_{false};  // a call on its caller's thread
+    std::atomic<int> queued_{0};            // calls of the worker that are not done
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Call*> queue_;
+    bool stop_ = false;
+    std::thread worker_;
+  };
+
+  // One call. Its memory is kept for the thread's next one: a blocking call allocates nothing.
+  class CallQueue::Call final : public Request {
+   public:
+    Call(CallQueue& queue, const dtrun_op& given, int size)
+        : op(given), running{&op, LazyDeadline(given.timeout_ns)}, queue_(queue) {
+      if (op.send_counts != nullptr || op.recv_counts != nullptr) CopyArrays(static_cast<std::size_t>(size));
+    }
+    ~Call() override {
+      if (done.load(std::memory_order_acquire)) return;
+      try {
+        queue_.Wait(*this, kNoLimit);
+      } catch (const Failure&) {
+        // Whoever dropped the request did not ask how it ended; the communicator knows.
+      }
+    }
+    bool Test() override { return queue_.Wait(*this, Nanoseconds(0)); }
+    bool Wait(Nanoseconds timeout) override { return queue_.Wait(*this, timeout); }
+
+    static void* operator new(std::size_t bytes) {
+      if (void* const kept = std::exchange(kept_.memory, nullptr)) return kept;
+      return ::operator new(bytes);
+    }
+    static void operator delete(void* memory) {
+      if (kept_.memory == nullptr) {
+        kept_.memory = memory;
+      } else {
+        ::operator delete(memory);
+      }
+    }
+
+    dtrun_op op;
+    Running running;
+    std::atomic<bool> started{false};  // keeps its own deadline from now on
+    std::atomic<bool> done{false};
+    std::optional<Failure> failure;  // written before done
+
+   private:
+    struct Kept {
+      Kept() : memory(nullptr) {}
+      ~Kept() { ::operator delete(memory); }
+      void* memory;
+    };
+    inline static thread_local Kept kept_;
+
+    // Keeps the arrays that the caller lends for the time of enqueue only.
+    void CopyArrays(std::size_t size) {
+      arrays_ = std::make_unique<std::uint64_t[]>(4 * size);
+      std::uint64_t* copy = arrays_.get();
+      for (const std::uint64_t** array :
+           {&op.send_counts, &op.send_offsets, &op.recv_counts, &op.recv_offsets}) {
+        if (*array == nullptr) continue;
+        std::copy_n(*array, size, copy);
+        *array = copy;
+        copy += size;
+      }
+    }
+
+    std::unique_ptr<std::uint64_t[]> arrays_;
+    CallQueue& queue_;
+  };
+
+  inline std::unique_ptr<Request> CallQueue::Enqueue(const dtrun_op& op) {
+    const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
+    // In this order: who takes the waiting call says first that its caller runs.
+    if (blocking && queued_.load(std::memory_order_acquire) == 0 &&
+        waiting_.load(std::memory_order_acquire) == nullptr &&
+        !caller_runs_.load(std::memory_order_acquire)) {
+      const bool entered = runner_.Begin(op);
+      auto call = std::make_unique<Call>(*this, op, size_);
+      call->running.entered = entered;
+      if (entered && runner_.Ready()) {
+        Execute(*call);
+        call->done.store(true, std::memory_order_release);
+        return call;
+      }
+      waiting_.store(call.get(), std::memory_order_release);
+      return call;
+    }
+    auto call = std::make_unique<Call>(*this, op, size_);
+    call->running.deadline.Start();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (Call* const before = waiting_.exchange(nullptr)) Queue(*before);
+    Queue(*call);
+    return call;
+  }
+
+  inline void CallQueue::Queue(Call & call) {
+    queued_.fetch_add(1);
+    queue_.push_back(&call);
+    if (!worker_.joinable()) {
+      const BlockSignals block;
+      worker_ = std::thread([this] { Work(); });
+    }
+    changed_.notify_all();
+  }
+
+  inline void CallQueue::Execute(Call & call) {
+    call.started.store(true, std::memory_order_relaxed);
+    try {
+      runner_.Run(call.running);
+    } catch (const Failure& failure) {
+      call.failure = failure;
+    }
+  }
+
+  inline bool CallQueue::Wait(Call & call, Nanoseconds timeout) {
+    Call* mine = &call;
+    if (waiting_.load(std::memory_order_relaxed) == &call) {
+      if (timeout == Nanoseconds(0)) {
+        // Only looked at: it must get on without this thread.
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (waiting_.compare_exchange_strong(mine, nullptr)) Queue(call);
+      } else {
+        caller_runs_.store(true, std::memory_order_relaxed);
+        if (waiting_.compare_exchange_strong(mine, nullptr)) {
+          Execute(call);
+          call.done.store(true, std::memory_order_release);
+        }
+        caller_runs_.store(false);  // before the look at queued_; an enqueue counts before it looks
+        if (queued_.load() > 0) {
+          const std::lock_guard<std::mutex> lock(mutex_);  // the worker has either seen the flag or sleeps
+          changed_.notify_all();
+        }
+      }
+    }
+    if (!call.done.load(std::memory_order_acquire)) {
+      LazyDeadline patience(timeout.count());
+      std::unique_lock<std::mutex> lock(mutex_);
+      while (!call.done) {
+        // A call that waits for its turn may be behind one without a limit, which ends with it.
+        if (!call.started && call.running.deadline.Passed()) runner_.Abandon(call.running);
+        if (patience.Passed()) return false;
+        constexpr std::chrono::hours kLong(1);
+        const Nanoseconds limit = patience.Left(call.started ? kLong : call.running.deadline.Left(kLong));
+        changed_.wait_for(lock, std::max<Nanoseconds>(limit, std::chrono::microseconds(50)));
+      }
+    }
+    if (call.failure) throw Failure(*call.failure);
+    return true;
+  }
+
+  inline void CallQueue::Work() {
+    const ThreadScope scope(host_, thread_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return (stop_ || !queue_.empty()) && !caller_runs_.load(); });
+      if (queue_.empty()) return;
+      Call& call = *queue_.front();
+      queue_.pop_front();
+      lock.unlock();
+      Execute(call);
+      lock.lock();
+      queued_.fetch_sub(1);
+      call.done.store(true, std::memory_order_release);
+      changed_.notify_all();
+    }
+  }
+
+}  // namespace v0
+}  // namespace dtrun::sdk
