@@ -278,7 +278,7 @@ class ExplainRun(JobTest):
         self.assert_ok(self.ranks(2, RANK, sets=["comm.local=none"]))
         topics = self.topics()
         self.assertEqual(topics["transport"]["value"], "gloo alone")
-        self.assertTrue(topics["algorithm"]["value"].startswith("small vectors go whole from every rank"), topics)
+        self.assertTrue(topics["algorithm"]["value"].startswith("small vectors by recursive doubling"), topics)
         self.assert_ok(self.ranks(2, RANK))
         self.assertEqual(self.topics()["algorithm"]["value"], "dtrun's, in shared memory")
 
@@ -375,7 +375,7 @@ class ExplainHosts(JobTest):
                       '             because: comm.local = "shm" (default); eth0 chosen, ', out)
         self.assertIn("peers      ranks 2, 3 of node1: shared memory among themselves; other hosts by gloo over TCP, at ens3 10.5.0.2\n", out)
         self.assertIn("algorithm  a step inside each host, one among a rank of each host, one back\n"
-                      "             because: between hosts: small vectors go whole from every rank", out)
+                      "             because: between hosts: small vectors by recursive doubling", out)
         self.assertIn("p2p        not used\n             because: this backend moves host memory", out)
 
     def test_ucx_says_why_no_rdma(self):

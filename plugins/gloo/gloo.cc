@@ -3,7 +3,6 @@
 #include <gloo/config.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,16 +42,15 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
   }
 
   std::unique_ptr<GlooCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<GlooCommunicator>(host_, params, Choose(params.host_count));
+    return std::make_unique<GlooCommunicator>(host_, params, Choose(params.host_count, params.address));
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
     sink.Fact("library", LibraryText());
     sink.Fact("library_path", LibraryPath());
     sink.Fact("wire", "TCP");
-    sink.Fact(
-        "algorithm",
-        "small vectors go whole from every rank to every other; of larger ones each rank combines a part");
+    sink.Fact("algorithm",
+              "small vectors by recursive doubling; of larger ones each rank combines a part and sends it to all");
     // Between hosts dtrun tells each rank which interface it has tested, or the rank chooses.
     if (query.host_count > 1 && !wanted_) return;
     const interfaces::Interface chosen = Choose(query.host_count);
@@ -61,10 +59,10 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
   }
 
  private:
-  interfaces::Interface Choose(int host_count) const {
+  // `tested`: the address that dtrun has found to reach the other hosts, or empty.
+  interfaces::Interface Choose(int host_count, const std::string& tested = {}) const {
     std::optional<std::string> wanted = wanted_;
-    const char* const proven = std::getenv("DTRUN_ADDRESS");
-    if (!wanted && host_count > 1 && proven != nullptr) wanted = proven;
+    if (!wanted && host_count > 1 && !tested.empty()) wanted = tested;
     return interfaces::Choose(interfaces::List(), interfaces::DefaultRoutes(), wanted, host_count);
   }
 
@@ -78,8 +76,8 @@ constexpr dtrun_option kOptions[] = {
         .Long("A name such as \"eth0\", an address of this host such as \"10.0.0.5\" or \"fd00::2\", or a "
               "network such as \"10.0.0.0/16\", which fits hosts whose interfaces have different names. A "
               "name means the interface's first IPv4 address, else its first global IPv6 address.\n"
-              "Unset: loopback when all ranks share one host; otherwise what network.interface found "
-              "(DTRUN_ADDRESS), else the interface of the default route, else the first running one that is "
+              "Unset: loopback when all ranks share one host; otherwise what network.interface found, "
+              "else the interface of the default route, else the first running one that is "
               "not loopback. When set, ranks also see GLOO_SOCKET_IFNAME, so that programs that use Gloo "
               "through torch use the same interface.")
         .Alias("GLOO_SOCKET_IFNAME")};
@@ -88,7 +86,7 @@ constexpr sdk::PluginInfo kInfo = {
     .name = DTRUN_PLUGIN_NAME,
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
-    .license = "BSD-3-Clause",
+    .license = "Apache-2.0",
     .summary = "collectives over TCP for host memory, on Gloo's transport",
     .options = kOptions,
     .option_count = std::size(kOptions),

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <optional>
 #include <string>
 
 #include "dtrun/plugin/block_signals.hpp"
@@ -85,8 +84,7 @@ void Monitor::CheckConnections() {
       const auto probe = mesh_.context()->createUnboundBuffer(nullptr, 0);
       probe->send(peer, MakeSlot(SlotUse::kProbe), 0, 0);
     } catch (const std::exception& error) {
-      const std::optional<Parting> parting = mesh_.ReadParting(peer);
-      gone_[index] = parting && parting->kind == Parting::kDone;
+      gone_[index] = mesh_.SaidGoodbye(peer);
       if (!gone_[index]) mesh_.FailLost(peer, error.what());
     }
   }
@@ -94,14 +92,14 @@ void Monitor::CheckConnections() {
 
 void Monitor::Run() {
   const sdk::ThreadScope scope(host_, "gloo-monitor");
-  while (!stop_ && !mesh_.failed()) {
+  while (!stop_ && !mesh_.failure()) {
     if (Wait()) continue;
     do {
       CheckConnections();
-    } while (!mesh_.failed() && !stop_ && !Arm());
+    } while (!mesh_.failure() && !stop_ && !Arm());
   }
-  if (mesh_.failed()) {
-    mesh_.PublishCause();
+  if (mesh_.failure()) {
+    mesh_.PublishFailure();
     mesh_.context()->closeConnections();
   } else {
     SayGoodbye();

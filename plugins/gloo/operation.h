@@ -28,7 +28,7 @@ struct Operation {
 // uses apart. The lower bits hold a digest of what the operation is, so that ranks that
 // disagree on it never meet: Gloo would end the process when a message is longer than its
 // buffer, and would silently combine different types.
-enum class SlotUse : std::uint64_t { kAlarm = 1, kGoodbye, kMeeting, kProbe, kCollective, kPointToPoint };
+enum class SlotUse : std::uint64_t { kAlarm = 1, kGoodbye, kProbe, kCollective, kPointToPoint };
 
 inline std::uint64_t MakeSlot(SlotUse use, std::uint64_t low = 0) {
   return (static_cast<std::uint64_t>(use) << 60) | (low & ((std::uint64_t{1} << 60) - 1));

@@ -4,7 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "call.h"
+#include "dtrun/kernels.hpp"
+#include "messenger.h"
 #include "signals.h"
 
 namespace dtrun::gloo_plugin {

@@ -1,14 +1,12 @@
-// Reductions: rank r combines part r of all ranks.
-//
-// Part r is cut into segments. While one segment is combined the next is on its way; an
-// allreduce sends a combined segment back at once, a reduce to the root.
+#include "reduction.h"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "collective.h"
+#include "dtrun/kernels.hpp"
 #include "transfer.h"
 
 namespace dtrun::gloo_plugin {
@@ -17,8 +15,7 @@ namespace {
 // Bytes in flight from one peer before they are combined: two segments.
 constexpr std::size_t kReduceSegmentBytes = 256 << 10;
 constexpr std::size_t kWindow = 2;
-// Up to here every rank sends its whole vector to every other: one step instead of two.
-constexpr std::size_t kSmallTotal = 64 << 10;
+constexpr std::size_t kLarge = 64 << 10;
 
 template <class Visit>
 void ForEachPeer(const Mesh& mesh, Visit&& visit) {
@@ -26,8 +23,8 @@ void ForEachPeer(const Mesh& mesh, Visit&& visit) {
   for (int step = 1; step < mesh.size(); ++step) visit((mesh.rank() + step) % mesh.size());
 }
 
-kernels::Reduce KernelOf(const CollectiveCall& call) {
-  return kernels::ReduceFor(call.op->dtype, call.op->reduce);
+kernels::Reduce KernelOf(const Reduction& call) {
+  return kernels::ReduceFor(call.op.dtype, call.op.reduce);
 }
 
 // Who gets a part when it has been combined, besides the rank that did.
@@ -42,7 +39,7 @@ struct Receivers {
 class PartwiseReduction {
  public:
   // Part p of `send` holds parts[p]; the combined part of this rank goes to `out`.
-  PartwiseReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
+  PartwiseReduction(Mesh& mesh, Operation& operation, const Reduction& call, const void* send,
                     sdk::Parts parts, void* out)
       : mesh_(mesh),
         operation_(operation),
@@ -101,7 +98,7 @@ class PartwiseReduction {
       peer.take = std::make_unique<Transfer>(mesh_, rank, peer.scratch.get(), scratch);
       for (std::size_t i = 0; i < window; ++i) PostTake(peer, i);
       if (receivers.Has(mesh_.rank())) {
-        auto* const recv = static_cast<std::byte*>(call_.op->recv) + theirs.begin * call_.width;
+        auto* const recv = static_cast<std::byte*>(call_.op.recv) + theirs.begin * call_.width;
         peer.collect = std::make_unique<Transfer>(mesh_, rank, recv, theirs.size * call_.width);
         for (std::size_t i = 0; i < Segments(theirs); ++i) {
           peer.collect->Recv(call_.slot + 1, Offset(i), Bytes(theirs, i));
@@ -136,7 +133,7 @@ class PartwiseReduction {
 
   Mesh& mesh_;
   Operation& operation_;
-  const CollectiveCall& call_;
+  const Reduction& call_;
   const void* const send_;
   const sdk::Parts parts_;
   const kernels::Reduce kernel_;
@@ -145,37 +142,13 @@ class PartwiseReduction {
   std::vector<Peer> peers_;
 };
 
-// Those who combine get everything at once; the others only give.
-void SmallReduction(Mesh& mesh, Operation& operation, const CollectiveCall& call, const void* send,
-                    Receivers receivers) {
-  const std::size_t bytes = call.op->count * call.width;
-  const auto ranks = static_cast<std::size_t>(mesh.size());
-  const bool combines = receivers.Has(mesh.rank());
-  const auto scratch = std::make_unique_for_overwrite<std::byte[]>(combines ? bytes * ranks : 0);
-  std::deque<Transfer> gives;
-  std::deque<Transfer> takes;
-  ForEachPeer(mesh, [&](int rank) {
-    std::byte* const place = scratch.get() + static_cast<std::size_t>(rank) * bytes;
-    if (combines) takes.emplace_back(mesh, rank, place, bytes).Recv(call.slot, 0, bytes);
-    if (receivers.Has(rank)) gives.emplace_back(mesh, rank, send, bytes).Send(call.slot, 0, bytes);
-  });
-  for (Transfer& take : takes) take.FinishRecvs(operation);
-  // In place, the result overwrites what is being sent.
-  for (Transfer& give : gives) give.FinishSends(operation);
-  if (!combines) return;
-  std::vector<const void*> sources(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) sources[rank] = scratch.get() + rank * bytes;
-  sources[static_cast<std::size_t>(mesh.rank())] = send;
-  KernelOf(call)(call.op->recv, sources.data(), mesh.size(), call.op->count);
-}
-
 // This rank's elements, multiplied where the reduction wants that.
 class Scaled {
  public:
-  Scaled(const CollectiveCall& call, std::size_t count) : data_(call.op->send) {
-    if (call.op->reduce != DTRUN_PREMUL_SUM) return;
+  Scaled(const Reduction& call, std::size_t count) : data_(call.op.send) {
+    if (call.op.reduce != DTRUN_PREMUL_SUM) return;
     memory_ = std::make_unique_for_overwrite<std::byte[]>(count * call.width);
-    kernels::Scale(memory_.get(), data_, count, call.op->dtype, call.op->scale);
+    kernels::Scale(memory_.get(), data_, count, call.op.dtype, call.op.scale);
     data_ = memory_.get();
   }
   const void* data() const { return data_; }
@@ -185,31 +158,23 @@ class Scaled {
   const void* data_;
 };
 
-bool Small(const Mesh& mesh, const CollectiveCall& call) {
-  return call.op->count * call.width * static_cast<std::size_t>(mesh.size()) <= kSmallTotal;
-}
-
-}  // namespace
-
-void Allreduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  const Scaled send(call, call.op->count);
+void Allreduce(Mesh& mesh, Operation& operation, const Reduction& call) {
+  const Scaled send(call, call.op.count);
   const void* const source = send.data();
-  if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, {true, -1});
-  sdk::Parts parts = sdk::EvenParts(call.op->count, mesh.size());
+  sdk::Parts parts = sdk::EvenParts(call.op.count, mesh.size());
   const std::size_t mine = parts[static_cast<std::size_t>(mesh.rank())].begin * call.width;
-  auto* const out = static_cast<std::byte*>(call.op->recv) + mine;
+  auto* const out = static_cast<std::byte*>(call.op.recv) + mine;
   PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run({true, -1});
 }
 
-void Reduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  const Scaled send(call, call.op->count);
+void Reduce(Mesh& mesh, Operation& operation, const Reduction& call) {
+  const Scaled send(call, call.op.count);
   const void* const source = send.data();
-  const Receivers root{false, call.op->root};
-  if (Small(mesh, call)) return SmallReduction(mesh, operation, call, source, root);
-  sdk::Parts parts = sdk::EvenParts(call.op->count, mesh.size());
+  const Receivers root{false, call.op.root};
+  sdk::Parts parts = sdk::EvenParts(call.op.count, mesh.size());
   const sdk::Part mine = parts[static_cast<std::size_t>(mesh.rank())];
   std::unique_ptr<std::byte[]> scratch;
-  std::byte* out = static_cast<std::byte*>(call.op->recv) + mine.begin * call.width;
+  std::byte* out = static_cast<std::byte*>(call.op.recv) + mine.begin * call.width;
   if (!root.Has(mesh.rank())) {
     scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * call.width);
     out = scratch.get();
@@ -217,10 +182,30 @@ void Reduce(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
   PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run(root);
 }
 
-void ReduceScatter(Mesh& mesh, Operation& operation, const CollectiveCall& call) {
-  sdk::Parts parts = sdk::SendParts(*call.op, mesh.rank(), mesh.size());
+void ReduceScatter(Mesh& mesh, Operation& operation, const Reduction& call) {
+  sdk::Parts parts = sdk::SendParts(call.op, mesh.rank(), mesh.size());
   const Scaled send(call, sdk::SizeOf(parts));
-  PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), call.op->recv).Run({});
+  PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), call.op.recv).Run({});
+}
+
+}  // namespace
+
+bool Reduction::Serves(const dtrun_op& op, int ranks) {
+  switch (op.kind) {
+    case DTRUN_ALLREDUCE:
+    case DTRUN_REDUCE: return op.count * kernels::ElementBytes(op.dtype) > kLarge;
+    case DTRUN_REDUCE_SCATTER:
+      return op.count * kernels::ElementBytes(op.dtype) * static_cast<std::size_t>(ranks) > kLarge;
+    default: return false;
+  }
+}
+
+void Reduction::Run(Mesh& mesh, Operation& operation) const {
+  switch (op.kind) {
+    case DTRUN_ALLREDUCE: return Allreduce(mesh, operation, *this);
+    case DTRUN_REDUCE: return Reduce(mesh, operation, *this);
+    default: return ReduceScatter(mesh, operation, *this);
+  }
 }
 
 }  // namespace dtrun::gloo_plugin
