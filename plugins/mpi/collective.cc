@@ -39,7 +39,7 @@ void Collectives::Run(const dtrun_op& op) {
     case DTRUN_SCATTERV: return ExchangeParts(op);
     default:
       // Those who met have been through a barrier already.
-      if (team_.meeting() == nullptr) api().Check(api().barrier(comm()), "MPI_Barrier");
+      if (team_.entry() == nullptr) api().Check(api().barrier(comm()), "MPI_Barrier");
   }
 }
 

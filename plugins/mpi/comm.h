@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "line.h"
+#include "collective_queue.h"
 #include "messages.h"
 
 namespace dtrun::mpi_plugin {
@@ -30,7 +30,7 @@ class MpiCommunicator final : public sdk::Communicator<sdk::Request> {
 
  private:
   const std::shared_ptr<Team> team_;
-  const std::shared_ptr<Line> line_;
+  const std::shared_ptr<CollectiveQueue> collectives_;
   const std::shared_ptr<Messages> messages_;
   const bool caller_runs_;
 };

@@ -11,38 +11,12 @@
 #include <utility>
 
 #include "dtrun/plugin/hash.hpp"
+#include "dtrun/plugin/membership.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
 
 using sdk::Failure;
-
-// The values that every rank gave for `what`. Names the ranks that do not come.
-std::vector<std::string> Exchange(const sdk::CommParams& params, const char* what, const std::string& own,
-                                  const sdk::Deadline& deadline) {
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < params.size; ++rank) keys.push_back(what + ("/" + std::to_string(rank)));
-  params.kv.Set(keys[static_cast<std::size_t>(params.rank)], own);
-  try {
-    params.kv.WaitMany(keys, deadline.Left());
-  } catch (const Failure& failure) {
-    if (failure.code() != DTRUN_TIMEOUT) throw;
-    std::string missing;
-    int first = -1;
-    for (int rank = 0; rank < params.size; ++rank) {
-      if (params.kv.TryGet(keys[static_cast<std::size_t>(rank)])) continue;
-      missing += (first < 0 ? "rank " : ", rank ") + std::to_string(rank);
-      if (first < 0) first = rank;
-    }
-    throw Failure(DTRUN_TIMEOUT,
-                  "'" + params.name + "': " + missing + " did not come within " +
-                      sdk::DurationText(params.timeout) + "; look at its log, or raise backend.timeout",
-                  first);
-  }
-  std::vector<std::string> values;
-  for (const std::string& key : keys) values.push_back(params.kv.Get(key, deadline.Left()));
-  return values;
-}
 
 [[noreturn]] void RefuseSingleton(const sdk::CommParams& params) {
   throw Failure(
@@ -60,18 +34,18 @@ int LocalRanks(const sdk::CommParams& params) {
 }
 
 // Ranks of MPI_COMM_WORLD.
-std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& world,
-                                    const sdk::Deadline& deadline) {
+std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const sdk::Membership& members,
+                                    const World& world, const sdk::Deadline& deadline) {
   // Every process says its own before it complains, so that none waits in vain.
-  const std::vector<std::string> texts =
-      Exchange(params, "world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
+  const std::vector<std::string> texts = members.Exchange(
+      "world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
   if (world.size() == 1) RefuseSingleton(params);
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     const int world_rank = std::stoi(texts[rank]);
     const int world_size = std::stoi(texts[rank].substr(texts[rank].find(' ')));
-    const auto twin = std::find(ranks.begin(), ranks.end(), world_rank);
-    if (world_size != world.size() || twin != ranks.end()) {
+    const auto duplicate = std::find(ranks.begin(), ranks.end(), world_rank);
+    if (world_size != world.size() || duplicate != ranks.end()) {
       throw Failure(DTRUN_FAILED_PRECONDITION,
                     "'" + params.name + "': rank " + std::to_string(rank) + " is process " +
                         std::to_string(world_rank) + " of " + std::to_string(world_size) +
@@ -85,39 +59,40 @@ std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const World& 
 }
 
 // Null when some rank cannot open the page; then all do without.
-std::unique_ptr<Meeting> SharePage(const sdk::Host& host, const sdk::CommParams& params,
-                                   const sdk::Deadline& deadline) {
+std::unique_ptr<EntryBarrier> SharePage(const sdk::Host& host, const sdk::Membership& members,
+                                        const sdk::Deadline& deadline) {
+  constexpr char kPage[] = "page";
   std::optional<Page> page;
   std::string trouble;
   try {
-    if (params.rank == 0) {
-      page = Page::Make(params.size);
-      params.kv.Set("page", page->Address());
+    if (members.rank() == 0) {
+      page = Page::Make(members.size());
+      members.kv().Set(kPage, page->Address());
     } else {
-      const std::string address = params.kv.Get("page", deadline.Left());
+      const std::string address = members.kv().Get(kPage, deadline.Left());
       if (address.empty()) throw Failure(DTRUN_SYSTEM, "rank 0 has none");
-      page = Page::Open(address, params.size);
+      page = Page::Open(address, members.size());
     }
   } catch (const Failure& failure) {
     if (failure.code() == DTRUN_TIMEOUT || failure.code() == DTRUN_ABORTED) throw;
-    trouble = std::string("rank ") + std::to_string(params.rank) + ": " + failure.what();
-    if (params.rank == 0) params.kv.Set("page", "");
+    trouble = std::string("rank ") + std::to_string(members.rank()) + ": " + failure.what();
+    if (members.rank() == 0) members.kv().Set(kPage, "");
   }
-  for (const std::string& text : Exchange(params, "page", trouble, deadline)) {
+  for (const std::string& text : members.Exchange("page opened", trouble, deadline)) {
     if (text.empty()) continue;
     sdk::Log(host, "mpi")
-        .Warn("'" + params.name + "': ranks share no memory, so late ranks will not be named (" + text + ")");
+        .Warn("'" + members.name() + "': ranks share no memory, so late ranks will not be named (" + text + ")");
     return nullptr;
   }
-  return std::make_unique<Meeting>(std::move(*page), params.rank, params.size);
+  return std::make_unique<EntryBarrier>(std::move(*page), members.rank(), members.size());
 }
 
-std::vector<int> OpenProcesses(const sdk::CommParams& params, const sdk::Deadline& deadline) {
+std::vector<int> OpenProcesses(const sdk::Membership& members, const sdk::Deadline& deadline) {
   std::vector<int> processes;
-  const std::vector<std::string> ids = Exchange(params, "pid", std::to_string(getpid()), deadline);
-  for (int rank = 0; rank < params.size; ++rank) {
+  const std::vector<std::string> ids = members.Exchange("pid", std::to_string(getpid()), deadline);
+  for (int rank = 0; rank < members.size(); ++rank) {
     const pid_t id = static_cast<pid_t>(std::stol(ids[static_cast<std::size_t>(rank)]));
-    processes.push_back(rank == params.rank ? -1 : static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+    processes.push_back(rank == members.rank() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
   }
   return processes;
 }
@@ -167,27 +142,28 @@ Handles MakeHandles(World& world, const std::vector<int>& ranks, int tag, bool o
 
 }  // namespace
 
-Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
+Joined Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm) {
   const sdk::Deadline deadline(params.timeout);
-  Exchange(params, "come", "", deadline);  // MPI would only hang on a missing rank
+  const sdk::Membership members(params);
+  members.Join("mpi", "", deadline);  // MPI would only hang on a missing rank
   const int local_ranks = params.host_count == 1 ? LocalRanks(params) : 0;
   world.Start(host, coll_sm, local_ranks, deadline);
-  const std::vector<int> ranks = ExchangeWorldRanks(params, world, deadline);
-  Membership membership;
-  if (params.host_count == 1) membership.meeting = SharePage(host, params, deadline);
-  if (membership.meeting) membership.processes = OpenProcesses(params, deadline);
+  const std::vector<int> ranks = ExchangeWorldRanks(params, members, world, deadline);
+  Joined joined;
+  if (params.host_count == 1) joined.entry = SharePage(host, members, deadline);
+  if (joined.entry) joined.processes = OpenProcesses(members, deadline);
   // What the task uses must live as long as it does.
   const auto made = std::make_shared<Handles>();
   const auto make = [&world, ranks, tag = CreationTag(params, world),
                      own_bulk = coll_sm == CollSm::kAuto && EachHasAProcessor(local_ranks),
                      made] { *made = MakeHandles(world, ranks, tag, own_bulk); };
-  if (!world.owner().Run(host, make, deadline)) {
+  if (!world.thread().Run(host, make, deadline)) {
     world.SetStuck();
     throw Failure(DTRUN_TIMEOUT, "'" + params.name + "': MPI_Comm_create_group did not end within " +
                                      sdk::DurationText(params.timeout) + "; some rank has left it");
   }
-  membership.handles = *made;
-  return membership;
+  joined.handles = *made;
+  return joined;
 }
 
 }  // namespace dtrun::mpi_plugin

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "meeting.h"
+#include "entry_barrier.h"
 #include "world.h"
 
 namespace dtrun::mpi_plugin {
@@ -20,14 +20,14 @@ struct Handles {
   MPI_Comm bulk;  // for kBulk bytes and more: of Open MPI's shared-memory collectives, or main
 };
 
-struct Membership {
+struct Joined {
   Handles handles;
-  std::unique_ptr<Meeting> meeting;  // null where ranks share no memory
-  std::vector<int> processes;        // a pidfd for each rank, -1 for this one; empty without a meeting
+  std::unique_ptr<EntryBarrier> entry;  // null where ranks share no memory
+  std::vector<int> processes;        // a pidfd for each rank, -1 for this one; empty without an entry barrier
 };
 
 // REQUIRES params.size > 1. Throws when a rank does not come before params.timeout has
 // passed, and when the processes are not those of one MPI job.
-Membership Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm);
+Joined Join(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm);
 
 }  // namespace dtrun::mpi_plugin

@@ -56,7 +56,7 @@ std::shared_ptr<Message> Messages::Add(const dtrun_op& op, bool attended) {
   message->timeout = sdk::Nanoseconds(op.timeout_ns);
   message->deadline = sdk::Deadline(message->timeout);
   const Lock lock(mutex_);
-  team_->ThrowIfFailed();
+  team_->failure().ThrowIfSet();
   const std::size_t width = kernels::ElementBytes(op.dtype);
   message->block.emplace(api(), team_->world().combiners().Mover(width), width, op.count, limit_);
   Gate gate;
@@ -115,7 +115,7 @@ bool Messages::Progress() {
   Gate gate;
   bool ended = false;
   try {
-    if (!team_->failed()) {
+    if (!team_->failure()) {
       if (!Enter(gate)) return false;
       for (const auto& message : pending_) {
         if (!message->posted) Post(*message);
@@ -125,7 +125,7 @@ bool Messages::Progress() {
   } catch (const Failure& failure) {
     team_->Fail(failure);
   }
-  if (team_->failed()) {
+  if (team_->failure()) {
     std::timed_mutex* const one_at_a_time = team_->world().gate();
     if (one_at_a_time != nullptr && !gate.owns_lock()) gate = Gate(*one_at_a_time, kMessageGrace);
     const bool may_call = one_at_a_time == nullptr || gate.owns_lock();
@@ -143,7 +143,7 @@ bool Messages::Progress() {
 void Messages::Drop(Message& message, bool may_call) {
   if (message.done) return;
   message.done = true;
-  message.failure = team_->Cause();
+  message.failure = *team_->failure();
   if (!message.posted || !may_call) return;
   int ended = 0;
   MPI_Status status{};
@@ -158,7 +158,7 @@ void Messages::Drop(Message& message, bool may_call) {
 void Messages::Observe(Message& message, bool last_look) {
   const int peer = message.op.peer;
   team_->CheckPeers(!last_look ? Team::kNobody : peer == DTRUN_ANY_SOURCE ? Team::kEverybody : peer);
-  if (team_->failed() || !message.deadline.passed()) return;
+  if (team_->failure() || !message.deadline.passed()) return;
   const bool named = peer != DTRUN_ANY_SOURCE;
   team_->Fail(Failure(DTRUN_TIMEOUT,
                       sdk::OperationText(message.op) + " on '" + team_->name() + "' did not end within " +
@@ -186,7 +186,7 @@ bool Messages::Wait(Message& message, const sdk::Deadline& until) {
       Observe(message, now - since >= kLastLook);
       next_look = now + kMessageLook;
     }
-    if (team_->failed()) continue;
+    if (team_->failure()) continue;
     if (until.at() <= now) return false;
     if (tries < kTries) {
       std::this_thread::yield();

@@ -1,7 +1,7 @@
 // A page of memory that the processes of a communicator share when all live on one host.
 //
 // MPI knows neither timeouts nor who is missing. So ranks meet here before they enter an MPI
-// collective: nobody enters before all have come, and who waits can give up. meeting.h has
+// collective: nobody enters before all have come, and who waits can give up. entry_barrier.h has
 // the rules. The memory is an anonymous file that has no name: nothing is left after a kill.
 #pragma once
 
@@ -28,9 +28,9 @@ struct alignas(kCacheLine) PageSlot {
 };
 
 struct PageHeader {
-  alignas(kCacheLine) std::atomic<std::uint64_t> gathering{0};  // meeting.cc packs it
+  alignas(kCacheLine) std::atomic<std::uint64_t> entries{0};  // entry_barrier.cc packs it
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers{0};
-  std::atomic<std::uint32_t> bell{0};                            // a futex
+  std::atomic<std::uint32_t> wakeups{0};                            // a futex
   alignas(kCacheLine) std::atomic<std::uint32_t> departures{0};  // slots whose fate is decided
   std::uint64_t nonce = 0;
 };

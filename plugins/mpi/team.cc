@@ -22,44 +22,37 @@ std::string RankText(int rank) { return "rank " + std::to_string(rank); }
 
 Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm)
     : host_(host), health_(host), world_(world), rank_(params.rank), size_(params.size), name_(params.name) {
-  if (size_ > 1) members_ = Join(host, params, world, coll_sm);
+  if (size_ > 1) joined_ = Join(host, params, world, coll_sm);
 }
 
 void Team::Leave(bool alone) {
-  if (Meeting* const place = meeting()) place->Depart(Fate::kLeft, "");
+  if (EntryBarrier* const place = entry()) place->Depart(Fate::kLeft, "");
   if (!alone || size_ == 1) return;
-  for (const int process : members_.processes) {
+  for (const int process : joined_.processes) {
     if (process >= 0) close(process);
   }
-  members_.processes.clear();
-  members_.meeting.reset();
+  joined_.processes.clear();
+  joined_.entry.reset();
   // What a failed communicator still has under way in MPI may use its handles.
-  if (failed() || world_.stuck() || !world_.usable()) return;
-  const auto free_handles = [&world = world_, handles = members_.handles]() mutable {
+  if (failure_ || world_.stuck() || !world_.usable()) return;
+  const auto free_handles = [&world = world_, handles = joined_.handles]() mutable {
     std::unique_lock<std::timed_mutex> lock;
     if (world.gate() != nullptr) lock = std::unique_lock(*world.gate());
     if (handles.bulk != handles.main) world.api().comm_free(&handles.bulk);
     for (MPI_Comm* handle : {&handles.high, &handles.pieces, &handles.main}) world.api().comm_free(handle);
   };
-  if (!world_.owner().Run(host_, free_handles, sdk::Deadline(kFreeing))) world_.SetStuck();
+  if (!world_.thread().Run(host_, free_handles, sdk::Deadline(kFreeing))) world_.SetStuck();
 }
 
 void Team::Fail(const Failure& failure, Fate fate) {
   {
     const std::lock_guard lock(mutex_);
-    if (cause_) return;
-    cause_ = failure;
+    if (!failure_.Set(failure)) return;
     failed_at_ = sdk::Deadline::Clock::now();
-    failed_.store(true, std::memory_order_release);
   }
   world_.SetShaken();
   const int culprit = failure.code() == DTRUN_REMOTE_FAILURE ? failure.peer() : -1;
-  if (Meeting* const place = meeting()) place->Depart(fate, failure.what(), culprit);
-}
-
-Failure Team::Cause() const {
-  const std::lock_guard lock(mutex_);
-  return *cause_;
+  if (EntryBarrier* const place = entry()) place->Depart(fate, failure.what(), culprit);
 }
 
 sdk::Deadline::Clock::time_point Team::failed_at() const {
@@ -68,14 +61,14 @@ sdk::Deadline::Clock::time_point Team::failed_at() const {
 }
 
 void Team::CheckPeers(int needed) {
-  if (failed()) return;
+  if (failure_) return;
   if (const std::optional<Failure> trouble = FindTrouble(needed)) {
     Fail(*trouble, trouble->code() == DTRUN_ABORTED ? Fate::kAborted : Fate::kFailed);
   }
 }
 
 std::optional<Failure> Team::FindTrouble(int needed) {
-  Meeting* const place = meeting();
+  EntryBarrier* const place = entry();
   if (place == nullptr) return std::nullopt;
   if (const auto departure = place->FindDeparture()) {
     const int peer = departure->rank;
@@ -104,19 +97,19 @@ std::optional<Failure> Team::FindTrouble(int needed) {
 
 bool Team::AllLeft() const {
   for (int rank = 0; rank < size_; ++rank) {
-    if (rank != rank_ && members_.meeting->FateOf(rank) != Fate::kLeft) return false;
+    if (rank != rank_ && joined_.entry->FateOf(rank) != Fate::kLeft) return false;
   }
   return true;
 }
 
 std::optional<int> Team::FindDeadRank() const {
   std::vector<pollfd> polls;
-  for (const int process : members_.processes) polls.push_back({process, POLLIN, 0});
+  for (const int process : joined_.processes) polls.push_back({process, POLLIN, 0});
   if (poll(polls.data(), polls.size(), 0) <= 0) return std::nullopt;
   for (int rank = 0; rank < size_; ++rank) {
     // Who leaves says so before its process ends.
     const bool gone = (polls[static_cast<std::size_t>(rank)].revents & POLLIN) != 0;
-    if (gone && members_.meeting->FateOf(rank) == Fate::kMember) return rank;
+    if (gone && joined_.entry->FateOf(rank) == Fate::kMember) return rank;
   }
   return std::nullopt;
 }
@@ -124,7 +117,7 @@ std::optional<int> Team::FindDeadRank() const {
 std::string Team::MissingRanks(std::uint64_t call, int* first) {
   *first = -1;
   std::string text;
-  Meeting* const place = meeting();
+  EntryBarrier* const place = entry();
   if (place == nullptr) return text;
   for (int rank = 0; rank < size_; ++rank) {
     const std::uint64_t last = place->CallOf(rank);

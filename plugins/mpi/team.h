@@ -4,11 +4,11 @@
 // Outlives the communicator when a thread is left behind in MPI. Any thread.
 #pragma once
 
-#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "dtrun/plugin/first_failure.hpp"
 #include "join.h"
 
 namespace dtrun::mpi_plugin {
@@ -25,18 +25,14 @@ class Team {
   const std::string& name() const { return name_; }
   World& world() { return world_; }
   const Api& api() const { return world_.api(); }
-  const Handles& handles() const { return members_.handles; }
+  const Handles& handles() const { return joined_.handles; }
   // Null when ranks share no memory.
-  Meeting* meeting() { return members_.meeting.get(); }
+  EntryBarrier* entry() { return joined_.entry.get(); }
 
   // The first failure stays, is told to the other ranks and thrown by every later call.
   void Fail(const sdk::Failure& failure, Fate fate = Fate::kFailed);
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
-  void ThrowIfFailed() const {
-    if (failed()) throw Cause();
-  }
-  sdk::Failure Cause() const;
-  // REQUIRES failed(). What is in MPI then gets a little time to come out.
+  const sdk::FirstFailure& failure() const { return failure_; }
+  // REQUIRES a failure. What is in MPI then gets a little time to come out.
   sdk::Deadline::Clock::time_point failed_at() const;
 
   // Fails the team when another rank has failed or died, or when those that are needed have
@@ -63,11 +59,10 @@ class Team {
   const int rank_;
   const int size_;
   const std::string name_;
-  Membership members_{};
+  Joined joined_{};
 
-  std::atomic<bool> failed_{false};
+  sdk::FirstFailure failure_;
   mutable std::mutex mutex_;
-  std::optional<sdk::Failure> cause_;
   sdk::Deadline::Clock::time_point failed_at_{};
 };
 

@@ -73,8 +73,8 @@ void World::Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const 
   const std::lock_guard lock(starting_);
   if (!started()) {
     host_.emplace(host);
-    if (!owner_.Run(
-            host, [this, coll_sm, local_ranks] { StartOnOwner(coll_sm, local_ranks); }, deadline)) {
+    if (!thread_.Run(
+            host, [this, coll_sm, local_ranks] { StartOnThread(coll_sm, local_ranks); }, deadline)) {
       SetStuck();
       throw Failure(
           DTRUN_TIMEOUT,
@@ -89,7 +89,7 @@ void World::Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const 
   }
 }
 
-void World::StartOnOwner(CollSm coll_sm, int local_ranks) {
+void World::StartOnThread(CollSm coll_sm, int local_ranks) {
   int initialized = 0;
   int finalized = 0;
   int level = MPI_THREAD_SINGLE;
@@ -144,7 +144,7 @@ void World::FinishAtExit() {
   if (getpid() != process_of_the_world || stuck()) return;
   if (api().finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
   const bool shaken = shaken_.load(std::memory_order_acquire);
-  owner_.Run(
+  thread_.Run(
       *host_, [this] { api().finalize(); }, shaken ? sdk::Deadline(kFarewell) : sdk::Deadline());
 }
 

@@ -13,7 +13,7 @@
 #include "combine.h"
 #include "library.h"
 #include "mpi_options.h"
-#include "owner.h"
+#include "mpi_thread.h"
 
 namespace dtrun::mpi_plugin {
 
@@ -41,8 +41,8 @@ class World {
   // every call.
   std::timed_mutex* gate() { return serialized_ ? &gate_ : nullptr; }
 
-  // MPI calls that may hang; see Owner.
-  Owner& owner() { return owner_; }
+  // MPI calls that may hang; see MpiThread.
+  MpiThread& thread() { return thread_; }
 
   // Some communicator failed: peers may be gone, so ending MPI may take forever.
   void SetShaken() { shaken_.store(true, std::memory_order_release); }
@@ -54,11 +54,11 @@ class World {
 
  private:
   explicit World(const Library& library) : library_(library) {}
-  void StartOnOwner(CollSm coll_sm, int local_ranks);
+  void StartOnThread(CollSm coll_sm, int local_ranks);
   void FinishAtExit();
 
   const Library& library_;
-  Owner owner_;
+  MpiThread thread_;
   std::mutex starting_;
   std::timed_mutex gate_;
   std::atomic<bool> started_{false};

@@ -1,4 +1,4 @@
-#include "meeting.h"
+#include "entry_barrier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 constexpr auto kLong = std::chrono::seconds(60);
 
 // The ranks of one page, each with a mapping of its own, as in processes.
-class MeetingOf : public ::testing::Test {
+class EntryBarrierTest : public ::testing::Test {
  protected:
   void Start(int size) {
     Page first = Page::Make(size);
@@ -23,56 +23,56 @@ class MeetingOf : public ::testing::Test {
     ranks_.emplace_back(std::move(first), 0, size);
     for (int rank = 1; rank < size; ++rank) ranks_.emplace_back(Page::Open(address, size), rank, size);
   }
-  bool Come(std::size_t rank, std::uint64_t call, std::uint8_t kind = DTRUN_BARRIER) {
+  bool Enter(std::size_t rank, std::uint64_t call, std::uint8_t kind = DTRUN_BARRIER) {
     sdk::Signature signature;
     signature.kind = kind;
-    return ranks_[rank].Come(call, signature);
+    return ranks_[rank].Enter(call, signature);
   }
-  std::deque<Meeting> ranks_;
+  std::deque<EntryBarrier> ranks_;
 };
 
-TEST_F(MeetingOf, IsReadyWhenTheLastRankHasCome) {
+TEST_F(EntryBarrierTest, IsReadyWhenTheLastRankHasCome) {
   Start(3);
-  EXPECT_FALSE(Come(0, 1));
-  EXPECT_FALSE(Come(2, 1));
+  EXPECT_FALSE(Enter(0, 1));
+  EXPECT_FALSE(Enter(2, 1));
   EXPECT_FALSE(ranks_[0].Ready(1));
-  EXPECT_TRUE(Come(1, 1));
+  EXPECT_TRUE(Enter(1, 1));
   EXPECT_TRUE(ranks_[0].Ready(1));
 }
 
-TEST_F(MeetingOf, StaysReadyWhenOthersHaveGoneOn) {
+TEST_F(EntryBarrierTest, StaysReadyWhenOthersHaveGoneOn) {
   Start(2);
-  Come(0, 1);
-  Come(1, 1);
-  Come(1, 2);
+  Enter(0, 1);
+  Enter(1, 1);
+  Enter(1, 2);
   EXPECT_TRUE(ranks_[0].Ready(1));
   EXPECT_FALSE(ranks_[1].Ready(2));
 }
 
-TEST_F(MeetingOf, LetsARankGoBackUntilAllHaveCome) {
+TEST_F(EntryBarrierTest, LetsARankGoBackUntilAllHaveCome) {
   Start(2);
-  Come(0, 1);
+  Enter(0, 1);
   EXPECT_TRUE(ranks_[0].GoBack(1));
-  EXPECT_FALSE(Come(1, 1));
-  EXPECT_TRUE(Come(0, 1));
+  EXPECT_FALSE(Enter(1, 1));
+  EXPECT_TRUE(Enter(0, 1));
   EXPECT_FALSE(ranks_[1].GoBack(1));
 }
 
-TEST_F(MeetingOf, GoesOnBeyondTheNumbersThatFitItsWord) {
+TEST_F(EntryBarrierTest, GoesOnBeyondTheNumbersThatFitItsWord) {
   Start(2);
   for (std::uint64_t call = 1; call < 200'000; ++call) {
     const auto first = static_cast<std::size_t>(call % 2);
-    ASSERT_FALSE(Come(first, call));
-    ASSERT_TRUE(Come(1 - first, call));
+    ASSERT_FALSE(Enter(first, call));
+    ASSERT_TRUE(Enter(1 - first, call));
     ASSERT_TRUE(ranks_[first].Ready(call));
   }
 }
 
-TEST_F(MeetingOf, NamesBothRanksAndCallsOfADisagreement) {
+TEST_F(EntryBarrierTest, NamesBothRanksAndCallsOfADisagreement) {
   Start(3);
-  Come(0, 1, DTRUN_BARRIER);
+  Enter(0, 1, DTRUN_BARRIER);
   try {
-    Come(2, 1, DTRUN_ALLREDUCE);
+    Enter(2, 1, DTRUN_ALLREDUCE);
     FAIL() << "they agreed";
   } catch (const sdk::Failure& failure) {
     EXPECT_EQ(failure.code(), DTRUN_INVALID_ARGUMENT);
@@ -84,19 +84,19 @@ TEST_F(MeetingOf, NamesBothRanksAndCallsOfADisagreement) {
   EXPECT_TRUE(ranks_[0].GoBack(1));
 }
 
-TEST_F(MeetingOf, WakesWhoSleeps) {
+TEST_F(EntryBarrierTest, WakesWhoSleeps) {
   Start(2);
-  Come(0, 1);
+  Enter(0, 1);
   std::thread sleeper([&] {
     const auto end = std::chrono::steady_clock::now() + kLong;
     while (!ranks_[0].Ready(1)) ranks_[0].Sleep(1, end);
     EXPECT_LT(std::chrono::steady_clock::now(), end);
   });
-  Come(1, 1);
+  Enter(1, 1);
   sleeper.join();
 }
 
-TEST_F(MeetingOf, TellsOfDeparturesAndPutsFailuresFirst) {
+TEST_F(EntryBarrierTest, TellsOfDeparturesAndPutsFailuresFirst) {
   Start(3);
   EXPECT_FALSE(ranks_[0].FindDeparture());
   ranks_[1].Depart(Fate::kLeft, "");

@@ -1,4 +1,4 @@
-#include "line.h"
+#include "collective_queue.h"
 
 #include <unistd.h>
 
@@ -47,12 +47,12 @@ sdk::Nanoseconds RandomPause() {
 
 CollectiveRequest::~CollectiveRequest() {
   try {
-    line_->Wait(job_, sdk::kNoLimit);
+    queue_->Wait(job_, sdk::kNoLimit);
   } catch (const Failure&) {  // who drops a request does not ask how it ended
   }
 }
 
-std::shared_ptr<Job> Line::Add(const dtrun_op& op, bool offer) {
+std::shared_ptr<Job> CollectiveQueue::Add(const dtrun_op& op, bool offer) {
   auto job = std::make_shared<Job>(op, team_->size());
   Lock lock(mutex_);
   job->number = ++added_;
@@ -68,14 +68,14 @@ std::shared_ptr<Job> Line::Add(const dtrun_op& op, bool offer) {
   return job;
 }
 
-void Line::Queue(const std::shared_ptr<Job>& job) {
+void CollectiveQueue::Queue(const std::shared_ptr<Job>& job) {
   job->state = Job::State::kQueued;
   job->deadline = sdk::Deadline(job->timeout);
   queue_.push_back(job);
   EnsureWorker();
 }
 
-void Line::EnsureWorker() {
+void CollectiveQueue::EnsureWorker() {
   if (!worker_) {
     const sdk::BlockSignals block;
     std::thread([self = shared_from_this()] { self->Work(); }).detach();
@@ -84,8 +84,8 @@ void Line::EnsureWorker() {
   work_.notify_one();
 }
 
-void Line::Work() {
-  const sdk::ThreadScope scope(host_, "dtrun-mpi-line");
+void CollectiveQueue::Work() {
+  const sdk::ThreadScope scope(host_, "dtrun-mpi-calls");
   Lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [this] { return stop_ || (!queue_.empty() && !running_); });
@@ -98,7 +98,7 @@ void Line::Work() {
   changed_.notify_all();
 }
 
-bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
+bool CollectiveQueue::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
   job.state = Job::State::kRunning;
   running_ = true;
   lock.unlock();
@@ -115,7 +115,7 @@ bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
   }
   if (failure) {
     team_->Fail(*failure);
-    failure = team_->Cause();
+    failure = *team_->failure();
   }
   lock.lock();
   job.in_mpi = false;
@@ -126,21 +126,21 @@ bool Line::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
   return ended;
 }
 
-void Line::Finish(Job& job, std::optional<Failure> failure) {
+void CollectiveQueue::Finish(Job& job, std::optional<Failure> failure) {
   if (job.state == Job::State::kDone) return;  // given up before
   job.failure = std::move(failure);
   job.state = Job::State::kDone;
   if (!job.failure) done_ = job.number;
 }
 
-bool Line::Carry(Job& job, sdk::Nanoseconds patience) {
+bool CollectiveQueue::Carry(Job& job, sdk::Nanoseconds patience) {
   std::unique_lock<std::timed_mutex> gate;
   if (team_->size() > 1) {
-    team_->ThrowIfFailed();
+    team_->failure().ThrowIfSet();
     if (std::timed_mutex* const one_at_a_time = team_->world().gate()) {
       gate = std::unique_lock(*one_at_a_time, std::defer_lock);
-      if (!MeetHolding(gate, job, patience)) return false;
-    } else if (team_->meeting() != nullptr && !Meet(job, patience)) {
+      if (!EnterHolding(gate, job, patience)) return false;
+    } else if (team_->entry() != nullptr && !Enter(job, patience)) {
       return false;
     }
     job.in_mpi = true;
@@ -149,55 +149,55 @@ bool Line::Carry(Job& job, sdk::Nanoseconds patience) {
   return true;
 }
 
-bool Line::Meet(Job& job, sdk::Nanoseconds patience) {
-  Meeting& meeting = *team_->meeting();
-  if (!job.come) {
-    if (meeting.Come(job.number, sdk::SignatureOf(*job.op, team_->size()))) return true;
-    job.come = true;
+bool CollectiveQueue::Enter(Job& job, sdk::Nanoseconds patience) {
+  EntryBarrier& entry = *team_->entry();
+  if (!job.entered) {
+    if (entry.Enter(job.number, sdk::SignatureOf(*job.op, team_->size()))) return true;
+    job.entered = true;
   }
   for (int look = Looks(team_->size()); look > 0; --look) {
-    if (meeting.Ready(job.number)) return true;
+    if (entry.Ready(job.number)) return true;
     Pause();
   }
   const sdk::Deadline until(patience);
   const sdk::Deadline deadline = DeadlineOf(job);
-  while (!meeting.Ready(job.number)) {
+  while (!entry.Ready(job.number)) {
     if (MustEnter(job, deadline)) return true;
     if (until.passed()) return false;
-    meeting.Sleep(job.number, std::min(until.at(), deadline.Soon(kLook)));
+    entry.Sleep(job.number, std::min(until.at(), deadline.Soon(kLook)));
   }
   return true;
 }
 
-sdk::Deadline Line::DeadlineOf(Job& job) {
+sdk::Deadline CollectiveQueue::DeadlineOf(Job& job) {
   const Lock lock(mutex_);
   if (!job.deadline) job.deadline = sdk::Deadline(job.timeout);
   return *job.deadline;
 }
 
 // Throws when the job cannot go on. True when it is too late for that.
-bool Line::MustEnter(Job& job, const sdk::Deadline& deadline) {
+bool CollectiveQueue::MustEnter(Job& job, const sdk::Deadline& deadline) {
   team_->CheckPeers(Team::kAll);
-  if (!team_->failed() && deadline.passed()) team_->Fail(TimeoutOf(job));
-  if (!team_->failed()) return false;
-  if (job.come && !team_->meeting()->GoBack(job.number)) return true;
-  throw team_->Cause();
+  if (!team_->failure() && deadline.passed()) team_->Fail(TimeoutOf(job));
+  if (!team_->failure()) return false;
+  if (job.entered && !team_->entry()->GoBack(job.number)) return true;
+  throw Failure(*team_->failure());
 }
 
 // Of two communicators each rank could hold its gate for another one, for ever. So it is held
 // for a moment only, and a rank that does not hold it has not come.
-bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
-  Meeting* const meeting = team_->meeting();
+bool CollectiveQueue::EnterHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
+  EntryBarrier* const entry = team_->entry();
   const sdk::Deadline until(patience);
   const sdk::Deadline deadline = DeadlineOf(job);
   for (;;) {
     if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
-      if (meeting == nullptr || meeting->Come(job.number, sdk::SignatureOf(*job.op, team_->size())))
+      if (entry == nullptr || entry->Enter(job.number, sdk::SignatureOf(*job.op, team_->size())))
         return true;
       const auto end = sdk::Deadline::Clock::now() + kHold;
-      while (!meeting->Ready(job.number) && sdk::Deadline::Clock::now() < end)
-        meeting->Sleep(job.number, end);
-      if (!meeting->GoBack(job.number)) return true;
+      while (!entry->Ready(job.number) && sdk::Deadline::Clock::now() < end)
+        entry->Sleep(job.number, end);
+      if (!entry->GoBack(job.number)) return true;
       gate.unlock();
     }
     MustEnter(job, deadline);
@@ -206,7 +206,7 @@ bool Line::MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::
   }
 }
 
-Failure Line::TimeoutOf(const Job& job) {
+Failure CollectiveQueue::TimeoutOf(const Job& job) {
   int first = -1;
   std::string text = sdk::OperationText(*job.op) + " on '" + team_->name() + "' did not end within " +
                      sdk::DurationText(job.timeout);
@@ -221,22 +221,22 @@ Failure Line::TimeoutOf(const Job& job) {
 }
 
 // One look at a job that another thread carries, or that waits in the queue.
-void Line::Observe(Job& job, Lock& lock) {
+void CollectiveQueue::Observe(Job& job, Lock& lock) {
   const bool late = job.deadline && job.deadline->passed();
   lock.unlock();
   team_->CheckPeers(Team::kNobody);
-  if (!team_->failed() && late) team_->Fail(TimeoutOf(job));
+  if (!team_->failure() && late) team_->Fail(TimeoutOf(job));
   lock.lock();
-  if (!team_->failed() || job.state == Job::State::kDone) return;
+  if (!team_->failure() || job.state == Job::State::kDone) return;
   if (job.state == Job::State::kQueued) {
-    Finish(job, team_->Cause());
+    Finish(job, *team_->failure());
   } else if (job.in_mpi && sdk::Deadline::Clock::now() >= team_->failed_at() + kGrace) {
     team_->world().SetStuck();
-    Finish(job, team_->Cause());
+    Finish(job, *team_->failure());
   }
 }
 
-bool Line::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
+bool CollectiveQueue::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
   Lock lock(mutex_);
   if (offered_ == job) {
     offered_ = nullptr;
@@ -261,7 +261,7 @@ bool Line::Wait(const std::shared_ptr<Job>& job, sdk::Nanoseconds timeout) {
   return true;
 }
 
-bool Line::Test(const std::shared_ptr<Job>& job) {
+bool CollectiveQueue::Test(const std::shared_ptr<Job>& job) {
   {
     const Lock lock(mutex_);
     if (offered_ == job) Queue(std::exchange(offered_, nullptr));
@@ -269,7 +269,7 @@ bool Line::Test(const std::shared_ptr<Job>& job) {
   return Wait(job, sdk::Nanoseconds(0));
 }
 
-bool Line::Stop() {
+bool CollectiveQueue::Stop() {
   Lock lock(mutex_);
   stop_ = true;
   work_.notify_one();

@@ -1,4 +1,4 @@
-#include "owner.h"
+#include "mpi_thread.h"
 
 #include <thread>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace dtrun::mpi_plugin {
 
-bool Owner::Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline) {
+bool MpiThread::Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline) {
   const auto mine = std::make_shared<Task>();
   mine->run = std::move(task);
   std::unique_lock lock(mutex_);
@@ -28,7 +28,7 @@ bool Owner::Run(const sdk::Host& host, std::function<void()> task, const sdk::De
   return true;
 }
 
-void Owner::Serve(const sdk::Host& host) {
+void MpiThread::Serve(const sdk::Host& host) {
   const sdk::ThreadScope scope(host, "dtrun-mpi");
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -1,4 +1,4 @@
-#include "meeting.h"
+#include "entry_barrier.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -13,14 +13,14 @@
 namespace dtrun::mpi_plugin {
 namespace {
 
-// PageHeader::gathering: 16 bits of the call's number, 16 of how many have come to it, and
+// PageHeader::entries: 16 bits of the call's number, 16 of how many have come to it, and
 // the digest of what they came for.
-struct Gathering {
+struct Entries {
   std::uint16_t call;
   std::uint16_t come;
   std::uint32_t digest;
 
-  static Gathering Unpack(std::uint64_t word) {
+  static Entries Unpack(std::uint64_t word) {
     return {static_cast<std::uint16_t>(word >> 48), static_cast<std::uint16_t>(word >> 32),
             static_cast<std::uint32_t>(word)};
   }
@@ -33,7 +33,7 @@ std::uint16_t Short(std::uint64_t call) { return static_cast<std::uint16_t>(call
 
 using SignatureWords = std::array<std::uint64_t, 3>;
 
-static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "the bell is a futex");
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t), "the wakeups is a futex");
 
 long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
@@ -41,7 +41,7 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-bool Meeting::Come(std::uint64_t call, const sdk::Signature& signature) {
+bool EntryBarrier::Enter(std::uint64_t call, const sdk::Signature& signature) {
   PageSlot& own = page_.slot(rank_);
   const auto words = std::bit_cast<SignatureWords>(signature);
   for (std::size_t i = 0; i < words.size(); ++i) own.signature[i].store(words[i], std::memory_order_relaxed);
@@ -49,40 +49,40 @@ bool Meeting::Come(std::uint64_t call, const sdk::Signature& signature) {
 
   const std::uint64_t hash = signature.Digest();
   const auto digest = static_cast<std::uint32_t>(hash ^ hash >> 32);
-  std::atomic<std::uint64_t>& word = page_.header().gathering;
+  std::atomic<std::uint64_t>& word = page_.header().entries;
   std::uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
-    Gathering now = Gathering::Unpack(seen);
+    Entries now = Entries::Unpack(seen);
     // The call before this one is complete, because this rank came to it.
     if (now.call != Short(call) || now.come == 0) now = {Short(call), 0, digest};
     if (now.digest != digest) ThrowDisagreement(call, signature);
     ++now.come;
     if (!word.compare_exchange_weak(seen, now.Pack())) continue;
     if (now.come < size_) return false;
-    if (page_.header().sleepers.load() != 0) Ring();
+    if (page_.header().sleepers.load() != 0) Wake();
     return true;
   }
 }
 
-bool Meeting::Ready(std::uint64_t call) const {
-  const Gathering now = Gathering::Unpack(page_.header().gathering.load(std::memory_order_acquire));
+bool EntryBarrier::Ready(std::uint64_t call) const {
+  const Entries now = Entries::Unpack(page_.header().entries.load(std::memory_order_acquire));
   return now.call != Short(call) || now.come == size_;
 }
 
-bool Meeting::GoBack(std::uint64_t call) {
-  std::atomic<std::uint64_t>& word = page_.header().gathering;
+bool EntryBarrier::GoBack(std::uint64_t call) {
+  std::atomic<std::uint64_t>& word = page_.header().entries;
   std::uint64_t seen = word.load(std::memory_order_acquire);
   for (;;) {
-    Gathering now = Gathering::Unpack(seen);
+    Entries now = Entries::Unpack(seen);
     if (now.call != Short(call) || now.come == size_) return false;
     --now.come;
     if (word.compare_exchange_weak(seen, now.Pack())) return true;
   }
 }
 
-void Meeting::Sleep(std::uint64_t call, std::chrono::steady_clock::time_point until) {
+void EntryBarrier::Sleep(std::uint64_t call, std::chrono::steady_clock::time_point until) {
   PageHeader& header = page_.header();
-  const std::uint32_t heard = header.bell.load();
+  const std::uint32_t heard = header.wakeups.load();
   header.sleepers.fetch_add(1);
   // The last to come looks for sleepers after it came, so one of the two sees the other.
   const auto left = until - std::chrono::steady_clock::now();
@@ -90,17 +90,17 @@ void Meeting::Sleep(std::uint64_t call, std::chrono::steady_clock::time_point un
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
     const timespec timeout{static_cast<time_t>(nanoseconds / 1'000'000'000),
                            static_cast<long>(nanoseconds % 1'000'000'000)};
-    Futex(header.bell, FUTEX_WAIT, heard, &timeout);
+    Futex(header.wakeups, FUTEX_WAIT, heard, &timeout);
   }
   header.sleepers.fetch_sub(1);
 }
 
-void Meeting::Ring() {
-  page_.header().bell.fetch_add(1);
-  Futex(page_.header().bell, FUTEX_WAKE, INT_MAX, nullptr);
+void EntryBarrier::Wake() {
+  page_.header().wakeups.fetch_add(1);
+  Futex(page_.header().wakeups, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void Meeting::Depart(Fate fate, const std::string& reason, int culprit) {
+void EntryBarrier::Depart(Fate fate, const std::string& reason, int culprit) {
   PageSlot& own = page_.slot(rank_);
   if (own.fate.load() != Fate::kMember) return;
   const std::size_t length = std::min(reason.size(), sizeof own.reason - 1);
@@ -109,10 +109,10 @@ void Meeting::Depart(Fate fate, const std::string& reason, int culprit) {
   own.culprit = culprit;
   own.fate.store(fate, std::memory_order_release);
   page_.header().departures.fetch_add(1);
-  Ring();
+  Wake();
 }
 
-std::optional<Meeting::Departure> Meeting::FindDeparture() const {
+std::optional<EntryBarrier::Departure> EntryBarrier::FindDeparture() const {
   std::optional<Departure> found;
   if (!anyone_departed()) return found;
   for (int rank = 0; rank < size_; ++rank) {
@@ -124,7 +124,7 @@ std::optional<Meeting::Departure> Meeting::FindDeparture() const {
   return found;
 }
 
-sdk::Signature Meeting::SignatureOf(int rank) const {
+sdk::Signature EntryBarrier::SignatureOf(int rank) const {
   SignatureWords words;
   for (std::size_t i = 0; i < words.size(); ++i) {
     words[i] = page_.slot(rank).signature[i].load(std::memory_order_relaxed);
@@ -132,7 +132,7 @@ sdk::Signature Meeting::SignatureOf(int rank) const {
   return std::bit_cast<sdk::Signature>(words);
 }
 
-void Meeting::ThrowDisagreement(std::uint64_t call, const sdk::Signature& signature) const {
+void EntryBarrier::ThrowDisagreement(std::uint64_t call, const sdk::Signature& signature) const {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_ || CallOf(rank) != call || SignatureOf(rank) == signature) continue;
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT,

@@ -16,11 +16,11 @@
 
 namespace dtrun::mpi_plugin {
 
-class Owner {
+class MpiThread {
  public:
-  Owner() = default;
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
+  MpiThread() = default;
+  MpiThread(const MpiThread&) = delete;
+  MpiThread& operator=(const MpiThread&) = delete;
 
   // Runs `task` on the thread and waits, at most until `deadline`; false when that passed.
   // Throws what the task throws. What the task uses must live as long as the process.

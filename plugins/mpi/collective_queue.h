@@ -1,8 +1,8 @@
 // The collectives of a communicator, one after another in the order in which they came.
 //
 // A call that its caller will wait for at once runs on that caller's thread, others on a
-// thread of the line, which is made for the first of them. Before MPI is entered all ranks
-// come to the meeting; while they do, a call can end with an error. Any thread.
+// thread of the queue, which is made for the first of them. Before MPI is entered all ranks
+// enter the entry barrier; while they do, a call can end with an error. Any thread.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace dtrun::mpi_plugin {
 
-// A collective between enqueue and its end. The line's mutex guards what is not atomic and
+// A collective between enqueue and its end. The queue's mutex guards what is not atomic and
 // changes.
 struct Job {
   Job(const dtrun_op& given, int ranks) : op(given, ranks), timeout(given.timeout_ns) {}
@@ -31,14 +31,14 @@ struct Job {
 
   enum class State { kQueued, kOffered, kRunning, kDone };
   State state = State::kQueued;  // kOffered: for the thread that will wait
-  bool come = false;             // to the meeting; the running thread's
+  bool entered = false;          // the entry barrier; the running thread's
   std::atomic<bool> in_mpi{false};
   std::optional<sdk::Failure> failure;
 };
 
-class Line : public std::enable_shared_from_this<Line> {
+class CollectiveQueue : public std::enable_shared_from_this<CollectiveQueue> {
  public:
-  Line(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit)
+  CollectiveQueue(const sdk::Host& host, std::shared_ptr<Team> team, std::uint64_t limit)
       : host_(host), team_(std::move(team)), collectives_(*team_, limit) {}
 
   // `offer`: the caller will wait at once.
@@ -65,8 +65,8 @@ class Line : public std::enable_shared_from_this<Line> {
 
   // Without it. False: not all ranks have come within `patience`.
   bool Carry(Job& job, sdk::Nanoseconds patience);
-  bool Meet(Job& job, sdk::Nanoseconds patience);
-  bool MeetHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience);
+  bool Enter(Job& job, sdk::Nanoseconds patience);
+  bool EnterHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience);
   sdk::Deadline DeadlineOf(Job& job);
   bool MustEnter(Job& job, const sdk::Deadline& deadline);
   sdk::Failure TimeoutOf(const Job& job);
@@ -76,12 +76,12 @@ class Line : public std::enable_shared_from_this<Line> {
   Collectives collectives_;
 
   std::mutex mutex_;
-  std::condition_variable work_;     // for the line's thread: a call may wake nobody else
+  std::condition_variable work_;     // for the queue's thread: a call may wake nobody else
   std::condition_variable changed_;  // for those who wait
   std::deque<std::shared_ptr<Job>> queue_;
   std::shared_ptr<Job> offered_;
   bool running_ = false;  // some thread carries a job
-  bool worker_ = false;   // the line's thread lives
+  bool worker_ = false;   // the queue's thread lives
   bool stop_ = false;
   std::atomic<std::uint64_t> added_{0};
   std::atomic<std::uint64_t> done_{0};
@@ -89,15 +89,15 @@ class Line : public std::enable_shared_from_this<Line> {
 
 class CollectiveRequest final : public sdk::Request {
  public:
-  CollectiveRequest(std::shared_ptr<Line> line, std::shared_ptr<Job> job)
-      : line_(std::move(line)), job_(std::move(job)) {}
+  CollectiveRequest(std::shared_ptr<CollectiveQueue> queue, std::shared_ptr<Job> job)
+      : queue_(std::move(queue)), job_(std::move(job)) {}
   ~CollectiveRequest() override;
 
-  bool Test() override { return line_->Test(job_); }
-  bool Wait(sdk::Nanoseconds timeout) override { return line_->Wait(job_, timeout); }
+  bool Test() override { return queue_->Test(job_); }
+  bool Wait(sdk::Nanoseconds timeout) override { return queue_->Wait(job_, timeout); }
 
  private:
-  const std::shared_ptr<Line> line_;
+  const std::shared_ptr<CollectiveQueue> queue_;
   const std::shared_ptr<Job> job_;
 };
 

@@ -1,10 +1,10 @@
-// Where ranks of one host come together before they enter a collective of MPI.
+// Where ranks of one host wait for each other before a collective of MPI.
 //
 // Every rank comes to call 1, 2, 3 … Once the last has come, all of them must enter; before
 // that, whoever waits may still go back. So a call that some rank skips ends at its deadline,
 // by name, and no thread is lost in MPI. Costs one exclusive access to one cache line.
 //
-// One thread at a time uses Come, Ready and GoBack of a rank; the rest: any thread.
+// One thread at a time uses Enter, Ready and GoBack of a rank; the rest: any thread.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,21 @@
 
 namespace dtrun::mpi_plugin {
 
-class Meeting {
+class EntryBarrier {
  public:
-  Meeting(Page page, int rank, int size) : page_(std::move(page)), rank_(rank), size_(size) {}
+  EntryBarrier(Page page, int rank, int size) : page_(std::move(page)), rank_(rank), size_(size) {}
 
   // Comes to the call; true when this rank is the last. Throws when another rank came with
   // another call: then this rank has not come.
-  bool Come(std::uint64_t call, const sdk::Signature& signature);
+  bool Enter(std::uint64_t call, const sdk::Signature& signature);
   // Whether all have come.
   bool Ready(std::uint64_t call) const;
   // False: too late, all have come.
   bool GoBack(std::uint64_t call);
-  // Sleeps until someone rings, at most until `until`.
+  // Sleeps until someone wakes all, at most until `until`.
   void Sleep(std::uint64_t call, std::chrono::steady_clock::time_point until);
   // Wakes all who sleep.
-  void Ring();
+  void Wake();
 
   // Announces that this rank comes no more. The first fate stays.
   void Depart(Fate fate, const std::string& reason, int culprit = -1);
