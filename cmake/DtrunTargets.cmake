@@ -1,11 +1,29 @@
-# dtrun_library(NAME SOURCES a.cc ... [TESTS a_test.cc ...] [DEPS target ...])
+# dtrun_library(NAME [SHARES] SOURCES a.cc ... [ALONE b.cc ...] [TESTS a_test.cc ...] [DEPS target ...])
 #
-# A static library dtrun_NAME of core, with its unit tests in one program NAME_test whose
-# cases ctest lists one by one.
+# A static library dtrun_NAME of core, with its unit tests in one program NAME_test whose cases ctest lists one by one.
+# ALONE: its headers do not go with others. SHARES: only dtrun links it, and it has no settings of its own; with
+# DTRUN_UNITY=WHOLE it is compiled together with the others of the kind.
 function(dtrun_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPS;TEST_DEPS" ${ARGN})
-  add_library(dtrun_${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "SHARES" "" "SOURCES;ALONE;TESTS;DEPS;TEST_DEPS" ${ARGN})
+  if(ARG_SHARES AND DTRUN_UNITY STREQUAL WHOLE)
+    dtrun_share(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
+  else()
+    dtrun_compile_library(${name} SOURCES ${ARG_SOURCES} ALONE ${ARG_ALONE} DEPS ${ARG_DEPS})
+  endif()
+  if(DTRUN_TESTS AND ARG_TESTS)
+    dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS dtrun_${name} ${ARG_TEST_DEPS})
+    if(DTRUN_UNITY)
+      target_link_libraries(${name}_test PRIVATE ${DTRUN_PRECOMPILED} dtrun_base)  # which has Asio
+      target_precompile_headers(${name}_test REUSE_FROM dtrun_test_headers)
+    endif()
+  endif()
+endfunction()
+
+function(dtrun_compile_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
+  add_library(dtrun_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(dtrun_${name} PRIVATE dtrun_build PUBLIC ${ARG_DEPS})
+  dtrun_alone(dtrun_${name} ${ARG_ALONE})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   if(NOT folder MATCHES "^(core/(base|contract|comm)|tools/bench/program)")
     dtrun_supervises(dtrun_${name})
@@ -14,12 +32,37 @@ function(dtrun_library name)
       target_precompile_headers(dtrun_${name} REUSE_FROM dtrun_core_headers)
     endif()
   endif()
-  if(DTRUN_TESTS AND ARG_TESTS)
-    dtrun_unit_test(${name}_test SOURCES ${ARG_TESTS} DEPS dtrun_${name} ${ARG_TEST_DEPS})
-    if(DTRUN_UNITY)
-      target_link_libraries(${name}_test PRIVATE ${DTRUN_PRECOMPILED})
-      target_precompile_headers(${name}_test REUSE_FROM dtrun_test_headers)
+endfunction()
+
+# Adds the sources to dtrun_shared_folders, whose few large files instantiate each template once.
+function(dtrun_share name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
+  if(NOT TARGET dtrun_shared_folders)
+    dtrun_compile_library(shared_folders SOURCES ${CMAKE_BINARY_DIR}/precompiled/dtrun_core_headers.cc)
+    set_target_properties(dtrun_shared_folders PROPERTIES UNITY_BUILD_BATCH_SIZE 45)
+    target_compile_options(dtrun_shared_folders PRIVATE  # a tenth of the time is gcc's search for memory to use again
+      $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=200> $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=786432>)
+  endif()
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  target_sources(dtrun_shared_folders PRIVATE ${ARG_SOURCES} ${ARG_ALONE})
+  dtrun_alone(dtrun_shared_folders ${ARG_ALONE})
+  foreach(dep IN LISTS ARG_DEPS)
+    get_property(shared TARGET ${dep} PROPERTY DTRUN_SHARED)
+    if(NOT shared)
+      target_link_libraries(dtrun_shared_folders PUBLIC ${dep})
     endif()
+  endforeach()
+  add_library(dtrun_${name} INTERFACE)
+  set_target_properties(dtrun_${name} PROPERTIES DTRUN_SHARED ON)
+  target_link_libraries(dtrun_${name} INTERFACE dtrun_shared_folders)
+endfunction()
+
+# dtrun_alone(target file ...): compiled alone, without precompiled headers.
+function(dtrun_alone target)
+  if(ARGN)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target}
+                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
@@ -33,6 +76,7 @@ function(dtrun_precompiled name file)
     file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}")
     add_executable(${name} EXCLUDE_FROM_ALL ${source})  # compiled with -fPIE, as its users are
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+    target_link_libraries(${name} PRIVATE dtrun_base)  # Asio
   else()
     add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
     dtrun_supervises(${name})

@@ -25,9 +25,9 @@ std::optional<int> CommonHost(const Links& links) {
   return std::nullopt;
 }
 
-class Describe {
+class Phrases {
  public:
-  Describe(const Decision& decision, const Assignment& measured)
+  Phrases(const Decision& decision, const Assignment& measured)
       : hosts_(decision.evidence.hosts()), measured_(measured) {}
 
   const std::string& Name(int host) const { return hosts_[static_cast<std::size_t>(host)].name; }
@@ -52,22 +52,22 @@ class Describe {
   const Assignment& measured_;
 };
 
-std::optional<Weakness> Loss(const Describe& describe, const Assignment& measured) {
+std::optional<Weakness> Loss(const Phrases& phrases, const Assignment& measured) {
   Links lossy;
   for (const MeasuredLink& link : measured.links) {
     if (link.seen.loss > 0) lossy.push_back(&link);
   }
   if (lossy.empty()) return std::nullopt;
   return Weakness{
-      "packets get lost: " + describe.List(lossy, [](const Throughput& seen) { return LossText(seen.loss); }),
+      "packets get lost: " + phrases.List(lossy, [](const Throughput& seen) { return LossText(seen.loss); }),
       "look at the cables, ports and switches between them (ethtool -S, ip -s link): every lost "
       "packet makes all ranks wait"};
 }
 
-std::optional<Weakness> Slowness(const Describe& describe, const Assignment& measured) {
+std::optional<Weakness> Slowness(const Phrases& phrases, const Assignment& measured) {
   const Links slow = SlowLinks(measured);
   if (slow.empty()) return std::nullopt;
-  const std::string rates = describe.List(slow, [](const Throughput& seen) {
+  const std::string rates = phrases.List(slow, [](const Throughput& seen) {
     return seen.bits_per_s > 0 ? RateText(seen.bits_per_s) : "nothing";
   });
   const std::string fix =
@@ -75,8 +75,8 @@ std::optional<Weakness> Slowness(const Describe& describe, const Assignment& mea
   if (const auto host = CommonHost(slow)) {
     double rate = 0;
     for (const MeasuredLink* link : slow) rate = std::max(rate, link->seen.bits_per_s);
-    return Weakness{fmt::format("{} is the slow host: {} by its {}", describe.Name(*host), RateText(rate),
-                                describe.Interface(*host)),
+    return Weakness{fmt::format("{} is the slow host: {} by its {}", phrases.Name(*host), RateText(rate),
+                                phrases.Interface(*host)),
                     fix};
   }
   return Weakness{
@@ -100,9 +100,9 @@ std::vector<const MeasuredLink*> SlowLinks(const Assignment& measured) {
 }
 
 std::vector<Weakness> WeaknessesOf(const Decision& decision, const Assignment& measured) {
-  const Describe describe(decision, measured);
+  const Phrases phrases(decision, measured);
   std::vector<Weakness> out;
-  for (auto& one : {Loss(describe, measured), Slowness(describe, measured)}) {
+  for (auto& one : {Loss(phrases, measured), Slowness(phrases, measured)}) {
     if (one) out.push_back(*one);
   }
   return out;

@@ -1,0 +1,304 @@
+#include "tools/dtrun/verbs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/plugin/plugin.h"
+#include "core/plugin/search_path.h"
+#include "core/pmi/pmix_program.h"
+#include "tools/dtrun/bench.h"
+#include "tools/dtrun/command_line/program.h"
+#include "tools/dtrun/command_line/split.h"
+#include "tools/dtrun/config_verb.h"
+#include "tools/dtrun/doctor.h"
+#include "tools/dtrun/env.h"
+#include "tools/dtrun/explain.h"
+#include "tools/dtrun/job_flags.h"
+#include "tools/dtrun/mpirun/verbs.h"
+#include "tools/dtrun/torchrun/verb.h"
+
+namespace {
+
+using dtrun::cli::ConfigArguments;
+
+constexpr char kIntroduction[] =
+    "Launches N copies of your training program, on this machine or on many, and connects them.\n\n"
+    "  dtrun -n 4 python3 train.py                  4 ranks on this machine\n"
+    "  dtrun -n 8 --hosts a,b train.py              4 on each of two hosts, by ssh\n"
+    "  dtrun job.toml                               as the config says\n"
+    "  dtrun torchrun --nproc-per-node 4 train.py   takes torchrun's command line\n";
+
+constexpr char kEpilogue[] =
+    "dtrun's options come before the program; what follows the program is passed to it. A word that is\n"
+    "both a verb and a program is the verb: write ./plan or -- plan to run the program.\n"
+    "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal\n"
+    "for a signal); 2 when the command line or the config is wrong.\n"
+    "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME);\n"
+    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn or error.\n"
+    "'dtrun help VERB' explains a verb.\n";
+
+// Whether an option gives what the command line does not.
+bool SetsCommand(const ConfigArguments& arguments) {
+  return std::getenv("DTRUN_CONFIG_JOB_COMMAND") != nullptr ||
+         std::ranges::any_of(arguments.sets,
+                             [](const std::string& set) { return set.starts_with("job.command="); });
+}
+
+void AddVerbosity(CLI::App* verb, ConfigArguments* arguments) {
+  verb->add_flag("-q,--quiet", arguments->quiet, "Print only what ranks print, and failures");
+  verb->add_flag("-v,--verbose", arguments->verbose, "Also print how the command line was read");
+}
+
+// The verbs whose command line is another program's, by the names that one has: what follows
+// them is not for CLI11.
+std::optional<dtrun::torchrun::Program> ForeignVerb(std::string_view word) {
+  if (word == "torchrun" || word == "torch.distributed.run") return dtrun::torchrun::Program::kTorchrun;
+  if (word == "torch.distributed.launch") return dtrun::torchrun::Program::kLaunch;
+  return std::nullopt;
+}
+
+// The exit code, when the command line is such a one: as dtrun-torchrun, or
+// dtrun [plan [--json]] torchrun; or that of a process between an mpirun and a rank.
+std::optional<int> ForeignMain(int argc, char** argv) {
+  using dtrun::cli::Purpose;
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (const auto code = dtrun::mpirun::Main(words)) return code;
+  const std::string_view self = argc > 0 ? argv[0] : "";
+  if (dtrun::FileName(self) == "dtrun-torchrun") {
+    return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, words, Purpose::kRun);
+  }
+  std::size_t at = 0;
+  Purpose purpose = Purpose::kRun;
+  if (at < words.size() && words[at] == "plan") {
+    purpose = Purpose::kPlanText;
+    if (++at < words.size() && words[at] == "--json") {
+      purpose = Purpose::kPlanJson;
+      ++at;
+    }
+  }
+  const auto program = at < words.size() ? ForeignVerb(words[at]) : std::nullopt;
+  if (!program) return std::nullopt;
+  return dtrun::cli::Torchrun(*program, {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()},
+                              purpose);
+}
+
+// The programs that dtrun starts for itself, where they are installed. Without dtrun-probe it probes with a
+// copy of itself.
+void UseOwnPrograms() {
+  for (const std::filesystem::path& folder : dtrun::plugin::InstalledFolders()) {
+    const std::filesystem::path probe = folder.parent_path() / "dtrun-probe";
+    if (::access(probe.c_str(), X_OK) == 0) dtrun::plugin::SetProbeProgram(probe);
+    const std::filesystem::path pmix = folder.parent_path() / "dtrun-pmix";
+    if (::access(pmix.c_str(), X_OK) == 0) dtrun::pmi::SetPmixProgram(pmix);
+  }
+}
+
+// Subcommands are called verbs here, and three things may follow the options of the root.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    label("SUBCOMMAND", "VERB");
+    label("SUBCOMMANDS", "VERB");
+  }
+  std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    constexpr std::string_view kTitle = "\nSubcommands:\n";
+    std::string text = CLI::Formatter::make_subcommands(app, mode);
+    return text.starts_with(kTitle) ? text.replace(0, kTitle.size(), "\nVerbs:\n") : text;
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_name() == "run" || app->get_name() == "plan" || app->get_name() == "doctor") {
+      return fmt::format("Usage: dtrun {} [OPTIONS] [PROGRAM [ARGUMENTS...] | JOB.toml]\n", app->get_name());
+    }
+    if (app->get_parent() != nullptr) return CLI::Formatter::make_usage(app, name);
+    return "Usage: dtrun [OPTIONS] PROGRAM [ARGUMENTS...]\n"
+           "       dtrun [OPTIONS] JOB.toml\n"
+           "       dtrun VERB ...\n";
+  }
+};
+
+// Options and verbs, what they fill, and which of them was asked for.
+class CommandLine {
+ public:
+  CommandLine();
+  // The exit code.
+  int Run(const std::vector<std::string>& words);
+
+ private:
+  void AddRun();
+  void AddPlugins();
+  void AddCompletion();
+  void TakeCommand(std::vector<std::string> typed);
+  int Dispatch();
+
+  CLI::App app_{kIntroduction, "dtrun"};
+  ConfigArguments arguments_;
+  dtrun::cli::EnvArguments env_arguments_;
+  dtrun::cli::ConfigVerb config_verb_;
+  dtrun::cli::DoctorArguments doctor_arguments_;
+  dtrun::cli::ExplainArguments explain_arguments_;
+  dtrun::bench::Arguments bench_arguments_;
+  bool json_ = false;
+  bool names_only_ = false;
+  std::string name_, kind_, bench_socket_;
+  const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bench_layer_,
+      *bash_, *keys_, *agent_;
+};
+
+CommandLine::CommandLine() {
+  app_.set_version_flag("-V,--version", std::string("dtrun " DTRUN_VERSION));
+  app_.require_subcommand(0, 1);
+  app_.formatter(std::make_shared<HelpFormatter>());
+  dtrun::cli::AddJobFlags(&app_, &arguments_);
+  AddVerbosity(&app_, &arguments_);
+  AddRun();
+  CLI::App* doctor = dtrun::cli::AddDoctor(app_, &doctor_arguments_);
+  dtrun::cli::AddJobFlags(doctor, &arguments_);
+  doctor_ = doctor;
+  explain_ = dtrun::cli::AddExplain(app_, &explain_arguments_);
+  CLI::App* env = dtrun::cli::AddEnv(app_, &env_arguments_);
+  dtrun::cli::AddJobFlags(env, &arguments_);
+  env_ = env;
+  config_verb_ = dtrun::cli::AddConfig(app_, &arguments_);
+  AddPlugins();
+  bench_ = dtrun::cli::AddBench(app_, &bench_arguments_);
+  AddCompletion();
+  app_.footer(kEpilogue);  // last, for verbs take over what is there before them
+}
+
+void CommandLine::AddRun() {
+  CLI::App* run = app_.add_subcommand("run", "Run a job; the same as without a verb");
+  dtrun::cli::AddJobFlags(run, &arguments_);
+  AddVerbosity(run, &arguments_);
+  run_ = run;
+  CLI::App* plan =
+      app_.add_subcommand("plan", "Print each process's exact command and environment; start nothing");
+  dtrun::cli::AddJobFlags(plan, &arguments_);
+  plan->add_flag("--json", json_, "Machine-readable; equals plan.json of the run directory");
+  plan_ = plan;
+  app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
+  // Started by the root on another host; for nobody else.
+  agent_ = app_.add_subcommand("agent", "")->group("");
+  bench_layer_ = dtrun::cli::AddBenchLayer(app_, &arguments_, &bench_socket_);
+}
+
+void CommandLine::AddPlugins() {
+  CLI::App* plugins = app_.add_subcommand("plugins", "List plugins, or describe one and its options");
+  plugins->require_subcommand(0, 1);
+  plugins_ = plugins;
+  CLI::App* list = plugins->add_subcommand("list", "Every plugin found, and whether it loads");
+  list->add_flag("--json", json_, "Machine-readable");
+  list->add_flag("--names", names_only_, "Names only; loads nothing");
+  dtrun::cli::AddOverrides(list, &arguments_);
+  CLI::App* describe =
+      plugins->add_subcommand("describe", "What a plugin is, what it would use here, its options");
+  describe->add_option("NAME", name_, "A name such as gloo, or the absolute path of a plugin file")
+      ->type_name("")
+      ->required();
+  describe->add_option("--kind", kind_, "Where a backend and a launcher share the name")
+      ->check(CLI::IsMember({"backend", "launcher"}));
+  describe->add_flag("--json", json_, "Machine-readable");
+  dtrun::cli::AddOverrides(describe, &arguments_);
+  describe_ = describe;
+}
+
+void CommandLine::AddCompletion() {
+  CLI::App* completion =
+      app_.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
+  completion->require_subcommand(1);
+  bash_ = completion->add_subcommand("bash", "Script for bash");
+  keys_ = completion->add_subcommand("keys", "Keys of options, one a line");
+}
+
+// The program as it is to be run; what that differs in from what was typed is told with --verbose.
+void CommandLine::TakeCommand(std::vector<std::string> typed) {
+  std::error_code failure;
+  const char* path = std::getenv("PATH");
+  dtrun::cli::TypedProgram program = dtrun::cli::ProgramOf(std::move(typed), path == nullptr ? "" : path,
+                                                           std::filesystem::current_path(failure));
+  arguments_.command = std::move(program.command);
+  if (arguments_.verbose && !program.assumed.empty()) {
+    std::fprintf(stderr, "dtrun: %s\n", program.assumed.c_str());
+  }
+}
+
+int CommandLine::Run(const std::vector<std::string>& words) {
+  dtrun::cli::Grammar grammar{&app_, {run_, plan_, doctor_, bench_layer_}, [](const std::string& name) {
+                                const char* path = std::getenv("PATH");
+                                return dtrun::cli::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
+                              }};
+  dtrun::Result<dtrun::cli::Split> split = dtrun::cli::SplitCommandLine(grammar, words);
+  if (!split) {
+    std::fprintf(stderr, "dtrun: %s\n", split.error().text.c_str());
+    return dtrun::kUserError;
+  }
+  if (split->verb == "torchrun") {
+    return dtrun::cli::Torchrun(dtrun::torchrun::Program::kTorchrun, {"--help"}, dtrun::cli::Purpose::kRun);
+  }
+  try {
+    app_.parse(std::vector<std::string>(split->words.rbegin(), split->words.rend()));
+  } catch (const CLI::Success& success) {
+    return app_.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "%s\n", dtrun::cli::Refusal(error, app_, split->verb).c_str());
+    return dtrun::kUserError;
+  }
+  if (arguments_.verbose) {
+    for (const std::string& line : split->assumed) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
+  }
+  for (const std::string& line : split->unset) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
+  if (!split->command.empty()) TakeCommand(std::move(split->command));
+  return Dispatch();
+}
+
+int CommandLine::Dispatch() {
+  if (agent_->parsed()) return dtrun::cli::RunAgent();
+  if (plan_->parsed()) return dtrun::cli::ShowPlan(arguments_, json_);
+  if (env_->parsed()) {
+    env_arguments_.config = arguments_;
+    return dtrun::cli::ShowEnv(std::move(env_arguments_));
+  }
+  if (const auto code = config_verb_.Run(arguments_)) return *code;
+  if (doctor_->parsed()) {
+    doctor_arguments_.config = arguments_;
+    return dtrun::cli::Doctor(std::move(doctor_arguments_));
+  }
+  if (explain_->parsed()) return dtrun::cli::Explain(explain_arguments_);
+  if (describe_->parsed()) return dtrun::cli::DescribePlugin(arguments_, name_, kind_, json_);
+  if (plugins_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
+  if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
+  if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
+  if (bash_->parsed()) return dtrun::cli::BashCompletion();
+  if (keys_->parsed()) return dtrun::cli::CompleteKeys();
+  if (arguments_.file.empty() && arguments_.command.empty() && !SetsCommand(arguments_)) {
+    std::fputs(
+        "dtrun: nothing to run; try 'dtrun -n 2 python3 train.py', 'dtrun job.toml' or 'dtrun --help'\n",
+        stderr);
+    return dtrun::kUserError;
+  }
+  return dtrun::cli::Run(arguments_);
+}
+
+}  // namespace
+
+namespace dtrun::cli {
+
+int Main(int argc, char** argv) {
+  if (const int code = plugin::ProbeMain(argc, argv); code >= 0) return code;
+  UseOwnPrograms();
+  if (const std::optional<int> code = ForeignMain(argc, argv)) return *code;
+  return CommandLine().Run({argv + (argc > 0 ? 1 : 0), argv + argc});
+}
+
+}  // namespace dtrun::cli
