@@ -274,6 +274,10 @@ class ExplainRun(JobTest):
             self.assertNotIn(topic, topics)
         self.assertIsNone(topics["p2p"]["value"])
 
+    def test_every_variable_that_names_an_interface_is_told(self):
+        self.assert_ok(self.dtrun("--set", "job.env.PRTE_MCA_prte_if_include=lo", "--", "true"))
+        self.assertIn("ranks see PRTE_MCA_prte_if_include=lo", self.topics()["interface"]["reason"])
+
     def test_the_algorithm_is_what_the_backend_says_of_itself(self):
         self.assert_ok(self.ranks(2, RANK, sets=["comm.local=none"]))
         topics = self.topics()

@@ -142,6 +142,8 @@ std::map<std::string, std::string> Variables(const std::vector<Network>& network
   return out;
 }
 
+bool NamesInterfaces(const std::string& variable) { return GrammarOf(variable).has_value(); }
+
 bool Sayable(const std::string& interface) {
   return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
          !interface.starts_with('=');

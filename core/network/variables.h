@@ -17,6 +17,9 @@ namespace dtrun::network {
 // only is left alone when the name means another address.
 std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host);
 
+// Whether `variable` tells a library which interfaces to use, or which to leave out.
+bool NamesInterfaces(const std::string& variable);
+
 // Whether the lists of Gloo, UCX, NCCL and Open MPI can say this name: their ',' separates, and a '^' or '='
 // in front means something else.
 bool Sayable(const std::string& interface);

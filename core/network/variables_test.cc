@@ -151,6 +151,16 @@ TEST(OwnValue, AnExclusionMeansTheRest) {
             "on node1, node2 it means eth1 there, which is not known to reach all hosts");
 }
 
+TEST(Variables, ThoseThatNameInterfacesAreKnown) {
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "UCX_NET_DEVICES", "OMPI_MCA_oob_tcp_if_include",
+                           "OMPI_MCA_btl_tcp_if_exclude"}) {
+    EXPECT_TRUE(NamesInterfaces(name)) << name;
+  }
+  for (const char* name : {"NCCL_SOCKET_FAMILY", "NCCL_P2P_DISABLE", "PATH"}) {
+    EXPECT_FALSE(NamesInterfaces(name)) << name;
+  }
+}
+
 TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
   EXPECT_EQ(Opposite("OMPI_MCA_btl_tcp_if_include"), "OMPI_MCA_btl_tcp_if_exclude");
   EXPECT_EQ(Opposite("PRTE_MCA_prte_if_include"), "PRTE_MCA_prte_if_exclude");

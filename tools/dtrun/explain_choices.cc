@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/network/variables.h"
 
 namespace dtrun::cli {
 namespace {
@@ -33,17 +34,17 @@ std::string HostsText(const Json& plan) {
   return text;
 }
 
-// The variables that choose interfaces and paths for vendor libraries, by host where they differ.
-std::string VariablesText(const Json& plan, const std::vector<std::string>& names) {
+// What ranks see of the variables that `wanted` picks, by host where they differ.
+template <typename Wanted>
+std::string VariablesText(const Json& plan, const Wanted& wanted) {
   std::map<std::string, std::set<std::string>> hosts_of;  // "NAME=value" to hosts
   std::set<std::string> hosts;
   for (const Json& process : plan.value("processes", Json::array())) {
     const std::string host = TextAt(process, "/host");
     hosts.insert(host);
     const Json variables = process.value("env", Json::object());
-    for (const std::string& name : names) {
-      if (variables.contains(name))
-        hosts_of[name + "=" + TextAt(variables, ("/" + name).c_str())].insert(host);
+    for (const auto& [name, value] : variables.items()) {
+      if (wanted(name)) hosts_of[name + "=" + TextAt(variables, ("/" + name).c_str())].insert(host);
     }
   }
   std::string text;
@@ -72,9 +73,7 @@ std::string ChosenText(const Json& host) {
 
 Choice Interface(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
-  const std::string set =
-      VariablesText(files.plan, {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME",
-                                 "UCX_NET_DEVICES", "OMPI_MCA_btl_tcp_if_include", "HOROVOD_GLOO_IFACE"});
+  const std::string set = VariablesText(files.plan, network::NamesInterfaces);
   std::string reason = OptionText(files.config, "backend.options.interface");
   std::string proven;
   for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
@@ -159,8 +158,11 @@ Choice Algorithm(const Records& files) {
 Choice PeerAccess(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
   std::string reason = OptionText(files.config, "backend.options.p2p");
-  const std::string set = VariablesText(
-      files.plan, {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE", "UCX_TLS", "DTRUN_P2P"});
+  const std::string set = VariablesText(files.plan, [](const std::string& name) {
+    static const std::set<std::string> kPaths{"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
+                                              "UCX_TLS", "DTRUN_P2P"};
+    return kPaths.contains(name);
+  });
   if (BackendWasNotUsed(files)) {
     return {"p2p", fact,
             set.empty() ? reason : fmt::format("{}{}ranks see {}", reason, reason.empty() ? "" : "; ", set)};
