@@ -27,7 +27,7 @@ dtrun_plugin MakeTable() {
   info.name = "shm";
   info.version = DTRUN_VERSION;
   info.vendor = "dtrun";
-  info.license = "BSD-3-Clause";
+  info.license = "Apache-2.0";
   info.summary = "collectives of one host through shared memory";
   return sdk::MakePlugin<ShmBackend>(info);
 }
