@@ -263,12 +263,5 @@ for one in CELLS:
     setattr(Matrix, name, lambda self, cell=one: self.check(cell))
 
 
-def load_tests(loader, tests, pattern):
-    """One shard of all, where ctest says which: DTRUN_SHARD=2/4."""
-    number, count = map(int, os.environ.get("DTRUN_SHARD", "0/1").split("/"))
-    flat = sorted((test for suite in tests for test in suite), key=lambda test: test.id())
-    return unittest.TestSuite(flat[number::count])
-
-
 if __name__ == "__main__":
     main()

@@ -181,11 +181,21 @@ def end(process):
             pipe.close()
 
 
+class ShardLoader(unittest.TestLoader):
+    """One shard of a file's tests, where ctest says which: DTRUN_SHARD=2/4."""
+
+    def loadTestsFromModule(self, *arguments, **named):
+        number, count = map(int, os.environ.get("DTRUN_SHARD", "0/1").split("/"))
+        classes = super().loadTestsFromModule(*arguments, **named)
+        flat = sorted((test for suite in classes for test in suite), key=lambda test: test.id())
+        return self.suiteClass(flat[number::count])
+
+
 def main():
     """Tells where each thread is, shortly before ctest ends a test that hangs."""
     if limit_s := int(os.environ.get("DTRUN_TEST_LIMIT", "0")):
         faulthandler.dump_traceback_later(limit_s - 10)
-    unittest.main(verbosity=2)
+    unittest.main(verbosity=2, testLoader=ShardLoader())
 
 
 def skip(reason):
