@@ -26,7 +26,7 @@ SCRIPTS = {
 BETWEEN_HOSTS = {
     "link.py --rate none --backend gloo --sizes 8 --rounds 2 --seconds 1": ["gloo"],
     "overlap.py --rate none --megabytes 1 --rounds 1 --repeat 1 --backend gloo": ["| gloo |"],
-    "proof.py --rounds 1 --hosts 2 --networks 1": ['interface = "auto"'],
+    "connectivity.py --rounds 1 --hosts 2 --networks 1": ['interface = "auto"'],
     f"soak.py {DTRUN} --trials kill --rounds 1 --hosts 2": ["1 rounds", "0 failures"],
     f"soak.py {DTRUN} --trials network --rounds 1 --hosts 2": ["lost network", "0 failures"],
     f"soak.py {DTRUN} --trials flap --rounds 1 --hosts 2": ["flapping link", "0 failures"],

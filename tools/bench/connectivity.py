@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long dtrun takes to find the network between hosts (core/network), and what that adds to a job.
 
-    tools/bench/proof.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
+    tools/bench/connectivity.py [--hosts 3,32,40] [--networks 1,2] [--rounds 5] [--lost]
 
 Hosts are network namespaces of this machine, each with a dtrun of its own; all of them share its processors, which
 makes many hosts slower here than they are, and the kernel's table of neighbours, which has 1024 places here for all of
@@ -54,7 +54,7 @@ def lay(folder, hosts, networks, lost):
 
 
 def job(site, folder, interface):
-    """Seconds that the job took, and what the proof wrote; None without a proof."""
+    """Seconds that the job took, and what the connectivity check wrote; None without one."""
     key = folder / "key"
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--lost", action="store_true")
     options = parser.parse_args()
     print_header(None)
-    proofs, jobs = [], []
+    checks, jobs = [], []
     for hosts in map(int, options.hosts.split(",")):
         for networks in map(int, options.networks.split(",")):
             what = f"{hosts} hosts, {networks} network{'s' if networks > 1 else ''}"
@@ -102,9 +102,9 @@ def main():
                                 times[phase].append(record["time_ms"][phase])
                 finally:
                     site.close()
-            proofs += [(what, phase, times[phase]) for phase in PHASES]
+            checks += [(what, phase, times[phase]) for phase in PHASES]
             jobs += [(what, f'interface = "{interface}"', times[interface]) for interface in ("off", "auto")]
-    table("The network is found", proofs, "ms")
+    table("The network is found", checks, "ms")
     table("The job", jobs, "s")
 
 
