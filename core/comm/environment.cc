@@ -169,7 +169,8 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   if (reader.Has(contract::kLocalProcessors)) {
     e.local_processors = reader.Number(contract::kLocalProcessors, 0, kMax, "a number of processors");
   }
-  if (e.local_processors == 0) e.local_processors = OwnProcessors();  // no rank is bound to fewer than all may use
+  if (e.local_processors == 0)
+    e.local_processors = OwnProcessors();  // no rank is bound to fewer than all may use
   if (reader.Has(contract::kRecorder)) e.recorder = reader.Text(contract::kRecorder);
   if (reader.Has(contract::kLocal)) {
     const std::string local = reader.Text(contract::kLocal);

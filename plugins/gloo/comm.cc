@@ -2,9 +2,8 @@
 
 #include <new>
 
-#include "dtrun/kernels.hpp"
+#include "direct.h"
 #include "p2p.h"
-#include "reduction.h"
 #include "signals.h"
 #include "timer.h"
 
@@ -35,8 +34,8 @@ void GlooCommunicator::Run(sdk::Running& running) {
     const TimerEntry timeout(*mesh_.timer(), running.deadline.Start(), [&] { mesh_.FailTimeout(operation); });
     try {
       messenger_.Begin(operation, op);
-      if (Reduction::Serves(op, mesh_.size())) {
-        Reduction{op, messenger_.slot(), kernels::ElementBytes(op.dtype)}.Run(mesh_, operation);
+      if (Direct::Serves(op, mesh_.size())) {
+        Direct(op, messenger_.slot()).Run(mesh_, operation);
       } else {
         algorithms::RunCollective(messenger_, op);
       }

@@ -1,8 +1,8 @@
 // A communicator of the gloo backend.
 //
-// Collectives run one after another in the order in which they were enqueued (sdk::CallQueue). Sends and receives
-// are handed to Gloo at once, so that two ranks that send to each other first and receive second never block. Owned
-// by core; thread classes as in dtrun/abi/backend.h.
+// Collectives run one after another in the order in which they were enqueued (sdk::CallQueue). Sends and
+// receives are handed to Gloo at once, so that two ranks that send to each other first and receive second
+// never block. Owned by core; thread classes as in dtrun/abi/backend.h.
 #pragma once
 
 #include <atomic>

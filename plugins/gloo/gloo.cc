@@ -49,8 +49,9 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
     sink.Fact("library", LibraryText());
     sink.Fact("library_path", LibraryPath());
     sink.Fact("wire", "TCP");
-    sink.Fact("algorithm",
-              "small vectors by recursive doubling; of larger ones each rank combines a part and sends it to all");
+    sink.Fact(
+        "algorithm",
+        "small vectors by recursive doubling; of larger ones each rank combines a part and sends it to all");
     // Between hosts dtrun tells each rank which interface it has tested, or the rank chooses.
     if (query.host_count > 1 && !wanted_) return;
     const interfaces::Interface chosen = Choose(query.host_count);

@@ -66,9 +66,9 @@ class Mesh {
   // The same about a connection that is not known here; the monitor will name it.
   void FailSomebodyLost(const std::string& what);
 
-  // Whether `peer` has left in peace: the last message on its connection says so. After a failure the connection
-  // may be stuck in the middle of a message, so who fails says why in the store. REQUIRES: its connection has
-  // failed.
+  // Whether `peer` has left in peace: the last message on its connection says so. After a failure the
+  // connection may be stuck in the middle of a message, so who fails says why in the store. REQUIRES: its
+  // connection has failed.
   bool SaidGoodbye(int peer);
   // Lets the others read why this rank fails. To be called before connections close.
   void PublishFailure();

@@ -25,8 +25,7 @@ void MeshMessenger::Begin(Operation& operation, const dtrun_op& op) {
   slot_ = MakeSlot(SlotUse::kCollective, (op.sequence & 0xffffffffu) << 28 | digest << 4);
 }
 
-// Ranks that differ about the size of a message never meet.
-std::uint64_t MeshMessenger::SlotOf(std::size_t bytes) const { return slot_ ^ DigestOf(bytes, 24) << 4; }
+std::uint64_t SlotOf(std::uint64_t slot, std::size_t bytes) { return slot ^ DigestOf(bytes, 24) << 4; }
 
 algorithms::Messenger::Message MeshMessenger::Keep(std::unique_ptr<Transfer> transfer) {
   const Message message = transfer.get();
@@ -36,13 +35,13 @@ algorithms::Messenger::Message MeshMessenger::Keep(std::unique_ptr<Transfer> tra
 
 algorithms::Messenger::Message MeshMessenger::Send(int peer, const void* data, std::size_t bytes) {
   auto transfer = std::make_unique<Transfer>(mesh_, peer, data, bytes);
-  transfer->Send(SlotOf(bytes), 0, bytes);
+  transfer->Send(SlotOf(slot_, bytes), 0, bytes);
   return Keep(std::move(transfer));
 }
 
 algorithms::Messenger::Message MeshMessenger::Recv(int peer, void* data, std::size_t bytes) {
   auto transfer = std::make_unique<Transfer>(mesh_, peer, data, bytes);
-  transfer->Recv(SlotOf(bytes), 0, bytes);
+  transfer->Recv(SlotOf(slot_, bytes), 0, bytes);
   return Keep(std::move(transfer));
 }
 

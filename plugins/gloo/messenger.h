@@ -30,7 +30,6 @@ class MeshMessenger final : public algorithms::Messenger {
   void Cancel() noexcept override { transfers_.clear(); }
 
  private:
-  std::uint64_t SlotOf(std::size_t bytes) const;
   Message Keep(std::unique_ptr<Transfer> transfer);
 
   Mesh& mesh_;
@@ -38,6 +37,10 @@ class MeshMessenger final : public algorithms::Messenger {
   std::uint64_t slot_ = 0;
   std::unordered_map<Message, std::unique_ptr<Transfer>> transfers_;  // under way
 };
+
+// The slot of a message of `bytes` in the collective that has `slot`: ranks that differ about the size never
+// meet.
+std::uint64_t SlotOf(std::uint64_t slot, std::size_t bytes);
 
 // The slot of a DTRUN_SEND or DTRUN_RECV.
 std::uint64_t MessageSlot(const dtrun_op& op);

@@ -1,11 +1,10 @@
-#include "reduction.h"
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "direct.h"
 #include "dtrun/kernels.hpp"
 #include "transfer.h"
 
@@ -15,7 +14,6 @@ namespace {
 // Bytes in flight from one peer before they are combined: two segments.
 constexpr std::size_t kReduceSegmentBytes = 256 << 10;
 constexpr std::size_t kWindow = 2;
-constexpr std::size_t kLarge = 64 << 10;
 
 template <class Visit>
 void ForEachPeer(const Mesh& mesh, Visit&& visit) {
@@ -23,9 +21,7 @@ void ForEachPeer(const Mesh& mesh, Visit&& visit) {
   for (int step = 1; step < mesh.size(); ++step) visit((mesh.rank() + step) % mesh.size());
 }
 
-kernels::Reduce KernelOf(const Reduction& call) {
-  return kernels::ReduceFor(call.op.dtype, call.op.reduce);
-}
+kernels::Reduce KernelOf(const Direct& call) { return kernels::ReduceFor(call.op.dtype, call.op.reduce); }
 
 // Who gets a part when it has been combined, besides the rank that did.
 struct Receivers {
@@ -39,8 +35,8 @@ struct Receivers {
 class PartwiseReduction {
  public:
   // Part p of `send` holds parts[p]; the combined part of this rank goes to `out`.
-  PartwiseReduction(Mesh& mesh, Operation& operation, const Reduction& call, const void* send,
-                    sdk::Parts parts, void* out)
+  PartwiseReduction(Mesh& mesh, Operation& operation, const Direct& call, const void* send, sdk::Parts parts,
+                    void* out)
       : mesh_(mesh),
         operation_(operation),
         call_(call),
@@ -133,7 +129,7 @@ class PartwiseReduction {
 
   Mesh& mesh_;
   Operation& operation_;
-  const Reduction& call_;
+  const Direct& call_;
   const void* const send_;
   const sdk::Parts parts_;
   const kernels::Reduce kernel_;
@@ -145,7 +141,7 @@ class PartwiseReduction {
 // This rank's elements, multiplied where the reduction wants that.
 class Scaled {
  public:
-  Scaled(const Reduction& call, std::size_t count) : data_(call.op.send) {
+  Scaled(const Direct& call, std::size_t count) : data_(call.op.send) {
     if (call.op.reduce != DTRUN_PREMUL_SUM) return;
     memory_ = std::make_unique_for_overwrite<std::byte[]>(count * call.width);
     kernels::Scale(memory_.get(), data_, count, call.op.dtype, call.op.scale);
@@ -158,7 +154,7 @@ class Scaled {
   const void* data_;
 };
 
-void Allreduce(Mesh& mesh, Operation& operation, const Reduction& call) {
+void Allreduce(Mesh& mesh, Operation& operation, const Direct& call) {
   const Scaled send(call, call.op.count);
   const void* const source = send.data();
   sdk::Parts parts = sdk::EvenParts(call.op.count, mesh.size());
@@ -167,7 +163,7 @@ void Allreduce(Mesh& mesh, Operation& operation, const Reduction& call) {
   PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run({true, -1});
 }
 
-void Reduce(Mesh& mesh, Operation& operation, const Reduction& call) {
+void Reduce(Mesh& mesh, Operation& operation, const Direct& call) {
   const Scaled send(call, call.op.count);
   const void* const source = send.data();
   const Receivers root{false, call.op.root};
@@ -182,7 +178,7 @@ void Reduce(Mesh& mesh, Operation& operation, const Reduction& call) {
   PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run(root);
 }
 
-void ReduceScatter(Mesh& mesh, Operation& operation, const Reduction& call) {
+void ReduceScatter(Mesh& mesh, Operation& operation, const Direct& call) {
   sdk::Parts parts = sdk::SendParts(call.op, mesh.rank(), mesh.size());
   const Scaled send(call, sdk::SizeOf(parts));
   PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), call.op.recv).Run({});
@@ -190,17 +186,7 @@ void ReduceScatter(Mesh& mesh, Operation& operation, const Reduction& call) {
 
 }  // namespace
 
-bool Reduction::Serves(const dtrun_op& op, int ranks) {
-  switch (op.kind) {
-    case DTRUN_ALLREDUCE:
-    case DTRUN_REDUCE: return op.count * kernels::ElementBytes(op.dtype) > kLarge;
-    case DTRUN_REDUCE_SCATTER:
-      return op.count * kernels::ElementBytes(op.dtype) * static_cast<std::size_t>(ranks) > kLarge;
-    default: return false;
-  }
-}
-
-void Reduction::Run(Mesh& mesh, Operation& operation) const {
+void Direct::Reduction(Mesh& mesh, Operation& operation) const {
   switch (op.kind) {
     case DTRUN_ALLREDUCE: return Allreduce(mesh, operation, *this);
     case DTRUN_REDUCE: return Reduce(mesh, operation, *this);

@@ -186,17 +186,16 @@ bool CollectiveQueue::MustEnter(Job& job, const sdk::Deadline& deadline) {
 
 // Of two communicators each rank could hold its gate for another one, for ever. So it is held
 // for a moment only, and a rank that does not hold it has not come.
-bool CollectiveQueue::EnterHolding(std::unique_lock<std::timed_mutex>& gate, Job& job, sdk::Nanoseconds patience) {
+bool CollectiveQueue::EnterHolding(std::unique_lock<std::timed_mutex>& gate, Job& job,
+                                   sdk::Nanoseconds patience) {
   EntryBarrier* const entry = team_->entry();
   const sdk::Deadline until(patience);
   const sdk::Deadline deadline = DeadlineOf(job);
   for (;;) {
     if (gate.try_lock_until(std::min(until.at(), deadline.Soon(kLook)))) {
-      if (entry == nullptr || entry->Enter(job.number, sdk::SignatureOf(*job.op, team_->size())))
-        return true;
+      if (entry == nullptr || entry->Enter(job.number, sdk::SignatureOf(*job.op, team_->size()))) return true;
       const auto end = sdk::Deadline::Clock::now() + kHold;
-      while (!entry->Ready(job.number) && sdk::Deadline::Clock::now() < end)
-        entry->Sleep(job.number, end);
+      while (!entry->Ready(job.number) && sdk::Deadline::Clock::now() < end) entry->Sleep(job.number, end);
       if (!entry->GoBack(job.number)) return true;
       gate.unlock();
     }

@@ -37,8 +37,8 @@ int LocalRanks(const sdk::CommParams& params) {
 std::vector<int> ExchangeWorldRanks(const sdk::CommParams& params, const sdk::Membership& members,
                                     const World& world, const sdk::Deadline& deadline) {
   // Every process says its own before it complains, so that none waits in vain.
-  const std::vector<std::string> texts = members.Exchange(
-      "world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
+  const std::vector<std::string> texts =
+      members.Exchange("world", std::to_string(world.rank()) + " " + std::to_string(world.size()), deadline);
   if (world.size() == 1) RefuseSingleton(params);
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
@@ -81,7 +81,8 @@ std::unique_ptr<EntryBarrier> SharePage(const sdk::Host& host, const sdk::Member
   for (const std::string& text : members.Exchange("page opened", trouble, deadline)) {
     if (text.empty()) continue;
     sdk::Log(host, "mpi")
-        .Warn("'" + members.name() + "': ranks share no memory, so late ranks will not be named (" + text + ")");
+        .Warn("'" + members.name() + "': ranks share no memory, so late ranks will not be named (" + text +
+              ")");
     return nullptr;
   }
   return std::make_unique<EntryBarrier>(std::move(*page), members.rank(), members.size());

@@ -23,7 +23,7 @@ struct Handles {
 struct Joined {
   Handles handles;
   std::unique_ptr<EntryBarrier> entry;  // null where ranks share no memory
-  std::vector<int> processes;        // a pidfd for each rank, -1 for this one; empty without an entry barrier
+  std::vector<int> processes;  // a pidfd for each rank, -1 for this one; empty without an entry barrier
 };
 
 // REQUIRES params.size > 1. Throws when a rank does not come before params.timeout has

@@ -30,7 +30,7 @@ struct alignas(kCacheLine) PageSlot {
 struct PageHeader {
   alignas(kCacheLine) std::atomic<std::uint64_t> entries{0};  // entry_barrier.cc packs it
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers{0};
-  std::atomic<std::uint32_t> wakeups{0};                            // a futex
+  std::atomic<std::uint32_t> wakeups{0};                         // a futex
   alignas(kCacheLine) std::atomic<std::uint32_t> departures{0};  // slots whose fate is decided
   std::uint64_t nonce = 0;
 };

@@ -23,8 +23,8 @@ nccl::UniqueId FetchId(const sdk::Membership& members, const sdk::Deadline& dead
   const std::string value = members.kv().Get(kId, deadline.Left());
   nccl::UniqueId id;
   if (value.size() != 1 + sizeof id.internal || value[0] != kIdMark) {
-    throw Failure(DTRUN_REMOTE_FAILURE,
-                  "rank 0 could not open '" + members.name() + "': " + value.substr(1), 0);
+    throw Failure(DTRUN_REMOTE_FAILURE, "rank 0 could not open '" + members.name() + "': " + value.substr(1),
+                  0);
   }
   std::memcpy(id.internal, value.data() + 1, sizeof id.internal);
   return id;
@@ -111,8 +111,8 @@ cuda::Stream NcclCommunicator::StreamOf(const dtrun_op& op, const dtrun_stream* 
   if (stream->device_index != device_) {
     throw Failure(DTRUN_INVALID_ARGUMENT, std::string(sdk::OperationName(op.kind)) +
                                               ": the stream belongs to device " +
-                                              std::to_string(stream->device_index) + ", '" +
-                                              members_.name() + "' to device " + std::to_string(device_));
+                                              std::to_string(stream->device_index) + ", '" + members_.name() +
+                                              "' to device " + std::to_string(device_));
   }
   return stream->native;
 }

@@ -19,7 +19,7 @@ void AddPairs(const PeerReport& report, GpuPaths& paths) {
     paths.facts.emplace_back("peer " + std::to_string(device), report.devices[device]);
   for (const PeerPair& pair : report.pairs)
     paths.facts.emplace_back("peer " + std::to_string(pair.from) + ">" + std::to_string(pair.to),
-                            VerdictText(pair));
+                             VerdictText(pair));
 }
 
 // Whether peers meet directly; unset: nobody knows.
@@ -63,8 +63,8 @@ GpuPaths ChooseGpuPaths(const GpuPathInputs& inputs) {
       inputs.shm_free_bytes < kShmPerRank * static_cast<std::uint64_t>(inputs.local_ranks)) {
     paths.variables.emplace_back(kShmDisable, "1");
     paths.facts.emplace_back("shm", "off: /dev/shm has " + std::to_string(inputs.shm_free_bytes >> 20) +
-                                       " MiB left for " + std::to_string(inputs.local_ranks) +
-                                       " ranks; give the container more (docker run --shm-size)");
+                                        " MiB left for " + std::to_string(inputs.local_ranks) +
+                                        " ranks; give the container more (docker run --shm-size)");
   }
   return paths;
 }

@@ -54,8 +54,8 @@ TEST(GpuPaths, GoRoundPeersThatAreBroken) {
   EXPECT_THAT(paths.variables, ElementsAre(Pair("NCCL_P2P_DISABLE", "1"), Pair("DTRUN_P2P", "off")));
   EXPECT_THAT(paths.facts, Contains(Pair("peer 0>1", "broken: the copy arrives corrupt")));
   EXPECT_THAT(paths.facts, Contains(Pair("p2p",
-                                        "off: GPU 1 (0000:02:00.0) cannot read GPU 0 (0000:01:00.0): "
-                                        "the copy arrives corrupt")));
+                                         "off: GPU 1 (0000:02:00.0) cannot read GPU 0 (0000:01:00.0): "
+                                         "the copy arrives corrupt")));
 }
 
 TEST(GpuPaths, GoRoundPeersThatTheDriverRefuses) {

@@ -14,10 +14,10 @@
 #include "dtrun/interfaces.hpp"
 #include "dtrun/plugin.hpp"
 #include "element.h"
+#include "gpu_paths.h"
 #include "nccl_failure.h"
 #include "nccl_options.h"
 #include "peer_access.h"
-#include "gpu_paths.h"
 
 namespace dtrun::nccl_plugin {
 namespace {

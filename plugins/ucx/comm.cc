@@ -15,8 +15,7 @@ std::unique_ptr<UcxRequest> UcxCommunicator::Enqueue(const dtrun_op& op, const d
 }
 
 void UcxCommunicator::Abort(const std::string& reason) {
-  engine_.Fail(
-      sdk::Failure(DTRUN_ABORTED, "'" + engine_.members().name() + "' was aborted: " + reason));
+  engine_.Fail(sdk::Failure(DTRUN_ABORTED, "'" + engine_.members().name() + "' was aborted: " + reason));
 }
 
 void UcxCommunicator::Snapshot(const sdk::SnapshotSink& sink) {

@@ -92,7 +92,7 @@ class Engine {
   const sdk::Membership members_;
   const std::unique_ptr<WorkerMessenger> messenger_;  // outlives the worker, which writes into it
   Worker worker_;
-  const int wakeup_;      // an eventfd that ends the sleep of the thread that drives
+  const int wakeup_;           // an eventfd that ends the sleep of the thread that drives
   const bool oversubscribed_;  // more ranks on this host than cores
 
   // The thread that drives.
@@ -100,7 +100,7 @@ class Engine {
   std::deque<std::shared_ptr<Operation>> jobs_;
   std::vector<std::shared_ptr<Operation>> messages_;
   std::vector<std::shared_ptr<Operation>> failed_messages_;  // messages that failed
-  int awaited_ = -1;                                // the rank that the collective waits for
+  int awaited_ = -1;                                         // the rank that the collective waits for
   Clock::time_point next_deadline_ = kNever;
   Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
   sdk::Nanoseconds nap_;

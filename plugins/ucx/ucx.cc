@@ -75,9 +75,8 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
  private:
   // `tested`: the interface that dtrun has found to reach the other hosts, or empty.
   Selection Choose(bool one_host, const std::string& tested = {}) const {
-    return Select(resources_,
-                  tested.empty() ? interfaces::DefaultRoutes() : std::vector<std::string>{tested}, wanted_,
-                  one_host);
+    return Select(resources_, tested.empty() ? interfaces::DefaultRoutes() : std::vector<std::string>{tested},
+                  wanted_, one_host);
   }
 
   std::shared_ptr<Context> ContextFor(const sdk::CommParams& params) {

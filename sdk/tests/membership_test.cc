@@ -16,8 +16,8 @@ using testing::HasSubstr;
 class MembershipTest : public testing::Test {
  protected:
   Membership Of(int rank, int size) {
-    return Membership(CommParams{
-        rank, size, 1, 0, "world", Kv(Host(conformance::Host()), &space_), std::chrono::milliseconds(50)});
+    return Membership(CommParams{rank, size, 1, 0, "world", Kv(Host(conformance::Host()), &space_),
+                                 std::chrono::milliseconds(50)});
   }
 
   conformance::ThreadKv space_;

@@ -184,7 +184,9 @@ std::string Renumbered(const std::string& text, const std::vector<int>& ranks) {
       std::size_t rank = 0;
       for (at = number; digit(at); ++at) rank = rank * 10 + static_cast<std::size_t>(text[at] - '0');
       out += rank < ranks.size() ? std::to_string(ranks[rank]) : text.substr(number, at - number);
-      const std::size_t joint = text.compare(at, 2, ", ") == 0 ? 2 : text.compare(at, 5, " and ") == 0 ? 5 : 0;
+      const std::size_t joint = text.compare(at, 2, ", ") == 0      ? 2
+                                : text.compare(at, 5, " and ") == 0 ? 5
+                                                                    : 0;
       if (!several || joint == 0) break;
       number = at + joint;
       std::size_t end = number;

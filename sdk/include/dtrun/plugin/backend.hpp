@@ -55,11 +55,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Kv kv;
     Nanoseconds timeout = kNoLimit;  // for creation, and default for operations
     int host = 0;                    // ranks of one host share the number
-    std::string interface_name = {};  // that was tested to reach the other hosts; empty: dtrun has chosen none
-    std::string address = {};         // its numeric address
-    int local_processors = 0;         // that the job's ranks on this host may use together; 0: not known
+    std::string interface_name =
+        {};                    // that was tested to reach the other hosts; empty: dtrun has chosen none
+    std::string address = {};  // its numeric address
+    int local_processors = 0;  // that the job's ranks on this host may use together; 0: not known
 
-    // Whether the ranks of a host are more than the processors that they may use. REQUIRES hosts with equally many.
+    // Whether the ranks of a host are more than the processors that they may use. REQUIRES hosts with equally
+    // many.
     bool Oversubscribed() const {
       return local_processors > 0 && (size + host_count - 1) / host_count > local_processors;
     }

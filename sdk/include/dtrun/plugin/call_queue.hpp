@@ -1,8 +1,9 @@
 // dtrun/plugin/call_queue.hpp - the calls of a communicator, one after another, for a transport that blocks.
 //
-// Not part of plugin.hpp. A call that its caller waits for runs on the caller's thread when nothing is before it:
-// no change of threads. Others run on a thread of the queue, made for the first of them. Owned by a communicator
-// and destroyed before what it runs calls on. Enqueue: one thread at a time; the rest: any thread.
+// Not part of plugin.hpp. A call that its caller waits for runs on the caller's thread when nothing is before
+// it: no change of threads. Others run on a thread of the queue, made for the first of them. Owned by a
+// communicator and destroyed before what it runs calls on. Enqueue: one thread at a time; the rest: any
+// thread.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // dtrun/plugin/membership.hpp - the ranks of a communicator, as its key-value space knows them: who has come
 // and what it said, who has left, and the first failure of all.
 //
-// Not part of plugin.hpp. A vendor library seldom says which rank is missing or to blame; the store does. Owned
-// by a communicator. Every call asks the store, one round trip or more: nothing for the path of the data. A
-// store that does not answer throws its Failure. Any thread.
+// Not part of plugin.hpp. A vendor library seldom says which rank is missing or to blame; the store does.
+// Owned by a communicator. Every call asks the store, one round trip or more: nothing for the path of the
+// data. A store that does not answer throws its Failure. Any thread.
 #pragma once
 
 #include <sstream>
@@ -30,16 +30,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const std::string& name() const { return name_; }
     const Kv& kv() const { return kv_; }
 
-    // Publishes `own`, what the others need to know of this rank. Once for each `topic`. False while other ranks
-    // are to come.
+    // Publishes `own`, what the others need to know of this rank. Once for each `topic`. False while other
+    // ranks are to come.
     bool Come(const std::string& topic, std::string_view own) const {
       kv_.Set(Key(topic, rank_), own);
       if (kv_.Add(topic + "/count", 1) < size_) return false;
       kv_.Set(topic + "/complete", "");
       return true;
     }
-    // Comes, and waits until every rank has. Throws DTRUN_TIMEOUT that names the ranks that did not, or another
-    // rank's failure when that is why.
+    // Comes, and waits until every rank has. Throws DTRUN_TIMEOUT that names the ranks that did not, or
+    // another rank's failure when that is why.
     void Join(const std::string& topic, std::string_view own, const Deadline& deadline) const {
       if (Come(topic, own)) return;
       try {
@@ -105,7 +105,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (!first || first->rank == rank_) return std::nullopt;
       const Failure& cause = first->failure;
       const std::string who = RanksText({first->rank});
-      if (cause.code() == DTRUN_ABORTED) return Failure(DTRUN_ABORTED, who + ": " + cause.what(), first->rank);
+      if (cause.code() == DTRUN_ABORTED)
+        return Failure(DTRUN_ABORTED, who + ": " + cause.what(), first->rank);
       const bool noticed = cause.code() == DTRUN_REMOTE_FAILURE && cause.peer() >= 0 && cause.peer() != rank_;
       return Failure(DTRUN_REMOTE_FAILURE, who + " gave up: " + cause.what(),
                      noticed ? cause.peer() : first->rank);

@@ -1,0 +1,33 @@
+// Collectives in which every rank exchanges with all others at once: what dtrun::algorithms does slower over Gloo,
+// whose messages want every receive posted before the data comes (docs/benchmarks-history.md has the figures).
+//
+// Reductions of more than 128 KiB in all: rank r combines part r of all ranks, always in the order 0, 1, 2 ... Part r
+// is cut into segments. While one segment is combined the next is on its way; an allreduce sends a combined segment
+// back at once, a reduce to the root. And what each pair of ranks swaps: allgather, gather, scatter, alltoall.
+//
+// A value; blocks the thread that runs the collective, and throws sdk::Failure when the mesh fails.
+#pragma once
+
+#include <cstdint>
+
+#include "mesh.h"
+
+namespace dtrun::gloo_plugin {
+
+struct Direct {
+  Direct(const dtrun_op& given, std::uint64_t own_slot);
+
+  const dtrun_op& op;
+  std::uint64_t slot;  // and the next one: of no other operation under way
+  std::size_t width;   // bytes of an element
+
+  // Whether `op` is such a collective.
+  static bool Serves(const dtrun_op& op, int ranks);
+  void Run(Mesh& mesh, Operation& operation) const;
+
+ private:
+  void Reduction(Mesh& mesh, Operation& operation) const;
+  void Exchange(Mesh& mesh, Operation& operation) const;
+};
+
+}  // namespace dtrun::gloo_plugin
