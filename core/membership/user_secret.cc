@@ -71,10 +71,8 @@ Status MakeFile(const fs::path& path) {
 Result<std::string> ReadDigits(int file, const fs::path& path) {
   std::array<char, 2 * kBytes + 1> text{};
   const ssize_t size = ::pread(file, text.data(), text.size(), 0);
-  std::string digits(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  if (digits.size() == 2 * kBytes && IsLowerHex(digits)) {
-    return digits;
-  }
+  const std::string_view digits(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  if (digits.size() == 2 * kBytes && IsLowerHex(digits)) return std::string(digits);
   return Error{DTRUN_FAILED_PRECONDITION, fmt::format("'{}' does not hold a key; remove it", path.string())};
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/base/json.h"
 #include "core/network/variables.h"
+#include "core/verdict/verdict.h"
 
 namespace dtrun::cli {
 namespace {
