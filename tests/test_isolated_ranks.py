@@ -24,7 +24,13 @@ x = torch.ones(400, 400, requires_grad=True)
 loss = (x @ x).sum()
 while time.monotonic() < end: loss.backward(retain_graph=True)
 """
-ALONE = IMPORT + TRAIN
+# One step that takes as long and no processor: a hook rests inside of backward.
+STEP = """
+x = torch.ones(4, requires_grad=True)
+x.register_hook(lambda _: time.sleep(4 * (time.monotonic() - begin) + 4))
+x.sum().backward()
+"""
+ALONE = IMPORT + STEP
 JOIN = "; import torch.distributed as d; d.init_process_group('gloo')"
 
 
@@ -76,12 +82,12 @@ class OneHost(JobTest):
 
     @needs_torch
     def test_torch_with_one_is_not(self):
-        self.assert_silent(self.python(IMPORT + JOIN + TRAIN))
+        self.assert_silent(self.python(IMPORT + JOIN + STEP))
 
     @needs_torch
     def test_nor_is_one_that_meets_in_a_file(self):
         join = f"d.init_process_group('gloo', init_method='file://{self.folder}/met', rank=int(os.environ['RANK']), world_size=2)"
-        self.assert_silent(self.python(f"{IMPORT}, os, torch.distributed as d; {join}{TRAIN}"))
+        self.assert_silent(self.python(f"{IMPORT}, os, torch.distributed as d; {join}{STEP}"))
 
     @needs_torch
     def test_nor_are_ranks_that_were_only_never_seen_to_join(self):
@@ -90,12 +96,12 @@ class OneHost(JobTest):
     @needs_torch
     def test_nor_is_one_that_meets_at_a_port_of_its_own(self):
         own = f"import os; os.environ['MASTER_PORT'] = '{free_port()}'; "
-        self.assert_silent(self.python(f"{own}{IMPORT}{JOIN}{TRAIN}d.barrier()"))
+        self.assert_silent(self.python(f"{own}{IMPORT}{JOIN}{STEP}d.barrier()"))
 
     @needs_torch
     @needs_stacks
     def test_ranks_that_are_isolated_fail_the_job_where_they_must_not_be(self):
-        result = self.python(ALONE, sets=["job.isolated_ranks=fail"])
+        result = self.python(IMPORT + TRAIN, sets=["job.isolated_ranks=fail"])
         self.assertEqual(result.code, 1, str(result))
         self.assertIn(WARNING, result.err)
         self.assertIn("class: isolated-ranks", result.err)
@@ -139,9 +145,9 @@ class ThreeHosts(ClusterTest):
     @needs_torch
     @needs_stacks
     def test_the_evidence_of_all_hosts_counts(self):
-        for script, named in ((ALONE, True), (IMPORT + JOIN + TRAIN, False)):
+        for script, named in ((ALONE, True), (IMPORT + JOIN + STEP, False)):
             with self.subTest(script=script):
-                result = self.run_cluster(sys.executable, "-c", script, more="[backend]\nname = \"none\"\n")
+                result = self.run_cluster(sys.executable, "-c", script, ranks=1, more="[backend]\nname = \"none\"\n")
                 self.assert_ok(result)
                 self.assertEqual(WARNING in result.err, named, str(result))
 
