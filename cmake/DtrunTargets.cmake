@@ -43,8 +43,6 @@ function(dtrun_share name)
   if(NOT TARGET dtrun_shared_folders)
     dtrun_compile_library(shared_folders SOURCES ${CMAKE_BINARY_DIR}/precompiled/dtrun_core_headers.cc)
     set_target_properties(dtrun_shared_folders PROPERTIES UNITY_BUILD_BATCH_SIZE 45)
-    target_compile_options(dtrun_shared_folders PRIVATE  # a tenth of the time is gcc's search for memory to use again
-      $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-expand=200> $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=786432>)
   endif()
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

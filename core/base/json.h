@@ -1,21 +1,23 @@
-// JSON as text, whatever its strings hold: bytes that are no UTF-8, of paths and of what ranks print, become
-// U+FFFD, where dump() alone throws. `Json` is nlohmann's. Pure; any thread.
+// The JSON that dtrun reads and writes: keys keep their order. Any thread.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace dtrun {
 
-// In one line, without its end.
-template <class Json>
-std::string JsonLine(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using Json = nlohmann::ordered_json;
 
-// Indented, for files and people; ends its last line.
-template <class Json>
-std::string JsonText(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+// Discarded (is_discarded()) when `text` is no JSON. What is nested deeper than 64 levels is left out: nobody
+// writes that to be read, and nlohmann's functions call themselves for each level.
+Json ParseJson(std::string_view text);
+
+// In one line, without its end. Bytes of strings that are no UTF-8, of paths and of what ranks print, become
+// U+FFFD, where dump() alone throws.
+std::string JsonLine(const Json& json);
+
+// JsonLine's, indented, for files and people; ends its last line.
+std::string JsonText(const Json& json);
 
 }  // namespace dtrun

@@ -5,9 +5,9 @@
 
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/environments/contracts.h"
 #include "core/environments/roles.h"
 
@@ -115,13 +115,13 @@ TEST(Slurm, AnUnevenJobIsCompressedAndHasNoOneSize) {
 TEST(TfConfig, EachRoleCountsItsOwnTasksAndTheEvaluatorStandsOutside) {
   RankTable table = Table({3, 2});
   table.roles = *AssignRoles({{"chief", "1"}, {"worker", "2"}, {"ps", "1"}, {"evaluator", "1"}}, 5);
-  const auto worker = nlohmann::json::parse(WriteTfConfig(table, 2).set.at("TF_CONFIG"));
-  EXPECT_EQ(worker["task"], (nlohmann::json{{"type", "worker"}, {"index", 1}}));
-  EXPECT_EQ(worker["cluster"], (nlohmann::json{{"chief", {"10.0.0.0:5000"}},
-                                               {"worker", {"10.0.0.0:5001", "10.0.0.0:5002"}},
-                                               {"ps", {"10.0.0.1:5003"}}}));
-  const auto evaluator = nlohmann::json::parse(WriteTfConfig(table, 4).set.at("TF_CONFIG"));
-  EXPECT_EQ(evaluator["task"], (nlohmann::json{{"type", "evaluator"}, {"index", 0}}));
+  const auto worker = ParseJson(WriteTfConfig(table, 2).set.at("TF_CONFIG"));
+  EXPECT_EQ(worker["task"], (Json{{"type", "worker"}, {"index", 1}}));
+  EXPECT_EQ(worker["cluster"], (Json{{"chief", {"10.0.0.0:5000"}},
+                                     {"worker", {"10.0.0.0:5001", "10.0.0.0:5002"}},
+                                     {"ps", {"10.0.0.1:5003"}}}));
+  const auto evaluator = ParseJson(WriteTfConfig(table, 4).set.at("TF_CONFIG"));
+  EXPECT_EQ(evaluator["task"], (Json{{"type", "evaluator"}, {"index", 0}}));
   EXPECT_EQ(evaluator["cluster"], worker["cluster"]);
 }
 

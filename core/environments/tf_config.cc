@@ -1,6 +1,5 @@
 // TensorFlow: tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py.
 // The evaluator has a task of its own and stands in no cluster.
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/environments/contracts.h"
@@ -8,7 +7,7 @@
 namespace dtrun::environments {
 
 Contract WriteTfConfig(const RankTable& table, int rank) {
-  nlohmann::ordered_json cluster = nlohmann::ordered_json::object();
+  Json cluster = Json::object();
   std::string own_role;
   int own_index = 0;
   std::map<std::string, int> counts;
@@ -24,7 +23,7 @@ Contract WriteTfConfig(const RankTable& table, int rank) {
     const TableHost& host = table.hosts[static_cast<std::size_t>(PlaceOf(table, other).host_index)];
     cluster[role].push_back(Endpoint(host.address, table.task_ports[index]));
   }
-  const nlohmann::ordered_json config = {
+  const Json config = {
       {"cluster", cluster}, {"task", {{"type", own_role}, {"index", own_index}}}, {"environment", "cloud"}};
   return {{{"TF_CONFIG", JsonLine(config)}}, {}};
 }

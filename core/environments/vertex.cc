@@ -1,6 +1,5 @@
 // Vertex AI, custom containers: a pool of one chief and a pool of workers, each host a
 // member. Left out: "job", the text of a request to the service, and "open_ports".
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/environments/contracts.h"
@@ -8,7 +7,6 @@
 namespace dtrun::environments {
 
 Contract WriteVertex(const RankTable& table, int rank) {
-  using Json = nlohmann::ordered_json;
   const int own = PlaceOf(table, rank).host_index;
   Json chief = Json::array(), workers = Json::array();
   for (const TableHost& host : table.hosts) {

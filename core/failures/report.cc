@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
 
 namespace dtrun::failures {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view DepthName(Depth depth) { return depth == Depth::kCause ? "cause" : "symptom"; }
 

@@ -3,10 +3,10 @@
 // Pure; any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/failures/finding.h"
 
 namespace dtrun::failures {
@@ -15,8 +15,8 @@ namespace dtrun::failures {
 // the file, or empty.
 std::string ToText(const std::vector<Finding>& findings, const std::string& where);
 
-nlohmann::ordered_json ToJson(const Finding& finding);
-nlohmann::ordered_json ToJson(const std::vector<Finding>& findings);
+Json ToJson(const Finding& finding);
+Json ToJson(const std::vector<Finding>& findings);
 
 // "rank-0.err, line 12"; the name alone when the line is not known.
 std::string PlaceText(const std::string& file, const Finding& finding);

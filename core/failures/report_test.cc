@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/base/json.h"
 
 namespace dtrun::failures {
 namespace {

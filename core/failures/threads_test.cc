@@ -4,22 +4,22 @@
 
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/failures/finding.h"
 
 namespace dtrun::failures {
 namespace {
 
-nlohmann::json Threads() {
+Json Threads() {
   std::ifstream file(std::string(TEXTS) + "/threads.json");
-  return nlohmann::json::parse(file);
+  return ParseJson(std::string{std::istreambuf_iterator<char>(file), {}});
 }
 
 TEST(Threads, NineOfTenTextsAreKnown) {
-  const nlohmann::json threads = Threads();
+  const Json threads = Threads();
   std::size_t known = 0;
   std::set<std::string> addresses;
   for (const auto& one : threads) {

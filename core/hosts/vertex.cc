@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/hosts/platforms.h"
@@ -12,8 +11,6 @@
 
 namespace dtrun::hosts {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kPools = 4;
 
@@ -89,7 +86,7 @@ Result<Allocation> ReadVertex(const Environment& environment) {
   Allocation out;
   const std::string text = reading.Text("CLUSTER_SPEC");
   if (text.empty()) return reading.Take(out);
-  const Json spec = Json::parse(text, nullptr, false);
+  const Json spec = ParseJson(text);
   if (spec.is_discarded()) {
     reading.Fail("CLUSTER_SPEC is not JSON");
     return reading.Take(out);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
 #include "core/base/json.h"
@@ -16,8 +15,6 @@
 
 namespace dtrun::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // "⟦store⟧" -> "store"
 std::string NameOf(std::string token) {

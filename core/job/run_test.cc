@@ -6,8 +6,8 @@
 
 #include <csignal>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/job/agent.h"
 #include "core/job/testing_run.h"
 #include "core/process/port.h"
@@ -73,8 +73,8 @@ class RunTest : public ::testing::Test {
     return Await();
   }
 
-  nlohmann::json Recorded(const std::string& name) {
-    return nlohmann::json::parse(process::testing::ReadFile(scratch_ / ("runs/test/latest/" + name)));
+  Json Recorded(const std::string& name) {
+    return ParseJson(process::testing::ReadFile(scratch_ / ("runs/test/latest/" + name)));
   }
 
   process::testing::ScratchDir scratch_;

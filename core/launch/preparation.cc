@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/json.h"
@@ -20,7 +19,7 @@ namespace {
 
 // Every option with its value and origin: config.json of the run record.
 std::string RecordOf(const config::Settings& settings) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  Json out = Json::object();
   for (const options::Spec& spec : settings.schema()) {
     const options::Value& value = settings.Get(spec.key);
     if (!value.set()) continue;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/network/variables.h"
@@ -158,7 +157,6 @@ std::string Table(const Decision& decision) {
 }
 
 std::string ToJson(const Decision& decision) {
-  using Json = nlohmann::ordered_json;
   Json out;
   const auto ms = [](std::chrono::nanoseconds time) {
     return std::chrono::duration<double, std::milli>(time).count();

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/json.h"
 
 using dtrun::options::Data;
 using dtrun::options::Type;
-using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
 using TextMap = std::map<std::string, std::string>;
 
@@ -163,7 +160,7 @@ std::string ToJson(const dtrun_options& options) {
 }
 
 Result<dtrun_options> FromJson(std::string_view text) {
-  const Json root = Json::parse(text, nullptr, false);
+  const Json root = ParseJson(text);
   if (root.is_discarded()) return Malformed("not JSON");
   if (!root.is_object()) return Malformed(fmt::format("expected an object; found {}", root.type_name()));
   dtrun_options options;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -160,7 +159,6 @@ std::string ToText(const Plan& plan) {
 }
 
 std::string ToJson(const Plan& plan) {
-  using Json = nlohmann::ordered_json;
   Json out;
   out["job"] = plan.job;
   out["world_size"] = plan.world_size();

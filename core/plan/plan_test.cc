@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/base/json.h"
 
 namespace dtrun::plan {
 namespace {
@@ -60,7 +60,7 @@ TEST(Plan, TextQuotesArgumentsForTheShell) {
 }
 
 TEST(Plan, JsonHoldsWhatIsStarted) {
-  const auto json = nlohmann::json::parse(ToJson(TwoRanks()));
+  const auto json = ParseJson(ToJson(TwoRanks()));
   EXPECT_EQ(json["world_size"], 2);
   EXPECT_EQ(json["processes"][1]["env"]["RANK"], "1");
   EXPECT_EQ(json["processes"][1]["argv"][0], "/bin/echo");
@@ -78,7 +78,7 @@ TEST(Plan, TextHasNothingThatATerminalObeys) {
 TEST(Plan, JsonSurvivesArgumentsThatAreNotUtf8) {
   Plan plan = TwoRanks();
   plan.processes[0].argv[1] = "\xff";
-  EXPECT_TRUE(nlohmann::json::accept(ToJson(plan)));
+  EXPECT_TRUE(Json::accept(ToJson(plan)));
 }
 
 }  // namespace

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/json.h"
 
 namespace dtrun::plugin::wire {
 namespace {
-
-using Json = nlohmann::json;
 
 // Plugins may hold texts that are not UTF-8; those bytes are replaced.
 Json OptionalText(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
@@ -67,7 +63,7 @@ options::Spec ToSpec(const Json& json) {
 template <class T, class Read>
 Result<T> Decode(std::string_view line, const char* key, Read&& read) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = ParseJson(line);
     if (json.contains("error")) {
       const Json& error = json.at("error");
       return Error{error.at("code").get<dtrun_status>(), error.at("text").get<std::string>(),

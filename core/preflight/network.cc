@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/network/link.h"
 #include "core/network/weakness.h"
 
@@ -61,8 +61,8 @@ std::vector<Check> CheckNetwork(const NetworkFinding& finding) {
   return checks;
 }
 
-nlohmann::ordered_json LinksToJson(const network::Evidence& evidence) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+Json LinksToJson(const network::Evidence& evidence) {
+  Json out = Json::array();
   const auto name = [&](int host) { return evidence.hosts()[static_cast<std::size_t>(host)].name; };
   for (const network::Link& link : network::LinksOf(evidence)) {
     out.push_back({{"from", name(link.from)},

@@ -1,9 +1,9 @@
 // What connectivity checks between hosts (core/network) says to a doctor. Pure; any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/network/decision.h"
 #include "core/preflight/preflight.h"
 
@@ -19,6 +19,6 @@ struct NetworkFinding {
 std::vector<Check> CheckNetwork(const NetworkFinding& finding);
 
 // Every direction between two hosts: "from", "to", "interfaces", "failed".
-nlohmann::ordered_json LinksToJson(const network::Evidence& evidence);
+Json LinksToJson(const network::Evidence& evidence);
 
 }  // namespace dtrun::preflight

@@ -6,14 +6,12 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace dtrun::preflight {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Answers travel and wait for a processor: less says nothing of a clock.
 constexpr double kSkewSeconds = 2;

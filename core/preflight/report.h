@@ -1,12 +1,12 @@
 // What `dtrun doctor` found, for people and for programs. Pure; any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/preflight/network.h"
 
 namespace dtrun::preflight {
@@ -27,6 +27,6 @@ std::vector<Check> Compare(const std::vector<std::pair<std::string, Answer>>& by
 
 Level Worst(const DoctorReport& report);
 std::string ToText(const DoctorReport& report);
-nlohmann::ordered_json ToJson(const DoctorReport& report);
+Json ToJson(const DoctorReport& report);
 
 }  // namespace dtrun::preflight

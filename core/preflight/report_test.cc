@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "core/base/json.h"
 
 namespace dtrun::preflight {
 namespace {

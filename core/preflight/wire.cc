@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/json.h"
 #include "core/preflight/preflight.h"
 
 namespace dtrun::preflight {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // Texts of plugins need not be UTF-8.
@@ -23,7 +20,7 @@ Level LevelNamed(const std::string& name) {
 template <class T, class Read>
 Result<T> Parse(const std::string& text, const char* what, Read read) {
   try {
-    return read(Json::parse(text));
+    return read(ParseJson(text));
   } catch (const Json::exception& exception) {
     return Error{DTRUN_INTERNAL, fmt::format("the {} of a host cannot be read: {}", what, exception.what())};
   }

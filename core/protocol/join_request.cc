@@ -2,37 +2,35 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/json.h"
 
 namespace dtrun::protocol {
 
 std::string ToLine(const JoinRequest& request, const std::string& key_digits) {
-  nlohmann::json nodes = nlohmann::json::array();
+  Json nodes = Json::array();
   for (const auto& [number, name] : request.nodes) nodes.push_back({number, name});
-  return JsonLine(nlohmann::json{{"job", request.job},
-                                 {"names", request.names},
-                                 {"port", request.port},
-                                 {"key", key_digits},
-                                 {"host", request.host},
-                                 {"nodes", nodes},
-                                 {"join_timeout_ns", request.join_timeout.count()},
-                                 {"lost_after_ns", request.lost_after.count()},
-                                 {"port_range", request.port_range}});
+  return JsonLine(Json{{"job", request.job},
+                       {"names", request.names},
+                       {"port", request.port},
+                       {"key", key_digits},
+                       {"host", request.host},
+                       {"nodes", nodes},
+                       {"join_timeout_ns", request.join_timeout.count()},
+                       {"lost_after_ns", request.lost_after.count()},
+                       {"port_range", request.port_range}});
 }
 
 Result<JoinRequest> ParseJoinRequest(const std::string& line) {
   const Error malformed{DTRUN_INVALID_ARGUMENT,
                         "`dtrun agent` is started by dtrun on another host, which tells it on stdin what to "
                         "do; start a job with `dtrun --config FILE` instead"};
-  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  const Json json = ParseJson(line);
   if (!json.is_object()) return malformed;
   try {
     Result<protocol::Key> key = protocol::Key::FromHex(json.at("key").get<std::string>());
     if (!key) return key.error();
     std::map<int, std::string> nodes;
-    for (const nlohmann::json& node : json.at("nodes"))
+    for (const Json& node : json.at("nodes"))
       nodes.emplace(node.at(0).get<int>(), node.at(1).get<std::string>());
     return JoinRequest{json.at("job").get<std::string>(),
                        json.at("names").get<std::vector<std::string>>(),
@@ -43,7 +41,7 @@ Result<JoinRequest> ParseJoinRequest(const std::string& line) {
                        Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
                        Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
                        json.at("port_range").get<std::string>()};
-  } catch (const nlohmann::json::exception&) {  // a field is missing or of another type
+  } catch (const Json::exception&) {  // a field is missing or of another type
     return malformed;
   }
 }

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::verdict {
@@ -28,7 +28,7 @@ TEST(History, KeepsTheFirstAndTheLatestOfManyGenerations) {
   EXPECT_EQ(history.latest().front().generation, kCount - History::kLatest);
   EXPECT_EQ(history.last().generation, kCount - 1);
 
-  const auto json = nlohmann::json::parse(VerdictJson(history));
+  const auto json = ParseJson(VerdictJson(history));
   EXPECT_EQ(json["generation"], kCount - 1);
   EXPECT_EQ(json["generations"].size(), History::kFirst + History::kLatest);
   EXPECT_EQ(json["generations_omitted"], history.omitted());

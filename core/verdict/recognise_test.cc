@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/process/testing.h"
 #include "core/verdict/cause.h"
 #include "core/verdict/verdict.h"
@@ -44,7 +44,7 @@ TEST_F(RecogniseTest, TheVerdictNamesCauseAndFix) {
                                  "(nccl-no-interface; rank-0.err, line 3)\n"
                                  "    | Bootstrap : no socket interface found\n"));
   EXPECT_THAT(verdict, HasSubstr("  next: correct backend.options.interface"));
-  const auto json = nlohmann::json::parse(VerdictJson({facts_}));
+  const auto json = ParseJson(VerdictJson({facts_}));
   EXPECT_EQ(json["ranks"][0]["known_failure"]["id"], "nccl-no-interface");
   EXPECT_EQ(json["ranks"][0]["known_failure"]["file"], dir_ / "rank-0.err");
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/failures/report.h"
@@ -10,8 +9,6 @@
 
 namespace dtrun::verdict {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 

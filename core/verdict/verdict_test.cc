@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/verdict/recognise.h"
 
 namespace dtrun::verdict {
@@ -62,7 +62,7 @@ TEST(Verdict, SaysThatRanksWorkedAlone) {
       "\"mpirun\"; job.isolated_ranks = \"allow\" if this is intended\n"
       "  class: isolated-ranks\n"
       "  logs: /runs/1\n");
-  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["exit_class"], "isolated-ranks");
+  EXPECT_EQ(ParseJson(VerdictJson({facts}))["exit_class"], "isolated-ranks");
 }
 
 TEST(Verdict, NamesAPmixServerThatDied) {
@@ -81,7 +81,7 @@ TEST(Verdict, NamesAPmixServerThatDied) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("class: launcher"), std::string::npos) << text;
-  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["result"], "failed");
+  EXPECT_EQ(ParseJson(VerdictJson({facts}))["result"], "failed");
 }
 
 TEST(Verdict, RanksThatFailedAlikeAreNoConsequence) {
@@ -136,7 +136,7 @@ TEST(Verdict, NamesAnMpiAbortHoweverTheRankEnded) {
   facts.ranks[1].abort = MpiAbort{7, "enough"};
   EXPECT_EQ(ExitCode(facts), 7);
   EXPECT_THAT(VerdictText(facts), HasSubstr("rank 1 called MPI_Abort with code 7: enough\n"));
-  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["ranks"][1]["mpi_abort"], 7);
+  EXPECT_EQ(ParseJson(VerdictJson({facts}))["ranks"][1]["mpi_abort"], 7);
   facts.ranks[1].abort = MpiAbort{256, ""};
   facts.ranks[1].ending.reset();
   EXPECT_EQ(ExitCode(facts), 1);
@@ -300,7 +300,7 @@ TEST(Verdict, WritesTheSameForPrograms) {
   Facts facts =
       RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   facts.ranks[1].tail = {"not \xff utf-8"};
-  const auto json = nlohmann::json::parse(VerdictJson({facts}));
+  const auto json = ParseJson(VerdictJson({facts}));
   EXPECT_EQ(json["result"], "failed");
   EXPECT_EQ(json["exit_code"], 3);
   EXPECT_EQ(json["first_failed_rank"], 1);
@@ -323,7 +323,7 @@ TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
             "  next: check that node1 is up and reachable\n"
             "  class: network\n"
             "  logs: /runs/1\n");
-  EXPECT_EQ(nlohmann::json::parse(VerdictJson({facts}))["lost_host"], "node1");
+  EXPECT_EQ(ParseJson(VerdictJson({facts}))["lost_host"], "node1");
 }
 
 TEST(Verdict, LooksAtTheRootsNetworkWhenAllOthersAreLost) {
@@ -358,7 +358,7 @@ TEST(Verdict, ListsEveryGeneration) {
   Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
   good.generation = 1;
   EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
-  const auto json = nlohmann::json::parse(VerdictJson({failed, good}));
+  const auto json = ParseJson(VerdictJson({failed, good}));
   EXPECT_EQ(json["result"], "succeeded");
   EXPECT_EQ(json["exit_class"], nullptr);
   ASSERT_EQ(json["generations"].size(), 2u);
@@ -367,7 +367,7 @@ TEST(Verdict, ListsEveryGeneration) {
 }
 
 TEST(Verdict, WritesWhyNothingRan) {
-  const auto json = nlohmann::json::parse(NotStartedJson("quickstart", "port 1 is in use"));
+  const auto json = ParseJson(NotStartedJson("quickstart", "port 1 is in use"));
   EXPECT_EQ(json["result"], "not started");
   EXPECT_EQ(json["exit_code"], 2);
   EXPECT_EQ(json["error"], "port 1 is in use");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/base/suggest.h"
@@ -80,7 +79,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   const launch::Preparation preparation = LoadWithoutCommand(arguments);
   const config::Settings& settings = preparation.settings();
   if (own.json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    Json out = Json::array();
     for (const options::Spec& spec : settings.schema()) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }

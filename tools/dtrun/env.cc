@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "core/plan/dialects.h"
@@ -18,7 +17,7 @@ int Refuse(const std::string& text) {
 }
 
 void List(bool json) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  Json out = Json::array();
   for (const environments::Dialect& dialect : environments::Dialects()) {
     if (!json) fmt::print("{:<12} {}\n", dialect.name, dialect.summary);
     out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
@@ -35,8 +34,7 @@ std::string Quote(const std::string& text) {
 
 void Print(const EnvArguments& arguments, const environments::Variables& variables) {
   if (arguments.json) {
-    const nlohmann::ordered_json out = {
-        {"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
+    const Json out = {{"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
     fmt::print("{}", JsonText(out));
     return;
   }

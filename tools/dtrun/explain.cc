@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/json.h"
@@ -21,8 +20,6 @@ namespace dtrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
 constexpr int kNothingKnown = 1;
 void Print(const Json& json) { fmt::print("{}", JsonText(json)); }
 

@@ -16,8 +16,6 @@
 namespace dtrun::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // "gloo (train.toml:4:1)": an option's value, and where it came from.
 std::string OptionText(const Json& config, const std::string& key) {
   if (!config.contains(key)) return {};

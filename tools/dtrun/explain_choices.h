@@ -1,10 +1,11 @@
 // What a job used and why, as the records of its run directory have it. Pure; any thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/base/json.h"
 
 namespace dtrun::cli {
 
@@ -17,13 +18,13 @@ struct Choice {
 
 // What the run directory holds.
 struct Records {
-  nlohmann::ordered_json plan, config;
-  std::optional<nlohmann::ordered_json> verdict;
-  std::optional<nlohmann::ordered_json> network;  // of several hosts
+  Json plan, config;
+  std::optional<Json> verdict;
+  std::optional<Json> network;  // of several hosts
 };
 
 // The text at `path` ("/backend/name"); empty when there is none.
-std::string TextAt(const nlohmann::ordered_json& json, const char* path);
+std::string TextAt(const Json& json, const char* path);
 
 // Ranks, backend, library, transport, paths between ranks, interface, algorithm, access between GPUs, notes.
 std::vector<Choice> ChoicesOf(const Records& records);

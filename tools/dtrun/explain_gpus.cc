@@ -5,14 +5,12 @@
 
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace dtrun::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kIndent[] = "             ";
 

@@ -3,10 +3,10 @@
 // Values; pure; any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/preflight/gpu_pairs.h"
 
 namespace dtrun::cli {
@@ -18,10 +18,10 @@ struct GpuHost {
 };
 
 // The hosts whose backend has said something of pairs.
-std::vector<GpuHost> ReadGpus(const nlohmann::ordered_json& plan);
+std::vector<GpuHost> ReadGpus(const Json& plan);
 
 // A line where all pairs agree, else a table with the reasons; hosts that are alike together.
 std::string ToText(const std::vector<GpuHost>& hosts);
-nlohmann::ordered_json ToJson(const std::vector<GpuHost>& hosts);
+Json ToJson(const std::vector<GpuHost>& hosts);
 
 }  // namespace dtrun::cli

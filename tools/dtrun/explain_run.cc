@@ -9,12 +9,12 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "core/base/json.h"
 #include "core/failures/report.h"
 #include "core/verdict/verdict.h"
 
@@ -22,8 +22,6 @@ namespace dtrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
 constexpr char kNotRecorded[] = "not recorded";
 
 // Whether this user may read `path`; else whose it is.
@@ -47,7 +45,7 @@ Result<Json> ReadJson(const fs::path& file) {
     return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is no run directory of dtrun",
                                               file.string(), file.parent_path().string())};
   }
-  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseJson(std::string{std::istreambuf_iterator<char>(stream), {}});
   if (json.is_discarded())
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not JSON", file.string())};
   return json;
@@ -153,8 +151,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
 
 std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
   const auto config = ReadJson(folder / "config.json");
-  const Json list =
-      Json::parse(config ? TextAt(*config, "/failures.path/value") : "", nullptr, /*allow_exceptions=*/false);
+  const Json list = ParseJson(config ? TextAt(*config, "/failures.path/value") : "");
   std::vector<fs::path> files;
   for (const Json& file : list.is_array() ? list : Json::array()) {
     if (file.is_string()) files.emplace_back(file.get<std::string>());
@@ -167,7 +164,7 @@ Result<RunStory> ReadRun(const fs::path& folder) {
     return ReadRecords(folder);
   } catch (const fs::filesystem_error& error) {
     return Error::System(fmt::format("read '{}'", folder.string()), error.code().value());
-  } catch (const nlohmann::json::exception& error) {  // a record that is JSON and none of dtrun's
+  } catch (const Json::exception& error) {  // a record that is JSON and none of dtrun's
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("the records in '{}' are not dtrun's, or changed since: {}", folder.string(),
                              error.what())};

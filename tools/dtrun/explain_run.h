@@ -4,10 +4,10 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/failures/log.h"
 #include "tools/dtrun/explain_choices.h"
@@ -39,6 +39,6 @@ std::vector<std::filesystem::path> OwnFailuresOf(const std::filesystem::path& fo
 Result<RunStory> ReadRun(const std::filesystem::path& folder);
 
 std::string ToText(const RunStory& story);
-nlohmann::ordered_json ToJson(const RunStory& story);
+Json ToJson(const RunStory& story);
 
 }  // namespace dtrun::cli

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "core/base/json.h"
 
 namespace dtrun::cli {
 namespace {
@@ -54,9 +55,9 @@ void AddRunsOf(const fs::path& parent, std::vector<FoundRun>* runs) {
 
 bool StartedIn(const fs::path& folder, const fs::path& run) {
   std::ifstream file(run / "plan.json");
-  const auto plan = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto plan = ParseJson(std::string{std::istreambuf_iterator<char>(file), {}});
   if (!plan.is_object() || !plan.contains("processes") || !plan["processes"].is_array()) return false;
-  return std::ranges::any_of(plan["processes"], [&](const nlohmann::json& process) {
+  return std::ranges::any_of(plan["processes"], [&](const Json& process) {
     return process.is_object() && process.contains("cwd") && process["cwd"] == folder.string();
   });
 }

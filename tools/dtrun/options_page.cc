@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/base/json.h"
 #include "core/base/utf8.h"
 
 namespace dtrun::cli {
@@ -68,14 +68,13 @@ std::string ListOptions(const config::Settings& settings, const std::string& pre
   return out;
 }
 
-nlohmann::ordered_json ToJson(const options::Spec& spec) {
-  nlohmann::ordered_json out = {
-      {"key", spec.key},     {"type", options::TypeText(spec)}, {"doc", spec.doc},
-      {"unit", spec.unit},   {"choices", spec.choices},         {"since", spec.since},
-      {"scope", spec.scope}, {"required", spec.required},       {"env_alias", spec.env_alias}};
-  out["default"] = spec.default_text ? nlohmann::ordered_json(*spec.default_text) : nlohmann::ordered_json();
-  out["min"] = spec.min_text ? nlohmann::ordered_json(*spec.min_text) : nlohmann::ordered_json();
-  out["max"] = spec.max_text ? nlohmann::ordered_json(*spec.max_text) : nlohmann::ordered_json();
+Json ToJson(const options::Spec& spec) {
+  Json out = {{"key", spec.key},     {"type", options::TypeText(spec)}, {"doc", spec.doc},
+              {"unit", spec.unit},   {"choices", spec.choices},         {"since", spec.since},
+              {"scope", spec.scope}, {"required", spec.required},       {"env_alias", spec.env_alias}};
+  out["default"] = spec.default_text ? Json(*spec.default_text) : Json();
+  out["min"] = spec.min_text ? Json(*spec.min_text) : Json();
+  out["max"] = spec.max_text ? Json(*spec.max_text) : Json();
   return out;
 }
 

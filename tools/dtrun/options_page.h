@@ -1,10 +1,10 @@
 // Options for readers: the lines of `dtrun config list`, the page docs/options.md, JSON. Pure; any thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/config/settings.h"
 
 namespace dtrun::cli {
@@ -13,7 +13,7 @@ namespace dtrun::cli {
 // from when it is not the default. Empty when there is none.
 std::string ListOptions(const config::Settings& settings, const std::string& prefix);
 
-nlohmann::ordered_json ToJson(const options::Spec& spec);
+Json ToJson(const options::Spec& spec);
 
 // One table of docs/options.md: those of core, or a plugin's.
 struct OptionTable {

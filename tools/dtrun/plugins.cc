@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
 #include "tools/dtrun/options_page.h"
@@ -10,8 +9,6 @@
 
 namespace dtrun::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // One plugin file as a probe sees it.
 struct Row {

@@ -1,14 +1,11 @@
 // Report: the form for programs.
 #include "core/base/json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tools/bench/program/report.h"
 
 namespace dtrun::bench {
 
 std::string ToJson(const Report& report) {
-  using Json = nlohmann::ordered_json;
   const Host& host = report.host;
   Json out = {{"dtrun", DTRUN_VERSION},
               {"started", report.started},

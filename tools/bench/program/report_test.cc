@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
 
 namespace dtrun::bench {
 namespace {
@@ -74,7 +75,7 @@ TEST(Report, TheFooterHasWrongResultsAndWhatEndedEarly) {
 }
 
 TEST(Report, JsonHasEveryRow) {
-  const auto json = nlohmann::json::parse(ToJson(TheReport()));
+  const auto json = ParseJson(ToJson(TheReport()));
   EXPECT_EQ(json["operation"], "allreduce");
   EXPECT_EQ(json["host"]["load"], 0.25);
   EXPECT_EQ(json["results"].size(), 6u);

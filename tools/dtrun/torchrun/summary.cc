@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "core/base/foreign_file.h"
 #include "core/base/json.h"
@@ -19,8 +18,6 @@
 namespace dtrun::torchrun {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kWidest = 60;
 constexpr char kNoTraceback[] =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
@@ -30,13 +27,10 @@ std::string SignalName(int number) {
   return name == nullptr ? "" : std::string("SIG") + name;
 }
 
-// What a rank has written, which may be anything; of what is nested deeper than a person reads, nothing.
+// What a rank has written, which may be anything.
 Json ReadErrorFile(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  constexpr int kDeepest = 64;
-  return Json::parse(
-      ReadForeignFile(path, kMostBytes),
-      [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
+  return ParseJson(ReadForeignFile(path, kMostBytes));
 }
 
 std::string TextOf(const Json& value) {
