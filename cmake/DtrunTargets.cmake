@@ -28,7 +28,7 @@ function(dtrun_compile_library name)
     set_target_properties(dtrun_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 3)
   endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(NOT folder MATCHES "^(core/(base|contract|comm)|tools/bench/program)")
+  if(NOT folder MATCHES "^core/(base|contract|comm)" AND NOT name STREQUAL "bench_rank")
     dtrun_supervises(dtrun_${name})
     if(DTRUN_UNITY)  # with the same definitions
       target_link_libraries(dtrun_${name} PRIVATE ${DTRUN_PRECOMPILED})

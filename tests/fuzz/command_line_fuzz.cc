@@ -14,7 +14,7 @@
 namespace {
 
 using dtrun::cli::Grammar;
-using dtrun::cli::Split;
+using dtrun::cli::SplitWords;
 
 void Require(bool condition, const char* what) {
   if (condition) return;

@@ -238,7 +238,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
                                 const char* path = std::getenv("PATH");
                                 return dtrun::cli::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
                               }};
-  dtrun::Result<dtrun::cli::Split> split = dtrun::cli::SplitCommandLine(grammar, words);
+  dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {
     std::fprintf(stderr, "dtrun: %s\n", split.error().text.c_str());
     return dtrun::kUserError;

@@ -53,7 +53,7 @@ class Splitter {
   Splitter(const Grammar& grammar, const Words& words)
       : grammar_(grammar), words_(words), at_(grammar.root) {}
 
-  Result<Split> Run() {
+  Result<SplitWords> Run() {
     if (!words_.empty() && words_[0] == "help") return Help();
     while (next_ < words_.size()) {
       const std::string& word = words_[next_++];
@@ -75,7 +75,7 @@ class Splitter {
   std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
 
   // dtrun help [VERB]: what stands behind it are verbs, and nothing is run.
-  Result<Split> Help() {
+  Result<SplitWords> Help() {
     for (next_ = 1; next_ < words_.size(); ++next_) {
       CLI::App* verb = VerbNamed(*at_, words_[next_]);
       if (verb == nullptr) return Wrong(NoVerb(words_[next_]));
@@ -358,12 +358,12 @@ class Splitter {
   std::size_t next_ = 0;
   std::string config_;
   std::set<const CLI::Option*> seen_;
-  Split out_;
+  SplitWords out_;
 };
 
 }  // namespace
 
-Result<Split> SplitCommandLine(const Grammar& grammar, const Words& words) {
+Result<SplitWords> SplitCommandLine(const Grammar& grammar, const Words& words) {
   return Splitter(grammar, words).Run();
 }
 

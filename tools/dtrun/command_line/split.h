@@ -15,7 +15,7 @@
 
 namespace dtrun::cli {
 
-struct Split {
+struct SplitWords {
   std::vector<std::string> words;    // for CLI11, without the name of the program
   std::vector<std::string> command;  // the job's; empty: none was given
   std::string verb;                  // "config check"; empty: none
@@ -31,7 +31,7 @@ struct Grammar {
 };
 
 // Errors name the word, and say what to type instead.
-Result<Split> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
+Result<SplitWords> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
 
 // What CLI11 refused, in one line.
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);

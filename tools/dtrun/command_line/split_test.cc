@@ -38,10 +38,10 @@ class SplitTest : public ::testing::Test {
     grammar_ = {&app_, {plan}, [](const std::string& name) { return name == "rum"; }};
   }
 
-  Split Good(const Typed& words) {
+  SplitWords Good(const Typed& words) {
     auto split = SplitCommandLine(grammar_, words);
     EXPECT_TRUE(split.ok()) << split.error().text;
-    return split.ok() ? *std::move(split) : Split{};
+    return split.ok() ? *std::move(split) : SplitWords{};
   }
   std::string Refused(const Typed& words) {
     const auto split = SplitCommandLine(grammar_, words);
@@ -57,7 +57,7 @@ class SplitTest : public ::testing::Test {
 };
 
 TEST_F(SplitTest, TheFirstWordThatIsNoOptionIsTheProgram) {
-  const Split split = Good({"-n", "4", "--set", "a.b=c", "python3", "train.py", "-n", "9", "--", "x"});
+  const SplitWords split = Good({"-n", "4", "--set", "a.b=c", "python3", "train.py", "-n", "9", "--", "x"});
   EXPECT_THAT(split.words, ElementsAre("-n", "4", "--set", "a.b=c"));
   EXPECT_THAT(split.command, ElementsAre("python3", "train.py", "-n", "9", "--", "x"));
   EXPECT_EQ(split.verb, "");
@@ -66,14 +66,14 @@ TEST_F(SplitTest, TheFirstWordThatIsNoOptionIsTheProgram) {
 }
 
 TEST_F(SplitTest, TwoDashesEndTheOptions) {
-  const Split split = Good({"-n4", "--", "plan", "--", "x"});
+  const SplitWords split = Good({"-n4", "--", "plan", "--", "x"});
   EXPECT_THAT(split.words, ElementsAre("-n", "4"));
   EXPECT_THAT(split.command, ElementsAre("plan", "--", "x"));
   EXPECT_THAT(Good({"plan", "--"}).command, IsEmpty());
 }
 
 TEST_F(SplitTest, ATomlFileIsTheConfig) {
-  const Split split = Good({"job.toml", "--set", "a.b=c", "python3", "x.toml"});
+  const SplitWords split = Good({"job.toml", "--set", "a.b=c", "python3", "x.toml"});
   EXPECT_THAT(split.words, ElementsAre("--config", "job.toml", "--set", "a.b=c"));
   EXPECT_THAT(split.command, ElementsAre("python3", "x.toml"));
   EXPECT_THAT(Good({"plan", "job.toml"}).words, ElementsAre("plan", "--config", "job.toml"));
@@ -122,7 +122,7 @@ TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
 }
 
 TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
-  const Split split = Good({"-np", "4", "--nproc_per_node=2", "-host", "a,b", "x"});
+  const SplitWords split = Good({"-np", "4", "--nproc_per_node=2", "-host", "a,b", "x"});
   EXPECT_THAT(split.words, ElementsAre("--ranks", "4", "--processes-per-host", "2", "--hosts", "a,b"));
   EXPECT_THAT(split.assumed,
               ElementsAre("-np is read as --ranks", "--nproc_per_node is read as --processes-per-host",
@@ -133,7 +133,7 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
 }
 
 TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
-  const Split split =
+  const SplitWords split =
       Good({"--standalone", "--nnodes=1", "--rdzv_id", "7", "--max-restarts=3", "-x", "A=1", "x"});
   EXPECT_THAT(split.words, ElementsAre("--set", "restart.max=3", "--set", "job.env.A=1"));
   EXPECT_THAT(split.command, ElementsAre("x"));
