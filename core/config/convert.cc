@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun::config {
@@ -80,7 +81,7 @@ Data ConvertMap(const Spec& spec, const Node& node, std::vector<Fault>& faults) 
     good = false;
     faults.push_back({"." + member.key, member.value.at,
                       fmt::format("expected a string, a number, true or false; found {}",
-                                  FoundText(member.value, spec.secret))});
+                                  FoundText(member.value, spec.secret || NamesSecret(member.key)))});
   }
   if (!good) return {};
   return map;

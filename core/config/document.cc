@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/base/secrets.h"
 #include "core/config/screen.h"
 #include "core/options/text.h"
 
@@ -105,8 +104,7 @@ std::string FoundText(const Node& node, bool secret) {
   switch (node.kind) {
     case Node::Kind::kTable: return "a table";
     case Node::Kind::kList: return "a list";
-    case Node::Kind::kString:
-      return secret ? "a string" : "string " + options::QuoteShort(MaskText(node.text));
+    case Node::Kind::kString: return secret ? "a string" : "string " + options::QuoteShort(node.text);
     case Node::Kind::kInt: return secret ? "an integer" : fmt::format("integer {}", node.number);
     case Node::Kind::kFloat: return secret ? "a number" : fmt::format("number {}", node.real);
     case Node::Kind::kBool: return secret ? "a bool" : node.flag ? "true" : "false";

@@ -6,6 +6,7 @@
 #include <climits>
 #include <system_error>
 
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 #include "core/config/file.h"
 #include "core/config/lookup.h"
@@ -294,7 +295,7 @@ void Loader::Fail(const options::Spec& spec, const Place& place, const std::stri
 
 void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& place, bool table,
                          bool whole) {
-  problems_.Add(place, fmt::format("unknown {} '{}'", table ? "table" : "option", key),
+  problems_.Add(place, fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key)),
                 UnknownHint(settings_.schema_, key, whole, pass.plugin));
 }
 

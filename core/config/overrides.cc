@@ -25,8 +25,8 @@ bool LooksLikeToml(options::Type type, std::string_view text) {
 // "key=value" without a secret.
 std::string Shown(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == text.npos) return text;
-  return text.substr(0, equals + 1) + MaskValue(text.substr(0, equals), text.substr(equals + 1));
+  if (equals == text.npos) return MaskText(text);
+  return MaskText(text.substr(0, equals)) + "=" + MaskValue(text.substr(0, equals), text.substr(equals + 1));
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ void Loader::AssignText(const options::Spec& spec, std::string_view text, const 
   } else if (LooksLikeToml(spec.type, text)) {
     Fail(spec, place, "",
          fmt::format("expected {}; found {}, which is not TOML", ExpectedText(spec),
-                     spec.secret ? "(secret)" : options::QuoteShort(MaskText(text))));
+                     spec.secret ? "(secret)" : options::QuoteShort(text)));
   } else {
     Result<options::Data> data = ParseText(spec, text, start_folder_);
     if (data) {

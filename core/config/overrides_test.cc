@@ -46,6 +46,19 @@ TEST_F(OverrideTest, RisesFromFileOverEnvironmentToTheCommandLine) {
   EXPECT_EQ(with_set.Get("job.grace").origin.place, "--set job.grace");
 }
 
+TEST_F(OverrideTest, ShowsNoSecretOfAValueThatItRefuses) {
+  for (const char* set : {"job.env=DB_PASSWORD:sekret1", "job.env={DB_PASSWORD:sekret1}",
+                          "job.ranks=PASSWORD:sekret1", "job.env=API_KEY:sekret1", "DB_PASSWORD:sekret1",
+                          "DB_PASSWORD:sekret1=1", "job.env.DB_PASSWORD=\"sekret1\\u0000\"",
+                          "backend.name=gloo,PASSWORD:sekret1", "logs.dir=PASSWORD:sekret1/{x}"}) {
+    const std::string refusal = Refusal(set);
+    EXPECT_EQ(refusal.find("sekret1"), std::string::npos) << refusal;
+  }
+  request_.sets = {};
+  request_.environment = {{"DTRUN_CONFIG_JOB_ENV", "DB_PASSWORD:sekret1"}};
+  EXPECT_THAT(folder_.ProblemsOf(kFile, request_), HasSubstr("found \"DB_PASSWORD:(secret)\""));
+}
+
 TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveSet) {
   const options::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
   request_.base = {{"job.grace", "5s", torchrun}, {"logs.prefix", "none", {}}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun::config {
@@ -29,7 +30,7 @@ std::string FromYaml(std::string_view line) {
   const std::string_view key = Trim(line.substr(0, colon)), value = Trim(line.substr(colon + 1));
   if (key.size() + value.size() > kLongest) return "dtrun reads TOML, not YAML; write key = value";
   return value.empty() ? fmt::format("dtrun reads TOML, not YAML; a table begins with [{}]", key)
-                       : fmt::format("dtrun reads TOML, not YAML; write {} = {}", key, value);
+                       : fmt::format("dtrun reads TOML, not YAML; write {} = {}", key, MaskValue(key, value));
 }
 
 // The bare word behind '=' or inside a list; empty when it is no word.
@@ -40,6 +41,11 @@ std::string_view BareWord(std::string_view line, int column) {
   std::size_t end = at;
   while (end < line.size() && is_word(line[end])) ++end;
   return line.substr(at, end - at);
+}
+
+// What to show of it; the line may name a secret.
+std::string WordShown(std::string_view word, std::string_view line) {
+  return MaskText(line).find(word) == std::string::npos ? std::string(kSecret) : MaskText(word);
 }
 
 // The line above `line` in which the key or table `name` was given first; 0: not found.
@@ -89,7 +95,8 @@ std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
       Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||
       Says(error, "in floating-point")) {
     const std::string_view word = BareWord(line, error.at.column);
-    if (!word.empty() && word.size() <= kLongest) return fmt::format("put text in quotes: \"{}\"", word);
+    if (!word.empty() && word.size() <= kLongest)
+      return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
   }
   return {};
 }

@@ -25,6 +25,13 @@ TEST(SyntaxHint, PutsQuotesAroundAText) {
   EXPECT_EQ(HintFor("[job]\nenv = { A = yes }\n"), "put text in quotes: \"yes\"");
 }
 
+TEST(SyntaxHint, ShowsNoSecret) {
+  EXPECT_EQ(HintFor("[job.env]\nDB_PASSWORD = sekret1\n"), "put text in quotes: \"(secret)\"");
+  EXPECT_EQ(HintFor("[job]\nenv = { API_KEY = sekret1, A = 1 }\n"), "put text in quotes: \"(secret)\"");
+  EXPECT_EQ(HintFor("[job.env]\nDB_PASSWORD: sekret1\n"),
+            "dtrun reads TOML, not YAML; write DB_PASSWORD = (secret)");
+}
+
 TEST(SyntaxHint, ShowsTheFirstOfTwo) {
   EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"]\n\ncommand = [\"b\"]\n"),
             "'command' is given twice, first in line 2; remove one");

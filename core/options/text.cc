@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/secrets.h"
 #include "core/base/utf8.h"
 
 namespace dtrun::options {
@@ -47,8 +48,9 @@ std::string Quote(std::string_view text) {
 }
 
 std::string QuoteShort(std::string_view text) {
-  if (text.size() <= kShown) return Quote(text);
-  return Quote(PrefixWithin(text, kShown)) + "...";
+  const std::string shown = MaskText(text);
+  if (shown.size() <= kShown) return Quote(shown);
+  return Quote(PrefixWithin(shown, kShown)) + "...";
 }
 
 }  // namespace dtrun::options

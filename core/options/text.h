@@ -15,7 +15,8 @@ std::size_t FindInvalidUtf8(std::string_view text);
 // UTF-8 becomes \xff, which only messages show.
 std::string Quote(std::string_view text);
 
-// The same, cut after about 60 bytes: for values inside messages.
+// What messages show of a value: its secrets masked, quoted, cut after about 60 bytes. Every error that
+// repeats a value shows it so.
 std::string QuoteShort(std::string_view text);
 
 // The items quoted and joined with ", ".

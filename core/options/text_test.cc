@@ -34,6 +34,11 @@ TEST(QuoteShort, CutsAtACharacter) {
   EXPECT_EQ(QuoteShort(std::string(59, 'a') + "éé"), "\"" + std::string(59, 'a') + "\"...");
 }
 
+TEST(QuoteShort, ShowsNoSecret) {
+  EXPECT_EQ(QuoteShort("DB_PASSWORD:sekret1"), "\"DB_PASSWORD:(secret)\"");
+  EXPECT_EQ(QuoteShort("ftp://ann:sekret1@" + std::string(60, 'a')).find("sekret"), std::string::npos);
+}
+
 TEST(QuoteAll, JoinsWithCommas) {
   EXPECT_EQ(QuoteAll(std::vector<std::string>{"a", "b"}), "\"a\", \"b\"");
   EXPECT_EQ(QuoteAll(std::vector<std::string>{}), "");

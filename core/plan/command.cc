@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/program_files.h"
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun::plan {
@@ -87,7 +88,7 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
     if (nearest.ok()) nearest = std::move(status);
   }
   if (!nearest.ok()) return nearest.error();
-  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", program,
+  return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
                                             Folders(path), NextStep(program, cwd))};
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/number.h"
+#include "core/base/secrets.h"
 #include "core/base/text.h"
 
 namespace dtrun::torchrun {
@@ -98,7 +99,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ParseRendezvousConfig(s
     const std::size_t equals = item.find('=');
     const std::string key(Trim(item.substr(0, equals)));
     const std::string value(equals == item.npos ? "" : Trim(item.substr(equals + 1)));
-    if (key.empty()) return Bad(fmt::format("expected KEY=VALUE,KEY=VALUE; found '{}'", text));
+    if (key.empty()) return Bad(fmt::format("expected KEY=VALUE,KEY=VALUE; found '{}'", MaskText(text)));
     if (value.empty()) return Bad(fmt::format("'{}' has no value; expected KEY=VALUE,KEY=VALUE", key));
     std::erase_if(config, [&](const auto& entry) { return entry.first == key; });
     config.emplace_back(key, value);

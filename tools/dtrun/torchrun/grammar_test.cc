@@ -82,6 +82,8 @@ TEST(Grammar, ReadsTheRendezvousConfig) {
   EXPECT_THAT(*ParseRendezvousConfig("  "), IsEmpty());
   for (const char* text : {"a", "a=", "=1", "a=1,", ",a=1"})
     EXPECT_FALSE(ParseRendezvousConfig(text).ok()) << text;
+  EXPECT_EQ(ParseRendezvousConfig("=1,token=sekret1").error().text,
+            "expected KEY=VALUE,KEY=VALUE; found '=1,token=(secret)'");
 }
 
 TEST(Grammar, ReadsStreamsOfAllRanksOrOfSome) {
