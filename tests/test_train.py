@@ -61,7 +61,7 @@ class Train(JobTest):
 
     def test_an_interrupted_run_goes_on_from_its_checkpoint(self):
         file = self.folder / "model.pt"
-        common = [TRAIN, "--epochs", "6", "--checkpoint", file]
+        common = [TRAIN, "--epochs", "6", "--checkpoint", file, "--data", self.small_data(10000)]
         whole = self.ranks(2, *common)
         self.assert_ok(whole)
         file.unlink()
