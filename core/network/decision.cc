@@ -7,7 +7,6 @@
 #include <map>
 
 #include "core/base/json.h"
-#include "core/network/variables.h"
 
 namespace dtrun::network {
 namespace {
@@ -84,8 +83,7 @@ std::vector<Network> NetworksOf(const Decision& decision) {
   std::vector<Network> out;
   for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
     const Candidate& one = decision.CandidateOf(host);
-    const bool named = one.first_address && Sayable(one.interface);
-    out.push_back({one.interface, one.address.ip.to_string(), one.address.prefix, one.rdma, named,
+    out.push_back({one.interface, one.address.ip.to_string(), one.address.prefix, one.rdma, one.first_address,
                    decision.asked_for[host], decision.evidence.hosts()[host].offer.has_rdma});
   }
   return out;

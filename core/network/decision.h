@@ -17,7 +17,7 @@ struct Network {
   std::string address;     // numeric
   int prefix = 0;          // bits that its network has in common
   std::string rdma;        // "mlx5_0:1" when the same port does RDMA; else empty
-  bool named = true;       // a library that is told the name takes this address
+  bool named = true;       // its first address: what a library takes that is told the name
   bool asked_for = false;  // by network.interface
   bool host_has_rdma = false;
 

@@ -10,6 +10,7 @@
 #include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
+#include "core/environments/libraries.h"
 #include "core/environments/outer.h"
 #include "core/options/text.h"
 #include "core/plan/at.h"
@@ -193,18 +194,7 @@ Variables PortVariables(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
   const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
   if (!range || range->last == 0) return {};  // ClusterOf has refused it
-  const std::string first = std::to_string(range->first), last = std::to_string(range->last);
-  const std::string count = std::to_string(range->last - range->first + 1);
-  return {{"UCX_TCP_PORT_RANGE", first + "-" + last},
-          {"OMPI_MCA_btl_tcp_port_min_v4", first},
-          {"OMPI_MCA_btl_tcp_port_range_v4", count},
-          {"OMPI_MCA_btl_tcp_port_min_v6", first},
-          {"OMPI_MCA_btl_tcp_port_range_v6", count},
-          {"OMPI_MCA_oob_tcp_dynamic_ipv4_ports", first + "-" + last},
-          {"OMPI_MCA_oob_tcp_dynamic_ipv6_ports", first + "-" + last},
-          {"MPIR_CVAR_CH3_PORT_RANGE", first + ":" + last},
-          {"FI_TCP_PORT_LOW_RANGE", first},
-          {"FI_TCP_PORT_HIGH_RANGE", last}};
+  return environments::PortVariables(*range);
 }
 
 std::vector<std::string> VariablesOf(const config::Settings& settings) {

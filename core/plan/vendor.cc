@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/network/variables.h"
+#include "core/environments/libraries.h"
 #include "core/plan/facts.h"
 
 namespace dtrun::plan {
@@ -75,7 +75,8 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
     choice.instead[host] = instead;
   };
   for (std::size_t host = 0; host < backend.size(); ++host) {
-    const Variables network = networks.empty() ? Variables() : network::Variables(networks, host);
+    const Variables network =
+        networks.empty() ? Variables() : environments::InterfaceVariables(networks, host);
     Variables ours = backend[host];
     ours.insert(network.begin(), network.end());
     std::erase_if(ours, [&](const auto& variable) {
@@ -87,7 +88,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
         if (*own != instead) keep(host, name, "is yours", *own, instead);
         return true;
       }
-      const std::string opposite = network::Opposite(name);
+      const std::string opposite = environments::Opposite(name);
       if (const std::string* const own = opposite.empty() ? nullptr : OwnValue(inputs, opposite)) {
         keep(host, opposite, "is yours", *own, fmt::format("{}={}, which conflicts with it", name, value));
         return true;
@@ -100,7 +101,7 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
   }
   for (const auto& [name, choice] : kept) {
     const std::string wrong =
-        inputs.network == nullptr ? "" : network::CheckOwnValue(name, choice.values, *inputs.network);
+        inputs.network == nullptr ? "" : environments::CheckInterfaces(name, choice.values, *inputs.network);
     std::vector<std::string> settings;
     for (const std::string& value : choice.values)
       settings.push_back(value.empty() ? "" : fmt::format("{}={}", name, value));

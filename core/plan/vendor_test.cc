@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/network/testing.h"
+
 namespace dtrun::plan {
 namespace {
 
@@ -17,25 +19,6 @@ using ::testing::Pair;
 
 using Variables = std::map<std::string, std::string>;
 
-// Two hosts, joined by eth0; eth1 is proven too where it `works`.
-network::Decision Decided(bool works = true) {
-  std::vector<network::HostOffer> hosts;
-  for (const std::string last : {"1", "2"}) {
-    network::HostOffer host{"node" + last, "machine" + last, {}};
-    for (const auto& [name, network] : {std::pair("eth0", "10.5.0."), std::pair("eth1", "10.6.0.")}) {
-      network::Candidate card;
-      card.interface = name;
-      card.address = {asio::ip::make_address(network + last), 24};
-      host.offer.candidates.push_back(std::move(card));
-    }
-    hosts.push_back(std::move(host));
-  }
-  const network::Assignment eth0{{0, 0}, 1e9, {}}, eth1{{1, 1}, 1e8, {}};
-  std::vector<network::Assignment> measured{eth0};
-  if (works) measured.push_back(eth1);
-  return {network::Evidence(std::move(hosts)), measured, eth0, {false, false}, true, {}};
-}
-
 struct Vendor : ::testing::Test {
   std::vector<Variables> Of(const network::Decision* network) {
     by_host.resize(2, Variables(backend.begin(), backend.end()));
@@ -49,14 +32,14 @@ struct Vendor : ::testing::Test {
 };
 
 TEST_F(Vendor, EveryLibraryHearsOfTheNetwork) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   EXPECT_THAT(Of(&decision)[1], AllOf(Contains(Pair("GLOO_SOCKET_IFNAME", "eth0")),
                                       Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0"))));
   EXPECT_THAT(notes, IsEmpty());
 }
 
 TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
-  const network::Decision decision = Decided(false);
+  const network::Decision decision = network::TwoNetworks(false);
   inherited = {{"GLOO_SOCKET_IFNAME", "eth1"}};
   user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
   EXPECT_THAT(Of(&decision)[0],
@@ -68,7 +51,7 @@ TEST_F(Vendor, AVariableOfTheUsersWinsAndIsChecked) {
 }
 
 TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   backend = {{"GLOO_SOCKET_IFNAME", "eth7"}};
   EXPECT_THAT(Of(&decision)[0], Contains(Pair("GLOO_SOCKET_IFNAME", "eth7")));
   EXPECT_THAT(
@@ -78,7 +61,7 @@ TEST_F(Vendor, AnOptionOfTheBackendWinsAndIsChecked) {
 }
 
 TEST_F(Vendor, WhatABackendRepeatsIsStillTheUsers) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   backend = {{"UCX_NET_DEVICES", "eth1"}};
   inherited = {{"UCX_NET_DEVICES", "eth1"}};
   Of(&decision);
@@ -86,7 +69,7 @@ TEST_F(Vendor, WhatABackendRepeatsIsStillTheUsers) {
 }
 
 TEST_F(Vendor, AVariableStandsAgainstAnOption) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   backend = {{"NCCL_SOCKET_IFNAME", "=eth1"}};
   user = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
   Of(&decision);
@@ -94,7 +77,7 @@ TEST_F(Vendor, AVariableStandsAgainstAnOption) {
 }
 
 TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   user = {{"OMPI_MCA_btl_tcp_if_exclude", "lo,eth0"}};
   const Variables first = Of(&decision)[0];
   EXPECT_THAT(first, AllOf(Not(Contains(Key("OMPI_MCA_btl_tcp_if_include"))),
@@ -105,7 +88,7 @@ TEST_F(Vendor, NothingIsIncludedBesideAnExclusion) {
 }
 
 TEST_F(Vendor, AnOptionThatMeansAnotherInterfaceOnEachHostIsCheckedThere) {
-  const network::Decision decision = Decided();
+  const network::Decision decision = network::TwoNetworks();
   by_host = {{{"GLOO_SOCKET_IFNAME", "eth1"}}, {{"GLOO_SOCKET_IFNAME", "eth7"}}};
   Of(&decision);
   EXPECT_THAT(notes,

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/json.h"
-#include "core/network/variables.h"
+#include "core/environments/libraries.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::cli {
@@ -72,7 +72,7 @@ std::string ChosenText(const Json& host) {
 
 Choice Interface(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
-  const std::string set = VariablesText(files.plan, network::NamesInterfaces);
+  const std::string set = VariablesText(files.plan, environments::NamesInterfaces);
   std::string reason = OptionText(files.config, "backend.options.interface");
   std::string proven;
   for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {

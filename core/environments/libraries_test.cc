@@ -1,11 +1,17 @@
-#include "core/network/variables.h"
+#include "core/environments/libraries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace dtrun::network {
+#include "core/network/testing.h"
+
+namespace dtrun::environments {
 namespace {
 
+using network::Decision;
+using network::HostOffer;
+using network::Network;
+using network::TwoNetworks;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -16,46 +22,15 @@ using ::testing::Pair;
 
 Network Eth0() { return {"eth0", "10.5.0.1", 24, "", true, false, false}; }
 
-Candidate Card(int index, const char* name, const char* address) {
-  Candidate one;
-  one.index = index;
-  one.interface = name;
-  one.address = {asio::ip::make_address(address), 24};
-  return one;
-}
-
-// Two hosts with eth0 and eth1; eth0 is chosen, eth1 proven and slower.
-Decision TwoNetworks(bool eth1_works) {
-  std::vector<HostOffer> hosts;
-  for (const char* last : {"1", "2"}) {
-    Offer offer;
-    offer.candidates = {Card(2, "eth0", (std::string("10.5.0.") + last).c_str()),
-                        Card(3, "eth1", (std::string("10.6.0.") + last).c_str())};
-    offer.left_out = {{"docker0", Kind::kBridge, "172.17.0.1/16", "is a virtual bridge of this host"}};
-    hosts.push_back({std::string("node") + last, std::string("machine") + last, std::move(offer)});
-  }
-  Assignment fast{{0, 0}, 1e10, std::chrono::microseconds(20)},
-      slow{{1, 1}, 1e8, std::chrono::microseconds(90)};
-  std::vector<Assignment> measured{fast};
-  if (eth1_works) measured.push_back(slow);
-  Evidence evidence(std::move(hosts));
-  if (!eth1_works) evidence.Add(0, {{1, 1, 1, "no answer", {}}});
-  return {std::move(evidence),
-          std::move(measured),
-          fast,
-          {false, false},
-          true,
-          {{}, std::chrono::milliseconds(80), {}}};
-}
-
 // What is wrong with a value on all hosts.
 std::string Check(const std::string& variable, const std::string& value, const Decision& decision) {
-  return CheckOwnValue(variable, std::vector<std::string>(decision.evidence.hosts().size(), value), decision);
+  return CheckInterfaces(variable, std::vector<std::string>(decision.evidence.hosts().size(), value),
+                         decision);
 }
 
 TEST(Variables, MeanOneInterfaceOnly) {
   EXPECT_THAT(
-      Variables({Eth0()}, 0),
+      InterfaceVariables({Eth0()}, 0),
       AllOf(Contains(Pair("NCCL_SOCKET_IFNAME", "=eth0")), Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET")),
             Contains(Pair("GLOO_SOCKET_IFNAME", "eth0")), Contains(Pair("TP_SOCKET_IFNAME", "eth0")),
             Contains(Pair("HOROVOD_GLOO_IFACE", "eth0")), Contains(Pair("UCX_NET_DEVICES", "eth0")),
@@ -67,17 +42,18 @@ TEST(Variables, MeanOneInterfaceOnly) {
 TEST(Variables, OpenMpiTakesNamesForIpv6) {
   Network network = Eth0();
   network.address = "fd00::5";
-  EXPECT_THAT(Variables({network}, 0), AllOf(Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0")),
-                                             Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET6"))));
+  EXPECT_THAT(InterfaceVariables({network}, 0), AllOf(Contains(Pair("OMPI_MCA_btl_tcp_if_include", "eth0")),
+                                                      Contains(Pair("NCCL_SOCKET_FAMILY", "AF_INET6"))));
 }
 
 TEST(Variables, ANameThatMeansAnotherAddressIsNotGiven) {
   Network network = Eth0();
   network.named = false;
-  EXPECT_THAT(Variables({network}, 0), AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))),
-                                             Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/24"))));
+  EXPECT_THAT(InterfaceVariables({network}, 0),
+              AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))),
+                    Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/24"))));
   network.address = "fd00::5";
-  EXPECT_THAT(Variables({network}, 0), IsEmpty());
+  EXPECT_THAT(InterfaceVariables({network}, 0), IsEmpty());
 }
 
 TEST(Variables, ANameThatListsCannotSayIsNotGiven) {
@@ -85,8 +61,8 @@ TEST(Variables, ANameThatListsCannotSayIsNotGiven) {
     Decision decision = TwoNetworks(true);
     std::vector<HostOffer> hosts = decision.evidence.hosts();
     for (HostOffer& host : hosts) host.offer.candidates[0].interface = name;
-    decision.evidence = Evidence(std::move(hosts));
-    EXPECT_THAT(Variables(NetworksOf(decision), 0),
+    decision.evidence = network::Evidence(std::move(hosts));
+    EXPECT_THAT(InterfaceVariables(NetworksOf(decision), 0),
                 AllOf(Not(Contains(Key("NCCL_SOCKET_IFNAME"))), Not(Contains(Key("GLOO_SOCKET_IFNAME"))),
                       Not(Contains(Key("UCX_NET_DEVICES"))),
                       Contains(Pair("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/24"))))
@@ -98,8 +74,8 @@ TEST(Variables, OpenMpiIsToldTheSameOnAllHosts) {
   const Network elsewhere{"ens3", "10.5.0.2", 24, "", true, false, false};
   const Network routed{"eth0", "10.6.0.2", 32, "", true, false, false};
   const auto told = [](const std::vector<Network>& networks) {
-    const std::string value = Variables(networks, 0)["OMPI_MCA_btl_tcp_if_include"];
-    EXPECT_EQ(Variables(networks, 1)["OMPI_MCA_btl_tcp_if_include"], value);
+    const std::string value = InterfaceVariables(networks, 0)["OMPI_MCA_btl_tcp_if_include"];
+    EXPECT_EQ(InterfaceVariables(networks, 1)["OMPI_MCA_btl_tcp_if_include"], value);
     return value;
   };
   EXPECT_EQ(told({Eth0(), elsewhere}), "10.5.0.0/24");
@@ -111,11 +87,11 @@ TEST(Variables, RdmaIsRestrictedOnlyWhenAskedFor) {
   Network network = Eth0();
   network.rdma = "mlx5_0:1";
   network.host_has_rdma = true;
-  EXPECT_THAT(Variables({network}, 0),
+  EXPECT_THAT(InterfaceVariables({network}, 0),
               AllOf(Not(Contains(Key("NCCL_IB_HCA"))), Not(Contains(Key("UCX_NET_DEVICES")))));
   network.asked_for = true;
-  EXPECT_THAT(Variables({network}, 0), AllOf(Contains(Pair("NCCL_IB_HCA", "=mlx5_0:1")),
-                                             Contains(Pair("UCX_NET_DEVICES", "mlx5_0:1"))));
+  EXPECT_THAT(InterfaceVariables({network}, 0), AllOf(Contains(Pair("NCCL_IB_HCA", "=mlx5_0:1")),
+                                                      Contains(Pair("UCX_NET_DEVICES", "mlx5_0:1"))));
 }
 
 TEST(OwnValue, WhatIsProvenIsFine) {
@@ -167,17 +143,5 @@ TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
   EXPECT_EQ(Opposite("NCCL_SOCKET_IFNAME"), "");
 }
 
-TEST(Decision, SaysWhatIsUsedAndWhy) {
-  const Decision decision = TwoNetworks(true);
-  EXPECT_EQ(Summary(decision),
-            "eth0 on all 2 hosts (10.5.0.1), 10.0 Gbit/s, 20 us round trip; tested in 80.0 ms");
-  EXPECT_EQ(OthersText(decision),
-            "eth1 10.6.0.1: proven, 100 Mbit/s, 90 us round trip; docker0 is a virtual bridge of this host");
-  EXPECT_THAT(Table(decision), AllOf(HasSubstr("node1  eth0       virtual  10.5.0.1/24    chosen"),
-                                     HasSubstr("left out  is a virtual bridge of this host")));
-  EXPECT_THAT(Table(TwoNetworks(false)), HasSubstr("not proven  node2: no answer"));
-  EXPECT_THAT(ToJson(decision), AllOf(HasSubstr("\"interface\": \"eth0\""), HasSubstr("\"chosen\": true")));
-}
-
 }  // namespace
-}  // namespace dtrun::network
+}  // namespace dtrun::environments

@@ -1,4 +1,4 @@
-#include "core/network/variables.h"
+#include "core/environments/libraries.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/ip/network_v4.hpp>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -13,8 +14,14 @@
 
 #include "core/base/text.h"
 
-namespace dtrun::network {
+namespace dtrun::environments {
 namespace {
+
+using network::Candidate;
+using network::Decision;
+using network::LeftOut;
+using network::Network;
+using network::Offer;
 
 // How a variable names interfaces.
 enum class Grammar {
@@ -48,10 +55,10 @@ std::optional<Grammar> GrammarOf(const std::string& variable) {
 bool InNetworkText(const Ip& ip, const std::string& text) {
   const auto slash = text.find('/');
   error_code problem;
-  const Ip network = asio::ip::make_address(text.substr(0, slash), problem);
+  const Ip around = asio::ip::make_address(text.substr(0, slash), problem);
   if (problem || slash == std::string::npos) return false;
   const int bits = std::atoi(text.c_str() + slash + 1);
-  return InNetwork(ip, network, std::clamp(bits, 0, network.is_v6() ? 128 : 32));
+  return network::InNetwork(ip, around, std::clamp(bits, 0, around.is_v6() ? 128 : 32));
 }
 
 bool Means(Grammar grammar, std::string_view value, const std::string& name, const std::optional<Ip>& ip) {
@@ -74,7 +81,7 @@ bool Means(Grammar grammar, std::string_view value, const std::string& name, con
 
 // Whether all hosts were found to reach each other by this candidate.
 bool Joins(const Decision& decision, std::size_t host, std::size_t candidate) {
-  return std::ranges::any_of(decision.measured, [&](const Assignment& one) {
+  return std::ranges::any_of(decision.measured, [&](const network::Assignment& one) {
     return one.candidates[host] == static_cast<int>(candidate);
   });
 }
@@ -98,10 +105,19 @@ std::optional<std::string> ProblemOn(const Decision& decision, std::size_t host,
   return "means no interface there";
 }
 
+// Whether the lists of Gloo, UCX, NCCL and Open MPI can say this name: their ',' separates, and a '^' or '='
+// in front means something else.
+bool Sayable(const std::string& interface) {
+  return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
+         !interface.starts_with('=');
+}
+
+bool Named(const Network& network) { return network.named && Sayable(network.interface); }
+
 // One value for all hosts: an mpirun hands that of its own host to every rank, and ranks of Open MPI 4.1
 // never connect whose hosts each give their own address. Empty: there is none.
 std::string ForOpenMpi(const std::vector<Network>& networks) {
-  const auto same = [&](const Network& one) { return one.named && one.interface == networks[0].interface; };
+  const auto same = [&](const Network& one) { return Named(one) && one.interface == networks[0].interface; };
   if (std::ranges::all_of(networks, same)) return networks[0].interface;
   if (std::ranges::any_of(networks, &Network::ipv6)) return {};  // it takes addresses of IPv4 only
   std::set<std::string> texts;
@@ -115,10 +131,12 @@ std::string ForOpenMpi(const std::vector<Network>& networks) {
 
 }  // namespace
 
-std::map<std::string, std::string> Variables(const std::vector<Network>& networks, std::size_t host) {
+std::map<std::string, std::string> InterfaceVariables(const std::vector<Network>& networks,
+                                                      std::size_t host) {
   const Network& network = networks[host];
   std::map<std::string, std::string> out;
-  if (network.named) {
+  const bool named = Named(network);
+  if (named) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE"}) {
       out[name] = network.interface;
     }
@@ -134,7 +152,7 @@ std::map<std::string, std::string> Variables(const std::vector<Network>& network
   // A host with RDMA has more cards than the one that carries TCP, and libraries know them all;
   // only a user who has named interfaces wants fewer.
   if (!network.host_has_rdma) {
-    if (network.named) out["UCX_NET_DEVICES"] = network.interface;
+    if (named) out["UCX_NET_DEVICES"] = network.interface;
   } else if (network.asked_for && !network.rdma.empty()) {
     out["UCX_NET_DEVICES"] = network.rdma;
     out["NCCL_IB_HCA"] = "=" + network.rdma;
@@ -144,9 +162,25 @@ std::map<std::string, std::string> Variables(const std::vector<Network>& network
 
 bool NamesInterfaces(const std::string& variable) { return GrammarOf(variable).has_value(); }
 
-bool Sayable(const std::string& interface) {
-  return interface.find(',') == std::string::npos && !interface.starts_with('^') &&
-         !interface.starts_with('=');
+bool ChoosesGpuPaths(const std::string& variable) {
+  constexpr std::string_view kNames[] = {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
+                                         "UCX_TLS"};
+  return std::ranges::find(kNames, variable) != std::end(kNames);
+}
+
+std::map<std::string, std::string> PortVariables(const PortRange& range) {
+  const std::string first = std::to_string(range.first), last = std::to_string(range.last);
+  const std::string count = std::to_string(range.last - range.first + 1);
+  return {{"UCX_TCP_PORT_RANGE", first + "-" + last},
+          {"OMPI_MCA_btl_tcp_port_min_v4", first},
+          {"OMPI_MCA_btl_tcp_port_range_v4", count},
+          {"OMPI_MCA_btl_tcp_port_min_v6", first},
+          {"OMPI_MCA_btl_tcp_port_range_v6", count},
+          {"OMPI_MCA_oob_tcp_dynamic_ipv4_ports", first + "-" + last},
+          {"OMPI_MCA_oob_tcp_dynamic_ipv6_ports", first + "-" + last},
+          {"MPIR_CVAR_CH3_PORT_RANGE", first + ":" + last},
+          {"FI_TCP_PORT_LOW_RANGE", first},
+          {"FI_TCP_PORT_HIGH_RANGE", last}};
 }
 
 std::string Opposite(const std::string& variable) {
@@ -155,8 +189,8 @@ std::string Opposite(const std::string& variable) {
   return variable.substr(0, variable.size() - kInclude.size()) + "_if_exclude";
 }
 
-std::string CheckOwnValue(const std::string& variable, const std::vector<std::string>& values,
-                          const Decision& decision) {
+std::string CheckInterfaces(const std::string& variable, const std::vector<std::string>& values,
+                            const Decision& decision) {
   const auto grammar = GrammarOf(variable);
   if (!grammar) return {};
   std::map<std::string, std::string> hosts_of;  // by problem
@@ -178,4 +212,4 @@ std::string CheckOwnValue(const std::string& variable, const std::vector<std::st
   return text;
 }
 
-}  // namespace dtrun::network
+}  // namespace dtrun::environments
