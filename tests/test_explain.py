@@ -286,6 +286,23 @@ class ExplainRun(JobTest):
         self.assert_ok(self.ranks(2, RANK))
         self.assertEqual(self.topics()["algorithm"]["value"], "dtrun's, in shared memory")
 
+    def test_nothing_is_told_of_a_backend_that_it_has_not_told(self):
+        self.assert_ok(self.ranks(2, RANK))
+        file = next(self.folder.glob("runs/*/2*/plan.json"))
+        plan = json.loads(file.read_text())
+        plan["backend"] = {"name": "strange", "facts": {}}
+        for host in plan["hosts"]:
+            host["facts"] = {"by p2p": "turbo STRANGE_PATHS"}
+        plan["processes"][0]["env"]["STRANGE_PATHS"] = "few"
+        file.write_text(json.dumps(plan))
+        config = json.loads((file.parent / "config.json").read_text())
+        config["backend.options.turbo"] = {"value": True, "origin": "--set"}
+        config["backend.options.p2p"] = {"value": "on", "origin": "--set"}
+        (file.parent / "config.json").write_text(json.dumps(config))
+        p2p = self.topics()["p2p"]
+        self.assertIsNone(p2p["value"])
+        self.assertEqual(p2p["reason"], "backend.options.turbo = true (--set); ranks see STRANGE_PATHS=few")
+
     def test_records_that_somebody_has_changed_reach_no_terminal(self):
         job = self.start_ranks(1, "sh", "-c", "exit 3")
         self.assertEqual(job.finish().code, 3)

@@ -168,6 +168,15 @@ bool ChoosesGpuPaths(const std::string& variable) {
   return std::ranges::find(kNames, variable) != std::end(kNames);
 }
 
+bool MattersToRanks(std::string_view variable) {
+  constexpr std::string_view kNames[] = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONPATH",
+                                         "LD_LIBRARY_PATH",      "VIRTUAL_ENV",     "CONDA_PREFIX"};
+  constexpr std::string_view kPrefixes[] = {"NCCL_", "GLOO_", "UCX_", "TORCH_", "OMPI_MCA_", "FI_"};
+  return std::ranges::find(kNames, variable) != std::end(kNames) ||
+         std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
+
 std::map<std::string, std::string> PortVariables(const PortRange& range) {
   const std::string first = std::to_string(range.first), last = std::to_string(range.last);
   const std::string count = std::to_string(range.last - range.first + 1);

@@ -7,12 +7,19 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/port_range.h"
 #include "core/network/decision.h"
 
 namespace dtrun::environments {
+
+// Those that look up the host's own name where nothing tells them an interface.
+inline constexpr char kGoByName[] = "gloo in torch, MPI";
+
+// Whether `variable` changes what libraries of ranks do, or which devices and modules they find.
+bool MattersToRanks(std::string_view variable);
 
 // For every rank of host `host`; `networks` has what each host of the job uses. A library that takes names
 // only is left alone when the name means another address, or when its lists cannot say it.

@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/environments/libraries.h"
 #include "core/plan/plan.h"
 #include "core/verdict/endings.h"
 #include "core/verdict/verdict.h"
@@ -39,20 +40,11 @@ bool IsCommand(const std::vector<std::string>& own, std::vector<std::string> arg
   return true;
 }
 
-// Variables that change what libraries of ranks do, or which devices and modules they find.
-bool MattersToRanks(std::string_view name) {
-  constexpr std::string_view kNames[] = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "PYTHONPATH",
-                                         "LD_LIBRARY_PATH",      "VIRTUAL_ENV",     "CONDA_PREFIX"};
-  constexpr std::string_view kPrefixes[] = {"NCCL_", "GLOO_", "UCX_", "TORCH_", "OMPI_MCA_", "FI_"};
-  return std::ranges::find(kNames, name) != std::end(kNames) ||
-         std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
 std::map<std::string, std::string> ThoseThatMatter(const std::vector<std::string>& environment) {
   std::map<std::string, std::string> found;
   for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
-    if (equals == entry.npos || !MattersToRanks(std::string_view(entry).substr(0, equals))) continue;
+    if (equals == entry.npos || !environments::MattersToRanks(std::string_view(entry).substr(0, equals))) continue;
     found[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
   return found;

@@ -54,7 +54,7 @@ void AddFacts(const Backend& backend, Plan* plan) {
     Host& host = plan->hosts[i];
     host.backend_facts = InfoOf(backend, i).facts;
     for (const auto& [key, text] : host.backend_facts) {
-      if (key.starts_with(kPeerFact) || key.starts_with(kAgreeFact)) continue;
+      if (key.starts_with(kPeerFact) || key.starts_with(kAgreeFact) || key.starts_with(kByFact)) continue;
       auto known = std::ranges::find(by_key, key, [](const auto& one) { return one.first; });
       if (known == by_key.end()) known = by_key.insert(known, {key, {}});
       known->second.resize(plan->hosts.size());

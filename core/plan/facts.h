@@ -18,7 +18,8 @@ const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host);
 std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts);
 
 // Gives each host its facts, and the plan those that tell of all: where hosts differ, with their names.
-// What a backend says of single pairs of devices ("peer 0>1") is left to the hosts.
+// What a backend says of single pairs of devices ("peer 0>1"), and of what decides or must agree, is left to
+// the hosts.
 void AddFacts(const Backend& backend, Plan* plan);
 
 }  // namespace dtrun::plan

@@ -23,6 +23,8 @@ namespace dtrun::plan {
 inline constexpr char kPeerFact[] = "peer ";
 // "agree NAME", with a value: a host where the variable has it speaks for all, because ranks must agree.
 inline constexpr char kAgreeFact[] = "agree ";
+// "by TOPIC": the keys of the backend's options and the names of variables that decide it, between spaces.
+inline constexpr char kByFact[] = "by ";
 
 struct Host {
   std::string name;

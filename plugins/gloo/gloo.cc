@@ -48,7 +48,9 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
     sink.Fact("library", LibraryText());
     sink.Fact("library_path", LibraryPath());
+    sink.Fact("memory", "host");
     sink.Fact("wire", "TCP");
+    sink.Fact("by interface", "interface");
     sink.Fact(
         "algorithm",
         "small vectors by recursive doubling; of larger ones each rank combines a part and sends it to all");

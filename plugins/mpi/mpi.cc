@@ -33,6 +33,7 @@ class MpiBackend final : public sdk::Backend<MpiCommunicator> {
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
     sink.Fact("library", ShortVersion(world_.library().version));
     sink.Fact("library_path", world_.library().path);
+    sink.Fact("memory", "host");
     const std::vector<Variable> variables =
         CollSmVariables(options_.coll_sm, query.host_count == 1 ? query.local_ranks : 0);
     sink.Fact("coll_sm", CollSmText(variables));

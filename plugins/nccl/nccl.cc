@@ -70,6 +70,8 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
               "NCCL " + nccl_.VersionText() + (nccl_.library.was_loaded() ? " (the program's own)" : ""));
     sink.Fact("library_path", nccl_.library.path());
     sink.Fact("memory", "device");
+    sink.Fact("by interface", "interface NCCL_SOCKET_IFNAME");
+    sink.Fact("by p2p", "p2p shm NCCL_P2P_DISABLE NCCL_SHM_DISABLE NCCL_IB_DISABLE DTRUN_P2P");
     const auto [devices, obstacle] = Devices();
     sink.Fact("device", obstacle.empty() ? devices : "none: " + obstacle);
     if (!obstacle.empty()) sink.Fact("unusable", obstacle);

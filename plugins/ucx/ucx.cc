@@ -56,6 +56,10 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
     sink.Fact("library",
               "UCX " + library_.version() + (library_.found_loaded() ? " (already in the process)" : ""));
     sink.Fact("library_path", library_.path());
+    sink.Fact("memory", "host");
+    sink.Fact("by interface", "devices UCX_NET_DEVICES");
+    sink.Fact("by wire", "transports UCX_TLS");
+    sink.Fact("by p2p", std::string("p2p UCX_TLS ") + kForPrograms);
     // Between hosts dtrun tells each rank what has been proven, which RDMA does not need.
     if (one_host || wanted_.devices || selection.why_not_rdma.empty()) {
       sink.Fact("interface", selection.Text(one_host));

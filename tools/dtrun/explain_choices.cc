@@ -10,17 +10,40 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/environments/libraries.h"
 #include "core/verdict/verdict.h"
 
 namespace dtrun::cli {
 namespace {
 
-// "gloo (train.toml:4:1)": an option's value, and where it came from.
+// "backend.name = \"gloo\" (train.toml:4:1)": an option's value, and where it came from.
 std::string OptionText(const Json& config, const std::string& key) {
   if (!config.contains(key)) return {};
   const Json& option = config.at(key);
   return fmt::format("{} = {} ({})", key, TextAt(option, "/value"), TextAt(option, "/origin"));
+}
+
+// What the backend says decides `topic`: keys of its options and names of variables.
+std::vector<std::string> DecidersOf(const Json& plan, const std::string& topic) {
+  for (const Json& host : plan.value("hosts", Json::array())) {
+    const std::string words = TextAt(host, ("/facts/by " + topic).c_str());
+    if (words.empty()) continue;
+    std::vector<std::string> out;
+    for (const std::string_view word : Split(words, ' ')) out.emplace_back(word);
+    return out;
+  }
+  return {};
+}
+
+// Those of its options that are set.
+std::string OptionsText(const Records& files, const std::string& topic) {
+  std::string text;
+  for (const std::string& word : DecidersOf(files.plan, topic)) {
+    const std::string option = OptionText(files.config, "backend.options." + word);
+    if (!option.empty()) text += (text.empty() ? "" : "; ") + option;
+  }
+  return text;
 }
 
 // "node0 2, node1 2"
@@ -73,14 +96,12 @@ std::string ChosenText(const Json& host) {
 Choice Interface(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
   const std::string set = VariablesText(files.plan, environments::NamesInterfaces);
-  std::string reason = OptionText(files.config, "backend.options.interface");
+  std::string reason = OptionsText(files, "interface");
   std::string proven;
   for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
     proven += fmt::format("{}{} {}", proven.empty() ? "" : ", ", TextAt(host, "/name"), CardText(host));
   }
-  for (const char* const key : {"backend.options.devices", "network.interface"}) {
-    if (reason.empty()) reason = OptionText(files.config, key);
-  }
+  if (reason.empty()) reason = OptionText(files.config, "network.interface");
   if (reason.empty()) reason = "no option chooses one";
   if (!set.empty()) reason += "; ranks see " + set;
   if (!proven.empty() && fact.empty()) reason = "tested between all hosts before ranks started; " + reason;
@@ -138,7 +159,7 @@ void AddPeers(const Records& files, std::vector<Choice>* choices) {
 Choice Transport(const Records& files) {
   const std::string local = TextAt(files.plan, "/backend/facts/local");
   std::string reason = OptionText(files.config, "comm.local");
-  const std::string transports = OptionText(files.config, "backend.options.transports");
+  const std::string transports = OptionsText(files, "wire");
   if (!transports.empty()) reason += (reason.empty() ? "" : "; ") + transports;
   return {"transport", local, reason};
 }
@@ -156,23 +177,20 @@ Choice Algorithm(const Records& files) {
 
 Choice PeerAccess(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/p2p");
-  std::string reason = OptionText(files.config, "backend.options.p2p");
-  const std::string set = VariablesText(files.plan, [](const std::string& name) {
-    static const std::set<std::string> kPaths{"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
-                                              "UCX_TLS", "DTRUN_P2P"};
-    return kPaths.contains(name);
+  const std::string memory = TextAt(files.plan, "/backend/facts/memory");
+  std::string reason = OptionsText(files, "p2p");
+  const auto add = [&](const std::string& text) { reason += (reason.empty() ? "" : "; ") + text; };
+  const std::vector<std::string> deciders = DecidersOf(files.plan, "p2p");
+  const std::string set = VariablesText(files.plan, [&](const std::string& name) {
+    return environments::ChoosesGpuPaths(name) || std::ranges::find(deciders, name) != deciders.end();
   });
   if (BackendWasNotUsed(files)) {
-    return {"p2p", fact,
-            set.empty() ? reason : fmt::format("{}{}ranks see {}", reason, reason.empty() ? "" : "; ", set)};
+    if (!set.empty()) add("ranks see " + set);
+    return {"p2p", fact, reason};
   }
-  if (TextAt(files.plan, "/backend/facts/memory") != "device") {
-    return {"p2p", fact.empty() ? "not used" : fact,
-            "this backend moves host memory" + (reason.empty() ? "" : "; " + reason) +
-                (set.empty() ? "" : "; programs see " + set)};
-  }
-  reason += set.empty() ? "; the library asks the driver for each pair of GPUs" : "; ranks see " + set;
-  return {"p2p", fact, reason};
+  if (memory == "host") reason = "this backend moves host memory" + (reason.empty() ? "" : "; " + reason);
+  if (!set.empty()) add((memory == "host" ? "programs see " : "ranks see ") + set);
+  return {"p2p", fact.empty() && memory == "host" ? "not used" : fact, reason};
 }
 
 Choice Backend(const Records& files) {

@@ -13,7 +13,7 @@ namespace dtrun::cli {
 namespace {
 
 // Told by `dtrun explain`, which has more room.
-bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire"; }
+bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire" || fact == "memory"; }
 
 // `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,
 // hears no more of it than its name.

@@ -82,10 +82,15 @@ TEST(Checks, GpusThatCannotReadEachOtherAreShown) {
                        {"peer 1>0", "proven: 9 GB/s"}};
   EXPECT_THAT(CheckHost(request, {answer}), Contains(Is("gpu peers", Level::kOk, "each of 2 GPUs")));
   answer.info.facts[2].second = "broken: the copy arrives corrupt";
+  answer.info.facts.emplace_back("agree FAST_PATH", "off");
+  answer.info.env = {{"FAST_PATH", "off"}, {"OTHER", "off"}};
   EXPECT_THAT(CheckHost(request, {answer}),
               Contains(Is("gpu peers", Level::kWarning,
                           "reads    GPU 0     GPU 1\nGPU 0    .         proven\nGPU 1    broken    .\n"
                           "GPU 1 of GPU 0: broken, the copy arrives corrupt")));
+  EXPECT_THAT(
+      CheckHost(request, {answer}),
+      Contains(Field(&Check::fix, "look at IOMMU, ACS and driver; until then ranks see FAST_PATH=off")));
   answer.info.facts[2].second = answer.info.facts[3].second = "refused: the driver says that it cannot";
   EXPECT_THAT(CheckHost(request, {answer}), Contains(Is("gpu peers", Level::kOk, "refused")));
   answer.info.facts.resize(2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/plan.h"
 #include "core/preflight/check/checks.h"
 #include "core/preflight/gpu_pairs.h"
 
@@ -32,6 +33,18 @@ void CheckBackends(const Request& request, const std::vector<BackendAnswer>& bac
   }
 }
 
+// "until then ranks see NAME=1": variables by which the backend has its library do without.
+std::string WithoutText(const BackendAnswer& backend) {
+  std::string text;
+  for (const auto& [name, value] : backend.info.env) {
+    const auto fact = std::ranges::find(backend.info.facts,
+                                        std::pair<std::string, std::string>(plan::kAgreeFact + name, value));
+    if (fact == backend.info.facts.end()) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "; until then ranks see " : ", ", name, value);
+  }
+  return text;
+}
+
 // What the trial found of each pair, when there was one. A refusal is common, and no obstacle.
 void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
   for (const BackendAnswer& backend : backends) {
@@ -45,12 +58,9 @@ void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
     }
     const bool broken =
         std::ranges::any_of(gpus.pairs, [](const GpuPair& pair) { return pair.verdict == "broken"; });
-    to->push_back(
-        {"gpu peers", broken ? Level::kWarning : Level::kOk,
-         "which GPUs read the memory of which\n" + Table(gpus),
-         broken ? "look at IOMMU, ACS and driver; until then ranks see NCCL_P2P_DISABLE=1 and their GPUs "
-                  "meet in host memory, which is slower"
-                : ""});
+    to->push_back({"gpu peers", broken ? Level::kWarning : Level::kOk,
+                   "which GPUs read the memory of which\n" + Table(gpus),
+                   broken ? "look at IOMMU, ACS and driver" + WithoutText(backend) : ""});
   }
 }
 

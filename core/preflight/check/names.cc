@@ -14,6 +14,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/port_user.h"
+#include "core/environments/libraries.h"
 #include "core/network/interface.h"
 #include "core/preflight/check/checks.h"
 
@@ -82,22 +83,24 @@ void CheckOwnName(const Request& request, Checks* to) {
   const std::string name = OwnName();
   const Resolved own = Resolve(name);
   if (!own.failure.empty()) {
-    to->push_back({"names", Level::kProblem,
-                   fmt::format("its own name '{}' does not resolve: {}", name, own.failure),
-                   fmt::format("put '{}' into /etc/hosts or DNS; gloo and MPI look it up", name)});
+    to->push_back(
+        {"names", Level::kProblem, fmt::format("its own name '{}' does not resolve: {}", name, own.failure),
+         fmt::format("put '{}' into /etc/hosts or DNS; {} look it up", name, environments::kGoByName)});
   } else if (own.loopback && request.host_count > 1) {
     to->push_back(
         {"names", Level::kWarning,
          fmt::format("its own name '{}' is {}, which no other host reaches", name, own.address),
-         "libraries that go by the name (gloo in torch) advertise that address: give the name the host's own "
-         "address in /etc/hosts, or set GLOO_SOCKET_IFNAME in job.env"});
+         fmt::format(
+             "libraries that go by the name ({}) advertise that address unless network.interface gives "
+             "them another: give the name the host's own address in /etc/hosts",
+             environments::kGoByName)});
   } else if (!own.loopback && Foreign(own.address)) {
     to->push_back(
         {"names", Level::kWarning,
          fmt::format("its own name '{}' is {}, which no interface of it has", name, own.address),
-         fmt::format("correct '{}' in /etc/hosts or DNS: libraries that go by the name (gloo in torch, "
-                     "MPI) cannot listen there",
-                     name)});
+         fmt::format(
+             "correct '{}' in /etc/hosts or DNS: libraries that go by the name ({}) cannot listen there",
+             name, environments::kGoByName)});
   } else {
     to->push_back({"names", Level::kOk, fmt::format("its own name '{}' is {}", name, own.address)});
   }

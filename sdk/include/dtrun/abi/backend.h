@@ -34,8 +34,9 @@ typedef struct dtrun_launch_sink {
   uint32_t flags;
   void* context;
   /* One fact, for the run header and `describe`. Known to core: "library" (name, version), "library_path",
-   * "p2p", "interface", "unusable" (why: a list of backends skips it), "peer 0>1" (device 1 reads device 0;
-   * not in the header). */
+   * "p2p", "interface", "unusable" (why: a list of backends skips it). Not in the header: "memory" ("host" or
+   * "device"), "peer 0>1" (device 1 reads device 0), "by p2p" (keys of options and names of variables that
+   * decide that fact, between spaces); docs/plugins.md has all. */
   void (*fact)(void* context, const char* key, const char* value);
   /* An environment variable for every rank of this host. */
   void (*env)(void* context, const char* name, const char* value);
