@@ -176,7 +176,7 @@ class Networks(JobTest):
         report = json.loads(result.out)
         choice, others = self.between(report, "network")
         self.assertRegex(choice["what"], r"^eth0 on all 3 hosts \(10\.5\.0\.1\), .*bit/s", str(result))
-        self.assertIn("not used: kube-bridge 10.244.0.1: not proven", others["what"])
+        self.assertIn("not used: kube-bridge 10.244.0.1: not connected", others["what"])
         links = self.between(report, "links")[0]
         self.assertEqual(links["level"], "ok")  # a network of pods need not reach other hosts
         self.assertIn("node0     .      eth0   eth0", links["what"])

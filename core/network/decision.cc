@@ -49,11 +49,11 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
     }
   }
   for (const auto& [peer, yes] : reached) failed.erase(peer);
-  if (!measured.empty()) return {"proven", measured};
+  if (!measured.empty()) return {"connected", measured};
   if (failed.empty()) {
     return reached.empty()
                ? Row{"not tried", "other hosts have no address that it could reach, or the same one"}
-               : Row{"proven", "not part of a choice for all hosts"};
+               : Row{"connected", "not part of a choice for all hosts"};
   }
   std::string reason;
   std::size_t named = 0;
@@ -63,7 +63,7 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
                           evidence.hosts()[static_cast<std::size_t>(peer)].name, why);
   }
   if (named > kMostHostsNamed) reason += "; …";
-  return {"not proven", reason};
+  return {"not connected", reason};
 }
 
 }  // namespace
@@ -161,7 +161,8 @@ std::string ToJson(const Decision& decision) {
   };
   const Effort& effort = decision.effort;
   out["time_ms"] = {{"survey", ms(effort.survey)},
-                    {"proof", ms(effort.proof)},
+                    {"connectivity", ms(effort.proof)},
+                    {"proof", ms(effort.proof)},  // its old name, until the next minor version
                     {"measurement", ms(effort.measurement)},
                     {"total", ms(effort.total())}};
   out["held_to_the_interface"] = decision.by_device;
@@ -203,7 +204,7 @@ std::string ToJson(const Decision& decision) {
       entry["tries"].push_back({{"from", address(host, attempt.from)},
                                 {"host", hosts[peer].name},
                                 {"to", address(peer, attempt.to)},
-                                {"result", attempt.proven() ? "proven" : attempt.why},
+                                {"result", attempt.proven() ? "connected" : attempt.why},
                                 {"round_trip_us", static_cast<double>(attempt.round_trip.count()) / 1e3}});
     }
     out["hosts"].push_back(std::move(entry));

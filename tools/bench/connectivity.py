@@ -23,7 +23,7 @@ from pathlib import Path
 from measure import DTRUN, environment, print_header, table
 from support.site import Site
 
-PHASES = ("survey", "proof", "measurement", "total")
+PHASES = ("survey", "connectivity", "measurement", "total")
 NEIGHBOURS = Path("/proc/sys/net/ipv4/neigh/default")
 
 
