@@ -13,13 +13,13 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from support import fashion_mnist
 from support.job import BUILD, DTRUN, RANK, Job, JobTest, end, main, skip, until
 from support.lab import Lab, command_of, why_not
 
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
 MPICH = BUILD / "tests" / "mpich_program"
 TRAIN = BUILD / "bin" / "dtrun-train"
-DATA = Path("/usr/share/datasets/fashion-mnist")
 LAUNCHERS = ["per-process", "torchrun"]
 
 
@@ -264,11 +264,12 @@ class OpenMpiOnThreeHosts(ThreeHosts):
     @needs(OPEN_MPI)
     @needs(TRAIN)
     def test_training_reaches_the_same_loss_over_mpi_and_gloo(self):
-        if not DATA.exists():
+        if not fashion_mnist.DATA.exists():
             self.skipTest("the package dataset-fashion-mnist is not installed")
+        data = fashion_mnist.small(self.folder / "data", images=6000)
         seen = {}
         for backend in ("gloo", "mpi"):
-            result = self.run_cluster(TRAIN, "--model", "mlp", "--epochs", "1", "--batch", "120", ranks=1,
+            result = self.run_cluster(TRAIN, "--model", "mlp", "--epochs", "1", "--batch", "120", "--data", data, ranks=1,
                                       sets=[f"backend.name={backend}", 'job.env.OMP_NUM_THREADS=1'])
             self.assert_ok(result)
             seen[backend] = [float(loss) for loss in losses(result.out)]

@@ -7,10 +7,10 @@ import shutil
 import signal
 from pathlib import Path
 
+from support.fashion_mnist import DATA, small
 from support.job import BUILD, SOURCE, JobTest, main, skip
 
 TRAIN = BUILD / "bin" / "dtrun-train"
-DATA = Path("/usr/share/datasets/fashion-mnist")
 
 
 def accuracy(text):
@@ -45,25 +45,14 @@ class Train(JobTest):
         self.assert_ok(result)
         self.assertIn("2 ranks", result.out)
 
-    def small_data(self, images=1024):
-        """The first images of each set, as a valid data folder."""
-        folder = self.folder / "small"
-        folder.mkdir()
-        for file in DATA.iterdir():
-            raw = gzip.decompress(file.read_bytes())
-            header, size = (16, 28 * 28) if "images" in file.name else (8, 1)
-            cut = raw[:4] + images.to_bytes(4, "big") + raw[8 : header + images * size]
-            (folder / file.name).write_bytes(gzip.compress(cut, 1))
-        return folder
-
     def test_a_cnn_trains(self):
-        result = self.train(2, "--model", "cnn", "--epochs", "1", "--batch", "64", "--data", self.small_data())
+        result = self.train(2, "--model", "cnn", "--epochs", "1", "--batch", "64", "--data", small(self.folder / "small"))
         self.assert_ok(result)
         self.assertGreater(accuracy(result.out), 0.3)
 
     def test_an_interrupted_run_goes_on_from_its_checkpoint(self):
         file = self.folder / "model.pt"
-        common = [TRAIN, "--epochs", "6", "--checkpoint", file, "--data", self.small_data(10000)]
+        common = [TRAIN, "--epochs", "6", "--checkpoint", file, "--data", small(self.folder / "small", images=10000)]
         whole = self.ranks(2, *common)
         self.assert_ok(whole)
         file.unlink()
