@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <string>
 
 #include "dtrun/kernels.hpp"
 #include "sdk/algorithms/mailbox.h"
@@ -294,6 +296,26 @@ TEST(Barrier, LetsNobodyOutBeforeAllAreIn) {
         op.dtype = 0;
         RunCollective(mailbox, op);
         EXPECT_GE(entered.load(), round * ranks);
+      }
+    });
+  }
+}
+
+TEST(RunCollective, RefusesWhatIsNoCollective) {
+  for (const int ranks : {1, 2}) {
+    PlayRanks(ranks, [&](Mailbox& mailbox) {
+      for (const auto& [kind, name] :
+           std::map<std::int32_t, std::string>{{DTRUN_SEND, "send"}, {DTRUN_RECV, "recv"}, {63, "kind 63"}}) {
+        float value = 0;
+        dtrun_op op = Op(DTRUN_BARRIER, &value, &value, 1);
+        op.kind = kind;
+        try {
+          RunCollective(mailbox, op);
+          ADD_FAILURE() << name << " succeeded";
+        } catch (const sdk::Failure& failure) {
+          EXPECT_EQ(failure.code(), DTRUN_INTERNAL);
+          EXPECT_THAT(failure.what(), testing::HasSubstr(name));
+        }
       }
     });
   }

@@ -2,8 +2,10 @@
 // nothing but the operation's kind, type, reduction and counts as all ranks know them.
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "collectives.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::algorithms {
 namespace {
@@ -129,13 +131,19 @@ void Run(Call& call, const dtrun_op& op) {
     case DTRUN_SCATTERV: return Scatter(call, op);
     case DTRUN_ALLTOALL:
     case DTRUN_ALLTOALLV: return Alltoall(call, op);
-    default: return DisseminationBarrier(call);
+    case DTRUN_BARRIER: return DisseminationBarrier(call);
+    default: break;  // RunCollective has refused it
   }
 }
 
 }  // namespace
 
 void RunCollective(Messenger& messenger, const dtrun_op& op) {
+  if (!sdk::IsKnown(op.kind) || !sdk::IsCollective(op.kind)) {
+    throw sdk::Failure(DTRUN_INTERNAL,
+                       std::string(sdk::OperationName(op.kind)) + " (kind " + std::to_string(op.kind) +
+                           ") is no collective; pass it to the transport, not to RunCollective");
+  }
   if (messenger.size() == 1) return RunAlone(op);
   Call call(messenger);
   Run(call, op);

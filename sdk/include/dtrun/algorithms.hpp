@@ -60,6 +60,8 @@ class Messenger {
 
   // Start a message of `bytes` >= 0 and return at once; the memory stays valid until Wait or
   // Cancel has returned. Both sides give the same `bytes`. `peer` is never this rank.
+  // A message of 0 bytes is still a message: the receive completes only after the peer has sent. The
+  // barrier consists of such messages.
   virtual Message Send(int peer, const void* data, std::size_t bytes) = 0;
   virtual Message Recv(int peer, void* data, std::size_t bytes) = 0;
   // Blocks until the message is complete and forgets it. Called once for each, in any order.
@@ -75,7 +77,7 @@ class Messenger {
   ScratchPool scratch_;
 };
 
-// Carries out `op`, any operation but send and receive. Returns when this rank's part is complete and
+// Carries out `op`. REQUIRES a collective: any other kind throws sdk::Failure. Returns when this rank's part is complete and
 // its buffers are the caller's again, also when it throws.
 void RunCollective(Messenger& messenger, const dtrun_op& op);
 
