@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -18,6 +19,9 @@
 namespace dtrun::config {
 namespace {
 
+// A writer that was started with dtrun opens a named pipe within this time; then it may write slowly.
+constexpr std::chrono::seconds kOpeningWait{1};
+constexpr int kOpeningLookMs = 20;
 constexpr int kPipeWaitMs = 10'000;
 constexpr std::size_t kMostNames = 1000;
 
@@ -58,13 +62,20 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     return TooLarge(FormatBytes(static_cast<std::uint64_t>(info.st_size)));
   }
   // A named pipe reads as empty until its writer has opened it.
-  if (S_ISFIFO(info.st_mode) && IsNamed(fd.get())) {
-    if (Status come = AwaitWriter(fd.get()); !come) return come.error();
-  }
+  bool opened = !S_ISFIFO(info.st_mode) || !IsNamed(fd.get());
+  const auto patience = std::chrono::steady_clock::now() + kOpeningWait;
   std::string text;
   char part[16384];
   for (;;) {
     const ssize_t got = ::read(fd.get(), part, sizeof part);
+    if (got == 0 && !opened) {
+      pollfd ready{fd.get(), POLLIN, 0};
+      opened = ::poll(&ready, 1, kOpeningLookMs) > 0;
+      if (!opened && std::chrono::steady_clock::now() > patience)
+        return Error{DTRUN_NOT_FOUND,
+                     "this is a pipe that nobody writes into; start its writer first, or name a file"};
+      continue;
+    }
     if (got == 0) return text;
     if (got > 0) {
       text.append(part, static_cast<std::size_t>(got));

@@ -81,6 +81,13 @@ TEST(ReadFile, WaitsForTheWriterOfANamedPipe) {
   EXPECT_EQ(*read, "text");
 }
 
+TEST(ReadFile, RefusesANamedPipeThatNobodyWritesInto) {
+  TestFolder folder;
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(Refusal(path), "this is a pipe that nobody writes into; start its writer first, or name a file");
+}
+
 TEST(ReadFile, DoesNotWaitForAPipeWhoseWriterHasGone) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
