@@ -83,6 +83,13 @@ std::string SignalText(int number) {
   return name == nullptr ? fmt::format("signal {}", number) : fmt::format("signal {} (SIG{})", number, name);
 }
 
+// Whether a process gets the signal for what it does; others, such as SIGKILL and SIGTERM, are sent.
+bool IsFault(int signal) {
+  constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
+                             SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ, SIGXCPU};
+  return std::ranges::find(kFaults, signal) != std::end(kFaults);
+}
+
 // "first | second": the message that quotes it has one line.
 std::string InOneLine(std::string_view text) {
   std::string out;
@@ -211,6 +218,14 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
     }
     if (line.error().code != DTRUN_TIMEOUT) return Failed(line.error().code, line.error().text);
     return Failed(DTRUN_TIMEOUT, fmt::format("gave no answer in {} while {}", FormatDuration(limit), doing));
+  }
+  if (WIFSIGNALED(status) && !IsFault(WTERMSIG(status))) {
+    return Error{
+        DTRUN_ABORTED,
+        fmt::format(
+            "{} plugin '{}': its probe (pid {}) was killed by {} while {}, by somebody or as memory ran "
+            "out; look in `dmesg` for the out-of-memory killer, and start again",
+            KindText(file.kind), file.path.string(), number, SignalText(WTERMSIG(status)), doing)};
   }
   if (WIFSIGNALED(status)) {
     return Failed(DTRUN_INTERNAL,

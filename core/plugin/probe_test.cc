@@ -103,6 +103,12 @@ TEST_F(ProbeTest, SaysThatItWasStopped) {
                                             HasSubstr("while loading"), Not(HasSubstr("author"))));
 }
 
+TEST_F(ProbeTest, BlamesNoPluginForASignalThatIsOnlySent) {
+  EXPECT_THAT(ErrorOf("entry_killed"),
+              AllOf(HasSubstr("was killed by signal 9 (SIGKILL) while loading"), HasSubstr("`dmesg`"),
+                    Not(HasSubstr("crashed")), Not(HasSubstr("author"))));
+}
+
 TEST_F(ProbeTest, NamesAProgramThatCannotBeStarted) {
   SetProbeProgram("/nonexistent/dtrun");
   EXPECT_THAT(ErrorOf("demo"),

@@ -24,7 +24,8 @@ enum {
   FAULT_ENTRY_EXITS = 11,
   FAULT_LAUNCH_CRASHES = 12,
   FAULT_LAUNCH_FAILS = 13,
-  FAULT_ENTRY_STOPS = 14
+  FAULT_ENTRY_STOPS = 14,
+  FAULT_ENTRY_KILLED = 15
 };
 
 struct dtrun_instance {
@@ -196,6 +197,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
     for (;;) pause();
   }
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_STOPS) raise(SIGSTOP);
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_KILLED) raise(SIGKILL);
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_EXITS) _exit(7);
   fill();
   *out = DTRUN_TEST_FAULT == FAULT_NULL_TABLE ? NULL : &table.plugin;
