@@ -116,7 +116,21 @@ class Explain(JobTest):
         (self.folder / "config.json").write_text("{}")
         for text in ("null", '{"processes": 3}'):
             (self.folder / "plan.json").write_text(text)
-            self.assert_user_error(self.dtrun("explain", self.folder), "are not dtrun's, or changed since")
+            self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not what dtrun writes, or was changed since")
+        (self.folder / "plan.json").write_text('{"backend": {"name": []}, "gpus": 3, "processes": [{"rank": "x"}]}')
+        result = self.dtrun("explain", self.folder)
+        self.assert_user_error(result, "is not what dtrun writes")
+        self.assertNotIn("json.exception", result.err)
+
+    def test_a_changed_verdict(self):
+        verdict = self.folder / "verdict.json"
+        verdict.write_text("[1,2]")
+        result = self.dtrun("explain", self.folder)
+        self.assert_user_error(result, "verdict.json' is not what dtrun writes, or was changed since: an object is expected")
+        self.assertNotIn("json.exception", result.err)
+        verdict.write_text(json.dumps({"job": "a\nb", "result": "succeeded\nroot: all is well", "text": ""}))
+        result = self.dtrun("explain", self.folder)
+        self.assertIn("job 'a\\nb': succeeded\\nroot: all is well\n", result.out, str(result))
 
 
     def test_what_looks_like_a_file_and_is_none(self):

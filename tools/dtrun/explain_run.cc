@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/base/printable.h"
 #include "core/failures/report.h"
 #include "core/verdict/verdict.h"
 
@@ -37,6 +38,20 @@ Status MayRead(const fs::path& path) {
                            path.string(), owner)};
 }
 
+Error NotOurs(const fs::path& file, std::string_view why) {
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("'{}' is not what dtrun writes, or was changed since: {}; name the folder of another run",
+                  file.string(), why)};
+}
+
+// Whether `key` is absent, or a list of objects.
+bool IsListOfObjects(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() ||
+         (found->is_array() && std::ranges::all_of(*found, [](const Json& one) { return one.is_object(); }));
+}
+
 Result<Json> ReadJson(const fs::path& file) {
   std::error_code failure;
   if (Status may = MayRead(file); !may) return may.error();
@@ -48,6 +63,7 @@ Result<Json> ReadJson(const fs::path& file) {
   Json json = ParseJson(std::string{std::istreambuf_iterator<char>(stream), {}});
   if (json.is_discarded())
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not JSON", file.string())};
+  if (!json.is_object()) return NotOurs(file, "an object is expected");
   return json;
 }
 
@@ -62,17 +78,17 @@ fs::path LogFolder(const fs::path& run) {
 
 std::string StateText(const std::optional<Json>& verdict) {
   if (!verdict) return "running, or ended without a verdict";
-  const std::string result = TextAt(*verdict, "/result");
+  const std::string result = Printable(TextAt(*verdict, "/result"));
   if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
   std::string text = result;
   if (verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
     const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
     text += " after " + verdict::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }
-  const std::string exit_class = TextAt(*verdict, "/exit_class");
-  return exit_class.empty()
-             ? text
-             : fmt::format("{}, exit code {} ({})", text, TextAt(*verdict, "/exit_code"), exit_class);
+  const std::string exit_class = Printable(TextAt(*verdict, "/exit_class"));
+  return exit_class.empty() ? text
+                            : fmt::format("{}, exit code {} ({})", text,
+                                          Printable(TextAt(*verdict, "/exit_code")), exit_class);
 }
 
 // `interrupted`: the job was, so what ranks say of others that ended is its consequence.
@@ -116,7 +132,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     auto verdict = ReadJson(folder / "verdict.json");
     if (!verdict) return verdict.error();
     files.verdict = *std::move(verdict);
-    story.job = TextAt(*files.verdict, "/job");
+    story.job = Printable(TextAt(*files.verdict, "/job"));
   }
   story.state = StateText(files.verdict);
   if (files.verdict) story.verdict = WithoutLostLogs(TextAt(*files.verdict, "/text"));
@@ -126,6 +142,11 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   const fs::path latest = LogFolder(folder) / "plan.json";
   auto plan = ReadJson(fs::exists(latest) ? latest : folder / "plan.json");
   if (!plan) return plan.error();
+  for (const char* const key : {"processes", "hosts"}) {
+    if (!IsListOfObjects(*plan, key))
+      return NotOurs(fs::exists(latest) ? latest : folder / "plan.json",
+                     fmt::format("\"{}\" is no list of objects", key));
+  }
   auto config = ReadJson(folder / "config.json");
   if (!config) return config.error();
   files.plan = *std::move(plan);
@@ -135,7 +156,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
     if (!network) return network.error();
     files.network = *std::move(network);
   }
-  story.job = TextAt(files.plan, "/job");
+  story.job = Printable(TextAt(files.plan, "/job"));
   story.choices = ChoicesOf(files);
   story.gpus = ReadGpus(files.plan);
   if (std::ifstream table(folder / "network.txt"); table)
@@ -164,10 +185,8 @@ Result<RunStory> ReadRun(const fs::path& folder) {
     return ReadRecords(folder);
   } catch (const fs::filesystem_error& error) {
     return Error::System(fmt::format("read '{}'", folder.string()), error.code().value());
-  } catch (const Json::exception& error) {  // a record that is JSON and none of dtrun's
-    return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("the records in '{}' are not dtrun's, or changed since: {}", folder.string(),
-                             error.what())};
+  } catch (const Json::exception&) {  // a record that is JSON and none of dtrun's
+    return NotOurs(folder, "a value in plan.json, config.json or network.json has a wrong type");
   }
 }
 
