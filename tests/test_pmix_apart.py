@@ -116,6 +116,15 @@ class PmixApart(PmixTest):
             self.assertEqual(result.code, 1, str(result))
             self.assertRegex(result.err, r"the PMIx server of host \S+ died of signal \d+ \(SIG\w+")
 
+    def test_a_stopped_server_is_resumed(self):
+        job, server, file = self.waiting_job()
+        os.kill(server, signal.SIGSTOP)
+        file.touch()
+        result = job.finish()
+        self.assert_ok(result)
+        self.assertRegex(result.err, rf"dtrun: the PMIx server of host \S+ \(pid {server}\) was stopped by SIGSTOP, but not "
+                                     r"the rest of its job: resumed it")
+
     def test_a_death_that_ranks_suffer_from_is_named(self):
         job, server, _ = self.waiting_job()
         os.kill(server, signal.SIGSEGV)

@@ -181,9 +181,9 @@ class LocalHost final : public protocol::Host {
   }
 
   void OnStopped(pid_t pid, int signal) {
+    mpi_.OnStopped(pid, signal);
     const auto one = std::ranges::find(running_, pid, &Running::pid);
-    if (one == running_.end() || suspended_) return;
-    Emit(protocol::Said{StoppedLine(one->rank, pid, signal)});
+    if (one != running_.end() && !suspended_) Emit(protocol::Said{StoppedLine(one->rank, pid, signal)});
   }
 
   void OnEnd(std::size_t index, process::Ending ending) {

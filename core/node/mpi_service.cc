@@ -4,11 +4,20 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 
+#include "core/hosts/this_machine.h"
 #include "core/process/memory_dir.h"
+#include "core/process/process.h"
 #include "core/process/spawn.h"
 
 namespace dtrun::node {
+namespace {
+
+// What stops a whole job stops the agent as well, within this time.
+constexpr std::chrono::seconds kStopsAlone{1};
+
+}  // namespace
 
 static_assert(pmi::kRankDescriptor == process::kExtraDescriptor);
 
@@ -96,7 +105,20 @@ void MpiService::TellDeath() {
   if (const std::string how = std::exchange(died_, {}); !how.empty()) emit_(protocol::MpiServerLost{how});
 }
 
+void MpiService::OnStopped(pid_t child, int signal) {
+  if (process_ == nullptr || process_->pid() != child) return;
+  resume_.expires_after(kStopsAlone);
+  resume_.async_wait([this, child, signal, ended = ended_](const boost::system::error_code& error) {
+    if (error || *ended || process_ == nullptr || process_->pid() != child || !process_->Resume()) return;
+    emit_(protocol::Said{fmt::format(
+        "dtrun: the PMIx server of host {} (pid {}) was stopped by {}, but not the rest of its job: "
+        "resumed it",
+        hosts::HostName(), child, process::SignalName(signal))});
+  });
+}
+
 void MpiService::End() {
+  resume_.cancel();
   died_.clear();
   server_ = nullptr;
   process_ = nullptr;

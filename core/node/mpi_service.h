@@ -20,7 +20,7 @@ class MpiService {
   // the loop.
   MpiService(boost::asio::io_context& loop, std::filesystem::path dir, std::span<char> buffer,
              std::function<void(const protocol::Event&)> emit)
-      : loop_(loop), dir_(std::move(dir)), buffer_(buffer), emit_(std::move(emit)) {}
+      : loop_(loop), resume_(loop), dir_(std::move(dir)), buffer_(buffer), emit_(std::move(emit)) {}
   ~MpiService() { *ended_ = true; }
 
   // One generation.
@@ -30,6 +30,8 @@ class MpiService {
   void Complete(const protocol::Exchanged& exchanged);
   // Before the end of a rank is told: tells what it did, and of a server that has died.
   void Look();
+  // A child of this process was stopped: a server is resumed if it stays so, for ranks wait for it.
+  void OnStopped(pid_t child, int signal);
   void End();
 
   // Children of this process that are none of the job's.
@@ -41,6 +43,7 @@ class MpiService {
   void TellDeath();
 
   boost::asio::io_context& loop_;
+  boost::asio::steady_timer resume_;
   const std::filesystem::path dir_;
   const std::span<char> buffer_;
   const std::function<void(const protocol::Event&)> emit_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/kernel_file.h"
 #include "core/node/inheritance.h"
 #include "core/pmi/pmix_program.h"
 #include "core/process/process.h"
@@ -53,6 +54,14 @@ std::string PmixProcess::End() const {
   if (info.si_code == CLD_EXITED) return fmt::format("exited with code {}", info.si_status);
   return fmt::format("died of signal {} ({}{})", info.si_status, process::SignalName(info.si_status),
                      info.si_code == CLD_DUMPED ? ", core dumped" : "");
+}
+
+bool PmixProcess::Resume() {
+  const std::string stat = ReadKernelFile(fmt::format("/proc/{}/stat", pid_));
+  const std::size_t name = stat.rfind(") ");
+  if (name == std::string::npos || stat[name + 2] != 'T') return false;
+  process_->Tell(SIGCONT);
+  return true;
 }
 
 void PmixProcess::Look() {

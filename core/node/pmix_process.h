@@ -32,6 +32,8 @@ class PmixProcess {
   pid_t pid() const { return pid_; }
   // Tells at once if it has ended, before whatever the loop would have told of first.
   void Look();
+  // Lets it go on; whether it was stopped.
+  bool Resume();
   // How it has ended; empty while it lives.
   std::string End() const;
   // It serves no more, for this reason: that is how it ends.
