@@ -25,6 +25,22 @@ class Help(JobTest):
         self.assert_ok(result)
         self.assertRegex(result.out, r"^dtrun \d+\.\d+\.\d+\n$")
 
+    def test_what_cannot_be_printed_is_an_error(self):
+        self.write('[job]\ncommand = ["true"]\n', "job.toml")
+        for arguments in (["--version"], ["--help"], ["help", "plan"], ["torchrun", "--help"], ["plan", "true"],
+                          ["plan", "--json", "true"], ["config", "list"], ["config", "list", "--markdown"],
+                          ["config", "list", "--json"], ["config", "explain", "job.env"], ["config", "check", "job.toml"],
+                          ["env", "--list"], ["plugins", "list"], ["plugins", "describe", "gloo"],
+                          ["explain", "address already in use"], ["completion", "bash"], ["completion", "keys"],
+                          ["doctor", "true"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([str(DTRUN), *arguments], stdin=subprocess.DEVNULL, stdout=full,
+                                        stderr=subprocess.PIPE, text=True, cwd=self.folder, check=False)
+                self.assertEqual(result.stderr, "dtrun: cannot write to standard output: no space left on device\n")
+                self.assertIn(result.returncode, (1, 2))
+        with open("/dev/full", "w") as full:
+            self.assertEqual(subprocess.run([str(DTRUN), "plan"], stderr=full, check=False).returncode, 2)
+
     def test_a_wrong_command_line_ends_with_2(self):
         for arguments in (["--no-such-flag"], ["plna"], ["config", "check"], ["plugins", "describe"]):
             self.assertEqual(self.dtrun(*arguments).code, 2, arguments)

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/environments/outer.h"
@@ -371,7 +372,7 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
   ::signal(SIGPIPE, SIG_IGN);  // readers of our output may go away; ranks get the default back
   auto console = output::Console::Open(STDOUT_FILENO, STDERR_FILENO, lifeline.runtime_dir());
   if (console == nullptr) {
-    fmt::print(stderr, "dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
+    PrintMessage("dtrun: cannot start a thread for the console; raise `ulimit -u`\n");
     return {};
   }
   Outcome outcome;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/standard_output.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/inheritance.h"
 #include "core/output/display.h"
@@ -50,7 +51,7 @@ std::vector<std::string> Localised(const std::vector<std::string>& image) {
 }  // namespace
 
 void Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}: {}\n", hosts::HostName(), output::Tamed(text));
+  PrintMessage("dtrun: {}: {}\n", hosts::HostName(), output::Tamed(text));
   std::fflush(stderr);
 }
 

@@ -1,3 +1,4 @@
+#include "core/base/standard_output.h"
 #include "core/node/guard.h"
 
 #include <fcntl.h>
@@ -149,7 +150,7 @@ void Remove(const fs::path& runtime_dir) {
                       error.what()));
       code = kUserError;
     }
-    std::fflush(nullptr);
+    code = FinishOutput(code);
     process::KillDescendants(process::kKillPatience);
     process::RemoveRuntimeDir(
         dir);  // in case the guard is dead; else it does the same, and reports what fails

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "core/base/standard_output.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -68,12 +69,12 @@ complete -F _dtrun dtrun
 }  // namespace
 
 int BashCompletion() {
-  std::fputs(kScript, stdout);
+  WriteOutput(kScript);
   return 0;
 }
 
 int CompleteKeys() {
-  for (const options::Spec& spec : config::CoreSchema()) fmt::print("{}\n", spec.key);
+  for (const options::Spec& spec : config::CoreSchema()) PrintOutput("{}\n", spec.key);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/base/json.h"
+#include "core/base/standard_output.h"
 #include "core/base/suggest.h"
 #include "core/launch/policies.h"
 #include "tools/dtrun/job_flags.h"
@@ -31,10 +32,10 @@ int Check(const ConfigArguments& arguments) {
   if (const auto restart = launch::RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
   if (const auto stall = launch::StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
   if (!read) {
-    fmt::print(stderr, "{}\n", read.error().text);
+    PrintMessage("{}\n", read.error().text);
     return kUserError;
   }
-  fmt::print("{}: ok\n", arguments.file.string());
+  PrintOutput("{}: ok\n", arguments.file.string());
   return 0;
 }
 
@@ -42,10 +43,10 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
   const launch::Preparation preparation = Load(arguments);
   auto text = config::Explain(preparation.settings(), key);
   if (!text) {
-    fmt::print(stderr, "dtrun: {}\n", text.error().text);
+    PrintMessage("dtrun: {}\n", text.error().text);
     return kUserError;
   }
-  fmt::print("{}", *text);
+  WriteOutput(*text);
   return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
 }
 
@@ -73,7 +74,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   if (own.markdown) {
     std::vector<OptionTable> tables = CoreTables();
     for (OptionTable& table : PluginTables(arguments)) tables.push_back(std::move(table));
-    fmt::print("{}", OptionsPage(tables));
+    WriteOutput(OptionsPage(tables));
     return 0;
   }
   const launch::Preparation preparation = LoadWithoutCommand(arguments);
@@ -83,19 +84,18 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     for (const options::Spec& spec : settings.schema()) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
-    fmt::print("{}", JsonText(out));
+    WriteOutput(JsonText(out));
     return Report(preparation.problems());
   }
   const std::string text = ListOptions(settings, own.prefix);
   if (text.empty()) {
     const auto hint = config::Explain(settings, own.prefix);
-    fmt::print(stderr, "dtrun: no option begins with '{}'{}\n", own.prefix,
-               hint ? "" : "; " + hint.error().text);
+    PrintMessage("dtrun: no option begins with '{}'{}\n", own.prefix, hint ? "" : "; " + hint.error().text);
     return kUserError;
   }
-  fmt::print("{}", text);
+  WriteOutput(text);
   if (own.prefix.empty()) {
-    fmt::print(
+    PrintOutput(
         "\n'dtrun config explain KEY' explains one of them, 'dtrun plugins describe NAME' those of another "
         "plugin.\n");
   }

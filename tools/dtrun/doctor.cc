@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/base/json.h"
+#include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
@@ -126,7 +127,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (visit.cluster) {
     const membership::Inquiry inquiry{visit.job, visit.hosts, visit.requests, visit.network_rules};
     auto told = membership::AskHosts(*visit.cluster, inquiry, lifeline,
-                                     [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+                                     [](const std::string& line) { PrintMessage("{}\n", line); });
     if (!told) return told.error();
     answers = *std::move(told);
   } else {
@@ -162,11 +163,10 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
 
 int Print(const DoctorReport& report, bool json) {
   if (json) {
-    fmt::print("{}", JsonText(ToJson(report)));
+    WriteOutput(JsonText(ToJson(report)));
   } else {
-    fmt::print("{}", ToText(report));
+    WriteOutput(ToText(report));
   }
-  std::fflush(stdout);
   return Worst(report) == Level::kProblem ? kProblems : 0;
 }
 

@@ -6,23 +6,24 @@
 #include <cstdio>
 
 #include "core/base/json.h"
+#include "core/base/standard_output.h"
 #include "core/plan/dialects.h"
 
 namespace dtrun::cli {
 namespace {
 
 int Refuse(const std::string& text) {
-  fmt::print(stderr, "dtrun: env: {}\n", text);
+  PrintMessage("dtrun: env: {}\n", text);
   return kUserError;
 }
 
 void List(bool json) {
   Json out = Json::array();
   for (const environments::Dialect& dialect : environments::Dialects()) {
-    if (!json) fmt::print("{:<12} {}\n", dialect.name, dialect.summary);
+    if (!json) PrintOutput("{:<12} {}\n", dialect.name, dialect.summary);
     out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
   }
-  if (json) fmt::print("{}", JsonText(out));
+  if (json) WriteOutput(JsonText(out));
 }
 
 // In single quotes, as every shell of the Bourne kind reads it.
@@ -35,19 +36,19 @@ std::string Quote(const std::string& text) {
 void Print(const EnvArguments& arguments, const environments::Variables& variables) {
   if (arguments.json) {
     const Json out = {{"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
-    fmt::print("{}", JsonText(out));
+    WriteOutput(JsonText(out));
     return;
   }
   bool token = false;
   for (const auto& [name, value] : variables) {
     if (arguments.shell) {
-      fmt::print("export {}={}\n", name, Quote(value));
+      PrintOutput("export {}={}\n", name, Quote(value));
     } else {
-      fmt::print("{}={}\n", name, value);
+      PrintOutput("{}={}\n", name, value);
     }
     token = token || value.find("⟦") != std::string::npos;
   }
-  if (token) fmt::print(stderr, "A name in ⟦brackets⟧ is known only when the job starts.\n");
+  if (token) PrintMessage("A name in ⟦brackets⟧ is known only when the job starts.\n");
 }
 
 }  // namespace

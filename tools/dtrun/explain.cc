@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/base/json.h"
+#include "core/base/standard_output.h"
 #include "core/base/suggest.h"
 #include "core/failures/log.h"
 #include "core/failures/report.h"
@@ -21,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kNothingKnown = 1;
-void Print(const Json& json) { fmt::print("{}", JsonText(json)); }
+void Print(const Json& json) { WriteOutput(JsonText(json)); }
 
 int Fail(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}\n", text);
+  PrintMessage("dtrun: {}\n", text);
   return kUserError;
 }
 
@@ -32,7 +33,7 @@ int Tell(const std::vector<failures::Finding>& findings, const std::string& wher
   if (json) {
     Print({{"findings", failures::ToJson(findings)}});
   } else {
-    fmt::print("{}", output::Tamed(failures::ToText(findings, where)));
+    WriteOutput(output::Tamed(failures::ToText(findings, where)));
   }
   return findings.empty() ? kNothingKnown : 0;
 }
@@ -50,7 +51,7 @@ int ExplainRun(const fs::path& folder, const ExplainArguments& arguments) {
   if (arguments.json) {
     Print(ToJson(*story));
   } else {
-    fmt::print("{}", output::Tamed(ToText(*story)));
+    WriteOutput(output::Tamed(ToText(*story)));
   }
   return 0;
 }
@@ -127,8 +128,7 @@ int Explain(const ExplainArguments& arguments) {
   failures::UseFiles({arguments.failures.begin(), arguments.failures.end()});
   const int code = ExplainWords(arguments);
   const auto known = failures::Known();
-  for (const std::string& problem : known->problems())
-    fmt::print(stderr, "dtrun: known failures: {}\n", problem);
+  for (const std::string& problem : known->problems()) PrintMessage("dtrun: known failures: {}\n", problem);
   return known->problems().empty() ? code : kUserError;
 }
 

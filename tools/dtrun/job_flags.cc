@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/standard_output.h"
 #include "core/base/text.h"
 
 namespace dtrun::cli {
@@ -85,12 +86,12 @@ std::optional<launch::Preparation> LoadOrExplain(const ConfigArguments& argument
 }
 
 int Complain(const Error& error) {
-  fmt::print(stderr, "dtrun: {}\n", error.text);
+  PrintMessage("dtrun: {}\n", error.text);
   return kUserError;
 }
 
 int PrintProblems(const std::vector<config::Problem>& problems) {
-  fmt::print(stderr, "{}", config::Render(problems));
+  WriteMessage(config::Render(problems));
   return kUserError;
 }
 

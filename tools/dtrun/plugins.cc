@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/json.h"
+#include "core/base/standard_output.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/verbs.h"
 
@@ -51,10 +52,10 @@ void PrintOption(const options::Spec& spec) {
   const std::string fallback = spec.required       ? "required"
                                : spec.default_text ? fmt::format("default {}", *spec.default_text)
                                                    : "unset by default";
-  fmt::print("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
-             spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
-             spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
-  if (!spec.long_doc.empty()) fmt::print("      {}\n", spec.long_doc);
+  PrintOutput("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
+              spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
+              spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
+  if (!spec.long_doc.empty()) PrintOutput("      {}\n", spec.long_doc);
 }
 
 // What the backend would use here with its default options; a reason when it cannot say.
@@ -71,7 +72,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
   const auto folders = FoldersOf(arguments);
   const auto files = plugin::FindAll(folders);
   if (names_only) {
-    for (const plugin::File& file : files) fmt::print("{}\n", file.name);
+    for (const plugin::File& file : files) PrintOutput("{}\n", file.name);
     return 0;
   }
   std::vector<Row> rows;
@@ -92,20 +93,21 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
                      {"shadowed", shadowed},
                      {"warnings", row.file.warnings}});
     }
-    fmt::print("{}", JsonText(out));
+    WriteOutput(JsonText(out));
     return 0;
   }
-  fmt::print("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
+  PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
   for (const Row& row : rows) {
-    fmt::print("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), row.file.name, row.version,
-               row.abi, row.state == "ok" ? row.summary : row.state);
-    fmt::print("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
-    for (const auto& path : row.file.shadowed) fmt::print("{:<40} shadows {}\n", "", path.string());
-    for (const std::string& warning : row.file.warnings) fmt::print("{:<40} warning: {}\n", "", warning);
+    PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), row.file.name, row.version,
+                row.abi, row.state == "ok" ? row.summary : row.state);
+    PrintOutput("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
+    for (const auto& path : row.file.shadowed) PrintOutput("{:<40} shadows {}\n", "", path.string());
+    for (const std::string& warning : row.file.warnings) PrintOutput("{:<40} warning: {}\n", "", warning);
   }
-  if (rows.empty()) fmt::print(stderr, "dtrun: no plugins found\n");
-  fmt::print("\nlooked in:\n");
-  for (const plugin::Folder& folder : folders) fmt::print("  {} ({})\n", folder.path.string(), folder.origin);
+  if (rows.empty()) PrintMessage("dtrun: no plugins found\n");
+  PrintOutput("\nlooked in:\n");
+  for (const plugin::Folder& folder : folders)
+    PrintOutput("  {} ({})\n", folder.path.string(), folder.origin);
   return 0;
 }
 
@@ -119,12 +121,12 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     if (launcher.ok()) file = std::move(launcher);
   }
   if (!file) {
-    fmt::print(stderr, "dtrun: {}\n", file.error().text);
+    PrintMessage("dtrun: {}\n", file.error().text);
     return 2;
   }
   auto probe = plugin::Probe::Start(*file);
   if (!probe) {
-    fmt::print(stderr, "dtrun: {}\n", probe.error().text);
+    PrintMessage("dtrun: {}\n", probe.error().text);
     return 2;
   }
   const plugin::Description& it = (*probe)->description();
@@ -147,17 +149,17 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     } else {
       out["here"]["error"] = info.error().text;
     }
-    fmt::print("{}", JsonText(out));
+    WriteOutput(JsonText(out));
     return 0;
   }
-  fmt::print("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,
-             it.version, it.summary, it.vendor, it.license, it.abi, file->path.string(), file->origin);
+  PrintOutput("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,
+              it.version, it.summary, it.vendor, it.license, it.abi, file->path.string(), file->origin);
   if (info.ok()) {
-    for (const auto& [key, value] : info->facts) fmt::print("  {}: {}\n", key, value);
+    for (const auto& [key, value] : info->facts) PrintOutput("  {}: {}\n", key, value);
   } else {
-    fmt::print("  not usable here: {}\n", info.error().text);
+    PrintOutput("  not usable here: {}\n", info.error().text);
   }
-  fmt::print("\noptions{}\n", it.options.empty() ? ": none" : "");
+  PrintOutput("\noptions{}\n", it.options.empty() ? ": none" : "");
   for (const options::Spec& spec : it.options) PrintOption(spec);
   return 0;
 }

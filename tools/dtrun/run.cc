@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "core/base/standard_output.h"
 #include "core/launch/launch.h"
 #include "core/node/serve.h"
 #include "core/pmi/program.h"
@@ -76,7 +77,7 @@ int ShowPlan(const ConfigArguments& arguments, bool json) {
   if (!preparation) return kUserError;
   const auto plan = preparation->MakePlan();
   if (!plan) return Complain(plan.error());
-  fmt::print("{}", json ? plan::ToJson(*plan) : plan::ToText(*plan));
+  WriteOutput(json ? plan::ToJson(*plan) : plan::ToText(*plan));
   return 0;
 }
 

@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
@@ -229,7 +231,7 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
                                                            std::filesystem::current_path(failure));
   arguments_.command = std::move(program.command);
   if (arguments_.verbose && !program.assumed.empty()) {
-    std::fprintf(stderr, "dtrun: %s\n", program.assumed.c_str());
+    dtrun::PrintMessage("dtrun: {}\n", program.assumed);
   }
 }
 
@@ -240,7 +242,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
                               }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {
-    std::fprintf(stderr, "dtrun: %s\n", split.error().text.c_str());
+    dtrun::PrintMessage("dtrun: {}\n", split.error().text);
     return dtrun::kUserError;
   }
   if (split->verb == "torchrun") {
@@ -249,15 +251,18 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   try {
     app_.parse(std::vector<std::string>(split->words.rbegin(), split->words.rend()));
   } catch (const CLI::Success& success) {
-    return app_.exit(success);
+    std::ostringstream out, none;
+    const int code = app_.exit(success, out, none);
+    dtrun::WriteOutput(out.str());
+    return code;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s\n", dtrun::cli::Refusal(error, app_, split->verb).c_str());
+    dtrun::PrintMessage("{}\n", dtrun::cli::Refusal(error, app_, split->verb));
     return dtrun::kUserError;
   }
   if (arguments_.verbose) {
-    for (const std::string& line : split->assumed) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
+    for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
   }
-  for (const std::string& line : split->unset) std::fprintf(stderr, "dtrun: %s\n", line.c_str());
+  for (const std::string& line : split->unset) dtrun::PrintMessage("dtrun: {}\n", line);
   if (!split->command.empty()) TakeCommand(std::move(split->command));
   return Dispatch();
 }
@@ -297,8 +302,8 @@ namespace dtrun::cli {
 int Main(int argc, char** argv) {
   if (const int code = plugin::ProbeMain(argc, argv); code >= 0) return code;
   UseOwnPrograms();
-  if (const std::optional<int> code = ForeignMain(argc, argv)) return *code;
-  return CommandLine().Run({argv + (argc > 0 ? 1 : 0), argv + argc});
+  const std::optional<int> foreign = ForeignMain(argc, argv);
+  return FinishOutput(foreign ? *foreign : CommandLine().Run({argv + (argc > 0 ? 1 : 0), argv + argc}));
 }
 
 }  // namespace dtrun::cli

@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/standard_output.h"
 #include "core/base/units.h"
 #include "tools/bench/program/report.h"
 #include "tools/bench/program/session.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kFailed = 1;
 
-void Complain(const std::string& text) { fmt::print(stderr, "dtrun: bench: {}\n", text); }
+void Complain(const std::string& text) { PrintMessage("dtrun: bench: {}\n", text); }
 
 class Run {
  public:
@@ -49,14 +50,14 @@ class Run {
       StartLayer(layer);
       if (session_.signal() != 0) return 128 + session_.signal();
     }
-    fmt::print("{}\n{}", HeaderText(report_), TableHead());
-    std::fflush(stdout);
+    PrintOutput("{}\n{}", HeaderText(report_), TableHead());
+    (void)FlushOutput();  // a failure is reported at the end of main
     for (const Shape& shape : request_.shapes) {
       MeasureSize(shape);
       if (session_.signal() != 0) return 128 + session_.signal();
     }
     const std::string footer = FooterText(report_);
-    if (!footer.empty()) fmt::print(stderr, "{}", footer);
+    if (!footer.empty()) WriteMessage(footer);
     return WriteFiles();
   }
 
@@ -223,10 +224,10 @@ class Run {
       cell.busbw = cell.algbw * BusFactor(sources_[i].operation, static_cast<std::uint64_t>(request_.ranks));
       if (sources_[i].operation == Operation::kCopy) copy = cell.algbw;
       if (copy > 0) cell.efficiency = cell.algbw / copy;
-      fmt::print("{}", TableRow(report_, cell));
+      WriteOutput(TableRow(report_, cell));
       report_.cells.push_back(cell);
     }
-    std::fflush(stdout);
+    (void)FlushOutput();  // a failure is reported at the end of main
   }
 
   int WriteFiles() {

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "core/base/standard_output.h"
 #include "core/process/rank_fifo.h"
 
 namespace dtrun::mpirun {
@@ -58,8 +59,7 @@ int Attend(const UniqueFd& agent, const std::function<int()>& become,
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
-    fmt::print(stderr, "dtrun: cannot start a process for the rank: {}; raise `ulimit -u`\n",
-               std::strerror(errno));
+    PrintMessage("dtrun: cannot start a process for the rank: {}; raise `ulimit -u`\n", std::strerror(errno));
     return kNotStarted;
   }
   if (child == 0) {

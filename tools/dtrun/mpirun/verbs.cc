@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/base/standard_output.h"
 #include "core/contract/environment.h"
 #include "core/process/memory_dir.h"
 #include "core/process/program.h"
@@ -22,7 +23,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 int Complain(const std::string& text) {
-  fmt::print(stderr, "dtrun: {}\n", text);
+  PrintMessage("dtrun: {}\n", text);
   return kNotStarted;
 }
 

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/standard_output.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
 #include "core/launch/launch.h"
@@ -91,7 +92,7 @@ void HandOn(const std::string& error) {
   if (path == nullptr || *path == '\0' || error.empty()) return;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!(file << error << std::flush)) {
-    fmt::print(stderr, "dtrun: {}: cannot write '{}'\n", kErrorFile, path);
+    PrintMessage("dtrun: {}: cannot write '{}'\n", kErrorFile, path);
   }
 }
 
@@ -117,7 +118,7 @@ class TorchrunFront final : public launch::Front {
         note_(std::move(note)) {}
 
   std::optional<node::OwnStart> Join() override {
-    if (!note_.empty()) fmt::print(stderr, "dtrun: {}: note: {}\n", hosts::HostName(), note_);
+    if (!note_.empty()) PrintMessage("dtrun: {}: note: {}\n", hosts::HostName(), note_);
     return OwnStartOf(arguments_);
   }
 
@@ -199,7 +200,7 @@ launch::KeyRule RuleOf(const torchrun::Translation& translated) {
 }
 
 int Complain(Program program, const std::string& text) {
-  fmt::print(stderr, "{}{}: error: {}\n", torchrun::Usage(program), torchrun::ProgramName(program), text);
+  PrintMessage("{}{}: error: {}\n", torchrun::Usage(program), torchrun::ProgramName(program), text);
   return kUserError;
 }
 
@@ -210,7 +211,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
   const auto parsed = torchrun::Parse(program, words, environment);
   if (!parsed) return Complain(program, parsed.error().text);
   if (parsed->help) {
-    fmt::print("{}", torchrun::Help(program));
+    WriteOutput(torchrun::Help(program));
     return 0;
   }
   const torchrun::Arguments& asked = parsed->arguments;
@@ -232,7 +233,7 @@ int Torchrun(Program program, const std::vector<std::string>& words, Purpose pur
     auto plan = preparation->MakePlan();
     if (!plan) return Complain(plan.error());
     plan->notes.insert(plan->notes.end(), translated->notes.begin(), translated->notes.end());
-    fmt::print("{}", purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
+    WriteOutput(purpose == Purpose::kPlanJson ? plan::ToJson(*plan) : plan::ToText(*plan));
     return 0;
   }
   if (!asked.module && !asked.no_python && !std::filesystem::exists(asked.training_script, failure)) {

@@ -1,0 +1,41 @@
+#include "core/base/standard_output.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace dtrun {
+namespace {
+
+std::atomic<int> output_failure = 0;  // errno of the first
+
+void KeepFailure() {
+  int none = 0;
+  output_failure.compare_exchange_strong(none, errno == 0 ? EIO : errno);
+}
+
+}  // namespace
+
+void WriteOutput(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) KeepFailure();
+}
+
+void WriteMessage(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+Status FlushOutput() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) KeepFailure();
+  const int failure = output_failure;
+  if (failure == 0) return {};
+  return Error::System("cannot write to standard output", failure);
+}
+
+int FinishOutput(int code) {
+  const Status written = FlushOutput();
+  if (written) return code;
+  PrintMessage("dtrun: {}\n", written.error().text);
+  return code == 0 ? EXIT_FAILURE : code;
+}
+
+}  // namespace dtrun
