@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrun/plugin/names.hpp"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -42,14 +43,15 @@ void TheBasicsAreThere(const Subject& subject) {
   const dtrun_backend_caps caps = subject.Caps();
   for (const int op : {DTRUN_ALLREDUCE, DTRUN_BROADCAST, DTRUN_ALLGATHER, DTRUN_REDUCE_SCATTER, DTRUN_BARRIER,
                        DTRUN_SEND, DTRUN_RECV}) {
-    EXPECT_TRUE(Has(caps.ops, op)) << "operation " << op;
+    EXPECT_TRUE(Has(caps.ops, op)) << "no " << sdk::OperationName(op) << ", which every backend needs";
   }
   for (const int dtype :
        {DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64, DTRUN_INT32, DTRUN_INT64, DTRUN_UINT8}) {
-    EXPECT_TRUE(Has(caps.dtypes, dtype)) << "element type " << dtype;
+    EXPECT_TRUE(Has(caps.dtypes, dtype)) << "no " << sdk::TypeName(dtype) << ", which every backend needs";
   }
   for (const int reduce : {DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG}) {
-    EXPECT_TRUE(Has(caps.reduces, reduce)) << "reduction " << reduce;
+    EXPECT_TRUE(Has(caps.reduces, reduce))
+        << "no " << sdk::ReductionName(reduce) << ", which every backend needs";
   }
 }
 
@@ -84,7 +86,7 @@ void SignalsAreLeftAlone(const Subject& subject) {
 }
 
 // What a process has of the system: open files, threads, environment.
-struct Holdings {
+struct Resources {
   std::size_t files = 0;
   std::size_t threads = 0;
   std::vector<std::string> environment;
@@ -93,8 +95,8 @@ struct Holdings {
     const std::filesystem::directory_iterator entries(folder);
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
-  static Holdings Now() {
-    Holdings now{Entries("/proc/self/fd"), Entries("/proc/self/task"), {}};
+  static Resources Now() {
+    Resources now{Entries("/proc/self/fd"), Entries("/proc/self/task"), {}};
     for (char** variable = environ; *variable != nullptr; ++variable) now.environment.emplace_back(*variable);
     return now;
   }
@@ -111,13 +113,13 @@ void PlayOnce(const Subject& subject) {
 // The first round may open what a library keeps for ever.
 void CommunicatorsComeAndGo(const Subject& subject) {
   PlayOnce(subject);
-  const Holdings before = Holdings::Now();
+  const Resources before = Resources::Now();
   for (int round = 0; round < 10; ++round) PlayOnce(subject);
   // The kernel may list a thread for a moment after it was joined.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  Holdings after = Holdings::Now();
+  Resources after = Resources::Now();
   while (after.threads > before.threads && std::chrono::steady_clock::now() < deadline)
-    after = Holdings::Now();
+    after = Resources::Now();
   EXPECT_EQ(after.files, before.files) << "open files";
   EXPECT_LE(after.threads, before.threads)
       << "threads";  // one that was on its way out may have counted before

@@ -33,10 +33,10 @@ typedef struct dtrun_launch_sink {
   uint32_t struct_size;
   uint32_t flags;
   void* context;
-  /* One fact, for the run header and `describe`. Known to core: "library" (name, version), "library_path",
-   * "p2p", "interface", "unusable" (why: a list of backends skips it). Not in the header: "memory" ("host" or
-   * "device"), "peer 0>1" (device 1 reads device 0), "by p2p" (keys of options and names of variables that
-   * decide that fact, between spaces); docs/plugins.md has all. */
+  /* One fact, for the run header and `describe`. docs/plugins.md lists the
+   * keys that core reads: "library", "library_path", "interface", "p2p", "rdma", "unusable" (why: a list of
+   * backends skips it); not in the header: "algorithm", "wire", "memory" ("host" or "device"), "by TOPIC",
+   * "peer 0>1", "agree NAME". */
   void (*fact)(void* context, const char* key, const char* value);
   /* An environment variable for every rank of this host. */
   void (*env)(void* context, const char* name, const char* value);
@@ -123,8 +123,8 @@ typedef struct dtrun_backend {
    * DTRUN_CAP_ABORT. [abort-safe] */
   void (*comm_abort)(dtrun_backend_comm* comm, dtrun_string reason);
 
-  /* Starts `op`. Calls on one communicator keep their order. Never waits for a peer.
-   * [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
+  /* Starts `op`; never waits for a peer. Collectives run in order; a message waits only for those of its
+   * peer and tag. [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
   dtrun_status (*enqueue)(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                           dtrun_request** out, dtrun_error* err);
 

@@ -122,8 +122,8 @@ typedef struct dtrun_health_service {
   uint32_t flags;
   /* 1 once the job is ending; long loops should return. [any] [abort-safe] */
   int32_t (*should_stop)(void);
-  /* Tells core that `peer` (-1: unknown) has failed; `what` is one line. Core keeps
-   * the first report for the verdict. [any] [abort-safe] */
+  /* Tells core that `peer` (-1: unknown) has failed; `what` is one line. Required of a backend that
+   * finds a rank dead. Core keeps the first report for the verdict. [any] [abort-safe] */
   void (*report_peer)(int32_t peer, dtrun_string what);
 } dtrun_health_service;
 

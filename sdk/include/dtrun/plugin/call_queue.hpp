@@ -1,6 +1,7 @@
-// dtrun/plugin/call_queue.hpp - the calls of a communicator, one after another, for a transport that blocks.
+// dtrun/plugin/call_queue.hpp - collectives, one after another, for a transport that blocks.
 //
-// Not part of plugin.hpp. A call that its caller waits for runs on the caller's thread when nothing is before
+// Not part of plugin.hpp. For collectives only: a message must not wait for a collective, nor hold one up.
+// A call that its caller waits for runs on the caller's thread when nothing is before
 // it: no change of threads. Others run on a thread of the queue, made for the first of them. Owned by a
 // communicator and destroyed before what it runs calls on. Enqueue: one thread at a time; the rest: any
 // thread.
