@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "rank_watch.h"
 #include "values.h"
 
 namespace dtrun::conformance {
@@ -48,6 +49,7 @@ Pending::~Pending() {
 }
 
 Outcome Pending::Wait(nanoseconds timeout) const {
+  RankWatch::Doing("waits for a request", nullptr);
   return Ask([&](dtrun_error* error) { return table_->req_wait_host(request_, timeout.count(), error); });
 }
 
@@ -76,6 +78,7 @@ Rank::~Rank() { table()->comm_destroy(comm_); }
 std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
   if (op.kind != DTRUN_SEND && op.kind != DTRUN_RECV) op.sequence = ++sequence_;
   dtrun_request* request = nullptr;
+  RankWatch::Doing("enqueues an operation", &op);
   const Outcome outcome =
       Ask([&](dtrun_error* error) { return table()->enqueue(comm_, &op, nullptr, &request, error); });
   if (refusal != nullptr) *refusal = outcome;
@@ -136,6 +139,7 @@ std::unique_ptr<Rank> Rank::Further(const std::string& name, int rank, int size)
 void Rank::Tell(const std::string& word) const { kv_->Set("suite/" + word, "told"); }
 
 void Rank::Await(const std::string& word) const {
+  RankWatch::Doing("waits for a word of another rank", nullptr);
   EXPECT_TRUE(kv_->WaitFor({"suite/" + word}, std::chrono::steady_clock::now() + kPatience))
       << "rank " << rank_ << " waited in vain for '" << word << "'";
 }
@@ -244,8 +248,16 @@ void Subject::Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& 
   }
   played_ = true;
   ThreadKv kv;
+  RankWatch watch(case_, size);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) threads.emplace_back([&, rank] { body(&kv, rank); });
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      watch.Enter(rank);
+      body(&kv, rank);
+      watch.Leave(rank);
+    });
+  }
+  watch.Await(RankTimeLimit());
   for (std::thread& thread : threads) thread.join();
 }
 
