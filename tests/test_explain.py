@@ -288,6 +288,15 @@ class ExplainRun(JobTest):
             self.assertNotIn(topic, topics)
         self.assertIsNone(topics["p2p"]["value"])
 
+    def test_a_job_on_one_host_uses_no_interface(self):
+        self.assert_ok(self.dtrun("--", "true"))
+        file = next(self.folder.glob("runs/*/2*/plan.json"))
+        plan = json.loads(file.read_text())
+        del plan["backend"]["facts"]["interface"]  # of a backend that reports none
+        file.write_text(json.dumps(plan))
+        interface = self.topics()["interface"]
+        self.assertEqual((interface["value"], interface["reason"]), ("not used on one host", ""))
+
     def test_every_variable_that_names_an_interface_is_told(self):
         self.assert_ok(self.dtrun("--set", "job.env.PRTE_MCA_prte_if_include=lo", "--", "true"))
         self.assertIn("ranks see PRTE_MCA_prte_if_include=lo", self.topics()["interface"]["reason"])

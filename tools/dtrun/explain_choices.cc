@@ -97,6 +97,8 @@ Choice Interface(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
   const std::string set = VariablesText(files.plan, environments::NamesInterfaces);
   std::string reason = OptionsText(files, "interface");
+  if (fact.empty() && reason.empty() && files.plan.value("hosts", Json::array()).size() == 1)
+    return {"interface", "not used on one host", set.empty() ? "" : "ranks see " + set};
   std::string proven;
   for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
     proven += fmt::format("{}{} {}", proven.empty() ? "" : ", ", TextAt(host, "/name"), CardText(host));
