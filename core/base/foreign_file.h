@@ -1,5 +1,5 @@
-// A file that a program not trusted has written, or named: read in bounded time and memory, whatever stands
-// there.
+// A file that an untrusted program has written, or named: read in bounded time and memory, whatever it
+// contains.
 //
 // Pure but for the read; any thread.
 #pragma once

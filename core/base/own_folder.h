@@ -1,7 +1,7 @@
 // Folders on a path that other users may reach into, opened step by step, so that nobody else's link leads
 // dtrun elsewhere.
 //
-// A link is followed where it belongs to this user or root, or stands in a folder that nobody else can write
+// A link is followed where it belongs to this user or root, or is in a folder that nobody else can write
 // into; any other is an error that names the link and its owner. What was opened stays what it is, whatever
 // is done to the path afterwards. Pure functions; any thread.
 #pragma once
@@ -24,7 +24,7 @@ Result<UniqueFd> OpenFolder(const std::filesystem::path& folder, bool make = fal
 UniqueFd OpenLocked(const std::filesystem::path& folder);
 
 // Makes `name` in the open folder, with `mode` whatever the umask, and opens it (O_PATH). errno in `number`
-// where that fails: EEXIST when something stands there.
+// where that fails: EEXIST when something exists there.
 UniqueFd MakeFolderAt(int folder, const std::string& name, mode_t mode, int& number);
 
 // The folder `name` in the open folder, made where it is not there. Never through a link. `shown` is the

@@ -9,7 +9,7 @@
 
 namespace dtrun {
 
-// A secret near the beginning of a text: `kept` letters stand before it, `size` are the secret.
+// A secret near the beginning of a text: `size` letters that follow `kept` letters.
 struct SecretSpan {
   std::size_t kept = 0;
   std::size_t size = 0;

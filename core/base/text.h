@@ -26,7 +26,7 @@ constexpr bool IsLowerHex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == text.npos && !text.empty();
 }
 
-// What stands behind the last '/'; without one, all.
+// The part after the last '/'; without one, all.
 constexpr std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // Without the white space at both ends.

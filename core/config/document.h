@@ -47,7 +47,7 @@ struct SyntaxError {
 // The root table, or the first thing wrong. Any bytes are allowed.
 std::variant<Node, SyntaxError> ParseToml(std::string_view text);
 
-// One value as it may stand behind "key =", or nullopt when `text` is not that.
+// One value as it may follow "key =", or nullopt when `text` is not that.
 std::optional<Node> ParseTomlValue(std::string_view text);
 
 // `string "two"`, "integer 4", "a list": for messages. `secret` leaves the value out.

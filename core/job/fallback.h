@@ -1,7 +1,7 @@
-// The second net under peer access between GPUs: when a start-up check found nothing and the job
+// Fallback for peer access between GPUs: when a start-up check found nothing and the job
 // failed all the same in the way that broken peer access makes it fail, the world starts again
-// with one path less. Which paths a failure speaks against, and how they are given up, stands among the known
-// failures (core/failures/failures.toml), so it goes for any program, whatever the job's backend: most of
+// with one path less. Which paths a failure rules out, and how they are disabled, is part of the known
+// failures (core/failures/failures.toml), so it applies to any program, whatever the job's backend: most of
 // them use their library without dtrun's communicators.
 //
 // Any thread.

@@ -54,7 +54,7 @@ struct Digits {
   std::string text, origin;
 };
 
-// As the user has given them, if he has.
+// As the user has given them, if given.
 Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
   if (settings.Has("cluster.key_file")) {
     const std::string& path = settings.Text("cluster.key_file");

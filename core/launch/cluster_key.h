@@ -1,5 +1,5 @@
 // The key of hosts that somebody else starts (cluster.connect = "manual"): where the user has put it, and
-// what stands for it where he has not.
+// the default if there is none.
 //
 // Whoever knows the key can be the root, whose program then runs on every host, or join and read the
 // environment. Main thread.

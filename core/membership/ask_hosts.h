@@ -30,7 +30,7 @@ struct Answers {
   std::vector<preflight::Answer> by_host;            // of these
   // Hosts that have not joined, each with the reason.
   std::vector<std::pair<std::string, std::string>> missing;
-  // Why there are none by host: where the network joins not all of them, one may be lost on being asked.
+  // Why there are none by host: if the network does not connect all, one may be lost when asked.
   std::string lost;
 };
 

@@ -219,7 +219,7 @@ Status Membership::Admit(const protocol::Hello& hello, const std::string& from) 
                            hello.host_index, member->name, member->host->peer(), from)};
 }
 
-// Containers may all have one name, and nodes one machine: the second is told of as "pod#1".
+// Containers may all have one name, and nodes one machine: the second is reported as "pod#1".
 std::string Membership::UnusedName(const std::string& name) const {
   const auto used = [&](const std::string& wanted) {
     return (cluster_.here >= 0 && wanted == hosts::HostName()) ||

@@ -101,7 +101,7 @@ std::string Membership::StatusLine() const {
 }
 
 // The address by which hosts that somebody else starts find this one: other hosts may see it otherwise,
-// behind a service or a forwarded port, so it is told of and no error.
+// behind a service or a forwarded port, so it is reported, but not an error.
 void Membership::CheckAddress() {
   if (cluster_.connect != Cluster::Connect::kManual || cluster_.names.size() != 1) return;
   const std::string name = cluster_.names[0];

@@ -2,7 +2,7 @@
 // both sealed with the key that the root has drawn for this proof.
 //
 // A connection that opens proves nothing: 172.17.0.1 is an address of every host with Docker, and
-// who connects to it talks to himself. Pure; any thread.
+// a host that connects to it may be talking to itself. Pure; any thread.
 #pragma once
 
 #include <array>

@@ -27,8 +27,8 @@ struct ReachOptions {
   std::string key;  // of the proof
   bool by_device = true;
   // For all tries together. Once every peer has been reached, those that still wait for a connection
-  // dial once more, lest a lost packet decide; what is not connected then soon ends, and so do tries
-  // from candidates that reach nobody.
+  // dial once more, so that one lost packet does not decide; what is not connected then soon ends, and so do
+  // tries from candidates that reach nobody.
   std::chrono::nanoseconds limit = std::chrono::seconds(2);
   double pace = 0;  // of a bandwidth probe, in bits/s at most; 0: as fast as it goes
 };

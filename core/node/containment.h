@@ -51,7 +51,7 @@ class Containment {
   void Kill(const std::vector<pid_t>& ranks);
   // Returns when nothing runs any more, with lines for the user about what was still there although no signal
   // to a rank reached it, what could not be ended, and what was removed.
-  // `told`: processes that have been spoken of already.
+  // `told`: processes that were already reported.
   std::vector<std::string> End(const std::vector<pid_t>& told = {});
 
  private:

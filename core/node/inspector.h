@@ -1,5 +1,5 @@
-// Looks what the ranks of this host do, with a limit: a process that is stuck in the kernel, or stands on a
-// dead disk, holds up only the thread that looks at it.
+// Samples what the ranks of this host do, with a limit: a process that is stuck in the kernel, or blocked on
+// a dead disk, holds up only the thread that looks at it.
 //
 // Owned by the local host; loop thread. Each process is looked at in a thread of its own, which nobody waits
 // for beyond the limit; the end of this process ends it. Native stacks are taken of one rank at a time, since

@@ -202,7 +202,7 @@ class LocalHost final : public protocol::Host {
     if (!living && phase_ < Phase::kLeftovers) EndLeftovers();
   }
 
-  // Before a failure is told of: what the kernel killed need not be the rank, but a process that it has
+  // Before reporting a failure: what the kernel killed need not be the rank, but a process that it has
   // started.
   void TellOfMemory(const process::Ending& ending) {
     const bool helper = !ending.out_of_memory && ending.failed() && !told_of_memory_ &&

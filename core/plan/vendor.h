@@ -20,9 +20,9 @@ struct VendorInputs {
   const std::map<std::string, std::string>& inherited;             // from dtrun's own environment
 };
 
-// By host. What the user has set himself wins, in a variable or in an option of the backend; a note
-// says so once, with what the proof says of it. A way between GPUs that one host must do without is
-// given up by all, because the ranks of a job agree on it; a note says that too.
+// By host. A user's own setting wins, in a variable or in an option of the backend; a note
+// says so once, with what the check found. A GPU path that is disabled on one host is disabled on
+// all, because the ranks of a job agree on it; a note says that too.
 std::vector<std::map<std::string, std::string>> VendorEnvironments(const VendorInputs& inputs,
                                                                    std::vector<std::string>* notes);
 

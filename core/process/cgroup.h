@@ -3,7 +3,7 @@
 //
 // Made below the group of dtrun itself, where the user may: as root, in a delegated group, in a systemd
 // scope of the user. Owned by the local host; loop thread. Whoever holds one holds a lock on its
-// folder, so a group whose dtrun was killed can be told from one in use. Why:
+// folder, so a group whose dtrun was killed can be distinguished from one in use. Why:
 // docs/decisions/017-containment.md.
 #pragma once
 

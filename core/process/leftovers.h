@@ -1,7 +1,7 @@
 // Ends the processes that ranks left behind: a moment to end by themselves, SIGTERM, a short grace.
 //
 // Helpers of a rank end when the pipe to it closes, and clean up first: Python's resource tracker and
-// torch's shared memory manager unlink segments. Whoever does so is not spoken of. That manager waits for 2 s
+// torch's shared memory manager unlink segments. Such helpers are not reported. That manager waits for 2 s
 // after its last client before it does, so it has this time where segments wait for it, and is told to end at
 // once where none does. Lives on the agent's loop thread, after all ranks have ended.
 #pragma once

@@ -63,7 +63,7 @@ TEST_F(MemoryDirTest, IsRefusedWhenOthersCanEnterIt) {
 TEST_F(MemoryDirTest, IsNotFollowedElsewhere) {
   const fs::path elsewhere = scratch_.path() / "elsewhere";
   fs::create_directory(elsewhere);
-  // Where the folder should be, stands a link.
+  // A link is in the folder's place.
   const fs::path folder = MakeMemoryDir(dir_).value();
   fs::remove(folder);
   fs::create_directory_symlink(elsewhere, folder);

@@ -1,4 +1,4 @@
-// Whether the kernel has killed a process for want of memory lately.
+// Whether the kernel has recently killed a process because memory ran out.
 //
 // Reads the counter of this process's control group, version 2 or 1, or that of the whole
 // system where no group can be read. Cheap; loop thread.

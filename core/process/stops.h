@@ -1,7 +1,7 @@
 // Children that a signal such as SIGSTOP has stopped: they neither work nor end, and others wait for them.
 //
-// Asks the kernel a few times a second. Owned by a host; loop thread. Of processes that a debugger holds
-// nothing is heard, and a stop that a tool of dtrun causes does not count.
+// Asks the kernel a few times a second. Owned by a host; loop thread. Processes held by a debugger
+// are not reported, and a stop that a tool of dtrun causes does not count.
 #pragma once
 
 #include <sys/types.h>

@@ -8,9 +8,9 @@
 
 namespace dtrun::stacks {
 
-// True when a line of the stack stands in an `except` or `finally` clause, or when the script is not on the
-// stack any more, as while the interpreter ends, and where there is no source, by whose indentation this is
-// known. Else what the thread has met is over.
+// True when a line of the stack is in an `except` or `finally` clause, or when the script is not on the
+// stack any more, as while the interpreter ends, and where no source is available to tell by its
+// indentation. Else what the thread has met is over.
 bool MayHandleError(const PythonThread& thread, const Source& source);
 
 }  // namespace dtrun::stacks

@@ -45,7 +45,7 @@ struct TorchShared {
         table([this](TorchTable::Client client, std::string bytes) { Send(client, std::move(bytes)); }) {}
 
   void Send(TorchTable::Client client, std::string bytes);
-  // What a stranger may make happen as often as he likes is said once a second.
+  // Messages that a stranger can trigger are limited to one a second.
   void Say(const std::string& peer, const std::string& why) {
     const auto now = std::chrono::steady_clock::now();
     if (!options.said || now < next_line) return;

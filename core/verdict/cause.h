@@ -18,7 +18,7 @@ enum class ExitClass {
   kNone,           // success
   kUserError,      // the program failed by itself, or was asked for what cannot be had
   kSignal,         // killed from outside dtrun, by itself, or by the user's Ctrl-C
-  kOutOfMemory,    // killed by the kernel for want of memory
+  kOutOfMemory,    // killed by the kernel's OOM killer
   kRendezvous,     // a peer never came
   kNetwork,        // a peer, or a whole host, that had come was lost
   kPreemption,     // asked to end by SIGTERM, as schedulers do

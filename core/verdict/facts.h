@@ -86,8 +86,8 @@ struct RankFacts {
   bool log_cut = false;                          // they could not be written to the end
   std::optional<failures::LogFinding> known;     // what its output says, looked for in the first cause
   std::vector<PeerReport> reports;               // what it said of others
-  // Of a rank that lived when another one failed for want of a peer: its last lines until then, and what it
-  // did.
+  // Of a rank that lived when another one failed because a peer was missing: its last lines until then, and
+  // what it did.
   std::vector<std::string> before;
   std::optional<RankDoing> doing;
   std::vector<RankDoing> inside;  // in place of `doing` where its process, an mpirun, has started others
@@ -141,7 +141,7 @@ struct Facts {
   int interrupt = 0;             // signal that ended the run before any rank failed
   std::optional<IsolatedRanks> isolated_ranks;   // which fail the job
   std::optional<MpiServerLoss> mpi_server_loss;  // which ended the run
-  bool stacks = false;        // kStacksFile was written
+  bool stacks = false;                           // kStacksFile was written
   std::string stalled;        // for how long nobody worked, which fails the job; empty: it does not
   int regroups = 0;           // before it, because hosts came or left
   bool guard_died = false;    // dtrun's first process was killed

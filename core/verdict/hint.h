@@ -9,7 +9,7 @@
 
 namespace dtrun::verdict {
 
-// What usually stands behind that way to end, and where to look; may be empty. REQUIRES: `rank` has ended.
+// The usual cause of such an exit, and where to look; may be empty. REQUIRES: `rank` has ended.
 std::string Hint(const RankFacts& rank);
 
 }  // namespace dtrun::verdict

@@ -1,4 +1,4 @@
-// Whom the ranks lost or waited for, when the one that failed first did so for want of a peer.
+// Which rank is to blame when the first failure was a missing peer.
 //
 // An accusation needs evidence of its own: an error that the suspect printed, an end of its own, or a place
 // where nobody waits for others while the others do. Without any of these nobody is suspected. Pure; any

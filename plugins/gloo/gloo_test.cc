@@ -1,4 +1,4 @@
-// The gloo plugin: everything a backend must do is inherited; what is its own stands here.
+// The gloo plugin: the suite's cases are inherited; this file has gloo's own cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

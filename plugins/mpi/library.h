@@ -1,4 +1,4 @@
-// Finds and opens libmpi, and refuses what is none or belongs to another MPI.
+// Finds and opens libmpi, and refuses files that are not libmpi or belong to another MPI.
 //
 // A process has one MPI at most: an image that the program has already is used, whatever
 // the plugin would have opened. Called from `init`; any thread.

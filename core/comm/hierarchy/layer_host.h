@@ -1,7 +1,7 @@
 // What the host gives to a layer: parts of a communicator's key-value space.
 //
 // A layer knows a kv only as a handle for the kv service, so the host that it was made with
-// (LayerHost in hierarchy.h) brings a service that tells parts from whole spaces. Any thread.
+// (LayerHost in hierarchy.h) brings a service that distinguishes parts from whole spaces. Any thread.
 #pragma once
 
 #include <string>

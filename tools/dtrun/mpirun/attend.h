@@ -1,4 +1,4 @@
-// Between an mpirun and a rank: waits for the rank's end and tells the agent how it was.
+// Between an mpirun and a rank: waits for the rank's end and reports its exit status to the agent.
 //
 // An mpirun tells neither which rank failed first nor, in its own exit code alone, how; a Hydra does not even
 // end a job whose rank exits with an error before MPI_Init. Main thread, of a process with a single one.

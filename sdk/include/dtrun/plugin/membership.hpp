@@ -2,8 +2,8 @@
 // and what it said, who has left, and the first failure of all.
 //
 // Not part of plugin.hpp. A vendor library seldom says which rank is missing or to blame; the store does.
-// Owned by a communicator. Every call asks the store, one round trip or more: nothing for the path of the
-// data. A store that does not answer throws its Failure. Any thread.
+// Owned by a communicator. Every call asks the store, one round trip or more: do not call it on the data
+// path. A store that does not answer throws its Failure. Any thread.
 #pragma once
 
 #include <sstream>

@@ -120,7 +120,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     for (Part& part : parts) part = {part.begin * width, part.size * width};
     return parts;
   }
-  // Behind the last element of any part.
+  // One past the last element of all parts.
   inline std::uint64_t EndOf(const Parts& parts) {
     std::uint64_t end = 0;
     for (const Part& part : parts) end = std::max(end, part.size == 0 ? 0 : part.end());

@@ -116,7 +116,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // Stores `desired` iff the value equals `expected` (nullopt: iff absent).
     bool CompareSet(const std::string& key, std::optional<std::string_view> expected,
                     std::string_view desired) const {
-      // An expected empty value is told from "absent" by its pointer.
+      // A non-null pointer means that an empty value is expected, not that none is.
       const void* pointer = expected ? (expected->data() != nullptr ? expected->data() : "") : nullptr;
       const std::uint64_t bytes = expected ? expected->size() : 0;
       std::int32_t swapped = 0;
