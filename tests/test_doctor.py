@@ -55,6 +55,29 @@ class Here(JobTest):
         self.assertIn("nosuch0", found["backend gloo"]["what"])
         self.assertEqual(found["backend nccl"]["level"], "not here")  # nobody asked for it
 
+    def test_a_variable_that_names_no_interface_is_a_warning(self):
+        wrong = ("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--set", "job.env.NCCL_SOCKET_IFNAME=lo")
+
+        def found(*command):
+            result = self.dtrun("doctor", "--json", *wrong, *command)
+            return [check for check in self.checks(json.loads(result.out)) if "SOCKET_IFNAME" in check["what"]]
+
+        for command in ((), ("--", "python3", "train.py")):
+            check, = found(*command)
+            self.assertEqual(check["level"], "warning")
+            self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, means no interface of this host, which "
+                          "has lo", check["what"])
+            self.assertEqual(check["fix"], "set GLOO_SOCKET_IFNAME to one of these in job.env, or unset it")
+        self.assertEqual(found("--", "true"), [])  # it is linked with neither
+
+    def test_explain_names_a_variable_that_names_no_interface(self):
+        job = self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "sh", "-c", "true")
+        self.assert_ok(job)
+        out = self.dtrun("explain", "latest").out
+        self.assertIn("GLOO_SOCKET_IFNAME=nosuch0, which Gloo in torch reads, means no interface of this host", out)
+        self.assert_ok(self.dtrun("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--", "true"))
+        self.assertNotIn("means no interface", self.dtrun("explain", "latest").out)
+
     def test_a_config_that_cannot_be_read_is_a_user_error(self):
         self.assert_user_error(self.dtrun("doctor", "--config", self.write("[jb]\n")), "unknown table 'jb'")
 

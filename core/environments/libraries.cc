@@ -32,24 +32,39 @@ enum class Grammar {
   kExcluded   // the same, of what is not to be used
 };
 
-constexpr auto kGrammars =
-    std::to_array<std::pair<std::string_view, Grammar>>({{"NCCL_SOCKET_IFNAME", Grammar::kPrefixes},
-                                                         {"GLOO_SOCKET_IFNAME", Grammar::kNames},
-                                                         {"TP_SOCKET_IFNAME", Grammar::kNames},
-                                                         {"HOROVOD_GLOO_IFACE", Grammar::kNames},
-                                                         {"UCX_NET_DEVICES", Grammar::kDevices},
-                                                         {"OMPI_MCA_btl_tcp_if_include", Grammar::kNetworks},
-                                                         {"OMPI_MCA_oob_tcp_if_include", Grammar::kNetworks},
-                                                         {"PRTE_MCA_prte_if_include", Grammar::kNetworks},
-                                                         {"OMPI_MCA_btl_tcp_if_exclude", Grammar::kExcluded},
-                                                         {"OMPI_MCA_oob_tcp_if_exclude", Grammar::kExcluded},
-                                                         {"PRTE_MCA_prte_if_exclude", Grammar::kExcluded}});
+struct Row {
+  std::string_view variable;
+  Grammar grammar;
+  Library library;
+};
+constexpr Library kNccl{"NCCL", "libnccl libtorch"}, kGloo{"Gloo in torch", "libtorch libgloo"},
+    kPipe{"TensorPipe in torch", "libtorch"}, kHorovod{"Horovod", ""}, kUcx{"UCX", "libucp"},
+    kOpenMpi{"Open MPI", "libmpi.so"};
+constexpr auto kRows = std::to_array<Row>({{"NCCL_SOCKET_IFNAME", Grammar::kPrefixes, kNccl},
+                                           {"GLOO_SOCKET_IFNAME", Grammar::kNames, kGloo},
+                                           {"TP_SOCKET_IFNAME", Grammar::kNames, kPipe},
+                                           {"HOROVOD_GLOO_IFACE", Grammar::kNames, kHorovod},
+                                           {"UCX_NET_DEVICES", Grammar::kDevices, kUcx},
+                                           {"OMPI_MCA_btl_tcp_if_include", Grammar::kNetworks, kOpenMpi},
+                                           {"OMPI_MCA_oob_tcp_if_include", Grammar::kNetworks, kOpenMpi},
+                                           {"PRTE_MCA_prte_if_include", Grammar::kNetworks, kOpenMpi},
+                                           {"OMPI_MCA_btl_tcp_if_exclude", Grammar::kExcluded, kOpenMpi},
+                                           {"OMPI_MCA_oob_tcp_if_exclude", Grammar::kExcluded, kOpenMpi},
+                                           {"PRTE_MCA_prte_if_exclude", Grammar::kExcluded, kOpenMpi}});
+
+const Row* RowOf(std::string_view variable) {
+  const auto found = std::ranges::find(kRows, variable, &Row::variable);
+  return found == kRows.end() ? nullptr : &*found;
+}
 
 std::optional<Grammar> GrammarOf(const std::string& variable) {
-  for (const auto& [name, grammar] : kGrammars) {
-    if (name == variable) return grammar;
-  }
-  return std::nullopt;
+  const Row* const row = RowOf(variable);
+  return row == nullptr ? std::nullopt : std::make_optional(row->grammar);
+}
+
+// RDMA devices, of which interfaces say nothing.
+bool NamesDevices(Grammar grammar, const std::string& value) {
+  return grammar == Grammar::kDevices && (value == "all" || value.find(':') != std::string::npos);
 }
 
 bool InNetworkText(const Ip& ip, const std::string& text) {
@@ -198,6 +213,24 @@ std::string Opposite(const std::string& variable) {
   return variable.substr(0, variable.size() - kInclude.size()) + "_if_exclude";
 }
 
+const Library* LibraryOf(const std::string& variable) {
+  const Row* const row = RowOf(variable);
+  return row == nullptr ? nullptr : &row->library;
+}
+
+bool MeansNoInterface(const std::string& variable, const std::string& value,
+                      const std::vector<network::Interface>& interfaces) {
+  const auto grammar = GrammarOf(variable);
+  const bool excludes = grammar == Grammar::kExcluded || value.starts_with('^');
+  if (!grammar || value.empty() || excludes || NamesDevices(*grammar, value)) return false;
+  return std::ranges::none_of(interfaces, [&](const network::Interface& one) {
+    return Means(*grammar, value, one.name, std::nullopt) ||
+           std::ranges::any_of(one.addresses, [&](const network::Address& address) {
+             return Means(*grammar, value, one.name, address.ip);
+           });
+  });
+}
+
 std::string CheckInterfaces(const std::string& variable, const std::vector<std::string>& values,
                             const Decision& decision) {
   const auto grammar = GrammarOf(variable);
@@ -205,10 +238,7 @@ std::string CheckInterfaces(const std::string& variable, const std::vector<std::
   std::map<std::string, std::string> hosts_of;  // by problem
   for (std::size_t host = 0; host < decision.evidence.hosts().size(); ++host) {
     const std::string& value = values[host];
-    // RDMA devices are not proven, so nothing can be said of them.
-    const bool rdma =
-        variable == "UCX_NET_DEVICES" && (value == "all" || value.find(':') != std::string::npos);
-    if (value.empty() || rdma) continue;
+    if (value.empty() || NamesDevices(*grammar, value)) continue;
     const auto problem = ProblemOn(decision, host, *grammar, value);
     if (!problem) continue;
     std::string& names = hosts_of[*problem];

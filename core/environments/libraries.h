@@ -32,6 +32,17 @@ std::map<std::string, std::string> PortVariables(const PortRange& range);
 // Whether `variable` tells a library which interfaces to use, or which to leave out.
 bool NamesInterfaces(const std::string& variable);
 
+// The library that reads `variable`: its name, and how the files begin that bring it, between spaces. Null
+// when it names no interfaces.
+struct Library {
+  std::string_view name, files;
+};
+const Library* LibraryOf(const std::string& variable);
+
+// Whether the library would find none of a host's interfaces by that value.
+bool MeansNoInterface(const std::string& variable, const std::string& value,
+                      const std::vector<network::Interface>& interfaces);
+
 // Whether `variable` tells a library which paths between GPUs to use, or which to leave out.
 bool ChoosesGpuPaths(const std::string& variable);
 

@@ -137,6 +137,26 @@ TEST(Variables, ThoseThatNameInterfacesAreKnown) {
   }
 }
 
+TEST(MeansNoInterface, ByTheGrammarOfTheLibrary) {
+  network::Interface card;
+  card.name = "eth0";
+  card.addresses = {{asio::ip::make_address("10.5.0.1"), 24}};
+  const auto wrong = [&](const char* variable, const char* value) {
+    return MeansNoInterface(variable, value, {card});
+  };
+  EXPECT_TRUE(wrong("GLOO_SOCKET_IFNAME", "eth7"));
+  EXPECT_TRUE(wrong("GLOO_SOCKET_IFNAME", "eth"));
+  EXPECT_TRUE(wrong("NCCL_SOCKET_IFNAME", "=eth"));
+  EXPECT_TRUE(wrong("OMPI_MCA_btl_tcp_if_include", "10.9.0.0/16"));
+  EXPECT_FALSE(wrong("GLOO_SOCKET_IFNAME", "eth0"));
+  EXPECT_FALSE(wrong("NCCL_SOCKET_IFNAME", "eth"));
+  EXPECT_FALSE(wrong("NCCL_SOCKET_IFNAME", "^eth7"));
+  EXPECT_FALSE(wrong("OMPI_MCA_btl_tcp_if_include", "10.5.0.0/16"));
+  EXPECT_FALSE(wrong("OMPI_MCA_btl_tcp_if_exclude", "eth7"));
+  EXPECT_FALSE(wrong("UCX_NET_DEVICES", "mlx5_0:1"));
+  EXPECT_FALSE(wrong("PATH", "eth7"));
+}
+
 TEST(Variables, OnlyOpenMpisHaveAnOpposite) {
   EXPECT_EQ(Opposite("OMPI_MCA_btl_tcp_if_include"), "OMPI_MCA_btl_tcp_if_exclude");
   EXPECT_EQ(Opposite("PRTE_MCA_prte_if_include"), "PRTE_MCA_prte_if_exclude");

@@ -13,6 +13,7 @@
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
 #include "core/plan/pmi.h"
+#include "core/preflight/check/checks.h"
 
 namespace dtrun::launch {
 namespace {
@@ -255,6 +256,25 @@ Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offe
   return Build(candidates_[*chosen], std::move(reported), network);
 }
 
+namespace {
+
+// Of several hosts the connectivity checks tell it.
+void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
+  auto interfaces = network::ReadInterfaces();
+  if (!interfaces) return;
+  const plan::Process& rank = plan->processes.front();
+  auto variables = RankEnvironment();
+  const std::string path = variables["PATH"];
+  for (const auto& [name, value] : rank.env) variables[name] = value;
+  const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
+  const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
+  for (const preflight::Check& check :
+       preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
+    plan->notes.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
+}
+
+}  // namespace
+
 Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                                       const network::Decision* network) {
   std::error_code failure;
@@ -271,6 +291,8 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
   auto plan = plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, RankEnvironment(),
                            cwd.string(), *std::move(program), std::move(reported), network});
   if (!plan) return plan;
+  if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings))
+    AddInterfaceNotes(candidate.settings, &*plan);
   plan->record["config.json"] = RecordOf(candidate.settings);
   program_ = plan->processes.front().argv.front();
   return plan;

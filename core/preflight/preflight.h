@@ -4,6 +4,7 @@
 // Values that travel between root and agents as JSON; any thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,12 +29,13 @@ struct Request {
   int local_ranks = 1;
   // For `dtrun doctor`: the host is looked at as a whole.
   bool checks = false;
-  std::vector<std::string> host_names = {};  // that every host must know
-  int host = 0;                              // index of the one asked
-  int master_port = 0;                       // to be free on host 0; 0: any
-  std::string program = {};                  // first word of the ranks' command; empty: not known
-  std::string folder = {};                   // their working directory; empty: not known
-  std::string search_path = {};              // their PATH
+  std::vector<std::string> host_names = {};           // that every host must know
+  int host = 0;                                       // index of the one asked
+  int master_port = 0;                                // to be free on host 0; 0: any
+  std::string program = {};                           // first word of the ranks' command; empty: not known
+  std::string folder = {};                            // their working directory; empty: not known
+  std::string search_path = {};                       // their PATH
+  std::map<std::string, std::string> variables = {};  // of theirs, those that name interfaces
 };
 
 struct BackendAnswer {

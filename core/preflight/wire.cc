@@ -47,7 +47,8 @@ std::string Encode(const Request& request) {
                        {"master_port", request.master_port},
                        {"program", request.program},
                        {"folder", request.folder},
-                       {"search_path", request.search_path}});
+                       {"search_path", request.search_path},
+                       {"variables", request.variables}});
 }
 
 Result<Request> DecodeRequest(const std::string& text) {
@@ -66,6 +67,7 @@ Result<Request> DecodeRequest(const std::string& text) {
     request.program = json.at("program");
     request.folder = json.at("folder");
     request.search_path = json.at("search_path");
+    request.variables = json.at("variables").get<std::map<std::string, std::string>>();
     return request;
   });
 }

@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/units.h"
+#include "core/environments/libraries.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster.h"
 #include "core/launch/launch.h"
@@ -95,6 +96,13 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
+  auto variables = environment;
+  if (settings.Has("job.env")) {
+    for (const auto& [name, value] : settings.Map("job.env")) variables[name] = value;
+  }
+  std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
+  // Without a command there is one that stands for any.
+  const bool any_program = settings.Get("job.command").origin.place.empty() && arguments.command.empty();
   std::error_code unknown;
   const std::string folder =
       settings.Has("job.cwd") ? settings.Text("job.cwd") : std::filesystem::current_path(unknown).string();
@@ -107,9 +115,10 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
     if (hosts->size() > 1) request.host_names = visit.hosts;
     request.host = static_cast<int>(i);
     request.master_port = static_cast<int>(settings.Int("job.master_port"));
-    request.program = settings.List("job.command").front();
+    if (!any_program) request.program = settings.List("job.command").front();
     request.folder = folder;
     request.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
+    request.variables = variables;
     visit.requests.push_back(std::move(request));
   }
   return visit;

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "core/network/interface.h"
 #include "core/preflight/preflight.h"
 
 namespace dtrun::preflight {
@@ -29,6 +31,21 @@ void CheckLimits(const Request& request, Checks* to);
 
 // Processors, BLAS, GPUs, network interfaces.
 void CheckMachine(const Request& request, Checks* to);
+
+// Values of the ranks' variables by which a library finds no interface of a host: a problem where the job's
+// backend reads them, a warning where its program may. Pure, but for a look at the program's file.
+struct InterfaceVariables {
+  const std::map<std::string, std::string>& variables;  // of the ranks
+  std::filesystem::path program;                        // empty: not known
+  std::vector<std::string> of_backend;                  // names that it reads
+  std::vector<network::Interface> interfaces;
+};
+Checks CheckInterfaceVariables(const InterfaceVariables& given);
+// The file of the first word of a command; empty when there is none.
+std::filesystem::path ProgramOf(const std::string& word, const std::string& folder,
+                                const std::string& search_path);
+// Those that a backend says decide its interface.
+std::vector<std::string> VariablesOfBackend(const std::vector<std::pair<std::string, std::string>>& facts);
 
 // What may stand between GPUs that shall read each other's memory: an IOMMU, bridges that redirect.
 // Nothing of fewer than two GPUs. `root` is "/" but in tests.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/plan/plan.h"
 #include "core/preflight/check/checks.h"
@@ -64,6 +65,19 @@ void CheckGpuPairs(const std::vector<BackendAnswer>& backends, Checks* to) {
   }
 }
 
+void CheckVariables(const Request& request, const std::vector<BackendAnswer>& backends, Checks* to) {
+  auto interfaces = network::ReadInterfaces();
+  if (!interfaces) return;  // CheckMachine has said so
+  std::vector<std::string> read;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    if (request.backends[i].wanted)
+      std::ranges::move(VariablesOfBackend(backends[i].info.facts), std::back_inserter(read));
+  }
+  const auto program = ProgramOf(request.program, request.folder, request.search_path);
+  std::ranges::move(CheckInterfaceVariables({request.variables, program, read, *std::move(interfaces)}),
+                    std::back_inserter(*to));
+}
+
 }  // namespace
 
 Checks CheckHost(const Request& request, const std::vector<BackendAnswer>& backends) {
@@ -72,6 +86,7 @@ Checks CheckHost(const Request& request, const std::vector<BackendAnswer>& backe
   CheckPorts(request, &checks);
   CheckProgram(request, &checks);
   CheckMachine(request, &checks);
+  CheckVariables(request, backends, &checks);
   CheckRdma("/", backends, &checks);
   CheckLimits(request, &checks);
   CheckBackends(request, backends, &checks);
