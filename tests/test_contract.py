@@ -1,10 +1,13 @@
 """Ranks that do not make the same calls: named, in time, whatever carries them."""
 
+import shutil
 import time
+import unittest
 
-from support.job import RANK, JobTest, main
+from support.job import BUILD, RANK, JobTest, main
 
 LAYERS = {"shm": ["comm.local=shm"], "gloo": ["comm.local=none"]}
+BACKENDS = {name: [f"backend.name={name}", "comm.local=none"] for name in ("ucx", "mpi")}
 # What the last of three ranks calls, and what the others call, in its tenth call.
 DIFFERENCES = {
     "reduce": ("allreduce (float32 x 8, sum)", "allreduce (float32 x 8, max)"),
@@ -36,6 +39,20 @@ class Contract(JobTest):
                 self.assertEqual(result.code, 3, str(result))
                 self.assertIn("allreduce #10", result.err)
                 self.assertIn("rank 2 has called nothing after #9", result.err)
+
+    @unittest.skipUnless(shutil.which("gdb") or shutil.which("eu-stack"), "neither eu-stack nor gdb is here")
+    def test_a_rank_that_stands_still_is_a_hang_over_every_backend(self):
+        for name, sets in {**LAYERS, **BACKENDS}.items():
+            backend = sets[0].removeprefix("backend.name=")
+            if name in BACKENDS and not (BUILD / f"lib/dtrun/plugins/libdtrun_backend_{backend}.so").exists():
+                continue
+            with self.subTest(layer=name):
+                result = self.ranks(2, RANK, "skip", sets=[*sets, "backend.timeout=2s", "job.grace=1s"])
+                self.assertRegex(result.err, r"failed after \S+ s: rank 1 was in \S*pause", str(result))
+                self.assertIn("  next: check that place", result.err)
+                self.assertIn("  class: hang\n", result.err)
+                verdict = result.err[result.err.index("failed after") :]
+                self.assertEqual(verdict.count("rank 1 has called nothing after #9"), 1, str(result))
 
     def test_what_the_ranks_called_last_is_kept(self):
         self.ranks(3, RANK, "differ", "reduce")

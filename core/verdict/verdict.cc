@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/failures/report.h"
@@ -123,6 +124,17 @@ std::vector<PeerReport> ReportsOf(const RankFacts& rank) {
   return telling;
 }
 
+// Not when the text stands there already: a rank prints its error and reports it, and others pass it on as
+// "rank 0 gave up: ...".
+std::string ReportText(const std::string& who, const PeerReport& report, std::string_view said) {
+  constexpr std::string_view kPassedOn = " gave up: ";
+  std::string_view what = report.what;
+  if (const auto at = what.find(kPassedOn); at != std::string_view::npos)
+    what.remove_prefix(at + kPassedOn.size());
+  return said.find(what) == std::string_view::npos ? fmt::format("  {} reported: {}\n", who, report.what)
+                                                   : "";
+}
+
 bool AnySeen(const Facts& facts) {
   return std::ranges::any_of(
       facts.ranks, [](const RankFacts& rank) { return rank.doing.has_value() || !rank.inside.empty(); });
@@ -152,12 +164,12 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const std::vector<int> alike = suspected ? std::vector<int>() : FailedAlike(facts, why.first);
   text += suspected ? EvidenceText(facts, why) : AlikeText(facts, why.first);
   text += Tail(cause, facts.logs);
-  for (const PeerReport& report : ReportsOf(cause)) text += fmt::format("  it reported: {}\n", report.what);
+  for (const PeerReport& report : ReportsOf(cause)) text += ReportText("it", report, text);
   for (const RankFacts& rank : facts.ranks) {
     if (&rank == &cause) continue;
     for (const PeerReport& report : ReportsOf(rank)) {
       if (report.peer >= cause.rank && report.peer < cause.rank + cause.count)
-        text += fmt::format("  {} reported: {}\n", Who(rank), report.what);
+        text += ReportText(Who(rank), report, text);
     }
   }
   std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : Hint(cause);

@@ -189,6 +189,16 @@ TEST(Verdict, TellsAReportOnce) {
                     HasSubstr("rank 0 reported: no answer"), Not(HasSubstr("of it: connection to rank 1"))));
 }
 
+TEST(Verdict, DoesNotRepeatWhatTheRankPrinted) {
+  Facts facts =
+      RunOf({Rank(0, {1, 0, false}, milliseconds(10)), Rank(1, kTerm, milliseconds(20), SIGTERM)}, 0);
+  const std::string text = "allreduce 1 timed out after 3 s waiting for rank 1";
+  facts.ranks[0].tail = {"allreduce: " + text + "; rank 1 has called nothing yet"};
+  facts.ranks[0].reports = {{1, text}};
+  facts.ranks[1].reports = {{0, "rank 0 gave up: " + text}};
+  EXPECT_THAT(VerdictText(facts), Not(HasSubstr("reported: ")));
+}
+
 TEST(Verdict, DoesNotTakeASuccessForAConsequence) {
   const Facts facts = RunOf({Rank(0, kOk, milliseconds(10)), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
   EXPECT_THAT(VerdictText(facts),

@@ -131,15 +131,19 @@ void Mesh::ThrowCause() const {
   throw Failure(*failure_);
 }
 
-void Mesh::Fail(const Failure& failure) {
+void Mesh::Fail(const Failure& failure, bool theirs) {
+  bool waits = false;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     published_ = monitor_ == nullptr;
     failure_.Set(failure);
+    waits = !transfers_.empty();
   }
-  // Core hears of it before any call returns it: its caller may exit at once.
-  if (failure.code() == DTRUN_REMOTE_FAILURE) sdk::Health(host_).ReportPeer(failure.peer(), failure.what());
+  // Core hears of it before any call returns it: its caller may exit at once. Who passes on what another rank
+  // said counts as one that waited too: not without a call.
+  if ((!theirs || waits) && failure.code() == DTRUN_REMOTE_FAILURE)
+    sdk::Health(host_).ReportPeer(failure.peer(), failure.what());
   {
     const std::lock_guard lock(mutex_);
     for (Transfer* transfer : transfers_) transfer->Interrupt();
@@ -168,7 +172,7 @@ void Mesh::FailLost(int peer, const std::string& what) {
     return Fail(Failure(DTRUN_REMOTE_FAILURE, who + " left '" + name() + "' without making this call", peer));
   }
   try {
-    if (const auto theirs = members_.FailureOfAnother()) return Fail(*theirs);
+    if (const auto theirs = members_.FailureOfAnother()) return Fail(*theirs, true);
   } catch (const Failure& failure) {
     sdk::Log(host_, "gloo").Debug(std::string("why a rank left is unknown: ") + failure.what());
   }

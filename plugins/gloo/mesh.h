@@ -58,8 +58,8 @@ class Mesh {
   // a moment at most.
   [[noreturn]] void ThrowCause() const;
 
-  // Ends the communicator. The first call counts.
-  void Fail(const sdk::Failure& failure);
+  // Ends the communicator. The first call counts. `theirs`: another rank has said so.
+  void Fail(const sdk::Failure& failure, bool theirs = false);
   void FailTimeout(const Operation& operation);
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);
