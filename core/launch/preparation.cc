@@ -10,6 +10,7 @@
 
 #include "core/base/json.h"
 #include "core/failures/table.h"
+#include "core/environments/libraries.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
 #include "core/plan/pmi.h"
@@ -260,12 +261,14 @@ namespace {
 
 // Of several hosts the connectivity checks tell it.
 void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
-  auto interfaces = network::ReadInterfaces();
-  if (!interfaces) return;
   const plan::Process& rank = plan->processes.front();
   auto variables = RankEnvironment();
   const std::string path = variables["PATH"];
   for (const auto& [name, value] : rank.env) variables[name] = value;
+  std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
+  if (variables.empty()) return;  // and libnl, which reads the interfaces, is not loaded
+  auto interfaces = network::ReadInterfaces();
+  if (!interfaces) return;
   const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
   const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
   for (const preflight::Check& check :
