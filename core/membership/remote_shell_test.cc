@@ -1,14 +1,19 @@
 #include "core/membership/remote_shell.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
 
+#include "core/base/fd.h"
 #include "core/process/process.h"
+#include "core/process/testing.h"
 
 namespace dtrun::membership {
 namespace {
@@ -51,10 +56,14 @@ TEST_F(RemoteShellTest, TellsTheLinesOfBothStreamsAndTheEnd) {
 
 // A pipe holds 64 KiB, or 4 KiB for a user who has many.
 TEST_F(RemoteShellTest, ALineLongerThanAPipeWaitsForItsReaderAndNotTheLoop) {
-  const std::string line(3 << 20, 'x');
-  const auto shell = Start("cat > /dev/null", line);
+  const process::testing::ScratchDir folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd gate(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
+  const auto shell = Start("read go < " + fifo + "; cat > /dev/null", std::string(3 << 20, 'x'));
   EXPECT_GT(shell->queued_bytes(), 0u);  // Start has returned though nobody reads
   shell->Write("more\n");
+  ASSERT_EQ(::write(gate.get(), "\n", 1), 1);
   while (written_ == 0 && !ending_ && loop_.run_one_for(std::chrono::seconds(60)) > 0) {
   }
   EXPECT_EQ(shell->queued_bytes(), 0u);
