@@ -10,7 +10,6 @@
 
 #include "dtrun/plugin/block_signals.hpp"
 #include "messenger.h"
-#include "process.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -42,7 +41,7 @@ Engine::Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared
       check_interval_(kFirstCheck),
       seen_left_(static_cast<std::size_t>(params.size)) {
   try {
-    members_.Join(kPlace, ProcessIdentity() + '\n' + worker_.Address(), sdk::Deadline(params.timeout));
+    members_.Join(kPlace, sdk::ProcessIdentity() + '\n' + worker_.Address(), sdk::Deadline(params.timeout));
     const sdk::BlockSignals block;
     thread_ = std::thread([this] { Work(); });
   } catch (...) {
@@ -65,20 +64,23 @@ Engine::~Engine() {
   } catch (const Failure& failure) {
     sdk::Log(host_, "ucx").Debug(std::string("leaving '") + members_.name() + "': " + failure.what());
   }
-  for (const Watch& watch : watches_) close(watch.descriptor);
   close(wakeup_);
 }
 
 // ---- callers -------------------------------------------------------------------------
 
-void Engine::Submit(std::shared_ptr<Operation> operation) {
-  const std::lock_guard lock(mutex_);
-  failure_.ThrowIfSet();
-  const bool blocking = operation->blocking();
-  submitted_.push_back(std::move(operation));
-  if (blocking) return;  // its caller drives
-  Wake();
-  if (!driving_) worker_wakes_.notify_one();
+std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stream*) {
+  auto operation = std::make_shared<Operation>(op, members_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    failure_.ThrowIfSet();
+    submitted_.push_back(operation);
+    if (!operation->blocking()) {  // else its caller drives
+      Wake();
+      if (!driving_) worker_wakes_.notify_one();
+    }
+  }
+  return std::make_unique<UcxRequest>(*this, std::move(operation));
 }
 
 bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
@@ -126,9 +128,11 @@ bool Engine::Wait(Operation& operation, sdk::Nanoseconds timeout) {
   return true;
 }
 
-void Engine::WaitForEnd(Operation& operation) noexcept {
+bool UcxRequest::Wait(sdk::Nanoseconds timeout) { return engine_.Wait(*operation_, timeout); }
+
+UcxRequest::~UcxRequest() {
   try {
-    Wait(operation, sdk::kNoLimit);
+    Wait(sdk::kNoLimit);
   } catch (const Failure&) {
     // The outcome of a request that core drops interests nobody; the end of it does.
   }
@@ -143,14 +147,16 @@ void Engine::End(const Failure& failure, bool theirs) {
   worker_wakes_.notify_one();
 }
 
-std::vector<std::string> Engine::Lines() {
+void Engine::Abort(const std::string& reason) {
+  Fail(Failure(DTRUN_ABORTED, "'" + members_.name() + "' was aborted: " + reason));
+}
+
+void Engine::Snapshot(const sdk::SnapshotSink& sink) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> lines = {doing_.empty() ? "idle" : doing_};
-  if (!submitted_.empty())
-    lines.push_back(std::to_string(submitted_.size()) + " operations not yet looked at");
-  if (!routes_.empty()) lines.push_back(routes_);
-  if (failure_) lines.push_back(std::string("failed: ") + failure_->what());
-  return lines;
+  sink.Line(doing_.empty() ? "idle" : doing_);
+  if (!submitted_.empty()) sink.Line(std::to_string(submitted_.size()) + " operations not yet looked at");
+  if (!routes_.empty()) sink.Line(routes_);
+  if (failure_) sink.Line(std::string("failed: ") + failure_->what());
 }
 
 // Ends the sleep of the thread that drives, if it sleeps. REQUIRES mutex_.

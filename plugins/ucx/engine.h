@@ -1,7 +1,8 @@
-// Drives a worker: carries out operations in order, sleeps when there is nothing to do, and
-// ends everything when something fails.
+// A communicator of the ucx backend, and its requests.
 //
-// Owned by a communicator. One thread at a time drives. That is a thread of the engine's own,
+// Drives a worker: carries out collectives in order, gives sends and receives to UCX at once, sleeps when
+// there is nothing to do, and ends everything when something fails. Owned by core; thread classes as in
+// dtrun/abi/backend.h. One thread at a time drives. That is a thread of the engine's own,
 // except that a thread which waits for an operation it marked as blocking drives instead, so
 // that a small collective costs no change of threads; the engine's thread keeps away for a
 // moment after each such call. Public methods: any thread.
@@ -15,12 +16,14 @@
 
 #include "dtrun/plugin/first_failure.hpp"
 #include "dtrun/plugin/membership.hpp"
+#include "dtrun/plugin/process_watch.hpp"
 #include "operation.h"
 
 namespace dtrun::ucx_plugin {
 
 inline constexpr Clock::time_point kNever = Clock::time_point::max();
 
+class Engine;
 class WorkerMessenger;
 
 // How often the store is asked for the others' health while something is pending.
@@ -29,24 +32,31 @@ inline constexpr std::chrono::milliseconds kFirstCheck{100};
 // while there are messages to send, sleep is short.
 inline constexpr std::chrono::microseconds kFirstNap{50};
 
-class Engine {
+class UcxRequest final : public sdk::Request {
+ public:
+  UcxRequest(Engine& engine, std::shared_ptr<Operation> operation)
+      : engine_(engine), operation_(std::move(operation)) {}
+  ~UcxRequest() override;
+
+  bool Test() override { return Wait(sdk::Nanoseconds(0)); }
+  bool Wait(sdk::Nanoseconds timeout) override;
+
+ private:
+  Engine& engine_;
+  const std::shared_ptr<Operation> operation_;
+};
+
+class Engine final : public sdk::Communicator<UcxRequest> {
  public:
   // Joins the communicator. Throws when not all ranks come in time.
   Engine(const sdk::Host& host, const sdk::CommParams& params, std::shared_ptr<Context> context);
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  ~Engine() override;
 
-  // Throws the cause when the communicator has failed.
-  void Submit(std::shared_ptr<Operation> operation);
+  std::unique_ptr<UcxRequest> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
+  void Abort(const std::string& reason) override;
+  void Snapshot(const sdk::SnapshotSink& sink) override;
   // False when `timeout` came first. Throws the operation's failure.
   bool Wait(Operation& operation, sdk::Nanoseconds timeout);
-  // Waits without looking at the outcome.
-  void WaitForEnd(Operation& operation) noexcept;
-  // Ends everything. The first cause stays.
-  void Fail(const sdk::Failure& failure) { End(failure, false); }
-  // What is under way, for diagnostics.
-  std::vector<std::string> Lines();
 
   const sdk::Membership& members() const { return members_; }
 
@@ -64,6 +74,8 @@ class Engine {
   static constexpr char kPlace[] = "place";
 
   void Work();
+  // Ends everything. The first cause stays.
+  void Fail(const sdk::Failure& failure) { End(failure, false); }
   // `theirs`: another rank has published it.
   void End(const sdk::Failure& failure, bool theirs);
   bool HasWork() const;
@@ -105,12 +117,8 @@ class Engine {
   Clock::time_point next_check_ = kNever;  // when to ask the store how the others are
   sdk::Nanoseconds nap_;
   sdk::Nanoseconds check_interval_;
-  std::vector<int> seen_left_;  // per rank: how often
-  struct Watch {
-    int peer;
-    int descriptor;
-  };
-  std::vector<Watch> watches_;  // processes of this host that this rank exchanges messages with
+  std::vector<int> seen_left_;   // per rank: how often
+  sdk::ProcessWatch processes_;  // of this host that this rank exchanges messages with
   bool routes_told_ = false;
   bool shut_ = false;
   bool told_ = false;               // core and the other ranks know of the failure

@@ -229,7 +229,7 @@ void Engine::Sleep() {
   std::vector<pollfd> waits = {pollfd{wakeup_, POLLIN, 0}};
   if (!shut_) {
     waits.push_back({worker_.event_fd(), POLLIN, 0});
-    for (const Watch& watch : watches_) waits.push_back({watch.descriptor, POLLIN, 0});
+    processes_.AppendTo(waits);
   }
   sdk::Nanoseconds left = std::chrono::hours(1);
   if (Pending()) {

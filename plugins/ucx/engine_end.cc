@@ -1,14 +1,10 @@
 // How an engine learns that something is wrong, and how it ends everything.
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "engine.h"
 #include "messenger.h"
-#include "process.h"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -51,10 +47,7 @@ std::string Engine::AddressOf(int peer) {
   if (members_.Left(peer)) return "";
   const std::string place = members_.Said(kPlace, peer);
   const std::size_t line_end = place.find('\n');
-  const bool watched =
-      std::any_of(watches_.begin(), watches_.end(), [=](const Watch& one) { return one.peer == peer; });
-  const int watch = watched ? -1 : WatchProcess(place.substr(0, line_end));
-  if (watch >= 0) watches_.push_back({peer, watch});
+  processes_.Add(peer, place.substr(0, line_end));
   return place.substr(line_end + 1);
 }
 
@@ -66,16 +59,9 @@ void Engine::CheckLost() {
 }
 
 void Engine::CheckProcesses() {
-  for (std::size_t i = 0; i < watches_.size();) {
-    const Watch watch = watches_[i];
-    pollfd ended{watch.descriptor, POLLIN, 0};
-    if (poll(&ended, 1, 0) != 1) {
-      ++i;
-      continue;
-    }
-    close(watch.descriptor);
-    watches_.erase(watches_.begin() + static_cast<std::ptrdiff_t>(i));
-    Lose(watch.peer, "the process of rank " + std::to_string(watch.peer) + " has ended");
+  for (const int peer : processes_.Ended()) {
+    processes_.Remove(peer);
+    Lose(peer, "the process of rank " + std::to_string(peer) + " has ended");
   }
 }
 

@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <optional>
 #include <utility>
-#include <vector>
+
+#include "dtrun/plugin/environment.hpp"
 
 namespace dtrun::ucx_plugin {
 namespace {
@@ -15,38 +16,17 @@ using sdk::Failure;
 
 constexpr const char* kFile = "libucp.so.0";
 
-// Environment variables for as long as it lives; those that are set already stay as they are.
-class TemporaryEnvironment {
- public:
-  explicit TemporaryEnvironment(std::initializer_list<std::pair<const char*, const char*>> values) {
-    for (const auto& [name, value] : values) {
-      if (getenv(name) != nullptr) continue;
-      setenv(name, value, 0);
-      added_.push_back(name);
-    }
-  }
-  ~TemporaryEnvironment() {
-    for (const char* name : added_) unsetenv(name);
-  }
-  TemporaryEnvironment(const TemporaryEnvironment&) = delete;
-  TemporaryEnvironment& operator=(const TemporaryEnvironment&) = delete;
-
- private:
-  std::vector<const char*> added_;
-};
+// While UCX is loaded; those that are set already stay as they are.
+constexpr std::pair<const char*, const char*> kVariables[] = {
+    {"UCX_HANDLE_ERRORS", "none"}, {"UCX_DEBUG_SIGNO", "0"},           {"UCX_VFS_ENABLE", "n"},
+    {"UCX_MEM_EVENTS", "n"},       {"UCX_MEM_MMAP_HOOK_MODE", "none"}, {"UCX_MEM_MALLOC_HOOKS", "n"},
+    {"UCX_MEM_MALLOC_RELOC", "n"}, {"UCX_MEM_CUDA_HOOK_MODE", "none"}, {"UCX_MEM_DYNAMIC_MMAP_THRESH", "n"}};
 
 // UCX reads these variables while it is being loaded and never again.
 sdk::SharedLibrary OpenUcx() {
   if (std::optional<sdk::SharedLibrary> loaded = sdk::SharedLibrary::FindLoaded({kFile})) return *loaded;
-  const TemporaryEnvironment environment{{"UCX_HANDLE_ERRORS", "none"},
-                                         {"UCX_DEBUG_SIGNO", "0"},
-                                         {"UCX_VFS_ENABLE", "n"},
-                                         {"UCX_MEM_EVENTS", "n"},
-                                         {"UCX_MEM_MMAP_HOOK_MODE", "none"},
-                                         {"UCX_MEM_MALLOC_HOOKS", "n"},
-                                         {"UCX_MEM_MALLOC_RELOC", "n"},
-                                         {"UCX_MEM_CUDA_HOOK_MODE", "none"},
-                                         {"UCX_MEM_DYNAMIC_MMAP_THRESH", "n"}};
+  const sdk::KeepEnvironment environment;
+  for (const auto& [name, value] : kVariables) setenv(name, value, 0);
   return sdk::SharedLibrary::Open({kFile}, "UCX",
                                   "install UCX (package libucx0) or add its folder to LD_LIBRARY_PATH");
 }

@@ -61,10 +61,14 @@ std::string Join(const Range& range, Text&& text) {
 std::string Transports(const std::vector<Resource>& resources) {
   return Join(resources, [](const Resource& one) { return one.transport; });
 }
+template <class Which>
+std::vector<Resource> Only(const std::vector<Resource>& resources, Which&& which) {
+  std::vector<Resource> some;
+  std::copy_if(resources.begin(), resources.end(), std::back_inserter(some), which);
+  return some;
+}
 std::string Devices(const std::vector<Resource>& resources) {
-  std::vector<Resource> network;
-  std::copy_if(resources.begin(), resources.end(), std::back_inserter(network),
-               [](const Resource& one) { return one.network; });
+  const auto network = Only(resources, [](const Resource& one) { return one.network; });
   return network.empty() ? "none" : Join(network, [](const Resource& one) { return one.device; });
 }
 
@@ -145,31 +149,22 @@ std::vector<Resource> WithDevices(const std::vector<Resource>& all, const std::s
                   "devices: no device '" + name + "' that these transports can use on this host; there are " +
                       Devices(all) + " (an RDMA device is written with its port, 'mlx5_0:1')");
   }
-  std::vector<Resource> left;
-  for (const Resource& one : all) {
-    if (!one.network || std::find(names.begin(), names.end(), one.device) != names.end()) left.push_back(one);
-  }
-  return left;
+  return Only(all, [&](const Resource& one) {
+    return !one.network || std::find(names.begin(), names.end(), one.device) != names.end();
+  });
 }
 
 bool HasRdma(const std::vector<Resource>& resources) {
   return std::any_of(resources.begin(), resources.end(), [](const Resource& one) { return one.rdma(); });
 }
 
-bool Loopback(const Resource& one) { return one.device == "lo"; }
-
 // What stands for UCX_NET_DEVICES when the user did not choose.
 std::string ChooseDevices(const std::vector<Resource>& usable, const std::vector<std::string>& preferred,
                           bool one_host) {
-  if (HasRdma(usable)) {
-    std::vector<Resource> rdma;
-    std::copy_if(usable.begin(), usable.end(), std::back_inserter(rdma),
-                 [](const Resource& one) { return one.rdma(); });
-    return Devices(rdma);
-  }
-  std::vector<Resource> tcp;
-  std::copy_if(usable.begin(), usable.end(), std::back_inserter(tcp),
-               [&](const Resource& one) { return one.network && Loopback(one) == one_host; });
+  const auto rdma = Only(usable, [](const Resource& one) { return one.rdma(); });
+  if (!rdma.empty()) return Devices(rdma);
+  const auto tcp =
+      Only(usable, [&](const Resource& one) { return one.network && (one.device == "lo") == one_host; });
   if (tcp.empty()) return "all";
   for (const std::string& name : preferred) {
     for (const Resource& one : tcp) {
@@ -246,10 +241,8 @@ std::vector<Resource> ListResources(const Library& library) {
 }
 
 std::string Selection::Text(bool one_host) const {
-  std::vector<Resource> shown;
-  for (const Resource& one : usable) {
-    if (one.network || (one_host && one.transport != "self")) shown.push_back(one);
-  }
+  auto shown =
+      Only(usable, [&](const Resource& one) { return one.network || (one_host && one.transport != "self"); });
   // Shared memory first: on one host UCX prefers it.
   std::stable_partition(shown.begin(), shown.end(), [](const Resource& one) { return !one.network; });
   if (shown.empty()) return "none";
@@ -276,13 +269,10 @@ Selection Select(const std::vector<Resource>& all, const std::vector<std::string
                                                    " here; fix the device or set required = \"any\"");
     }
     // Without TCP in the list UCX cannot fall back to it.
-    if (std::any_of(selection.usable.begin(), selection.usable.end(),
-                    [](const Resource& one) { return one.network && !one.rdma(); })) {
-      std::vector<Resource> kept;
-      std::copy_if(selection.usable.begin(), selection.usable.end(), std::back_inserter(kept),
-                   [](const Resource& one) { return !one.network || one.rdma(); });
-      selection.usable = std::move(kept);
-      selection.transports = Transports(selection.usable);
+    const auto kept = Only(selection.usable, [](const Resource& one) { return !one.network || one.rdma(); });
+    if (kept.size() < selection.usable.size()) {
+      selection.usable = kept;
+      selection.transports = Transports(kept);
     }
   }
   const bool network = std::any_of(selection.usable.begin(), selection.usable.end(),

@@ -1,11 +1,11 @@
 // The entry point and the backend: which library, which transports, what it can do.
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 
-#include "comm.h"
 #include "dtrun/interfaces.hpp"
+#include "dtrun/plugin/environment.hpp"
+#include "engine.h"
 #include "peers.h"
 #include "ucx_options.h"
 
@@ -18,11 +18,10 @@ constexpr const char* kForPrograms = "DTRUN_P2P";
 // The option, else UCX's own variable, which is checked in the same way.
 std::optional<std::string> OptionOr(const sdk::Options& options, const char* key, const char* variable) {
   if (std::optional<std::string> value = options.FindString(key)) return value;
-  const char* const text = getenv(variable);
-  return text == nullptr ? std::nullopt : std::make_optional<std::string>(text);
+  return sdk::EnvironmentVariable(variable);
 }
 
-class UcxBackend final : public sdk::Backend<UcxCommunicator> {
+class UcxBackend final : public sdk::Backend<Engine> {
  public:
   UcxBackend(const sdk::Host& host, const sdk::Options& options)
       : host_(host),
@@ -31,9 +30,8 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
         rails_(options.FindInt("rails")) {
     wanted_.transports = OptionOr(options, "transports", "UCX_TLS");
     wanted_.devices = OptionOr(options, "devices", "UCX_NET_DEVICES");
-    const char* const p2p = getenv(kForPrograms);
-    peers_ = ChoosePeers(options.EnumIndex("p2p"), wanted_.transports,
-                         p2p == nullptr ? std::nullopt : std::make_optional<std::string>(p2p), resources_);
+    peers_ = ChoosePeers(options.EnumIndex("p2p"), wanted_.transports, sdk::EnvironmentVariable(kForPrograms),
+                         resources_);
     wanted_.transports = peers_.transports;
     wanted_.rdma = options.EnumIndex("required") == kRequiredRdma;
     Choose(true);  // refuses what this host lacks now
@@ -46,8 +44,8 @@ class UcxBackend final : public sdk::Backend<UcxCommunicator> {
     return caps;
   }
 
-  std::unique_ptr<UcxCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
-    return std::make_unique<UcxCommunicator>(host_, params, ContextFor(params));
+  std::unique_ptr<Engine> CreateCommunicator(const sdk::CommParams& params) override {
+    return std::make_unique<Engine>(host_, params, ContextFor(params));
   }
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {

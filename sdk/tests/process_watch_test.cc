@@ -1,4 +1,4 @@
-#include "process.h"
+#include "dtrun/plugin/process_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -6,12 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace dtrun::ucx_plugin {
+namespace dtrun::sdk {
 namespace {
 
-bool Readable(int descriptor, int milliseconds) {
+bool Readable(int descriptor, int timeout) {
   pollfd wait{descriptor, POLLIN, 0};
-  return poll(&wait, 1, milliseconds) == 1;
+  return poll(&wait, 1, timeout) == 1;
 }
 
 // A child that lives until it is killed, and its identity.
@@ -83,5 +83,20 @@ TEST(WatchProcess, LeavesThisProcessAndOtherHostsAlone) {
   EXPECT_EQ(WatchProcess(""), -1);
 }
 
+TEST(ProcessWatch, NamesTheRanksWhoseProcessesHaveEnded) {
+  Child first, second;
+  ProcessWatch made;
+  made.Add(1, first.identity());
+  made.Add(2, second.identity());
+  made.Add(3, ProcessIdentity());  // cannot be watched
+  ProcessWatch watch;
+  watch = std::move(made);
+  EXPECT_TRUE(watch.Ended().empty());
+  second.Collect();
+  EXPECT_EQ(watch.Ended(), std::vector<int>{2});
+  watch.Remove(2);
+  EXPECT_TRUE(watch.Ended().empty());
+}
+
 }  // namespace
-}  // namespace dtrun::ucx_plugin
+}  // namespace dtrun::sdk
