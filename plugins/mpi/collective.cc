@@ -24,7 +24,7 @@ void* Scratch::Get(std::size_t bytes) {
 void Collectives::Run(const dtrun_op& op) {
   if (team_.size() == 1) return algorithms::RunAlone(op);
   switch (op.kind) {
-    case DTRUN_ALLREDUCE: return Allreduce(op);
+    case DTRUN_ALLREDUCE:
     case DTRUN_REDUCE: return Reduce(op);
     case DTRUN_REDUCE_SCATTER:
     case DTRUN_REDUCE_SCATTERV: return ReduceScatter(op);

@@ -46,7 +46,6 @@ class Collectives {
 
  private:
   // reduce.cc
-  void Allreduce(const dtrun_op& op);
   std::uint64_t AllreduceParts(const dtrun_op& op);
   void Reduce(const dtrun_op& op);
   void ReduceScatter(const dtrun_op& op);
@@ -60,7 +59,6 @@ class Collectives {
   void Allgatherv(const dtrun_op& op);
   void ExchangeParts(const dtrun_op& op);
   BigType Elements(std::int32_t dtype, std::uint64_t count) const;
-  class Exchange;
 
   const Api& api() const { return team_.api(); }
   MPI_Comm comm() const { return team_.handles().main; }

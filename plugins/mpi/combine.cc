@@ -68,17 +68,13 @@ Combiners::Combiners(const Api& api) : api_(api) {
   }
 }
 
-MPI_Op Combiners::Own(std::int32_t dtype, std::int32_t reduce) const {
-  return *own_[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(reduce)];
-}
-
 Reduction Combiners::Find(std::int32_t dtype, std::int32_t reduce) const {
   const bool half = dtype == DTRUN_FLOAT16 || dtype == DTRUN_BFLOAT16;
   const bool compares = reduce == DTRUN_MIN || reduce == DTRUN_MAX;
   if (half && !compares) return {api_.float32, reduce == DTRUN_PROD ? api_.prod : api_.sum, true};
   const MPI_Datatype type = TypeFor(api_, dtype);
-  if (own_[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(reduce)])
-    return {type, Own(dtype, reduce)};
+  if (const auto& own = own_[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(reduce)])
+    return {type, *own};
   switch (reduce) {
     case DTRUN_PROD: return {type, api_.prod};
     case DTRUN_MIN: return {type, api_.min};

@@ -29,8 +29,6 @@ class Combiners {
   MPI_Datatype Mover(std::size_t width) const;
 
  private:
-  MPI_Op Own(std::int32_t dtype, std::int32_t reduce) const;
-
   const Api& api_;
   std::array<std::array<std::optional<MPI_Op>, DTRUN_REDUCE_COUNT>, DTRUN_DTYPE_COUNT> own_;
 };

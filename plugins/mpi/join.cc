@@ -1,8 +1,5 @@
 #include "join.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -88,13 +85,11 @@ std::unique_ptr<EntryBarrier> SharePage(const sdk::Host& host, const sdk::Member
   return std::make_unique<EntryBarrier>(std::move(*page), members.rank(), members.size());
 }
 
-std::vector<int> OpenProcesses(const sdk::Membership& members, const sdk::Deadline& deadline) {
-  std::vector<int> processes;
-  const std::vector<std::string> ids = members.Exchange("pid", std::to_string(getpid()), deadline);
-  for (int rank = 0; rank < members.size(); ++rank) {
-    const pid_t id = static_cast<pid_t>(std::stol(ids[static_cast<std::size_t>(rank)]));
-    processes.push_back(rank == members.rank() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
-  }
+sdk::ProcessWatch OpenProcesses(const sdk::Membership& members, const sdk::Deadline& deadline) {
+  sdk::ProcessWatch processes;
+  const auto identities = members.Exchange("process", sdk::ProcessIdentity(), deadline);
+  for (int rank = 0; rank < members.size(); ++rank)
+    processes.Add(rank, identities[static_cast<std::size_t>(rank)]);
   return processes;
 }
 

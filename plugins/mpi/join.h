@@ -3,8 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
+#include "dtrun/plugin/process_watch.hpp"
 #include "entry_barrier.h"
 #include "world.h"
 
@@ -23,7 +23,7 @@ struct Handles {
 struct Joined {
   Handles handles;
   std::unique_ptr<EntryBarrier> entry;  // null where ranks share no memory
-  std::vector<int> processes;  // a pidfd for each rank, -1 for this one; empty without an entry barrier
+  sdk::ProcessWatch processes;          // of the other ranks; none without an entry barrier
 };
 
 // REQUIRES params.size > 1. Throws when a rank does not come before params.timeout has

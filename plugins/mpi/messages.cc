@@ -8,6 +8,7 @@
 #include "dtrun/kernels.hpp"
 #include "dtrun/plugin/block_signals.hpp"
 #include "dtrun/plugin/op.hpp"
+#include "dtrun/plugin/patience.hpp"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -169,10 +170,10 @@ void Messages::Observe(Message& message, bool last_look) {
 }
 
 bool Messages::Wait(Message& message, const sdk::Deadline& until) {
-  sdk::Nanoseconds nap = kShortNap;
-  auto next_look = sdk::Deadline::Clock::now();
-  const auto since = next_look;
-  for (int tries = 0;; ++tries) {
+  sdk::Patience patience(kTries, kShortNap, kLongNap);
+  const sdk::Deadline& earlier = until.at() < message.deadline.at() ? until : message.deadline;
+  const auto since = sdk::Deadline::Clock::now();
+  for (auto next_look = since;;) {
     {
       Lock lock(mutex_);
       if (!message.done) Progress();
@@ -182,18 +183,13 @@ bool Messages::Wait(Message& message, const sdk::Deadline& until) {
       }
     }
     const auto now = sdk::Deadline::Clock::now();
-    if (tries == 0 || now >= next_look) {
+    if (now >= next_look) {
       Observe(message, now - since >= kLastLook);
       next_look = now + kMessageLook;
     }
     if (team_->failure()) continue;
     if (until.at() <= now) return false;
-    if (tries < kTries) {
-      std::this_thread::yield();
-      continue;
-    }
-    std::this_thread::sleep_until(std::min({until.at(), message.deadline.at(), now + nap}));
-    nap = std::min(nap * 2, kLongNap);
+    patience.Wait(earlier);
   }
 }
 
@@ -207,17 +203,17 @@ void Messages::EnsureMover() {
 
 void Messages::Move() {
   const sdk::ThreadScope scope(host_, "dtrun-mpi-move");
-  sdk::Nanoseconds nap = kShortNap;
+  sdk::Patience patience(0, kShortNap, kLongNap);
   Lock lock(mutex_);
   while (!stop_) {
     if (pending_.empty()) {
       changed_.wait(lock, [this] { return stop_ || !pending_.empty(); });
-      nap = kShortNap;
+      patience.Reset();
       continue;
     }
-    nap = Progress() ? kShortNap : std::min(nap * 2, kLongNap);
+    if (Progress()) patience.Reset();
     lock.unlock();
-    std::this_thread::sleep_for(nap);
+    patience.Wait(sdk::Deadline());
     lock.lock();
   }
   mover_ = false;

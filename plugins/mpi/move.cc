@@ -15,42 +15,6 @@ std::size_t Index(int rank) { return static_cast<std::size_t>(rank); }
 
 }  // namespace
 
-// Messages between pairs of ranks that make up one collective. The ranks of a pair agree on
-// their counts, and on nothing else; so this carries what one count of MPI cannot.
-class Collectives::Exchange {
- public:
-  explicit Exchange(Collectives& collectives, std::int32_t dtype)
-      : collectives_(collectives), dtype_(dtype) {}
-
-  void Send(int peer, const void* memory, std::uint64_t count) {
-    if (count == 0) return;
-    const BigType& block = blocks_.emplace_back(collectives_.Elements(dtype_, count));
-    MPI_Request request;
-    api().Check(api().isend(memory, block.count(), block.type(), peer, 0, comm(), &request), "MPI_Isend");
-    requests_.push_back(request);
-  }
-  void Receive(int peer, void* memory, std::uint64_t count) {
-    if (count == 0) return;
-    const BigType& block = blocks_.emplace_back(collectives_.Elements(dtype_, count));
-    MPI_Request request;
-    api().Check(api().irecv(memory, block.count(), block.type(), peer, 0, comm(), &request), "MPI_Irecv");
-    requests_.push_back(request);
-  }
-  void Wait() {
-    api().Check(api().waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
-                "MPI_Waitall");
-  }
-
- private:
-  const Api& api() const { return collectives_.api(); }
-  MPI_Comm comm() const { return collectives_.team_.handles().pieces; }
-
-  Collectives& collectives_;
-  const std::int32_t dtype_;
-  std::vector<BigType> blocks_;
-  std::vector<MPI_Request> requests_;
-};
-
 BigType Collectives::Elements(std::int32_t dtype, std::uint64_t count) const {
   const std::size_t width = kernels::ElementBytes(dtype);
   return BigType(api(), team_.world().combiners().Mover(width), width, count, limit_);
@@ -104,16 +68,7 @@ void Collectives::Allgatherv(const dtrun_op& op) {
   const sdk::Parts parts = sdk::RecvParts(op, team_.rank(), team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
   const sdk::Part& own = parts[Index(team_.rank())];
-  if (sdk::SizeOf(parts) > limit_) {
-    Copy(At(op.recv, own.begin, width), op.send, own.size, width);
-    for (int root = 0; root < team_.size(); ++root) {
-      const sdk::Part& part = parts[Index(root)];
-      const BigType block = Elements(op.dtype, part.size);
-      api().Check(api().bcast(At(op.recv, part.begin, width), block.count(), block.type(), root, comm()),
-                  "MPI_Bcast");
-    }
-    return;
-  }
+  if (sdk::SizeOf(parts) > limit_) return ExchangeParts(op);
   const bool direct = sdk::EndOf(parts) <= limit_;
   std::vector<int> counts, places;
   std::uint64_t next = 0;
@@ -136,7 +91,8 @@ void Collectives::Allgatherv(const dtrun_op& op) {
   }
 }
 
-// No rank knows all counts of alltoallv, gatherv and scatterv, so none could tell whether they fit MPI's.
+// Messages between pairs of ranks, who agree on their counts and on nothing else: no rank knows all counts of
+// alltoallv, gatherv and scatterv, so none could tell whether they fit MPI's.
 void Collectives::ExchangeParts(const dtrun_op& op) {
   const sdk::Parts gives = sdk::SendParts(op, team_.rank(), team_.size());
   const sdk::Parts takes = sdk::RecvParts(op, team_.rank(), team_.size());
@@ -147,19 +103,28 @@ void Collectives::ExchangeParts(const dtrun_op& op) {
     Copy(saved, op.send, sdk::EndOf(gives), width);
     send = saved;
   }
-  Exchange exchange(*this, op.dtype);
+  std::vector<BigType> blocks;
+  std::vector<MPI_Request> requests;
+  const auto start = [&](auto* call, const char* name, auto* memory, const sdk::Part& part, int peer) {
+    if (part.size == 0) return;
+    const BigType& block = blocks.emplace_back(Elements(op.dtype, part.size));
+    api().Check(call(At(memory, part.begin, width), block.count(), block.type(), peer, 0,
+                     team_.handles().pieces, &requests.emplace_back()),
+                name);
+  };
   // Beginning with the next rank, so that not all send to rank 0 first.
   for (int step = 1; step < team_.size(); ++step) {
     const int from = (team_.rank() + team_.size() - step) % team_.size();
-    exchange.Receive(from, At(op.recv, takes[Index(from)].begin, width), takes[Index(from)].size);
+    start(api().irecv, "MPI_Irecv", op.recv, takes[Index(from)], from);
   }
   for (int step = 1; step < team_.size(); ++step) {
     const int to = (team_.rank() + step) % team_.size();
-    exchange.Send(to, At(send, gives[Index(to)].begin, width), gives[Index(to)].size);
+    start(api().isend, "MPI_Isend", send, gives[Index(to)], to);
   }
   const std::size_t own = Index(team_.rank());
   Copy(At(op.recv, takes[own].begin, width), At(send, gives[own].begin, width), takes[own].size, width);
-  exchange.Wait();
+  api().Check(api().waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+              "MPI_Waitall");
 }
 
 }  // namespace dtrun::mpi_plugin

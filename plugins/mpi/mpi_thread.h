@@ -7,9 +7,8 @@
 
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <functional>
-#include <memory>
+#include <future>
 #include <mutex>
 
 #include "dtrun/plugin.hpp"
@@ -27,16 +26,11 @@ class MpiThread {
   bool Run(const sdk::Host& host, std::function<void()> task, const sdk::Deadline& deadline);
 
  private:
-  struct Task {
-    std::function<void()> run;
-    bool done = false;
-    std::exception_ptr error;
-  };
   void Serve(const sdk::Host& host);
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Task>> tasks_;
+  std::condition_variable added_;
+  std::deque<std::packaged_task<void()>> tasks_;
   bool started_ = false;
 };
 

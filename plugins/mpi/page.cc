@@ -25,33 +25,23 @@ std::size_t Bytes(int size) { return sizeof(PageHeader) + static_cast<std::size_
   throw Failure(DTRUN_SYSTEM, what + ": " + std::strerror(code)).Vendor("errno", code);
 }
 
-void* Map(int file, std::size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) {
-    const int code = errno;
-    close(file);
-    errno = code;
-    ThrowErrno("map the page that ranks meet in");
-  }
-  return memory;
-}
-
 }  // namespace
 
+void Page::Map() {
+  void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (memory == MAP_FAILED) ThrowErrno("map the page that ranks meet in");
+  memory_ = memory;
+}
+
 Page Page::Make(int size) {
-  const int file = memfd_create("dtrun-mpi", MFD_CLOEXEC);
-  if (file < 0) ThrowErrno("make the page that ranks meet in");
-  const std::size_t bytes = Bytes(size);
+  Page page(memfd_create("dtrun-mpi", MFD_CLOEXEC), Bytes(size));
+  if (page.file_ < 0) ThrowErrno("make the page that ranks meet in");
   rlimit limit{};
-  const bool fits = getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;  // else SIGXFSZ
+  const bool fits = getrlimit(RLIMIT_FSIZE, &limit) != 0 || page.bytes_ <= limit.rlim_cur;  // else SIGXFSZ
   if (!fits) errno = EFBIG;
-  if (!fits || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
-    const int code = errno;
-    close(file);
-    errno = code;
+  if (!fits || ftruncate(page.file_, static_cast<off_t>(page.bytes_)) != 0)
     ThrowErrno("size the page that ranks meet in");
-  }
-  Page page(file, Map(file, bytes), bytes);
+  page.Map();
   auto* const header = new (page.memory_) PageHeader;
   for (int rank = 0; rank < size; ++rank) new (&page.slot(rank)) PageSlot;
   if (getrandom(&header->nonce, sizeof header->nonce, 0) != sizeof header->nonce) ThrowErrno("draw a number");
@@ -62,16 +52,13 @@ Page Page::Open(const std::string& address, int size) {
   const std::size_t space = address.find(' ');
   if (space == std::string::npos) throw Failure(DTRUN_INTERNAL, "'" + address + "' is no address of a page");
   const std::string path = address.substr(0, space);
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) ThrowErrno("open '" + path + "'");
-  const std::size_t bytes = Bytes(size);
+  Page page(open(path.c_str(), O_RDWR | O_CLOEXEC), Bytes(size));
+  if (page.file_ < 0) ThrowErrno("open '" + path + "'");
   // A process number means another process in another container.
-  if (lseek(file, 0, SEEK_END) != static_cast<off_t>(bytes)) {
-    close(file);
+  if (lseek(page.file_, 0, SEEK_END) != static_cast<off_t>(page.bytes_))
     throw Failure(DTRUN_FAILED_PRECONDITION, "'" + path + "' is something else here");
-  }
-  Page page(-1, Map(file, bytes), bytes);
-  close(file);
+  page.Map();
+  close(std::exchange(page.file_, -1));
   if (std::to_string(page.header().nonce) != address.substr(space + 1))
     throw Failure(DTRUN_FAILED_PRECONDITION, "'" + path + "' is another page here");
   return page;

@@ -52,10 +52,11 @@ class Page {
   PageSlot& slot(int rank) const;
 
  private:
-  Page(int file, void* memory, std::size_t bytes) : file_(file), memory_(memory), bytes_(bytes) {}
+  Page(int file, std::size_t bytes) : file_(file), bytes_(bytes) {}
+  void Map();
 
   int file_;  // the maker's; -1 elsewhere
-  void* memory_;
+  void* memory_ = nullptr;
   std::size_t bytes_;
 };
 

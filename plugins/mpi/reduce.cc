@@ -92,50 +92,36 @@ std::uint64_t Collectives::AllreduceParts(const dtrun_op& op) {
   return done;
 }
 
-void Collectives::Allreduce(const dtrun_op& op) {
-  const Reduction how = team_.world().combiners().Find(op.dtype, op.reduce);
-  const Passage passage(op, how, team_.size());
-  const std::size_t width = kernels::ElementBytes(op.dtype);
-  const std::uint64_t most = std::min(how.widen ? kPiece : limit_, limit_);
-  const bool split = how.widen && op.reduce != DTRUN_PREMUL_SUM;
-  for (std::uint64_t done = split ? AllreduceParts(op) : 0; done < op.count; done += most) {
-    const std::uint64_t count = std::min(most, op.count - done);
-    const void* send = At(op.send, done, width);
-    void* const recv = At(op.recv, done, width);
-    void* out = recv;
-    if (how.widen) out = scratch_.Get(count * passage.width());
-    if (passage.prepares()) {
-      passage.Prepare(out, send, count);
-      send = out;
-    }
-    api().Check(api().allreduce(send == out ? MPI_IN_PLACE : send, out, static_cast<int>(count), how.type,
-                                how.op, CommFor(op.count * width)),
-                "MPI_Allreduce");
-    passage.Finish(recv, out, count);
-  }
-}
-
+// Allreduce and reduce. Who receives can prepare what it sends in the place of the result, unless that is
+// wider.
 void Collectives::Reduce(const dtrun_op& op) {
   const Reduction how = team_.world().combiners().Find(op.dtype, op.reduce);
   const Passage passage(op, how, team_.size());
   const std::size_t width = kernels::ElementBytes(op.dtype);
-  const bool root = op.root == team_.rank();
-  const std::uint64_t most = std::min(passage.prepares() ? kPiece : limit_, limit_);
-  for (std::uint64_t done = 0; done < op.count; done += most) {
+  const bool all = op.kind == DTRUN_ALLREDUCE;
+  const bool receives = all || op.root == team_.rank();
+  const std::uint64_t most = std::min((all ? how.widen : passage.prepares()) ? kPiece : limit_, limit_);
+  const bool split = all && how.widen && op.reduce != DTRUN_PREMUL_SUM;
+  const MPI_Comm comm = CommFor(op.count * width);
+  for (std::uint64_t done = split ? AllreduceParts(op) : 0; done < op.count; done += most) {
     const std::uint64_t count = std::min(most, op.count - done);
     const void* send = At(op.send, done, width);
-    void* const recv = root ? At(op.recv, done, width) : nullptr;
+    void* const recv = receives ? At(op.recv, done, width) : nullptr;
     void* out = recv;
     if (passage.prepares()) {
-      void* const prepared = scratch_.Get(count * passage.width());
-      passage.Prepare(prepared, send, count);
-      send = prepared;
-      out = prepared;
+      if (how.widen || !receives) out = scratch_.Get(count * passage.width());
+      passage.Prepare(out, send, count);
+      send = out;
     }
-    api().Check(api().reduce(root && send == out ? MPI_IN_PLACE : send, root ? out : nullptr,
-                             static_cast<int>(count), how.type, how.op, op.root, CommFor(op.count * width)),
-                "MPI_Reduce");
-    if (root) passage.Finish(recv, out, count);
+    if (receives && send == out) send = MPI_IN_PLACE;
+    const int number = static_cast<int>(count);
+    if (all) {
+      api().Check(api().allreduce(send, out, number, how.type, how.op, comm), "MPI_Allreduce");
+    } else {
+      api().Check(api().reduce(send, receives ? out : nullptr, number, how.type, how.op, op.root, comm),
+                  "MPI_Reduce");
+    }
+    if (receives) passage.Finish(recv, out, count);
   }
 }
 

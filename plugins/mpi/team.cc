@@ -1,11 +1,5 @@
 #include "team.h"
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <utility>
-#include <vector>
-
 #include "dtrun/plugin/names.hpp"
 
 namespace dtrun::mpi_plugin {
@@ -28,10 +22,7 @@ Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, C
 void Team::Leave(bool alone) {
   if (EntryBarrier* const place = entry()) place->Depart(Fate::kLeft, "");
   if (!alone || size_ == 1) return;
-  for (const int process : joined_.processes) {
-    if (process >= 0) close(process);
-  }
-  joined_.processes.clear();
+  joined_.processes = {};
   joined_.entry.reset();
   // What a failed communicator still has under way in MPI may use its handles.
   if (failure_ || world_.stuck() || !world_.usable()) return;
@@ -103,13 +94,9 @@ bool Team::AllLeft() const {
 }
 
 std::optional<int> Team::FindDeadRank() const {
-  std::vector<pollfd> polls;
-  for (const int process : joined_.processes) polls.push_back({process, POLLIN, 0});
-  if (poll(polls.data(), polls.size(), 0) <= 0) return std::nullopt;
-  for (int rank = 0; rank < size_; ++rank) {
+  for (const int rank : joined_.processes.Ended()) {
     // Who leaves says so before its process ends.
-    const bool gone = (polls[static_cast<std::size_t>(rank)].revents & POLLIN) != 0;
-    if (gone && joined_.entry->FateOf(rank) == Fate::kMember) return rank;
+    if (joined_.entry->FateOf(rank) == Fate::kMember) return rank;
   }
   return std::nullopt;
 }

@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "scoped.h"
+#include "dtrun/plugin/environment.hpp"
+#include "signal_handlers.h"
 
 namespace dtrun::mpi_plugin {
 namespace {
@@ -107,7 +108,7 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     const std::vector<Variable> variables = CollSmVariables(coll_sm, local_ranks);
     coll_sm_text = CollSmText(variables);
     const KeepSignalHandlers handlers;
-    const KeepEnvironment environment;
+    const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
     api().Check(api().init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
     started_here_.store(true, std::memory_order_release);
