@@ -15,13 +15,7 @@
 
 namespace dtrun::mpi_plugin {
 
-// Address of element `index`.
-inline char* At(void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<char*>(memory) + index * width;
-}
-inline const char* At(const void* memory, std::uint64_t index, std::size_t width) {
-  return static_cast<const char*>(memory) + index * width;
-}
+using sdk::At;
 
 // Memory that grows and is kept.
 class Scratch {

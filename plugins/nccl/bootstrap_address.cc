@@ -1,24 +1,12 @@
 #include "bootstrap_address.h"
 
-#include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace dtrun::nccl_plugin {
-namespace {
-
-constexpr std::size_t kMagicBytes = 8;
-
-template <class Address>
-Address Read(const nccl::UniqueId& id) {
-  static_assert(kMagicBytes + sizeof(Address) <= sizeof id.internal);
-  Address address;
-  std::memcpy(&address, id.internal + kMagicBytes, sizeof address);
-  return address;
-}
-
-}  // namespace
 
 std::string BootstrapAddress::Text() const {
   const bool ipv6 = host.find(':') != std::string::npos;
@@ -26,27 +14,20 @@ std::string BootstrapAddress::Text() const {
 }
 
 std::optional<BootstrapAddress> ReadBootstrapAddress(const nccl::UniqueId& id) {
-  char text[INET6_ADDRSTRLEN] = {};
-  BootstrapAddress address;
-  switch (Read<sockaddr_in>(id).sin_family) {
-    case AF_INET: {
-      const auto raw = Read<sockaddr_in>(id);
-      inet_ntop(AF_INET, &raw.sin_addr, text, sizeof text);
-      address.port = ntohs(raw.sin_port);
-      address.loopback = (ntohl(raw.sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
-      break;
-    }
-    case AF_INET6: {
-      const auto raw = Read<sockaddr_in6>(id);
-      inet_ntop(AF_INET6, &raw.sin6_addr, text, sizeof text);
-      address.port = ntohs(raw.sin6_port);
-      address.loopback = IN6_IS_ADDR_LOOPBACK(&raw.sin6_addr);
-      break;
-    }
-    default: return std::nullopt;
-  }
-  address.host = text;
-  return address;
+  constexpr std::size_t kMagicBytes = 8;
+  sockaddr_in6 raw;  // the larger one
+  static_assert(kMagicBytes + sizeof raw <= sizeof id.internal);
+  std::memcpy(&raw, id.internal + kMagicBytes, sizeof raw);
+  if (raw.sin6_family != AF_INET && raw.sin6_family != AF_INET6) return std::nullopt;
+  const bool ipv6 = raw.sin6_family == AF_INET6;
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&raw), ipv6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in),
+                  host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return std::nullopt;
+  const std::string text(host);
+  return BootstrapAddress{text.substr(0, text.find('%')), std::atoi(port),
+                          ipv6 ? text == "::1" : text.rfind("127.", 0) == 0};
 }
 
 }  // namespace dtrun::nccl_plugin

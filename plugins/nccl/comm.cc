@@ -6,9 +6,9 @@
 
 #include "bootstrap_address.h"
 #include "dtrun/plugin/names.hpp"
+#include "dtrun/plugin/patience.hpp"
 #include "launch.h"
 #include "nccl_failure.h"
-#include "patience.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -158,6 +158,11 @@ void NcclCommunicator::CopyInPlace(Operation& operation) const {
                           "copy the buffer of " + operation.text);
 }
 
+NcclRequest::~NcclRequest() { comm_.Release(*operation_); }
+bool NcclRequest::Test() { return comm_.Poll(*operation_); }
+bool NcclRequest::Wait(sdk::Nanoseconds timeout) { return comm_.Wait(*operation_, timeout); }
+void NcclRequest::WaitStream(const dtrun_stream& stream) { comm_.OrderAfter(*operation_, stream); }
+
 std::unique_ptr<NcclRequest> NcclCommunicator::Enqueue(const dtrun_op& op, const dtrun_stream* stream) {
   auto operation = std::make_shared<Operation>(op, members_.size(), StreamOf(op, stream));
   CheckBuffers(*operation);
@@ -233,7 +238,7 @@ void NcclCommunicator::Launch(const std::vector<std::shared_ptr<Operation>>& ope
 
 // The first operations of a communicator connect the devices: NCCL launches them only then.
 void NcclCommunicator::AwaitLaunch(const Operation& operation) {
-  Patience patience;
+  sdk::Patience patience;
   for (;;) {
     const nccl::Result state = handle_->State();
     failure_.ThrowIfSet();
@@ -310,17 +315,27 @@ void NcclCommunicator::OrderAfter(Operation& operation, const dtrun_stream& stre
   operation.ordered = true;
 }
 
-bool NcclCommunicator::MustWaitBeforeRelease(const Operation& operation) {
-  const std::lock_guard lock(mutex_);
-  return operation.phase == Phase::kLaunched && !operation.ordered;
+bool NcclCommunicator::Wait(Operation& operation, sdk::Nanoseconds timeout) {
+  const sdk::Deadline limit(timeout);
+  sdk::Patience patience;
+  while (!Poll(operation)) {
+    if (limit.passed()) return false;
+    patience.Wait(limit);
+  }
+  return true;
 }
 
-void NcclCommunicator::NoteUnseenFailure(const Operation& operation, const char* text) const {
-  log_.Debug(operation.text + " of '" + members_.name() + "' was dropped and failed: " + text);
-}
-
-void NcclCommunicator::Forget(Operation& operation) {
-  const std::lock_guard lock(mutex_);
+void NcclCommunicator::Release(Operation& operation) {
+  std::unique_lock lock(mutex_);
+  if (operation.phase == Phase::kLaunched && !operation.ordered) {
+    lock.unlock();
+    try {
+      Wait(operation, sdk::kNoLimit);
+    } catch (const std::exception& error) {
+      log_.Debug(operation.text + " of '" + members_.name() + "' was dropped and failed: " + error.what());
+    }
+    lock.lock();
+  }
   operation.dropped = true;
   live_.erase(&operation);
   if (operation.event != nullptr) events_->Return(std::exchange(operation.event, nullptr));

@@ -22,9 +22,28 @@
 #include "handle.h"
 #include "operation.h"
 #include "progress.h"
-#include "request.h"
 
 namespace dtrun::nccl_plugin {
+
+class NcclCommunicator;
+
+// An operation under way, as core holds it.
+class NcclRequest final : public sdk::Request {
+ public:
+  NcclRequest(NcclCommunicator& comm, std::shared_ptr<Operation> operation)
+      : comm_(comm), operation_(std::move(operation)) {}
+  // Waits, unless a stream was ordered after the operation: then the stream keeps the buffers'
+  // users in order, and the host goes on.
+  ~NcclRequest() override;
+
+  bool Test() override;
+  bool Wait(sdk::Nanoseconds timeout) override;
+  void WaitStream(const dtrun_stream& stream) override;
+
+ private:
+  NcclCommunicator& comm_;
+  const std::shared_ptr<Operation> operation_;
+};
 
 // What a communicator needs of its backend, which outlives it.
 struct Environment {
@@ -51,11 +70,10 @@ class NcclCommunicator final : public sdk::Communicator<NcclRequest> {
 
   // True when it is done; throws what ended it.
   bool Poll(Operation& operation);
+  bool Wait(Operation& operation, sdk::Nanoseconds timeout);
   void OrderAfter(Operation& operation, const dtrun_stream& stream);
-  bool MustWaitBeforeRelease(const Operation& operation);
-  void NoteUnseenFailure(const Operation& operation, const char* text) const;
   // The last that is heard of `operation`.
-  void Forget(Operation& operation);
+  void Release(Operation& operation);
 
  private:
   std::unique_ptr<Handle> Connect(const sdk::CommParams& params, const sdk::Deadline& deadline);

@@ -4,8 +4,8 @@
 
 namespace dtrun::nccl_plugin {
 
-DeviceBuffer::DeviceBuffer(const CudaApi& api, std::size_t bytes) : api_(&api) {
-  api.Check(api.allocate(&data_, bytes), "allocate " + std::to_string(bytes) + " bytes on the device");
+DeviceBuffer::DeviceBuffer(const CudaApi& api, std::size_t bytes, const std::string& place) : api_(&api) {
+  api.Check(api.allocate(&data_, bytes), "allocate " + std::to_string(bytes) + " bytes on " + place);
 }
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {

@@ -15,7 +15,7 @@ namespace dtrun::nccl_plugin {
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(const CudaApi& api, std::size_t bytes);
+  DeviceBuffer(const CudaApi& api, std::size_t bytes, const std::string& place = "the device");
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : api_(other.api_), data_(std::exchange(other.data_, nullptr)) {}
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;

@@ -43,18 +43,4 @@ Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
                                             "; convert the buffer or choose another backend for it");
 }
 
-nccl::Reduction BuiltInReduction(std::int32_t reduce) {
-  switch (reduce) {
-    case DTRUN_PROD: return nccl::kProd;
-    case DTRUN_MIN: return nccl::kMin;
-    case DTRUN_MAX: return nccl::kMax;
-    case DTRUN_AVG: return nccl::kAvg;
-    default: return nccl::kSum;
-  }
-}
-
-std::uint64_t SupportedReduces() {
-  return sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG, DTRUN_PREMUL_SUM});
-}
-
 }  // namespace dtrun::nccl_plugin

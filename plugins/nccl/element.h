@@ -23,11 +23,9 @@ Wire MoveAs(std::int32_t dtype);
 // is two floats to a sum, an average and a product with a real scale.
 Wire ReduceAs(std::int32_t dtype, std::int32_t reduce);
 
-// The built-in one; for DTRUN_PREMUL_SUM the caller makes its own. REQUIRES that ReduceAs
-// accepted it.
-nccl::Reduction BuiltInReduction(std::int32_t reduce);
-
 // A mask of dtrun_backend_caps: what is supported with at least one type.
-std::uint64_t SupportedReduces();
+constexpr std::uint64_t SupportedReduces() {
+  return sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG, DTRUN_PREMUL_SUM});
+}
 
 }  // namespace dtrun::nccl_plugin

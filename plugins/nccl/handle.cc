@@ -1,7 +1,7 @@
 #include "handle.h"
 
+#include "dtrun/plugin/patience.hpp"
 #include "nccl_failure.h"
-#include "patience.h"
 
 namespace dtrun::nccl_plugin {
 namespace {
@@ -22,7 +22,7 @@ Handle::Handle(const NcclApi& api, const Place& place, const sdk::Deadline& dead
   config.blocking = 0;
   nccl::Result state = api_.comm_init_rank_config(&comm_, place.size, place.id, place.rank, &config);
   try {
-    Patience patience;
+    sdk::Patience patience;
     while (state == nccl::kInProgress) {
       if (deadline.passed()) {
         throw sdk::Failure(DTRUN_TIMEOUT, "nccl did not " + doing +
@@ -44,7 +44,7 @@ Handle::~Handle() {
   if (aborted_) return;
   nccl::Result state = api_.comm_finalize(comm_);
   const sdk::Deadline deadline(kFarewell);
-  Patience patience;
+  sdk::Patience patience;
   while ((state == nccl::kSuccess || state == nccl::kInProgress) && !deadline.passed()) {
     state = Ask();
     if (state != nccl::kInProgress) break;
@@ -78,7 +78,7 @@ void Handle::Abort() {
   if (aborted_.exchange(true)) return;
   std::unique_lock lock(mutex_, std::defer_lock);
   const sdk::Deadline deadline{kComeOut};
-  Patience patience;
+  sdk::Patience patience;
   while (!lock.try_lock() && !deadline.passed()) patience.Wait(deadline);
   if (comm_ != nullptr) api_.comm_abort(comm_);
 }

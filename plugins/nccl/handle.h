@@ -37,7 +37,6 @@ class Handle {
   nccl::Result State();
   // Ends whatever runs. Idempotent.
   void Abort();
-  bool aborted() const { return aborted_; }
 
  private:
   // As State, for who holds `mutex_`.

@@ -5,13 +5,18 @@
 namespace dtrun::nccl_plugin {
 namespace {
 
+using sdk::At;
+
 bool Failed(nccl::Result result) { return result != nccl::kSuccess && result != nccl::kInProgress; }
 
-const char* At(const void* buffer, std::uint64_t element, std::uint64_t width) {
-  return static_cast<const char*>(buffer) + element * width;
-}
-char* At(void* buffer, std::uint64_t element, std::uint64_t width) {
-  return static_cast<char*>(buffer) + element * width;
+nccl::Reduction BuiltInReduction(std::int32_t reduce) {
+  switch (reduce) {
+    case DTRUN_PROD: return nccl::kProd;
+    case DTRUN_MIN: return nccl::kMin;
+    case DTRUN_MAX: return nccl::kMax;
+    case DTRUN_AVG: return nccl::kAvg;
+    default: return nccl::kSum;
+  }
 }
 
 }  // namespace
@@ -54,22 +59,17 @@ nccl::Result Launcher::Start(const Operation& operation, nccl::Reduction reducti
   const nccl::DataType type = operation.wire.type;
   const std::uint64_t count = op.count * operation.wire.per_element;
   const cuda::Stream stream = operation.stream;
+  // A collective of no elements calls nothing; a message of none is a message all the same.
+  const bool counted = op.kind == DTRUN_ALLREDUCE || op.kind == DTRUN_BROADCAST || op.kind == DTRUN_REDUCE ||
+                       op.kind == DTRUN_ALLGATHER || op.kind == DTRUN_REDUCE_SCATTER;
+  if (counted && count == 0) return nccl::kSuccess;
   switch (op.kind) {
     case DTRUN_BARRIER: return api.all_reduce(scratch, scratch, 1, nccl::kInt32, nccl::kSum, comm, stream);
-    case DTRUN_ALLREDUCE:
-      if (count == 0) return nccl::kSuccess;
-      return api.all_reduce(op.send, op.recv, count, type, reduction, comm, stream);
-    case DTRUN_BROADCAST:
-      if (count == 0) return nccl::kSuccess;
-      return api.broadcast(op.recv, op.recv, count, type, op.root, comm, stream);
-    case DTRUN_REDUCE:
-      if (count == 0) return nccl::kSuccess;
-      return api.reduce(op.send, op.recv, count, type, reduction, op.root, comm, stream);
-    case DTRUN_ALLGATHER:
-      if (count == 0) return nccl::kSuccess;
-      return api.all_gather(op.send, op.recv, count, type, comm, stream);
+    case DTRUN_ALLREDUCE: return api.all_reduce(op.send, op.recv, count, type, reduction, comm, stream);
+    case DTRUN_BROADCAST: return api.broadcast(op.recv, op.recv, count, type, op.root, comm, stream);
+    case DTRUN_REDUCE: return api.reduce(op.send, op.recv, count, type, reduction, op.root, comm, stream);
+    case DTRUN_ALLGATHER: return api.all_gather(op.send, op.recv, count, type, comm, stream);
     case DTRUN_REDUCE_SCATTER:
-      if (count == 0) return nccl::kSuccess;
       return api.reduce_scatter(op.send, op.recv, count, type, reduction, comm, stream);
     case DTRUN_REDUCE_SCATTERV: return ReduceParts(operation, reduction);
     case DTRUN_SEND:

@@ -1,7 +1,6 @@
 // The entry point and the backend: which library, which device, what it can do.
 #include <sys/statvfs.h>
 
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "comm.h"
 #include "dtrun/interfaces.hpp"
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/environment.hpp"
 #include "element.h"
 #include "gpu_paths.h"
 #include "nccl_failure.h"
@@ -44,18 +44,14 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
 
   std::unique_ptr<NcclCommunicator> CreateCommunicator(const sdk::CommParams& params) override {
     const sdk::Deadline deadline(params.timeout);
-    std::optional<Failure> obstacle;
+    const sdk::Membership members(params);
     int device = 0;
     try {
       device = CurrentDevice();
     } catch (const Failure& failure) {
-      obstacle = failure;
-    }
-    const sdk::Membership members(params);
-    if (obstacle) {  // said before it comes: nobody waits for it in NCCL
-      members.PublishFailure(*obstacle);
+      members.PublishFailure(failure);  // before it comes: nobody waits for it in NCCL
       members.Come("nccl", "");
-      throw Failure(*obstacle);
+      throw;
     }
     members.Join("nccl", "", deadline);
     if (const auto failure = members.FailureOfAnother()) throw *failure;
@@ -98,10 +94,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
     inputs.p2p = options_.p2p;
     inputs.shm = options_.shm;
     inputs.local_ranks = local_ranks;
-    inputs.inherited = [](const char* variable) -> std::optional<std::string> {
-      const char* const value = std::getenv(variable);
-      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-    };
+    inputs.inherited = sdk::EnvironmentVariable;
     inputs.ask = [this] { return AskPeers({.cuda_library = options_.cuda_library, .cache = CacheFolder()}); };
     struct statvfs shm {};
     if (statvfs("/dev/shm", &shm) == 0) inputs.shm_free_bytes = std::uint64_t{shm.f_bavail} * shm.f_frsize;
@@ -152,8 +145,8 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
 
   // Whether NCCL may use RDMA; which ports it would is known to it alone.
   std::string RdmaText() const {
-    const char* const own = std::getenv("NCCL_IB_DISABLE");
-    const bool off = own != nullptr ? own == std::string("1") : options_.rdma == Switch::kOff;
+    const auto own = sdk::EnvironmentVariable("NCCL_IB_DISABLE");
+    const bool off = own ? own == "1" : options_.rdma == Switch::kOff;
     return off ? "no: NCCL_IB_DISABLE=1" : "yes, by the ports that NCCL finds";
   }
 
@@ -177,9 +170,9 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   void WarnOfLostVariables() const {
     const sdk::Log log(host_, "nccl");
     for (const auto& [name, value] : Variables()) {
-      const char* const now = std::getenv(name.c_str());
-      if (now != nullptr && value == now) continue;
-      log.Warn(name + " is " + (now == nullptr ? "unset" : "'" + std::string(now) + "'") + ", not '" + value +
+      const auto now = sdk::EnvironmentVariable(name.c_str());
+      if (now == value) continue;
+      log.Warn(name + " is " + (now ? "'" + *now + "'" : "unset") + ", not '" + value +
                "' as backend.options asks; a rank must be started by dtrun for that to hold");
     }
   }

@@ -25,7 +25,21 @@ enum class Phase {
 
 struct Operation {
   // For a communicator of `ranks`. Throws sdk::Failure for what NCCL lacks.
-  Operation(const dtrun_op& given, int ranks, cuda::Stream on);
+  Operation(const dtrun_op& given, int ranks, cuda::Stream on)
+      : op(given, ranks),
+        width(kernels::ElementBytes(given.dtype)),
+        wire(sdk::IsReduction(given.kind) ? ReduceAs(given.dtype, given.reduce) : MoveAs(given.dtype)),
+        stream(on),
+        deadline(sdk::Nanoseconds(given.timeout_ns)),
+        text(sdk::OperationText(given)) {
+    // Ignoring the tag would deliver the wrong message to whoever relies on it.
+    if (!point_to_point() || given.tag == 0) return;
+    throw sdk::Failure(
+        DTRUN_UNSUPPORTED,
+        text +
+            ": nccl's messages have no tags, so it would be lost; use tag 0 and receive in the "
+            "order of the sends");
+  }
 
   const sdk::OwnedOp op;
   const std::uint64_t width;  // bytes of an element

@@ -27,6 +27,14 @@ std::string Digest(const std::string& text) {
   return out.str();
 }
 
+const char* StateName(PeerPair::State state) {
+  switch (state) {
+    case PeerPair::State::kProven: return "proven";
+    case PeerPair::State::kRefused: return "refused";
+    default: return "broken";
+  }
+}
+
 std::filesystem::path FileFor(const std::filesystem::path& cache, const std::string& key) {
   return cache / ("nccl-p2p-" + Digest(key));
 }
@@ -42,22 +50,17 @@ std::string Recall(const std::filesystem::path& cache, const std::string& key) {
 }
 
 // A folder that cannot be written costs the next start a trial, no more.
-void Keep(const std::filesystem::path& cache, const std::string& key, const PeerReport& report) {
+void Keep(const std::filesystem::path& cache, const PeerReport& report) {
   std::error_code ignored;
   std::filesystem::create_directories(cache, ignored);
-  const std::filesystem::path file = FileFor(cache, key);
+  const std::filesystem::path file = FileFor(cache, report.key);
   const std::filesystem::path fresh = file.string() + "." + std::to_string(getpid());
   std::ofstream out(fresh);
-  out << key << '\n';
+  out << report.key << '\n';
   for (const PeerPair& pair : report.pairs) {
-    const std::string ends = std::to_string(pair.from) + " " + std::to_string(pair.to) + " ";
-    switch (pair.state) {
-      case PeerPair::State::kProven:
-        out << "proven " << ends << static_cast<long long>(pair.bytes_per_second) << '\n';
-        break;
-      case PeerPair::State::kRefused: out << "refused " << ends << pair.reason << '\n'; break;
-      case PeerPair::State::kBroken: out << "broken " << ends << pair.reason << '\n'; break;
-    }
+    out << StateName(pair.state) << ' ' << pair.from << ' ' << pair.to << ' ';
+    if (pair.state == PeerPair::State::kProven) out << static_cast<long long>(pair.bytes_per_second);
+    out << pair.reason << '\n';
   }
   out.close();
   if (out) std::filesystem::rename(fresh, file, ignored);
@@ -78,14 +81,6 @@ void Keep(const std::filesystem::path& cache, const std::string& key, const Peer
     say(std::string("trouble ") + error.what());
   }
   _exit(0);
-}
-
-std::string LineWith(const std::string& lines, const std::string& word) {
-  std::istringstream in(lines);
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind(word + " ", 0) == 0) return line.substr(word.size() + 1);
-  }
-  return {};
 }
 
 std::string LastLine(const std::string& lines) {
@@ -126,12 +121,8 @@ std::filesystem::path CacheFolder() {
 }
 
 std::string VerdictText(const PeerPair& pair) {
-  switch (pair.state) {
-    case PeerPair::State::kProven: return "proven: " + Rate(pair.bytes_per_second);
-    case PeerPair::State::kRefused: return "refused: " + pair.reason;
-    case PeerPair::State::kBroken: break;
-  }
-  return "broken: " + pair.reason;
+  const bool proven = pair.state == PeerPair::State::kProven;
+  return StateName(pair.state) + (": " + (proven ? Rate(pair.bytes_per_second) : pair.reason));
 }
 
 PeerReport AskPeers(const PeerTrialOptions& options) {
@@ -177,10 +168,9 @@ PeerReport AskPeers(const PeerTrialOptions& options) {
   const int status = Reap(child);
   if (ended.empty() && WIFSIGNALED(status)) ended = std::string("was killed: ") + strsignal(WTERMSIG(status));
   PeerReport report = ReadReport(lines, ended);
-  const std::string key = LineWith(lines, "key");
-  if (!options.cache.empty() && !key.empty() && !report.cached && report.trouble.empty() &&
+  if (!options.cache.empty() && !report.key.empty() && !report.cached && report.trouble.empty() &&
       !report.pairs.empty())
-    Keep(options.cache, key, report);
+    Keep(options.cache, report);
   return report;
 }
 
@@ -193,7 +183,9 @@ PeerReport ReadReport(const std::string& lines, const std::string& ended) {
     std::istringstream words(line);
     std::string word;
     words >> word;
-    if (word == "device") {
+    if (word == "key") {
+      std::getline(words >> std::ws, report.key);
+    } else if (word == "device") {
       int index = 0;
       std::string bus;
       words >> index >> bus;
@@ -236,27 +228,27 @@ PeerVerdict Judge(const PeerReport& report) {
     return {.usable = true, .reason = "not tried: " + report.trouble, .obstacle = {}};
   if (report.devices.size() < 2 || report.pairs.empty())
     return {.usable = true, .reason = "no peers", .obstacle = {}};
-  const PeerPair* refused = nullptr;
-  const PeerPair* broken = nullptr;
   std::size_t proven = 0;
   double slowest = 0;
   for (const PeerPair& pair : report.pairs) {
-    if (pair.state == PeerPair::State::kRefused && refused == nullptr) refused = &pair;
-    if (pair.state == PeerPair::State::kBroken && broken == nullptr) broken = &pair;
     if (pair.state != PeerPair::State::kProven) continue;
     slowest = proven == 0 ? pair.bytes_per_second : std::min(slowest, pair.bytes_per_second);
     ++proven;
   }
-  // One way only: NCCL asks for one direction and uses both.
-  const auto one_way = [&](const PeerPair& pair) {
-    return std::any_of(report.pairs.begin(), report.pairs.end(), [&](const PeerPair& other) {
-      return other.from == pair.to && other.to == pair.from && other.state == PeerPair::State::kProven;
-    });
+  const auto first = [&](auto&& which) -> const PeerPair* {
+    const auto found = std::find_if(report.pairs.begin(), report.pairs.end(), which);
+    return found == report.pairs.end() ? nullptr : &*found;
   };
-  const PeerPair* lopsided = nullptr;
-  for (const PeerPair& pair : report.pairs) {
-    if (lopsided == nullptr && pair.state == PeerPair::State::kRefused && one_way(pair)) lopsided = &pair;
-  }
+  const auto is_refused = [](const PeerPair& pair) { return pair.state == PeerPair::State::kRefused; };
+  const PeerPair* const refused = first(is_refused);
+  const PeerPair* const broken =
+      first([](const PeerPair& pair) { return pair.state == PeerPair::State::kBroken; });
+  // One way only: NCCL asks for one direction and uses both.
+  const PeerPair* const lopsided = first([&](const PeerPair& pair) {
+    return is_refused(pair) && first([&](const PeerPair& other) {
+             return other.from == pair.to && other.to == pair.from && other.state == PeerPair::State::kProven;
+           });
+  });
   const std::string origin = report.cached ? " (found earlier, with this driver since this boot)" : "";
   PeerVerdict verdict;
   const PeerPair* const against = broken != nullptr ? broken : lopsided != nullptr ? lopsided : refused;

@@ -33,6 +33,7 @@ struct PeerPair {
 std::string VerdictText(const PeerPair& pair);
 
 struct PeerReport {
+  std::string key = {};                   // what it holds for: driver, boot, devices
   std::vector<std::string> devices = {};  // PCI bus ids, by index
   std::vector<PeerPair> pairs = {};
   bool cached = false;

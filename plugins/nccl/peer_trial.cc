@@ -2,12 +2,11 @@
 
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <memory>
 #include <sstream>
 #include <vector>
 
-#include "dtrun/plugin.hpp"
+#include "device_memory.h"
+#include "dtrun/plugin/process_watch.hpp"
 #include "nvml.h"
 
 namespace dtrun::nccl_plugin {
@@ -20,27 +19,6 @@ constexpr std::size_t kBytes = std::size_t{1} << 20;
 // choose them all the same (ray-project/ray#39471, 49 ms a hop).
 constexpr int kTooSlow = 20;
 constexpr int kAgain = 3;
-
-// Device memory of kBytes.
-class Buffer {
- public:
-  Buffer(const CudaApi& cuda, int device) : cuda_(cuda), device_(device) {
-    const OnDevice here(cuda_, device_);
-    cuda_.Check(cuda_.allocate(&data_, kBytes), "allocate 1 MiB on device " + std::to_string(device));
-  }
-  ~Buffer() {
-    const OnDevice here(cuda_, device_);
-    cuda_.release(data_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  void* data() const { return data_; }
-
- private:
-  const CudaApi& cuda_;
-  const int device_;
-  void* data_ = nullptr;
-};
 
 struct Pair {
   int from;
@@ -58,7 +36,8 @@ class Trial {
 
   void Open(int device) {
     sink_("opening " + std::to_string(device));
-    buffers_.push_back(std::make_unique<Buffer>(cuda_, device));
+    const OnDevice here(cuda_, device);
+    buffers_.emplace_back(cuda_, kBytes, "device " + std::to_string(device));
   }
 
   // REQUIRES: both are open, in the order of their numbers. The device `to` reads that of `from`.
@@ -77,7 +56,7 @@ class Trial {
   }
 
  private:
-  const Buffer& Of(int device) const { return *buffers_[static_cast<std::size_t>(device)]; }
+  void* Of(int device) const { return buffers_[static_cast<std::size_t>(device)].data(); }
 
   void Synchronize() const { cuda_.Check(cuda_.stream_synchronize(nullptr), "finish the copy"); }
   void Copy(void* to, const void* from, int kind, int device) const {
@@ -87,8 +66,7 @@ class Trial {
   }
   void CopyBetween(const Pair& pair) const {
     const OnDevice here(cuda_, pair.to);
-    cuda_.Check(cuda_.memcpy_peer_async(Of(pair.to).data(), pair.to, Of(pair.from).data(), pair.from, kBytes,
-                                        nullptr),
+    cuda_.Check(cuda_.memcpy_peer_async(Of(pair.to), pair.to, Of(pair.from), pair.from, kBytes, nullptr),
                 "copy 1 MiB");
     Synchronize();
   }
@@ -107,17 +85,17 @@ class Trial {
       cuda_.get_last_error();
     }
     std::vector<unsigned char> got(kBytes);
-    Copy(Of(pair.from).data(), pattern_.data(), cuda::kCopyHostToDevice, pair.from);
-    Copy(Of(pair.to).data(), got.data(), cuda::kCopyHostToDevice, pair.to);  // zeros
+    Copy(Of(pair.from), pattern_.data(), cuda::kCopyHostToDevice, pair.from);
+    Copy(Of(pair.to), got.data(), cuda::kCopyHostToDevice, pair.to);  // zeros
     CopyBetween(pair);
     auto direct = TimeOfCopy(pair);
-    Copy(got.data(), Of(pair.to).data(), cuda::kCopyDeviceToHost, pair.to);
+    Copy(got.data(), Of(pair.to), cuda::kCopyDeviceToHost, pair.to);
     if (std::memcmp(got.data(), pattern_.data(), kBytes) != 0)
       return "broken " + pair.Text() + " the copy arrives corrupt";
 
     const auto staged_began = Clock::now();
-    Copy(got.data(), Of(pair.from).data(), cuda::kCopyDeviceToHost, pair.from);
-    Copy(Of(pair.to).data(), got.data(), cuda::kCopyHostToDevice, pair.to);
+    Copy(got.data(), Of(pair.from), cuda::kCopyDeviceToHost, pair.from);
+    Copy(Of(pair.to), got.data(), cuda::kCopyHostToDevice, pair.to);
     const auto staged = Clock::now() - staged_began;
     // A busy host may have taken the processor away; a pair that is slow is slow again.
     for (int again = 0; direct > kTooSlow * staged && again < kAgain; ++again)
@@ -138,14 +116,8 @@ class Trial {
   const TrialSink& sink_;
   const Nvml nvml_;
   std::vector<unsigned char> pattern_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<DeviceBuffer> buffers_;
 };
-
-std::string BootId() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id.empty() ? "unknown" : id;
-}
 
 }  // namespace
 
@@ -154,7 +126,8 @@ void TryPeers(const CudaApi& cuda, const TrialMemory& memory, const TrialSink& s
   if (cuda.get_device_count(&count) != cuda::kSuccess || count == 0) return sink("none");
   int driver = 0;
   cuda.Check(cuda.driver_get_version(&driver), "tell the driver's version");
-  std::string key = std::to_string(driver) + " " + BootId();
+  const std::string boot = sdk::BootId();
+  std::string key = std::to_string(driver) + " " + (boot.empty() ? "unknown" : boot);
   std::vector<std::string> devices;
   for (int device = 0; device < count; ++device) {
     devices.push_back(cuda.BusId(device));

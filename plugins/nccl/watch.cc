@@ -79,15 +79,11 @@ std::vector<int> NcclCommunicator::NotWaitingIn(std::uint64_t sequence) const {
 }
 
 Failure NcclCommunicator::TimedOut(const Operation& operation) const {
-  std::vector<int> suspects;
-  if (operation.point_to_point()) {
-    suspects.push_back(operation.op->peer);
-  } else {
-    suspects = NotWaitingIn(operation.op->sequence);
-  }
-  const auto waited = Clock::now() - operation.begun;
+  const std::vector<int> suspects = operation.point_to_point() ? std::vector<int>{operation.op->peer}
+                                                               : NotWaitingIn(operation.op->sequence);
+  const sdk::Nanoseconds waited = Clock::now() - operation.begun;
   std::string text = operation.text + " of '" + members_.name() + "' did not finish within " +
-                     sdk::DurationText(std::chrono::duration_cast<sdk::Nanoseconds>(waited)) + "; ";
+                     sdk::DurationText(waited) + "; ";
   if (!suspects.empty()) {
     text += "no sign of " + sdk::RanksText(suspects) + " in it";
   } else if (last_completed_ == 0) {

@@ -86,6 +86,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
   using Parts = std::vector<Part>;  // by rank
 
+  // Address of element `index` of elements of `width` bytes.
+  inline char* At(void* memory, std::uint64_t index, std::uint64_t width) {
+    return static_cast<char*>(memory) + index * width;
+  }
+  inline const char* At(const void* memory, std::uint64_t index, std::uint64_t width) {
+    return static_cast<const char*>(memory) + index * width;
+  }
+
   // Part `index` of `count` elements, cut as evenly as possible into `parts`.
   inline Part EvenPart(std::uint64_t count, int parts, int index) {
     const auto n = static_cast<std::uint64_t>(parts), i = static_cast<std::uint64_t>(index);

@@ -15,7 +15,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class Patience {
    public:
     // Gives the processor up `yields` times, then sleeps, `shortest` at first and `longest` in the end.
-    Patience(int yields, Nanoseconds shortest, Nanoseconds longest)
+    explicit Patience(int yields = 64, Nanoseconds shortest = std::chrono::microseconds(10),
+                      Nanoseconds longest = std::chrono::milliseconds(1))
         : yields_(yields), shortest_(shortest), longest_(longest) {}
 
     // Sleeps, but not past `deadline`.
