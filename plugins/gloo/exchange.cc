@@ -32,13 +32,8 @@ bool Direct::Serves(const dtrun_op& op, int ranks) {
 }
 
 void Direct::Run(Mesh& mesh, Operation& operation) const {
-  switch (op.kind) {
-    case DTRUN_ALLREDUCE:
-    case DTRUN_REDUCE:
-    case DTRUN_REDUCE_SCATTER:
-    case DTRUN_REDUCE_SCATTERV: return Reduction(mesh, operation);
-    default: return Exchange(mesh, operation);
-  }
+  if (sdk::IsReduction(op.kind)) return Reduction(mesh, operation);
+  Exchange(mesh, operation);
 }
 
 void Direct::Exchange(Mesh& mesh, Operation& operation) const {

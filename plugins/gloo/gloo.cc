@@ -1,5 +1,4 @@
 // The entry point and the backend: which interface, which library, what it can do.
-#include <dlfcn.h>
 #include <gloo/config.h>
 #include <gloo/transport/tcp/device.h>
 
@@ -9,6 +8,7 @@
 
 #include "comm.h"
 #include "dtrun/plugin.hpp"
+#include "dtrun/plugin/shared_library.hpp"
 
 namespace dtrun::gloo_plugin {
 namespace {
@@ -19,13 +19,6 @@ std::string LibraryText() {
                      "." + std::to_string(GLOO_VERSION_PATCH);
   const std::string package = GLOO_PACKAGE;
   return text + (package.empty() ? " (private copy)" : " (private copy of " + package + ")");
-}
-
-std::string LibraryPath() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&::gloo::transport::tcp::CreateDevice), &info) == 0)
-    return "unknown";
-  return info.dli_fname;
 }
 
 class GlooBackend final : public sdk::Backend<GlooCommunicator> {
@@ -47,7 +40,8 @@ class GlooBackend final : public sdk::Backend<GlooCommunicator> {
 
   void LaunchInfo(const dtrun_launch_query& query, const sdk::LaunchSink& sink) override {
     sink.Fact("library", LibraryText());
-    sink.Fact("library_path", LibraryPath());
+    sink.Fact("library_path",
+              sdk::FileOf(reinterpret_cast<const void*>(&::gloo::transport::tcp::CreateDevice)));
     sink.Fact("memory", "host");
     sink.Fact("wire", "TCP");
     sink.Fact("by interface", "interface");

@@ -35,9 +35,7 @@ std::string WithoutPlace(const std::string& what) {
 }  // namespace
 
 Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const interfaces::Interface& interface)
-    : host_(host),
-      members_(params),
-      goodbye_states_(static_cast<std::size_t>(params.size), Goodbye::kUnread) {
+    : host_(host), members_(params), said_goodbye_(static_cast<std::size_t>(params.size)) {
   if (size() == 1) {
     places_.push_back(interface.address);
     return;
@@ -197,17 +195,17 @@ void Mesh::FailSomebodyLost(const std::string& what) {
 bool Mesh::SaidGoodbye(int peer) {
   const std::lock_guard lock(goodbyes_mutex_);
   const auto index = static_cast<std::size_t>(peer);
-  if (goodbye_states_[index] == Goodbye::kUnread) {
-    goodbye_states_[index] = Goodbye::kNone;
+  std::optional<bool>& said = said_goodbye_[index];
+  if (!said) {
     try {
       // It has come, or the broken connection ends the wait; the limit is for a connection
       // that broke inside the message.
-      if (goodbyes_[index]->waitRecv(nullptr, kBrokenLinkLimit)) goodbye_states_[index] = Goodbye::kReceived;
+      said = goodbyes_[index]->waitRecv(nullptr, kBrokenLinkLimit);
     } catch (const std::exception&) {
-      goodbye_states_[index] = Goodbye::kNone;  // no goodbye
+      said = false;
     }
   }
-  return goodbye_states_[index] == Goodbye::kReceived;
+  return *said;
 }
 
 void Mesh::PublishFailure() {

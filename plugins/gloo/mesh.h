@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -96,8 +97,7 @@ class Mesh {
 
   std::mutex goodbyes_mutex_;
   std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> goodbyes_;  // awaited from each peer
-  enum class Goodbye { kUnread, kReceived, kNone };
-  std::vector<Goodbye> goodbye_states_;
+  std::vector<std::optional<bool>> said_goodbye_;                            // unset: not yet read
 
   std::unique_ptr<Timer> timer_;
   std::unique_ptr<Monitor> monitor_;

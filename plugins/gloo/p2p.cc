@@ -64,7 +64,9 @@ bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
     bool done = false;
     std::optional<sdk::Failure> failure;
     try {
-      done = WaitInGloo(deadline);
+      const TimerEntry entry(*mesh_.timer(), deadline.AtLeast(kShortestLook),
+                             [this] { transfer_.Interrupt(); });
+      done = WaitForTransfer();
     } catch (const sdk::Failure& thrown) {
       failure = thrown;
     }
@@ -75,12 +77,6 @@ bool PointToPointRequest::Wait(sdk::Nanoseconds timeout) {
     failure_ = std::move(failure);
     changed_.notify_all();
   }
-}
-
-bool PointToPointRequest::WaitInGloo(const sdk::Deadline& deadline) {
-  const sdk::Deadline look = deadline.AtLeast(kShortestLook);
-  const TimerEntry entry(*mesh_.timer(), look, [this] { transfer_.Interrupt(); });
-  return WaitForTransfer();
 }
 
 bool PointToPointRequest::WaitForTransfer() {

@@ -25,7 +25,6 @@ class PointToPointRequest final : public sdk::Request {
   bool Wait(sdk::Nanoseconds timeout) override;
 
  private:
-  bool WaitInGloo(const sdk::Deadline& deadline);
   bool WaitForTransfer();
   void Expire();
   bool LookForCompletion();

@@ -21,8 +21,6 @@ void ForEachPeer(const Mesh& mesh, Visit&& visit) {
   for (int step = 1; step < mesh.size(); ++step) visit((mesh.rank() + step) % mesh.size());
 }
 
-kernels::Reduce KernelOf(const Direct& call) { return kernels::ReduceFor(call.op.dtype, call.op.reduce); }
-
 // Who gets a part when it has been combined, besides the rank that did.
 struct Receivers {
   bool all = false;
@@ -36,17 +34,16 @@ class PartwiseReduction {
  public:
   // Part p of `send` holds parts[p]; the combined part of this rank goes to `out`.
   PartwiseReduction(Mesh& mesh, Operation& operation, const Direct& call, const void* send, sdk::Parts parts,
-                    void* out)
+                    std::byte* out)
       : mesh_(mesh),
         operation_(operation),
         call_(call),
         send_(send),
         parts_(std::move(parts)),
-        kernel_(KernelOf(call)) {
-    out_ = static_cast<std::byte*>(out);
-    segment_ = std::max<std::size_t>(1, kReduceSegmentBytes / call.width);
-    peers_.resize(static_cast<std::size_t>(mesh.size()));
-  }
+        kernel_(kernels::ReduceFor(call.op.dtype, call.op.reduce)),
+        out_(out),
+        segment_(std::max<std::size_t>(1, kReduceSegmentBytes / call.width)),
+        peers_(static_cast<std::size_t>(mesh.size())) {}
 
   // Afterwards `receivers` have every part, in call.recv.
   void Run(Receivers receivers) {
@@ -133,8 +130,8 @@ class PartwiseReduction {
   const void* const send_;
   const sdk::Parts parts_;
   const kernels::Reduce kernel_;
-  std::byte* out_;
-  std::size_t segment_;  // elements
+  std::byte* const out_;
+  const std::size_t segment_;  // elements
   std::vector<Peer> peers_;
 };
 
@@ -154,44 +151,26 @@ class Scaled {
   const void* data_;
 };
 
-void Allreduce(Mesh& mesh, Operation& operation, const Direct& call) {
-  const Scaled send(call, call.op.count);
-  const void* const source = send.data();
-  sdk::Parts parts = sdk::EvenParts(call.op.count, mesh.size());
-  const std::size_t mine = parts[static_cast<std::size_t>(mesh.rank())].begin * call.width;
-  auto* const out = static_cast<std::byte*>(call.op.recv) + mine;
-  PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run({true, -1});
-}
-
-void Reduce(Mesh& mesh, Operation& operation, const Direct& call) {
-  const Scaled send(call, call.op.count);
-  const void* const source = send.data();
-  const Receivers root{false, call.op.root};
-  sdk::Parts parts = sdk::EvenParts(call.op.count, mesh.size());
-  const sdk::Part mine = parts[static_cast<std::size_t>(mesh.rank())];
-  std::unique_ptr<std::byte[]> scratch;
-  std::byte* out = static_cast<std::byte*>(call.op.recv) + mine.begin * call.width;
-  if (!root.Has(mesh.rank())) {
-    scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * call.width);
-    out = scratch.get();
-  }
-  PartwiseReduction(mesh, operation, call, source, std::move(parts), out).Run(root);
-}
-
-void ReduceScatter(Mesh& mesh, Operation& operation, const Direct& call) {
-  sdk::Parts parts = sdk::SendParts(call.op, mesh.rank(), mesh.size());
-  const Scaled send(call, sdk::SizeOf(parts));
-  PartwiseReduction(mesh, operation, call, send.data(), std::move(parts), call.op.recv).Run({});
-}
-
 }  // namespace
 
+// Allreduce, reduce and reduce_scatter differ in what the parts are, in who gets them combined, and in where
+// a rank combines its own.
 void Direct::Reduction(Mesh& mesh, Operation& operation) const {
-  switch (op.kind) {
-    case DTRUN_ALLREDUCE: return Allreduce(mesh, operation, *this);
-    case DTRUN_REDUCE: return Reduce(mesh, operation, *this);
-    default: return ReduceScatter(mesh, operation, *this);
+  const bool scatters = op.kind != DTRUN_ALLREDUCE && op.kind != DTRUN_REDUCE;
+  const Receivers receivers{op.kind == DTRUN_ALLREDUCE, op.kind == DTRUN_REDUCE ? op.root : -1};
+  sdk::Parts parts =
+      scatters ? sdk::SendParts(op, mesh.rank(), mesh.size()) : sdk::EvenParts(op.count, mesh.size());
+  const Scaled send(*this, sdk::SizeOf(parts));
+  const sdk::Part mine = parts[static_cast<std::size_t>(mesh.rank())];
+  auto* out = static_cast<std::byte*>(op.recv);
+  std::unique_ptr<std::byte[]> scratch;
+  if (!scatters && !receivers.Has(mesh.rank())) {
+    scratch = std::make_unique_for_overwrite<std::byte[]>(mine.size * width);
+    out = scratch.get();
+  } else if (!scatters) {
+    out += mine.begin * width;
   }
+  PartwiseReduction(mesh, operation, *this, send.data(), std::move(parts), out).Run(receivers);
 }
 
 }  // namespace dtrun::gloo_plugin

@@ -10,15 +10,11 @@ namespace dtrun::mpi_plugin {
 namespace {
 
 using sdk::Failure;
+using sdk::FileOf;
 
 // MPI_SONAME is the library that mpi.h belongs to.
 constexpr const char* kSoname = MPI_SONAME;
 constexpr const char* kBuiltFor = "Open MPI";
-
-std::string FileOf(const void* address) {
-  Dl_info info{};
-  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "unknown";
-}
 
 std::string RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);

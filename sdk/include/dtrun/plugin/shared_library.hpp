@@ -38,6 +38,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     void* address_;
   };
 
+  // The file of the library or program that holds `address`.
+  inline std::string FileOf(const void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "unknown";
+  }
+
   class SharedLibrary {
    public:
     // The first of `names` that somebody has loaded already.
