@@ -26,10 +26,7 @@ class PerProcess final : public dtrun::sdk::Launcher {
                   "); set it in job.env to choose another");
       }
       for (int local = 0; local < host.local_size; ++local) {
-        dtrun::sdk::Process process;
-        process.host_index = static_cast<int>(index);
-        process.rank = host.first_rank + local;
-        process.local_rank = local;
+        dtrun::sdk::Process process = job.ProcessFor(index, local);
         process.env = {
             {"RANK", std::to_string(process.rank)}, {"WORLD_SIZE", std::to_string(job.world_size())},
             {"LOCAL_RANK", std::to_string(local)},  {"LOCAL_WORLD_SIZE", std::to_string(host.local_size)},

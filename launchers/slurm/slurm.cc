@@ -43,10 +43,7 @@ class Slurm final : public dtrun::sdk::Launcher {
         ranks += (local == 0 ? "" : ",") + std::to_string(host.first_rank + local);
       }
       for (int local = 0; local < host.local_size; ++local) {
-        dtrun::sdk::Process process;
-        process.host_index = static_cast<int>(index);
-        process.rank = host.first_rank + local;
-        process.local_rank = local;
+        dtrun::sdk::Process process = job.ProcessFor(index, local);
         process.env = shared;
         const std::string rank = std::to_string(process.rank), place = std::to_string(local);
         for (const auto& [name, value] : Variables{{"SLURM_PROCID", rank},

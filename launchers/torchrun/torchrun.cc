@@ -101,10 +101,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
       const dtrun_job_host host = job.host(index);
       const bool one_thread = !own_threads && host.local_size > 1;
       for (int local = 0; local < host.local_size; ++local) {
-        dtrun::sdk::Process process;
-        process.host_index = static_cast<int>(index);
-        process.rank = host.first_rank + local;
-        process.local_rank = local;
+        dtrun::sdk::Process process = job.ProcessFor(index, local);
         process.argv = Command(job, local);
         process.env = Contract(job, process, host);
         if (one_thread) process.env.emplace_back(kOmpThreads, "1");

@@ -14,6 +14,16 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
+  struct Process {
+    int host_index = 0;
+    int rank = 0;  // first rank in this process
+    int local_rank = 0;
+    int rank_count = 1;
+    std::optional<std::vector<std::string>> argv;          // nullopt: the job's
+    std::vector<std::pair<std::string, std::string>> env;  // on top of the inherited environment
+    std::optional<std::string> cwd;                        // nullopt: the job's
+  };
+
   // The job to plan; borrows, valid during Plan.
   class Job {
    public:
@@ -38,6 +48,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       return internal::ReadStruct(
           reinterpret_cast<const dtrun_job_host*>(first + index * job_.hosts->struct_size));
     }
+    // A process for rank `local` of host `index`.
+    Process ProcessFor(std::uint64_t index, int local) const {
+      Process process;
+      process.host_index = static_cast<int>(index);
+      process.rank = host(index).first_rank + local;
+      process.local_rank = local;
+      return process;
+    }
     // A variable that the ranks inherit; nullopt when unset.
     std::optional<std::string> Inherited(const std::string& variable) const {
       const char* value = job_.inherited(raw_, variable.c_str());
@@ -48,16 +66,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
    private:
     const dtrun_job* raw_;
     dtrun_job job_;
-  };
-
-  struct Process {
-    int host_index = 0;
-    int rank = 0;  // first rank in this process
-    int local_rank = 0;
-    int rank_count = 1;
-    std::optional<std::vector<std::string>> argv;          // nullopt: the job's
-    std::vector<std::pair<std::string, std::string>> env;  // on top of the inherited environment
-    std::optional<std::string> cwd;                        // nullopt: the job's
   };
 
   // Takes what Plan decides.
