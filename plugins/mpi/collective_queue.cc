@@ -59,7 +59,7 @@ std::shared_ptr<Job> CollectiveQueue::Add(const dtrun_op& op, bool offer) {
   if (team_->size() == 1) {
     Run(*job, sdk::kNoLimit, lock);
   } else if (offer && queue_.empty() && !running_ && !offered_) {
-    job->state = Job::State::kOffered;
+    job->state = Job::State::kTaken;
     offered_ = job;
   } else {
     if (offered_) Queue(std::exchange(offered_, nullptr));
@@ -99,7 +99,7 @@ void CollectiveQueue::Work() {
 }
 
 bool CollectiveQueue::Run(Job& job, sdk::Nanoseconds patience, Lock& lock) {
-  job.state = Job::State::kRunning;
+  job.state = Job::State::kTaken;
   running_ = true;
   lock.unlock();
   bool ended = true;

@@ -29,8 +29,8 @@ struct Job {
   // Set when it does not end at once: reading the clock costs as much as a small collective.
   std::optional<sdk::Deadline> deadline;
 
-  enum class State { kQueued, kOffered, kRunning, kDone };
-  State state = State::kQueued;  // kOffered: for the thread that will wait
+  enum class State { kQueued, kTaken, kDone };
+  State state = State::kQueued;  // kTaken: offered to the thread that will wait, or running
   bool entered = false;          // the entry barrier; the running thread's
   std::atomic<bool> in_mpi{false};
   std::optional<sdk::Failure> failure;

@@ -139,7 +139,6 @@ void Collectives::ReduceScatter(const dtrun_op& op) {
   const std::uint64_t most =
       at_once ? longest
               : std::max<std::uint64_t>(1, (passage.prepares() ? std::min(kPiece, limit_) : limit_) / ranks);
-  const bool packs = !at_once;
   const char* const recv_end = At(op.recv, parts[own].size, width);
   const bool in_place =
       op.recv < At(op.send, sdk::EndOf(parts), width) && recv_end > static_cast<const char*>(op.send);
@@ -152,7 +151,7 @@ void Collectives::ReduceScatter(const dtrun_op& op) {
       total += static_cast<std::uint64_t>(counts.back());
     }
     const void* send = op.send;
-    if (packs) {
+    if (!at_once) {
       void* const packed = scratch_.Get(total * passage.width());
       std::uint64_t next = 0;
       for (std::size_t rank = 0; rank < ranks; ++rank) {

@@ -36,19 +36,12 @@ void Team::Leave(bool alone) {
 }
 
 void Team::Fail(const Failure& failure, Fate fate) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!failure_.Set(failure)) return;
-    failed_at_ = sdk::Deadline::Clock::now();
-  }
+  sdk::Deadline::Clock::time_point never{};
+  failed_at_.compare_exchange_strong(never, sdk::Deadline::Clock::now());  // before anybody sees a failure
+  if (!failure_.Set(failure)) return;
   world_.SetShaken();
   const int culprit = failure.code() == DTRUN_REMOTE_FAILURE ? failure.peer() : -1;
   if (EntryBarrier* const place = entry()) place->Depart(fate, failure.what(), culprit);
-}
-
-sdk::Deadline::Clock::time_point Team::failed_at() const {
-  const std::lock_guard lock(mutex_);
-  return failed_at_;
 }
 
 void Team::CheckPeers(int needed) {

@@ -4,7 +4,7 @@
 // Outlives the communicator when a thread is left behind in MPI. Any thread.
 #pragma once
 
-#include <mutex>
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -33,7 +33,7 @@ class Team {
   void Fail(const sdk::Failure& failure, Fate fate = Fate::kFailed);
   const sdk::FirstFailure& failure() const { return failure_; }
   // REQUIRES a failure. What is in MPI then gets a little time to come out.
-  sdk::Deadline::Clock::time_point failed_at() const;
+  sdk::Deadline::Clock::time_point failed_at() const { return failed_at_; }
 
   // Fails the team when another rank has failed or died, or when those that are needed have
   // left: one rank, or any of all, or everybody else.
@@ -62,8 +62,7 @@ class Team {
   Joined joined_{};
 
   sdk::FirstFailure failure_;
-  mutable std::mutex mutex_;
-  sdk::Deadline::Clock::time_point failed_at_{};
+  std::atomic<sdk::Deadline::Clock::time_point> failed_at_{};
 };
 
 }  // namespace dtrun::mpi_plugin

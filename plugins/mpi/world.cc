@@ -101,7 +101,8 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     throw Failure(DTRUN_FAILED_PRECONDITION,
                   "the program has called MPI_Finalize already, and MPI cannot be started again");
   }
-  if (initialized != 0) {
+  const bool started_here = initialized == 0;
+  if (!started_here) {
     api().Check(api().query_thread(&level), "MPI_Query_thread");
     coll_sm_text = "as the program's MPI_Init found it";
   } else {
@@ -111,13 +112,12 @@ void World::StartOnThread(CollSm coll_sm, int local_ranks) {
     const sdk::KeepEnvironment environment;
     for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
     api().Check(api().init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
-    started_here_.store(true, std::memory_order_release);
     std::atexit([] { the_world->FinishAtExit(); });
   }
   if (level < MPI_THREAD_SERIALIZED) {
     throw Failure(
         DTRUN_FAILED_PRECONDITION,
-        !started_here()
+        !started_here
             ? std::string("the program has initialised MPI with ") + LevelText(level) +
                   ", so no other thread may call it; use MPI_Init_thread(MPI_THREAD_MULTIPLE), or let "
                   "dtrun initialise MPI"

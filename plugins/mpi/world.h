@@ -30,7 +30,6 @@ class World {
   // Starts MPI unless somebody did. `local_ranks` as in CollSmVariables.
   void Start(const sdk::Host& host, CollSm coll_sm, int local_ranks, const sdk::Deadline& deadline);
   bool started() const { return started_.load(std::memory_order_acquire); }
-  bool started_here() const { return started_here_.load(std::memory_order_acquire); }
 
   // Once started: this process in MPI_COMM_WORLD, and what MPI can do.
   int rank() const { return rank_; }
@@ -62,7 +61,6 @@ class World {
   std::mutex starting_;
   std::timed_mutex gate_;
   std::atomic<bool> started_{false};
-  std::atomic<bool> started_here_{false};
   std::atomic<bool> shaken_{false};
   std::atomic<bool> stuck_{false};
   bool serialized_ = false;
