@@ -10,11 +10,8 @@
 #include <utility>
 
 namespace dtrun::ucx_plugin {
-namespace {
 
 using sdk::Failure;
-
-}  // namespace
 
 Worker::Worker(const Context& context, int rank, int size, std::function<std::string(int)> address_of)
     : library_(context.library()),
@@ -144,7 +141,7 @@ std::optional<Worker::Lost> Worker::TakeLost() {
   return first;
 }
 
-void Worker::CloseEndpoints(unsigned flags, Clock::time_point deadline) {
+void Worker::Close(Clock::time_point deadline, unsigned flags) {
   std::vector<ucs_status_ptr_t> closing;
   for (std::unique_ptr<Endpoint>& endpoint : endpoints_) {
     if (!endpoint || endpoint->handle == nullptr) continue;
@@ -171,14 +168,12 @@ bool Worker::Shut(Clock::time_point deadline) {
   for (Transfer* transfer : std::vector<Transfer*>(under_way_)) {
     if (!transfer->sending) library_.request_cancel(worker_, transfer->request);
   }
-  CloseEndpoints(UCP_EP_CLOSE_FLAG_FORCE, deadline);
+  Close(deadline, UCP_EP_CLOSE_FLAG_FORCE);
   while (!under_way_.empty() && Clock::now() < deadline) {
     if (!Progress()) sched_yield();
   }
   return under_way_.empty();
 }
-
-void Worker::Close(Clock::time_point deadline) { CloseEndpoints(0, deadline); }
 
 // UCX 1.13 tells the lanes of an endpoint in print only: "#  lane[0]:  2:tcp/eth0.0 md[1] -> ...".
 std::string Worker::Route(int peer) const {

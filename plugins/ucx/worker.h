@@ -69,8 +69,8 @@ class Worker {
   // Ends every message and connection; afterwards no memory of a message is touched. False when
   // UCX did not let go of all in time.
   bool Shut(Clock::time_point deadline);
-  // Lets what was sent arrive, then closes the connections.
-  void Close(Clock::time_point deadline);
+  // Lets what was sent arrive, unless `flags` (of UCP_EP_CLOSE) say otherwise, then closes the connections.
+  void Close(Clock::time_point deadline, unsigned flags = 0);
 
   // Over what messages to the peer go, as UCX prints it: "tcp/eth0 posix/memory"; "" before the
   // first.
@@ -86,7 +86,6 @@ class Worker {
   ucp_ep_h Reach(int peer);  // null: it has left
   void Started(Transfer& transfer, ucs_status_ptr_t request);
   void Finish(Transfer& transfer, ucs_status_t status);
-  void CloseEndpoints(unsigned flags, Clock::time_point deadline);
   static void OnSent(void* request, ucs_status_t status, void* user_data);
   static void OnReceived(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info,
                          void* user_data);
