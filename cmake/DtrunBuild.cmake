@@ -50,7 +50,9 @@ target_link_options(dtrun_build INTERFACE -Wl,--gc-sections)
 target_compile_options(dtrun_build INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 target_include_directories(dtrun_build INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
 # Asio is compiled once, in core/base/asio.cc: a sixth of the time of each file that includes it.
-target_compile_definitions(dtrun_build INTERFACE DTRUN_VERSION="${PROJECT_VERSION}" BOOST_ASIO_SEPARATE_COMPILATION)
+# What JSON holds is asked for by type: that json converts to everything is tried at each call of any function that takes one.
+target_compile_definitions(dtrun_build INTERFACE DTRUN_VERSION="${PROJECT_VERSION}" BOOST_ASIO_SEPARATE_COMPILATION
+                                                 JSON_USE_IMPLICIT_CONVERSIONS=0)
 
 if(DTRUN_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-error=tsan)  # Boost.Asio has fences, which gcc's thread sanitizer does not model

@@ -4,26 +4,44 @@
 #pragma once
 
 #include <cstdlib>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "core/base/error.h"
 
 namespace dtrun {
 
+// A union, for a std::variant of each type that functions return took a quarter of the time that core takes
+// to build.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T result) : state_(std::in_place_index<0>, std::move(result)) {}
-  Result(Error failure) : state_(std::in_place_index<1>, std::move(failure)) {}
+  Result(T result) : value_(std::move(result)), ok_(true) {}
+  Result(Error failure) : error_(std::move(failure)), ok_(false) {}
+  Result(const Result& other) requires std::is_copy_constructible_v<T> : ok_(other.ok_) {
+    if (ok_) {
+      std::construct_at(&value_, other.value_);
+    } else {
+      std::construct_at(&error_, other.error_);
+    }
+  }
+  Result(Result&& other) noexcept : ok_(other.ok_) { TakeFrom(other); }
+  Result& operator=(Result other) noexcept {
+    Destroy();
+    ok_ = other.ok_;
+    TakeFrom(other);
+    return *this;
+  }
+  ~Result() { Destroy(); }
 
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
 
-  T& value() & { return Check(), std::get<0>(state_); }
-  const T& value() const& { return Check(), std::get<0>(state_); }
-  T&& value() && { return Check(), std::get<0>(std::move(state_)); }
+  T& value() & { return Check(), value_; }
+  const T& value() const& { return Check(), value_; }
+  T&& value() && { return Check(), std::move(value_); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -31,14 +49,36 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   // REQUIRES: !ok()
-  const Error& error() const& { return std::get<1>(state_); }
-  Error&& error() && { return std::get<1>(std::move(state_)); }
+  const Error& error() const& { return CheckFailed(), error_; }
+  Error&& error() && { return CheckFailed(), std::move(error_); }
 
  private:
   void Check() const {
-    if (!ok()) std::abort();
+    if (!ok_) std::abort();
   }
-  std::variant<T, Error> state_;
+  void CheckFailed() const {
+    if (ok_) std::abort();
+  }
+  void TakeFrom(Result& other) {
+    if (ok_) {
+      std::construct_at(&value_, std::move(other.value_));
+    } else {
+      std::construct_at(&error_, std::move(other.error_));
+    }
+  }
+  void Destroy() {
+    if (ok_) {
+      value_.~T();
+    } else {
+      error_.~Error();
+    }
+  }
+
+  union {
+    T value_;
+    Error error_;
+  };
+  bool ok_;
 };
 
 template <>

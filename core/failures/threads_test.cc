@@ -23,8 +23,8 @@ TEST(Threads, NineOfTenTextsAreKnown) {
   std::size_t known = 0;
   std::set<std::string> addresses;
   for (const auto& one : threads) {
-    addresses.insert(one.at("thread"));
-    const std::string text = one.at("text");
+    addresses.insert(one.at("thread").get<std::string>());
+    const auto text = one.at("text").get<std::string>();
     known += Foremost(FindFailures(text)) == nullptr ? 0 : 1;
   }
   EXPECT_GE(threads.size(), 200u);
@@ -34,7 +34,7 @@ TEST(Threads, NineOfTenTextsAreKnown) {
 
 TEST(Threads, NoneIsTakenForSomethingElse) {
   for (const auto& one : Threads()) {
-    const std::string text = one.at("text"), id = one.at("id");
+    const auto text = one.at("text").get<std::string>(), id = one.at("id").get<std::string>();
     const auto findings = FindFailures(text);
     const Finding* const foremost = Foremost(findings);
     EXPECT_EQ(foremost == nullptr ? "" : foremost->failure->id, id) << one.at("thread") << "\n" << text;

@@ -38,24 +38,24 @@ Json FromSpec(const options::Spec& spec) {
 
 options::Spec ToSpec(const Json& json) {
   options::Spec spec;
-  spec.key = json.at("key");
+  json.at("key").get_to(spec.key);
   spec.type = static_cast<options::Type>(json.at("type").get<int>());
-  spec.scope = json.at("scope");
+  json.at("scope").get_to(spec.scope);
   spec.default_text = ReadOptionalText(json.at("default_text"));
-  spec.doc = json.at("doc");
-  spec.long_doc = json.at("long_doc");
-  spec.unit = json.at("unit");
+  json.at("doc").get_to(spec.doc);
+  json.at("long_doc").get_to(spec.long_doc);
+  json.at("unit").get_to(spec.unit);
   spec.min_text = ReadOptionalText(json.at("min_text"));
   spec.max_text = ReadOptionalText(json.at("max_text"));
   spec.choices = json.at("choices").get<std::vector<std::string>>();
-  spec.since = json.at("since");
-  spec.env_alias = json.at("env_alias");
-  spec.replaced_by = json.at("replaced_by");
-  spec.reader = json.at("reader");
-  spec.required = json.at("required");
-  spec.experimental = json.at("experimental");
-  spec.secret = json.at("secret");
-  spec.must_exist = json.at("must_exist");
+  json.at("since").get_to(spec.since);
+  json.at("env_alias").get_to(spec.env_alias);
+  json.at("replaced_by").get_to(spec.replaced_by);
+  json.at("reader").get_to(spec.reader);
+  json.at("required").get_to(spec.required);
+  json.at("experimental").get_to(spec.experimental);
+  json.at("secret").get_to(spec.secret);
+  json.at("must_exist").get_to(spec.must_exist);
   return spec;
 }
 
@@ -108,12 +108,12 @@ std::string Encode(const LaunchRequest& request) {
 Result<Description> DecodeDescription(std::string_view line) {
   return Decode<Description>(line, "description", [](const Json& json) {
     Description description;
-    description.file.name = json.at("name");
-    description.version = json.at("version");
-    description.vendor = json.at("vendor");
-    description.license = json.at("license");
-    description.summary = json.at("summary");
-    description.abi = json.at("abi");
+    json.at("name").get_to(description.file.name);
+    json.at("version").get_to(description.version);
+    json.at("vendor").get_to(description.vendor);
+    json.at("license").get_to(description.license);
+    json.at("summary").get_to(description.summary);
+    json.at("abi").get_to(description.abi);
     for (const Json& spec : json.at("options")) description.options.push_back(ToSpec(spec));
     return description;
   });
@@ -128,7 +128,11 @@ Result<LaunchInfo> DecodeLaunchInfo(std::string_view line) {
 
 Result<LaunchRequest> DecodeLaunchRequest(std::string_view line) {
   return Decode<LaunchRequest>(line, "launch", [](const Json& json) {
-    return LaunchRequest{json.at("options"), json.at("host_count"), json.at("local_ranks")};
+    LaunchRequest request;
+    json.at("options").get_to(request.options);
+    json.at("host_count").get_to(request.host_count);
+    json.at("local_ranks").get_to(request.local_ranks);
+    return request;
   });
 }
 

@@ -55,19 +55,24 @@ Result<Request> DecodeRequest(const std::string& text) {
   return Parse<Request>(text, "examination", [](const Json& json) {
     Request request;
     for (const Json& one : json.at("backends")) {
-      request.backends.push_back({one.at("name"), one.at("path"), one.at("options"), one.at("why_not"),
-                                  one.at("wanted"), one.at("pmix")});
+      BackendRequest& backend = request.backends.emplace_back();
+      one.at("name").get_to(backend.name);
+      one.at("path").get_to(backend.path);
+      one.at("options").get_to(backend.options_json);
+      one.at("why_not").get_to(backend.why_not);
+      one.at("wanted").get_to(backend.wanted);
+      one.at("pmix").get_to(backend.pmix);
     }
-    request.host_count = json.at("host_count");
-    request.local_ranks = json.at("local_ranks");
-    request.checks = json.at("checks");
-    request.host_names = json.at("host_names").get<std::vector<std::string>>();
-    request.host = json.at("host");
-    request.master_port = json.at("master_port");
-    request.program = json.at("program");
-    request.folder = json.at("folder");
-    request.search_path = json.at("search_path");
-    request.variables = json.at("variables").get<std::map<std::string, std::string>>();
+    json.at("host_count").get_to(request.host_count);
+    json.at("local_ranks").get_to(request.local_ranks);
+    json.at("checks").get_to(request.checks);
+    json.at("host_names").get_to(request.host_names);
+    json.at("host").get_to(request.host);
+    json.at("master_port").get_to(request.master_port);
+    json.at("program").get_to(request.program);
+    json.at("folder").get_to(request.folder);
+    json.at("search_path").get_to(request.search_path);
+    json.at("variables").get_to(request.variables);
     return request;
   });
 }
@@ -90,16 +95,25 @@ std::string Encode(const Answer& answer) {
 
 Result<Answer> DecodeAnswer(const std::string& text) {
   return Parse<Answer>(text, "answer", [](const Json& json) {
-    if (json.contains("error")) return Result<Answer>(Error{DTRUN_INTERNAL, json.at("error")});
+    if (json.contains("error"))
+      return Result<Answer>(Error{DTRUN_INTERNAL, json.at("error").get<std::string>()});
     Answer answer;
-    for (const Json& one : json.at("backends"))
-      answer.backends.push_back({one.at("name"),
-                                 one.at("why_not"),
-                                 one.at("library"),
-                                 {one.at("facts").get<Pairs>(), one.at("env").get<Pairs>()}});
-    for (const Json& one : json.at("checks"))
-      answer.checks.push_back({one.at("topic"), LevelNamed(one.at("level")), one.at("what"), one.at("fix")});
-    answer.clock_seconds = json.at("clock_seconds");
+    for (const Json& one : json.at("backends")) {
+      BackendAnswer& backend = answer.backends.emplace_back();
+      one.at("name").get_to(backend.name);
+      one.at("why_not").get_to(backend.why_not);
+      one.at("library").get_to(backend.library);
+      one.at("facts").get_to(backend.info.facts);
+      one.at("env").get_to(backend.info.env);
+    }
+    for (const Json& one : json.at("checks")) {
+      Check& check = answer.checks.emplace_back();
+      one.at("topic").get_to(check.topic);
+      check.level = LevelNamed(one.at("level").get<std::string>());
+      one.at("what").get_to(check.what);
+      one.at("fix").get_to(check.fix);
+    }
+    json.at("clock_seconds").get_to(answer.clock_seconds);
     return Result<Answer>(std::move(answer));
   });
 }
