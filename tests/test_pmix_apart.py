@@ -16,7 +16,7 @@ from support.lab import command_of
 OPEN_MPI = BUILD / "tests" / "open_mpi_program"
 FLOOD = SOURCE / "tests" / "support" / "pmix_flood.py"
 STRANGER = 4242
-MANY = 300  # of greetings; the server of dtrun 0.1, in the agent, died within 12
+MANY = 300  # of handshakes; the server of dtrun 0.1, in the agent, died within 12
 
 
 class PmixTest(JobTest):

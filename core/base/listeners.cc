@@ -18,7 +18,7 @@
 namespace dtrun {
 namespace {
 
-struct ListenersQuestion {
+struct ListenersRequest {
   nlmsghdr head;
   inet_diag_req_v2 body;
 };
@@ -47,17 +47,17 @@ std::optional<bool> Among(const char* bytes, std::size_t size, std::uint16_t por
 std::optional<bool> HasListener(std::uint8_t family, std::uint16_t port) {
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel) return std::nullopt;
-  ListenersQuestion question{};
-  question.head.nlmsg_len = sizeof question;
-  question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  question.body.sdiag_family = family;
-  question.body.sdiag_protocol = IPPROTO_TCP;
-  question.body.idiag_states = 1U << TCP_LISTEN;
-  question.body.id.idiag_sport = port;
+  ListenersRequest request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.body.sdiag_family = family;
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = 1U << TCP_LISTEN;
+  request.body.id.idiag_sport = port;
   sockaddr_nl to{};
   to.nl_family = AF_NETLINK;
-  if (::sendto(kernel.get(), &question, sizeof question, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
+  if (::sendto(kernel.get(), &request, sizeof request, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
     return std::nullopt;
   alignas(nlmsghdr) std::array<char, 32768> answer{};
   for (bool over = false; !over;) {

@@ -4,7 +4,7 @@
 
 namespace dtrun {
 
-// True as well when the kernel does not answer such questions.
+// True as well when the kernel does not answer such requests.
 bool MayHaveListener(int port);
 
 }  // namespace dtrun

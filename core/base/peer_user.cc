@@ -47,35 +47,35 @@ std::optional<End> EndOf(Ask ask, int connection) {
   return end;
 }
 
-struct PeerQuestion {
+struct PeerRequest {
   nlmsghdr head;
   inet_diag_req_v2 body;
 };
 
 // The kernel's entry of the socket whose own end is `own` and whose peer is `peer`.
 struct Found {
-  bool told = false;  // the kernel answers such questions
+  bool told = false;  // the kernel answers such requests
   std::optional<inet_diag_msg> socket;
 };
 
 Found Find(const End& own, const End& peer) {
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel) return {};
-  PeerQuestion question{};
-  question.head.nlmsg_len = sizeof question;
-  question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  question.head.nlmsg_flags = NLM_F_REQUEST;
-  question.body.sdiag_family = own.family;
-  question.body.sdiag_protocol = IPPROTO_TCP;
-  question.body.idiag_states = ~0U;
-  question.body.id.idiag_sport = own.port;
-  question.body.id.idiag_dport = peer.port;
-  std::ranges::copy(own.address, question.body.id.idiag_src);
-  std::ranges::copy(peer.address, question.body.id.idiag_dst);
-  std::ranges::fill(question.body.id.idiag_cookie, INET_DIAG_NOCOOKIE);
+  PeerRequest request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.head.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_family = own.family;
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = ~0U;
+  request.body.id.idiag_sport = own.port;
+  request.body.id.idiag_dport = peer.port;
+  std::ranges::copy(own.address, request.body.id.idiag_src);
+  std::ranges::copy(peer.address, request.body.id.idiag_dst);
+  std::ranges::fill(request.body.id.idiag_cookie, INET_DIAG_NOCOOKIE);
   sockaddr_nl to{};
   to.nl_family = AF_NETLINK;
-  if (::sendto(kernel.get(), &question, sizeof question, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
+  if (::sendto(kernel.get(), &request, sizeof request, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) < 0)
     return {};
   alignas(nlmsghdr) std::array<char, 8192> answer{};
   const ssize_t size =
@@ -86,7 +86,7 @@ Found Find(const End& own, const End& peer) {
     int error = 0;
     if (size < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof error)) return {};
     std::memcpy(&error, answer.data() + NLMSG_HDRLEN, sizeof error);
-    // TCP's part of it answers an exact question for which there is no socket so, and nobody else.
+    // TCP's part of it answers an exact request for which there is no socket so, and nobody else.
     return {error == -ENOENT, std::nullopt};
   }
   if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||

@@ -17,7 +17,7 @@ std::size_t CountWhile(std::string_view text, Is is) {
 }
 
 struct Form {
-  std::string_view beginning;
+  std::string_view prefix;
   std::size_t least;  // letters that follow
 };
 constexpr Form kForms[] = {
@@ -135,9 +135,9 @@ std::optional<SecretSpan> AfterScheme(std::string_view text) {
 
 std::optional<SecretSpan> FindSecretForm(std::string_view text) {
   for (const Form& form : kForms) {
-    if (!text.starts_with(form.beginning)) continue;
-    const std::size_t follow = CountWhile(text.substr(form.beginning.size()), IsTokenLetter);
-    if (follow >= form.least) return SecretSpan{0, form.beginning.size() + follow};
+    if (!text.starts_with(form.prefix)) continue;
+    const std::size_t follow = CountWhile(text.substr(form.prefix.size()), IsTokenLetter);
+    if (follow >= form.least) return SecretSpan{0, form.prefix.size() + follow};
   }
   for (const std::string_view address : kWebhooks) {
     if (!text.starts_with(address)) continue;

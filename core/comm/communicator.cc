@@ -57,7 +57,7 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
       status != DTRUN_OK) {
     made->comm_ = nullptr;
     return Explained(status, error,
-                     fmt::format("rank {} meeting the {} ranks of '{}' over backend '{}'", m.rank, m.size,
+                     fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
                                  m.name, m.backend_name));
   }
   made->StartRecording();

@@ -215,7 +215,7 @@ TEST_F(Communicator, ExplainsWhyItCouldNotBeMade) {
   const auto comm = dtrun_comm::Create(AMaking());
   ASSERT_FALSE(comm.ok());
   EXPECT_EQ(comm.error().code, DTRUN_TIMEOUT);
-  EXPECT_THAT(comm.error().text, HasSubstr("rank 0 meeting the 2 ranks of 'world' over backend 'fake'"));
+  EXPECT_THAT(comm.error().text, HasSubstr("rank 0 joining the 2 ranks of 'world' over backend 'fake'"));
   EXPECT_THAT(comm.error().text, HasSubstr("rank 1 did not come"));
   EXPECT_EQ(fake_.destroyed, 0);
 }

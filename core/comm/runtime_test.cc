@@ -139,7 +139,7 @@ TEST_F(Runtime, TellsTheAgentWhoJoinedAndWhoLeft) {
 }
 
 TEST_F(Runtime, NamesARankThatDoesNotComeAndReportsItToTheAgent) {
-  timeout_ = "5s";  // also of the meeting, on a loaded machine
+  timeout_ = "5s";  // also of joining, on a loaded machine
   Run("missing_rank", 2);
   EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 1 barrier #1 on 'world': ")));
 }
@@ -160,9 +160,9 @@ TEST_F(Runtime, EndsInTimeWhenARankNeverJoins) {
   Variables variables = Of(0, 2);
   variables["DTRUN_BACKEND_TIMEOUT"] = "100ms";
   const std::string errors = RunAndFail(variables);
-  EXPECT_THAT(errors, HasSubstr("rank 0 meeting the 2 ranks of 'world' over backend 'relay'"));
+  EXPECT_THAT(errors, HasSubstr("rank 0 joining the 2 ranks of 'world' over backend 'relay'"));
   EXPECT_THAT(errors, HasSubstr("join/1"));
-  EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 -1 rank 0 meeting")));
+  EXPECT_THAT(store_.events().entries(), Contains(StartsWith("report 0 -1 rank 0 joining")));
 }
 
 TEST_F(Runtime, ExplainsAJobWithoutABackend) {

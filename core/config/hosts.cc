@@ -31,7 +31,7 @@ std::vector<std::string> ToTexts(const std::vector<hosts::HostSlots>& hosts) {
 // "ADDRESS:PORT", or the address alone.
 std::string RootText(const hosts::Allocation& allocation, std::optional<std::int64_t> port) {
   std::string text = hosts::ToText({allocation.root_address, {}});
-  if (!port && allocation.rank_port) port = hosts::MeetingPort(*allocation.rank_port);
+  if (!port && allocation.rank_port) port = hosts::RendezvousPort(*allocation.rank_port);
   if (port) text += fmt::format(":{}", *port);
   return text;
 }

@@ -36,7 +36,7 @@ const std::vector<Sign>& Signs() {
 
 struct Found {
   const Sign* sign;
-  std::string proof;  // the variable
+  std::string evidence;  // the variable
 };
 
 // srun with a PMI plugin sets PMI_RANK to its own task's number. Any other PMI_RANK in an
@@ -69,7 +69,7 @@ std::vector<Found> Look(const Environment& environment) {
 Error Ambiguous(const std::vector<Found>& found) {
   std::string list;
   for (const Found& one : found) {
-    list += fmt::format("{}{} (by {})", list.empty() ? "" : ", ", one.sign->platform, one.proof);
+    list += fmt::format("{}{} (by {})", list.empty() ? "" : ", ", one.sign->platform, one.evidence);
   }
   return Error{
       DTRUN_INVALID_ARGUMENT,
@@ -96,7 +96,7 @@ Error Bare(const Environment& environment) {
 
 }  // namespace
 
-int MeetingPort(int rank_port) {
+int RendezvousPort(int rank_port) {
   const int port = 10'000 + (rank_port * 31 + 17) % 10'000;
   return port == rank_port ? port + 1 : port;
 }

@@ -48,7 +48,7 @@ const std::vector<Platform>& Platforms();
 // Where the hosts of a job meet when its ranks have `rank_port`: the same on all of them, from 10000 to
 // 19999, so below the ports that systems give out. Ports beside each other lead far apart, for jobs that
 // share a host.
-int MeetingPort(int rank_port);
+int RendezvousPort(int rank_port);
 
 // `from`: a platform's name, or "auto". Errors name every variable that is unset or
 // contradicts another one.

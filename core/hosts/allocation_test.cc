@@ -75,14 +75,14 @@ TEST(Platforms, ReportWhatIsMissingInAnEmptyEnvironment) {
   }
 }
 
-TEST(MeetingPort, IsNoPortOfTheRanksAndFarFromItsNeighbours) {
-  EXPECT_EQ(MeetingPort(29500), 14517);
+TEST(RendezvousPort, IsNoPortOfTheRanksAndFarFromItsNeighbours) {
+  EXPECT_EQ(RendezvousPort(29500), 14517);
   for (int port = 1; port <= 65535; ++port) {
-    const int meeting = MeetingPort(port);
-    ASSERT_NE(meeting, port);
-    ASSERT_GE(meeting, 10'000);
-    ASSERT_LE(meeting, 20'000);
-    ASSERT_NE(meeting, MeetingPort(port + 1));
+    const int rendezvous = RendezvousPort(port);
+    ASSERT_NE(rendezvous, port);
+    ASSERT_GE(rendezvous, 10'000);
+    ASSERT_LE(rendezvous, 20'000);
+    ASSERT_NE(rendezvous, RendezvousPort(port + 1));
   }
 }
 

@@ -116,7 +116,7 @@ Result<verdict::Facts> Controller::Run(World world) {
   phase_ = Phase::kRunning;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     members_[i].state = State::kRunning;
-    members_[i].host->Do(protocol::Start{std::move(world_.tokens[i]), world_.meeting_ports});
+    members_[i].host->Do(protocol::Start{std::move(world_.tokens[i]), world_.rendezvous_ports});
   }
   stall_watch_.emplace(
       loop_, world_.stall,

@@ -1,4 +1,4 @@
-// Conducts a plan over its hosts, one generation after another: prepares all, starts all, ends
+// Carries out a plan over its hosts, one generation after another: prepares all, starts all, ends
 // all at the first failure, and hands over what it saw.
 //
 // Lives on the root's loop thread. Knows hosts only as commands and events, so a host may be
@@ -27,7 +27,7 @@ namespace dtrun::job {
 struct World {
   std::vector<std::map<std::string, std::string>> tokens;    // by host
   std::vector<std::unique_ptr<output::RankOutput>> outputs;  // by rank; null: its process prints for it
-  std::vector<std::uint16_t> meeting_ports = {};  // where ranks may join each other; empty: nobody asks
+  std::vector<std::uint16_t> rendezvous_ports = {};  // where ranks may join each other; empty: nobody asks
   verdict::IsolationPolicy isolated_ranks = verdict::IsolationPolicy::kWarn;  // when they do not
   StallPolicy stall = {};
   // What a Python program needs to end after its last line, on a busy machine.
@@ -125,7 +125,7 @@ class Controller {
   void On(std::size_t host, const protocol::Inspected& inspected);
   // Answers that came too late for the search of the network.
   void On(std::size_t, const protocol::Surveyed&) {}
-  void On(std::size_t, const protocol::Proven&) {}
+  void On(std::size_t, const protocol::ConnectivityChecked&) {}
   void On(std::size_t, const protocol::Measured&) {}
 
   void OnSignal(int signal);

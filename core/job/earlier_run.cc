@@ -23,8 +23,8 @@ bool IsOfARun(std::string_view name) {
   constexpr std::string_view kRecords[] = {"plan.json",    "config.json",  "environment.json",
                                            "runtime.json", "verdict.json", "network.json",
                                            "network.txt",  "stacks.txt",   "calls.txt"};
-  const auto numbered = [name](std::string_view beginning) {
-    return name.starts_with(beginning) && IsDigits(name.substr(beginning.size()).substr(0, 1));
+  const auto numbered = [name](std::string_view prefix) {
+    return name.starts_with(prefix) && IsDigits(name.substr(prefix.size()).substr(0, 1));
   };
   return std::ranges::find(kRecords, name) != std::end(kRecords) || numbered("rank-") ||
          numbered("generation-");
@@ -53,19 +53,19 @@ Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, con
     return Error{DTRUN_INVALID_ARGUMENT, "its config.json was not written by dtrun and would be replaced"};
   }
   if (!of_a_run) return std::string();
-  std::string aside = name;
+  std::string moved = name;
   UniqueFd made;
   for (int attempt = 2, number = 0; !made; ++attempt) {
-    made = MakeFolderAt(folder, aside, mode, number);
+    made = MakeFolderAt(folder, moved, mode, number);
     if (!made && (number != EEXIST || attempt > kMostTries))
-      return Error::System(fmt::format("make '{}/{}' for the previous run", shown, aside), number);
-    if (!made) aside = fmt::format("{}-{}", name, attempt);
+      return Error::System(fmt::format("make '{}/{}' for the previous run", shown, moved), number);
+    if (!made) moved = fmt::format("{}-{}", name, attempt);
   }
   for (const std::string& one : names) {
     if (::renameat(folder, one.c_str(), made.get(), one.c_str()) != 0)
-      return Error::System(fmt::format("move '{}/{}' of the previous run to '{}'", shown, one, aside), errno);
+      return Error::System(fmt::format("move '{}/{}' of the previous run to '{}'", shown, one, moved), errno);
   }
-  return aside;
+  return moved;
 }
 
 }  // namespace dtrun::job

@@ -43,7 +43,8 @@ Result<bool> JoiningHosts::Gather() {
   Result<plan::Plan> draft = request_.planner->PlanFor(offers, {}, nullptr);
   if (!draft) return draft.error();
   plan_ = *std::move(draft);
-  // The network first: one that loses large packets is named by its proof, and would swallow a request.
+  // The network first: one that loses large packets is named by its connectivity check, and would swallow a
+  // request.
   const Result<std::optional<network::Decision>> network = FindNetwork(*present);
   if (!network) return network.error();
   const Result<std::vector<preflight::Answer>> answers = AskBackends(offers);
@@ -61,9 +62,9 @@ Result<std::vector<preflight::Answer>> JoiningHosts::AskBackends(const std::vect
   const Result<std::vector<preflight::Request>> requests = request_.planner->PreflightRequests(offers);
   if (!requests) return requests.error();
   if (requests->empty()) return std::vector<preflight::Answer>();
-  membership::HostPreflight examiner(loop_, signals_);
-  Result<std::vector<preflight::Answer>> told = examiner.Run(*requests, remote_);
-  interrupted_ = examiner.interrupted();
+  membership::HostPreflight preflight(loop_, signals_);
+  Result<std::vector<preflight::Answer>> told = preflight.Run(*requests, remote_);
+  interrupted_ = preflight.interrupted();
   return told;
 }
 

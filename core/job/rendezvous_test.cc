@@ -24,10 +24,10 @@ TEST(Rendezvous, TellsEachHostOfTheOthersAndOfItself) {
   boost::asio::io_context loop;
   const plan::Plan plan = TwoHosts();
   const std::vector<membership::RemoteHost*> remote(2);
-  const auto rendezvous =
-      Rendezvous::Open(loop, plan, remote,
-                       {{.master_port = 4000, .task_ports = {}, .store = "/a/store", .recorder = "/a/book"},
-                        {.task_ports = {{1, 4001}}, .store = "/b/store", .recorder = "/b/book"}});
+  const auto rendezvous = Rendezvous::Open(
+      loop, plan, remote,
+      {{.master_port = 4000, .task_ports = {}, .store = "/a/store", .recorder = "/a/recorder"},
+       {.task_ports = {{1, 4001}}, .store = "/b/store", .recorder = "/b/recorder"}});
   ASSERT_TRUE(rendezvous);
   const std::vector<Tokens> tokens = rendezvous->TokensFor({{"given", "to all"}});
   ASSERT_EQ(tokens.size(), 2u);
@@ -36,7 +36,7 @@ TEST(Rendezvous, TellsEachHostOfTheOthersAndOfItself) {
       UnorderedElementsAre(Pair("given", "to all"), Pair(plan::kTokenPort, "4000"),
                            Pair(plan::kTokenAddress, "10.0.0.1"), Pair(plan::HostAddressToken(1), "10.0.0.2"),
                            Pair(plan::TaskPortToken(1), "4001"), Pair(plan::kTokenStore, "/b/store"),
-                           Pair(plan::kTokenRecorder, "/b/book")));
+                           Pair(plan::kTokenRecorder, "/b/recorder")));
   EXPECT_EQ(tokens[0].at(plan::kTokenStore), "/a/store");
   EXPECT_EQ(tokens[0].at(plan::kTokenAddress), "10.0.0.1");
   EXPECT_THAT(rendezvous->Ports(), ElementsAre(4000, 4001));
@@ -47,12 +47,12 @@ TEST(Rendezvous, OfOneHostNeedsNoAddresses) {
   plan::Plan plan;
   plan.processes.resize(1);
   const std::vector<membership::RemoteHost*> remote(1);
-  const auto rendezvous =
-      Rendezvous::Open(loop, plan, remote, {{.task_ports = {}, .store = "/a/store", .recorder = "/a/book"}});
+  const auto rendezvous = Rendezvous::Open(
+      loop, plan, remote, {{.task_ports = {}, .store = "/a/store", .recorder = "/a/recorder"}});
   ASSERT_TRUE(rendezvous);
   EXPECT_THAT(rendezvous->TokensFor({}),
               ElementsAre(UnorderedElementsAre(Pair(plan::kTokenStore, "/a/store"),
-                                               Pair(plan::kTokenRecorder, "/a/book"))));
+                                               Pair(plan::kTokenRecorder, "/a/recorder"))));
   EXPECT_THAT(rendezvous->Ports(), IsEmpty());
 }
 

@@ -146,7 +146,7 @@ class Runner {
     }
     JoiningHosts joining_hosts(loop_, signals, request_, *here_, membership ? &*membership : nullptr);
     Result<verdict::Facts> facts =
-        Conduct(record, signals, joining_hosts, membership ? &*membership : nullptr);
+        RunPlan(record, signals, joining_hosts, membership ? &*membership : nullptr);
     outcome_.plan = joining_hosts.plan();
     if (membership)
       membership->Dismiss(facts ? verdict::ExitCode(*facts) : kUserError, WhyNotBegun(facts, joining_hosts));
@@ -159,7 +159,7 @@ class Runner {
     return joining_hosts.hosts().empty() ? "it was ended while its hosts were joining" : "";
   }
 
-  Result<verdict::Facts> Conduct(const Record& record, process::UserSignals& signals,
+  Result<verdict::Facts> RunPlan(const Record& record, process::UserSignals& signals,
                                  JoiningHosts& joining_hosts, membership::Membership* membership) {
     int restarts = 0, regroups = 0;
     for (std::uint64_t generation = 0;; ++generation) {
@@ -277,7 +277,7 @@ class Runner {
 
     World world;
     world.tokens = tokens;
-    if (MayBeAlone(plan)) world.meeting_ports = rendezvous->Ports();
+    if (MayBeAlone(plan)) world.rendezvous_ports = rendezvous->Ports();
     world.isolated_ranks = request_.isolated_ranks;
     world.stall = request_.stall;
     world.keep_stacks = [&](const std::string& why, const std::vector<verdict::RankDoing>& ranks) {

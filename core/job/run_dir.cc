@@ -87,11 +87,11 @@ Result<RunDir> RunDir::Create(const std::string& pattern, const std::string& job
 Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
   folder_ = std::move(folder);
   if (Status alone = Lock(); !alone) return alone.error();
-  Result<std::string> aside =
+  Result<std::string> moved =
       SetEarlierRunAside(folder_.get(), path_.string(), "before-" + stamp, mode_ | S_IRWXU);
-  if (!aside) return Refuse(path_, aside.error().text);
-  if (!aside->empty())
-    note_ = fmt::format("the previous run in '{}' is now in its folder '{}'", path_.string(), *aside);
+  if (!moved) return Refuse(path_, moved.error().text);
+  if (!moved->empty())
+    note_ = fmt::format("the previous run in '{}' is now in its folder '{}'", path_.string(), *moved);
   return std::move(*this).Opened(std::move(folder_));
 }
 

@@ -50,7 +50,8 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process
   if (!present) return present.error();
   Answers answers;
   answers.missing = membership.Missing();
-  // The network first: one that loses large packets swallows a request, and is named by its proof.
+  // The network first: one that loses large packets swallows a request, and is named by its connectivity
+  // check.
   Result<std::optional<preflight::NetworkFinding>> network =
       FindNetwork(loop, signals, inquiry, *present, *here);
   if (!network) {
@@ -68,11 +69,11 @@ Result<Answers> AskHosts(const Cluster& cluster, const Inquiry& inquiry, process
   }
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   answers.asked_seconds = now.count();
-  HostPreflight examiner(loop, signals);
-  Result<std::vector<preflight::Answer>> told = examiner.Run(asked, hosts);
+  HostPreflight preflight(loop, signals);
+  Result<std::vector<preflight::Answer>> told = preflight.Run(asked, hosts);
   membership.Dismiss(0, "");
   const bool joined = !answers.network || answers.network->decision.ok();
-  if (!told && (joined || examiner.interrupted() != 0)) return told.error();
+  if (!told && (joined || preflight.interrupted() != 0)) return told.error();
   if (told) {
     answers.by_host = *std::move(told);
   } else {

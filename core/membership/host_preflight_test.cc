@@ -26,9 +26,9 @@ class AskedAgent final : public protocol::Channel {
   void Send(std::string_view message) override {
     const Result<protocol::ToAgent> told = protocol::DecodeToAgent(message);
     ASSERT_TRUE(told) << told.error().text;
-    const auto* const examine = std::get_if<protocol::RunPreflight>(&*told);
-    if (examine == nullptr) return;
-    boost::asio::post(loop_, [this, request = examine->request] {
+    const auto* const run = std::get_if<protocol::RunPreflight>(&*told);
+    if (run == nullptr) return;
+    boost::asio::post(loop_, [this, request = run->request] {
       if (!reply_) return handlers_.on_lost({true, {DTRUN_REMOTE_FAILURE, "its agent has ended"}});
       handlers_.on_message(Encode(protocol::ToRoot(protocol::PreflightAnswered{reply_(request)})));
     });
@@ -66,7 +66,7 @@ class HostPreflightTest : public ::testing::Test {
   boost::asio::io_context loop_;
   process::UserSignals signals_{loop_, lifeline_};
   const RemoteHost::Services services_{{}, [](store::Socket) {}, [](const std::string&) {}};
-  HostPreflight examiner_{loop_, signals_};
+  HostPreflight preflight_{loop_, signals_};
 };
 
 TEST_F(HostPreflightTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
@@ -74,7 +74,7 @@ TEST_F(HostPreflightTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
     return Encode(preflight::Answer{{{preflight::DecodeRequest(request)->program}}});
   };
   const auto first = HostWith(echo), second = HostWith(echo);
-  const auto answers = examiner_.Run({About("a"), About("b")}, {first.get(), second.get()});
+  const auto answers = preflight_.Run({About("a"), About("b")}, {first.get(), second.get()});
   ASSERT_TRUE(answers) << answers.error().text;
   EXPECT_EQ(answers->front().backends.at(0).name, "a");
   EXPECT_EQ(answers->back().backends.at(0).name, "b");
@@ -82,7 +82,7 @@ TEST_F(HostPreflightTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
 
 TEST_F(HostPreflightTest, ThisHostIsAskedBesideTheOthers) {
   const auto other = HostWith([](const std::string&) { return Encode(preflight::Answer{{{"there"}}}); });
-  const auto answers = examiner_.Run({{}, {}}, {nullptr, other.get()});
+  const auto answers = preflight_.Run({{}, {}}, {nullptr, other.get()});
   ASSERT_TRUE(answers) << answers.error().text;
   EXPECT_GT(answers->front().clock_seconds, 0);
   EXPECT_EQ(answers->back().backends.at(0).name, "there");
@@ -90,12 +90,12 @@ TEST_F(HostPreflightTest, ThisHostIsAskedBesideTheOthers) {
 
 TEST_F(HostPreflightTest, AnAnswerThatCannotBeReadIsAnError) {
   const auto confused = HostWith([](const std::string&) { return "?"; });
-  EXPECT_FALSE(examiner_.Run({{}}, {confused.get()}));
+  EXPECT_FALSE(preflight_.Run({{}}, {confused.get()}));
 }
 
 TEST_F(HostPreflightTest, AHostThatIsLostIsNamed) {
   const auto lost = HostWith({});
-  const auto answers = examiner_.Run({{}}, {lost.get()});
+  const auto answers = preflight_.Run({{}}, {lost.get()});
   ASSERT_FALSE(answers);
   EXPECT_EQ(answers.error().code, DTRUN_REMOTE_FAILURE);
   EXPECT_THAT(answers.error().text, HasSubstr("host node1 was lost: its agent has ended"));
@@ -111,10 +111,10 @@ TEST_F(HostPreflightTest, TheUserEndsItWhileAHostIsSilent) {
   RemoteHost mute(elsewhere, "node2",
                   std::make_unique<AskedAgent>(elsewhere, [](const std::string&) { return ""; }), services_,
                   [](const protocol::Introduction&) {});
-  const auto answers = examiner_.Run({{}, {}, {}}, {silent.get(), patient.get(), &mute});
+  const auto answers = preflight_.Run({{}, {}, {}}, {silent.get(), patient.get(), &mute});
   ASSERT_FALSE(answers);
   EXPECT_EQ(answers.error().code, DTRUN_ABORTED);
-  EXPECT_EQ(examiner_.interrupted(), SIGTERM);
+  EXPECT_EQ(preflight_.interrupted(), SIGTERM);
 }
 
 }  // namespace

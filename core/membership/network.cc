@@ -64,7 +64,7 @@ void NetworkSearch::On(std::size_t host, const protocol::Event& event) {
       [&]<class T>(const T& seen) {
         if constexpr (std::is_same_v<T, protocol::Surveyed>) {
           answer.offer = seen.offer;
-        } else if constexpr (std::is_same_v<T, protocol::Proven>) {
+        } else if constexpr (std::is_same_v<T, protocol::ConnectivityChecked>) {
           answer.attempts = seen.attempts;
         } else if constexpr (std::is_same_v<T, protocol::Measured>) {
           answer.throughput = seen.throughput;
@@ -138,15 +138,15 @@ Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,
   return CheckEntries(rules, *offers);
 }
 
-Status NetworkSearch::ProveAll(bool by_device, std::chrono::nanoseconds limit) {
+Status NetworkSearch::CheckAll(bool by_device, std::chrono::nanoseconds limit) {
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    protocol::Prove prove;
-    prove.by_device = by_device;
-    prove.limit = limit;
+    protocol::CheckConnectivity check;
+    check.by_device = by_device;
+    check.limit = limit;
     for (const int peer : evidence_.PeersOf(static_cast<int>(i))) {
-      prove.peers.push_back({peer, evidence_.hosts()[static_cast<std::size_t>(peer)].offer.candidates});
+      check.peers.push_back({peer, evidence_.hosts()[static_cast<std::size_t>(peer)].offer.candidates});
     }
-    if (!prove.peers.empty()) Tell(i, prove);
+    if (!check.peers.empty()) Tell(i, check);
   }
   if (Status answered = AwaitAnswers(); !answered) return answered;
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -232,17 +232,17 @@ Result<network::Decision> NetworkSearch::Run(const std::vector<plan::NetworkRule
   effort.survey = lap();
   evidence_ = network::Evidence(std::move(offers));
   bool by_device = true;
-  if (Status proven = ProveAll(by_device, kLimit); !proven) return proven.error();
+  if (Status connected = CheckAll(by_device, kLimit); !connected) return connected.error();
   std::vector<network::Assignment> assignments = evidence_.Assignments(kMostMeasured);
   // Libraries leave by the routes, not by a device.
   if (assignments.empty() || evidence_.MayBeTaken(assignments.front())) {
     by_device = false;
     evidence_ = network::Evidence(std::vector(evidence_.hosts()));
-    if (Status proven = ProveAll(by_device, kLastLimit); !proven) return proven.error();
+    if (Status connected = CheckAll(by_device, kLastLimit); !connected) return connected.error();
     assignments = evidence_.Assignments(kMostMeasured);
   }
   if (assignments.empty()) return Error{DTRUN_FAILED_PRECONDITION, evidence_.Obstacle()};
-  effort.proof = lap();
+  effort.connectivity = lap();
   for (network::Assignment& one : assignments) {
     if (Status measured = MeasureAll(by_device, &one); !measured) return measured.error();
   }

@@ -1,5 +1,5 @@
 // Finds the network that joins the hosts of a job, once they have joined and before any rank
-// starts: surveys all, lets them prove who reaches whom, measures the best, and decides.
+// starts: surveys all, lets them check who reaches whom, measures the best, and decides.
 //
 // Owned by the root for that time; loop thread. How it decides: core/network/evidence.h.
 #pragma once
@@ -52,7 +52,7 @@ class NetworkSearch {
   void Tell(std::size_t host, const protocol::Command& command);
   Status AwaitAnswers();
   Status SurveyAll(const std::vector<plan::NetworkRule>& rules, std::vector<network::HostOffer>* offers);
-  Status ProveAll(bool by_device, std::chrono::nanoseconds limit);
+  Status CheckAll(bool by_device, std::chrono::nanoseconds limit);
   Status MeasureAll(bool by_device, network::Assignment* assignment);
   Status ConfirmLoss(bool by_device, network::Assignment* assignment);
   Status Send(bool by_device, const network::Assignment& assignment,

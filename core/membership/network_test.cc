@@ -21,17 +21,17 @@ class CardHost final : public protocol::Host {
   CardHost(boost::asio::io_context& loop, int number) : loop_(loop), number_(number) {}
 
   void Do(const protocol::Command& command) override {
-    if (const auto* prove = std::get_if<protocol::Prove>(&command)) {
+    if (const auto* check = std::get_if<protocol::CheckConnectivity>(&command)) {
       ++rounds;
-      protocol::Proven proven;
-      for (const network::Peer& peer : prove->peers) {
-        const bool works = prove->by_device ? works_by_device : works_at_all;
+      protocol::ConnectivityChecked connected;
+      for (const network::Peer& peer : check->peers) {
+        const bool works = check->by_device ? works_by_device : works_at_all;
         for (int card = 0; card < cards; ++card) {
-          proven.attempts.push_back(
+          connected.attempts.push_back(
               {card, peer.host, card, works ? "" : "no answer", std::chrono::microseconds(9)});
         }
       }
-      return Answer(std::move(proven));
+      return Answer(std::move(connected));
     }
     if (const auto* measure = std::get_if<protocol::Measure>(&command)) {
       const double loss = measure->pace > 0 ? calm_loss : measure->from == 0 ? bandwidth_probe_loss : 0;

@@ -220,8 +220,8 @@ TEST_F(RemoteHostTest, LosesAHostWhoseTriesNameWhatIsNotThere) {
         Say(host, surveyed);
       }
       const int card = host == 1 ? 0x7ffffff : 0;
-      if (std::holds_alternative<protocol::Prove>(told))
-        Say(host, protocol::Proven{{{card, 1 - host, card, "", {}}}});
+      if (std::holds_alternative<protocol::CheckConnectivity>(told))
+        Say(host, protocol::ConnectivityChecked{{{card, 1 - host, card, "", {}}}});
     };
   }
   NetworkSearch search(loop_, signals_, {{"node0", "m0", hosts_[0].get()}, {"node1", "m1", hosts_[1].get()}});

@@ -20,9 +20,9 @@ struct Attempt {
   int from = 0;
   int peer = 0;  // number of the other host
   int to = 0;
-  std::string why;                        // it failed; empty: proven
-  std::chrono::nanoseconds round_trip{};  // of a small message, when proven
-  bool proven() const { return why.empty(); }
+  std::string why;                        // it failed; empty: connected
+  std::chrono::nanoseconds round_trip{};  // of a small message, when connected
+  bool connected() const { return why.empty(); }
   bool small_only() const { return why.starts_with(kSmallOnly); }
 };
 

@@ -21,7 +21,7 @@ struct Candidate {
   int mtu = 0;
   std::int64_t speed_mbps = 0;  // 0: the driver does not say
   std::string rdma;             // "mlx5_0:1", or empty
-  std::uint16_t port = 0;       // where it listens while networks are being proven
+  std::uint16_t port = 0;       // where it listens while networks are being checked
 
   std::string Text() const;  // "eth0 10.0.0.5"
 };

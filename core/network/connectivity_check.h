@@ -23,7 +23,7 @@ class ConnectivityCheck {
         listener_(loop, host, key_, offer),
         own_(offer->candidates) {}
 
-  void Prove(std::vector<Peer> peers, bool by_device, std::chrono::nanoseconds limit, Reach::Done done) {
+  void Run(std::vector<Peer> peers, bool by_device, std::chrono::nanoseconds limit, Reach::Done done) {
     reach_.emplace(loop_, ReachOptions{host_, key_, by_device, limit}, own_, std::move(peers),
                    std::move(done));
   }

@@ -42,7 +42,7 @@ Row Judge(const Decision& decision, std::size_t host, int candidate) {
   std::map<int, bool> reached;
   for (const Attempt& attempt : evidence.AttemptsOf(static_cast<int>(host))) {
     if (attempt.from != candidate) continue;
-    if (attempt.proven()) {
+    if (attempt.connected()) {
       reached[attempt.peer] = true;
     } else {
       failed.emplace(attempt.peer, attempt.why);
@@ -161,8 +161,8 @@ std::string ToJson(const Decision& decision) {
   };
   const Effort& effort = decision.effort;
   out["time_ms"] = {{"survey", ms(effort.survey)},
-                    {"connectivity", ms(effort.proof)},
-                    {"proof", ms(effort.proof)},  // its old name, until the next minor version
+                    {"connectivity", ms(effort.connectivity)},
+                    {"proof", ms(effort.connectivity)},  // its old name, until the next minor version
                     {"measurement", ms(effort.measurement)},
                     {"total", ms(effort.total())}};
   out["held_to_the_interface"] = decision.by_device;
@@ -204,7 +204,7 @@ std::string ToJson(const Decision& decision) {
       entry["tries"].push_back({{"from", address(host, attempt.from)},
                                 {"host", hosts[peer].name},
                                 {"to", address(peer, attempt.to)},
-                                {"result", attempt.proven() ? "connected" : attempt.why},
+                                {"result", attempt.connected() ? "connected" : attempt.why},
                                 {"round_trip_us", static_cast<double>(attempt.round_trip.count()) / 1e3}});
     }
     out["hosts"].push_back(std::move(entry));

@@ -27,8 +27,8 @@ struct Network {
 
 // What it took to find out.
 struct Effort {
-  std::chrono::nanoseconds survey{}, proof{}, measurement{};
-  std::chrono::nanoseconds total() const { return survey + proof + measurement; }
+  std::chrono::nanoseconds survey{}, connectivity{}, measurement{};
+  std::chrono::nanoseconds total() const { return survey + connectivity + measurement; }
 };
 
 struct Decision {
@@ -52,7 +52,7 @@ std::vector<Network> NetworksOf(const Decision& decision);
 
 // "eth1 on all 3 hosts: 10.5.0.0/24, 9.4 Gbit/s, 45 us round trip": for the run's header.
 std::string Summary(const Decision& decision);
-// "eth0: proven, 94 Mbit/s; docker0: left out, is a virtual bridge of this host": the other interfaces of
+// "eth0: connected, 94 Mbit/s; docker0: left out, is a virtual bridge of this host": the other interfaces of
 // the first host, shortened.
 std::string OthersText(const Decision& decision);
 // One row per candidate of each host: candidate, kind, address, verdict, reason.

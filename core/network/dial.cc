@@ -41,8 +41,8 @@ std::string Reason(const error_code& error) {
 }
 
 // What an answer to `challenge` says of who sent it.
-Greeted Judge(const Call& call, const Challenge& challenge, const std::string& answer,
-              std::chrono::nanoseconds round_trip) {
+Handshake Judge(const Call& call, const Challenge& challenge, const std::string& answer,
+                std::chrono::nanoseconds round_trip) {
   const auto host = ReadAnswer(call.key, challenge, answer);
   if (!host) return {kStranger, {}};
   if (*host == static_cast<std::uint32_t>(call.host)) return {"this host itself answers there", {}};
@@ -52,8 +52,8 @@ Greeted Judge(const Call& call, const Challenge& challenge, const std::string& a
 }
 
 // Sends the hello over an open connection and waits for the answer.
-void Greet(const std::shared_ptr<Session>& session, const Call& call,
-           std::function<void(const Greeted&)> done) {
+void ShakeHands(const std::shared_ptr<Session>& session, const Call& call,
+                std::function<void(const Handshake&)> done) {
   error_code ignored;  // slower without
   session->socket.set_option(Tcp::no_delay(true), ignored);
   const Hello hello{static_cast<std::uint32_t>(call.host), NewChallenge(), call.purpose};
@@ -69,7 +69,7 @@ void Greet(const std::shared_ptr<Session>& session, const Call& call,
 }  // namespace
 
 void Dial(const std::shared_ptr<Session>& session, const Call& call,
-          std::function<void(const Greeted&)> done) {
+          std::function<void(const Handshake&)> done) {
   const error_code unable = LeaveFrom(session->socket, call.from, call.by_device);
   if (unable) {
     return asio::post(session->socket.get_executor(), [unable, done = std::move(done)] {
@@ -80,7 +80,7 @@ void Dial(const std::shared_ptr<Session>& session, const Call& call,
                                 [session, call, done = std::move(done)](const error_code& error) mutable {
                                   if (error) return done({Reason(error), {}});
                                   session->connected = true;
-                                  Greet(session, call, std::move(done));
+                                  ShakeHands(session, call, std::move(done));
                                 });
 }
 

@@ -1,4 +1,4 @@
-// A connection from one candidate to another that has proven who is at its other end.
+// A connection from one candidate to another that knows who is at its other end.
 //
 // Loop thread.
 #pragma once
@@ -24,13 +24,13 @@ struct Call {
   Purpose purpose = Purpose::kReach;
 };
 
-struct Greeted {
+struct Handshake {
   std::string why;  // it failed; empty: the peer is at the other end
   std::chrono::nanoseconds round_trip{};
 };
 
 // `done` comes from the loop, never from inside. The session's deadline bounds it.
 void Dial(const std::shared_ptr<Session>& session, const Call& call,
-          std::function<void(const Greeted&)> done);
+          std::function<void(const Handshake&)> done);
 
 }  // namespace dtrun::network

@@ -203,8 +203,8 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
   };
   for (const Attempt& attempt : attempts) {
     all.push_back(attempt);
-    if (attempt.proven()) {
-      proven_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
+    if (attempt.connected()) {
+      connected_.insert({{host, attempt.from}, {attempt.peer, attempt.to}});
       continue;
     }
     const Candidate &from = candidate(host, attempt.from), &to = candidate(attempt.peer, attempt.to);
@@ -217,8 +217,8 @@ void Evidence::Add(int host, const std::vector<Attempt>& attempts) {
   }
 }
 
-bool Evidence::Proven(int a, int from, int b, int to) const {
-  return proven_.contains({{a, from}, {b, to}}) && proven_.contains({{b, to}, {a, from}});
+bool Evidence::Connected(int a, int from, int b, int to) const {
+  return connected_.contains({{a, from}, {b, to}}) && connected_.contains({{b, to}, {a, from}});
 }
 
 // Candidates of `host`, those in the network of `mate` first, then the better ones.
@@ -245,7 +245,7 @@ bool Evidence::Extend(std::vector<int>* chosen, int* steps) const {
     bool fits = true;
     for (int other = 0; other < host && fits; ++other) {
       const int theirs = (*chosen)[static_cast<std::size_t>(other)];
-      fits = !pairs_.contains({other, host}) || Proven(other, theirs, host, candidate);
+      fits = !pairs_.contains({other, host}) || Connected(other, theirs, host, candidate);
     }
     if (!fits) continue;
     chosen->push_back(candidate);
@@ -327,7 +327,7 @@ std::string Evidence::PairText(int a, int b) const {
       if (attempt.peer != peer) continue;
       tried = true;
       // The other way tells more of a pair that works one way only.
-      if (attempt.proven() || ++named > kMostPairsNamed) continue;
+      if (attempt.connected() || ++named > kMostPairsNamed) continue;
       text += fmt::format("\n  {} {} to {} {}: {}", from.name,
                           from.offer.candidates[static_cast<std::size_t>(attempt.from)].Text(), to.name,
                           to.offer.candidates[static_cast<std::size_t>(attempt.to)].Text(), attempt.why);
@@ -349,7 +349,7 @@ std::string Evidence::Obstacle() const {
   for (const auto& [a, b] : pairs_) {
     bool joined = false;
     for (const Attempt& attempt : attempts_[static_cast<std::size_t>(a)]) {
-      joined = joined || (attempt.peer == b && Proven(a, attempt.from, b, attempt.to));
+      joined = joined || (attempt.peer == b && Connected(a, attempt.from, b, attempt.to));
     }
     if (joined) continue;
     if (++apart <= kMostPairsNamed) text += PairText(a, b);

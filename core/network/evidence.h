@@ -80,7 +80,7 @@ class Evidence {
 
  private:
   struct Preference;
-  bool Proven(int a, int from, int b, int to) const;  // both ways
+  bool Connected(int a, int from, int b, int to) const;  // both ways
   bool OneMachine(int a, int b) const;
   std::vector<int> Ordered(int host, const Candidate* mate) const;
   bool Extend(std::vector<int>* chosen, int* steps) const;
@@ -96,7 +96,7 @@ class Evidence {
   std::vector<HostOffer> hosts_;
   std::set<std::pair<int, int>> pairs_;
   std::vector<std::vector<Attempt>> attempts_;  // by host
-  std::set<std::pair<std::pair<int, int>, std::pair<int, int>>> proven_;
+  std::set<std::pair<std::pair<int, int>, std::pair<int, int>>> connected_;
   std::map<Ip, std::vector<std::pair<int, int>>> holders_;  // host and candidate, by address
 };
 

@@ -31,7 +31,7 @@ std::vector<HostOffer> Hosts(std::vector<std::vector<Candidate>> candidates) {
   return hosts;
 }
 
-// Every plausible try, proven when `works` says so of the two candidates.
+// Every plausible try, connected when `works` says so of the two candidates.
 template <class Works>
 Evidence Tried(std::vector<HostOffer> hosts, Works&& works) {
   Evidence evidence(std::move(hosts));
@@ -57,7 +57,7 @@ Evidence Tried(std::vector<HostOffer> hosts, Works&& works) {
 
 bool Always(const Candidate&, const Candidate&) { return true; }
 
-TEST(Evidence, ABridgeForGuestsThatHasThePeerInItsNetworkIsNamed) {
+TEST(Evidence, AVirtualBridgeThatHasThePeerInItsNetworkIsNamed) {
   auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.6.1", 24)}});
   for (HostOffer& one : hosts)
     one.offer.left_out.push_back(
@@ -71,7 +71,7 @@ TEST(Evidence, ABridgeForGuestsThatHasThePeerInItsNetworkIsNamed) {
                     HasSubstr("give that bridge another network")));
 }
 
-TEST(Evidence, ABridgeForGuestsIsNotBlamedForANarrowerNetwork) {
+TEST(Evidence, AVirtualBridgeIsNotBlamedForANarrowerNetwork) {
   for (const char* const address : {"172.17.0.1/16", "172.18.0.1/16", "", "fe80::1/64"}) {
     auto hosts = Hosts({{Card(2, "eth0", "172.17.5.1", 24)}, {Card(2, "eth0", "172.17.5.2", 24)}});
     for (HostOffer& one : hosts) one.offer.left_out.push_back({"docker0", Kind::kBridge, address, ""});
@@ -145,7 +145,7 @@ TEST(Evidence, HostsWithoutACommonFamilyAreNamed) {
   EXPECT_THAT(evidence.Obstacle(), HasSubstr("node0 to node1: no address of the one could reach"));
 }
 
-TEST(Evidence, ATunnelIsTakenOnlyWhereNothingElseIsProven) {
+TEST(Evidence, ATunnelIsTakenOnlyWhereNothingElseIsConnected) {
   const auto hosts =
       Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(3, "wg0", "10.1.0.1", 24, Kind::kTunnel)},
              {Card(2, "eth0", "10.0.0.2", 24), Card(3, "wg0", "10.1.0.2", 24, Kind::kTunnel)}});
@@ -201,7 +201,7 @@ TEST(Evidence, HostsWithOneAddressAreNamedWhateverWasSeen) {
                     HasSubstr("give every host an address of its own")));
 }
 
-TEST(Evidence, BridgesForGuestsMayHaveOneAddressEverywhere) {
+TEST(Evidence, VirtualBridgesMayHaveOneAddressEverywhere) {
   const auto hosts =
       Hosts({{Card(2, "eth0", "10.0.0.1", 24), Card(5, "br-1", "172.18.0.1", 16, Kind::kBridge)},
              {Card(2, "eth0", "10.0.0.2", 24), Card(5, "br-1", "172.18.0.1", 16, Kind::kBridge)}});

@@ -38,7 +38,7 @@ std::optional<std::string_view> Opened(const std::string& key, std::string_view 
 
 void FillRandomly(char* bytes, std::size_t size) {
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes), static_cast<int>(size)) != 1) {
-    std::abort();  // no randomness, no proof
+    std::abort();  // no randomness, no check
   }
 }
 
@@ -64,12 +64,12 @@ std::string HelloBytes(const std::string& key, const Hello& hello) {
   std::string bytes(reinterpret_cast<const char*>(&hello.from), sizeof hello.from);
   bytes.append(View(hello.challenge));
   bytes += static_cast<char>(hello.purpose);
-  return bytes + Seal(key, "greeting", bytes);
+  return bytes + Seal(key, "handshake", bytes);
 }
 
 std::optional<Hello> ReadHello(const std::string& key, std::string_view bytes) {
   if (bytes.size() != kHelloBytes) return std::nullopt;
-  const auto body = Opened(key, "greeting", bytes);
+  const auto body = Opened(key, "handshake", bytes);
   if (!body) return std::nullopt;
   Hello hello;
   std::memcpy(&hello.from, body->data(), sizeof hello.from);

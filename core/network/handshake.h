@@ -1,5 +1,5 @@
 // How two hosts prove who they are when one connects to the other: a challenge and its answer,
-// both sealed with the key that the root has drawn for this proof.
+// both sealed with the key that the root has drawn for this check.
 //
 // A connection that opens proves nothing: 172.17.0.1 is an address of every host with Docker, and
 // a host that connects to it may be talking to itself. Pure; any thread.

@@ -76,7 +76,7 @@ class Rdma : public ::testing::Test {
     Write("class/infiniband/" + name + "/ports/1/state", state);
     fs::create_directory_symlink(root_ / "devices" / bus, root_ / "class/infiniband" / name / "device");
   }
-  std::string Twin(const char* name, const char* bus) { return RdmaPortOf(root_.string(), name, bus); }
+  std::string PortOf(const char* name, const char* bus) { return RdmaPortOf(root_.string(), name, bus); }
 
   fs::path root_;
 };
@@ -85,18 +85,18 @@ TEST_F(Rdma, AnInterfaceHasThePortThatNamesItOrSharesItsCard) {
   Card("mlx5_0", "0000:3b:00.0", "4: ACTIVE");
   Write("class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "bond0");
   Card("mlx5_1", "0000:5e:00.0", "4: ACTIVE");
-  EXPECT_EQ(Twin("bond0", ""), "mlx5_0:1");
-  EXPECT_EQ(Twin("eth0", "0000:3b:00.0"), "");  // the port says whose it is
-  EXPECT_EQ(Twin("ib0", "0000:5e:00.0"), "mlx5_1:1");
-  EXPECT_EQ(Twin("eth1", "0000:ff:00.0"), "");
+  EXPECT_EQ(PortOf("bond0", ""), "mlx5_0:1");
+  EXPECT_EQ(PortOf("eth0", "0000:3b:00.0"), "");  // the port says whose it is
+  EXPECT_EQ(PortOf("ib0", "0000:5e:00.0"), "mlx5_1:1");
+  EXPECT_EQ(PortOf("eth1", "0000:ff:00.0"), "");
 }
 
-TEST_F(Rdma, APortThatIsDownIsNoTwin) {
+TEST_F(Rdma, APortThatIsDownIsNotTaken) {
   Card("mlx5_0", "0000:3b:00.0", "1: DOWN");
-  EXPECT_EQ(Twin("eth0", "0000:3b:00.0"), "");
+  EXPECT_EQ(PortOf("eth0", "0000:3b:00.0"), "");
 }
 
-TEST_F(Rdma, AHostWithoutCardsHasNone) { EXPECT_EQ(Twin("eth0", "0000:3b:00.0"), ""); }
+TEST_F(Rdma, AHostWithoutCardsHasNone) { EXPECT_EQ(PortOf("eth0", "0000:3b:00.0"), ""); }
 
 }  // namespace
 }  // namespace dtrun::network

@@ -39,7 +39,7 @@ std::vector<Link> LinksOf(const Evidence& evidence) {
       for (const Attempt& attempt : evidence.AttemptsOf(host)) {
         if (attempt.peer != peer) continue;
         const Candidate& from = CandidateOf(evidence, host, attempt.from);
-        if (!attempt.proven()) {
+        if (!attempt.connected()) {
           const Candidate& to = CandidateOf(evidence, peer, attempt.to);
           link.failed.push_back(fmt::format("{} to {}: {}", from.Text(), to.Text(), attempt.why));
         } else if (std::ranges::find(link.interfaces, from.interface) == link.interfaces.end()) {
@@ -91,9 +91,9 @@ std::vector<std::string> Broken(const Evidence& evidence) {
       return OneNetwork(CandidateOf(evidence, host, one.from), CandidateOf(evidence, one.peer, one.to));
     };
     for (const Attempt& attempt : attempts) {
-      if (attempt.proven() || !inside(attempt)) continue;
+      if (attempt.connected() || !inside(attempt)) continue;
       const bool reaches_others = std::ranges::any_of(attempts, [&](const Attempt& other) {
-        return other.from == attempt.from && other.proven() && inside(other);
+        return other.from == attempt.from && other.connected() && inside(other);
       });
       if (!reaches_others && !attempt.small_only()) continue;
       broken.push_back(

@@ -1,4 +1,5 @@
-// Which hosts reach which, by what interfaces: the tries of a proof seen from above, for a report.
+// Which hosts reach which, by what interfaces: the tries of a connectivity check seen from above, for a
+// report.
 //
 // Values; pure; any thread.
 #pragma once
@@ -18,7 +19,7 @@ struct Link {
   std::vector<std::string> failed;      // "eth1 10.6.0.1 to eth1 10.6.0.3: no answer"
 };
 
-// Of all pairs that had to be proven, both directions, by host.
+// Of all pairs that have to be connected, both directions, by host.
 std::vector<Link> LinksOf(const Evidence& evidence);
 
 // From whom, to whom, and by what; "none" where nothing reaches. Of many hosts those that have a

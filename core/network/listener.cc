@@ -45,7 +45,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
   const std::string key;
   std::vector<std::shared_ptr<Tcp::acceptor>> acceptors;
   std::set<Peer> peers;
-  std::list<Peer> strangers;  // of the peers, those that have not greeted yet; the oldest first
+  std::list<Peer> strangers;  // of the peers, those whose handshake is not done; the oldest first
   bool closed = false;
 };
 

@@ -1,4 +1,4 @@
-// Where other hosts reach this one while networks are being proven: a listening socket on each
+// Where other hosts reach this one while networks are being checked: a listening socket on each
 // candidate's address, which answers hellos, echoes large messages and counts bandwidth probes.
 //
 // Lives on one event loop; strangers get no answer and at most a few bytes of memory each.
@@ -14,7 +14,7 @@ namespace dtrun::network {
 
 class Listener {
  public:
-  // `host` is this host's number, `key` that of the proof. Fills in the ports of the offer's
+  // `host` is this host's number, `key` that of the connectivity check. Fills in the ports of the offer's
   // candidates; those that cannot listen are left out.
   Listener(asio::io_context& loop, int host, std::string key, Offer* offer);
   // Ends all connections.

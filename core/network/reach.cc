@@ -45,7 +45,7 @@ struct Reach::State : std::enable_shared_from_this<Reach::State> {
   void Plan(const std::vector<Candidate>& own);
   void Begin();
   void Dial(std::size_t index);
-  void OnGreeted(std::size_t index, const std::shared_ptr<Session>& session, const Greeted& greeted);
+  void OnHandshake(std::size_t index, const std::shared_ptr<Session>& session, const Handshake& handshake);
   void SendLarge(std::size_t index);
   void Ended(std::size_t index);
   void DialAgain();
@@ -106,21 +106,21 @@ void Reach::State::Dial(std::size_t index) {
   session->Limit(end - std::chrono::steady_clock::now());
   one.sessions.push_back(session);
   ++one.dialing;
-  network::Dial(session, one.call, [self = shared_from_this(), index, session](const Greeted& greeted) {
-    self->OnGreeted(index, session, greeted);
+  network::Dial(session, one.call, [self = shared_from_this(), index, session](const Handshake& handshake) {
+    self->OnHandshake(index, session, handshake);
   });
 }
 
 // The first answer counts; a session that got none leaves the try to the other.
-void Reach::State::OnGreeted(std::size_t index, const std::shared_ptr<Session>& session,
-                             const Greeted& greeted) {
+void Reach::State::OnHandshake(std::size_t index, const std::shared_ptr<Session>& session,
+                               const Handshake& handshake) {
   Try& one = tries[index];
   --one.dialing;
   if (one.over || std::ranges::find(one.sessions, session) == one.sessions.end()) return;
-  if (!greeted.why.empty() && one.dialing > 0) return;
-  one.attempt.why = greeted.why;
-  one.attempt.round_trip = greeted.round_trip;
-  if (!one.attempt.proven()) return Ended(index);
+  if (!handshake.why.empty() && one.dialing > 0) return;
+  one.attempt.why = handshake.why;
+  one.attempt.round_trip = handshake.round_trip;
+  if (!one.attempt.connected()) return Ended(index);
   for (const auto& other : std::exchange(one.sessions, {session})) {
     if (other != session) other->Close();
   }
@@ -143,7 +143,7 @@ void Reach::State::Ended(std::size_t index) {
   Try& one = tries[index];
   one.Close();
   one.over = true;
-  if (one.attempt.proven()) {
+  if (one.attempt.connected()) {
     reached.insert(one.attempt.peer);
     good.insert(one.attempt.from);
   }
@@ -206,17 +206,17 @@ struct BandwidthProbe::State : std::enable_shared_from_this<BandwidthProbe::Stat
 };
 
 void BandwidthProbe::State::Begin() {
-  Dial(session, call, [self = shared_from_this()](const Greeted& greeted) {
-    if (!greeted.why.empty()) return self->Finish({});
+  Dial(session, call, [self = shared_from_this()](const Handshake& handshake) {
+    if (!handshake.why.empty()) return self->Finish({});
     if (self->pace > 0) Pace(self->session->socket.native_handle(), self->pace);
     self->Write();
     self->session->Receive(
-        sizeof(ProbeCount), [self, greeted](const error_code& error, const std::string& answer) {
+        sizeof(ProbeCount), [self, handshake](const error_code& error, const std::string& answer) {
           if (error) return self->Finish({});
           ProbeCount count;
           answer.copy(reinterpret_cast<char*>(&count), sizeof count);
           const auto seconds = static_cast<double>(std::max<std::int64_t>(count.time_ns, 1)) / 1e9;
-          self->Finish({8 * static_cast<double>(count.bytes) / seconds, greeted.round_trip,
+          self->Finish({8 * static_cast<double>(count.bytes) / seconds, handshake.round_trip,
                         LossOf(self->session->socket.native_handle())});
         });
   });

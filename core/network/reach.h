@@ -1,8 +1,8 @@
 // Tries to reach other hosts from each of this host's candidates, all at the same time.
 //
 // Connections leave from the candidate's address and, where allowed, by its interface and no other
-// (SO_BINDTODEVICE), so that what is proven is this interface and not what the kernel would rather
-// take. A try is proven when the other host answers a challenge and a message larger than any
+// (SO_BINDTODEVICE), so that what is checked is this interface and not what the kernel would rather
+// take. A try is connected when the other host answers a challenge and a message larger than any
 // packet comes and goes. Loop thread.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Peer {
 
 struct ReachOptions {
   int host = 0;     // this one's number
-  std::string key;  // of the proof
+  std::string key;  // of the connectivity check
   bool by_device = true;
   // For all tries together. Once every peer has been reached, those that still wait for a connection
   // dial once more, so that one lost packet does not decide; what is not connected then soon ends, and so do

@@ -44,7 +44,7 @@ class ReachTest : public ::testing::Test {
   asio::io_context loop_;
 };
 
-TEST_F(ReachTest, AHostBehindItsDoorIsProven) {
+TEST_F(ReachTest, AHostBehindItsListenerIsConnected) {
   Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Listener listener(loop_, 1, kKey, &offer);
   ASSERT_THAT(offer.candidates, SizeIs(1));
@@ -128,19 +128,19 @@ TEST_F(ReachTest, ACandidateThatReachesNobodyIsNotWaitedForLong) {
   const auto attempts =
       Try({CandidateAt("127.1.0.1", 16), CandidateAt("127.2.0.1", 16)}, {{1, theirs}}, options);
   ASSERT_THAT(attempts, SizeIs(2));
-  EXPECT_TRUE(attempts[0].proven());
+  EXPECT_TRUE(attempts[0].connected());
   EXPECT_EQ(attempts[1].why, "no answer");
 }
 
 // A socket whose queue of connections is full: Linux drops packets that ask for more.
 class Full {
  public:
-  explicit Full(asio::io_context& loop) : acceptor_(loop), guest_(loop) {
+  explicit Full(asio::io_context& loop) : acceptor_(loop), connected_(loop) {
     const Tcp::endpoint here(asio::ip::make_address("127.0.0.3"), 0);
     acceptor_.open(here.protocol());
     acceptor_.bind(here);
     acceptor_.listen(0);
-    guest_.connect(acceptor_.local_endpoint());
+    connected_.connect(acceptor_.local_endpoint());
   }
   Candidate candidate() const {
     Candidate one = CandidateAt("127.0.0.3");
@@ -150,7 +150,7 @@ class Full {
 
  private:
   Tcp::acceptor acceptor_;
-  Tcp::socket guest_;
+  Tcp::socket connected_;
 };
 
 TEST_F(ReachTest, WhatIsNotConnectedIsNotWaitedForLong) {
@@ -162,7 +162,7 @@ TEST_F(ReachTest, WhatIsNotConnectedIsNotWaitedForLong) {
   const auto attempts =
       Try({CandidateAt("127.0.0.1")}, {{1, {offer.candidates[0], full.candidate()}}}, options);
   ASSERT_THAT(attempts, SizeIs(2));
-  EXPECT_TRUE(attempts[0].proven());
+  EXPECT_TRUE(attempts[0].connected());
   EXPECT_EQ(attempts[1].why, "no answer");
 }
 

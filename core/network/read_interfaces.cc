@@ -46,11 +46,11 @@ Status ForEach(const char* action, const std::function<int(nl_cache**)>& dump,
 }
 
 // What ethtool's ioctl fills for the interface `name`; false when the driver knows no answer.
-template <class Question>
-bool Ask(int socket, const std::string& name, Question* question) {
+template <class Wanted>
+bool Ask(int socket, const std::string& name, Wanted* wanted) {
   ifreq request{};
   name.copy(request.ifr_name, sizeof request.ifr_name - 1);
-  request.ifr_data = reinterpret_cast<char*>(question);
+  request.ifr_data = reinterpret_cast<char*>(wanted);
   return ::ioctl(socket, SIOCETHTOOL, &request) == 0;
 }
 

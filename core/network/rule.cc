@@ -104,7 +104,7 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
   if (!LooksLikeAddress(text)) {
     if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 127 characters of a name");
     if (text.find_first_of(" \t^=*") != std::string_view::npos) {
-      return Wrong(entry.text, "is no name of an interface; a beginning such as \"eth\" needs no '*'");
+      return Wrong(entry.text, "is no name of an interface; a prefix such as \"eth\" needs no '*'");
     }
     entry.name = text;
     return entry;

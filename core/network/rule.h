@@ -9,7 +9,7 @@
 //
 // Entries are joined by commas. A host takes what any entry chooses and none excludes; it need
 // not have them all, so that one list serves hosts whose names differ. What is chosen by an entry
-// is proven like everything else. Values; pure; any thread.
+// is checked like everything else. Values; pure; any thread.
 #pragma once
 
 #include <string>

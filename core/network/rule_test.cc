@@ -66,7 +66,7 @@ TEST(Rule, AnotherNameOfAnInterfaceIsTakenWhole) {
   EXPECT_THAT(ErrorOf("la", all), HasSubstr("is no interface of this host"));
 }
 
-TEST(Rule, AutoTakesAllButLoopbackAndNetworksForGuests) {
+TEST(Rule, AutoTakesAllButLoopbackAndVirtualBridges) {
   EXPECT_THAT(Chosen("auto"), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5", "eth10 10.1.0.5",
                                           "eth1.100 10.2.0.5", "tun0 10.8.0.5"));
 }
@@ -89,7 +89,7 @@ TEST(Rule, ABeginningDoesNotEndInsideANumber) {
   EXPECT_THAT(ErrorOf("=eth1", all), HasSubstr("'=eth1' is no interface of this host"));
 }
 
-TEST(Rule, ANameOfOurChoiceMayBeForGuests) {
+TEST(Rule, ANameOfOurChoiceMayBeAVirtualBridge) {
   EXPECT_THAT(Chosen("docker0"), ElementsAre("docker0 172.17.0.1"));
 }
 

@@ -1,4 +1,4 @@
-// One connection of a proof, with a deadline: what both ends of it share.
+// One connection of a connectivity check, with a deadline: what both ends of it share.
 //
 // Held by a shared_ptr, as its operations do while they are under way. Loop thread.
 #pragma once

@@ -71,7 +71,7 @@ class LocalHost final : public protocol::Host {
   }
 
   void On(const protocol::Survey& survey) { network_.Answer(survey); }
-  void On(const protocol::Prove& prove) { network_.Answer(prove); }
+  void On(const protocol::CheckConnectivity& check) { network_.Answer(check); }
   void On(const protocol::Measure& measure) { network_.Answer(measure); }
 
   void On(const protocol::Prepare& prepare) {
@@ -138,9 +138,9 @@ class LocalHost final : public protocol::Host {
     stops_.emplace(
         loop_, [this](pid_t pid, int signal) { OnStopped(pid, signal); },
         [this](pid_t pid) { return inspector_.HasStopped(pid); });
-    if (!start.meeting_ports.empty()) {
+    if (!start.rendezvous_ports.empty()) {
       joining_.emplace(
-          loop_, start.meeting_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
+          loop_, start.rendezvous_ports, started.pids, static_cast<int>(ranks.size()) < prepare_.world_size,
           [this](const protocol::Looked& looked) { Emit(looked); }, RankContacts::Times());
     }
     if (prepare_.world_size > 1)
@@ -169,7 +169,7 @@ class LocalHost final : public protocol::Host {
     Running one;
     one.rank = rank;
     one.count = planned.rank_count;
-    if (one.count == 1) one.given = verdict::MeetingVariables(planned.env);
+    if (one.count == 1) one.given = verdict::RendezvousVariables(planned.env);
     one.pid = child.pid;
     one.process = std::make_shared<process::RankProcess>(
         loop_, std::move(child), buffer_,

@@ -18,10 +18,10 @@ void NetworkAnswers::Answer(const protocol::Survey& survey) {
   answer_(protocol::Surveyed{*std::move(offer)});
 }
 
-void NetworkAnswers::Answer(const protocol::Prove& prove) {
-  if (!check_) return answer_(protocol::Proven{});
-  check_->Prove(prove.peers, prove.by_device, prove.limit, [this](std::vector<network::Attempt> attempts) {
-    answer_(protocol::Proven{std::move(attempts)});
+void NetworkAnswers::Answer(const protocol::CheckConnectivity& check) {
+  if (!check_) return answer_(protocol::ConnectivityChecked{});
+  check_->Run(check.peers, check.by_device, check.limit, [this](std::vector<network::Attempt> attempts) {
+    answer_(protocol::ConnectivityChecked{std::move(attempts)});
   });
 }
 

@@ -1,7 +1,7 @@
 // What this host answers while the root looks for the network that joins the hosts: what it has, whom it
 // reaches, how fast.
 //
-// Owned by the local host; loop thread. Listens from the first question until Close.
+// Owned by the local host; loop thread. Listens from the first request until Close.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class NetworkAnswers {
       : loop_(loop), answer_(std::move(answer)) {}
 
   void Answer(const protocol::Survey& survey);
-  void Answer(const protocol::Prove& prove);
+  void Answer(const protocol::CheckConnectivity& check);
   void Answer(const protocol::Measure& measure);
   void Close() { check_.reset(); }
 

@@ -221,7 +221,7 @@ TEST_F(RankContactsTest, AnMpiThatStartedAsASingletonWorksAlone) {
   EXPECT_TRUE(told_.back().alone);
 }
 
-TEST_F(RankContactsTest, KnowsMeetingsOfJobsBefore) {
+TEST_F(RankContactsTest, KnowsConnectionsOfJobsBefore) {
   const std::uint16_t port = MeetAndPart();
   ASSERT_TRUE(process::testing::Eventually([&] { return IsOver(port, std::chrono::milliseconds(500)); }));
   Start("libtorch_cpu.so", kNothing);

@@ -33,7 +33,7 @@ struct Inputs {
   std::string cwd;                                 // where dtrun was started
   std::string program;                             // dtrun itself, on all hosts
   std::vector<Hardware> reported = {};             // of the job's hosts, once they have joined
-  const network::Decision* network = nullptr;      // once it has been proven
+  const network::Decision* network = nullptr;      // once it has been connected
 };
 
 // Errors carry the place of the value that caused them.

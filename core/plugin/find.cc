@@ -23,7 +23,7 @@ bool Exists(const fs::path& path) {
 }
 
 // The real path and permissions of a file that was found.
-Result<File> Examine(File file) {
+Result<File> Inspect(File file) {
   std::error_code error;
   const fs::path real = fs::canonical(file.path, error);
   if (error) {
@@ -57,7 +57,7 @@ Result<File> FindPath(Kind kind, const fs::path& path) {
     return Error{DTRUN_NOT_FOUND, fmt::format("{} plugin '{}' does not exist; check the path", KindText(kind),
                                               Printable(path.string()))};
   }
-  return Examine(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
+  return Inspect(File{kind, parsed->second, path.lexically_normal(), "its path", {}, {}});
 }
 
 // Why nothing was found in a folder, for the list of folders; empty when it can be read.
@@ -121,7 +121,7 @@ Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<
     }
   }
   if (found.path.empty()) return NotFound(kind, name_or_path, folders);
-  return Examine(std::move(found));
+  return Inspect(std::move(found));
 }
 
 std::vector<File> FindAll(const std::vector<Folder>& folders) {

@@ -1,6 +1,6 @@
 // PMIx for the ranks of a host: what Open MPI starts with.
 //
-// libpmix is not in this process. It listens on TCP and dies of a malformed greeting, so it runs in one of
+// libpmix is not in this process. It listens on TCP and dies of a malformed handshake, so it runs in one of
 // its own (dtrun-pmix, core/pmi/libpmix), made anew for each generation, and this talks to that over a socket
 // pair. What comes from there is checked against the job. Loop thread.
 #pragma once

@@ -52,7 +52,7 @@ std::string Encode(const Request& request) {
 }
 
 Result<Request> DecodeRequest(const std::string& text) {
-  return Parse<Request>(text, "examination", [](const Json& json) {
+  return Parse<Request>(text, "preflight request", [](const Json& json) {
     Request request;
     for (const Json& one : json.at("backends")) {
       BackendRequest& backend = request.backends.emplace_back();

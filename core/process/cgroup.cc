@@ -74,7 +74,7 @@ void KillAndRemove(const fs::path& group) {
   RemoveTree(group);
 }
 
-// dtrun moves itself aside and back, and nobody else.
+// dtrun moves itself out and back, and nobody else.
 bool IsOurs(pid_t pid, pid_t guard) {
   if (pid == ::getpid() || pid == guard) return true;
   const std::vector<Process> below = Descendants(::getpid());

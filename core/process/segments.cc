@@ -26,7 +26,7 @@ constexpr std::string_view kOfOpenMp = "__KMP_REGISTERED_LIB_";
 constexpr int kTold = SIGURG;  // which ends nobody
 
 bool IsOfALibrary(std::string_view name) {
-  constexpr std::string_view kBeginnings[] = {
+  constexpr std::string_view kPrefixes[] = {
       kOfTorch,          // torch, sharing strategy file_system
       "psm_",            // Python's multiprocessing.shared_memory
       "sem.mp-",         // Python's multiprocessing.Lock and the like
@@ -41,7 +41,7 @@ bool IsOfALibrary(std::string_view name) {
       "psm2_shm.",
       "psm3_shm.",  // Omni-Path
   };
-  return std::ranges::any_of(kBeginnings, [&](auto beginning) { return name.starts_with(beginning); });
+  return std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 // Of the process that made it, where its library puts that into the name: torch_PID_…,

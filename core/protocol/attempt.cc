@@ -77,7 +77,7 @@ void Attempt::HandleHandshake(const error_code& error) {
   Miss(fmt::format("no handshake came about ({})", error.message()));
 }
 
-void Attempt::Greet(const Hello& hello) {
+void Attempt::SayHello(const Hello& hello) {
   Limit();
   wire_->Write(Encode(hello), Guarded([](Attempt& self, const error_code& error) {
                  if (error) self.Miss(error.message());

@@ -1,7 +1,7 @@
-// One way to the root, tried once: a connection, the proof of the key, the hello.
+// One way to the root, tried once: a connection, the handshake, the hello.
 //
 // Made by the dialer, kept by its own operations; loop thread. Several may be on their way at once, and one
-// greets at a time: the first that the root welcomes wins.
+// says hello at a time: the first that the root welcomes wins.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   // Called from the loop, never after Drop nor after an end.
   struct Events {
-    std::function<void(Attempt& self)> ready;  // both have proved the key: Greet may be called
+    std::function<void(Attempt& self)> ready;  // both have proved the key: SayHello may be called
     std::function<void(Attempt& self, Welcome welcome)> welcomed;
     // In words without the target's name; DTRUN_FAILED_PRECONDITION: no other try will end otherwise.
     std::function<void(Attempt& self, const Error& why)> failed;
@@ -32,11 +32,11 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Attempt(asio::io_context& loop, std::shared_ptr<Tls> tls, std::string target, std::string job,
           std::string key_origin, Events events);
 
-  // All that follows takes `limit` at most, but for the wait between ready and Greet.
+  // All that follows takes `limit` at most, but for the wait between ready and SayHello.
   void Connect(const Tcp::endpoint& endpoint, Nanoseconds limit);
   // The same over a stream that stands already.
   void Take(UniqueFd stream, Nanoseconds limit);
-  void Greet(const Hello& hello);
+  void SayHello(const Hello& hello);
   void Drop();
 
   const std::string& target() const { return target_; }

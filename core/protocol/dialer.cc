@@ -124,7 +124,7 @@ class Search : public std::enable_shared_from_this<Search> {
         loop_, tls_, target, options_.hello.job, options_.key_origin,
         Attempt::Events{[this](Attempt& one) {
                           ready_.push_back(one.shared_from_this());
-                          GreetNext();
+                          SayHelloNext();
                         },
                         [this](Attempt& one, Welcome welcome) { Join(one.TakeWire(), std::move(welcome)); },
                         [this, keep = weak_from_this()](Attempt& one, const Error& why) {
@@ -135,12 +135,12 @@ class Search : public std::enable_shared_from_this<Search> {
   }
 
   // One at a time, or the root would see one host join twice.
-  void GreetNext() {
+  void SayHelloNext() {
     if (hello_ != nullptr || ready_.empty()) return;
     const std::shared_ptr<Attempt> attempt = ready_.front();
     ready_.pop_front();
     hello_ = attempt.get();
-    attempt->Greet(options_.hello);
+    attempt->SayHello(options_.hello);
   }
 
   void HandleFailure(Attempt& one, const Error& why) {
@@ -150,7 +150,7 @@ class Search : public std::enable_shared_from_this<Search> {
     if (why.code == DTRUN_FAILED_PRECONDITION) return Fail(why);
     trouble_.Note(one.target(), why.text.starts_with(kNoAnswer) ? kNoAnswer : why.text);
     Missed(fmt::format("{}: {}", one.target(), why.text));
-    if (std::exchange(hello_, hello_ == &one ? nullptr : hello_) == &one) GreetNext();
+    if (std::exchange(hello_, hello_ == &one ? nullptr : hello_) == &one) SayHelloNext();
     if (one.target() == options_.detour.name) {
       detoured_ = false;
       AwaitDetour(options_.detour_after);
@@ -272,7 +272,7 @@ class Search : public std::enable_shared_from_this<Search> {
   std::map<std::string, std::shared_ptr<void>> lookups_;  // under way, by name
   std::deque<Tcp::endpoint> queue_;                       // found and not yet tried in this round
   std::vector<std::shared_ptr<Attempt>> flying_;
-  std::deque<std::shared_ptr<Attempt>> ready_;  // those that wait to greet
+  std::deque<std::shared_ptr<Attempt>> ready_;  // those that wait to say hello
   const Attempt* hello_ = nullptr;
   const Attempt* newest_ = nullptr;
   Trouble trouble_;

@@ -49,7 +49,7 @@ struct Prepare {
 struct Start {
   std::map<std::string, std::string> tokens;  // for plan::Resolve
   std::vector<std::uint16_t>
-      meeting_ports;  // where its ranks may join others; empty: nobody asks whether they do
+      rendezvous_ports;  // where its ranks may join others; empty: nobody asks whether they do
 };
 // SIGSTOP and SIGCONT go to the ranks' process groups, others to the ranks alone: their
 // children may not expect a message such as USR1 and die of it.
@@ -97,7 +97,7 @@ struct Survey {
   std::string connectivity_key;
 };
 // Tries to reach other hosts through their listeners.
-struct Prove {
+struct CheckConnectivity {
   std::vector<network::Peer> peers;
   bool by_device = true;
   std::chrono::nanoseconds limit{};
@@ -111,8 +111,8 @@ struct Measure {
   double pace = 0;  // bits/s at most; 0: as fast as it goes
 };
 
-using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, Prove, Measure, Called,
-                             Differed, Inspect>;
+using Command = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, Survey, CheckConnectivity,
+                             Measure, Called, Differed, Inspect>;
 
 // The events. After Prepare comes Prepared or Refused; after Start comes Started or Refused;
 // Gone or Lost is the last of a generation. After Survey comes Surveyed or Refused.
@@ -202,7 +202,7 @@ struct Inspected {
 struct Surveyed {
   network::Offer offer;
 };
-struct Proven {
+struct ConnectivityChecked {
   std::vector<network::Attempt> attempts;
 };
 struct Measured {
@@ -210,8 +210,8 @@ struct Measured {
 };
 
 using Event = std::variant<Prepared, Refused, Started, Output, Ended, Said, Gone, Asked, Offered, MpiStarted,
-                           MpiFinished, MpiAborted, Lost, Surveyed, Proven, Measured, Called, Differed,
-                           Looked, RankEnded, Inspected, MpiServerLost>;
+                           MpiFinished, MpiAborted, Lost, Surveyed, ConnectivityChecked, Measured, Called,
+                           Differed, Looked, RankEnded, Inspected, MpiServerLost>;
 
 class Host {
  public:

@@ -18,7 +18,7 @@ struct JoinRequest {
   int port = 0;
   protocol::Key key;
   int host = -1;  // its number; -1: see `nodes`, else the root deals it out
-  // One line may summon several: then each finds itself here, by the name that Slurm has for its node. Number
+  // One line may be for several: then each finds itself here, by the name that Slurm has for its node. Number
   // and name of each.
   std::map<int, std::string> nodes = {};
   Nanoseconds join_timeout{};

@@ -120,7 +120,7 @@ TEST(Listener, RefusesAKeyHolderWithAMalformedHello) {
   EXPECT_TRUE(root.joined.empty());
 }
 
-TEST(Listener, EndsASlowGreetingAtItsLimitAndServesOthersMeanwhile) {
+TEST(Listener, EndsASlowHandshakeAtItsLimitAndServesOthersMeanwhile) {
   asio::io_context loop;
   Root root(loop, [](Listener::Options& options) { options.hello_limit = seconds(2); });
   Stranger mute(loop, root.listener->port());

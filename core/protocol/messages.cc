@@ -47,7 +47,7 @@ void Fields(C& c, Of<C, Prepare>& m) {
 template <class C>
 void Fields(C& c, Of<C, Start>& m) {
   c.Pairs(m.tokens, kMostEntries, kAny);
-  List(c, m.meeting_ports, kMostEntries, [&](auto& port) { c.Number(port); });
+  List(c, m.rendezvous_ports, kMostEntries, [&](auto& port) { c.Number(port); });
 }
 template <class C>
 void Fields(C& c, Of<C, Signal>& m) {

@@ -50,11 +50,11 @@ struct Over {
 };
 
 using ToAgent = std::variant<Prepare, Start, Signal, Stop, Kill, Exchanged, ClientData, ClientClosed, Over,
-                             Survey, Prove, Measure, Called, Differed, RunPreflight, Inspect>;
+                             Survey, CheckConnectivity, Measure, Called, Differed, RunPreflight, Inspect>;
 using ToRoot = std::variant<Introduction, Prepared, Refused, Started, Output, Ended, Said, Gone, Asked,
                             Offered, MpiStarted, MpiFinished, MpiAborted, ClientOpened, ClientData,
-                            ClientClosed, Surveyed, Proven, Measured, Called, Differed, PreflightAnswered,
-                            Lost, Looked, RankEnded, Inspected, MpiServerLost>;
+                            ClientClosed, Surveyed, ConnectivityChecked, Measured, Called, Differed,
+                            PreflightAnswered, Lost, Looked, RankEnded, Inspected, MpiServerLost>;
 
 std::string Encode(const ToAgent& message);
 std::string Encode(const ToRoot& message);

@@ -156,7 +156,7 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(host.gpus.devices[1].name, "1");
   const Start start = ThroughAgent(Start{{{"⟦store⟧", "/x"}}, {29500}});
   EXPECT_EQ(start.tokens.at("⟦store⟧"), "/x");
-  EXPECT_EQ(start.meeting_ports, std::vector<std::uint16_t>{29500});
+  EXPECT_EQ(start.rendezvous_ports, std::vector<std::uint16_t>{29500});
   const RankEnded rank = ThroughRoot(RankEnded{5, 4242, {7, 0}});
   EXPECT_EQ(rank.rank, 5);
   EXPECT_EQ(rank.pid, 4242);
@@ -171,9 +171,9 @@ TEST(Messages, CarryEventsAndCommands) {
   EXPECT_EQ(ThroughAgent(Stop{SIGTERM}).signal, SIGTERM);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).exit_code, 3);
   EXPECT_EQ(ThroughAgent(Over{3, "port 1 is in use"}).why, "port 1 is in use");
-  const RunPreflight examine = ThroughAgent(RunPreflight{"{\"a\": 1}", {"A=b"}});
-  EXPECT_EQ(examine.request, "{\"a\": 1}");
-  EXPECT_EQ(examine.environment, std::vector<std::string>{"A=b"});
+  const RunPreflight run = ThroughAgent(RunPreflight{"{\"a\": 1}", {"A=b"}});
+  EXPECT_EQ(run.request, "{\"a\": 1}");
+  EXPECT_EQ(run.environment, std::vector<std::string>{"A=b"});
   EXPECT_EQ(ThroughRoot(PreflightAnswered{"{}"}).answer, "{}");
   ThroughAgent(Kill{});
 }
@@ -215,12 +215,13 @@ TEST(Messages, CarryTheProofOfNetworks) {
   candidate.speed_mbps = 100'000;
   candidate.rdma = "mlx5_0:1";
   candidate.port = 65535;
-  const Prove prove = ThroughAgent(Prove{{{7, {candidate}}}, false, std::chrono::seconds(2)});
-  ASSERT_EQ(prove.peers.size(), 1u);
-  EXPECT_EQ(prove.peers[0].host, 7);
-  EXPECT_FALSE(prove.by_device);
-  EXPECT_EQ(prove.limit, std::chrono::seconds(2));
-  const network::Candidate& got = prove.peers[0].candidates.at(0);
+  const CheckConnectivity check =
+      ThroughAgent(CheckConnectivity{{{7, {candidate}}}, false, std::chrono::seconds(2)});
+  ASSERT_EQ(check.peers.size(), 1u);
+  EXPECT_EQ(check.peers[0].host, 7);
+  EXPECT_FALSE(check.by_device);
+  EXPECT_EQ(check.limit, std::chrono::seconds(2));
+  const network::Candidate& got = check.peers[0].candidates.at(0);
   EXPECT_EQ(got.Text(), "eth0 fd00::5");
   EXPECT_EQ(got.kind, network::Kind::kBond);
   EXPECT_EQ(got.address.prefix, 64);
@@ -236,9 +237,10 @@ TEST(Messages, CarryTheProofOfNetworks) {
   EXPECT_EQ(surveyed.offer.left_out.at(0).why, "is loopback");
   EXPECT_EQ(surveyed.offer.unmatched, std::vector<std::string>{"ens3"});
   EXPECT_TRUE(surveyed.offer.has_rdma);
-  const Proven proven = ThroughRoot(Proven{{{1, 2, 3, "no answer", std::chrono::microseconds(4)}}});
-  EXPECT_EQ(proven.attempts.at(0).why, "no answer");
-  EXPECT_EQ(proven.attempts.at(0).to, 3);
+  const ConnectivityChecked connected =
+      ThroughRoot(ConnectivityChecked{{{1, 2, 3, "no answer", std::chrono::microseconds(4)}}});
+  EXPECT_EQ(connected.attempts.at(0).why, "no answer");
+  EXPECT_EQ(connected.attempts.at(0).to, 3);
   EXPECT_EQ(ThroughRoot(Lost{"its remote shell has ended", true}).why, "its remote shell has ended");
   EXPECT_EQ(ThroughRoot(Measured{{1e9, std::chrono::microseconds(4)}}).throughput.bits_per_s, 1e9);
   EXPECT_EQ(ThroughRoot(Measured{{1e9, {}, 0.25}}).throughput.loss, 0.25);

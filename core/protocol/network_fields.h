@@ -41,7 +41,7 @@ void Fields(C& c, Of<C, Survey>& m) {
   c.Text(m.connectivity_key, kMostName);
 }
 template <class C>
-void Fields(C& c, Of<C, Prove>& m) {
+void Fields(C& c, Of<C, CheckConnectivity>& m) {
   List(c, m.peers, kMostHosts, [&](auto& peer) {
     c.Number(peer.host);
     List(c, peer.candidates, kMostCandidates, [&](auto& candidate) { Fields<C>(c, candidate); });
@@ -70,7 +70,7 @@ void Fields(C& c, Of<C, Surveyed>& m) {
   c.Flag(m.offer.has_rdma);
 }
 template <class C>
-void Fields(C& c, Of<C, Proven>& m) {
+void Fields(C& c, Of<C, ConnectivityChecked>& m) {
   List(c, m.attempts, kMostEntries, [&](auto& attempt) {
     c.Number(attempt.from);
     c.Number(attempt.peer);

@@ -58,11 +58,11 @@ constexpr Rule kRule<Over>{"Over", kAnyPhase};
 template <>
 constexpr Rule kRule<Survey>{"Survey", In({Phase::kIdle})};
 template <>
-constexpr Rule kRule<Prove>{"Prove", In({Phase::kIdle})};
+constexpr Rule kRule<CheckConnectivity>{"CheckConnectivity", In({Phase::kIdle})};
 template <>
 constexpr Rule kRule<Measure>{"Measure", In({Phase::kIdle})};
 template <>
-constexpr Rule kRule<RunPreflight>{"Examine", In({Phase::kIdle})};
+constexpr Rule kRule<RunPreflight>{"RunPreflight", In({Phase::kIdle})};
 // To the root.
 template <>
 constexpr Rule kRule<Introduction>{"Introduction", In({Phase::kJoining})};
@@ -103,11 +103,12 @@ constexpr Rule kRule<ClientOpened>{"ClientOpened", kJoined};
 template <>
 constexpr Rule kRule<Surveyed>{"Surveyed", In({Phase::kIdle}), &Conversation::surveys};
 template <>
-constexpr Rule kRule<Proven>{"Proven", In({Phase::kIdle}), &Conversation::proofs};
+constexpr Rule kRule<ConnectivityChecked>{"ConnectivityChecked", In({Phase::kIdle}),
+                                          &Conversation::connectivity_checks};
 template <>
 constexpr Rule kRule<Measured>{"Measured", In({Phase::kIdle}), &Conversation::measurements};
 template <>
-constexpr Rule kRule<PreflightAnswered>{"Examined", In({Phase::kIdle}), &Conversation::preflights};
+constexpr Rule kRule<PreflightAnswered>{"PreflightAnswered", In({Phase::kIdle}), &Conversation::preflights};
 template <>
 constexpr Rule kRule<Lost>{"Lost", kAnyPhase};
 // Both ways.
@@ -166,10 +167,10 @@ void Apply(Conversation& said, const Survey& survey) {
   ++said.surveys;
   said.host = survey.host;
 }
-void Apply(Conversation& said, const Prove& prove) {
-  ++said.proofs;
+void Apply(Conversation& said, const CheckConnectivity& check) {
+  ++said.connectivity_checks;
   said.candidates_of.clear();
-  for (const network::Peer& peer : prove.peers) said.candidates_of[peer.host] = peer.candidates.size();
+  for (const network::Peer& peer : check.peers) said.candidates_of[peer.host] = peer.candidates.size();
 }
 void Apply(Conversation& said, const Measure&) { ++said.measurements; }
 void Apply(Conversation& said, const RunPreflight&) { ++said.preflights; }
@@ -192,7 +193,9 @@ void Apply(Conversation& said, const Surveyed& surveyed) {
   Answer(&Conversation::surveys, said);
   said.candidates = surveyed.offer.candidates.size();
 }
-void Apply(Conversation& said, const Proven&) { Answer(&Conversation::proofs, said); }
+void Apply(Conversation& said, const ConnectivityChecked&) {
+  Answer(&Conversation::connectivity_checks, said);
+}
 void Apply(Conversation& said, const Measured&) { Answer(&Conversation::measurements, said); }
 void Apply(Conversation& said, const PreflightAnswered&) { Answer(&Conversation::preflights, said); }
 
@@ -236,7 +239,7 @@ const char* Conversation::unanswered() const {
   if (phase == Phase::kPreparing) return kRule<Prepare>.name;
   if (phase == Phase::kStarting) return kRule<Start>.name;
   if (surveys > 0) return kRule<Survey>.name;
-  if (proofs > 0) return kRule<Prove>.name;
+  if (connectivity_checks > 0) return kRule<CheckConnectivity>.name;
   if (measurements > 0) return kRule<Measure>.name;
   return preflights > 0 ? kRule<RunPreflight>.name : nullptr;
 }

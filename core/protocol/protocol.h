@@ -32,7 +32,7 @@ struct Conversation {
   Phase phase = Phase::kJoining;
   bool told_to_end = false;  // this generation
   // PreflightRequests without an answer yet.
-  int surveys = 0, proofs = 0, measurements = 0, preflights = 0;
+  int surveys = 0, connectivity_checks = 0, measurements = 0, preflights = 0;
   // The search of the network.
   int host = -1;                             // number of the agent's host
   std::optional<std::size_t> candidates;     // of the agent's host; none: not surveyed

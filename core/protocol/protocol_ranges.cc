@@ -164,12 +164,12 @@ void Ranges(Range& range, const Conversation& said, const Survey& survey) {
   range.Within("host", survey.host, 0, kHostsAtMost - 1);
   NothingDue(range, said);
 }
-void Ranges(Range& range, const Conversation& said, const Prove& prove) {
+void Ranges(Range& range, const Conversation& said, const CheckConnectivity& check) {
   range.Require(said.candidates.has_value(), "its host was not surveyed");
-  range.Require(said.proofs == 0, "the last one is not answered yet");
-  range.Time("nanoseconds:", prove.limit);
+  range.Require(said.connectivity_checks == 0, "the last one is not answered yet");
+  range.Time("nanoseconds:", check.limit);
   std::set<int> peers;
-  for (const network::Peer& peer : prove.peers) {
+  for (const network::Peer& peer : check.peers) {
     range.Within("host", peer.host, 0, kHostsAtMost - 1);
     range.Require(peer.host != said.host, "its host is to reach itself");
     range.Require(peers.insert(peer.host).second, fmt::format("host {} twice", peer.host));
@@ -296,10 +296,10 @@ void Ranges(Range& range, const Conversation&, const Surveyed& surveyed) {
     range.Name("an address", one.address);
   }
 }
-void Ranges(Range& range, const Conversation& said, const Proven& proven) {
-  range.Within("so many tries:", static_cast<std::int64_t>(proven.attempts.size()), 0,
+void Ranges(Range& range, const Conversation& said, const ConnectivityChecked& connected) {
+  range.Within("so many tries:", static_cast<std::int64_t>(connected.attempts.size()), 0,
                static_cast<std::int64_t>(said.candidates_of.size() * network::kMostTriesPerPeer));
-  for (const network::Attempt& attempt : proven.attempts) {
+  for (const network::Attempt& attempt : connected.attempts) {
     const auto peer = said.candidates_of.find(attempt.peer);
     if (peer == said.candidates_of.end())
       return range.Fail(fmt::format("a try of host {}, which it was not to try", attempt.peer));

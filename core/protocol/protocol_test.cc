@@ -30,7 +30,7 @@ class ProtocolTest : public ::testing::Test {
     Join();
     protocol_.Note(Survey{1, "auto", "key"});
     MustTake(Offer());
-    protocol_.Note(Prove{{{0, {Card()}}, {2, {Card(), Card()}}}, true, std::chrono::seconds(1)});
+    protocol_.Note(CheckConnectivity{{{0, {Card()}}, {2, {Card(), Card()}}}, true, std::chrono::seconds(1)});
   }
 
   static Prepare Preparation() {
@@ -69,7 +69,7 @@ class ProtocolTest : public ::testing::Test {
     window.calls = {{1, 99, {}}};
     return {{window}};
   }
-  static ToRoot Try(int from, int peer, int to) { return Proven{{{from, peer, to, "", {}}}}; }
+  static ToRoot Try(int from, int peer, int to) { return ConnectivityChecked{{{from, peer, to, "", {}}}}; }
 
   template <class Message>
   std::string ErrorOf(const Message& message) {
@@ -106,7 +106,7 @@ TEST_F(ProtocolTest, HearsAnswersOnlyToWhatWasAsked) {
   EXPECT_THAT(ErrorOfRoot(Gone{}), HasSubstr("nothing of the kind is due"));
   EXPECT_THAT(ErrorOfRoot(Refused{{DTRUN_SYSTEM, "no"}}), HasSubstr("nobody asked for anything"));
   for (const ToRoot& answer :
-       {ToRoot(Surveyed{}), ToRoot(Proven{}), ToRoot(Measured{}), ToRoot(PreflightAnswered{})})
+       {ToRoot(Surveyed{}), ToRoot(ConnectivityChecked{}), ToRoot(Measured{}), ToRoot(PreflightAnswered{})})
     EXPECT_THAT(ErrorOf(answer), HasSubstr("nobody asked for it"));
   protocol_.Note(RunPreflight{"{}", {}});
   MustTake(PreflightAnswered{"{}"});
@@ -190,7 +190,8 @@ TEST_F(ProtocolTest, TriesAreOfPeersAndCandidatesThatThereAre) {
   EXPECT_THAT(ErrorOf(Try(-1, 0, 0)), HasSubstr("its candidate -1"));
   EXPECT_THAT(ErrorOf(Try(0, 0, 1)), HasSubstr("the peer's candidate 1"));
   EXPECT_THAT(ErrorOf(Try(0, 1, 0)), HasSubstr("a try of host 1, which it was not to try"));
-  EXPECT_THAT(ErrorOfRoot(Proven{std::vector<network::Attempt>(1000)}), HasSubstr("so many tries: 1000"));
+  EXPECT_THAT(ErrorOfRoot(ConnectivityChecked{std::vector<network::Attempt>(1000)}),
+              HasSubstr("so many tries: 1000"));
   MustTake(Try(0, 2, 1));
   EXPECT_THAT(ErrorOf(Try(0, 2, 1)), HasSubstr("nobody asked for it"));
 }
@@ -235,19 +236,19 @@ TEST_F(ProtocolTest, AnAgentDoesInOrderWhatIsAskedOfIt) {
   EXPECT_TRUE(fresh.Check(ToAgent(Over{1, "no"})));
   protocol_.Note(Introduction{"node1", "machine", "0.0=0,1", {}});
   EXPECT_THAT(ErrorOfAgent(Start{}), HasSubstr("it sent Start while no ranks were asked for"));
-  EXPECT_THAT(ErrorOfAgent(Prove{}), HasSubstr("was not surveyed"));
+  EXPECT_THAT(ErrorOfAgent(CheckConnectivity{}), HasSubstr("was not surveyed"));
   EXPECT_THAT(ErrorOfAgent(Measure{}), HasSubstr("was not surveyed"));
   EXPECT_THAT(ErrorOfAgent(Signal{0}), HasSubstr("signal 0"));
   EXPECT_THAT(ErrorOfAgent(Exchanged{"e", "", ""}), HasSubstr("nothing was offered"));
   EXPECT_THAT(ErrorOfAgent(ClientData{1, "x"}), HasSubstr("client 1 where none is allowed"));
   EXPECT_EQ(ErrorOfAgent(RunPreflight{}), "");
   EXPECT_THAT(ErrorOfAgent(RunPreflight{}), HasSubstr("the last one is not answered yet"));
-  EXPECT_THAT(ErrorOfAgent(Preparation()), HasSubstr("Examine is not answered yet"));
-  EXPECT_THAT(ErrorOfAgent(Survey{}), HasSubstr("Examine is not answered yet"));
+  EXPECT_THAT(ErrorOfAgent(Preparation()), HasSubstr("RunPreflight is not answered yet"));
+  EXPECT_THAT(ErrorOfAgent(Survey{}), HasSubstr("RunPreflight is not answered yet"));
   protocol_.Note(PreflightAnswered{});
   EXPECT_EQ(ErrorOfAgent(Preparation()), "");
   EXPECT_THAT(ErrorOfAgent(Preparation()), HasSubstr("Prepare while it prepared"));
-  EXPECT_THAT(ErrorOfAgent(RunPreflight{}), HasSubstr("Examine while it prepared"));
+  EXPECT_THAT(ErrorOfAgent(RunPreflight{}), HasSubstr("RunPreflight while it prepared"));
   protocol_.Note(Prepared{});
   EXPECT_EQ(ErrorOfAgent(Start{}), "");
   EXPECT_THAT(ErrorOfAgent(CallsOf(2)), HasSubstr("rank 2, which lives on this host"));

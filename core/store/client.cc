@@ -87,7 +87,7 @@ class PooledClient final : public Client, public std::enable_shared_from_this<Po
 // A Status or Result out of a reply.
 Error ReplyError(const Reply& reply) { return Error{reply.status, reply.value}; }
 
-Result<Reply> Greet(Connection& connection, const Address& address, bool main) {
+Result<Reply> SayHello(Connection& connection, const Address& address, bool main) {
   Result<Reply> reply =
       connection.Call(Hello{kProtocolVersion, address.job_key, address.generation, address.rank, main},
                       Clock::now() + kAnswerTime);
@@ -126,7 +126,7 @@ Result<Reply> PooledClient::CallOnce(Body body, Nanoseconds wait) {
   }
   Lease lease(*this, *std::move(connection));
   if (fresh) {
-    if (Result<Reply> greeted = Greet(*lease, address_, false); !greeted) return std::move(greeted).error();
+    if (Result<Reply> hello = SayHello(*lease, address_, false); !hello) return std::move(hello).error();
   }
   std::optional<Clock::time_point> deadline;
   constexpr Nanoseconds kForever = std::chrono::hours(24 * 365);  // beyond it a deadline means nothing
@@ -243,7 +243,7 @@ std::unique_ptr<dtrun_kv> PooledClient::Space(std::string prefix) {
 Result<std::shared_ptr<Client>> Client::Connect(const Address& address) {
   Result<Connection> main = Connection::Open(address.socket);
   if (!main) return std::move(main).error();
-  if (Result<Reply> greeted = Greet(*main, address, true); !greeted) return std::move(greeted).error();
+  if (Result<Reply> hello = SayHello(*main, address, true); !hello) return std::move(hello).error();
   return std::shared_ptr<Client>(std::make_shared<PooledClient>(address, *std::move(main)));
 }
 

@@ -55,7 +55,7 @@ void Session::Close() {
 void Session::ExpectHello() {
   hello_timer_.expires_after(kHelloTime);
   hello_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && !self->greeted_) self->Close();
+    if (!error && !self->said_hello_) self->Close();
   });
 }
 
@@ -82,7 +82,7 @@ void Session::HandleBytes(std::size_t size) {
 
 bool Session::Handle(Request request) {
   const bool is_hello = std::holds_alternative<Hello>(request.body);
-  if (is_hello == greeted_ || waits_.count(request.id) != 0) return false;
+  if (is_hello == said_hello_ || waits_.count(request.id) != 0) return false;
   return std::visit([&](auto& body) { return On(request.id, body); }, request.body);
 }
 
@@ -131,7 +131,7 @@ bool Session::On(std::uint32_t id, Hello& hello) {
                            hello.generation, shared_->generation));
     return true;
   }
-  greeted_ = true;
+  said_hello_ = true;
   hello_timer_.cancel();
   frames_.SetLimit(kMaxFrameBytes);
   rank_ = hello.rank;

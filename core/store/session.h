@@ -56,7 +56,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // False: the client broke the protocol.
   bool Handle(Request request);
-  bool Greet(std::uint32_t id, const Hello& hello);
+  bool SayHello(std::uint32_t id, const Hello& hello);
   void Refuse(std::uint32_t id, std::string text);
   // `answer` fills the reply of a wait that succeeded.
   bool Await(std::uint32_t id, std::vector<std::string> keys, std::int64_t timeout_ns,
@@ -87,7 +87,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t reply_bytes_ = 0;
   std::map<std::uint32_t, Wait> waits_;  // by request id
   int rank_ = -1;
-  bool greeted_ = false;
+  bool said_hello_ = false;
   bool refused_ = false;  // close once the refusal is sent
   bool closed_ = false;
 };

@@ -89,7 +89,7 @@ bool TorchReader::Read(void* to, std::size_t size) {
 }
 
 // A request of the older protocol that begins like a VALIDATE would set a key of a gigabyte.
-bool TorchReader::Greet() {
+bool TorchReader::ReadHello() {
   if (left() == 0) return false;
   protocol_ = Protocol::kPlain;
   if (bytes_[at_] != 0) return true;
@@ -120,7 +120,7 @@ Status TorchReader::Begin(std::uint8_t byte) {
 
 Result<std::optional<TorchRequest>> TorchReader::Next() {
   constexpr std::optional<TorchRequest> kMore;
-  if (protocol_ == Protocol::kUnknown && !Greet()) return kMore;
+  if (protocol_ == Protocol::kUnknown && !ReadHello()) return kMore;
   if (!request_) {
     std::uint8_t op = 0;
     if (!Read(&op, 1)) return kMore;

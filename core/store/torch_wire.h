@@ -63,7 +63,7 @@ class TorchReader {
  private:
   enum class Protocol { kUnknown, kPlain, kValidated };
 
-  bool Greet();
+  bool ReadHello();
   Status Begin(std::uint8_t op);
   // Whether `size` bytes were there, copied to `to`.
   bool Read(void* to, std::size_t size);

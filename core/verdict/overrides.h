@@ -13,7 +13,7 @@
 namespace dtrun::verdict {
 
 // Of what dtrun has set for a rank those that ranks find each other by.
-std::map<std::string, std::string> MeetingVariables(const std::map<std::string, std::string>& environment);
+std::map<std::string, std::string> RendezvousVariables(const std::map<std::string, std::string>& environment);
 
 // Those that are not `given` any more.
 std::vector<Override> OverridesOf(int rank, const std::map<std::string, std::string>& given,

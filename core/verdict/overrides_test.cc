@@ -10,8 +10,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(MeetingVariables, AreThoseByWhichRanksFindEachOther) {
-  EXPECT_THAT(MeetingVariables({{"RANK", "1"}, {"OMP_NUM_THREADS", "2"}, {"MASTER_PORT", "29777"}}),
+TEST(RendezvousVariables, AreThoseByWhichRanksFindEachOther) {
+  EXPECT_THAT(RendezvousVariables({{"RANK", "1"}, {"OMP_NUM_THREADS", "2"}, {"MASTER_PORT", "29777"}}),
               ElementsAre(Pair("MASTER_PORT", "29777"), Pair("RANK", "1")));
 }
 

@@ -21,7 +21,7 @@ namespace dtrun::verdict {
 namespace {
 
 constexpr int kHostLost = 1;
-constexpr int kDeserted = 1;
+constexpr int kExitedEarly = 1;
 constexpr int kIsolated = 1;
 constexpr int kStalled = 1;
 constexpr int kWithoutMpiServer = 1;
@@ -275,7 +275,7 @@ int ExitCode(const Facts& facts) {
       // The lowest byte is what an exit code holds.
       if (rank.abort) return std::max(rank.abort->code & 0xff, 1);
       const process::Ending& ending = *rank.ending;
-      if (ending.early_exit != process::EarlyExit::kNone) return kDeserted;
+      if (ending.early_exit != process::EarlyExit::kNone) return kExitedEarly;
       if (ending.stopped_by != 0) return 128 + ending.stopped_by;
       return ending.signal != 0 ? 128 + ending.signal : ending.code;
     }

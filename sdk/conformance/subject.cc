@@ -236,10 +236,10 @@ void Subject::Play(int size, const std::function<void(Rank&)>& body) const {
 }
 
 void Subject::Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const {
-  const int meeting = ++meetings_;
+  const int run = ++runs_;
   if (process_.size > 1 && process_.size == size) {
     played_ = true;
-    FolderKv kv(process_.folder + "/" + case_ + "." + std::to_string(meeting));
+    FolderKv kv(process_.folder + "/" + case_ + "." + std::to_string(run));
     return body(&kv, process_.rank);
   }
   if (process_.size != 0 && process_.size != size) {
@@ -268,7 +268,7 @@ bool Subject::TakePlayed(int* wanted) {
 
 void Subject::EnterCase(const std::string& name) {
   case_ = name;
-  meetings_ = 0;
+  runs_ = 0;
 }
 
 bool Has(std::uint64_t mask, std::int32_t value) {

@@ -154,7 +154,7 @@ class Subject {
   const LaunchedProcess process_;
   bool (*const lacks_)(std::int32_t dtype, std::int32_t reduce);
   std::string case_;
-  mutable int meetings_ = 0;  // of this case
+  mutable int runs_ = 0;  // of this case
   mutable bool played_ = false;
   mutable int wanted_ = 0;
   const dtrun_plugin* plugin_ = nullptr;

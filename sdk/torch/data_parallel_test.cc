@@ -395,9 +395,9 @@ TEST_F(DataParallelTest, RefusesToGoOnAfterAnExceptionInBackward) {
 }
 
 // A world of two whose other rank always holds what this one holds.
-class TwinRanks final : public Collectives {
+class DuplicateRanks final : public Collectives {
  public:
-  explicit TwinRanks(bool broken = false) : broken_(broken) {}
+  explicit DuplicateRanks(bool broken = false) : broken_(broken) {}
   int rank() const override { return 0; }
   int size() const override { return 2; }
   std::unique_ptr<Pending> average_async(void*, std::uint64_t, std::int32_t dtype) override {
@@ -421,7 +421,7 @@ class TwinRanks final : public Collectives {
 
 TEST_F(DataParallelTest, HandsTheFailureOfAnAllreduceToTheCallerOfBackward) {
   Probe probe;
-  DataParallel dp(probe, std::make_shared<TwinRanks>(/*broken=*/true));
+  DataParallel dp(probe, std::make_shared<DuplicateRanks>(/*broken=*/true));
   EXPECT_THAT(FailureOf([&] { (probe.used.sum() + probe.spare.sum()).backward(); }),
               HasSubstr("rank 1 went away"));
 }
@@ -434,7 +434,7 @@ TEST_F(DataParallelTest, AveragesEveryFloatingPointType) {
         loss +
         module.register_parameter(c10::toString(type), ::torch::ones({2}, type)).to(::torch::kFloat32).sum();
   }
-  auto ranks = std::make_shared<TwinRanks>();
+  auto ranks = std::make_shared<DuplicateRanks>();
   DataParallel dp(module, ranks);
   loss.backward();
   EXPECT_THAT(ranks->dtypes, ElementsAre(DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64));
@@ -446,7 +446,7 @@ TEST_F(DataParallelTest, AveragesEveryFloatingPointType) {
 TEST_F(DataParallelTest, RefusesTypesThatCannotBeAveraged) {
   ::torch::nn::Module module;
   module.register_parameter("phase", ::torch::ones({2}, ::torch::kComplexFloat));
-  EXPECT_THAT(FailureOf([&] { DataParallel(module, std::make_shared<TwinRanks>()); }),
+  EXPECT_THAT(FailureOf([&] { DataParallel(module, std::make_shared<DuplicateRanks>()); }),
               HasSubstr("parameter 'phase' is ComplexFloat [2]: gradients of this type cannot be averaged"));
 }
 

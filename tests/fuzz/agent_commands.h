@@ -39,7 +39,7 @@ class Commands {
   }
   protocol::Start operator()(A<protocol::Start>) const {
     protocol::Start start;
-    if (in_.Rarely()) start.meeting_ports = {1};
+    if (in_.Rarely()) start.rendezvous_ports = {1};
     return start;
   }
   protocol::Signal operator()(A<protocol::Signal>) const { return {in_.Coin() ? SIGUSR1 : in_.Int()}; }
@@ -54,13 +54,13 @@ class Commands {
   protocol::Survey operator()(A<protocol::Survey>) const {
     return {in_.Index(3), in_.Coin() ? "auto" : in_.Name(), std::string(32, 'k')};
   }
-  protocol::Prove operator()(A<protocol::Prove>) const {
-    protocol::Prove prove;
+  protocol::CheckConnectivity operator()(A<protocol::CheckConnectivity>) const {
+    protocol::CheckConnectivity check;
     for (std::size_t i = in_.Below(3); i > 0; --i)
-      prove.peers.push_back({in_.Rarely() ? in_.Int() : 2 * static_cast<int>(i - 1), {Here()}});
-    prove.by_device = false;
-    prove.limit = std::chrono::milliseconds(1);
-    return prove;
+      check.peers.push_back({in_.Rarely() ? in_.Int() : 2 * static_cast<int>(i - 1), {Here()}});
+    check.by_device = false;
+    check.limit = std::chrono::milliseconds(1);
+    return check;
   }
   protocol::Measure operator()(A<protocol::Measure>) const {
     return {in_.Index(2), in_.Index(3), Here(), false, in_.Coin() ? 0.0 : static_cast<double>(in_.Number())};

@@ -63,12 +63,12 @@ class Events {
     surveyed.offer.has_rdma = in_.Coin();
     return surveyed;
   }
-  protocol::Proven operator()(A<protocol::Proven>) const {
-    protocol::Proven proven;
+  protocol::ConnectivityChecked operator()(A<protocol::ConnectivityChecked>) const {
+    protocol::ConnectivityChecked connected;
     for (std::size_t i = in_.Count(); i > 0; --i)
-      proven.attempts.push_back({in_.Index(2), in_.Index(static_cast<std::size_t>(hosts_)), in_.Index(2),
-                                 in_.Name(), std::chrono::nanoseconds(in_.Number())});
-    return proven;
+      connected.attempts.push_back({in_.Index(2), in_.Index(static_cast<std::size_t>(hosts_)), in_.Index(2),
+                                    in_.Name(), std::chrono::nanoseconds(in_.Number())});
+    return connected;
   }
   protocol::Measured operator()(A<protocol::Measured>) const {
     const double rates[] = {

@@ -1,4 +1,4 @@
-// Networks being proven, from both ends: who knocks at a host's listeners may know the key and still say
+// Networks being checked, from both ends: who knocks at a host's listeners may know the key and still say
 // anything, and so may who answers a host's tries. Over loopback; every input is one exchange.
 #include <sys/socket.h>
 
@@ -89,13 +89,13 @@ void Answer(Source& in) {
   theirs.address.ip = dtrun::asio::ip::make_address("127.0.0.2");
   theirs.port = acceptor.local_endpoint().port();
   bool done = false;
-  const auto proven = [&](const std::vector<network::Attempt>& attempts) {
+  const auto connected = [&](const std::vector<network::Attempt>& attempts) {
     for (const network::Attempt& one : attempts)
       Require(one.from == 0 && one.to == 0 && one.peer == 1, "a try of what is not there");
     done = true;
   };
   if (in.Coin()) {
-    connectivity_check.Prove({{1, {theirs}}}, false, std::chrono::milliseconds(200), proven);
+    connectivity_check.Run({{1, {theirs}}}, false, std::chrono::milliseconds(200), connected);
   } else {
     connectivity_check.Measure(0, 1, theirs, false, 0, [&](const network::Throughput& seen) {
       Require(seen.bits_per_s >= 0, "a negative rate");

@@ -1,5 +1,5 @@
 // Any bytes as network.interface, as the value of a library's variable, and from a stranger who
-// knocks while networks are being proven.
+// knocks while networks are being checked.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

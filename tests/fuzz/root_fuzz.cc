@@ -163,14 +163,14 @@ class Root {
       Surveyed surveyed;
       surveyed.offer.candidates = {fuzz::ACandidate(in_, agent.number)};
       Due(agent, surveyed);
-    } else if (const auto* prove = std::get_if<Prove>(&told)) {
-      Proven proven;
-      for (const network::Peer& peer : prove->peers) {
+    } else if (const auto* check = std::get_if<CheckConnectivity>(&told)) {
+      ConnectivityChecked connected;
+      for (const network::Peer& peer : check->peers) {
         for (std::size_t to = 0; to < peer.candidates.size(); ++to)
-          proven.attempts.push_back(
+          connected.attempts.push_back(
               {0, peer.host, static_cast<int>(to), in_.Rarely() ? "no answer" : "", {}});
       }
-      Due(agent, proven);
+      Due(agent, connected);
     } else if (const auto* inspect = std::get_if<Inspect>(&told)) {
       Due(agent, Inspected{inspect->number, {}, 0});
     } else if (std::holds_alternative<Measure>(told)) {
@@ -268,12 +268,12 @@ class Root {
     membership_->OnNewcomer([&](const std::string& host) { controller.Regroup(host); });
     controller.OnAsked(
         [&](std::size_t host, int signal) { return membership_->Release(*remote[host], signal); });
-    const bool ran = Conduct(controller, plan, remote, generation);
+    const bool ran = RunPlan(controller, plan, remote, generation);
     membership_->OnNewcomer({});
     return ran;
   }
 
-  bool Conduct(Controller& controller, const plan::Plan& plan, const std::vector<RemoteHost*>& remote,
+  bool RunPlan(Controller& controller, const plan::Plan& plan, const std::vector<RemoteHost*>& remote,
                std::uint64_t generation) {
     Result<std::vector<Prepared>> prepared = controller.Prepare(generation, kKey);
     if (!prepared) return controller.interrupted() == 0;
@@ -281,7 +281,7 @@ class Root {
     if (!rendezvous) return false;
     World world;
     world.tokens = rendezvous->TokensFor({});
-    world.meeting_ports = rendezvous->Ports();
+    world.rendezvous_ports = rendezvous->Ports();
     for (std::size_t i = 0; i < 2 * plan.hosts.size(); ++i) {
       const bool speaks = together_ || i % 2 == 0 || plan.processes.size() > plan.hosts.size();
       world.outputs.push_back(speaks ? std::make_unique<dtrun::process::testing::MemoryOutput>() : nullptr);
@@ -294,8 +294,8 @@ class Root {
   }
 
   bool RunPreflight(const std::vector<RemoteHost*>& remote) {
-    HostPreflight examiner(loop_, signals_);
-    return examiner.Run(std::vector<preflight::Request>(remote.size()), remote).ok();
+    HostPreflight preflight(loop_, signals_);
+    return preflight.Run(std::vector<preflight::Request>(remote.size()), remote).ok();
   }
 
   Source in_;

@@ -1,4 +1,4 @@
-"""Greetings that no PMIx server expects: pmix_flood.py PORT COUNT SEED [UID]
+"""Handshakes that no PMIx server expects: pmix_flood.py PORT COUNT SEED [UID]
 
 Each is a header as PMIx's, with a size that fits or not, and bytes at random. Prints how many were answered by
 more than a closed connection.
@@ -11,7 +11,7 @@ import struct
 import sys
 
 
-def greeting(noise):
+def handshake(noise):
     size = noise.choice((0, 1, 7, 64, 300, 4096, 70000))
     body = bytes(noise.choice((0, 0, 1, 65, 255, noise.randrange(256))) for _ in range(min(size, 4096)))
     claimed = noise.choice((size, size, size, 0, 2**31, 2**63))
@@ -29,7 +29,7 @@ def main(port, count, seed, uid=None):
     for _ in range(count):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(greeting(noise))
+                connection.sendall(handshake(noise))
                 connection.shutdown(socket.SHUT_WR)
                 heard += bool(connection.recv(1))
         except ConnectionRefusedError:

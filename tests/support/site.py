@@ -88,7 +88,7 @@ class Site(Lab):
         run("nsenter", "-t", str(self.switch), "-n", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
 
     def bridge(self, host, name, *addresses):
-        """A bridge with a guest on it, so that it has a carrier."""
+        """A bridge with a member, so that it has a carrier."""
         self.made[host] += [f"link add {name} type bridge", f"link set {name} up",
                             f"link add g-{name[-12:]} type veth peer name h-{name[-12:]}",
                             f"link set g-{name[-12:]} master {name} up", f"link set h-{name[-12:]} up"]

@@ -66,12 +66,12 @@ void Group::Meet(const sdk::CommParams& params) {
   Publish(mine_->step.value, 1, mine_->step.sleepers, ordering_);
   step_ = 1;
 
-  const dtrun_op meeting = [] {
+  const dtrun_op joining = [] {
     dtrun_op op;
     DTRUN_INIT(op);
     return op;
   }();
-  Running running{&meeting, deadline};
+  Running running{&joining, deadline};
   processes_.resize(static_cast<std::size_t>(size_));
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
@@ -226,7 +226,7 @@ void Group::ReportPeer(int peer, const std::string& what) const {
 }
 
 void Group::FailGone(int peer, Running& running) {
-  const std::string what = running.op->kind == 0 ? "meeting" : comm::Describe(*running.op, name_);
+  const std::string what = running.op->kind == 0 ? "joining" : comm::Describe(*running.op, name_);
   const bool left = rank_of(peer).presence.load() == Presence::kLeft;
   Fail(Failure(DTRUN_REMOTE_FAILURE,
                fmt::format("rank {} {} while rank {} waited for it in {}", peer,

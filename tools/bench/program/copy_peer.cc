@@ -15,22 +15,22 @@
 namespace dtrun::bench {
 namespace {
 
-[[noreturn]] void Throw(const char* meeting) {
-  throw std::runtime_error(Error::System(std::string("share '") + meeting + "'", errno).text);
+[[noreturn]] void Throw(const char* path) {
+  throw std::runtime_error(Error::System(std::string("share '") + path + "'", errno).text);
 }
 
 }  // namespace
 
-CopyPeer::CopyPeer(const char* meeting)
+CopyPeer::CopyPeer(const char* path)
     : rank_(RankVariable(contract::kRank)), ranks_(RankVariable(contract::kWorldSize)) {
-  const UniqueFd file(::open(meeting, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file || ::ftruncate(file.get(), sizeof(Meeting)) != 0) Throw(meeting);
-  void* place = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (place == MAP_FAILED) Throw(meeting);
-  meeting_ = static_cast<Meeting*>(place);  // zeros: nobody has arrived
+  const UniqueFd file(::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), sizeof(SharedPage)) != 0) Throw(path);
+  void* place = ::mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (place == MAP_FAILED) Throw(path);
+  page_ = static_cast<SharedPage*>(place);  // zeros: nobody has arrived
 }
 
-CopyPeer::~CopyPeer() { ::munmap(meeting_, sizeof(Meeting)); }
+CopyPeer::~CopyPeer() { ::munmap(page_, sizeof(SharedPage)); }
 
 std::string CopyPeer::description() const {
   return std::string("memcpy of glibc ") + gnu_get_libc_version() + ", all ranks at once";
@@ -43,13 +43,13 @@ void CopyPeer::Run(const Call& call) {
 }
 
 void CopyPeer::Barrier() {
-  const std::uint32_t round = meeting_->round.load();
-  if (meeting_->arrived.fetch_add(1) + 1 == static_cast<std::uint32_t>(ranks_)) {
-    meeting_->arrived = 0;
-    ++meeting_->round;
+  const std::uint32_t round = page_->round.load();
+  if (page_->arrived.fetch_add(1) + 1 == static_cast<std::uint32_t>(ranks_)) {
+    page_->arrived = 0;
+    ++page_->round;
     return;
   }
-  while (meeting_->round.load() == round) ::sched_yield();
+  while (page_->round.load() == round) ::sched_yield();
 }
 
 }  // namespace dtrun::bench

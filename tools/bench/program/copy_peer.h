@@ -10,8 +10,8 @@ namespace dtrun::bench {
 
 class CopyPeer : public Peer {
  public:
-  // `meeting` is a file that all ranks open; the first one makes it.
-  explicit CopyPeer(const char* meeting);
+  // `path` is a file that all ranks open; the first one makes it.
+  explicit CopyPeer(const char* path);
   ~CopyPeer() override;
   CopyPeer(const CopyPeer&) = delete;
   CopyPeer& operator=(const CopyPeer&) = delete;
@@ -23,12 +23,12 @@ class CopyPeer : public Peer {
   void Barrier() override;
 
  private:
-  struct Meeting {
+  struct SharedPage {
     std::atomic<std::uint32_t> arrived;
     std::atomic<std::uint32_t> round;
   };
   int rank_, ranks_;
-  Meeting* meeting_;
+  SharedPage* page_;
 };
 
 }  // namespace dtrun::bench

@@ -40,7 +40,7 @@ class Planner {
   std::vector<Layer> Plan() {
     if (request_.operation != Operation::kBarrier) {
       Add("memcpy",
-          Job("none", {}, {programs_.rank.string(), socket_, "memcpy", (folder_ / "meeting").string()}));
+          Job("none", {}, {programs_.rank.string(), socket_, "memcpy", (folder_ / "page").string()}));
       layers_.back().operation = Operation::kCopy;
     }
     for (const std::string& local : request_.locals) AddOurs(local);

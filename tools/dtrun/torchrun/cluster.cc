@@ -62,15 +62,16 @@ Result<std::optional<bool>> FlagOf(const Arguments& arguments, std::string_view 
 
 }  // namespace
 
-Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, const MeetHere& meet_here) {
-  Meeting meeting;
+Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& uuid,
+                                const MeetHere& meet_here) {
+  Rendezvous rendezvous;
   if (Standalone(arguments)) {
     if (arguments.min_nodes > 1) {
       return Bad(fmt::format("{}={}: --standalone is for one node; leave one of them out",
                              Place(arguments, "nnodes", "--nnodes"), arguments.min_nodes));
     }
-    meeting.run_id = uuid;
-    return meeting;
+    rendezvous.run_id = uuid;
+    return rendezvous;
   }
   const std::string& backend = arguments.rdzv_backend;
   if (backend != "static" && backend != "c10d") {
@@ -81,11 +82,12 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
   }
   const auto endpoint = EndpointOf(arguments);
   if (!endpoint) return endpoint.error();
-  meeting.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
-  meeting.join_timeout = Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
+  rendezvous.run_id = arguments.rdzv_id.empty() ? uuid : arguments.rdzv_id;
+  rendezvous.join_timeout =
+      Configured(arguments, backend == "static" ? "timeout" : "join_timeout").value_or("");
   const auto insecure = FlagOf(arguments, "insecure");
   if (!insecure) return insecure.error();
-  meeting.insecure = insecure->value_or(false);
+  rendezvous.insecure = insecure->value_or(false);
 
   if (backend == "static") {
     if (!endpoint->port) {
@@ -102,29 +104,29 @@ Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, c
                              Place(arguments, "node_rank", "--node-rank"), arguments.node_rank,
                              arguments.max_nodes, arguments.max_nodes - 1));
     }
-    meeting.nodes = meeting.most_nodes = arguments.max_nodes;
-    meeting.host = endpoint->host;
-    meeting.port = endpoint->port;
-    meeting.node = arguments.node_rank;
-    return meeting;
+    rendezvous.nodes = rendezvous.most_nodes = arguments.max_nodes;
+    rendezvous.host = endpoint->host;
+    rendezvous.port = endpoint->port;
+    rendezvous.node = arguments.node_rank;
+    return rendezvous;
   }
-  if (arguments.max_nodes == 1) return meeting;  // alone, whatever the endpoint says
+  if (arguments.max_nodes == 1) return rendezvous;  // alone, whatever the endpoint says
   if (const auto type = Configured(arguments, "store_type"); type && *type != "tcp") {
     return Bad(fmt::format("{}: store_type={} is not supported; nodes meet at a host and port",
                            Place(arguments, "rdzv_conf", "--rdzv-conf"), *type));
   }
-  meeting.nodes = arguments.min_nodes;
-  meeting.most_nodes = arguments.max_nodes;
-  meeting.host = endpoint->host;
-  meeting.port = endpoint->port.value_or(kC10dPort);
-  meeting.last_call = Configured(arguments, "last_call_timeout").value_or("");
+  rendezvous.nodes = arguments.min_nodes;
+  rendezvous.most_nodes = arguments.max_nodes;
+  rendezvous.host = endpoint->host;
+  rendezvous.port = endpoint->port.value_or(kC10dPort);
+  rendezvous.last_call = Configured(arguments, "last_call_timeout").value_or("");
   const auto is_host = FlagOf(arguments, "is_host");
   if (!is_host) return is_host.error();
-  if (*is_host ? **is_host : meet_here(meeting.host, *meeting.port)) meeting.node = 0;
-  return meeting;
+  if (*is_host ? **is_host : meet_here(rendezvous.host, *rendezvous.port)) rendezvous.node = 0;
+  return rendezvous;
 }
 
-std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Meeting& meeting) {
+std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous) {
   std::vector<config::Given> settings;
   const auto add = [&](const char* key, std::string value, std::string_view name) {
     const auto origin = arguments.origins.find(name);
@@ -136,18 +138,21 @@ std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Mee
   if (arguments.max_restarts > 0) {
     add("restart.max", std::to_string(arguments.max_restarts), "max_restarts");
   }
-  if (meeting.most_nodes == 1) return settings;
-  const bool v6 = meeting.host.find(':') != std::string::npos;
+  if (rendezvous.most_nodes == 1) return settings;
+  const bool v6 = rendezvous.host.find(':') != std::string::npos;
   add("cluster.connect", "manual", "nnodes");
   add("cluster.root",
-      fmt::format("{}:{}", v6 ? "[" + meeting.host + "]" : meeting.host, meeting.port.value_or(kC10dPort)),
+      fmt::format("{}:{}", v6 ? "[" + rendezvous.host + "]" : rendezvous.host,
+                  rendezvous.port.value_or(kC10dPort)),
       arguments.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
-  add("cluster.host_count", std::to_string(meeting.most_nodes), "nnodes");
-  if (meeting.nodes < meeting.most_nodes) add("cluster.min_hosts", std::to_string(meeting.nodes), "nnodes");
+  add("cluster.host_count", std::to_string(rendezvous.most_nodes), "nnodes");
+  if (rendezvous.nodes < rendezvous.most_nodes)
+    add("cluster.min_hosts", std::to_string(rendezvous.nodes), "nnodes");
   add("cluster.oversubscribe", "true", "nnodes");  // several nodes may be one machine
-  if (meeting.node) add("cluster.host_index", std::to_string(*meeting.node), "node_rank");
-  if (!meeting.join_timeout.empty()) add("cluster.join_timeout", meeting.join_timeout + "s", "rdzv_conf");
-  if (!meeting.last_call.empty()) add("cluster.last_call", meeting.last_call + "s", "rdzv_conf");
+  if (rendezvous.node) add("cluster.host_index", std::to_string(*rendezvous.node), "node_rank");
+  if (!rendezvous.join_timeout.empty())
+    add("cluster.join_timeout", rendezvous.join_timeout + "s", "rdzv_conf");
+  if (!rendezvous.last_call.empty()) add("cluster.last_call", rendezvous.last_call + "s", "rdzv_conf");
   return settings;
 }
 

@@ -15,7 +15,7 @@
 
 namespace dtrun::torchrun {
 
-struct Meeting {
+struct Rendezvous {
   std::string run_id;
   int nodes = 1;            // that the job begins with
   int most_nodes = 1;       // above `nodes`: more may join
@@ -32,9 +32,10 @@ struct Meeting {
 using MeetHere = std::function<bool(const std::string& host, int port)>;
 
 // `uuid` names a job that has no other name.
-Result<Meeting> MeetingOf(const Arguments& arguments, const std::string& uuid, const MeetHere& meet_here);
+Result<Rendezvous> RendezvousOf(const Arguments& arguments, const std::string& uuid,
+                                const MeetHere& meet_here);
 
 // The settings for several nodes and for restarts.
-std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Meeting& meeting);
+std::vector<config::Given> ClusterSettings(const Arguments& arguments, const Rendezvous& rendezvous);
 
 }  // namespace dtrun::torchrun

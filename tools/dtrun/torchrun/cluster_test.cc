@@ -18,25 +18,25 @@ Arguments Given(Words words) {
   return parsed.ok() ? parsed->arguments : Arguments{};
 }
 
-Result<Meeting> Meet(const Words& words, bool is_this_host = false) {
-  return MeetingOf(Given(words), "uuid", [=](const std::string&, int) { return is_this_host; });
+Result<Rendezvous> Meet(const Words& words, bool is_this_host = false) {
+  return RendezvousOf(Given(words), "uuid", [=](const std::string&, int) { return is_this_host; });
 }
 
 std::string Refusal(const Words& words) {
-  const auto meeting = Meet(words);
-  EXPECT_FALSE(meeting.ok());
-  return meeting.ok() ? "" : meeting.error().text;
+  const auto rendezvous = Meet(words);
+  EXPECT_FALSE(rendezvous.ok());
+  return rendezvous.ok() ? "" : rendezvous.error().text;
 }
 
-TEST(MeetingOf, OneNodeNeedsNoPlace) {
+TEST(RendezvousOf, OneNodeNeedsNoPlace) {
   for (const Words& words : {Words{}, Words{"--standalone"}, Words{"--standalone", "--rdzv-backend", "etcd"},
                              Words{"--nnodes", "1:3", "--standalone", "--rdzv-endpoint", "h:1"}}) {
-    const auto meeting = Meet(words);
-    ASSERT_TRUE(meeting.ok()) << meeting.error().text;
-    EXPECT_EQ(meeting->run_id, "uuid");
-    EXPECT_EQ(meeting->host, "");
-    EXPECT_EQ(meeting->port, std::nullopt);
-    EXPECT_EQ(meeting->most_nodes, 1);
+    const auto rendezvous = Meet(words);
+    ASSERT_TRUE(rendezvous.ok()) << rendezvous.error().text;
+    EXPECT_EQ(rendezvous->run_id, "uuid");
+    EXPECT_EQ(rendezvous->host, "");
+    EXPECT_EQ(rendezvous->port, std::nullopt);
+    EXPECT_EQ(rendezvous->most_nodes, 1);
   }
   const auto c10d = Meet({"--rdzv-backend", "c10d", "--rdzv-endpoint", "elsewhere:1", "--rdzv-id", "j"});
   EXPECT_EQ(c10d->run_id, "j");
@@ -44,7 +44,7 @@ TEST(MeetingOf, OneNodeNeedsNoPlace) {
   EXPECT_EQ(Meet({"--rdzv-backend", "c10d", "--rdzv-id", ""})->run_id, "uuid");
 }
 
-TEST(MeetingOf, StaticMeetsAtTheMasterOrTheEndpoint) {
+TEST(RendezvousOf, StaticMeetsAtTheMasterOrTheEndpoint) {
   const auto port = Meet({"--master-port", "1234"});
   EXPECT_EQ(port->run_id, "none");
   EXPECT_EQ(port->host, "127.0.0.1");
@@ -62,7 +62,7 @@ TEST(MeetingOf, StaticMeetsAtTheMasterOrTheEndpoint) {
   EXPECT_EQ(endpoint->nodes, 2) << "static is MAX nodes";
 }
 
-TEST(MeetingOf, C10dMakesTheEndpointsHostTheRoot) {
+TEST(RendezvousOf, C10dMakesTheEndpointsHostTheRoot) {
   const Words words = {"--nnodes",        "1:3", "--rdzv-backend", "c10d",
                        "--rdzv-endpoint", "h",   "--rdzv-conf",    "join_timeout=60"};
   const auto other = Meet(words, false);
@@ -79,7 +79,7 @@ TEST(MeetingOf, C10dMakesTheEndpointsHostTheRoot) {
   EXPECT_EQ(Meet(told, false)->node, 0);
 }
 
-TEST(MeetingOf, RefusesByName) {
+TEST(RendezvousOf, RefusesByName) {
   EXPECT_THAT(Refusal({"--standalone", "--nnodes", "2"}),
               HasSubstr("--nnodes=2: --standalone is for one node"));
   EXPECT_THAT(Refusal({"--rdzv-backend", "etcd-v2"}), HasSubstr("--rdzv-backend=etcd-v2"));
@@ -99,9 +99,9 @@ TEST(MeetingOf, RefusesByName) {
 TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
   const Arguments arguments = Given({"--nnodes", "2", "--node-rank", "1", "--master-addr", "[::1]",
                                      "--max-restarts", "3", "--rdzv-conf", "timeout=60"});
-  const auto meeting = MeetingOf(arguments, "", [](const std::string&, int) { return false; });
+  const auto rendezvous = RendezvousOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values, places;
-  for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
+  for (const config::Given& given : ClusterSettings(arguments, *rendezvous)) {
     values[given.key] = std::get<std::string>(given.value);
     places[given.key] = given.origin.place;
   }
@@ -119,9 +119,9 @@ TEST(ClusterSettings, SaysWhereTheNodesMeetAndWhoThisOneIs) {
 TEST(ClusterSettings, AnElasticJobSaysHowFewNodesWillDo) {
   const Arguments arguments = Given({"--nnodes", "2:4", "--rdzv-backend", "c10d", "--rdzv-endpoint", "h",
                                      "--rdzv-conf", "last_call_timeout=5"});
-  const auto meeting = MeetingOf(arguments, "", [](const std::string&, int) { return false; });
+  const auto rendezvous = RendezvousOf(arguments, "", [](const std::string&, int) { return false; });
   std::map<std::string, std::string> values;
-  for (const config::Given& given : ClusterSettings(arguments, *meeting)) {
+  for (const config::Given& given : ClusterSettings(arguments, *rendezvous)) {
     values[given.key] = std::get<std::string>(given.value);
   }
   EXPECT_EQ(values, (std::map<std::string, std::string>{{"cluster.connect", "manual"},

@@ -23,22 +23,22 @@ bool IsHardToGuess(std::string_view run_id) {
          std::set<char>(run_id.begin(), run_id.end()).size() >= kFewestDifferent;
 }
 
-Secret SecretOf(const Arguments& arguments, const Meeting& meeting) {
+Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous) {
   Secret secret;
-  if (meeting.most_nodes == 1) return secret;
+  if (rendezvous.most_nodes == 1) return secret;
   const auto place = arguments.origins.find("rdzv_id");
   const bool given = place != arguments.origins.end();
-  if (IsLoopback(meeting.host)) {
+  if (IsLoopback(rendezvous.host)) {
     secret.from = Secret::From::kThisHost;
     return secret;
   }
-  if (meeting.insecure) {
+  if (rendezvous.insecure) {
     secret.from = Secret::From::kRunId;
     secret.note =
         "insecure=true: whoever reaches the nodes' port and knows the run id can run programs here as you";
     return secret;
   }
-  if (IsHardToGuess(meeting.run_id) && given) {
+  if (IsHardToGuess(rendezvous.run_id) && given) {
     secret.from = Secret::From::kRunId;
     if (place->second.kind == DTRUN_ORIGIN_COMMAND_LINE) {
       secret.note =
@@ -53,8 +53,8 @@ Secret SecretOf(const Arguments& arguments, const Meeting& meeting) {
       "output of `openssl rand -hex 32` to ~/.dtrun/key (mode 0600) or DTRUN_CLUSTER_KEY, the same on every "
       "node; or give a random --rdzv-id, as `uuidgen` prints it; or, where you trust the network, "
       "--rdzv-conf insecure=true",
-      given ? fmt::format("{}={} can be guessed", place->second.place, meeting.run_id) : "no --rdzv-id",
-      meeting.host, meeting.port.value_or(0));
+      given ? fmt::format("{}={} can be guessed", place->second.place, rendezvous.run_id) : "no --rdzv-id",
+      rendezvous.host, rendezvous.port.value_or(0));
   return secret;
 }
 

@@ -23,7 +23,7 @@ struct Secret {
   std::string note;  // for the user of every node; empty: nothing to say
 };
 
-Secret SecretOf(const Arguments& arguments, const Meeting& meeting);
+Secret SecretOf(const Arguments& arguments, const Rendezvous& rendezvous);
 
 // Whether nobody guesses it: of 16 characters or more, digits among them, as `uuidgen` and
 // `openssl rand -hex 16` print it.

@@ -17,9 +17,10 @@ Secret Of(Words words, const std::map<std::string, std::string>& environment = {
   words.push_back("train.py");
   const auto parsed = Parse(Program::kTorchrun, words, environment);
   EXPECT_TRUE(parsed.ok());
-  const auto meeting = MeetingOf(parsed->arguments, "uuid", [](const std::string&, int) { return false; });
-  EXPECT_TRUE(meeting.ok());
-  return SecretOf(parsed->arguments, *meeting);
+  const auto rendezvous =
+      RendezvousOf(parsed->arguments, "uuid", [](const std::string&, int) { return false; });
+  EXPECT_TRUE(rendezvous.ok());
+  return SecretOf(parsed->arguments, *rendezvous);
 }
 
 TEST(Secret, IsARunIdThatNobodyGuesses) {

@@ -55,11 +55,11 @@ class Translator {
 
   Result<Translation> Run() {
     if (Status refused = RefuseUnserved(); !refused) return refused.error();
-    const auto meeting = MeetingOf(arguments_, surroundings_.uuid, surroundings_.meet_here);
-    if (!meeting) return meeting.error();
-    const std::vector<config::Given> cluster = ClusterSettings(arguments_, *meeting);
+    const auto rendezvous = RendezvousOf(arguments_, surroundings_.uuid, surroundings_.meet_here);
+    if (!rendezvous) return rendezvous.error();
+    const std::vector<config::Given> cluster = ClusterSettings(arguments_, *rendezvous);
     out_.run_id = arguments_.rdzv_id;
-    out_.secret = SecretOf(arguments_, *meeting);
+    out_.secret = SecretOf(arguments_, *rendezvous);
 
     Base("backend.name", "none");
     Base("logs.prefix", "none");
@@ -68,11 +68,11 @@ class Translator {
     Base("job.name", JobName(arguments_));
     Give("launcher.name", "torchrun", "");
     AddCommand();
-    AddRanks(*meeting);
+    AddRanks(*rendezvous);
     AddEnding();
-    AddLogs(*meeting);
+    AddLogs(*rendezvous);
     out_.given.insert(out_.given.end(), cluster.begin(), cluster.end());
-    AddLoneNodeNote(*meeting);
+    AddLoneNodeNote(*rendezvous);
     AddNotes();
     return std::move(out_);
   }
@@ -120,11 +120,11 @@ class Translator {
     }
   }
 
-  void AddRanks(const Meeting& meeting) {
+  void AddRanks(const Rendezvous& rendezvous) {
     const auto number = ParseInt(arguments_.nproc_per_node);
     Give("job.processes_per_host", number ? std::to_string(*number) : arguments_.nproc_per_node,
          "nproc_per_node");
-    Give("launcher.options.run_id", meeting.run_id, "rdzv_id");
+    Give("launcher.options.run_id", rendezvous.run_id, "rdzv_id");
     Give("launcher.options.role", arguments_.role, "role");
     Give("launcher.options.max_restarts", std::to_string(arguments_.max_restarts), "max_restarts");
     Give("launcher.options.signals", arguments_.signals_to_handle, "signals_to_handle");
@@ -132,14 +132,14 @@ class Translator {
     if (arguments_.virtual_local_rank) {
       Give("launcher.options.virtual_local_rank", "true", "virtual_local_rank");
     }
-    if (meeting.most_nodes > 1) {
+    if (rendezvous.most_nodes > 1) {
       if (arguments_.local_addr) Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
       return;
     }
     const char* endpoint = arguments_.rdzv_endpoint.empty() ? "master_port" : "rdzv_endpoint";
-    if (meeting.port) Give("job.master_port", std::to_string(*meeting.port), endpoint);
-    if (!meeting.host.empty()) {
-      Give("launcher.options.master_addr", meeting.host,
+    if (rendezvous.port) Give("job.master_port", std::to_string(*rendezvous.port), endpoint);
+    if (!rendezvous.host.empty()) {
+      Give("launcher.options.master_addr", rendezvous.host,
            arguments_.rdzv_endpoint.empty() ? "master_addr" : "rdzv_endpoint");
     } else if (arguments_.local_addr) {
       Give("launcher.options.master_addr", *arguments_.local_addr, "local_addr");
@@ -156,17 +156,17 @@ class Translator {
     }
   }
 
-  void AddLogs(const Meeting& meeting) {
+  void AddLogs(const Rendezvous& rendezvous) {
     out_.keeps_logs = arguments_.log_dir != kNullDevice;
     const bool chosen = out_.keeps_logs && arguments_.log_dir && !arguments_.log_dir->empty();
     const std::string& base = chosen ? *arguments_.log_dir : surroundings_.log_base;
-    Give("logs.dir", fmt::format("{}/{}_{}", base, meeting.run_id, surroundings_.random), "log_dir");
+    Give("logs.dir", fmt::format("{}/{}_{}", base, rendezvous.run_id, surroundings_.random), "log_dir");
     Give("launcher.options.error_files", out_.keeps_logs ? "attempt" : "none", "log_dir");
   }
 
   // As in torchrun 2.x, one node meets nobody, whatever it was told of others.
-  void AddLoneNodeNote(const Meeting& meeting) {
-    if (meeting.most_nodes > 1 || arguments_.standalone) return;
+  void AddLoneNodeNote(const Rendezvous& rendezvous) {
+    if (rendezvous.most_nodes > 1 || arguments_.standalone) return;
     std::vector<std::string> ignored;
     const auto add = [&](std::string_view name, const std::string& value) {
       ignored.push_back(fmt::format("{}={}", PlaceOf(name), value));
@@ -177,7 +177,7 @@ class Translator {
     };
     const bool fixed = arguments_.rdzv_backend == "static";
     if (fixed && arguments_.node_rank != 0) add("node_rank", std::to_string(arguments_.node_rank));
-    const bool kept = fixed && meeting.port;  // as the address of rank 0
+    const bool kept = fixed && rendezvous.port;  // as the address of rank 0
     if (!kept && !arguments_.Given("nnodes")) {
       if (fixed && elsewhere(arguments_.master_addr)) add("master_addr", arguments_.master_addr);
       if (!fixed && elsewhere(arguments_.rdzv_endpoint)) add("rdzv_endpoint", arguments_.rdzv_endpoint);
