@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/base/visit.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
 #include "core/verdict/verdict.h"
@@ -184,7 +185,7 @@ void Controller::Reported(int rank, int peer, const std::string& what) {
 }
 
 void Controller::On(std::size_t host, const protocol::Event& event) {
-  std::visit([&](const auto& seen) { On(host, seen); }, event);
+  Visit([&](const auto& seen) { On(host, seen); }, event);
 }
 
 void Controller::On(std::size_t host, const protocol::Prepared& prepared) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/suggest.h"
+#include "core/base/visit.h"
 #include "core/network/handshake.h"
 #include "core/network/rule.h"
 #include "core/network/weakness.h"
@@ -60,7 +61,7 @@ NetworkSearch::~NetworkSearch() {
 
 void NetworkSearch::On(std::size_t host, const protocol::Event& event) {
   Answer& answer = answers_[host];
-  std::visit(
+  Visit(
       [&]<class T>(const T& seen) {
         if constexpr (std::is_same_v<T, protocol::Surveyed>) {
           answer.offer = seen.offer;

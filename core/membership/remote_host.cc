@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/units.h"
+#include "core/base/visit.h"
 
 namespace dtrun::membership {
 namespace {
@@ -68,7 +69,7 @@ void RemoteHost::Do(const protocol::Command& command) {
     whole.environment = services_.environment;
     return Send(protocol::ToAgent(std::move(whole)));
   }
-  std::visit([this](const auto& given) { Send(protocol::ToAgent(given)); }, command);
+  Visit([this](const auto& given) { Send(protocol::ToAgent(given)); }, command);
   if (std::holds_alternative<protocol::Kill>(command)) AwaitEnd();
 }
 
@@ -99,7 +100,7 @@ void RemoteHost::OnMessage(std::string_view message) {
   }
   if (protocol_.said().unanswered() == nullptr && std::exchange(waiting_, false)) answer_timer_.cancel();
   if (!*valid) return;
-  std::visit(
+  Visit(
       [this]<class T>(T& seen) {
         if constexpr (std::is_same_v<T, protocol::ClientOpened>) {
           OpenClient(seen.client);

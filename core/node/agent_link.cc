@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/base/standard_output.h"
+#include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/inheritance.h"
 #include "core/output/display.h"
@@ -120,7 +121,7 @@ void AgentLink::OnMessage(std::string_view message) {
 }
 
 void AgentLink::CarryOut(protocol::ToAgent message) {
-  std::visit(
+  Visit(
       [this]<class T>(T& given) {
         if constexpr (std::is_same_v<T, protocol::ClientData>) {
           relay_.Data(given.client, given.bytes);
@@ -181,7 +182,7 @@ void AgentLink::OnEvent(const protocol::Event& event) {
   if (last) prepared_ = false;
   if (const auto* ended = std::get_if<protocol::Ended>(&event); ended != nullptr && report_ != nullptr)
     report_->Ended(*ended);
-  std::visit(
+  Visit(
       [this]<class T>(const T& seen) {
         if constexpr (!std::is_same_v<T, protocol::Lost>) Tell(seen);
       },

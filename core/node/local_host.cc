@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/base/visit.h"
 #include "core/hosts/this_machine.h"
 #include "core/node/call_check.h"
 #include "core/node/containment.h"
@@ -45,7 +46,7 @@ class LocalHost final : public protocol::Host {
         containment_(loop, options_.cgroup, [this] { return Spared(); }) {}
 
   void Do(const protocol::Command& command) override {
-    std::visit([this](const auto& given) { On(given); }, command);
+    Visit([this](const auto& given) { On(given); }, command);
   }
 
  private:

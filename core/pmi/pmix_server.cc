@@ -15,6 +15,7 @@
 #include <set>
 
 #include "core/base/encoding.h"
+#include "core/base/visit.h"
 #include "core/pmi/pmix_wire.h"
 
 namespace dtrun::pmi {
@@ -171,7 +172,7 @@ class PmixServer final : public Server {
     if (!socket) return socket.error();
     link_ = std::make_shared<Link>(
         loop_, *std::move(socket),
-        [this](FromPmix message) { return std::visit([this](auto& one) { return On(one); }, message); },
+        [this](FromPmix message) { return Visit([this](auto& one) { return On(one); }, message); },
         [this](const Error& why) { events_.lost(why.text); });
     return link_->SendNow(PmixBegin{job, folders_.disk.string(), folders_.memory.string()});
   }

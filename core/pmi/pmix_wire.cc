@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/encoding.h"
+#include "core/base/visit.h"
 
 namespace dtrun::pmi {
 namespace {
@@ -70,7 +71,7 @@ template <class Message>
 std::string EncodeAny(const Message& message) {
   Encoder encoder;
   encoder.Number(static_cast<std::uint8_t>(message.index()));
-  std::visit([&](const auto& given) { Fields<Encoder>(encoder, given); }, message);
+  Visit([&](const auto& given) { Fields<Encoder>(encoder, given); }, message);
   return std::move(encoder).Frame();
 }
 
@@ -84,7 +85,7 @@ Result<Message> DecodeAny(std::string_view payload) {
                  fmt::format("unknown message {} between agent and PMIx server", kind)};
   }
   Decoder decoder(payload.substr(1));
-  std::visit([&](auto& given) { Fields<Decoder>(decoder, given); }, message);
+  Visit([&](auto& given) { Fields<Decoder>(decoder, given); }, message);
   if (Status whole = decoder.Finish("message between agent and PMIx server"); !whole) return whole.error();
   return message;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/visit.h"
 #include "core/protocol/message_fields.h"
 #include "core/protocol/network_fields.h"
 
@@ -294,7 +295,7 @@ template <class Message>
 std::string EncodeAny(const Message& message) {
   Encoder encoder;
   encoder.Number(static_cast<std::uint8_t>(message.index()));
-  return std::visit(
+  return Visit(
       [&]<class T>(const T& given) {
         fields::Fields<Encoder>(encoder, given);
         std::string bytes = std::move(encoder).Payload();
@@ -311,7 +312,7 @@ Result<Message> DecodeAny(std::string_view bytes) {
   if (!MakeAlternative(kind, message))
     return Error{DTRUN_INTERNAL, fmt::format("unknown message {} between root and agent", kind)};
   bytes.remove_prefix(1);
-  const Status whole = std::visit(
+  const Status whole = Visit(
       [&]<class T>(T& out) {
         if constexpr (kBytesAt<T> != 0) {
           const std::size_t at = std::min(bytes.size(), kBytesAt<T>);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "core/base/visit.h"
 #include "core/contract/environment.h"
 
 namespace dtrun::protocol {
@@ -201,12 +202,12 @@ void Apply(Conversation& said, const PreflightAnswered&) { Answer(&Conversation:
 
 template <class Message>
 void NoteAny(Conversation& said, const Message& message) {
-  std::visit([&](const auto& given) { Apply(said, given); }, message);
+  Visit([&](const auto& given) { Apply(said, given); }, message);
 }
 
 template <class Message>
 Result<bool> CheckAny(Conversation& said, const Message& message) {
-  const Rule& rule = std::visit(
+  const Rule& rule = Visit(
       []<class T>(const T&) -> const Rule& {
         static_assert(kRule<T>.name != nullptr, "every message has its phases");
         return kRule<T>;

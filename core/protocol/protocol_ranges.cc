@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "core/base/visit.h"
 #include "core/binding/topology.h"
 #include "core/protocol/protocol.h"
 
@@ -318,7 +319,7 @@ void Ranges(Range& range, const Conversation&, const Measured& measured) {
 template <class Message>
 std::string FirstWrong(const Conversation& said, const Message& message, bool from_agent) {
   Range range;
-  std::visit(
+  Visit(
       [&]<class T>(const T& given) {
         if constexpr (std::is_same_v<T, Called>) {
           Ranges(range, said, given, from_agent);

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/base/visit.h"
+
 namespace dtrun::store {
 namespace {
 
@@ -74,7 +76,7 @@ std::string Encode(const Request& request) {
   Encoder encoder;
   encoder.Number(static_cast<std::uint8_t>(request.body.index() + 1));
   encoder.Number(request.id);
-  std::visit([&](const auto& message) { Fields(encoder, message); }, request.body);
+  Visit([&](const auto& message) { Fields(encoder, message); }, request.body);
   return std::move(encoder).Frame();
 }
 
@@ -94,7 +96,7 @@ Result<Request> DecodeRequest(std::string_view payload) {
   if (op == 0 || !MakeAlternative(op - 1U, request.body)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("malformed store message: unknown op {}", op)};
   }
-  std::visit([&](auto& message) { Fields(decoder, message); }, request.body);
+  Visit([&](auto& message) { Fields(decoder, message); }, request.body);
   if (Status status = decoder.Finish(kWhat); !status) return std::move(status).error();
   return request;
 }

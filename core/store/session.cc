@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "core/base/units.h"
+#include "core/base/visit.h"
 
 namespace dtrun::store {
 namespace {
@@ -83,7 +84,7 @@ void Session::HandleBytes(std::size_t size) {
 bool Session::Handle(Request request) {
   const bool is_hello = std::holds_alternative<Hello>(request.body);
   if (is_hello == said_hello_ || waits_.count(request.id) != 0) return false;
-  return std::visit([&](auto& body) { return On(request.id, body); }, request.body);
+  return Visit([&](auto& body) { return On(request.id, body); }, request.body);
 }
 
 void Session::Send(const Reply& reply) {

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/base/encoding.h"
+#include "core/base/visit.h"
 #include "core/pmi/libpmix/pmix_calls.h"
 #include "core/pmi/libpmix/pmix_job.h"
 #include "core/pmi/pmix_wire.h"
@@ -65,7 +66,7 @@ class Service final : private PmixHost {
       if (!*frame) return;
       const Result<ToPmix> message = DecodeToPmix(**frame);
       if (!message) Leave();
-      std::visit([this](const auto& given) { On(given); }, *message);
+      Visit([this](const auto& given) { On(given); }, *message);
     }
   }
 

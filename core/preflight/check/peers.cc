@@ -118,15 +118,14 @@ void CheckPeers(const fs::path& root, Checks* to) {
          "backend.options.p2p = \"off\""});
   }
   if (!bridges.redirecting.empty()) {
-    const bool guest = Content(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
+    const bool is_virtual = Content(root / "proc/cpuinfo").find("hypervisor") != std::string::npos;
     to->push_back(
         {"gpu peers", Level::kWarning,
          fmt::format("ACS sends what GPUs exchange by way of the processor, at {}",
                      fmt::join(bridges.redirecting, ", ")),
-         guest
+         is_virtual
              ? "ask who runs the machine for GPUs that may reach each other; or set backend.options.p2p = "
-               "\"off\" "
-               "when NCCL hangs"
+               "\"off\" when collectives hang"
              : "switch ACS off in the BIOS, or for these bridges by setpci: GPUs claim peer access, which is "
                "slow then or hangs; or set backend.options.p2p = \"off\""});
   }
