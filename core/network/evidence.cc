@@ -79,7 +79,7 @@ void Assignment::Conclude() {
   }
 }
 
-std::set<std::pair<int, int>> PairsToProve(int hosts) {
+std::set<std::pair<int, int>> PairsToCheck(int hosts) {
   if (hosts > kAllPairsUpTo) return SparsePairs(hosts);
   std::set<std::pair<int, int>> pairs;
   for (int a = 0; a < hosts; ++a) {
@@ -120,7 +120,7 @@ const LeftOut* TakerOf(const Offer& offer, const Candidate& via, const Ip& to) {
 
 Evidence::Evidence(std::vector<HostOffer> hosts)
     : hosts_(std::move(hosts)),
-      pairs_(PairsToProve(static_cast<int>(hosts_.size()))),
+      pairs_(PairsToCheck(static_cast<int>(hosts_.size()))),
       attempts_(hosts_.size()) {
   std::erase_if(pairs_, [this](const auto& pair) { return OneMachine(pair.first, pair.second); });
   for (std::size_t host = 0; host < hosts_.size(); ++host) {

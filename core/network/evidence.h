@@ -42,7 +42,7 @@ struct Assignment {
 
 // Pairs of hosts that have to prove that they reach each other: all up to 32 hosts; beyond, a
 // ring, everyone with host 0, and three more for each host, the same ones every time.
-std::set<std::pair<int, int>> PairsToProve(int hosts);
+std::set<std::pair<int, int>> PairsToCheck(int hosts);
 
 // Whether they are two addresses of one network, by what either knows of it.
 bool OneNetwork(const Candidate& a, const Candidate& b);
