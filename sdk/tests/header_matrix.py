@@ -1,7 +1,7 @@
-"""Compiles every public header alone, in each language standard and with each compiler that exists.
+"""Compiles every public header alone, and all of them together in each language standard with each compiler that exists.
 
-header_matrix.py INCLUDE_DIR CC CXX [CC CXX ...]; compilers that are not found are named and left out,
-but at least one pair must exist.
+header_matrix.py INCLUDE_DIR CC CXX [CC CXX ...]; compilers that are not found are named and left out, but at least one
+pair must exist. What a header fails to include shows with the first pair and the oldest standards as well as with others.
 """
 
 import pathlib
@@ -15,14 +15,15 @@ C_STANDARDS = ["c11", "c17"]
 CXX_STANDARDS = ["c++17", "c++20"]
 
 
-def compile_alone(compiler, standard, include, header, folder):
-    source = folder / ("alone.cc" if standard.startswith("c++") else "alone.c")
+def compiles(compiler, standard, include, headers, folder):
+    source = folder / ("headers.cc" if standard.startswith("c++") else "headers.c")
     # Twice: a header that cannot be included again fails too.
-    source.write_text(f'#include "{header}"\n#include "{header}"\nint not_empty(void);\n')
+    source.write_text("".join(f'#include "{header}"\n' for header in [*headers, *headers]) + "int not_empty(void);\n")
     command = [compiler, f"-std={standard}", *FLAGS, f"-I{include}", str(source)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
-        print(f"{header} alone as {standard} with {compiler}:\n{result.stderr}")
+        what = f"{headers[0]} alone" if len(headers) == 1 else "all headers"
+        print(f"{what} as {standard} with {compiler}:\n{result.stderr}")
     return result.returncode == 0
 
 
@@ -33,18 +34,17 @@ def main(include, compilers):
         if pair not in present:
             print(f"not found, left out: {' and '.join(pair)}")
     headers = sorted(path.relative_to(include) for path in include.rglob("*.h*"))
-    checks = passed = 0
+    of_c = [header for header in headers if header.suffix == ".h"]
+    cc, cxx = present[0]
+    runs = [(cxx, CXX_STANDARDS[0], [header]) for header in headers]
+    runs += [(cc, C_STANDARDS[0], [header]) for header in of_c]
+    for cc, cxx in present:
+        runs += [(cxx, standard, headers) for standard in CXX_STANDARDS]
+        runs += [(cc, standard, of_c) for standard in C_STANDARDS]
     with tempfile.TemporaryDirectory() as folder:
-        for cc, cxx in present:
-            for header in headers:
-                runs = [(cxx, standard) for standard in CXX_STANDARDS]
-                if header.suffix == ".h":
-                    runs += [(cc, standard) for standard in C_STANDARDS]
-                for compiler, standard in runs:
-                    checks += 1
-                    passed += compile_alone(compiler, standard, include, header, pathlib.Path(folder))
-    print(f"{passed} of {checks} compilations passed")
-    return 0 if checks > 0 and passed == checks else 1
+        passed = sum(compiles(*run[:2], include, run[2], pathlib.Path(folder)) for run in runs)
+    print(f"{passed} of {len(runs)} compilations passed")
+    return 0 if passed == len(runs) else 1
 
 
 if __name__ == "__main__":
