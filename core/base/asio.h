@@ -1,4 +1,6 @@
 // The parts of Boost.Asio that core uses, and their short names.
+//
+// Names alone; each object is its owner's, and is used by the thread of its loop.
 #pragma once
 
 // Before Asio, because Boost 1.74 uses std::exchange without including it.

@@ -1,6 +1,7 @@
 // Either a value or an Error: what every fallible function of core returns.
 //
-// Reading the value of a failed Result is a programming error and ends the process.
+// A value of its caller; one thread at a time. Reading the value of a failed Result, or the error of another,
+// is a programming error and ends the process.
 #pragma once
 
 #include <cstdlib>

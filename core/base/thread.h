@@ -1,4 +1,6 @@
 // Threads of our own inside somebody's program: named, and without its signals.
+//
+// Whoever starts one owns and joins it. Any thread may start one.
 #pragma once
 
 #include <pthread.h>

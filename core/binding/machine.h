@@ -1,7 +1,7 @@
 // Reads the processors of this machine. The only user of hwloc.
 //
 // Built without hwloc, each processor counts as a core of its own and all as one NUMA node,
-// which is enough to count them and too little to bind ranks to them.
+// which is enough to count them and too little to bind ranks to them. No state; any thread.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // An operation that was started and not released yet; what dtrun_work stands for.
 //
 // Owned by the program. Its communicator keeps a list of all, so that ending it leaves no
-// request behind; list and chain are the communicator's to change.
+// request behind; list and chain are the communicator's to change. One thread at a time, as dtrun.h says.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // dtrun's own environment dialect: what a rank started by dtrun finds in its environment.
 //
 // Written by the launching process (core/plan), read by libdtrun (core/comm). A program
-// without DTRUN_RANK was not started by dtrun.
+// without DTRUN_RANK was not started by dtrun. Constants, and functions without state; any thread.
 #pragma once
 
 namespace dtrun::contract {

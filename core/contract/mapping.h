@@ -1,6 +1,6 @@
 // The memory of a RecorderMemory: made by the agent, mapped by its ranks. Move-only; one owner.
 //
-// Its size is sealed: nobody can cut it under those who read it.
+// Its size is sealed: nobody can cut it under those who read it. Any thread may read it.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 //
 // The agent makes one RecorderMemory for the ranks of its host, an anonymous shared file that they map.
 // Each rank writes its own pages and nobody else's: a call costs it a few stores and no
-// message. The agent reads all of them, names calls that differ, and rings the alarm; after a
+// message. The agent reads all of them, names calls that differ, and wakes the ranks; after a
 // death it says what everybody was doing. Pages of ranks elsewhere hold what their agents tell
 // (core/contract/window.h). Layout only; who may write what stands beside the members.
 //

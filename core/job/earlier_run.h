@@ -1,4 +1,6 @@
 // What an earlier run has left in a folder that is used again (logs.dir without {time}).
+//
+// No state; any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // The hosts of a job's next generation and the plan for those that have come: the network that joins
-// them is found, each is asked what it can, and ways between GPUs that were given up stay so.
+// them is found, each is asked what it can, and GPU paths that were disabled stay so.
 //
 // Owned by the root's run; loop thread. Its calls run the loop.
 #pragma once
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/asio.h"
-#include "core/job/agent.h"
 #include "core/job/fallback.h"
+#include "core/job/run.h"
 #include "core/membership/membership.h"
 #include "core/process/user_signals.h"
 #include "core/protocol/host.h"

@@ -1,6 +1,6 @@
 // Makes the plan of a job on several hosts once they have come, and again when others do.
 //
-// Given to the root's run (core/job/agent.h), which asks on its loop thread.
+// Owned by core/launch, and given to the root's run (core/job/run.h), which asks on its loop thread.
 #pragma once
 
 #include <vector>

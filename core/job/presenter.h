@@ -1,6 +1,6 @@
 // How a job shows itself to the user: each command line that starts jobs has its own way.
 //
-// Called by the root's run (core/job/agent.h) on its loop thread. What is not overridden shows nothing, and
+// Called by the root's run (core/job/run.h) on its loop thread. What is not overridden shows nothing, and
 // leaves the output of ranks where the plan has it.
 #pragma once
 

@@ -1,3 +1,5 @@
+#include "core/job/run.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,7 +17,6 @@
 #include "core/contract/environment.h"
 #include "core/environments/outer.h"
 #include "core/failures/table.h"
-#include "core/job/agent.h"
 #include "core/job/controller.h"
 #include "core/job/joining_hosts.h"
 #include "core/job/record.h"

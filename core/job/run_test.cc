@@ -1,3 +1,5 @@
+#include "core/job/run.h"
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +10,6 @@
 #include <cstdio>
 
 #include "core/base/json.h"
-#include "core/job/agent.h"
 #include "core/job/testing_run.h"
 #include "core/process/port.h"
 #include "core/process/testing.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <optional>
 
-#include "core/job/agent.h"
+#include "core/job/run.h"
 #include "core/launch/cluster_key.h"
 #include "core/launch/preparation.h"
 #include "core/node/user_report.h"

@@ -1,5 +1,5 @@
 // Asks all hosts of a cluster, and finds the network between them, without running a job there: for
-// `dtrun doctor`.
+// `dtrun doctor`. Owns its loop and runs it until all have answered; one thread.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
-// One host's part in proving networks: its listeners, its tries and its bandwidth probes, one after another.
+// One host's part in checking which networks connect: its listeners, its tries and its bandwidth probes, one
+// after another.
 //
-// Loop thread.
+// Owned by the host's agent; loop thread.
 #pragma once
 
 #include <functional>

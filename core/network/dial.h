@@ -1,6 +1,6 @@
 // A connection from one candidate to another that knows who is at its other end.
 //
-// Loop thread.
+// A session keeps itself while it waits; loop thread.
 #pragma once
 
 #include <chrono>

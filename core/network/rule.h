@@ -1,7 +1,7 @@
 // Which interfaces of a host may carry a job: the grammar of network.interface.
 //
 //   auto                 every interface but virtual bridges; the default
-//   eth0, ens3           names, and the beginnings of names; "eth1" never means eth10
+//   eth0, ens3           names, and prefixes of names; "eth1" never means eth10
 //   =eth0                exactly that name
 //   enp129s0f0np0        another name that `ip link` shows as "altname", whole
 //   10.0.0.0/16, fd00::2 addresses of the host in a network, or one address

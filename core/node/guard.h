@@ -1,5 +1,5 @@
 // Two processes that guard each other: the one the user started (the guard) and the
-// agent, which does the work.
+// agent, which does the work. Called once, by the main thread, before there are others.
 //
 // Whichever is killed, the other ends every process of the job and removes the runtime
 // folder. Both are child subreapers, so no process of the job escapes by double fork or

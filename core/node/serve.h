@@ -1,5 +1,5 @@
 // The agent of a host that is not the root's: joins its root, and carries out what that says
-// until the job is over or the root is lost.
+// until the job is over or the root is lost. Owns its loop; the main thread of the agent.
 #pragma once
 
 #include <optional>

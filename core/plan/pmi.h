@@ -1,7 +1,7 @@
 // What an MPI library finds in the ranks of a plan: whether they are served PMIx or PMI-1, and the
 // variables that say so.
 //
-// A step of Build (core/plan/build.h), after the processes have their programs.
+// A step of Build (core/plan/build.h), after the processes have their programs. No state; any thread.
 #pragma once
 
 #include "core/plan/build.h"

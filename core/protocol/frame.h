@@ -1,4 +1,6 @@
 // What a frame of the control link is: the first byte of its payload.
+//
+// Constants; any thread.
 #pragma once
 
 #include <cstdint>

@@ -139,14 +139,14 @@ TEST(Listener, PushesTheOldestStrangerOutWhenThereAreTooMany) {
     options.hello_limit = std::chrono::hours(1);
     options.max_strangers = 8;
   });
-  std::vector<std::unique_ptr<Stranger>> crowd;
-  for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<Stranger>(loop, root.listener->port()));
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back(std::make_unique<Stranger>(loop, root.listener->port()));
   Agent agent(loop, root.Way());
   ASSERT_TRUE(RunUntil(loop, [&] { return agent.ended; }));
   EXPECT_TRUE(agent.channel) << agent.error.text;
-  ASSERT_TRUE(RunUntil(loop, [&] { return crowd[12]->dropped; }));
-  EXPECT_TRUE(crowd[0]->dropped);
-  EXPECT_FALSE(crowd[19]->dropped);
+  ASSERT_TRUE(RunUntil(loop, [&] { return strangers[12]->dropped; }));
+  EXPECT_TRUE(strangers[0]->dropped);
+  EXPECT_FALSE(strangers[19]->dropped);
   EXPECT_EQ(root.listener->refused(), 13u);
 }
 
@@ -158,8 +158,8 @@ TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
 #endif
   asio::io_context loop;
   Root root(loop, [](Listener::Options& options) { options.hello_limit = std::chrono::hours(1); });
-  std::vector<std::unique_ptr<Stranger>> crowd;
-  for (int i = 0; i < 3; ++i) crowd.push_back(std::make_unique<Stranger>(loop, root.listener->port()));
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 3; ++i) strangers.push_back(std::make_unique<Stranger>(loop, root.listener->port()));
   while (loop.run_one_for(milliseconds(200)) > 0) {
   }
   loop.restart();
@@ -172,8 +172,8 @@ TEST(Listener, PushesTheOldestStrangerOutWhenNoDescriptorIsLeft) {
   const bool heard = RunUntil(loop, [&] { return late.dropped; });
   ::setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_TRUE(heard);
-  EXPECT_TRUE(crowd[0]->dropped);
-  EXPECT_FALSE(crowd[2]->dropped);
+  EXPECT_TRUE(strangers[0]->dropped);
+  EXPECT_FALSE(strangers[2]->dropped);
 }
 
 TEST(Listener, PutsTheRefusalsOfASecondIntoOneLine) {

@@ -1,4 +1,6 @@
 // Host names to addresses, without blocking the event loop.
+//
+// The caller owns the search and may drop it; loop thread, with a thread of its own for the resolver.
 #pragma once
 
 #include <functional>

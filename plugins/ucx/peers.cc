@@ -11,9 +11,9 @@ using sdk::Failure;
 
 constexpr const char* kCudaIpc = "cuda_ipc";
 
-Failure Contradiction(const std::string& p2p, const std::string& list, const std::string& cure) {
+Failure Contradiction(const std::string& p2p, const std::string& list, const std::string& fix) {
   return Failure(DTRUN_INVALID_ARGUMENT,
-                 "p2p: \"" + p2p + "\" contradicts transports = \"" + list + "\" (or UCX_TLS); " + cure);
+                 "p2p: \"" + p2p + "\" contradicts transports = \"" + list + "\" (or UCX_TLS); " + fix);
 }
 
 // The list without cuda_ipc. One that names it on purpose stays: the caller knows what that means.

@@ -1,4 +1,6 @@
-// How the parts of the suite register their cases. Used while static objects are made.
+// How the parts of the suite register their cases.
+//
+// Used while static objects are made, by the main thread.
 #pragma once
 
 #include <functional>

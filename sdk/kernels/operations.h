@@ -1,4 +1,6 @@
 // How two vectors of lanes combine. Included by each variant, like vector.h.
+//
+// Pure functions; any thread.
 #pragma once
 
 #include "vector.h"

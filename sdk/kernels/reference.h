@@ -1,4 +1,6 @@
 // What the kernels should give, computed one element at a time in the plainest way. For tests.
+//
+// Pure functions; any thread.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // What the ranks of one host see of each other: the first pages of their shared memory.
 //
 // Every member has one writer, its rank, but for the failure record, wakeups and sleepers flags.
-// Counters only grow, modulo 2^32, and are compared as distances.
+// Counters only grow, modulo 2^32, and are compared as distances. core/comm/shm/group.h owns the mapping; any
+// thread.
 #pragma once
 
 #include <atomic>

@@ -2,9 +2,9 @@
 //
 // A plugin implements Messenger and gives its dtrun_op to RunCollective; it links
 // `dtrun::algorithms`, a static library with hidden symbols, and `dtrun::kernels`. Size and
-// number of ranks select the algorithm; all ranks know both, so all choose the same. A call
-// blocks the thread that makes it; calls on several communicators may run at the same
-// time.
+// number of ranks select the algorithm; all ranks know both, so all choose the same. The plugin owns the
+// messenger and the scratch pool, which outlive each call. A call blocks the thread that makes it; calls on
+// several communicators may run at the same time.
 //
 // Results are bitwise the same on all ranks. 16-bit floats are widened to float32, combined
 // there and rounded once.
@@ -77,8 +77,8 @@ class Messenger {
   ScratchPool scratch_;
 };
 
-// Carries out `op`. REQUIRES a collective: any other kind throws sdk::Failure. Returns when this rank's part is complete and
-// its buffers are the caller's again, also when it throws.
+// Carries out `op`. REQUIRES a collective: any other kind throws sdk::Failure. Returns when this rank's part
+// is complete and its buffers are the caller's again, also when it throws.
 void RunCollective(Messenger& messenger, const dtrun_op& op);
 
 // The same in a communicator of one rank: what it sends is what it gets.

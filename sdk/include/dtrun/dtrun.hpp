@@ -1,6 +1,7 @@
 // dtrun.hpp - dtrun.h for C++: RAII, typed buffers, exceptions.
 //
-// Header-only, C++17. Every rule of dtrun.h holds. A failed call throws dtrun::Failure.
+// Header-only, C++17. Every rule of dtrun.h holds, those of threads too. A failed call throws dtrun::Failure.
+// Each object owns its handle and releases it.
 //
 //   dtrun::Session session;                     // init ... finalize
 //   dtrun::Communicator world = session.world();

@@ -1,6 +1,7 @@
 // plugin.hpp - the C++17 wrapper for authors of plugins: write classes, get the C tables.
 //
-// Header-only; everything is hidden, so two plugins with different wrappers never merge.
+// Header-only; everything is hidden, so two plugins with different wrappers never merge. Core owns the
+// objects that the wrapper makes, and calls them by the threads that abi/backend.h and abi/launcher.h name.
 // An author derives from Backend, Communicator and Request (or Launcher), and defines the
 // entry point:
 //

@@ -1,4 +1,6 @@
 // A run of `dtrun bench`: every size, every round, every column, one after the other.
+//
+// Called once, by the main thread.
 #pragma once
 
 #include "core/process/lifeline.h"

@@ -7,6 +7,9 @@
  * timeouts of the caller and abort decisions are core's.
  *
  * Every operation is one dtrun_op (op.h) given to `enqueue`. New operations need no new slot.
+ *
+ * The plugin owns its tables, which live as long as the process, and what `comm_create` returns until
+ * it is destroyed. Each slot says which threads call it.
  */
 #ifndef DTRUN_ABI_BACKEND_H
 #define DTRUN_ABI_BACKEND_H

@@ -2,7 +2,8 @@
  *
  * The caller puts a dtrun_error on its stack, runs DTRUN_INIT on it and passes its
  * address (or NULL when it does not care). A failing callee fills it; a succeeding one
- * leaves it alone. It allocates nothing, so it works out of memory and during abort.
+ * leaves it alone. It allocates nothing, so it works out of memory and during abort. One
+ * thread at a time.
  *
  * Messages are lower case, quote values, give the exact cause rather than a guess,
  * include the system's own error text, and end with the next step when there is one.

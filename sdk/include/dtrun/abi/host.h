@@ -3,7 +3,7 @@
  * The host table is the first thing a plugin sees, so it knows its host before it does
  * anything. Services are found by id, "dtrun.<name>/<revision>"; an unknown id gives
  * NULL. A layout change of a service makes a new revision beside the old one. Tables
- * live as long as the process.
+ * are core's and live as long as the process. Each member says which threads may call it.
  */
 #ifndef DTRUN_ABI_HOST_H
 #define DTRUN_ABI_HOST_H

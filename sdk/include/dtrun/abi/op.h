@@ -1,7 +1,7 @@
 /* op.h - one operation: what core gives a backend's `enqueue`, and a program dtrun_submit.
  *
  * A plain value, made and owned by whoever starts the operation, which may drop it as soon
- * as the call returns. types.h says what each kind reads and writes.
+ * as the call returns. types.h says what each kind reads and writes. Any thread.
  */
 #ifndef DTRUN_ABI_OP_H
 #define DTRUN_ABI_OP_H

@@ -3,7 +3,8 @@
  * A plugin publishes a constant table of dtrun_option. Core parses and validates what
  * the user wrote against it and gives the plugin a frozen snapshot, so a plugin never
  * sees a missing, mistyped or out-of-range value. The same table makes the manual page
- * (`dtrun plugins describe NAME`), error messages and suggestions.
+ * (`dtrun plugins describe NAME`), error messages and suggestions. The plugin owns the table, core the
+ * snapshot; both are constant, so any thread may read them.
  */
 #ifndef DTRUN_ABI_OPTIONS_H
 #define DTRUN_ABI_OPTIONS_H

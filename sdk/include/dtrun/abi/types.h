@@ -1,6 +1,6 @@
 /* types.h - element types, reductions and operations, shared by plugins and programs.
  *
- * Values are written and never change; new ones are appended.
+ * Values are written and never change; new ones are appended. Constants: any thread.
  */
 #ifndef DTRUN_ABI_TYPES_H
 #define DTRUN_ABI_TYPES_H

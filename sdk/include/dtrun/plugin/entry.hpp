@@ -1,6 +1,6 @@
 // entry.hpp - from an author's class to the table that the one exported symbol returns.
 //
-// Pure; the tables are constants.
+// Pure; the tables are constants that any thread may read.
 #pragma once
 
 #include "dtrun/plugin/launcher.hpp"

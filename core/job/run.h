@@ -1,7 +1,7 @@
 // Runs a plan and says how it went: the root of a job.
 //
-// One event loop, one thread (plus a console writer). The caller is the agent process of
-// core/node/guard.h, so that whatever process dies, nothing of the job survives.
+// Owns everything of the run. One event loop, one thread (plus a console writer). The caller is the agent
+// process of core/node/guard.h, so that whatever process dies, nothing of the job survives.
 #pragma once
 
 #include <ctime>
