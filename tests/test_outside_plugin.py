@@ -54,7 +54,7 @@ class Outside(JobTest):
         self.assertFalse(any("core/" in file.read_text() for file in outside.glob("*.[ch]*")), "uses our sources")
         build = self.folder / "outside-build"
         self.run_tool("cmake", "-G", "Ninja", "-S", outside, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
-                      "-DCMAKE_BUILD_TYPE=Release", "-DDTRUN_GLOO_PLUGIN_NAME=elsewhere",
+                      "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON", "-DDTRUN_GLOO_PLUGIN_NAME=elsewhere",
                       *sanitizer_flags())
         self.run_tool("cmake", "--build", build)
         made = next(build.rglob("libdtrun_backend_elsewhere.so"))
