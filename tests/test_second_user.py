@@ -357,7 +357,7 @@ class Sockets(SecondUserTest):
 
     @staticmethod
     def keys_of_store(port):
-        """Bytes of the answer to torch's question how many keys there are."""
+        """Bytes of the answer to torch's request how many keys there are."""
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
             client.sendall(b"\6")
             return len(client.recv(8))
@@ -453,7 +453,7 @@ class Hosts(ClusterTest):
             self.assert_ok(job.finish())
 
     def test_prove_their_network_whatever_a_stranger_says_meanwhile(self):
-        file = self.manual("true", more='port_range = "31000-31063"\n')  # where the doors of the proofs are
+        file = self.manual("true", more='port_range = "31000-31063"\n')  # where hosts listen for connectivity checks
         stranger = subprocess.Popen([*self.lab.enter(1, self.folder), sys.executable, "-c", KNOCK, LAB.address(0)],
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(stranger.kill)

@@ -110,7 +110,7 @@ TEST_F(NetworkSearchTest, TriesOnceMoreWithoutHoldingToInterfaces) {
   EXPECT_EQ(first_.rounds, 2);
 }
 
-TEST_F(NetworkSearchTest, WhatIsPreferredGetsASecondBurstBeforeItIsOverruled) {
+TEST_F(NetworkSearchTest, WhatIsPreferredGetsASecondProbeBeforeItIsOverruled) {
   first_.cards = second_.cards = 2;
   first_.bandwidth_probes = {1e8, 1e9, 1e9};
   const auto decision = Run();

@@ -227,7 +227,7 @@ TEST(Evidence, AmongEqualsRdmaThenKindThenDefaultRouteDecide) {
   EXPECT_THAT(order, ElementsAre(2, 3, 1, 0));
 }
 
-TEST(Evidence, HostsOnOneMachineNeedNoProof) {
+TEST(Evidence, HostsOnOneMachineNeedNoCheck) {
   auto hosts = Hosts({{Card(2, "eth0", "10.0.0.1", 24)}, {Card(2, "eth0", "10.0.0.1", 24)}});
   hosts[1].machine = hosts[0].machine;
   const Evidence evidence(std::move(hosts));

@@ -99,7 +99,7 @@ class Silent {
   Tcp::acceptor acceptor_;
 };
 
-TEST_F(ReachTest, ADoorWithoutAFreePortNamesTheWindow) {
+TEST_F(ReachTest, AListenerWithoutAFreePortNamesTheRange) {
   asio::ip::tcp::acceptor holder(loop_, {asio::ip::make_address("127.0.0.1"), 0});
   const int taken = holder.local_endpoint().port();
   UsePortRange({taken, taken});
@@ -177,7 +177,7 @@ TEST_F(ReachTest, NothingToTryEndsAtOnce) {
   EXPECT_THAT(Try({CandidateAt("127.0.0.1")}, {{1, {}}}), SizeIs(0));
 }
 
-TEST_F(ReachTest, ABurstIsCounted) {
+TEST_F(ReachTest, ABandwidthProbeIsCounted) {
   Offer offer{{CandidateAt("127.0.0.2")}, {}, {}};
   const Listener listener(loop_, 1, kKey, &offer);
   std::optional<Throughput> seen;
@@ -191,7 +191,7 @@ TEST_F(ReachTest, ABurstIsCounted) {
   EXPECT_GT(seen->round_trip.count(), 0);
 }
 
-TEST_F(ReachTest, ADoorOnAnAddressOfNobodyIsLeftOut) {
+TEST_F(ReachTest, AListenerOnAnAddressOfNobodyIsLeftOut) {
   Offer offer{{CandidateAt("192.0.2.77"), CandidateAt("127.0.0.2")}, {}, {}};
   const Listener listener(loop_, 1, kKey, &offer);
   EXPECT_THAT(offer.candidates, SizeIs(1));

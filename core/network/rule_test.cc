@@ -81,7 +81,7 @@ TEST(Rule, AWholeNameIsThatInterfaceAlone) {
   EXPECT_THAT(Chosen("=eth10"), ElementsAre("eth10 10.1.0.5"));
 }
 
-TEST(Rule, ABeginningDoesNotEndInsideANumber) {
+TEST(Rule, APrefixDoesNotEndInsideANumber) {
   auto all = Usual();
   all.erase(all.begin() + 1);  // eth1: its VLAN begins with the name, eth10 does not
   EXPECT_THAT(Chosen("eth1", all), ElementsAre("eth1.100 10.2.0.5"));

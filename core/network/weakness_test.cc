@@ -64,7 +64,7 @@ TEST(Weakness, ANetworkMayBeSlowAsAWhole) {
                           "node1, 1.0 Mbit/s from eth0 of node1 to eth0 of node0"));
 }
 
-TEST(Weakness, ABurstThatDidNotPassIsNoRate) {
+TEST(Weakness, AProbeThatDidNotPassIsNoRate) {
   EXPECT_THAT(Ring({1e10, 1e10, 0}).Weak(),
               ElementsAre("slow links: nothing from eth0 of node2 to eth0 of node0"));
 }

@@ -203,7 +203,7 @@ TEST(Messages, CarryWhatMpiLibrariesNeed) {
   EXPECT_EQ(ThroughRoot(MpiServerLost{"died"}).how, "died");
 }
 
-TEST(Messages, CarryTheProofOfNetworks) {
+TEST(Messages, CarryTheConnectivityCheck) {
   network::Candidate candidate;
   candidate.interface = "eth0";
   candidate.index = 2;

@@ -57,7 +57,7 @@ struct TorchShared {
   bool PushOneOut(const std::string& why);
 
   TorchServer::Options options;
-  std::vector<std::shared_ptr<struct TorchDoor>> listeners;
+  std::vector<std::shared_ptr<struct TorchListener>> listeners;
   TorchTable table;
   std::map<TorchTable::Client, std::shared_ptr<TorchSession>> sessions;  // the oldest first
   TorchTable::Client last_client = 0;
@@ -67,8 +67,8 @@ struct TorchShared {
   bool open = true;
 };
 
-struct TorchDoor {
-  explicit TorchDoor(asio::io_context& loop) : acceptor(loop), pause(loop) {}
+struct TorchListener {
+  explicit TorchListener(asio::io_context& loop) : acceptor(loop), pause(loop) {}
   tcp::acceptor acceptor;
   asio::steady_timer pause;
 };
@@ -215,7 +215,7 @@ void Enter(const std::shared_ptr<TorchShared>& shared, tcp::socket socket) {
   session->Read();
 }
 
-void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<TorchDoor>& listener) {
+void Accept(const std::shared_ptr<TorchShared>& shared, const std::shared_ptr<TorchListener>& listener) {
   listener->acceptor.async_accept([shared, listener](const error_code& error, tcp::socket socket) {
     if (!shared->open) return;
     const bool freed = error == asio::error::no_descriptors &&
@@ -263,7 +263,7 @@ Result<std::unique_ptr<TorchServer>> TorchServer::Serve(asio::io_context& loop, 
     if (::getsockopt(one.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
       return Error::System("serve torch's store", errno);
     }
-    auto listener = std::make_shared<TorchDoor>(loop);
+    auto listener = std::make_shared<TorchListener>(loop);
     error_code error;
     listener->acceptor.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), one.Release(), error);
     if (!error) shared->port = listener->acceptor.local_endpoint(error).port();

@@ -39,7 +39,7 @@ void Turn(dtrun::asio::io_context& loop) {
   for (int i = 0; i < 8; ++i) loop.poll();
 }
 
-// Visitors of host 1's listeners.
+// Peers of host 1's listeners.
 void Knock(Source& in) {
   dtrun::asio::io_context loop;
   network::Offer offer;
