@@ -92,16 +92,20 @@ function(dtrun_supervises target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# dtrun_unit_test(NAME SOURCES ... DEPS ...): a GoogleTest program. What it tests is optimised, itself it is not: matchers
-# build in half the time so.
+# dtrun_unit_test(NAME [ONE_THREAD] SOURCES ... DEPS ...): a GoogleTest program. What it tests is optimised, itself it is
+# not: matchers build in half the time so. ONE_THREAD: OpenMP and BLAS start no others, as in a rank; they would spin.
 function(dtrun_unit_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "" "SOURCES;DEPS" ${ARGN})
+  set(environment)
+  if(ARG_ONE_THREAD)
+    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE dtrun_build ${ARG_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 600 ${environment})
 endfunction()
 
 # dtrun_uninstrumented(target ...): programs that load libraries which the thread sanitizer has not seen compiled.
