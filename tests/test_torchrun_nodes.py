@@ -68,7 +68,7 @@ class NodesTest(ClusterTest):
                           f"at {LAB.address(0)} node{node}\n", result.out)
 
 
-class Meeting(NodesTest):
+class Rendezvous(NodesTest):
     def test_static_nodes_have_the_number_that_they_are_given(self):
         script = self.script()
         jobs = [self.torchrun(i, "--nnodes=3", "--nproc-per-node=2", f"--node-rank={i}", "--master-addr=node0",

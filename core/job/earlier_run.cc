@@ -44,8 +44,8 @@ std::vector<std::string> EntriesOfARun(int folder) {
 
 }  // namespace
 
-Result<std::string> SetEarlierRunAside(int folder, const std::string& shown, const std::string& name,
-                                       mode_t mode) {
+Result<std::string> MoveEarlierRun(int folder, const std::string& shown, const std::string& name,
+                                   mode_t mode) {
   const std::vector<std::string> names = EntriesOfARun(folder);
   const auto has = [&names](std::string_view one) { return std::ranges::find(names, one) != names.end(); };
   const bool of_a_run = has("verdict.json") || has("plan.json");

@@ -88,7 +88,7 @@ Result<RunDir> RunDir::UsedAgain(UniqueFd folder, const std::string& stamp) && {
   folder_ = std::move(folder);
   if (Status alone = Lock(); !alone) return alone.error();
   Result<std::string> moved =
-      SetEarlierRunAside(folder_.get(), path_.string(), "before-" + stamp, mode_ | S_IRWXU);
+      MoveEarlierRun(folder_.get(), path_.string(), "before-" + stamp, mode_ | S_IRWXU);
   if (!moved) return Refuse(path_, moved.error().text);
   if (!moved->empty())
     note_ = fmt::format("the previous run in '{}' is now in its folder '{}'", path_.string(), *moved);

@@ -38,7 +38,7 @@ class AskHostsTest : public ::testing::Test {
   process::Lifeline lifeline_{"/", std::move(control_.ours)};
 };
 
-TEST_F(AskHostsTest, ThisHostAnswersItsOwnQuestionAndHasNoNetworkToFind) {
+TEST_F(AskHostsTest, ThisHostAnswersItsOwnRequestAndHasNoNetworkToFind) {
   const auto answers = Ask({}, {});
   ASSERT_TRUE(answers) << answers.error().text;
   ASSERT_THAT(answers->by_host, SizeIs(1));

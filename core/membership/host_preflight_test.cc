@@ -69,7 +69,7 @@ class HostPreflightTest : public ::testing::Test {
   HostPreflight preflight_{loop_, signals_};
 };
 
-TEST_F(HostPreflightTest, EachHostGetsItsQuestionAndAnswersComeByHost) {
+TEST_F(HostPreflightTest, EachHostGetsItsRequestAndAnswersComeByHost) {
   const auto echo = [](const std::string& request) {
     return Encode(preflight::Answer{{{preflight::DecodeRequest(request)->program}}});
   };

@@ -81,10 +81,10 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
     ours.insert(network.begin(), network.end());
     std::erase_if(ours, [&](const auto& variable) {
       const auto& [name, value] = variable;
-      const std::string* const proven = Find(network, name);
+      const std::string* const checked = Find(network, name);
       if (const std::string* const own = OwnValue(inputs, name)) {
         // A backend that repeats it does not make it ours.
-        const std::string& instead = *own == value && proven != nullptr ? *proven : value;
+        const std::string& instead = *own == value && checked != nullptr ? *checked : value;
         if (*own != instead) keep(host, name, "is yours", *own, instead);
         return true;
       }
@@ -93,8 +93,8 @@ std::vector<Variables> VendorEnvironments(const VendorInputs& inputs, std::vecto
         keep(host, opposite, "is yours", *own, fmt::format("{}={}, which conflicts with it", name, value));
         return true;
       }
-      if (proven != nullptr && value != *proven)
-        keep(host, name, "is what backend.options say", value, *proven);
+      if (checked != nullptr && value != *checked)
+        keep(host, name, "is what backend.options say", value, *checked);
       return false;
     });
     out.push_back(std::move(ours));

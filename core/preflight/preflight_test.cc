@@ -30,7 +30,7 @@ TEST(ChooseBackend, SaysWhyNoneWillDo) {
       "no libucp");
 }
 
-TEST(ChooseBackend, RefusesAnswersToAnotherQuestion) {
+TEST(ChooseBackend, RefusesAnswersToAnotherRequest) {
   EXPECT_FALSE(ChooseBackend({{"node0", {{{"nccl", ""}}}}, {"node1", {}}}).ok());
 }
 
@@ -47,7 +47,7 @@ TEST(Preflight, TravelsAsText) {
   EXPECT_FALSE(DecodeAnswer("").ok());
 }
 
-TEST(Preflight, AnswersAQuestionThatItCannotReadWithTheError) {
+TEST(Preflight, AnswersARequestThatItCannotReadWithTheError) {
   const auto answer = DecodeAnswer(RunPreflight(std::string("nonsense")));
   ASSERT_FALSE(answer.ok());
   EXPECT_THAT(answer.error().text, HasSubstr("cannot be read"));

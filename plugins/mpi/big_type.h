@@ -1,6 +1,7 @@
 // A count of elements as MPI takes it: an int and a type, whatever the number.
 //
-// A value on the stack of the call that it serves, which must have ended before it goes.
+// A value on the stack of the call that it serves, which must have ended before it goes. Used by the thread
+// that makes that call.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 // MPI knows neither timeouts nor who is missing. So ranks meet here before they enter an MPI
 // collective: nobody enters before all have come, and who waits can give up. entry_barrier.h has
 // the rules. The memory is an anonymous file that has no name: nothing is left after a kill.
+//
+// Owned by the entry barrier of its communicator; what is atomic, any thread of any rank reads and writes.
 #pragma once
 
 #include <atomic>

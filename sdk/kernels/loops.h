@@ -3,6 +3,7 @@
 //
 // Positions are bytes: element i of every buffer lies at the same offset. All sources of a vector are read
 // before it is written, so `out` may be one of them.
+// Any thread: nothing is kept between calls.
 #pragma once
 
 #include "operations.h"

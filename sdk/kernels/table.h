@@ -1,4 +1,5 @@
 // Fills the table of a variant with its loops. Included by each variant, last.
+// Constant from then on; any thread.
 #pragma once
 
 #include "loops.h"

@@ -2,7 +2,7 @@
 //
 // Included by each variant after it has defined kVectorBytes. Everything is in an anonymous namespace, and
 // nothing of the standard library is called: an inline function with external linkage that was compiled for a
-// wide instruction set could be the copy that the linker keeps for everybody.
+// wide instruction set could be the copy that the linker keeps for everybody. Values; any thread.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,8 @@
 //
 // It never has a name in a file system, so nothing is left behind by any kill and the size
 // of /dev/shm does not matter (docs/decisions/005-shared-memory.md). Move-only; the mapping lives as
-// long as the object, the pages as long as anybody maps them.
+// long as the object, the pages as long as anybody maps them. Made and moved by one thread at a time; what
+// several processes write there is the business of who maps it.
 #pragma once
 
 #include <sys/types.h>
