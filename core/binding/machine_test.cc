@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "core/base/number_list.h"
 #include "core/binding/policy.h"
 
 namespace dtrun::binding {
@@ -84,7 +85,7 @@ TEST(ImagineMachine, HoldsEightRanksOfABigServer) {
   const auto topology = ImagineMachine("pack:2 numa:4 core:16 pu:2");
   ASSERT_TRUE(topology) << topology.error().text;
   const Binding binding = Bind(*topology, 8, Policy::kAuto, {});
-  EXPECT_EQ(CpuList(binding.processors[7]), "224-255");
+  EXPECT_EQ(NumberList(binding.processors[7]), "224-255");
   EXPECT_EQ(binding.cores, 128);
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "core/base/number_list.h"
+
 namespace dtrun::binding {
 namespace {
 
@@ -91,7 +93,7 @@ std::string Sets(const std::vector<std::vector<int>>& processors) {
   constexpr std::size_t kShown = 4;
   std::vector<std::string> lists;
   for (const auto& set : processors) {
-    std::string list = CpuList(set);
+    std::string list = NumberList(set);
     if (std::ranges::find(lists, list) == lists.end()) lists.push_back(std::move(list));
   }
   const bool cut = lists.size() > kShown;

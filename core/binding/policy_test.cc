@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/number_list.h"
+
 namespace dtrun::binding {
 namespace {
 
@@ -27,7 +29,7 @@ Binding BindOn(const Case& c) {
 
 std::vector<std::string> Sets(const Case& c) {
   std::vector<std::string> out;
-  for (const auto& processors : BindOn(c).processors) out.push_back(CpuList(processors));
+  for (const auto& processors : BindOn(c).processors) out.push_back(NumberList(processors));
   return out;
 }
 

@@ -93,16 +93,4 @@ Result<Topology> ParseTopology(std::string_view text) {
                            text)};
 }
 
-std::string CpuList(const std::vector<int>& processors) {
-  std::string out;
-  for (std::size_t first = 0; first < processors.size();) {
-    std::size_t last = first;
-    while (last + 1 < processors.size() && processors[last + 1] == processors[last] + 1) ++last;
-    out += fmt::format("{}{}", out.empty() ? "" : ",", processors[first]);
-    if (last > first) out += fmt::format("-{}", processors[last]);
-    first = last + 1;
-  }
-  return out;
-}
-
 }  // namespace dtrun::binding

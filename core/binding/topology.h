@@ -32,7 +32,4 @@ struct Topology {
 std::string ToText(const Topology& topology);
 Result<Topology> ParseTopology(std::string_view text);
 
-// "0-3,8" for {0, 1, 2, 3, 8}. REQUIRES: ascending.
-std::string CpuList(const std::vector<int>& processors);
-
 }  // namespace dtrun::binding

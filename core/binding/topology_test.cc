@@ -34,12 +34,5 @@ TEST(TopologyText, RefusesWhatIsNoMachine) {
   }
 }
 
-TEST(CpuList, JoinsNeighbours) {
-  EXPECT_EQ(CpuList({}), "");
-  EXPECT_EQ(CpuList({3}), "3");
-  EXPECT_EQ(CpuList({0, 1}), "0-1");
-  EXPECT_EQ(CpuList({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
-}
-
 }  // namespace
 }  // namespace dtrun::binding

@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "core/base/number_list.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
 #include "core/hosts/this_machine.h"
@@ -127,7 +128,7 @@ void PutInPlace(const Placement& placement, Process* process) {
     processors.insert(set.begin(), set.end());
     if (!placement.gpu_variable.empty()) gpus += (gpus.empty() ? "" : ",") + placement.gpu_lists[rank];
   }
-  process->binding = binding::CpuList({processors.begin(), processors.end()});
+  process->binding = NumberList({processors.begin(), processors.end()});
   process->env[contract::kLocalProcessors] = std::to_string(placement.processor_count);
   if (!placement.gpu_variable.empty()) process->env[placement.gpu_variable] = gpus;
 }

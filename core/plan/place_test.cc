@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/number_list.h"
 #include "core/binding/machine.h"
 #include "core/contract/environment.h"
 
@@ -33,7 +34,7 @@ Hardware Server() {
 
 std::vector<std::string> Sets(const Placement& placement) {
   std::vector<std::string> out;
-  for (const auto& set : placement.processors.processors) out.push_back(binding::CpuList(set));
+  for (const auto& set : placement.processors.processors) out.push_back(NumberList(set));
   return out;
 }
 

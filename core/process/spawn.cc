@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/base/number.h"
+#include "core/base/number_list.h"
 #include "core/process/program.h"
 
 namespace dtrun::process {
@@ -206,25 +206,15 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 }
 
 Result<cpu_set_t> ParseCpus(const std::string& text) {
+  const std::optional<std::vector<int>> list = ReadNumberList(text);
+  if (!list || list->back() >= CPU_SETSIZE) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("CPU list '{}' is not of the form '0-3,8' with CPUs below {}", text, CPU_SETSIZE)};
+  }
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  std::string_view rest = text;
-  const auto skip = [&](char c) {
-    const bool there = rest.starts_with(c);
-    if (there) rest.remove_prefix(1);
-    return there;
-  };
-  for (bool more = true; more;) {
-    const unsigned first = TakeNumber<unsigned>(&rest).value_or(CPU_SETSIZE);
-    const unsigned last = skip('-') ? TakeNumber<unsigned>(&rest).value_or(CPU_SETSIZE) : first;
-    more = skip(',');
-    if (last >= CPU_SETSIZE || last < first || (!more && !rest.empty())) {
-      return Error{
-          DTRUN_INVALID_ARGUMENT,
-          fmt::format("CPU list '{}' is not of the form '0-3,8' with CPUs below {}", text, CPU_SETSIZE)};
-    }
-    for (unsigned cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &cpus);
-  }
+  for (const int cpu : *list) CPU_SET(static_cast<unsigned>(cpu), &cpus);
   return cpus;
 }
 
