@@ -367,12 +367,33 @@ void AddLogs(Schema& schema) {
            "mode as an octal number, such as \"0750\". Files get the same mode without the right to "
            "execute. The umask has no effect."),
       DTRUN_SCOPE_HOST));
-  schema.push_back(Scope(
-      Long(Choices(
-               Default(Option("logs.prefix", Type::kEnum, kAgent, "prefix of each line of output"), "auto"),
-               {"auto", "rank", "none"}),
-           "\"auto\" is the rank if there are several, else nothing."),
-      DTRUN_SCOPE_PROCESS));
+}
+
+// What the user sees of the ranks: of no consequence for them.
+void AddOutput(Schema& schema) {
+  const auto add = [&](Spec spec) { schema.push_back(Scope(std::move(spec), DTRUN_SCOPE_PROCESS)); };
+  add(Long(
+      Default(Option("output.ranks", Type::kString, kRoot, "ranks whose output you see"), "all"),
+      "\"all\", \"none\", or ranks and ranges, such as \"0\" or \"0,4-7\". The log files have the output of "
+      "every rank, and the verdict quotes the rank that failed."));
+  add(Long(
+      Default(Option("output.fold", Type::kBool, kRoot, "print equal lines of several ranks once"), "false"),
+      "\"[0-7] loading\" instead of eight lines. A line waits until every rank has printed it or gone on, "
+      "250 ms at most; lines of one rank keep their order."));
+  add(Long(
+      Choices(Default(Renamed(Option("output.prefix", Type::kEnum, kRoot, "prefix of each line of output"),
+                              "logs.prefix"),
+                      "auto"),
+              {"auto", "rank", "host", "none"}),
+      "\"auto\" is the rank if there are several, else nothing; \"host\" is rank and host."));
+  add(Long(Default(Option("output.timestamps", Type::kBool, kRoot, "put the time before each line of output"),
+                   "false"),
+           "Local time of the host where you started dtrun, when it read the line."));
+  add(Long(
+      Choices(Default(Option("output.color", Type::kEnum, kRoot, "color prefixes, warnings and the verdict"),
+                      "auto"),
+              {"auto", "always", "never"}),
+      "\"auto\" colors a terminal, unless NO_COLOR is set. As --color."));
 }
 
 }  // namespace
@@ -389,6 +410,7 @@ const options::Schema& CoreSchema() {
     AddWatch(schema);
     AddFailures(schema);
     AddLogs(schema);
+    AddOutput(schema);
     return schema;
   }();
   return kSchema;

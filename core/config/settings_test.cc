@@ -20,8 +20,8 @@ TEST(Settings, FindsSpecsByKey) {
 
 TEST(Settings, GivesASnapshotOfWhatLiesUnderAPrefix) {
   const dtrun_options options = Defaults().SnapshotOf("logs.");
-  ASSERT_EQ(options.entries.size(), 3u);
-  EXPECT_EQ(options.entries.at("prefix").value.data, options::Data(std::string("auto")));
+  ASSERT_EQ(options.entries.size(), 2u);
+  EXPECT_EQ(options.entries.at("mode").value.data, options::Data(std::string("private")));
 }
 
 TEST(SettingsDeathTest, EndTheProcessOnABreachOfTheirContract) {

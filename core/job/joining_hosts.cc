@@ -110,8 +110,8 @@ void JoiningHosts::ApplyFallbacks() {
     for (plan::Process& process : plan_.processes) {
       for (const auto& [name, value] : fallback.variables) process.env[name] = value;
     }
-    if (std::ranges::find(plan_.notes, fallback.line) == plan_.notes.end())
-      plan_.notes.push_back(fallback.line);
+    if (std::ranges::find(plan_.warnings, fallback.line) == plan_.warnings.end())
+      plan_.warnings.push_back(fallback.line);
   }
 }
 

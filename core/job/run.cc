@@ -26,6 +26,8 @@
 #include "core/node/inheritance.h"
 #include "core/node/local_host.h"
 #include "core/output/display.h"
+#include "core/output/fold.h"
+#include "core/output/message.h"
 #include "core/process/process.h"
 #include "core/store/server.h"
 #include "core/verdict/recognise.h"
@@ -33,11 +35,6 @@
 
 namespace dtrun::job {
 namespace {
-
-output::Prefix PrefixOf(const std::string& name) {
-  if (name == "rank") return output::Prefix::kRank;
-  return name == "none" ? output::Prefix::kNone : output::Prefix::kAuto;
-}
 
 std::string_view WithoutNewline(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -77,6 +74,13 @@ std::uint64_t ShowTheRest(output::Console& console, process::Lifeline& lifeline,
     deadline = SteadyClock::now() + kFlush;
   }
   return console.GiveUp();
+}
+
+void Print(std::string_view text, const output::Style& style, output::Console& console) {
+  constexpr auto kStream = output::Stream::kErr;
+  const bool terminal = console.terminal(kStream);
+  console.Line(kStream, output::Message(output::Tamed(text), terminal ? console.columns(kStream) : 0,
+                                        output::WantsColour(style.colour, terminal)));
 }
 
 // This process's environment, without what the plan keeps from the ranks.
@@ -286,15 +290,18 @@ class Runner {
       Note(written);
       return written ? (logs / verdict::kStacksFile).string() : "";
     };
+    std::optional<output::Fold> fold;
+    if (plan.output.fold) fold.emplace(plan.world_size(), plan.output, console_);
     world.outputs.resize(static_cast<std::size_t>(plan.world_size()));
     for (const plan::Process& process : plan.processes) {
       const int count = process.env.contains(contract::kRankOutputs) ? process.rank_count : 1;
       for (int rank = process.rank; rank < process.rank + count; ++rank) {
         auto routes = request_.presenter.RoutesOf(plan, logs, rank);
         if (!routes) return routes.error();
-        auto output = output::RankOutput::Open({logs, FileModeIn(plan.log_mode), logs_folder->get()}, rank,
-                                               plan.world_size(), PrefixOf(plan.log_prefix), console_,
-                                               *std::move(routes));
+        auto output = output::RankOutput::Open(
+            {logs, FileModeIn(plan.log_mode), logs_folder->get()},
+            {rank, plan.world_size(), plan.hosts[static_cast<std::size_t>(process.host)].name}, plan.output,
+            console_, *std::move(routes), fold ? &*fold : nullptr);
         if (!output) return output.error();
         world.outputs[static_cast<std::size_t>(rank)] = *std::move(output);
       }
@@ -339,7 +346,7 @@ class Runner {
   }
 
   // Most texts quote ranks or other hosts.
-  void Say(std::string_view text) { console_.Line(output::Stream::kErr, output::Tamed(text)); }
+  void Say(std::string_view text) { Print(text, request_.plan.output, console_); }
 
   // What of the known failures could not be read.
   void TellUnreadFailures() {
@@ -378,7 +385,7 @@ Outcome Run(const RunRequest& request, process::Lifeline& lifeline) {
   }
   Outcome outcome;
   const Status run = Runner(request, lifeline, *console, outcome).Run();
-  if (!run) console->Line(output::Stream::kErr, output::Tamed("dtrun: " + run.error().text));
+  if (!run) Print("dtrun: " + run.error().text, request.plan.output, *console);
   ShowTheRest(*console, lifeline, false);
   return outcome;
 }

@@ -25,7 +25,6 @@ inline plan::Plan ShellPlan(const std::vector<std::string>& scripts, const std::
   plan.launcher = "per-process";
   plan.backend = "none";
   plan.grace = std::chrono::hours(1);
-  plan.log_prefix = "auto";
   plan.log_dir = (dir / "runs/{job}/{time}").string();
   for (std::size_t i = 0; i < scripts.size(); ++i) {
     plan::Process process;

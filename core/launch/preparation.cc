@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/base/json.h"
-#include "core/failures/table.h"
 #include "core/environments/libraries.h"
+#include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
 #include "core/plan/pmi.h"
@@ -273,7 +273,7 @@ void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
   const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
   for (const preflight::Check& check :
        preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
-    plan->notes.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
+    plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ class ThreadConsole final : public Console {
   }
 
   bool started() const { return writer_.joinable(); }
-  bool terminal(Stream stream) const override { return (stream == Stream::kErr ? err_ : out_).terminal(); }
+  bool terminal(Stream stream) const override { return SinkOf(stream).terminal(); }
+  int columns(Stream stream) const override { return SinkOf(stream).columns(); }
 
   void Line(Stream stream, std::string_view text) override {
     std::string tamed;  // each line is whole here; a chunk of the backlog need not be
@@ -159,6 +160,8 @@ class ThreadConsole final : public Console {
   }
 
  private:
+  const Sink& SinkOf(Stream stream) const { return stream == Stream::kErr ? err_ : out_; }
+
   // The functions below are called with the mutex held.
 
   void Wake() {
@@ -206,7 +209,7 @@ class ThreadConsole final : public Console {
   bool WriteLines(std::unique_lock<std::mutex>& lock) {
     Chunk chunk;
     if (!backlog_.Pop(&chunk)) return false;
-    const Sink& sink = chunk.stream == Stream::kErr ? err_ : out_;
+    const Sink& sink = SinkOf(chunk.stream);
     if (sink.terminal() && !drawn_.empty()) {
       chunk.bytes.insert(0, kErase);
       drawn_.clear();

@@ -78,7 +78,7 @@ TEST_F(ConsoleTerminal, GetsNoControlsButColours) {
 
 TEST_F(ConsoleTerminal, GetsTheColoursOfARankInItsLinesOnly) {
   const auto open = [&](int rank) {
-    auto output = RankOutput::Open({folder_.path()}, rank, 2, Prefix::kAuto, *console_);
+    auto output = RankOutput::Open({folder_.path()}, {rank, 2}, {.colour = ColourWhen::kNever}, *console_);
     EXPECT_TRUE(output.ok());
     return *std::move(output);
   };

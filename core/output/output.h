@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "core/base/own_file.h"
+#include "core/output/label.h"
+#include "core/output/style.h"
 
 namespace dtrun::output {
 
@@ -47,13 +49,15 @@ class Console {
   virtual std::uint64_t GiveUp() = 0;
   // Whether that one is a terminal.
   virtual bool terminal(Stream stream) const = 0;
+  // How many a line of it has now; 80 when it is not a terminal.
+  virtual int columns(Stream stream) const = 0;
 };
 
 // What becomes of one stream of a rank: which bytes are kept where, and what the user sees.
 struct Route {
   std::filesystem::path file;         // keeps every byte; empty: nothing is kept
   bool shown = true;                  // on the console
-  std::optional<std::string> prefix;  // before each line shown; unset: as Prefix says
+  std::optional<std::string> prefix;  // before each line shown; unset: as the style says
   std::vector<std::string> wanted;    // lines that hold one of these ...
   std::filesystem::path wanted_file;  // ... are appended to this file too, with their prefix
 };
@@ -63,8 +67,10 @@ struct Routes {
   Route err;
 };
 
-// Prefix before each line: "auto" is the rank when the world has more than one.
-enum class Prefix { kAuto, kRank, kNone };
+// Before the later pieces of a long line.
+inline constexpr std::string_view kContinuation = "… ";
+
+class Fold;
 
 class RankOutput {
  public:
@@ -74,10 +80,12 @@ class RankOutput {
     // The folder, open: files go there whatever becomes of its name. -1: it is looked up.
     int descriptor = -1;
   };
-  // Opens the rank's files, folder/rank-R.out and rank-R.err, all shown, unless `routes` says otherwise.
-  // Files of an earlier run are replaced. Errors name the file.
-  static Result<std::unique_ptr<RankOutput>> Open(const Place& place, int rank, int world_size, Prefix prefix,
-                                                  Console& console, std::optional<Routes> routes = {});
+  // Opens the rank's files, folder/rank-R.out and rank-R.err, all shown, unless `routes` or the style says
+  // otherwise. Files of an earlier run are replaced. Errors name the file. `fold` takes the lines that are
+  // shown, where there is one, and outlives this.
+  static Result<std::unique_ptr<RankOutput>> Open(const Place& place, const Source& source,
+                                                  const Style& style, Console& console,
+                                                  std::optional<Routes> routes = {}, Fold* fold = nullptr);
   virtual ~RankOutput() = default;
 
   // Bytes as read from the rank. Carriage-return bars, split UTF-8 and partial lines are

@@ -41,7 +41,7 @@ int Measure(const char* name, const std::string& target, const std::filesystem::
   {
     const auto console = Console::Open(fd.get(), fd.get(), folder);
     if (console == nullptr) return 1;
-    auto rank = RankOutput::Open({folder}, 0, 2, Prefix::kAuto, *console);
+    auto rank = RankOutput::Open({folder}, {0, 2}, {}, *console);
     if (!rank.ok()) {
       std::fprintf(stderr, "%s\n", rank.error().text.c_str());
       return 1;

@@ -7,14 +7,13 @@
 #include "core/base/own_folder.h"
 #include "core/output/display.h"
 #include "core/output/file_write.h"
+#include "core/output/fold.h"
 #include "core/output/lines.h"
 #include "core/output/output.h"
 #include "core/output/tail.h"
 
 namespace dtrun::output {
 namespace {
-
-constexpr std::string_view kContinuation = "… ";
 
 struct LogFile {
   std::string path;
@@ -48,15 +47,6 @@ Result<LogFile> OpenLog(const std::filesystem::path& path, const RankOutput::Pla
   return error;
 }
 
-std::string PrefixOf(int rank, int world_size, Prefix prefix) {
-  const bool wanted = prefix == Prefix::kRank || (prefix == Prefix::kAuto && world_size > 1);
-  if (!wanted) return {};
-  const std::string number = std::to_string(rank);
-  const std::size_t width = std::max(number.size(), std::to_string(world_size - 1).size());
-  std::string text = "[";
-  return text.append(width - number.size(), ' ').append(number).append("] ");
-}
-
 Routes DefaultRoutes(const std::filesystem::path& folder, int rank) {
   const std::string name = "rank-" + std::to_string(rank);
   Routes routes;
@@ -69,30 +59,34 @@ Routes DefaultRoutes(const std::filesystem::path& folder, int rank) {
 struct Way {
   LogFile log;
   bool shown;
-  std::string prefix;
+  std::string label;
   std::vector<std::string> wanted;
   LogFile wanted_log;
 };
 
-Result<Way> OpenWay(Route route, const std::string& prefix, const RankOutput::Place& place) {
+Result<Way> OpenWay(Route route, const std::string& label, const RankOutput::Place& place) {
   Result<LogFile> log = OpenLog(route.file, place);
   if (!log) return std::move(log).error();
   Result<LogFile> wanted_log = OpenLog(route.wanted_file, place, true);
   if (!wanted_log) return std::move(wanted_log).error();
-  return Way{*std::move(log), route.shown, std::move(route.prefix).value_or(prefix), std::move(route.wanted),
+  return Way{*std::move(log), route.shown, std::move(route.prefix).value_or(label), std::move(route.wanted),
              *std::move(wanted_log)};
 }
 
 class RankFiles final : public RankOutput {
  public:
-  RankFiles(int rank, Way out, Way err, Console& console)
+  RankFiles(int rank, Way out, Way err, const Style& style, Console& console, Fold* fold)
       : rank_(rank),
         console_(console),
+        fold_(fold),
+        stamps_(style.timestamps),
         states_are_shown_(console.terminal(Stream::kOut)),
-        sides_{Side{std::move(out), Assembler(0), console.terminal(Stream::kOut)},
-               Side{std::move(err), Assembler(1), console.terminal(Stream::kErr)}} {}
+        sides_{MakeSide(Stream::kOut, std::move(out), style), MakeSide(Stream::kErr, std::move(err), style)} {
+    if (fold_ != nullptr && (sides_[0].way.shown || sides_[1].way.shown)) fold_->Add(rank);
+  }
 
   void Feed(Stream stream, std::string_view bytes) override {
+    if (stamps_) stamp_ = Timestamp();
     Side& side = SideOf(stream);
     WriteLog(side.way.log, bytes);
     side.lines.Feed(bytes);
@@ -103,9 +97,12 @@ class RankFiles final : public RankOutput {
     Side& side = SideOf(stream);
     side.lines.Close();
     Print(stream, side);
+    side.open = false;
+    if (fold_ != nullptr && !sides_[0].open && !sides_[1].open) fold_->Remove(rank_);
   }
 
   void Idle() override {
+    if (fold_ != nullptr) fold_->Flush();
     for (Side& side : sides_) {
       // Left since the last call: no longer half of a line whose rest is on its way.
       side.stale = !side.lines.State().empty() && !std::exchange(side.fresh, false);
@@ -128,17 +125,23 @@ class RankFiles final : public RankOutput {
 
  private:
   struct Side {
+    Stream stream;
     Way way;
     LineAssembler lines;
-    bool terminal;       // shows the lines
+    bool terminal;      // shows the lines
+    std::string label;  // of the way, in its colour
+    bool open = true;
     bool fresh = false;  // a line ended since the last Idle
     bool stale = false;  // the unfinished line is to be shown
     TamedLines tamed = {};
   };
 
-  LineAssembler Assembler(std::size_t side) {
-    return LineAssembler(
-        [this, side](std::string_view text, bool continues) { Take(sides_[side], text, continues); });
+  Side MakeSide(Stream stream, Way way, const Style& style) {
+    LineAssembler lines(
+        [this, stream](std::string_view text, bool continues) { Take(SideOf(stream), text, continues); });
+    const bool terminal = console_.terminal(stream);
+    std::string label = WantsColour(style.colour, terminal) ? Coloured(way.label, rank_) : way.label;
+    return {stream, std::move(way), std::move(lines), terminal, std::move(label)};
   }
 
   Side& SideOf(Stream stream) { return sides_[stream == Stream::kErr]; }
@@ -148,11 +151,16 @@ class RankFiles final : public RankOutput {
     tail_.Append(text);
     for (const std::string& wanted : way.wanted) {
       if (text.find(wanted) == text.npos) continue;
-      WriteLog(way.wanted_log, std::string(way.prefix).append(text).append("\n"));
+      WriteLog(way.wanted_log, std::string(way.label).append(text).append("\n"));
       break;
     }
     if (!way.shown) return;
-    batch_ += way.prefix;
+    if (fold_ != nullptr) {
+      side.fresh = true;
+      return fold_->Take(rank_, side.stream, text, continues);
+    }
+    batch_ += stamp_;
+    batch_ += side.label;
     if (continues) batch_ += kContinuation;
     if (side.terminal) {
       side.tamed.Append(text, continues, &batch_);
@@ -187,7 +195,7 @@ class RankFiles final : public RankOutput {
     if (Blank(StateOf(*side))) side = &sides_[&newest == sides_.data()];
     const std::string_view state = StateOf(*side);
     std::string text;
-    if (!Blank(state)) text.append(side->way.prefix).append(state);
+    if (!Blank(state)) text.append(side->label).append(state);
     if (text == shown_) return;
     shown_ = std::move(text);
     console_.Transient(rank_, shown_);
@@ -206,6 +214,9 @@ class RankFiles final : public RankOutput {
 
   const int rank_;
   Console& console_;
+  Fold* const fold_;  // null: there is none
+  const bool stamps_;
+  std::string stamp_;  // of what is fed
   const bool states_are_shown_;
   std::array<Side, 2> sides_;
   output::Tail tail_;
@@ -216,17 +227,18 @@ class RankFiles final : public RankOutput {
 
 }  // namespace
 
-Result<std::unique_ptr<RankOutput>> RankOutput::Open(const Place& place, int rank, int world_size,
-                                                     Prefix prefix, Console& console,
-                                                     std::optional<Routes> routes) {
-  if (!routes) routes = DefaultRoutes(place.folder, rank);
-  const std::string text = PrefixOf(rank, world_size, prefix);
-  Result<Way> out = OpenWay(std::move(routes->out), text, place);
+Result<std::unique_ptr<RankOutput>> RankOutput::Open(const Place& place, const Source& source,
+                                                     const Style& style, Console& console,
+                                                     std::optional<Routes> routes, Fold* fold) {
+  if (!routes) routes = DefaultRoutes(place.folder, source.rank);
+  if (!style.Shows(source.rank)) routes->out.shown = routes->err.shown = false;
+  const std::string label = LabelOf(source, style.prefix);
+  Result<Way> out = OpenWay(std::move(routes->out), label, place);
   if (!out) return std::move(out).error();
-  Result<Way> err = OpenWay(std::move(routes->err), text, place);
+  Result<Way> err = OpenWay(std::move(routes->err), label, place);
   if (!err) return std::move(err).error();
   return std::unique_ptr<RankOutput>(
-      std::make_unique<RankFiles>(rank, *std::move(out), *std::move(err), console));
+      std::make_unique<RankFiles>(source.rank, *std::move(out), *std::move(err), style, console, fold));
 }
 
 }  // namespace dtrun::output

@@ -17,44 +17,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Pair;
-
-class FakeConsole final : public Console {
- public:
-  explicit FakeConsole(bool is_terminal) : is_terminal_(is_terminal) {}
-
-  void Line(Stream stream, std::string_view text) override {
-    ++calls;
-    std::string rest(text);
-    for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.erase(0, end + 1)) {
-      lines.emplace_back(stream, rest.substr(0, end));
-    }
-    lines.emplace_back(stream, rest);
-  }
-  void Transient(int source, std::string_view text) override { states.emplace_back(source, text); }
-  bool Drain(int, int) override { return true; }
-  std::uint64_t GiveUp() override { return 0; }
-  bool terminal(Stream) const override { return is_terminal_; }
-
-  std::vector<std::string> Texts() const {
-    std::vector<std::string> texts;
-    for (const auto& [stream, text] : lines) texts.push_back(text);
-    return texts;
-  }
-
-  int calls = 0;
-  std::vector<std::pair<Stream, std::string>> lines;
-  std::vector<std::pair<int, std::string>> states;
-
- private:
-  bool is_terminal_;
-};
 
 class RankOutputTest : public ::testing::Test {
  protected:
   std::unique_ptr<RankOutput> Open(int rank, int world_size, Prefix prefix, Console& console,
                                    std::optional<Routes> routes = {}) {
-    auto output = RankOutput::Open({folder_.path()}, rank, world_size, prefix, console, std::move(routes));
+    auto output =
+        RankOutput::Open({folder_.path()}, {rank, world_size, "node1"},
+                         {.prefix = prefix, .colour = ColourWhen::kNever}, console, std::move(routes));
     EXPECT_TRUE(output.ok()) << output.error().text;
     return std::move(*output);
   }
@@ -82,6 +54,36 @@ TEST_F(RankOutputTest, PutsTheRankInFrontOfEachLine) {
   }
 }
 
+TEST_F(RankOutputTest, PutsTheHostBesideTheRank) {
+  Open(3, 11, Prefix::kHost, pipe_)->Feed(Stream::kOut, "x\n");
+  EXPECT_THAT(pipe_.Texts(), ElementsAre("[ 3 node1] x"));
+}
+
+TEST_F(RankOutputTest, PutsTheTimeInFrontOfEachLine) {
+  auto output = RankOutput::Open({folder_.path()}, {1, 2}, {.timestamps = true}, pipe_);
+  (*output)->Feed(Stream::kOut, "x\n");
+  EXPECT_THAT(pipe_.Texts(),
+              ElementsAre(MatchesRegex(
+                  "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} \\[1\\] x")));
+}
+
+TEST_F(RankOutputTest, ColoursThePrefixOnlyWhereColoursAreWanted) {
+  for (const auto& [when, expected] :
+       {std::pair(ColourWhen::kAlways, "\033[35m[1]\033[0m x"), std::pair(ColourWhen::kNever, "[1] x")}) {
+    FakeConsole console(false);
+    (*RankOutput::Open({folder_.path()}, {1, 2}, {.colour = when}, console))->Feed(Stream::kOut, "x\n");
+    EXPECT_THAT(console.Texts(), ElementsAre(expected));
+  }
+}
+
+TEST_F(RankOutputTest, ShowsTheRanksOfTheStyleAndKeepsAll) {
+  const Style style{.ranks = std::vector{0, 2}};
+  for (int rank = 0; rank < 3; ++rank)
+    (*RankOutput::Open({folder_.path()}, {rank, 3}, style, pipe_))->Feed(Stream::kErr, "x\n");
+  EXPECT_THAT(pipe_.Texts(), ElementsAre("[0] x", "[2] x"));
+  EXPECT_EQ(Log("rank-1.err"), "x\n");
+}
+
 TEST_F(RankOutputTest, LogsTheBytesAsTheyCame) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
@@ -107,7 +109,7 @@ TEST_F(RankOutputTest, StartsWithEmptyLogsThatNobodyElseReads) {
 }
 
 TEST_F(RankOutputTest, NamesTheLogThatCannotBeMade) {
-  const auto output = RankOutput::Open({folder_.path() / "missing"}, 5, 8, Prefix::kAuto, pipe_);
+  const auto output = RankOutput::Open({folder_.path() / "missing"}, {5, 8}, {}, pipe_);
   ASSERT_FALSE(output.ok());
   EXPECT_EQ(output.error().text, "cannot create '" + (folder_.path() / "missing/rank-5.out").string() +
                                      "': open '" + (folder_.path() / "missing").string() +

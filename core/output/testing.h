@@ -1,4 +1,4 @@
-// Helpers of this folder's tests: a temporary folder, file contents, pipes and limits.
+// Helpers of this folder's tests: a temporary folder, file contents, pipes, limits and a console.
 #pragma once
 
 #include <fcntl.h>
@@ -14,8 +14,11 @@
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "core/base/fd.h"
+#include "core/output/output.h"
 
 namespace dtrun::output {
 
@@ -89,5 +92,38 @@ inline std::string ReadUntil(int fd, const std::function<bool(const std::string&
   }
   return got;
 }
+
+// Keeps what it is given.
+class FakeConsole final : public Console {
+ public:
+  explicit FakeConsole(bool is_terminal) : is_terminal_(is_terminal) {}
+
+  void Line(Stream stream, std::string_view text) override {
+    ++calls;
+    std::string rest(text);
+    for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.erase(0, end + 1)) {
+      lines.emplace_back(stream, rest.substr(0, end));
+    }
+    lines.emplace_back(stream, rest);
+  }
+  void Transient(int source, std::string_view text) override { states.emplace_back(source, text); }
+  bool Drain(int, int) override { return true; }
+  std::uint64_t GiveUp() override { return 0; }
+  bool terminal(Stream) const override { return is_terminal_; }
+  int columns(Stream) const override { return 80; }
+
+  std::vector<std::string> Texts() const {
+    std::vector<std::string> texts;
+    for (const auto& [stream, text] : lines) texts.push_back(text);
+    return texts;
+  }
+
+  int calls = 0;
+  std::vector<std::pair<Stream, std::string>> lines;
+  std::vector<std::pair<int, std::string>> states;
+
+ private:
+  bool is_terminal_;
+};
 
 }  // namespace dtrun::output

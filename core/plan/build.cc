@@ -19,6 +19,7 @@
 #include "core/plan/facts.h"
 #include "core/plan/launch.h"
 #include "core/plan/network.h"
+#include "core/plan/output.h"
 #include "core/plan/own_variables.h"
 #include "core/plan/place.h"
 #include "core/plan/placeholder.h"
@@ -27,6 +28,8 @@
 
 namespace dtrun::plan {
 namespace {
+
+constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
 
 using Variables = std::map<std::string, std::string>;
 
@@ -118,6 +121,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   for (const auto& [name, value] : dialects->fallback) {
     if (!inputs.environment.contains(name)) process->env.emplace(name, value);
   }
+  // Else what a Python program prints comes late, and is lost when it is killed.
+  if (!inputs.environment.contains(kUnbuffered)) process->env.emplace(kUnbuffered, "1");
 
   for (std::string& argument : process->argv) {
     auto expanded = Expand(argument, placeholders);
@@ -217,10 +222,9 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
-  std::ranges::move(IgnoredVariables(inputs.environment, VariablesOf(settings)),
-                    std::back_inserter(plan.notes));
+  plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
-  if (!alone.empty() && !settings.Has("cluster.from")) plan.notes.push_back(alone);
+  if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
@@ -233,7 +237,9 @@ Result<Plan> Build(const Inputs& inputs) {
   auto log_mode = LogMode(settings.Text("logs.mode"));
   if (!log_mode) return At(settings, "logs.mode", log_mode.error());
   plan.log_mode = *log_mode;
-  plan.log_prefix = settings.Text("logs.prefix");
+  auto style = StyleOf(settings);
+  if (!style) return style.error();
+  plan.output = *std::move(style);
   plan.grace = settings.Duration("job.grace");
   if (settings.Has("job.memory")) plan.memory = static_cast<std::uint64_t>(settings.Int("job.memory"));
   if (NeedsReports(settings) && inputs.reported.empty()) {
@@ -252,11 +258,13 @@ Result<Plan> Build(const Inputs& inputs) {
     wanted.back().merge(PortVariables(settings));
   }
   const std::vector<Variables> vendor =
-      VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.notes);
+      VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.warnings);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
   auto processes = AskLauncher(inputs, plan, cwd);
   if (!processes) return processes.error();
   plan.processes = std::move(processes->processes);
+  if (std::string missing = RanksThatAreMissing(plan.output, plan.world_size()); !missing.empty())
+    plan.warnings.push_back(std::move(missing));
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
   for (Process& process : plan.processes) {
     const Variables& own = vendor[static_cast<std::size_t>(process.host)];

@@ -71,7 +71,7 @@ void AddNetwork(const network::Decision& decision, Plan* plan) {
   plan->network = network::Summary(decision);
   plan->network_others = network::OthersText(decision);
   for (const network::Weakness& one : network::WeaknessesOf(decision, decision.chosen))
-    plan->notes.push_back(fmt::format("{}; {}", one.what, one.fix));
+    plan->warnings.push_back(fmt::format("{}; {}", one.what, one.fix));
   plan->record["network.txt"] = network::Table(decision);
   plan->record["network.json"] = network::ToJson(decision);
 }

@@ -133,6 +133,7 @@ std::string ToText(const Plan& plan) {
   for (const auto& [key, value] : plan.backend_facts) fmt::format_to(append, "  {}: {}\n", key, value);
   fmt::format_to(append, "  binding: {}\n", plan.binding);
   if (plan.pmi != pmi::Kind::kNone) fmt::format_to(append, "  pmi: {}\n", pmi::KindName(plan.pmi));
+  for (const std::string& warning : plan.warnings) fmt::format_to(append, "  warning: {}\n", warning);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note: {}\n", note);
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
   for (const Process& process : plan.processes) {
@@ -167,6 +168,7 @@ std::string ToJson(const Plan& plan) {
   for (const auto& [key, value] : plan.backend_facts) out["backend"]["facts"][key] = value;
   out["binding"] = plan.binding;
   out["pmi"] = pmi::KindName(plan.pmi);
+  out["warnings"] = plan.warnings;
   out["notes"] = plan.notes;
   out["withheld"] = plan.withheld;
   out["logs"] = plan.log_dir;

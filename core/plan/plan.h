@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/output/style.h"
 #include "core/pmi/kind.h"
 
 namespace dtrun::plan {
@@ -77,7 +78,8 @@ struct Plan {
   std::string backend;                                             // name, or "none"
   std::vector<std::pair<std::string, std::string>> backend_facts;  // of all hosts, for the run header
   std::string binding = "none";                                    // of all ranks, a line for the run header
-  std::vector<std::string> notes;                                  // more lines for it
+  std::vector<std::string> warnings;                               // what may be wrong; lines for it
+  std::vector<std::string> notes;                                  // choices; lines for all of it
   std::vector<std::string> dialects;                               // that job.dialects adds
   std::vector<std::string> roles;             // by rank: chief, worker, ps, evaluator; empty: none
   std::vector<std::string> success;           // roles whose success is the job's; empty: all ranks
@@ -89,7 +91,7 @@ struct Plan {
   std::string network_others;                 // interfaces that were not, and why
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
   unsigned log_mode = 0700;                   // of the folder
-  std::string log_prefix;                     // "auto", "rank", "none"
+  output::Style output;                       // how the user sees what ranks print
   std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL
   std::uint64_t memory = 0;                   // of the ranks of one host together, in bytes; 0: no limit
   std::map<std::string, std::string> record;  // file name -> content, written into the run directory

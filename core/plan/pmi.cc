@@ -33,7 +33,7 @@ Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   if (servable) return kind;
   if (inputs.settings.Text("job.pmi") != "auto" || NeedsMpi(inputs.settings, plan->backend, host_count))
     return servable.error();
-  plan->notes.push_back("the program is linked with Open MPI: " + servable.error().text);
+  plan->warnings.push_back("the program is linked with Open MPI: " + servable.error().text);
   return pmi::Kind::kNone;
 }
 

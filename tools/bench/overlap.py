@@ -21,7 +21,7 @@ from measure import BUILD, DTRUN, environment, print_header, urgent
 
 def job(lab, backend, words, folder):
     command = [DTRUN]
-    for option in ["job.processes_per_host=2", f"backend.name={backend}", "comm.local=none", "logs.prefix=none",
+    for option in ["job.processes_per_host=2", f"backend.name={backend}", "comm.local=none", "output.prefix=none",
                    f"logs.dir={folder}", *(f"backend.options.{option}" for option in OPTIONS.get(backend, []))]:
         command += ["--set", option]
     return [*lab.enter(0), *command, "--", urgent(folder), "ip", "netns", "exec", lab.prefix + "${RANK}",

@@ -37,6 +37,7 @@ std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   }
   add("cluster.hostfile", "--hostfile", arguments.hostfile);
   add("cluster.host_index", "--host-index", arguments.host_index);
+  add("output.color", "--color", arguments.color);
   return given;
 }
 

@@ -20,7 +20,8 @@ struct ConfigArguments : config::Request {
   std::string host_index;
   std::vector<std::string> plugin_dirs;
   bool quiet = false;    // of a run that goes well nothing but the output of ranks is printed
-  bool verbose = false;  // also what was assumed of the command line
+  bool verbose = false;  // the whole header, and what was assumed of the command line
+  std::string color;
 };
 
 // --set and --plugin-dir; parsing fills `to`, which must outlive the verb.

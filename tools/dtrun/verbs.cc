@@ -60,7 +60,10 @@ bool SetsCommand(const ConfigArguments& arguments) {
 
 void AddVerbosity(CLI::App* verb, ConfigArguments* arguments) {
   verb->add_flag("-q,--quiet", arguments->quiet, "Print only what ranks print, and failures");
-  verb->add_flag("-v,--verbose", arguments->verbose, "Also print how the command line was read");
+  verb->add_flag("-v,--verbose", arguments->verbose,
+                 "Print the whole header, and how the command line was read");
+  verb->add_option("--color", arguments->color, "When to color the output: auto, always or never")
+      ->type_name("WHEN");
 }
 
 // The verbs whose command line is another program's, by the names that one has: what follows

@@ -131,7 +131,7 @@ class Planner {
     sets.push_back(fmt::format("job.processes_per_host={}", request_.ranks));
     sets.push_back("backend.name=" + backend);
     sets.push_back("logs.dir=" + (folder_ / "logs" / std::to_string(layers_.size())).string());
-    sets.push_back("logs.prefix=none");
+    sets.push_back("output.prefix=none");
     sets.insert(sets.end(), more.begin(), more.end());
     std::vector<std::string> argv = {programs_.dtrun.string(), "bench-layer", "--socket", socket_};
     for (const std::string& dir : request_.plugin_dirs) argv.insert(argv.end(), {"--plugin-dir", dir});

@@ -66,7 +66,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --oversubscribe -oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
     {" --allow-run-as-root -allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},
     {" --tag-output -tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
-     "lines have their rank in front where there are several (logs.prefix)"},
+     "lines have their rank in front where there are several (output.prefix)"},
     {" --report-bindings -report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
     {" --output-filename -output-filename ", "mpirun", kRefused,
      "leave it out: the run's folder has a file for each rank"},

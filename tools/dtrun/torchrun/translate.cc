@@ -62,7 +62,7 @@ class Translator {
     out_.secret = SecretOf(arguments_, *rendezvous);
 
     Base("backend.name", "none");
-    Base("logs.prefix", "none");
+    Base("output.prefix", "none");
     Base("job.grace", "30s");
     Base("cluster.join_timeout", arguments_.rdzv_backend == "static" ? "900s" : "600s");
     Base("job.name", JobName(arguments_));

@@ -1,0 +1,31 @@
+// How the user wants to see what ranks print.
+//
+// A value, made from the table [output] of a config (core/plan/output.h); any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtrun::output {
+
+// Prefix before each line: kAuto is the rank when the world has more than one.
+enum class Prefix { kAuto, kRank, kHost, kNone };
+
+enum class ColourWhen { kAuto, kAlways, kNever };
+
+struct Style {
+  Prefix prefix = Prefix::kAuto;
+  bool timestamps = false;
+  bool fold = false;  // equal lines of several ranks become one
+  ColourWhen colour = ColourWhen::kAuto;
+  std::optional<std::vector<int>> ranks = {};  // whose lines are shown, ascending; unset: all
+
+  bool Shows(int rank) const;
+};
+
+// Whether a stream gets colours. kAuto: a terminal does, unless NO_COLOR is set (https://no-color.org) or
+// TERM is "dumb".
+bool WantsColour(ColourWhen when, bool terminal);
+
+}  // namespace dtrun::output

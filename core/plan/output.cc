@@ -1,0 +1,54 @@
+#include "core/plan/output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/number_list.h"
+#include "core/options/text.h"
+#include "core/plan/at.h"
+
+namespace dtrun::plan {
+namespace {
+
+constexpr char kRanks[] = "output.ranks";
+
+output::Prefix PrefixNamed(const std::string& word) {
+  if (word == "rank") return output::Prefix::kRank;
+  if (word == "host") return output::Prefix::kHost;
+  return word == "none" ? output::Prefix::kNone : output::Prefix::kAuto;
+}
+
+output::ColourWhen ColourNamed(const std::string& word) {
+  if (word == "always") return output::ColourWhen::kAlways;
+  return word == "never" ? output::ColourWhen::kNever : output::ColourWhen::kAuto;
+}
+
+}  // namespace
+
+Result<output::Style> StyleOf(const config::Settings& settings) {
+  output::Style style;
+  style.prefix = PrefixNamed(settings.Text("output.prefix"));
+  style.timestamps = settings.Bool("output.timestamps");
+  style.fold = settings.Bool("output.fold");
+  style.colour = ColourNamed(settings.Text("output.color"));
+  const std::string& ranks = settings.Text(kRanks);
+  if (ranks == "all") return style;
+  style.ranks = ranks == "none" ? std::vector<int>() : ReadNumberList(ranks);
+  if (!style.ranks) {
+    return At(settings, kRanks,
+              fmt::format("expected \"all\", \"none\" or ranks such as \"0\" and \"0,4-7\"; found {}",
+                          options::QuoteShort(ranks)));
+  }
+  return style;
+}
+
+std::string RanksThatAreMissing(const output::Style& style, int world_size) {
+  if (!style.ranks) return {};
+  const auto first = std::ranges::lower_bound(*style.ranks, world_size);
+  if (first == style.ranks->end()) return {};
+  return fmt::format("{} names {}, and the ranks of this job are 0-{}", kRanks,
+                     NumberList({first, style.ranks->end()}), world_size - 1);
+}
+
+}  // namespace dtrun::plan
