@@ -105,7 +105,7 @@ class Runs(ClusterTest):
         show = [sys.executable, "-c", "import os; print('on', sorted(os.sched_getaffinity(0)))"]
         file = self.config(show)
         file.write_text(file.read_text().replace("[cluster]", 'bind = "compact"\n[cluster]'))
-        job = self.start_on(0, "--config", file)
+        job = self.start_on(0, "-v", "--config", file)
         result = job.finish()
         self.assert_ok(result)
         binding = next(line for line in result.err.splitlines() if line.split()[:1] == ["binding"])

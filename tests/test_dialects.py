@@ -143,7 +143,7 @@ class Outer(JobTest):
         outer = {"RANK": "5", "WORLD_SIZE": "9", "OMPI_COMM_WORLD_RANK": "5", "PMIX_RANK": "5", "PMI_FD": "9",
                  "TORCHELASTIC_RUN_ID": "old", "SLURM_PROCID": "5", "HOROVOD_RANK": "5", "TF_CONFIG": "{}",
                  "SLURM_JOB_ID": "77", "OMPI_MCA_btl": "self,tcp"}
-        result = self.ranks(1, "env", env=self.environment(**outer), sets=[NONE, "logs.prefix=none"])
+        result = self.ranks(1, "env", env=self.environment(**outer), sets=[NONE, "output.prefix=none"], flags=["-v"])
         self.assert_ok(result)
         seen = dict(line.split("=", 1) for line in result.out.splitlines() if "=" in line)
         for name in outer:
@@ -157,7 +157,7 @@ class Outer(JobTest):
 
     def test_what_the_user_gives_to_the_job_is_passed_on(self):
         result = self.ranks(1, "sh", "-c", "echo $TF_CONFIG", env=self.environment(TF_CONFIG="outer"),
-                            sets=[NONE, "job.env.TF_CONFIG=mine", "logs.prefix=none"])
+                            sets=[NONE, "job.env.TF_CONFIG=mine", "output.prefix=none"])
         self.assert_ok(result)
         self.assertEqual(result.out, "mine\n")
 

@@ -49,7 +49,7 @@ class Run(JobTest):
         self.assertEqual(env["OUT"], "part-1")
 
     def test_the_header_names_what_was_chosen(self):
-        result = self.ranks(2, "true", sets=["backend.name=gloo"])
+        result = self.ranks(2, "true", flags=["-v"])
         self.assert_ok(result)
         for text in ("2 ranks on 1 host", "launcher per-process", "gloo", "Gloo", "interface", "logs"):
             self.assertIn(text, result.err)
@@ -62,12 +62,12 @@ class Run(JobTest):
         self.assertNotIn("interface", result.err)
 
     def test_threads_default_to_cores_per_rank_and_say_so(self):
-        result = self.ranks(2, *SHOW)
+        result = self.ranks(2, *SHOW, flags=["-v"])
         cores = json.loads(self.dtrun("plan", "--json", "--", "true").out)["hosts"][0]["cores"]
         self.assertEqual(self.shown(result, 0)[1]["OMP_NUM_THREADS"], str(max(1, cores // 2)))
         self.assertEqual(result.err.count("OMP_NUM_THREADS"), 1, result.err)
         self.assertRegex(result.err, r"\((1 core|\d+ cores) for 2 ranks\); set it in job\.env")
-        own = self.ranks(2, *SHOW, env=self.environment(OMP_NUM_THREADS="7"))
+        own = self.ranks(2, *SHOW, flags=["-v"], env=self.environment(OMP_NUM_THREADS="7"))
         self.assertEqual(self.shown(own, 0)[1]["OMP_NUM_THREADS"], "7")
         self.assertNotIn("OMP_NUM_THREADS", own.err)
 

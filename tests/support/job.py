@@ -100,7 +100,7 @@ class JobTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="dtrun-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.mark = f"DTRUN_TEST_MARK={uuid.uuid4().hex}"
+        self.mark = f"TEST_MARK_OF_DTRUN={uuid.uuid4().hex}"
 
     def tearDown(self):
         survivors = until_gone(self.mark)
@@ -140,10 +140,10 @@ class JobTest(unittest.TestCase):
         """Runs dtrun to its end."""
         return self.start(*arguments, **more).finish()
 
-    def ranks(self, count, *command, sets=(), **more):
+    def ranks(self, count, *command, sets=(), flags=(), **more):
         """Runs `command` on `count` ranks without a config file."""
         overrides = [f"job.processes_per_host={count}", *sets]
-        arguments = [word for item in overrides for word in ("--set", item)]
+        arguments = [*flags, *(word for item in overrides for word in ("--set", item))]
         return self.dtrun(*arguments, "--", *command, **more)
 
     def start_ranks(self, count, *command, sets=(), **more):

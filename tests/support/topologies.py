@@ -137,7 +137,7 @@ def the_only_network_loses_packets(site):
     site.firewall(1, 'iifname "eth0" numgen random mod 100 < 10 drop')
 
 
-@topology("eth0", says=("note       node1 is the slow host: ", " Mbit/s by its eth0"))
+@topology("eth0", says=("warning    node1 is the slow host: ", " Mbit/s by its eth0"))
 def a_host_whose_port_is_slow(site):
     for i in hosts(site):
         site.wire(i, "eth0", "red", f"{NETWORK}.{i + 1}/24", **({"rate": "1mbit", "rate_in": "1mbit"} if i == 1 else {}))

@@ -228,8 +228,10 @@ std::vector<Choice> ChoicesOf(const Records& files) {
   choices.push_back(Interface(files));
   if (used) choices.push_back(Algorithm(files));
   choices.push_back(PeerAccess(files));
-  for (const Json& note : files.plan.value("notes", Json::array())) {
-    if (note.is_string()) choices.push_back({"note", note.get<std::string>(), ""});
+  for (const auto& [topic, list] : {std::pair("warning", "warnings"), std::pair("note", "notes")}) {
+    for (const Json& line : files.plan.value(list, Json::array())) {
+      if (line.is_string()) choices.push_back({topic, line.get<std::string>(), ""});
+    }
   }
   return choices;
 }

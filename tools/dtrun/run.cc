@@ -16,45 +16,63 @@ namespace {
 // Told by `dtrun explain`, which has more room.
 bool ForExplain(const std::string& fact) { return fact == "algorithm" || fact == "wire" || fact == "memory"; }
 
-// `asked`: for the backend, by the user. Else a program that does not call dtrun, such as a torch script,
-// hears no more of it than its name.
-std::string HeaderOf(const plan::Plan& plan, const std::string& run_dir, bool asked) {
-  const bool told =
-      asked || plan.hosts.size() > 1 || pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
-  std::string out = fmt::format("dtrun {}  {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
-                                plan::WorldText(plan), plan.launcher);
-  auto append = std::back_inserter(out);
-  std::string library;
+// Whether the program is known to call dtrun's library; a torch script, for one, brings its own.
+bool CallsDtrun(const plan::Plan& plan) {
+  return pmi::IsLinkedWith(plan.processes.front().argv.front(), "libdtrun.so");
+}
+
+std::string BackendText(const plan::Plan& plan) {
+  const bool own = plan.backend == "none" || CallsDtrun(plan);
+  return plan.backend + (own ? "" : ", for programs that call dtrun's library");
+}
+
+// What runs, over what, and where its logs are.
+std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
+  std::string out = fmt::format("  backend    {}{}{}\n", BackendText(plan),
+                                plan.network.empty() ? "" : "; network ", plan.network);
   for (const auto& [key, value] : plan.backend_facts) {
-    if (key == "library") library = ": " + value;
+    if (key == "chosen" && value.starts_with("because ")) out += fmt::format("  chosen     {}\n", value);
   }
-  fmt::format_to(append, "  backend    {}{}{}\n", plan.backend, library,
-                 told || plan.backend == "none" ? "" : ", for programs that call dtrun's library");
+  return out + fmt::format("  logs       {}\n", run_dir);
+}
+
+std::string WholeHeader(const plan::Plan& plan, const std::string& run_dir) {
+  std::string out;
+  auto append = std::back_inserter(out);
+  fmt::format_to(append, "  backend    {}\n", BackendText(plan));
   for (const auto& [key, value] : plan.backend_facts) {
-    if (told && key != "library" && !ForExplain(key))
+    if (!ForExplain(key))
       fmt::format_to(append, "  {:<10} {}\n", key == "library_path" ? "from" : key, value);
   }
   if (!plan.network.empty()) fmt::format_to(append, "  network    {}\n", plan.network);
   if (!plan.network_others.empty()) fmt::format_to(append, "  not used   {}\n", plan.network_others);
-  fmt::format_to(append, "  binding    {}\n", plan.binding);
-  fmt::format_to(append, "  logs       {}\n", run_dir);
-  for (const std::string& note : plan.notes) fmt::format_to(append, "  note       {}\n", note);
+  fmt::format_to(append, "  binding    {}\n  logs       {}\n", plan.binding, run_dir);
+  return out;
+}
+
+std::string HeaderOf(const plan::Plan& plan, const std::string& run_dir, bool verbose) {
+  std::string out = fmt::format("dtrun {}  {}: {}, launcher {}\n", DTRUN_VERSION, plan.job,
+                                plan::WorldText(plan), plan.launcher);
+  out += verbose ? WholeHeader(plan, run_dir) : ShortHeader(plan, run_dir);
+  for (const std::string& warning : plan.warnings) out += fmt::format("  warning    {}\n", warning);
+  if (!verbose) return out;
+  for (const std::string& note : plan.notes) out += fmt::format("  note       {}\n", note);
   return out;
 }
 
 class RunFront final : public launch::Front {
  public:
-  RunFront(bool asked, bool quiet) : asked_(asked), quiet_(quiet) {}
+  RunFront(bool verbose, bool quiet) : verbose_(verbose), quiet_(quiet) {}
 
   std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
-    return quiet_ ? "" : HeaderOf(plan, run_dir, asked_);
+    return quiet_ ? "" : HeaderOf(plan, run_dir, verbose_);
   }
   std::optional<node::OwnStart> Join() override {
     return quiet_ ? std::nullopt : std::optional(node::OwnStart());
   }
 
  private:
-  const bool asked_, quiet_;
+  const bool verbose_, quiet_;
 };
 
 }  // namespace
@@ -62,8 +80,7 @@ class RunFront final : public launch::Front {
 int Run(const ConfigArguments& arguments) {
   auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  const bool asked = preparation->settings().Get("backend.name").origin.kind != DTRUN_ORIGIN_DEFAULT;
-  RunFront front(asked, arguments.quiet);
+  RunFront front(arguments.verbose, arguments.quiet);
   const Result<int> code = launch::Launch(*std::move(preparation), front, {{}, arguments.quiet});
   return code ? *code : Complain(code.error());
 }
