@@ -1,4 +1,4 @@
-"""Help, versions, completion and plugin listings."""
+"""Help, versions and plugin listings."""
 
 import json
 import os
@@ -9,7 +9,8 @@ from support.job import DTRUN, SOURCE, JobTest, main
 
 VERBS = [[], ["run"], ["plan"], ["env"], ["config"], ["config", "check"], ["config", "explain"], ["config", "list"],
          ["plugins"],
-         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["bench"],
+         ["plugins", "list"], ["plugins", "describe"], ["completion"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"],
+         ["bench"],
          ["explain"], ["doctor"]]
 
 
@@ -31,7 +32,8 @@ class Help(JobTest):
                           ["plan", "--json", "true"], ["config", "list"], ["config", "list", "--markdown"],
                           ["config", "list", "--json"], ["config", "explain", "job.env"], ["config", "check", "job.toml"],
                           ["env", "--list"], ["plugins", "list"], ["plugins", "describe", "gloo"],
-                          ["explain", "address already in use"], ["completion", "bash"], ["completion", "keys"],
+                          ["explain", "address already in use"], ["completion", "fish"], ["completion", "keys"],
+                          ["completion", "words", "pl"],
                           ["doctor", "true"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([str(DTRUN), *arguments], stdin=subprocess.DEVNULL, stdout=full,
@@ -303,35 +305,6 @@ class OptionsPage(JobTest):
                              f"{title}: run `dtrun config list --markdown > docs/options.md`")
         for key in self.dtrun("completion", "keys").out.split():
             self.assertIn(f"| `{key}` |", page)
-
-
-class Completion(JobTest):
-    def complete(self, *words):
-        script = (
-            f'source <("{DTRUN}" completion bash); dtrun() {{ "{DTRUN}" "$@"; }}; compopt() {{ :; }}; '
-            f"COMP_WORDS=(dtrun {' '.join(words)} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _dtrun; "
-            'printf "%s\\n" "${COMPREPLY[@]}"'
-        )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=self.folder)
-        self.assertEqual(done.stderr, "")
-        return done.stdout.split()
-
-    def test_verbs_keys_and_plugins(self):
-        self.assertIn("plan", self.complete())
-        self.assertIn("--hosts", self.complete())
-        self.assertIn("list", self.complete("config"))
-        self.assertIn("doctor", self.complete("help"))
-        self.assertIn("backend.name=", self.complete("--set"))
-        self.assertIn("gloo", self.complete("plugins", "describe"))
-        self.assertIn("allreduce", self.complete("bench"))
-        self.assertIn("--plot", self.complete("bench", "allreduce"))
-        self.assertIn("registered", self.complete("bench", "allreduce", "--buffers"))
-        self.assertEqual(self.complete("--", "x"), [])
-
-    def test_config_files(self):
-        self.write("", "a.toml"), self.write("", "a.txt")
-        for words in ["--config"], [], ["plan"]:
-            self.assertEqual([word for word in self.complete(*words) if re.match("a[.]", word)], ["a.toml"], words)
 
 
 if __name__ == "__main__":

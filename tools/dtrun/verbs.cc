@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -17,18 +18,23 @@
 
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/environments/dialect.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/command_line/program.h"
 #include "tools/dtrun/command_line/split.h"
+#include "tools/dtrun/completion/candidates.h"
+#include "tools/dtrun/completion/man_page.h"
+#include "tools/dtrun/completion/scripts.h"
 #include "tools/dtrun/config_verb.h"
 #include "tools/dtrun/doctor.h"
 #include "tools/dtrun/env.h"
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/mpirun/verbs.h"
+#include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/verb.h"
 
 namespace {
@@ -139,12 +145,15 @@ class CommandLine {
   CommandLine();
   // The exit code.
   int Run(const std::vector<std::string>& words);
+  // What a shell may offer behind the words; returns the exit code.
+  int Complete(const std::vector<std::string>& words) const;
 
  private:
   void AddRun();
   void AddPlugins();
   void AddCompletion();
   void TakeCommand(std::vector<std::string> typed);
+  int WriteManPages() const;
   int Dispatch();
 
   CLI::App app_{kIntroduction, "dtrun"};
@@ -156,9 +165,9 @@ class CommandLine {
   dtrun::bench::Arguments bench_arguments_;
   bool json_ = false;
   bool names_only_ = false;
-  std::string name_, kind_, bench_socket_;
+  std::string name_, kind_, bench_socket_, man_folder_;
   const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bench_layer_,
-      *bash_, *keys_, *agent_;
+      *completion_, *keys_, *man_pages_, *agent_;
 };
 
 CommandLine::CommandLine() {
@@ -222,8 +231,47 @@ void CommandLine::AddCompletion() {
   CLI::App* completion =
       app_.add_subcommand("completion", "Shell completion: source <(dtrun completion bash)");
   completion->require_subcommand(1);
-  bash_ = completion->add_subcommand("bash", "Script for bash");
+  completion_ = completion;
+  for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {
+    completion->add_subcommand(script.shell, script.help);
+  }
   keys_ = completion->add_subcommand("keys", "Keys of options, one a line");
+  // For the build, which installs them.
+  CLI::App* man_pages = app_.add_subcommand("man-pages", "")->group("");
+  man_pages->add_option("FOLDER", man_folder_, "Where they are written")->required();
+  man_pages_ = man_pages;
+}
+
+int CommandLine::Complete(const std::vector<std::string>& words) const {
+  using dtrun::cli::Candidate;
+  dtrun::cli::CompletionSources sources{&app_, {run_, plan_, doctor_}, dtrun::config::CoreSchema(), {}, {},
+                                        {}};
+  for (const auto& dialect : dtrun::environments::Dialects())
+    sources.dialects.push_back({dialect.name, dialect.summary});
+  for (const auto& option : dtrun::torchrun::Options(dtrun::torchrun::Program::kTorchrun)) {
+    sources.torchrun.push_back({option.Spelling(), std::string(option.help)});
+  }
+  sources.plugins = [](std::string_view kind) {
+    std::vector<Candidate> names;
+    for (const auto& file : dtrun::plugin::FindAll(dtrun::plugin::SearchPath({}, {}))) {
+      const std::string_view its = dtrun::plugin::KindText(file.kind);
+      if (kind.empty() || kind == its) names.push_back({file.name, std::string(its)});
+    }
+    return names;
+  };
+  dtrun::WriteOutput(dtrun::cli::RenderCandidates(dtrun::cli::Complete(sources, words)));
+  return 0;
+}
+
+int CommandLine::WriteManPages() const {
+  const std::string torchrun = dtrun::torchrun::Help(dtrun::torchrun::Program::kTorchrun);
+  for (const dtrun::cli::ManPage& page : dtrun::cli::ManPages(app_, DTRUN_VERSION, torchrun)) {
+    const std::filesystem::path file = std::filesystem::path(man_folder_) / (page.name + ".1");
+    if (std::ofstream(file) << page.text << std::flush) continue;
+    dtrun::PrintMessage("dtrun: cannot write {}\n", file.string());
+    return dtrun::kUserError;
+  }
+  return 0;
 }
 
 // The program as it is to be run; what that differs in from what was typed is told with --verbose.
@@ -287,8 +335,16 @@ int CommandLine::Dispatch() {
   if (plugins_->parsed()) return dtrun::cli::ListPlugins(arguments_, json_, names_only_);
   if (bench_layer_->parsed()) return dtrun::cli::BenchLayer(arguments_, bench_socket_);
   if (bench_->parsed()) return dtrun::cli::Bench(bench_arguments_);
-  if (bash_->parsed()) return dtrun::cli::BashCompletion();
-  if (keys_->parsed()) return dtrun::cli::CompleteKeys();
+  if (keys_->parsed()) {
+    for (const auto& spec : dtrun::config::CoreSchema()) dtrun::PrintOutput("{}\n", spec.key);
+    return 0;
+  }
+  for (const dtrun::cli::CompletionScript& script : dtrun::cli::CompletionScripts()) {
+    if (!completion_->got_subcommand(script.shell)) continue;
+    dtrun::WriteOutput(script.text);
+    return 0;
+  }
+  if (man_pages_->parsed()) return WriteManPages();
   if (arguments_.file.empty() && arguments_.command.empty() && !SetsCommand(arguments_)) {
     std::fputs(
         "dtrun: nothing to run; try 'dtrun -n 2 python3 train.py', 'dtrun job.toml' or 'dtrun --help'\n",
@@ -305,6 +361,9 @@ namespace dtrun::cli {
 int Main(int argc, char** argv) {
   if (const int code = plugin::ProbeMain(argc, argv); code >= 0) return code;
   UseOwnPrograms();
+  if (argc > 2 && std::string_view(argv[1]) == "completion" && std::string_view(argv[2]) == "words") {
+    return FinishOutput(CommandLine().Complete({argv + 3, argv + argc}));  // words that are not complete
+  }
   const std::optional<int> foreign = ForeignMain(argc, argv);
   return FinishOutput(foreign ? *foreign : CommandLine().Run({argv + (argc > 0 ? 1 : 0), argv + argc}));
 }

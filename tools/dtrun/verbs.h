@@ -14,7 +14,5 @@ int ShowPlan(const ConfigArguments& arguments, bool json);
 int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only);
 int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
                    bool json);
-int BashCompletion();
-int CompleteKeys();  // option keys, a line each: for the completion script
 
 }  // namespace dtrun::cli

@@ -1,0 +1,17 @@
+// `dtrun completion bash|zsh|fish`: the functions by which a shell asks `dtrun completion words` and shows
+// the answer (candidates.h). Constant data; any thread.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace dtrun::cli {
+
+struct CompletionScript {
+  const char* shell;
+  const char* help;
+  std::string_view text;
+};
+const std::vector<CompletionScript>& CompletionScripts();
+
+}  // namespace dtrun::cli
