@@ -1,0 +1,69 @@
+"""How tools/site makes HTML of the Markdown pages: Sphinx with MyST and the theme Furo, all from Debian.
+
+The source folder is the repository, so links between its pages hold as they stand. The order of pages is that of the links in
+docs/README.md; pages of docs/ that it does not name come last.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+INDEX = SOURCE / "docs/README.md"
+
+project = "dtrun"
+author = "dtrun's authors"
+copyright = author
+extensions = ["myst_parser"]
+root_doc = "README"
+include_patterns = ["*.md", "docs/**.md", "core/README.md", "plugins/*/README.md", "launchers/*/README.md"]
+myst_heading_anchors = 4
+highlight_language = "text"
+nitpicky = True
+
+html_theme = "furo"
+html_title = "dtrun"
+html_static_path = ["style.css"]
+html_css_files = ["style.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+
+LINK = re.compile(r"\]\(([^)#:]+\.md)\)")
+
+
+def sections():
+    """(title, pages) of each section of docs/README.md."""
+    named = []
+    for section in INDEX.read_text().split("\n## ")[1:]:
+        pages = [(SOURCE / "docs" / link).resolve() for link in LINK.findall(section)]
+        named += pages
+        yield section.split("\n")[0], pages
+    yield "More", sorted(set((SOURCE / "docs").glob("*.md")) - {*named, INDEX})
+
+
+def toctree(entries, caption=""):
+    lines = ["", "", "```{toctree}", ":hidden:", f":caption: {caption}" if caption else "", "", *map(str, entries), "```", ""]
+    return "\n".join(lines)
+
+
+def adapt(_, page, text):
+    """Adds the order of pages to the two indices, and the name of its file above a block."""
+    if page == "README":
+        text[0] += toctree(["docs/README"])
+        for title, pages in sections():
+            if pages:
+                text[0] += toctree([page.relative_to(SOURCE).with_suffix("") for page in pages], title)
+    if page == "docs/decisions/README":
+        text[0] += toctree(link.removesuffix(".md") for link in LINK.findall(text[0]))
+    text[0] = re.sub(r"^```(\w+) file=(\S+)\n(.*?)^```$", r"```{code-block} \1\n:caption: \2\n\n\3```", text[0], flags=re.M | re.S)
+
+
+def finish(app, error):
+    if not error:
+        shutil.copy(Path(app.outdir) / "README.html", Path(app.outdir) / "index.html")
+
+
+def setup(app):
+    app.connect("source-read", adapt)
+    app.connect("build-finished", finish)

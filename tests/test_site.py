@@ -1,0 +1,77 @@
+"""Builds the HTML site as tools/site does, strictly, and follows every link, anchor and picture of it."""
+
+import html.parser
+import subprocess
+import tempfile
+import unittest
+import urllib.parse
+from pathlib import Path
+
+from support.job import SOURCE, main, skip
+
+
+class Page(html.parser.HTMLParser):
+    """What a page offers to links, and where its own lead."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.ids, self.links, self.loaded = set(), [], []
+        self.feed(file.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.ids.add(attributes.get("id"))
+        if tag in ("a", "img", "link", "script") and (target := attributes.get("href") or attributes.get("src")):
+            self.links.append(target)
+            if tag != "a":
+                self.loaded.append(target)
+
+
+class Site(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="dtrun-test-")
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = Path(cls.scratch.name) / "site"
+        cls.built = subprocess.run([SOURCE / "tools/site", cls.folder], capture_output=True, text=True)
+        if cls.built.returncode == 2 and "tools/setup develop" in cls.built.stderr:
+            skip(cls.built.stderr.strip())
+
+    def setUp(self):
+        self.assertEqual(self.built.returncode, 0, self.built.stderr)
+
+    def pages(self):
+        return {file: Page(file) for file in self.folder.glob("**/*.html")}
+
+    def test_builds_without_a_warning(self):
+        self.assertEqual(self.built.stderr, "")
+        self.assertTrue((self.folder / "index.html").exists())
+        for page in (SOURCE / "docs").glob("**/*.md"):
+            self.assertTrue((self.folder / page.relative_to(SOURCE).with_suffix(".html")).exists(), page)
+
+    def test_links_anchors_and_pictures_hold(self):
+        pages, followed = self.pages(), 0
+        for file, page in pages.items():
+            for link in page.links:
+                place = urllib.parse.urlsplit(link)
+                if place.scheme or place.netloc:
+                    continue
+                target = (file.parent / urllib.parse.unquote(place.path)).resolve() if place.path else file
+                self.assertTrue(target.exists(), f"{file.relative_to(self.folder)}: {link}")
+                if place.fragment and target in pages:
+                    self.assertIn(place.fragment, pages[target].ids, f"{file.relative_to(self.folder)}: {link}")
+                followed += 1
+        self.assertGreater(followed, 1000)
+
+    def test_loads_nothing_from_other_servers(self):
+        for file, page in self.pages().items():
+            self.assertEqual([link for link in page.loaded if urllib.parse.urlsplit(link).netloc], [], file)
+
+    def test_every_fence_is_a_block_of_code(self):
+        for file in self.pages():
+            if file.name != "023-site.html":  # quotes one
+                self.assertNotIn("```", file.read_text(), file)
+
+
+if __name__ == "__main__":
+    main()
