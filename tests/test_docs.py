@@ -50,6 +50,10 @@ class Docs(JobTest):
         self.assertIn("tutorial.md", [page.name for page in pages])
         self.assert_links(pages)
 
+    def test_pictures_are_as_their_sources_draw_them(self):
+        done = subprocess.run([SOURCE / "tools/pictures", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
 
 if __name__ == "__main__":
     main()
