@@ -1,16 +1,16 @@
 # dtrun_add_plugin(NAME name KIND backend|launcher SOURCES a.cc ...
-#                  [LIBRARIES target ...] [OUTPUT_DIRECTORY folder] [NO_INSTALL])
+#                  [LIBRARIES target ...] [OUTPUT_DIRECTORY folder] [NO_INSTALL] [COMPONENT name])
 #
 # A plugin as the loader wants it: one shared object libdtrun_<kind>_<name>.so ('-' in a name is written '_'
 # in the file) that exports only its entry point and is audited after every link. The target is
 # dtrun_<kind>_<name>; add definitions and include folders with the usual target_* commands. LIBRARIES are
-# linked privately; those installed beside the plugin are found there.
+# linked privately; those installed beside the plugin are found there. COMPONENT: of install().
 #
 # The same function serves dtrun's own plugins and those built from the installed package (dtrun::sdk).
 set(DTRUN_PLUGIN_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(dtrun_add_plugin)
-  cmake_parse_arguments(ARG "NO_INSTALL" "NAME;KIND;OUTPUT_DIRECTORY" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "NO_INSTALL" "NAME;KIND;OUTPUT_DIRECTORY;COMPONENT" "SOURCES;LIBRARIES" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "dtrun_add_plugin: unknown argument '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
@@ -62,6 +62,10 @@ function(dtrun_add_plugin)
             -P ${DTRUN_PLUGIN_CMAKE_DIR}/audit_plugin.cmake
     VERBATIM)
   if(NOT ARG_NO_INSTALL)
-    install(TARGETS ${target} LIBRARY DESTINATION lib/dtrun/plugins)
+    set(component)
+    if(ARG_COMPONENT)
+      set(component COMPONENT ${ARG_COMPONENT})
+    endif()
+    install(TARGETS ${target} LIBRARY DESTINATION lib/dtrun/plugins ${component})
   endif()
 endfunction()
