@@ -1,0 +1,98 @@
+"""The .deb packages, on a clean Debian 12: they install, run, upgrade and leave nothing behind.
+
+Runs where `tools/setup debian` has made such a system, in build/debian; DTRUN_DEBIAN_ROOT names another. It is
+copied, so that each run starts from a clean one, and its packages come from the mirrors that it names.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from support.job import BUILD, SOURCE, JobTest, main, skip
+
+ROOT = Path(os.environ.get("DTRUN_DEBIAN_ROOT", SOURCE / "build/debian"))
+NEXT = "0.99.0"  # a later version than any
+
+
+class Packages(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.root = self.folder / "root"
+        subprocess.run(["cp", "-a", ROOT, self.root], check=True)
+        shutil.copy("/etc/resolv.conf", self.root / "etc/resolv.conf")
+        self.inside("apt-get update -qq")
+
+    def inside(self, command, code=0):
+        """What a command prints in the clean system, as root."""
+        mounts = ('mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" && '
+                  'exec chroot "$1" bash -euo pipefail -c "cd /srv && $2"')
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", mounts, "sh", self.root, command],
+                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C",
+                                   **dict([self.mark.split("=")])},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, code, f"{command}\n{done.stdout}")
+        return done.stdout
+
+    def pack(self, name, *definitions):
+        """Packages in the clean system's folder /NAME."""
+        folder = self.folder / name
+        done = subprocess.run(["cpack", "--config", BUILD / "CPackConfig.cmake", "-B", folder, *definitions],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn("CMake Warning", done.stdout)
+        (self.root / name).mkdir()
+        for package in folder.glob("*.deb"):
+            shutil.copy(package, self.root / name)
+
+    def install(self, *packages):
+        return self.inside(f"apt-get install -y -qq --no-install-recommends {' '.join(packages)} 2>&1")
+
+    def run_what_is_installed(self):
+        self.assertEqual(self.inside("dtrun -q -n 2 echo hello").count("hello\n"), 2)
+        plugins = self.inside("dtrun plugins list")
+        for name in ("gloo", "nccl", "ucx", "per_process", "torchrun"):  # one that does not load has no version
+            self.assertRegex(plugins, rf"(?m)^\S+ +{name} +\d+\.")
+        # The program of docs/install.md, by its own commands.
+        page = (SOURCE / "docs/install.md").read_text()
+        (self.root / "srv/sum.c").write_text(re.search(r"(?ms)^```c file=sum.c\n(.*?)^```$", page)[1])
+        for command in re.search(r"(?ms)^```sh packages\n(.*?)^```$", page)[1].strip().splitlines():
+            output = self.inside(command)
+        self.assertIn("rank 1 of 2: the sum is 3", output)
+        self.assertIn("rank 1 of 2: the sum is 3", self.inside("dtrun -n 2 --set comm.local=none --set backend.name=gloo ./sum"))
+
+    def test_install_run_upgrade_purge(self):
+        before = self.inside("find / -xdev -name '*dtrun*' -o -xdev -name 'libglpN*'")
+        self.pack("first")
+        names = sorted(path.name.split("_")[0] for path in (self.root / "first").iterdir())
+        self.assertLessEqual({"dtrun", "dtrun-backend-nccl", "dtrun-backend-ucx", "dtrun-sdk"}, set(names))
+        for name in names:  # what the archive cannot give is told here, also of those that are too large to install
+            self.inside(f"apt-get install -s -qq --no-install-recommends /first/{name}_*.deb /first/dtrun_*.deb")
+        self.install("/first/dtrun_*.deb", "/first/dtrun-sdk_*.deb", "/first/dtrun-backend-nccl_*.deb",
+                     "/first/dtrun-backend-ucx_*.deb", "gcc", "libc6-dev", "pkg-config")
+        self.run_what_is_installed()
+        for name in ("copyright", "changelog.Debian.gz", "LICENSE", "configs/quickstart.toml"):
+            self.assertTrue((self.root / "usr/share/doc/dtrun" / name).exists(), name)
+        for name in ("man/man1/dtrun-plan.1.gz", "bash-completion/completions/dtrun", "zsh/vendor-completions/_dtrun",
+                     "fish/vendor_completions.d/dtrun.fish"):
+            self.assertTrue((self.root / "usr/share" / name).exists(), name)
+
+        self.pack("second", "-D", f"CPACK_PACKAGE_VERSION={NEXT}")
+        self.install("/second/dtrun_*.deb", "/second/dtrun-sdk_*.deb", "/second/dtrun-backend-nccl_*.deb",
+                     "/second/dtrun-backend-ucx_*.deb")
+        self.assertEqual(self.inside("dpkg-query -W -f '${Version} ' dtrun dtrun-sdk"), f"{NEXT}-1 {NEXT}-1 ")
+        self.run_what_is_installed()
+
+        self.inside("rm -rf /first /second /srv/* && apt-get purge -y -qq 'dtrun*'")
+        self.assertEqual(self.inside("find / -xdev -name '*dtrun*' -o -xdev -name 'libglpN*'"), before)
+
+
+if __name__ == "__main__":
+    if os.getuid() != 0:
+        skip("only root can change its root folder")
+    if shutil.which("dpkg-shlibdeps") is None:
+        skip("dpkg-shlibdeps is missing: `tools/setup debian` installs it")
+    if not (ROOT / "usr/bin/apt-get").exists():
+        skip(f"{ROOT} is missing: `tools/setup debian` makes a clean Debian 12 there")
+    main()
