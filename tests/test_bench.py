@@ -35,6 +35,7 @@ class Results(Bench):
         for word in ("cores", "kernel", "load", "allreduce of float32, 2 ranks, 2 rounds"):
             self.assertIn(word, result.out)
         report = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual(report["schema"], 1)
         self.assertEqual([(row["bytes"], row["layer"]) for row in report["results"]],
                          [(size, layer) for size in (8, 64, 512) for layer in layers])
         self.assertEqual(report["wrong"], [])

@@ -227,7 +227,7 @@ class Plugins(JobTest):
         self.assertRegex(result.out, r"launcher\s+per[-_]process\s+\d")
 
     def test_list_as_json(self):
-        rows = json.loads(self.dtrun("plugins", "list", "--json").out)
+        rows = json.loads(self.dtrun("plugins", "list", "--json").out)["plugins"]
         self.assertEqual({row["state"] for row in rows}, {"ok"}, rows)
 
     def test_describe_prints_every_option(self):
@@ -284,8 +284,25 @@ class ListOptions(JobTest):
         self.assert_user_error(self.dtrun("config", "list", "jbo"), "no option begins with 'jbo'", "job")
 
     def test_json(self):
-        rows = json.loads(self.dtrun("config", "list", "restart.", "--json").out)
+        rows = json.loads(self.dtrun("config", "list", "restart.", "--json").out)["options"]
         self.assertEqual({row["key"] for row in rows}, {"restart.max", "restart.backoff", "restart.on"})
+
+
+class Schemas(JobTest):
+    """Every JSON output begins with the version of its layout."""
+
+    def test_outputs_and_files(self):
+        self.assert_ok(self.dtrun("--set", "job.name=asked", "--", "true"))
+        self.assertEqual(self.dtrun("-n", "2", "--set", "job.name=failed", "--", "false").code, 1)
+        texts = [(self.folder / "runs" / name).read_text() for name in
+                 ("asked/latest/plan.json", "asked/latest/verdict.json", "failed/latest/verdict.json")]
+        for command in ("plan true", "doctor", "explain latest", "explain nothing", "plugins list", "plugins describe gloo",
+                        "config list", "env --list", "env --rank 0 --as torchrun"):
+            verb, *rest = command.split()
+            texts.append(self.dtrun(verb, "--json", *rest).out if verb in ("plan", "explain") else
+                         self.dtrun(verb, *rest, "--json").out)
+        for text in texts:
+            self.assertTrue(text.startswith('{\n  "schema": 1,\n'), text[:200])
 
 
 class OptionsPage(JobTest):

@@ -32,7 +32,7 @@ class Env(JobTest):
         result = self.dtrun("env", "--list")
         self.assert_ok(result)
         self.assertEqual({line.split()[0] for line in result.out.splitlines()}, DIALECTS)
-        listed = json.loads(self.dtrun("env", "--list", "--json").out)
+        listed = json.loads(self.dtrun("env", "--list", "--json").out)["dialects"]
         self.assertEqual({row["name"] for row in listed}, DIALECTS)
 
     def test_every_dialect_prints_variables_of_the_rank(self):

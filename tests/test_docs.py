@@ -10,7 +10,8 @@ import subprocess
 
 from support.job import BUILD, DTRUN, SOURCE, JobTest, main
 
-PAGES = ["README.md", "docs/command-line.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md"]
+PAGES = ["README.md", "docs/command-line.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md",
+         "docs/stability.md"]
 FENCE = re.compile(r"^```(?P<info>[^\n]+)\n(?P<body>.*?)^```$", re.M | re.S)
 
 

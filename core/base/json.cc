@@ -15,4 +15,10 @@ std::string JsonText(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string JsonDocument(int schema, const Json& members) {
+  Json out = {{"schema", schema}};
+  out.update(members);
+  return JsonText(out);
+}
+
 }  // namespace dtrun

@@ -20,4 +20,8 @@ std::string JsonLine(const Json& json);
 // JsonLine's, indented, for files and people; ends its last line.
 std::string JsonText(const Json& json);
 
+// JsonText of an object for other programs; the version of its layout is its first member, `schema`. Increase
+// it when a member goes, gets another name or another meaning, not when one is new (docs/stability.md).
+std::string JsonDocument(int schema, const Json& members);
+
 }  // namespace dtrun

@@ -23,6 +23,10 @@ TEST(Json, MayBeNestedAsDeepAsItLikes) {
   EXPECT_THAT(JsonLine(ParseJson(text)), ::testing::StartsWith("[[["));
 }
 
+TEST(Json, HasTheVersionOfItsLayoutFirstInADocument) {
+  EXPECT_EQ(JsonDocument(2, {{"b", 1}}), "{\n  \"schema\": 2,\n  \"b\": 1\n}\n");
+}
+
 TEST(Json, ReplacesBytesThatAreNoUtf8) { EXPECT_EQ(JsonLine(Json("a\xff")), "\"a\xEF\xBF\xBD\""); }
 
 }  // namespace

@@ -228,7 +228,7 @@ std::string ToJson(const Decision& decision) {
     }
     out["measured"].push_back(std::move(entry));
   }
-  return JsonText(out);
+  return JsonDocument(1, out);
 }
 
 }  // namespace dtrun::network

@@ -194,7 +194,7 @@ std::string ToJson(const Plan& plan) {
                                 {"binding", process.binding.empty() ? "none" : process.binding},
                                 {"env", Shown(process.env)}});
   }
-  return JsonText(out);
+  return JsonDocument(1, out);
 }
 
 }  // namespace dtrun::plan

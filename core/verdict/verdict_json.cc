@@ -10,6 +10,8 @@
 namespace dtrun::verdict {
 namespace {
 
+constexpr int kVerdictSchema = 1;  // docs/stability.md
+
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 // Why other ranks than the one that failed first are blamed.
@@ -106,7 +108,7 @@ std::string VerdictJson(const History& history) {
   verdict["ranks"] = ranks;
   verdict["generations"] = all;
   verdict["generations_omitted"] = history.omitted();  // after the first ones
-  return JsonText(verdict);
+  return JsonDocument(kVerdictSchema, verdict);
 }
 
 std::string AgentKilledJson(const std::string& job, int signal) {
@@ -115,7 +117,7 @@ std::string AgentKilledJson(const std::string& job, int signal) {
                         {"exit_class", ClassName(ExitClass::kLauncher)},
                         {"exit_code", 128 + signal},
                         {"error", "the agent was killed by " + process::SignalName(signal)}};
-  return JsonText(verdict);
+  return JsonDocument(kVerdictSchema, verdict);
 }
 
 std::string NotStartedJson(const std::string& job, const std::string& error) {
@@ -124,7 +126,7 @@ std::string NotStartedJson(const std::string& job, const std::string& error) {
                         {"exit_class", ClassName(ExitClass::kUserError)},
                         {"exit_code", 2},
                         {"error", error}};
-  return JsonText(verdict);
+  return JsonDocument(kVerdictSchema, verdict);
 }
 
 }  // namespace dtrun::verdict

@@ -84,7 +84,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     for (const options::Spec& spec : settings.schema()) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
-    WriteOutput(JsonText(out));
+    WriteOutput(JsonDocument(1, {{"options", out}}));
     return Report(preparation.problems());
   }
   const std::string text = ListOptions(settings, own.prefix);

@@ -172,7 +172,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
 
 int Print(const DoctorReport& report, bool json) {
   if (json) {
-    WriteOutput(JsonText(ToJson(report)));
+    WriteOutput(JsonDocument(1, ToJson(report)));
   } else {
     WriteOutput(ToText(report));
   }

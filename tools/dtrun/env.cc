@@ -23,7 +23,7 @@ void List(bool json) {
     if (!json) PrintOutput("{:<12} {}\n", dialect.name, dialect.summary);
     out.push_back({{"name", dialect.name}, {"summary", dialect.summary}});
   }
-  if (json) WriteOutput(JsonText(out));
+  if (json) WriteOutput(JsonDocument(1, {{"dialects", out}}));
 }
 
 // In single quotes, as every shell of the Bourne kind reads it.
@@ -36,7 +36,7 @@ std::string Quote(const std::string& text) {
 void Print(const EnvArguments& arguments, const environments::Variables& variables) {
   if (arguments.json) {
     const Json out = {{"rank", arguments.rank}, {"dialect", arguments.dialect}, {"env", variables}};
-    WriteOutput(JsonText(out));
+    WriteOutput(JsonDocument(1, out));
     return;
   }
   bool token = false;

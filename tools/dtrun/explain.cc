@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kNothingKnown = 1;
-void Print(const Json& json) { WriteOutput(JsonText(json)); }
+void Print(const Json& json) { WriteOutput(JsonDocument(1, json)); }
 
 int Fail(const std::string& text) {
   PrintMessage("dtrun: {}\n", text);

@@ -93,7 +93,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
                      {"shadowed", shadowed},
                      {"warnings", row.file.warnings}});
     }
-    WriteOutput(JsonText(out));
+    WriteOutput(JsonDocument(1, {{"plugins", out}}));
     return 0;
   }
   PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
@@ -149,7 +149,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     } else {
       out["here"]["error"] = info.error().text;
     }
-    WriteOutput(JsonText(out));
+    WriteOutput(JsonDocument(1, out));
     return 0;
   }
   PrintOutput("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,

@@ -42,7 +42,7 @@ std::string ToJson(const Report& report) {
     out["results"].push_back(std::move(row));
   }
   out["wrong"] = report.wrong;
-  return JsonText(out);
+  return JsonDocument(1, out);
 }
 
 }  // namespace dtrun::bench
