@@ -15,7 +15,7 @@ namespace dtrun::node {
 namespace {
 
 // What stops a whole job stops the agent as well, within this time.
-constexpr std::chrono::seconds kStopsAlone{1};
+constexpr std::chrono::seconds kServerStopsAlone{1};
 
 }  // namespace
 
@@ -107,7 +107,7 @@ void MpiService::TellDeath() {
 
 void MpiService::OnStopped(pid_t child, int signal) {
   if (process_ == nullptr || process_->pid() != child) return;
-  resume_.expires_after(kStopsAlone);
+  resume_.expires_after(kServerStopsAlone);
   resume_.async_wait([this, child, signal, ended = ended_](const boost::system::error_code& error) {
     if (error || *ended || process_ == nullptr || process_->pid() != child || !process_->Resume()) return;
     emit_(protocol::Said{fmt::format(
