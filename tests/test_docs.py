@@ -11,7 +11,7 @@ import subprocess
 from support.job import BUILD, DTRUN, SOURCE, JobTest, main
 
 PAGES = ["README.md", "docs/command-line.md", "docs/tutorial.md", "docs/bench.md", "docs/failures.md", "docs/mpi.md",
-         "docs/stability.md"]
+         "docs/stability.md", *sorted(str(page.relative_to(SOURCE)) for page in SOURCE.glob("docs/tasks/*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n]+)\n(?P<body>.*?)^```$", re.M | re.S)
 
 
