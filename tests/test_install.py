@@ -1,0 +1,47 @@
+"""cmake --install into a folder: what it has, and that it runs from there."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from support.job import BUILD, SOURCE, JobTest, main
+
+SHARED = ("man/man1/dtrun.1", "man/man1/dtrun-plan.1", "bash-completion/completions/dtrun", "zsh/site-functions/_dtrun",
+          "fish/vendor_completions.d/dtrun.fish", "doc/dtrun/LICENSE", "doc/dtrun/docs/install.md",
+          "doc/dtrun/configs/quickstart.toml", "dtrun/failures.toml")
+
+
+class Install(JobTest):
+    def setUp(self):
+        super().setUp()
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", self.folder / "first"], check=True, capture_output=True)
+        self.prefix = (self.folder / "first").rename(self.folder / "moved")
+
+    def run_here(self, command, **more):
+        environment = self.environment(PATH=f"{self.prefix / 'bin'}:{os.environ['PATH']}", **more)
+        done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def test_pages_completions_license_and_examples(self):
+        for name in SHARED:
+            self.assertTrue((self.prefix / "share" / name).exists(), name)
+
+    def test_a_moved_folder_runs(self):
+        self.assertEqual(self.run_here("dtrun -q -n 2 echo hello").count("hello\n"), 2)
+        self.assertIn(str(self.prefix / "lib/dtrun/plugins"), self.run_here("dtrun plugins list"))
+
+    def test_a_program_in_c(self):
+        """That of docs/install.md, by its own commands."""
+        if shutil.which("pkg-config") is None:
+            self.skipTest("because pkg-config is not installed")
+        page = (SOURCE / "docs/install.md").read_text()
+        self.write(re.search(r"(?ms)^```c file=sum.c\n(.*?)^```$", page)[1], "sum.c")
+        compiling, running = re.search(r"(?ms)^```sh packages\n(.*?)^```$", page)[1].strip().splitlines()
+        self.run_here(f"{compiling} -Wl,-rpath,{self.prefix}/lib", PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
+        self.assertIn("rank 1 of 2: the sum is 3", self.run_here(running))
+
+
+if __name__ == "__main__":
+    main()
