@@ -21,6 +21,8 @@ myst_heading_anchors = 4
 highlight_language = "text"
 nitpicky = True
 
+smartquotes = False  # "auto" and --set stay as they are typed
+
 html_theme = "furo"
 html_title = "dtrun"
 html_static_path = ["style.css"]
