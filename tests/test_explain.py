@@ -288,6 +288,12 @@ class ExplainRun(JobTest):
             self.assertNotIn(topic, topics)
         self.assertIsNone(topics["p2p"]["value"])
 
+    def test_the_number_of_ranks_comes_from_the_option_that_was_given(self):
+        self.assert_ok(self.dtrun("-n", "2", "true"))
+        self.assertEqual(self.topics()["ranks"]["reason"], "job.ranks = 2 (-n)")
+        self.assert_ok(self.dtrun("--set", "job.processes_per_host=2", "--hosts", "localhost:2", "true"))
+        self.assertRegex(self.topics()["ranks"]["reason"], r"^job.processes_per_host = 2 \(--set .*; cluster.hosts = .*localhost:2")
+
     def test_a_job_on_one_host_uses_no_interface(self):
         self.assert_ok(self.dtrun("--", "true"))
         file = next(self.folder.glob("runs/*/2*/plan.json"))

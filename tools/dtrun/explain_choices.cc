@@ -195,6 +195,15 @@ Choice PeerAccess(const Records& files) {
   return {"p2p", fact.empty() && memory == "host" ? "not used" : fact, reason};
 }
 
+// job.ranks counts the ranks of all hosts; without it, slots or job.processes_per_host count those of each.
+Choice Ranks(const Records& files) {
+  const std::string hosts = OptionText(files.config, "cluster.hosts");
+  std::string reason = OptionText(files.config, "job.ranks");
+  if (reason.empty()) reason = OptionText(files.config, "job.processes_per_host");
+  return {"ranks", fmt::format("{} ({})", TextAt(files.plan, "/world_size"), HostsText(files.plan)),
+          reason + (hosts.empty() ? "" : "; " + hosts)};
+}
+
 Choice Backend(const Records& files) {
   std::string reason = OptionText(files.config, "backend.name");
   const std::string chosen = TextAt(files.plan, "/backend/facts/chosen");
@@ -216,9 +225,7 @@ std::string TextAt(const Json& json, const char* path) {
 
 std::vector<Choice> ChoicesOf(const Records& files) {
   std::vector<Choice> choices;
-  choices.push_back({"ranks",
-                     fmt::format("{} ({})", TextAt(files.plan, "/world_size"), HostsText(files.plan)),
-                     OptionText(files.config, "job.processes_per_host")});
+  choices.push_back(Ranks(files));
   choices.push_back(Backend(files));
   choices.push_back({"library", TextAt(files.plan, "/backend/facts/library"),
                      TextAt(files.plan, "/backend/facts/library_path")});
