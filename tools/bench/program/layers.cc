@@ -1,6 +1,7 @@
 #include "tools/bench/program/layers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -55,6 +56,15 @@ class Planner {
                        [](const Set& set) { return set.assignment.rfind("comm.emulate_hosts=", 0) == 0; });
   }
 
+  // The backend of a job that shared memory carries: the first that can be used here, unless an option is for
+  // one of them.
+  std::string Alone() const {
+    const bool chosen = std::any_of(request_.sets.begin(), request_.sets.end(), [](const Set& set) {
+      return set.backend.empty() && set.assignment.starts_with("backend.");
+    });
+    return chosen ? request_.backends.front() : fmt::format("{}", fmt::join(request_.backends, ","));
+  }
+
   void AddOurs(const std::string& local) {
     for (const std::string& backend : request_.backends) {
       const bool alone = local == "shm" && !hosts_are_emulated();
@@ -62,7 +72,7 @@ class Planner {
       const std::vector<std::string> rank = {programs_.rank.string(), socket_, "dtrun"};
       const std::vector<std::string> more = {"comm.local=" + local};
       const bool mpi = backend == "mpi" && !alone;
-      Add(name, mpi ? MpiJob(more, rank) : Job(backend, more, rank));
+      Add(name, mpi ? MpiJob(more, rank) : Job(alone ? Alone() : backend, more, rank));
       layers_.back().registered = request_.registered;
       if (mpi) NeedMpirun();
       if (alone) return;

@@ -39,6 +39,13 @@ TEST(Layers, SharedMemoryOfOneHostIsOneLayerWhateverTheBackend) {
   EXPECT_THAT(Names(Plan(TheRequest())), ElementsAre("memcpy", "shm", "gloo", "ucx", "raw-gloo", "raw-mpi"));
 }
 
+TEST(Layers, ThatOneTakesTheFirstBackendThatCanBeUsed) {
+  Request request = TheRequest();
+  EXPECT_THAT(Plan(request)[1].argv, Contains("backend.name=gloo,ucx"));
+  request.sets = {{"", "backend.options.interface=lo"}};
+  EXPECT_THAT(Plan(request)[1].argv, Contains("backend.name=gloo"));
+}
+
 TEST(Layers, BetweenEmulatedHostsItIsOneForEachBackend) {
   Request request = TheRequest();
   request.sets = {{"", "comm.emulate_hosts=2"}};
