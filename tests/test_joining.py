@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import signal
 import subprocess
 
 from support.cluster import ClusterTest, open_lab
@@ -41,6 +42,18 @@ class JoiningTest(ClusterTest):
             if text in line:
                 return seen
         raise AssertionError(f"'{text}' was never said\n{seen}")
+
+
+class Progress(JoiningTest):
+    def test_who_is_missing_is_said_soon_and_for_how_long_dtrun_tries(self):
+        file = self.config(["true"], hosts=["node0", "nowhere"], more='join_timeout = "3m"\n')
+        job = self.start_on(0, "--config", file)
+        line = self.error_of(job, "missing: ").splitlines()[-1]
+        self.assertIn("dtrun: 1 of 2 hosts joined; missing: nowhere; nowhere: ssh: Could not resolve", line)
+        self.assertTrue(line.endswith("; trying for up to 3m (cluster.join_timeout)"), line)
+        job.signal(signal.SIGTERM)
+        job.process.communicate()
+        self.assertEqual(job.process.returncode, 143)
 
 
 class TheLink(JoiningTest):

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/port_user.h"
+#include "core/base/units.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
 #include "core/plan/hosts.h"
@@ -13,7 +14,7 @@
 namespace dtrun::membership {
 namespace {
 
-constexpr std::chrono::seconds kProgressEvery{10};
+constexpr std::chrono::seconds kFirstProgress{2}, kProgressEvery{10};
 // What agents and their remote shells may take to leave.
 constexpr std::chrono::seconds kDismissal{2};
 
@@ -75,7 +76,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
           fmt::format("not all hosts have joined within cluster.join_timeout: {}", StatusLine())});
   });
   AwaitLastCall();
-  AwaitProgress();
+  AwaitProgress(kFirstProgress);
   while (!Enough() && !failure_ && interrupted_ == 0 && loop_.run_one() > 0) {
   }
   joining_hosts_ = false;
@@ -341,12 +342,16 @@ void Membership::AwaitLastCall() {
   });
 }
 
-void Membership::AwaitProgress() {
-  progress_.expires_after(kProgressEvery);
+void Membership::AwaitProgress(std::chrono::seconds pause) {
+  progress_.expires_after(pause);
   progress_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
     if (error || *gone || !joining_hosts_) return;
-    services_.say("dtrun: " + StatusLine());
-    AwaitProgress();
+    const bool enough = There() >= cluster_.min_hosts;
+    services_.say(fmt::format("dtrun: {}{}", StatusLine(),
+                              enough ? ""
+                                     : fmt::format("; trying for up to {} (cluster.join_timeout)",
+                                                   FormatDuration(cluster_.join_timeout))));
+    AwaitProgress(kProgressEvery);
   });
 }
 

@@ -1,5 +1,5 @@
 // The hosts of a job and how they come together: opens the control port, starts agents on other hosts or
-// waits for those that others start, and says every ten seconds who is missing.
+// waits for those that others start, and says after two seconds, and then every ten, who is missing.
 //
 // Stays for the whole job: a host that was lost may come back, others may join while the ranks run, and it
 // says goodbye to all in the end. Owned by the root; loop thread.
@@ -115,7 +115,7 @@ class Membership {
   void DealNumbers();
   const std::string* DuplicateOf(const Member& member) const;
   void AwaitLastCall();
-  void AwaitProgress();
+  void AwaitProgress(std::chrono::seconds pause);
   void Fail(Error error);
   std::string WhyMissing(const Member& member) const;
   std::string StatusLine() const;
