@@ -29,6 +29,9 @@ class Contract(JobTest):
                     self.assertLess(time.monotonic() - start, 30)
                     self.assertEqual(result.code, 3, str(result))
                     self.assertRegex(result.err, r"call 10 on 'world' differs: rank [01] calls ")
+                    self.assertRegex(result.err, r"job '\w+' failed after .*: the ranks' calls do not match: rank [01] calls ")
+                    self.assertIn("next: make all ranks call the same in the same order", result.err)
+                    self.assertIn("class: user-error", result.err)
                     self.assertIn(ours, result.err)
                     self.assertIn(f"rank 2 calls {theirs}", result.err)
 

@@ -15,7 +15,7 @@ class Hierarchy(JobTest):
         for wire in WIRES:
             for world in (2, 3, 4, 7):
                 with self.subTest(wire=wire, world=world):
-                    result = self.ranks(world, RANK, sets=[*HOSTS, f"backend.name={wire}"])
+                    result = self.ranks(world, RANK, sets=[*HOSTS, f"backend.name={wire}"], flags=["-v"])
                     self.assert_ok(result)
                     expected = world * (world + 1) // 2
                     for rank in range(world):

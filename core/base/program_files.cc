@@ -24,6 +24,11 @@ std::vector<fs::path> FoldersOfPath(std::string_view path, const fs::path& cwd) 
   return folders;
 }
 
+fs::path SharedFolder() {
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "share/dtrun";
+}
+
 std::optional<fs::path> FindOnPath(const std::string& name, std::string_view path, const fs::path& cwd) {
   for (const fs::path& folder : FoldersOfPath(path, cwd)) {
     if (fs::path file = folder / name; IsExecutable(file)) return file;

@@ -21,4 +21,7 @@ std::vector<std::filesystem::path> FoldersOfPath(std::string_view path, const st
 std::optional<std::filesystem::path> FindOnPath(const std::string& name, std::string_view path,
                                                 const std::filesystem::path& cwd);
 
+// share/dtrun of the installation, or of the build, that this program belongs to.
+std::filesystem::path SharedFolder();
+
 }  // namespace dtrun

@@ -19,7 +19,8 @@ const std::vector<std::pair<std::string, Depth>> kDepths = {{"cause", Depth::kCa
 const std::vector<std::pair<std::string, Kind>> kKinds = {{"network", Kind::kNetwork},
                                                           {"rendezvous", Kind::kRendezvous},
                                                           {"memory", Kind::kMemory},
-                                                          {"connection", Kind::kConnection}};
+                                                          {"connection", Kind::kConnection},
+                                                          {"calls", Kind::kCalls}};
 
 // The names outside of brackets, which every text has to capture.
 std::vector<std::string> NamesNeeded(std::string_view sentence) {

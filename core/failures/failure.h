@@ -24,6 +24,7 @@ enum class Kind : std::uint8_t {
   kRendezvous,
   kMemory,
   kConnection,  // of a connection to a peer or to anything else, such as a web service
+  kCalls,       // ranks made different calls
 };
 
 struct KnownFailure {

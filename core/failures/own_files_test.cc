@@ -69,7 +69,7 @@ TEST_F(OwnFiles, ABadEntryIsToldAndTheOthersCount) {
              "into [ ]"),
           At(":7:1: key 'fix' of failure 'b' is missing; every failure needs it"),
           At(":11:8: key 'kind' of failure 'b' is 'disk'; give one of network, rendezvous, memory, "
-             "connection")));
+             "connection, calls")));
 }
 
 TEST_F(OwnFiles, WhatIsNoTomlOrNoFileIsTold) {

@@ -28,7 +28,8 @@ std::string PlaceText(const std::string& file, const Finding& finding) {
 
 std::string ToText(const std::vector<Finding>& findings, const std::string& where) {
   const Finding* const foremost = Foremost(findings);
-  if (foremost == nullptr) return "no known failure in this text\n";
+  if (foremost == nullptr)
+    return "no known failure in this text; give the lines around the first error, or the file with the log\n";
   std::string out;
   Append(*foremost, where, &out);
   for (const Finding& finding : findings) {

@@ -26,7 +26,9 @@ TEST(Report, ToldToPeopleBeginsWithTheCause) {
       "cause\n"
       "  rank-0.err, line 1; id nccl-internal-error; a text of NCCL, torch\n"
       "    | ncclInternalError: Internal check failed.\n");
-  EXPECT_EQ(ToText({}, ""), "no known failure in this text\n");
+  EXPECT_EQ(
+      ToText({}, ""),
+      "no known failure in this text; give the lines around the first error, or the file with the log\n");
 }
 
 TEST(Report, ToldToProgramsMarksTheForemost) {

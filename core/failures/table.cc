@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/program_files.h"
 #include "core/config/document.h"
 #include "core/config/file.h"
 #include "core/failures/entry.h"
@@ -99,8 +100,7 @@ const std::vector<Table::Pattern>* Table::At(Word word) const {
 }
 
 fs::path ShippedFile() {
-  std::error_code none;
-  return fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "share/dtrun/failures.toml";
+  return SharedFolder() / "failures.toml";
 }
 
 void UseFiles(std::vector<fs::path> own) {

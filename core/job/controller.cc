@@ -266,6 +266,7 @@ void Controller::On(std::size_t host, const protocol::Called& called) {
 
 void Controller::On(std::size_t, const protocol::Differed& differed) {
   if (phase_ != Phase::kRunning || std::exchange(differed_, true)) return;  // several hosts find it
+  facts_.calls_differ = differed.difference.text;
   say_("dtrun: " + differed.difference.text);
   Tell(differed);
 }

@@ -76,10 +76,7 @@ failures::Kind KindOf(const RankFacts& rank) {
 
 // It could not get more, as it says.
 bool RanOutOfMemory(const RankFacts& rank) {
-  if (KindOf(rank) == failures::Kind::kMemory) return true;
-  const std::string error = ErrorIn(rank.tail);
-  const std::string name = error.substr(0, error.find(':'));
-  return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
+  return KindOf(rank) == failures::Kind::kMemory || SaysMemoryError(rank.tail);
 }
 
 ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
@@ -87,7 +84,8 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   const process::Ending& ending = *rank.ending;
   if (ending.stopped_by != 0) return ExitClass::kSignal;
   if (ending.out_of_memory) return ExitClass::kOutOfMemory;
-  if (ending.signal == SIGABRT && SaysCallsDiffer(rank.tail)) return ExitClass::kUserError;
+  const bool by_itself = ending.signal == 0 || ending.signal == SIGABRT;
+  if (by_itself && (!facts.calls_differ.empty() || SaysCallsDiffer(rank.tail))) return ExitClass::kUserError;
   // An exception that nobody caught ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {
@@ -104,6 +102,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
     case failures::Kind::kConnection: return ExitClass::kNetwork;
     case failures::Kind::kRendezvous: return ExitClass::kRendezvous;
     case failures::Kind::kMemory:
+    case failures::Kind::kCalls:
     case failures::Kind::kUnsaid: break;
   }
   return ending.signal == 0 ? ExitClass::kUserError : ExitClass::kSignal;

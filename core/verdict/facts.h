@@ -142,9 +142,10 @@ struct Facts {
   std::optional<IsolatedRanks> isolated_ranks;   // which fail the job
   std::optional<MpiServerLoss> mpi_server_loss;  // which ended the run
   bool stacks = false;                           // kStacksFile was written
-  std::string stalled;        // for how long nobody worked, which fails the job; empty: it does not
-  int regroups = 0;           // before it, because hosts came or left
-  bool guard_died = false;    // dtrun's first process was killed
+  std::string calls_differ;  // "call 1 on 'world' differs: rank 0 calls ...", as the recorder found; or empty
+  std::string stalled;       // for how long nobody worked, which fails the job; empty: it does not
+  int regroups = 0;          // before it, because hosts came or left
+  bool guard_died = false;   // dtrun's first process was killed
   bool accomplished = false;  // by the ranks whose success is the job's, before the others ended
 };
 

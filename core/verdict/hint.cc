@@ -11,6 +11,10 @@
 namespace dtrun::verdict {
 namespace {
 
+constexpr char kLessMemory[] =
+    "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of Slurm, the "
+    "container's)";
+
 // A launcher that starts one process per host gives it no number of a rank.
 bool MissesItsRank(const RankFacts& rank) {
   const std::string error = ErrorIn(rank.tail);
@@ -35,9 +39,7 @@ std::string Hint(const RankFacts& rank) {
     return fmt::format("dtrun did not send {}: find out who did; `kill -CONT` resumes a stopped process",
                        process::SignalName(ending.stopped_by));
   }
-  if (ending.out_of_memory)
-    return "use less memory per rank or fewer ranks per host, or raise the limit (job.memory, --mem of "
-           "Slurm, the container's)";
+  if (ending.out_of_memory) return kLessMemory;
   if (ending.forwarded) {
     return fmt::format("dtrun was sent {} and forwarded it: the rank blocked it at first and had no handler",
                        process::SignalName(ending.signal));
@@ -65,6 +67,7 @@ std::string Hint(const RankFacts& rank) {
     default:
       return fmt::format("dtrun did not send {}: find out who did", process::SignalName(ending.signal));
   }
+  if (SaysMemoryError(rank.tail)) return kLessMemory;
   if (MissesItsRank(rank)) {
     return "RANK is set where each rank has a process: launcher.name = \"per-process\" (the default), "
            "torchrun, "

@@ -217,9 +217,10 @@ bool WaitedApart(const Facts& facts, std::size_t first) {
     return false;
   const bool apart = std::ranges::any_of(
       places, [&](const RankDoing& doing) { return doing.phrase != places.front().phrase; });
-  return apart &&
-         (SaysTimeOut(facts.ranks[first].tail) ||
-          std::ranges::any_of(facts.ranks, [](const RankFacts& rank) { return SaysTimeOut(rank.before); }));
+  const auto waited = [](const RankFacts& rank) {
+    return SaysTimeOut(rank.before) || (rank.ending && rank.signal_sent == 0 && SaysTimeOut(rank.tail));
+  };
+  return apart && (SaysTimeOut(facts.ranks[first].tail) || std::ranges::any_of(facts.ranks, waited));
 }
 
 std::vector<int> LockedOutBy(const Facts& facts, std::size_t index) {
@@ -240,10 +241,20 @@ bool SaysPeerIsMissing(const std::vector<std::string>& lines) {
 }
 
 bool SaysCallsDiffer(const std::vector<std::string>& lines) {
-  constexpr std::string_view kIds[] = {"gloo-sizes-differ", "torch-collectives-differ"};
-  return std::ranges::any_of(failures::FindFailures(Joined(lines)), [&](const failures::Finding& finding) {
-    return std::ranges::find(kIds, finding.failure->id) != std::end(kIds);
+  return std::ranges::any_of(failures::FindFailures(Joined(lines)), [](const failures::Finding& finding) {
+    return finding.failure->kind == failures::Kind::kCalls;
   });
+}
+
+std::string DifferenceOf(const Facts& facts, const RankFacts& rank) {
+  constexpr std::string_view kDiffers = " differs: ";
+  if (!facts.calls_differ.empty())
+    return facts.calls_differ.substr(facts.calls_differ.find(kDiffers) + kDiffers.size());
+  for (const std::string& line : rank.tail) {
+    const auto at = line.find(kDiffers);
+    if (at != line.npos && SaysCallsDiffer({line})) return line.substr(at + kDiffers.size());
+  }
+  return {};
 }
 
 bool SaysTimeOut(const std::vector<std::string>& lines) {

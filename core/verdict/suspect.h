@@ -56,6 +56,10 @@ bool SaysPeerIsMissing(const std::vector<std::string>& lines);
 // Whether the ranks' calls do not match, as they say.
 bool SaysCallsDiffer(const std::vector<std::string>& lines);
 
+// How they differ: "rank 0 calls allreduce (float32 x 4, sum), rank 1 calls broadcast (...)", as the recorder
+// found or the rank printed when it failed for that. Empty when neither did.
+std::string DifferenceOf(const Facts& facts, const RankFacts& rank);
+
 // Whether they also say that it was waited for until a limit.
 bool SaysTimeOut(const std::vector<std::string>& lines);
 

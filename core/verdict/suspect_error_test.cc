@@ -177,6 +177,26 @@ TEST_F(SuspectTest, RanksThatDidNotWaitAreNotSaidToHaveWaited) {
   EXPECT_THAT(Verdict(), HasSubstr("; the others: rank 0 running\n"));
 }
 
+TEST_F(SuspectTest, HowTheCallsDifferIsTheHeadlineWhereTheRecorderFoundIt) {
+  facts_.calls_differ =
+      "call 1 on 'world' differs: rank 0 calls allreduce (float32 x 4, sum), rank 1 calls barrier";
+  facts_.ranks[0].ending = process::Ending{1, 0};
+  facts_.ranks[0].reports = {{1, "barrier #1: rank 1 gave 'world' up"}};
+  EXPECT_THAT(Verdict(),
+              HasSubstr(": the ranks' calls do not match: rank 0 calls allreduce (float32 x 4, sum), rank 1 "
+                        "calls barrier\n  rank 0 exited with code 1\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: make all ranks call the same in the same order"));
+  EXPECT_THAT(Verdict(), HasSubstr("  class: user-error\n"));
+}
+
+TEST_F(SuspectTest, HowTheCallsDifferIsTheHeadlineWhereTheRankSaysIt) {
+  facts_.ranks[0].tail = {
+      "train: call 1 on 'world' differs: rank 0 calls barrier, rank 1 calls broadcast (int8 x 1)"};
+  facts_.ranks[0].ending = process::Ending{1, 0};
+  EXPECT_THAT(Verdict(),
+              HasSubstr(": the ranks' calls do not match: rank 0 calls barrier, rank 1 calls broadcast"));
+}
+
 TEST_F(SuspectTest, CallsThatDifferAreTheHeadline) {
   facts_.ranks[0].tail = {"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
                           "  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:490] "
@@ -208,6 +228,7 @@ TEST_F(SuspectTest, PythonsMemoryErrorHasAClass) {
   facts_.ranks[0].tail = {"Traceback (most recent call last):", "  File \"t.py\", line 1, in <module>",
                           "MemoryError"};
   EXPECT_THAT(Verdict(), HasSubstr("class: out-of-memory\n"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: use less memory per rank"));
 }
 
 }  // namespace

@@ -95,8 +95,9 @@ TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   facts_.ranks.resize(2);
   facts_.ranks[0].tail = kTimedOut;
   Does(1, Stand::kWaits, "in barrier at train.py:9");
-  EXPECT_THAT(Verdict(), HasSubstr("failed after 20.0 s: rank 0 exited with code 1\n"));
-  EXPECT_THAT(Verdict(), HasSubstr("rank 0 in all_reduce at train.py:6; rank 1 in barrier at train.py:9\n"));
+  EXPECT_THAT(Verdict(),
+              HasSubstr("failed after 20.0 s: the ranks waited in different calls: rank 0 in all_reduce at "
+                        "train.py:6; rank 1 in barrier at train.py:9\n  rank 0 exited with code 1\n"));
   EXPECT_THAT(Verdict(), HasSubstr("  next: compare these places: every rank has to call the same"));
   EXPECT_THAT(Verdict(), HasSubstr("class: hang\n"));
   Does(1, Stand::kWaits, "in all_reduce at train.py:6");
@@ -104,6 +105,10 @@ TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   Does(1, Stand::kWaits, "in barrier at train.py:9");
   facts_.ranks[0].tail = kClosed;  // nobody has waited until a limit
   EXPECT_THAT(Verdict(), HasSubstr("class: network\n"));
+  facts_.ranks[1].tail = kTimedOut;  // which closed that connection
+  facts_.ranks[1].ending = process::Ending{1, 0};
+  facts_.ranks[1].signal_sent = 0;
+  EXPECT_THAT(Verdict(), HasSubstr(": the ranks waited in different calls: "));
 }
 
 TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {

@@ -86,6 +86,12 @@ bool IsOfTheInterpreter(std::string_view line) {
 
 }  // namespace
 
+bool SaysMemoryError(const std::vector<std::string>& lines) {
+  const std::string error = ErrorIn(lines);
+  const std::string name = error.substr(0, error.find(':'));
+  return name == "MemoryError" || name.ends_with("._ArrayMemoryError");
+}
+
 std::string_view ExceptionOf(std::string_view error) {
   std::size_t end = 0;
   while (end < error.size() && IsNameChar(error[end])) ++end;

@@ -19,6 +19,9 @@ std::string ErrorIn(const std::vector<std::string>& lines);
 // "ValueError" of that error.
 std::string_view ExceptionOf(std::string_view error);
 
+// Whether that is Python's word for no memory.
+bool SaysMemoryError(const std::vector<std::string>& lines);
+
 // Whether something stands behind that error: a message of several lines, or what the program printed since.
 bool SaysMoreThanItsError(const std::vector<std::string>& lines);
 

@@ -20,6 +20,9 @@
 namespace dtrun::verdict {
 namespace {
 
+constexpr char kMakeSameCalls[] =
+    "make all ranks call the same in the same order, with as many elements of one type";
+
 constexpr int kHostLost = 1;
 constexpr int kExitedEarly = 1;
 constexpr int kIsolated = 1;
@@ -60,11 +63,22 @@ std::string PhaseText(const Facts& facts, const RankFacts& rank) {
   return "";
 }
 
+// Where the output of the rank is: "all of it: /runs/1/rank-1.*".
+std::string KeptIn(const RankFacts& rank, const std::string& logs) {
+  if (rank.log_files.empty()) return "it is not kept in a file";
+  const std::string usual = fmt::format("{}/rank-{}.", logs, rank.blamed());
+  std::string where = usual + "*";
+  if (!rank.log_files.front().string().starts_with(usual)) {
+    where.clear();
+    for (const std::filesystem::path& file : rank.log_files)
+      where += (where.empty() ? "" : ", ") + file.string();
+  }
+  return (rank.log_cut ? "of which files have the beginning: " : "all of it: ") + where;
+}
+
 std::string Tail(const RankFacts& rank, const std::string& logs) {
   if (rank.tail.empty()) return fmt::format("  {} printed nothing\n", Who(rank));
-  std::string text =
-      fmt::format("  last output of {} ({}: {}/rank-{}.*):\n", Who(rank),
-                  rank.log_cut ? "of which files have the beginning" : "all of it", logs, rank.blamed());
+  std::string text = fmt::format("  last output of {} ({}):\n", Who(rank), KeptIn(rank, logs));
   const std::size_t skipped = rank.tail.size() - std::min(rank.tail.size(), kTailLines);
   for (std::size_t i = skipped; i < rank.tail.size(); ++i) text += "    | " + rank.tail[i] + "\n";
   return text;
@@ -145,8 +159,10 @@ std::string StacksText(const Facts& facts) {
 }
 
 // It noticed that the calls differ, and need not be the one that is wrong.
-std::string Headline(const RankFacts& cause) {
+std::string Headline(const Facts& facts, const RankFacts& cause) {
   const std::string text = Who(cause) + " " + FailureText(cause);
+  const std::string difference = DifferenceOf(facts, cause);
+  if (!difference.empty()) return fmt::format("the ranks' calls do not match: {}\n  {}", difference, text);
   if (!SaysCallsDiffer(cause.tail)) return text;
   const std::string place = ErrorPlaceIn(cause.tail);
   return fmt::format("the ranks' calls do not match{}: {}", place.empty() ? "" : ", " + place, text);
@@ -156,9 +172,14 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const RankFacts& cause = facts.ranks[why.index];
   const RankFacts& first = facts.ranks[why.first];
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  const std::vector<int> locked_out = LockedOutBy(facts, why.index);
+  const bool apart = !suspected && why.exit_class == ExitClass::kHang && locked_out.empty();
   std::string text =
       fmt::format("dtrun: job '{}' failed after {}: {}\n", facts.job, FormatElapsed(first.ended_at),
-                  suspected ? SuspicionText(facts, why.suspicion) : Headline(cause));
+                  suspected ? SuspicionText(facts, why.suspicion)
+                  : apart   ? fmt::format("the ranks waited in different calls: {}\n  {}",
+                                          PlacesText(PlacesOf(facts)), Headline(facts, cause))
+                            : Headline(facts, cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
   const std::vector<int> alike = suspected ? std::vector<int>() : FailedAlike(facts, why.first);
@@ -182,6 +203,7 @@ std::string RankText(const Facts& facts, const Cause& why) {
                                      why.suspicion.kind != Suspicion::Kind::kOverrode);
     if (fits && (cause.known->recent || hint.empty())) hint = cause.known->finding.fix;
   }
+  if (!DifferenceOf(facts, cause).empty()) hint = kMakeSameCalls;
   if (!suspected && NeededRanksThatHadFinished(facts, why.index)) {
     hint = fmt::format(
         "{} called a collective that needs ranks which had finished: give all ranks equally many batches and "
@@ -193,7 +215,6 @@ std::string RankText(const Facts& facts, const Cause& why) {
     text += fmt::format("  {}\n", overrides);
     hint = SuspicionHint(Suspicion::Kind::kOverrode);
   }
-  const std::vector<int> locked_out = LockedOutBy(facts, why.index);
   if (!locked_out.empty())
     text +=
         fmt::format("  {} waited for the lock of a file that {} held\n", FoldRanks(locked_out), Who(cause));
@@ -202,9 +223,8 @@ std::string RankText(const Facts& facts, const Cause& why) {
                ? "compare these places: every rank has to call the same collectives, in the same order"
                : "release that lock before the call in which it waited for the others";
   }
-  // Ranks that all gave up before they were looked at have said where they waited.
-  const bool seen = AnySeen(facts), apart = !suspected && why.exit_class == ExitClass::kHang;
-  if ((seen && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred)) || apart) {
+  const bool seen = AnySeen(facts) && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred);
+  if (seen ? !apart : !locked_out.empty() && why.exit_class == ExitClass::kHang) {
     text += fmt::format("  when {} failed: {}\n", suspected ? Who(first) : "it", PlacesText(PlacesOf(facts)));
   }
   return text + StacksText(facts) + Around(facts, &cause, first.ended_at, hint, why.exit_class, alike);

@@ -100,11 +100,21 @@ TEST(Verdict, SaysWhichLaunchersSetRank) {
   EXPECT_THAT(VerdictText(facts), HasSubstr("  next: RANK is set where each rank has a process"));
 }
 
+TEST(Verdict, SaysWhereTheOutputIsKept) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
+  facts.ranks[0].tail = {"x"};
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  last output of rank 0 (it is not kept in a file):\n"));
+  facts.ranks[0].log_files = {"/tmp/run/attempt_0/0/stderr.log", "/tmp/run/attempt_0/0/stdout.log"};
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("(all of it: /tmp/run/attempt_0/0/stderr.log, /tmp/run/attempt_0/0/stdout.log):\n"));
+}
+
 TEST(Verdict, TellsTheWholeStoryOfAFailure) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(3210)), Rank(1, kKill, milliseconds(3200))}, 1);
   for (int i = 2; i < 6; ++i) facts.ranks.push_back(Rank(i, kTerm, milliseconds(3250), SIGTERM));
   facts.ranks[0].joined = facts.ranks[1].joined = true;
   facts.ranks[1].tail = {"epoch 1", "epoch 2"};
+  facts.ranks[1].log_files = {"/runs/1/rank-1.err", "/runs/1/rank-1.out"};
   EXPECT_EQ(ExitCode(facts), 137);
   EXPECT_EQ(VerdictText(facts),
             "dtrun: job 'quickstart' failed after 3.2 s: rank 1 was killed by signal 9 (SIGKILL)\n"
