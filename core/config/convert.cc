@@ -7,6 +7,7 @@
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"
+#include "core/options/path_text.h"
 
 namespace dtrun::config {
 namespace {
@@ -55,8 +56,17 @@ Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path
     const Node& item = node.items[i];
     const bool usable = item.kind == Kind::kString && !(spec.type == Type::kPathList && item.text.empty());
     if (usable) {
-      const bool path = spec.type == Type::kPathList;
-      texts.push_back(path ? (folder / item.text).lexically_normal().string() : item.text);
+      if (spec.type != Type::kPathList) {
+        texts.push_back(item.text);
+        continue;
+      }
+      const auto path = options::ExpandPath(item.text);
+      if (path) {
+        texts.push_back((folder / *path).lexically_normal().string());
+        continue;
+      }
+      good = false;
+      faults.push_back({fmt::format("[{}]", i), item.at, path.error().text});
       continue;
     }
     good = false;

@@ -11,6 +11,7 @@
 #include "core/config/file.h"
 #include "core/config/lookup.h"
 #include "core/config/syntax.h"
+#include "core/options/path_text.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -58,7 +59,9 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
     return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
   if (spec.key == "logs.dir") {
     if (text->empty()) return "expected a folder; found \"\" (write \".\" for the working directory)";
-    const std::string unknown = UnknownPlaceholder(std::get<std::string>(data));
+    const auto expanded = options::ExpandPath(*text);
+    if (!expanded) return expanded.error().text;
+    const std::string unknown = UnknownPlaceholder(*expanded);
     if (!unknown.empty())
       return fmt::format("unknown placeholder {}; known are {{job}} and {{time}}",
                          options::QuoteShort(unknown));
@@ -188,7 +191,7 @@ void Loader::TakeMember(const Pass& pass, const Member& member, const std::strin
       problems_.Add(
           InFile(member.value.at),
           fmt::format("{}: expected a table; found {}", key, FoundText(member.value)),
-          fmt::format("write [{}] and its options below it   see: dtrun config explain {}", key, key));
+          fmt::format("write [{}] and its options below it; see: dtrun config explain {}", key, key));
     } else if (!pass.prefix.empty() || !Deferred(key + ".")) {
       WalkTable(pass, member.value, key + ".");
     }

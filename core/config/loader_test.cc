@@ -37,7 +37,7 @@ TEST_F(LoadTest, FillsEveryDefaultAroundTheShortestFile) {
   EXPECT_EQ(settings.Text("backend.name"), "gloo");
   EXPECT_EQ(settings.Duration("backend.timeout"), std::chrono::seconds(60));
   EXPECT_EQ(settings.Text("logs.dir"), "runs/{job}/{time}");
-  EXPECT_EQ(settings.Text("logs.prefix"), "auto");
+  EXPECT_EQ(settings.Text("output.prefix"), "auto");
   EXPECT_EQ(settings.folder(), folder_.path());
 }
 
@@ -60,6 +60,7 @@ options = { anything = 1 }
 path = ["plugins", "/opt/p"]
 [logs]
 dir = "logs"
+[output]
 prefix = "rank"
 )");
   EXPECT_EQ(settings.Text("job.name"), "mnist");
@@ -82,22 +83,16 @@ command = ["train", 5]
 grace = "2h"
 [backend]
   nam = "gloo"
-[logs]
+[output]
 prefix = "rnk"
 [bakend]
 )"),
-      R"(train.toml:2:22: job.processes_per_host: expected a number from 1 to 4096 or one of "cpu", "gpu", "auto"; found "two"
-  see: dtrun config explain job.processes_per_host
-train.toml:3:21: job.command[1]: expected a string; found integer 5; quote it
-  see: dtrun config explain job.command
-train.toml:4:9: job.grace: expected a duration such as "60s", from 0s to 1h; found "2h"
-  see: dtrun config explain job.grace
-train.toml:6:3: unknown option 'backend.nam'
-  did you mean 'name' (string or list of strings, default "gloo")?   see: dtrun config explain backend.name
-train.toml:8:10: logs.prefix: expected one of "auto", "rank", "none"; found "rnk", did you mean "rank"?
-  see: dtrun config explain logs.prefix
-train.toml:9:2: unknown table 'bakend'
-  did you mean 'backend'?   see: dtrun config explain backend
+      R"(dtrun: train.toml:2:22: job.processes_per_host: expected a number from 1 to 4096 or one of "cpu", "gpu", "auto"; found "two"; see: dtrun config explain job.processes_per_host
+dtrun: train.toml:3:21: job.command[1]: expected a string; found integer 5; quote it; see: dtrun config explain job.command
+dtrun: train.toml:4:9: job.grace: expected a duration such as "60s", from 0s to 1h; found "2h"; see: dtrun config explain job.grace
+dtrun: train.toml:6:3: unknown option 'backend.nam'; did you mean 'name' (string or list of strings, default "gloo")? see: dtrun config explain backend.name
+dtrun: train.toml:8:10: output.prefix: expected one of "auto", "rank", "host", "none"; found "rnk", did you mean "rank"? see: dtrun config explain output.prefix
+dtrun: train.toml:9:2: unknown table 'bakend'; did you mean 'backend'? see: dtrun config explain backend
 )");
 }
 
@@ -113,14 +108,14 @@ TEST_F(LoadTest, RefusesValuesOutOfRange) {
 TEST_F(LoadTest, SaysThatTheCommandIsMissing) {
   EXPECT_EQ(
       Problems("[backend]\nname = \"gloo\"\n"),
-      "train.toml: job.command is required and not set\n"
-      "  write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun train.toml "
+      "dtrun: train.toml: job.command is required and not set; "
+      "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun train.toml "
       "python3 train.py\n");
   EXPECT_THAT(Problems(""),
-              StartsWith("train.toml: the file is empty: job.command is required and not set\n"));
+              StartsWith("dtrun: train.toml: the file is empty: job.command is required and not set; "));
   EXPECT_THAT(Problems("# nothing\n"), HasSubstr("the file is empty"));
   EXPECT_THAT(Problems("[job]\ncommand = []\n"),
-              StartsWith("train.toml:2:11: job.command: expected a program"));
+              StartsWith("dtrun: train.toml:2:11: job.command: expected a program"));
   EXPECT_THAT(Problems("[job]\ncommand = [\"\"]\n"),
               HasSubstr("expected a program and its arguments; found [\"\"]"));
 }
@@ -138,7 +133,7 @@ TEST_F(LoadTest, ChecksTheCommandOfTheCommandLineToo) {
   Request request;
   request.command = {"true", "\xff"};
   EXPECT_THAT(folder_.ProblemsOf("", request),
-              StartsWith("command line: job.command: expected UTF-8; found byte 0xff at offset 0\n"));
+              StartsWith("dtrun: command line: job.command: expected UTF-8; found byte 0xff at offset 0; "));
   request.command = {""};
   EXPECT_THAT(folder_.ProblemsOf("", request), HasSubstr("command line: job.command: expected a program"));
 }
@@ -146,8 +141,8 @@ TEST_F(LoadTest, ChecksTheCommandOfTheCommandLineToo) {
 TEST_F(LoadTest, WorksWithoutAFile) {
   Request request;
   EXPECT_EQ(Render(Load(request, {}).problems),
-            "dtrun: job.command is required and not set\n"
-            "  write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun python3 "
+            "dtrun: job.command is required and not set; "
+            "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun python3 "
             "train.py\n");
   request.command = {"true"};
   const Loaded loaded = Load(request, {});
@@ -193,18 +188,18 @@ TEST_F(LoadTest, ExplainsAFileItCannotRead) {
   Request request;
   request.file = folder_.path() / "none.toml";
   EXPECT_EQ(folder_.Short(Load(request, {}).problems),
-            "none.toml: cannot open the file: no such file or directory\n");
+            "dtrun: none.toml: cannot open the file: no such file or directory\n");
   request.file = folder_.path();
   EXPECT_THAT(Render(Load(request, {}).problems), HasSubstr("this is a folder"));
   EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("a config has at most 1MiB"));
 }
 
 TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {
-  EXPECT_THAT(Problems("[job]\ncommand = \"x\n"), StartsWith("train.toml:2:13: syntax error in string: "));
+  EXPECT_THAT(Problems("[job]\ncommand = \"x\n"), StartsWith("dtrun: train.toml:2:13: syntax error in string: "));
   EXPECT_THAT(Problems("[job]\nname = \"\xff\"\n"),
-              StartsWith("train.toml:2:9: byte 0xff at offset 14 is not UTF-8"));
+              StartsWith("dtrun: train.toml:2:9: byte 0xff at offset 14 is not UTF-8"));
   EXPECT_THAT(Problems("a = 1\na = 2\n"),
-              StartsWith("train.toml:2:5: syntax error in key-value pair: cannot redefine"));
+              StartsWith("dtrun: train.toml:2:5: syntax error in key-value pair: cannot redefine"));
 }
 
 TEST_F(LoadTest, SaysHowAnotherLaunchersWordIsCalledHere) {
@@ -231,7 +226,7 @@ TEST_F(LoadTest, StillChecksOverridesOfAFileItCannotRead) {
 TEST_F(LoadTest, RefusesAValueInThePlaceOfATable) {
   EXPECT_THAT(
       Problems("backend = \"gloo\"\n[job]\ncommand = [\"x\"]\n"),
-      StartsWith("train.toml:1:11: backend: expected a table; found string \"gloo\"\n  write [backend]"));
+      StartsWith("dtrun: train.toml:1:11: backend: expected a table; found string \"gloo\"; write [backend]"));
   EXPECT_THAT(Problems("[[job]]\ncommand = [\"x\"]\n"), HasSubstr("job: expected a table; found a list"));
   EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[backend]\noptions = 3\n"),
               HasSubstr("backend.options: expected a table; found integer 3"));
@@ -239,12 +234,12 @@ TEST_F(LoadTest, RefusesAValueInThePlaceOfATable) {
 
 TEST_F(LoadTest, DoesNotTakeAQuotedKeyForADottedOne) {
   EXPECT_THAT(Problems("\"backend.name\" = \"x\"\n[job]\ncommand = [\"x\"]\n"),
-              StartsWith("train.toml:1:1: unknown option 'backend.name'"));
+              StartsWith("dtrun: train.toml:1:1: unknown option 'backend.name'"));
 }
 
 TEST_F(LoadTest, WantsAWorkingFolderThatExists) {
   EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\ncwd = \"none\"\n"),
-              StartsWith("train.toml:3:7: job.cwd: \""));
+              StartsWith("dtrun: train.toml:3:7: job.cwd: \""));
   EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\ncwd = \"none\"\n"), HasSubstr("none\" does not exist"));
 }
 

@@ -132,7 +132,7 @@ std::string UnknownHint(const options::Schema& schema, const std::string& key, b
   if (!meant.empty()) {
     const bool neighbour = !whole && TableOf(meant) == table;
     const options::Spec* spec = FindSpec(schema, meant);
-    return fmt::format("did you mean '{}'{}?   {}", neighbour ? std::string(NameOf(meant)) : meant,
+    return fmt::format("did you mean '{}'{}? {}", neighbour ? std::string(NameOf(meant)) : meant,
                        spec == nullptr ? "" : " " + Summary(*spec), see(meant));
   }
   if (!table.empty() && !IsTable(schema, table)) {
@@ -141,7 +141,7 @@ std::string UnknownHint(const options::Schema& schema, const std::string& key, b
   const std::vector<std::string> names = NamesIn(schema, table);
   if (table.empty()) return fmt::format("tables: {}", fmt::join(names, ", "));
   if (names.empty()) return fmt::format("{} has no options here", plugin.empty() ? table : plugin);
-  return fmt::format("known here: {}   {}", fmt::join(names, ", "), see(table));
+  return fmt::format("known here: {}; {}", fmt::join(names, ", "), see(table));
 }
 
 }  // namespace dtrun::config

@@ -23,7 +23,7 @@ TEST(Lookup, KnowsOptionsAndTables) {
 TEST(Lookup, ListsTheNamesOfATable) {
   EXPECT_THAT(NamesIn(CoreSchema(), ""),
               ElementsAre("job", "cluster", "launcher", "backend", "plugins", "comm", "network", "restart",
-                          "watch", "failures", "logs"));
+                          "watch", "failures", "logs", "output"));
   EXPECT_THAT(NamesIn(CoreSchema(), "backend"), ElementsAre("name", "path", "timeout", "options"));
 }
 
@@ -39,16 +39,16 @@ TEST(NearestKey, LooksBesideTheKeyFirstAndThenElsewhere) {
 
 TEST(UnknownHint, DescribesWhatWasMeant) {
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", false, ""),
-            "did you mean 'name' (string or list of strings, default \"gloo\")?   see: dtrun config explain "
+            "did you mean 'name' (string or list of strings, default \"gloo\")? see: dtrun config explain "
             "backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.nam", true, ""),
-            "did you mean 'backend.name' (string or list of strings, default \"gloo\")?   see: dtrun config "
+            "did you mean 'backend.name' (string or list of strings, default \"gloo\")? see: dtrun config "
             "explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
-            "known here: name, path, timeout, options   see: dtrun config explain backend");
+            "known here: name, path, timeout, options; see: dtrun config explain backend");
   EXPECT_EQ(
       UnknownHint(CoreSchema(), "wibble", false, ""),
-      "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, logs");
+      "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, logs, output");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

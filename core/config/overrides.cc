@@ -66,7 +66,7 @@ void Loader::ReadEnvironment(const Pass& pass) {
                                      EnvironmentName("backend.name"));
       if (nearest) {
         const std::string& key_meant = keys[std::string(kPrefix) + *nearest];
-        hint = fmt::format("did you mean {}{} {}?   see: dtrun config explain {}", kPrefix, *nearest,
+        hint = fmt::format("did you mean {}{} {}? see: dtrun config explain {}", kPrefix, *nearest,
                            Summary(*settings_.Find(key_meant)), key_meant);
       }
       problems_.Add(place, "unknown option in the environment", hint);

@@ -61,10 +61,10 @@ TEST_F(OverrideTest, ShowsNoSecretOfAValueThatItRefuses) {
 
 TEST_F(OverrideTest, TakesValuesOfAnotherSpellingBelowTheFileAndAboveSet) {
   const options::Origin torchrun{DTRUN_ORIGIN_COMMAND_LINE, "--shutdown-timeout"};
-  request_.base = {{"job.grace", "5s", torchrun}, {"logs.prefix", "none", {}}};
+  request_.base = {{"job.grace", "5s", torchrun}, {"output.prefix", "none", {}}};
   Settings settings = Good();
   EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(1)) << "the file is above the base";
-  EXPECT_EQ(settings.Text("logs.prefix"), "none");
+  EXPECT_EQ(settings.Text("output.prefix"), "none");
   request_.given = {{"job.grace", "6s", torchrun}, {"job.command", Texts{"a", "[b]"}, torchrun}};
   settings = Set({"job.grace=3s"});
   EXPECT_EQ(settings.Duration("job.grace"), std::chrono::seconds(6));
@@ -85,14 +85,14 @@ TEST_F(OverrideTest, NamesWhatWasTypedInAnotherSpelling) {
 TEST_F(OverrideTest, TakesTomlWhereItFitsAndPlainTextElsewhere) {
   const Settings settings =
       Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",
-           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/a,/b", "logs.prefix=none"});
+           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/a,/b", "output.prefix=none"});
   EXPECT_EQ(settings.Text("job.name"), "123");
   EXPECT_EQ(settings.Int("job.processes_per_host"), 4);
   EXPECT_EQ(settings.List("job.command"), (Texts{"a", "b,c"}));
   EXPECT_EQ(settings.Text("launcher.name"), "quoted");
   EXPECT_EQ(settings.Duration("backend.timeout"), std::chrono::seconds(5));
   EXPECT_EQ(settings.List("plugins.path"), (Texts{"/a", "/b"}));
-  EXPECT_EQ(settings.Text("logs.prefix"), "none");
+  EXPECT_EQ(settings.Text("output.prefix"), "none");
   EXPECT_EQ(Set({"job.command=a, b"}).List("job.command"), (Texts{"a", "b"}));
 }
 
@@ -112,11 +112,11 @@ TEST_F(OverrideTest, SetsSingleVariablesOfTheJob) {
 
 TEST_F(OverrideTest, ExplainsWhatIsWrongWithASet) {
   EXPECT_EQ(Refusal("backend.nam=x"),
-            "--set backend.nam=x: unknown option 'backend.nam'\n"
-            "  did you mean 'backend.name' (string or list of strings, default \"gloo\")?   see: dtrun "
+            "dtrun: --set backend.nam=x: unknown option 'backend.nam'; "
+            "did you mean 'backend.name' (string or list of strings, default \"gloo\")? see: dtrun "
             "config explain backend.name\n");
   EXPECT_EQ(Refusal("backend.name"),
-            "--set backend.name: expected key=value\n  for example: --set backend.timeout=30s\n");
+            "dtrun: --set backend.name: expected key=value; for example: --set backend.timeout=30s\n");
   EXPECT_THAT(Refusal("=x"), HasSubstr("expected key=value"));
   EXPECT_THAT(Refusal(""), HasSubstr("expected key=value"));
   EXPECT_THAT(Refusal("job=x"), HasSubstr("--set job=x: 'job' is a table; set one of its options"));
@@ -137,12 +137,12 @@ TEST_F(OverrideTest, ReportsAnUnknownVariableWithTheNearestName) {
   request_.environment = {
       {"DTRUN_CONFIG_BACKEND_NAM", "x"}, {"DTRUN_CONFIG_WIBBLE", "x"}, {"DTRUN_RANK", "0"}};
   EXPECT_EQ(folder_.ProblemsOf(kFile, request_),
-            "DTRUN_CONFIG_BACKEND_NAM: unknown option in the environment\n"
-            "  did you mean DTRUN_CONFIG_BACKEND_NAME (string or list of strings, default \"gloo\")?   see: "
+            "dtrun: DTRUN_CONFIG_BACKEND_NAM: unknown option in the environment; "
+            "did you mean DTRUN_CONFIG_BACKEND_NAME (string or list of strings, default \"gloo\")? see: "
             "dtrun config explain "
             "backend.name\n"
-            "DTRUN_CONFIG_WIBBLE: unknown option in the environment\n"
-            "  the name is DTRUN_CONFIG_ and the key in capitals, such as DTRUN_CONFIG_BACKEND_NAME\n");
+            "dtrun: DTRUN_CONFIG_WIBBLE: unknown option in the environment; "
+            "the name is DTRUN_CONFIG_ and the key in capitals, such as DTRUN_CONFIG_BACKEND_NAME\n");
 }
 
 TEST_F(OverrideTest, ReportsABadVariableByItsName) {

@@ -79,30 +79,30 @@ TEST_F(PluginOptionsTest, AreReportedWithTheirPlaces) {
   request_.sets = {"backend.options.interfce=lo"};
   EXPECT_EQ(
       Problems("[backend]\nname = \"demo\"\noptions.bufer = 1\noptions.buffer = \"x\"\noptions.wibble = 1\n"),
-      "train.toml:5:9: unknown option 'backend.options.bufer'\n"
-      "  did you mean 'buffer' (size)?   see: dtrun plugins describe demo\n"
-      "train.toml:6:18: backend.options.buffer: expected a size such as \"8MiB\"; found \"x\"\n"
-      "  see: dtrun config explain backend.options.buffer\n"
-      "train.toml:7:9: unknown option 'backend.options.wibble'\n"
-      "  known here: interface, buffer, token, iface, tls   see: dtrun plugins describe demo\n"
-      "DTRUN_CONFIG_BACKEND_OPTIONS_BUFER: unknown option in the environment\n"
-      "  did you mean DTRUN_CONFIG_BACKEND_OPTIONS_BUFFER (size)?   see: dtrun config explain "
+      "dtrun: train.toml:5:9: unknown option 'backend.options.bufer'; "
+      "did you mean 'buffer' (size)? see: dtrun plugins describe demo\n"
+      "dtrun: train.toml:6:18: backend.options.buffer: expected a size such as \"8MiB\"; found \"x\"; "
+      "see: dtrun config explain backend.options.buffer\n"
+      "dtrun: train.toml:7:9: unknown option 'backend.options.wibble'; "
+      "known here: interface, buffer, token, iface, tls; see: dtrun plugins describe demo\n"
+      "dtrun: DTRUN_CONFIG_BACKEND_OPTIONS_BUFER: unknown option in the environment; "
+      "did you mean DTRUN_CONFIG_BACKEND_OPTIONS_BUFFER (size)? see: dtrun config explain "
       "backend.options.buffer\n"
-      "--set backend.options.interfce=lo: unknown option 'backend.options.interfce'\n"
-      "  did you mean 'backend.options.interface' (string, default \"auto\")?   see: dtrun plugins describe "
+      "dtrun: --set backend.options.interfce=lo: unknown option 'backend.options.interfce'; "
+      "did you mean 'backend.options.interface' (string, default \"auto\")? see: dtrun plugins describe "
       "demo\n");
 }
 
 TEST_F(PluginOptionsTest, AreNotLookedAtWhenThePluginIsUnknown) {
   request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_X", "1"}};
   request_.sets = {"backend.options.y=1"};
-  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\noptions.z = 1\n"), "train.toml:4:8: no backend 'golo'\n");
+  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\noptions.z = 1\n"), "dtrun: train.toml:4:8: no backend 'golo'\n");
   request_.sets = {"backend.name=glo"};
-  EXPECT_EQ(Problems(""), "--set backend.name=glo: no backend 'glo'\n");
+  EXPECT_EQ(Problems(""), "dtrun: --set backend.name=glo: no backend 'glo'\n");
   request_.sets = {"backend.path=/x.so"};
-  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\n"), "--set backend.path=/x.so: no backend 'golo'\n");
+  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\n"), "dtrun: --set backend.path=/x.so: no backend 'golo'\n");
   request_.sets = {};
-  EXPECT_EQ(Problems(""), "train.toml: no backend 'gloo'\n") << "the default has the file as its place";
+  EXPECT_EQ(Problems(""), "dtrun: train.toml: no backend 'gloo'\n") << "the default has the file as its place";
 }
 
 TEST_F(PluginOptionsTest, AreNotAskedForWithoutABackend) {
@@ -119,14 +119,14 @@ TEST_F(PluginOptionsTest, AreNotAskedForWhenTheNameIsWrong) {
 TEST_F(PluginOptionsTest, SayWhatReplacesADeprecatedOne) {
   EXPECT_THAT(Problems("[backend]\nname = \"demo\"\noptions.iface = \"lo\"\n"),
               HasSubstr("train.toml:5:17: backend.options.iface: this option is deprecated; use "
-                        "'backend.options.interface'\n"));
+                        "'backend.options.interface'; "));
 }
 
 TEST_F(PluginOptionsTest, AreMissedWhenRequired) {
   schema_[1].required = true;
   EXPECT_EQ(Problems("[backend]\nname = \"demo\"\n"),
-            "train.toml: backend.options.buffer is required and not set\n"
-            "  see: dtrun config explain backend.options.buffer\n");
+            "dtrun: train.toml: backend.options.buffer is required and not set; "
+            "see: dtrun config explain backend.options.buffer\n");
 }
 
 TEST_F(PluginOptionsTest, NeverPrintASecret) {
@@ -170,8 +170,8 @@ TEST_F(PluginOptionsTest, OfSeveralBackendsAreReadForTheOneThatIsAskedFor) {
 TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
   request_.backend = "demo";
   EXPECT_EQ(Problems("[backend]\nname = [\"demo\", \"other\"]\n[backend.options]\ninterface = \"lo\"\n"),
-            "train.toml:6:1: backend.options belongs to no one backend when backend.name gives several\n"
-            "  write the options of demo into [backend.demo], and so for the others\n");
+            "dtrun: train.toml:6:1: backend.options belongs to no one backend when backend.name gives several; "
+            "write the options of demo into [backend.demo], and so for the others\n");
 }
 
 TEST_F(PluginOptionsTest, InATableOfNoBackendAreAProblem) {

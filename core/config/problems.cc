@@ -37,8 +37,9 @@ std::vector<Problem> Problems::Take() && {
 std::string Render(const std::vector<Problem>& problems) {
   std::string out;
   for (const Problem& problem : problems) {
-    out += (problem.place.empty() ? "dtrun" : problem.place) + ": " + problem.message + "\n";
-    if (!problem.hint.empty()) out += "  " + problem.hint + "\n";
+    out += "dtrun: " + problem.place + (problem.place.empty() ? "" : ": ") + problem.message;
+    if (!problem.hint.empty()) out += (problem.message.ends_with('?') ? " " : "; ") + problem.hint;
+    out += "\n";
   }
   return out;
 }

@@ -21,12 +21,12 @@ TEST(Problems, AreGivenBackInTheOrderOfAReader) {
 TEST(Problems, StayOnOneLineWhateverTheUserWrote) {
   Problems problems;
   problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a\nb"}, "unknown option 'a\nb'", "\x1b[31m é");
-  EXPECT_EQ(Render(std::move(problems).Take()), "--set a\\nb: unknown option 'a\\nb'\n  \\u001b[31m é\n");
+  EXPECT_EQ(Render(std::move(problems).Take()), "dtrun: --set a\\nb: unknown option 'a\\nb'; \\u001b[31m é\n");
 }
 
-TEST(Render, PutsTheHintUnderItsProblem) {
+TEST(Render, PutsTheHintBehindItsProblem) {
   EXPECT_EQ(Render({{"t:1:2", "wrong", "do right"}, {"", "no place", ""}}),
-            "t:1:2: wrong\n  do right\ndtrun: no place\n");
+            "dtrun: t:1:2: wrong; do right\ndtrun: no place\n");
   EXPECT_EQ(Render({}), "");
 }
 
@@ -34,7 +34,7 @@ TEST(Problems, KeepTheLinesOfAMessageThatHasSome) {
   Problems problems;
   problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a"}, "x\ny\033");
   problems.AddLines({DTRUN_ORIGIN_COMMAND_LINE, {2, 0}, "--set b\n"}, "x\n  y\033");
-  EXPECT_EQ(Render(std::move(problems).Take()), "--set a: x\\ny\\u001b\n--set b\\n: x\n  y\\u001b\n");
+  EXPECT_EQ(Render(std::move(problems).Take()), "dtrun: --set a: x\\ny\\u001b\ndtrun: --set b\\n: x\n  y\\u001b\n");
 }
 
 }  // namespace

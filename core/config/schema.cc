@@ -357,7 +357,8 @@ void AddLogs(Schema& schema) {
   schema.push_back(
       Scope(Long(Default(Option("logs.dir", Type::kString, kAgent, "folder of one run, with a log per rank"),
                          "runs/{job}/{time}"),
-                 "Relative to the folder where dtrun was started. {job} is the job's name, {time} the "
+                 "Relative to the folder where dtrun was started; ~ and ${NAME} expand. {job} is the job's "
+                 "name, {time} the "
                  "start of the run. Without {time} runs reuse the folder: dtrun moves the files of the "
                  "previous run into a folder before-TIME in it, and refuses two jobs at the same time."),
             DTRUN_SCOPE_HOST));

@@ -20,10 +20,9 @@
 
 namespace dtrun::config {
 
-// One thing wrong with the config. Rendered as
-//   train.toml:14:3: unknown option 'backend.nam'
-//     did you mean 'name' (string or list of strings, default "gloo")?   see: dtrun config explain
-//     backend.name
+// One thing wrong with the config. Rendered as one line:
+//   dtrun: train.toml:14:3: unknown option 'backend.nam'; did you mean 'name' (string or list of strings,
+//   default "gloo")? see: dtrun config explain backend.name
 struct Problem {
   std::string place;    // "train.toml:14:3", "--set x=1", ...; may be empty
   std::string message;  // one line

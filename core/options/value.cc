@@ -11,6 +11,7 @@
 #include "core/base/suggest.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/options/path_text.h"
 #include "core/options/text.h"
 
 namespace dtrun::options {
@@ -29,7 +30,8 @@ std::vector<std::string> SplitList(std::string_view text) {
 }
 
 std::string Absolute(std::string_view text, const std::filesystem::path& folder) {
-  return (folder / std::filesystem::path(text)).lexically_normal().string();
+  const auto expanded = ExpandPath(text);  // ParseText has refused what cannot be
+  return (folder / std::filesystem::path(expanded ? *expanded : text)).lexically_normal().string();
 }
 
 // Reads without looking at bounds and choices; unset when the spelling is wrong.
@@ -175,6 +177,12 @@ std::string FormatMap(const std::map<std::string, std::string>& map) {
 }  // namespace
 
 Result<Data> ParseText(const Spec& spec, std::string_view text, const std::filesystem::path& folder) {
+  const bool list = spec.type == Type::kPathList;
+  if (spec.type == Type::kPath || list) {
+    for (const std::string& path : list ? SplitList(text) : std::vector{std::string(text)}) {
+      if (const auto expanded = ExpandPath(path); !expanded) return expanded.error();
+    }
+  }
   Result<Data> data = Read(spec, text, folder);
   if (data->index() == 0) {
     Error error = Expected(spec, QuoteShort(text));

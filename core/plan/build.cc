@@ -12,6 +12,7 @@
 #include "core/contract/environment.h"
 #include "core/environments/libraries.h"
 #include "core/environments/outer.h"
+#include "core/options/path_text.h"
 #include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
@@ -226,6 +227,8 @@ Result<Plan> Build(const Inputs& inputs) {
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);
   if (inputs.network != nullptr) AddNetwork(*inputs.network, &plan);
+  const std::string unused = plan.hosts.size() == 1 ? UnusedInterface(settings) : "";
+  if (!unused.empty()) plan.warnings.push_back(unused);
   plan.launcher = settings.Text("launcher.name");
   plan.backend = inputs.backend.name;
   AddFacts(inputs.backend, &plan);
@@ -233,7 +236,9 @@ Result<Plan> Build(const Inputs& inputs) {
   auto placements = PlaceAll(inputs, &plan);
   if (!placements) return placements.error();
   plan.master_port = static_cast<int>(settings.Int("job.master_port"));
-  plan.log_dir = (std::filesystem::path(inputs.cwd) / settings.Text("logs.dir")).lexically_normal().string();
+  const auto log_dir = options::ExpandPath(settings.Text("logs.dir"));
+  if (!log_dir) return At(settings, "logs.dir", log_dir.error());
+  plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();
   auto log_mode = LogMode(settings.Text("logs.mode"));
   if (!log_mode) return At(settings, "logs.mode", log_mode.error());
   plan.log_mode = *log_mode;

@@ -12,6 +12,7 @@
 
 #include "core/base/program_files.h"
 #include "core/base/secrets.h"
+#include "core/base/suggest.h"
 #include "core/base/text.h"
 
 namespace dtrun::plan {
@@ -36,8 +37,22 @@ Status CheckExecutable(const fs::path& file) {
   return {};
 }
 
+// Some of a folder's files: a few thousand are enough to look for a name that was mistyped.
+std::vector<std::string> FilesIn(const fs::path& folder) {
+  constexpr std::size_t kMost = 4096;
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (auto entry = fs::directory_iterator(folder, failure); !failure && entry != fs::directory_iterator();
+       entry.increment(failure)) {
+    if (names.size() == kMost) break;
+    if (entry->is_regular_file(failure)) names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
 // What a name that is not in PATH may have been meant as.
 std::string NextStep(const std::string& program, const std::string& cwd) {
+  if (program.starts_with("--")) return "; options of dtrun stand before '--' and the program";
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
     if (program.ends_with(".py")) {
@@ -52,6 +67,8 @@ std::string NextStep(const std::string& program, const std::string& cwd) {
   if (program.find(' ') != std::string::npos)
     return "; the program and each of its arguments are strings of their own, as in [\"python3\", "
            "\"train.py\"]";
+  if (const auto nearest = Nearest(program, FilesIn(cwd)))
+    return fmt::format("; did you mean the file '{}'?", *nearest);
   return fmt::format(", and there is no such file in '{}'; check the name, or write the program's path", cwd);
 }
 

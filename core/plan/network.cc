@@ -65,6 +65,15 @@ Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
   return rules;
 }
 
+std::string UnusedInterface(const config::Settings& settings) {
+  const std::string& text = settings.Text(kInterface);
+  const bool asked = text != kAuto && text != kOff;
+  if (!asked && !settings.Has(kInterfaceOn)) return {};
+  return fmt::format(
+      "{} has no effect: the job is on one host; backend.options.interface chooses the backend's there",
+      PlaceOf(settings, asked ? kInterface : kInterfaceOn));
+}
+
 void AddNetwork(const network::Decision& decision, Plan* plan) {
   const std::vector<network::Network> networks = network::NetworksOf(decision);
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) plan->hosts[i].address = networks[i].address;

@@ -18,6 +18,9 @@ namespace dtrun::plan {
 Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
                                               const std::vector<Host>& hosts);
 
+// What of them a job on one host does not use: a sentence, or nothing.
+std::string UnusedInterface(const config::Settings& settings);
+
 // Puts what was decided into the plan: addresses of hosts, a line for the header, the records.
 void AddNetwork(const network::Decision& decision, Plan* plan);
 

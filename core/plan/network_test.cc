@@ -51,6 +51,22 @@ TEST(NetworkRules, OneHostNeedsNoneUnlessAsked) {
   EXPECT_THAT(*Rules({"network.interface=eth0"}, {{"node0", 0, 4}}), SizeIs(1));
 }
 
+TEST(NetworkRules, OneHostUsesNone) {
+  const auto unused = [](std::vector<std::string> sets) {
+    config::Request request;
+    request.sets = std::move(sets);
+    request.command = {"true"};
+    return UnusedInterface(
+        config::Load(request, [](auto, const auto&, const auto&) { return options::Schema(); }).settings);
+  };
+  EXPECT_EQ(unused({}), "");
+  EXPECT_EQ(unused({"network.interface=off"}), "");
+  EXPECT_THAT(unused({"network.interface=eth0"}),
+              AllOf(HasSubstr("--set"), HasSubstr("network.interface has no effect"),
+                    HasSubstr("backend.options.interface")));
+  EXPECT_THAT(unused({"network.interface_on.node1=eth0"}), HasSubstr("network.interface_on has no effect"));
+}
+
 TEST(NetworkRules, OffIsNone) { EXPECT_THAT(*Rules({"network.interface=off"}), IsEmpty()); }
 
 TEST(NetworkRules, MistakesHaveTheirPlace) {

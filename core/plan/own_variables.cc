@@ -1,6 +1,7 @@
 #include "core/plan/own_variables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -14,6 +15,7 @@ namespace dtrun::plan {
 namespace {
 
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
+constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error"};
 constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY"};
 constexpr std::string_view kOfRanks[] = {contract::kRank,
                                          contract::kFirstRank,
@@ -61,6 +63,11 @@ std::string Advice(const std::string& name, const std::vector<std::string>& opti
 std::vector<std::string> IgnoredVariables(const environments::Variables& environment,
                                           const std::vector<std::string>& options) {
   std::vector<std::string> notes;
+  if (const auto log = environment.find("DTRUN_LOG");
+      log != environment.end() && !IsIn(log->second, kLevels)) {
+    notes.push_back(fmt::format("DTRUN_LOG={} is ignored, and warnings are logged: expected {}", log->second,
+                                fmt::join(kLevels, ", ")));
+  }
   const bool in_a_rank = environment.contains(contract::kJobKey);  // a dtrun that a rank has started
   for (auto one = environment.lower_bound(std::string(kPrefix));
        one != environment.end() && one->first.starts_with(kPrefix); ++one) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -48,7 +49,15 @@ void AddOverrides(CLI::App* verb, ConfigArguments* to) {
       ->type_name("KEY=VALUE");
   AddRepeated(verb, "--plugin-dir", &to->plugin_dirs, "Folder searched for plugins first; repeatable")
       ->type_name("DIR")
-      ->check(CLI::Validator(CLI::ExistingDirectory).description(""));
+      ->check(CLI::Validator(
+          [](const std::string& folder) {
+            std::error_code none;
+            return std::filesystem::is_directory(folder, none)
+                       ? std::string()
+                       : fmt::format("there is no folder '{}'; name the one with libdtrun_KIND_NAME.so",
+                                     folder);
+          },
+          ""));
 }
 
 void AddJobFlags(CLI::App* verb, ConfigArguments* to) {

@@ -97,8 +97,8 @@ constexpr ForeignFlag kFlags[] = {
 
     // accelerate, deepspeed
     {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
-    {" --num-machines --num-nodes ", "accelerate, deepspeed", kOneNode,
-     "name the hosts: --hosts node0,node1"},
+    {" --num-machines ", "accelerate", kOneNode, "name the hosts: --hosts node0,node1"},
+    {" --num-nodes ", "deepspeed", kOneNode, "name the hosts: --hosts node0,node1"},
     {" --machine-rank ", "accelerate", kRefused,
      "dtrun's flag is --host-index, with cluster.connect = \"manual\""},
     {" --mixed-precision ", "accelerate", kSetting, "job.env.ACCELERATE_MIXED_PRECISION"},

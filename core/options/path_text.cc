@@ -1,0 +1,52 @@
+#include "core/options/path_text.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/options/text.h"
+
+namespace dtrun::options {
+namespace {
+
+Error Wrong(std::string_view text, std::string what) {
+  return {DTRUN_INVALID_ARGUMENT, fmt::format("in the path {}, {}", QuoteShort(text), what)};
+}
+
+}  // namespace
+
+Result<std::string> ExpandPath(std::string_view text) {
+  std::string out;
+  std::string_view rest = text;
+  if (rest.starts_with('~')) {
+    const char* const home = std::getenv("HOME");
+    if (rest.size() > 1 && rest[1] != '/')
+      return Wrong(text,
+                   "'~' stands for your own home only; write the whole path, or ./~ for a file of that name");
+    if (home == nullptr || *home == '\0')
+      return Wrong(text, "'~' stands for the variable HOME, which is not set; write the whole path");
+    out = home;
+    rest.remove_prefix(1);
+  }
+  for (auto dollar = rest.find('$'); dollar != rest.npos; dollar = rest.find('$')) {
+    out += rest.substr(0, dollar);
+    rest.remove_prefix(dollar + 1);
+    if (rest.starts_with('$')) {
+      out += '$';
+      rest.remove_prefix(1);
+      continue;
+    }
+    const auto close = rest.find('}');
+    if (!rest.starts_with('{') || close == rest.npos)
+      return Wrong(text, "a variable is written ${NAME}, and $$ stands for a dollar sign");
+    const std::string name(rest.substr(1, close - 1));
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr)
+      return Wrong(text, fmt::format("the variable {} is not set; set it, or write the whole path", name));
+    out += value;
+    rest.remove_prefix(close + 1);
+  }
+  return out.append(rest);
+}
+
+}  // namespace dtrun::options
