@@ -1,68 +1,89 @@
-"""Every example in configs/ is valid and can be planned, from any folder, as on the platform that it is for."""
+"""The example configs: written by `dtrun config init`, valid, and planned as they say, from any folder."""
 
 import json
+import secrets
 
 from support.job import SOURCE, JobTest, main
 
-OWN = {"MASTER_ADDR": "node0", "MASTER_PORT": "6000", "DTRUN_CLUSTER_KEY": "0123456789abcdef" * 4}
-
-# What the platform sets on host 0 of two, and further arguments; and how many ranks that makes.
-EXAMPLES = {
-    "quickstart": ({}, [], 2),
-    "ssh": ({}, [], 4),
-    "slurm": ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2", "SLURM_TASKS_PER_NODE": "2(x2)"}, [], 4),
-    "nccl": ({}, ["--set", "job.processes_per_host=2"], 4),  # which needs no GPU here
-    "ucx-infiniband": ({}, [], 4),
-    "mpi": ({}, [], 8),
-    "horovod": ({}, [], 4),
-    "tensorflow": ({}, [], 4),
-    "torchrun-elastic": ({}, [], 8),
-    "azureml": ({**OWN, "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
-                 "AZ_BATCH_MASTER_NODE": "node0:6000", "AZ_BATCHAI_MPI_MASTER_NODE": "node0"}, [], 8),
-    "vertex": ({**OWN, "CLUSTER_SPEC": json.dumps({
-        "cluster": {"workerpool0": ["node0:3333"], "workerpool1": ["node1:3333"]},
-        "task": {"type": "workerpool0", "index": 0}, "environment": "cloud"})}, [], 8),
-    "kubeflow": ({"PET_NNODES": "2", "PET_NODE_RANK": "0", "PET_NPROC_PER_NODE": "4", "PET_MASTER_ADDR": "node0",
-                  "PET_MASTER_PORT": "29500", "DTRUN_CLUSTER_KEY": OWN["DTRUN_CLUSTER_KEY"]}, [], 8),
-    "spark": ({**OWN, "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, [], 8),
+KEY = {"DTRUN_CLUSTER_KEY": secrets.token_hex(32)}
+POOLS = {"cluster": {"workerpool0": ["node0:3333"], "workerpool1": ["node1:3333"]}, "task": {"type": "workerpool0", "index": 0}}
+# What a platform sets on the first of two hosts.
+PLATFORMS = {
+    "slurm": {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "node[0-1]", "SLURM_JOB_NUM_NODES": "2", "SLURM_TASKS_PER_NODE": "2(x2)"},
+    "azureml": {"NODE_RANK": "0", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "node0", "MASTER_PORT": "6106"},
+    "vertex": {"CLUSTER_SPEC": json.dumps(POOLS)},
+    "kubeflow": {"PET_NNODES": "2", "PET_NODE_RANK": "0", "PET_NPROC_PER_NODE": "2", "PET_MASTER_ADDR": "node0",
+                 "PET_MASTER_PORT": "23457"},
+    "spark": {"RANK": "0", "WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "node0", "MASTER_PORT": "29701"},
 }
+# Ranks on each host, as `dtrun plan` has them.
+RANKS = {"basic": [4], "multi-host": [8, 8, 4], "slurm": [2, 2], "gpu": [8, 8], "mpi": [4, 4], "horovod": [4, 4],
+         "tensorflow": [2, 2], "elastic": [8, 8, 8], "azureml": [4, 4], "vertex": [8, 8], "kubeflow": [2, 2], "spark": [8, 8]}
+NAMES = sorted(file.stem for file in (SOURCE / "configs").glob("*.toml") if file.stem != "quickstart")
 
-# What the plan says of a machine without the hardware; a build without the plugin lists those that it found.
-LACKING = {"nccl": "cannot load NCCL|no GPU|backend 'nccl'", "ucx-infiniband": "no device 'mlx5_0:1'|backend 'ucx'"}
-PROGRAMS = ["train", "simulate", "build/release/bin/dtrun-train"]
 
+class Templates(JobTest):
+    def written(self, name):
+        file = self.folder / "elsewhere" / f"{name}.toml"
+        file.parent.mkdir(exist_ok=True)
+        self.assert_ok(self.dtrun("config", "init", "--template", name, file))
+        return file
 
-class Configs(JobTest):
-    def setUp(self):
-        super().setUp()
-        for program in PROGRAMS:  # which the user has; paths are relative to where dtrun is started
-            (self.folder / program).parent.mkdir(parents=True, exist_ok=True)
-            self.write("#!/bin/sh\n", program).chmod(0o755)
+    def test_each_is_a_valid_config_that_plans_what_it_says(self):
+        self.assertEqual(NAMES, sorted([*RANKS, "infiniband"]))
+        for name in RANKS:
+            with self.subTest(name):
+                file = self.written(name)
+                env = self.environment(**KEY, **PLATFORMS.get(name, {}))
+                self.assert_ok(self.dtrun("config", "check", file, env=env))
+                planned = self.dtrun("plan", "--json", file, env=env)
+                self.assert_ok(planned)
+                self.assertEqual([host["local_size"] for host in json.loads(planned.out)["hosts"]], RANKS[name])
 
-    def test_every_file_is_here(self):
-        self.assertEqual({file.stem for file in (SOURCE / "configs").glob("*.toml")}, set(EXAMPLES))
+    def test_the_one_that_requires_infiniband_says_where_there_is_none(self):
+        file = self.written("infiniband")
+        self.write("#!/bin/sh\n", "train").chmod(0o755)
+        self.assert_ok(self.dtrun("config", "check", file))
+        planned = self.dtrun("plan", "--json", file)
+        if planned.code != 0:
+            self.assert_user_error(planned, 'required = "rdma"', "set required")
 
-    def test_each_is_valid_and_can_be_planned(self):
-        for name, (variables, more, ranks) in EXAMPLES.items():
-            with self.subTest(config=name):
-                file = SOURCE / "configs" / f"{name}.toml"
-                environment = self.environment(**variables)
-                checked = self.dtrun("config", "check", file, *more, env=environment)
-                result = self.dtrun("plan", "--json", file, *more, env=environment)
-                if name in LACKING and result.code != 0:
-                    self.assertRegex(result.err, LACKING[name])
-                    result = self.dtrun("plan", "--json", file, *more, "--set", "backend.name=none", env=environment)
-                else:
-                    self.assert_ok(checked)
-                self.assert_ok(result)
-                self.assertEqual(json.loads(result.out)["world_size"], ranks)
+    def test_the_main_job_is_valid(self):
+        self.assert_ok(self.dtrun("config", "check", SOURCE / "configs" / "quickstart.toml"))
 
-    def test_each_begins_with_what_it_is_for_and_its_command(self):
-        for file in (SOURCE / "configs").glob("*.toml"):
-            with self.subTest(config=file.name):
-                comment = file.read_text().split("\n[")[0]
-                self.assertTrue(comment.startswith("# "))
-                self.assertRegex(comment, rf"dtrun \S*{file.stem}.toml")
+    def test_each_opens_with_what_it_is_for_and_how_it_is_started(self):
+        listed = self.dtrun("config", "init", "--list")
+        self.assert_ok(listed)
+        for name in NAMES:
+            text = (SOURCE / "configs" / f"{name}.toml").read_text()
+            self.assertTrue(text.startswith("# "), name)
+            self.assertIn("dtrun job.toml", text[: text.index("\n[")], name)
+            self.assertRegex(listed.out, rf"(?m)^  {name} +\w")
+
+    def test_what_init_writes_is_the_file_of_that_name(self):
+        for name in NAMES:
+            self.assertEqual(self.dtrun("config", "init", "--template", name, "-").out,
+                             (SOURCE / "configs" / f"{name}.toml").read_text())
+
+    def test_without_words_it_writes_the_basic_one_and_says_what_is_next(self):
+        result = self.dtrun("config", "init")
+        self.assert_ok(result)
+        self.assertEqual((self.folder / "job.toml").read_text(), (SOURCE / "configs" / "basic.toml").read_text())
+        self.assertIn("dtrun plan job.toml", result.out)
+
+    def test_it_replaces_a_file_only_when_told(self):
+        file = self.write("mine", "job.toml")
+        self.assert_user_error(self.dtrun("config", "init"), "dtrun: 'job.toml' is there already", "--force")
+        self.assertEqual(file.read_text(), "mine")
+        self.assert_ok(self.dtrun("config", "init", "--force"))
+        self.assertNotEqual(file.read_text(), "mine")
+
+    def test_mistakes_name_the_object_and_the_next_step(self):
+        self.assert_user_error(self.dtrun("config", "init", "--template", "slrum"), "dtrun: --template slrum",
+                               "did you mean 'slurm'?", "multi-host")
+        self.assert_user_error(self.dtrun("config", "init", "--template", "kitchen"), "--list says what each is for")
+        self.assert_user_error(self.dtrun("config", "init", self.folder / "none" / "job.toml"), "cannot create", "none/job.toml",
+                               "No such file or directory")
 
 
 if __name__ == "__main__":

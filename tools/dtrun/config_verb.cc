@@ -10,6 +10,7 @@
 #include "core/launch/policies.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
+#include "tools/dtrun/reading.h"
 
 namespace dtrun::cli {
 namespace {
@@ -46,7 +47,7 @@ int ExplainKey(const ConfigArguments& arguments, const std::string& key) {
     PrintMessage("dtrun: {}\n", text.error().text);
     return kUserError;
   }
-  WriteOutput(*text);
+  WriteForReading(*text);
   return preparation.problems().empty() ? 0 : Report(LoadWithoutCommand(arguments).problems());
 }
 
@@ -106,7 +107,8 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
 
 ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   ConfigVerb verb;
-  CLI::App* config = app.add_subcommand("config", "Check a config, list all options, or explain one");
+  CLI::App* config =
+      app.add_subcommand("config", "Check a config, list all options, explain one, or write a new config");
   config->require_subcommand(1);
 
   CLI::App* check = config->add_subcommand("check", "Validate a config; report every problem");
@@ -128,6 +130,17 @@ ConfigVerb AddConfig(CLI::App& app, ConfigArguments* to) {
   list->add_flag("--markdown", verb.own->markdown, "The page of all options, of every plugin too");
   AddJobFlags(list, to);
   verb.list = list;
+
+  InitArguments& own = verb.own->init;
+  CLI::App* init = config->add_subcommand("init", "Write a new config, with comments, to change");
+  init->add_option("FILE", own.file, "Where to write it; - for standard output (default: job.toml)")
+      ->type_name("");
+  init->add_option("--template", own.name,
+                   "What the job is like (default: basic); --list says which there are")
+      ->type_name("NAME");
+  init->add_flag("--list", own.list, "List the templates");
+  init->add_flag("--force", own.force, "Replace a file that is there");
+  verb.init = init;
   return verb;
 }
 
@@ -135,6 +148,7 @@ std::optional<int> ConfigVerb::Run(const ConfigArguments& arguments) const {
   if (check->parsed()) return Check(arguments);
   if (explain->parsed()) return ExplainKey(arguments, own->key);
   if (list->parsed()) return List(arguments, *own);
+  if (init->parsed()) return InitConfig(own->init);
   return std::nullopt;
 }
 

@@ -1,4 +1,5 @@
-// The verb `dtrun config`: checks a config, explains an option, lists all options. Main thread.
+// The verb `dtrun config`: checks a config, explains an option, lists all options, writes a new config. Main
+// thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "tools/dtrun/job_flags.h"
+#include "tools/dtrun/templates.h"
 
 namespace dtrun::cli {
 
@@ -17,10 +19,12 @@ struct ConfigVerb {
     std::string prefix;  // of list
     bool json = false;
     bool markdown = false;
+    InitArguments init;
   };
   const CLI::App* check = nullptr;
   const CLI::App* explain = nullptr;
   const CLI::App* list = nullptr;
+  const CLI::App* init = nullptr;
   std::shared_ptr<Arguments> own = std::make_shared<Arguments>();
 
   // The exit code; unset when another verb was asked for.

@@ -18,6 +18,7 @@
 #include "core/plan/network.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/report.h"
+#include "tools/dtrun/reading.h"
 
 namespace dtrun::cli {
 namespace {
@@ -174,7 +175,7 @@ int Print(const DoctorReport& report, bool json) {
   if (json) {
     WriteOutput(JsonDocument(1, ToJson(report)));
   } else {
-    WriteOutput(ToText(report));
+    WriteForReading(ToText(report));
   }
   return Worst(report) == Level::kProblem ? kProblems : 0;
 }

@@ -16,6 +16,7 @@
 #include "core/output/display.h"
 #include "tools/dtrun/explain_run.h"
 #include "tools/dtrun/latest_run.h"
+#include "tools/dtrun/reading.h"
 
 namespace dtrun::cli {
 namespace {
@@ -33,7 +34,7 @@ int Tell(const std::vector<failures::Finding>& findings, const std::string& wher
   if (json) {
     Print({{"findings", failures::ToJson(findings)}});
   } else {
-    WriteOutput(output::Tamed(failures::ToText(findings, where)));
+    WriteForReading(output::Tamed(failures::ToText(findings, where)));
   }
   return findings.empty() ? kNothingKnown : 0;
 }
@@ -51,7 +52,7 @@ int ExplainRun(const fs::path& folder, const ExplainArguments& arguments) {
   if (arguments.json) {
     Print(ToJson(*story));
   } else {
-    WriteOutput(output::Tamed(ToText(*story)));
+    WriteForReading(output::Tamed(ToText(*story)));
   }
   return 0;
 }

@@ -1,11 +1,13 @@
 // `dtrun plugins list` and `dtrun plugins describe`.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
+#include "core/base/text.h"
 #include "tools/dtrun/options_page.h"
+#include "tools/dtrun/reading.h"
 #include "tools/dtrun/verbs.h"
 
 namespace dtrun::cli {
@@ -44,7 +46,7 @@ Row RunPreflight(const plugin::File& found, const std::vector<plugin::Folder>& f
   return row;
 }
 
-void PrintOption(const options::Spec& spec) {
+std::string TextOf(const options::Spec& spec) {
   std::string range;
   if (spec.min_text || spec.max_text) {
     range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
@@ -52,10 +54,19 @@ void PrintOption(const options::Spec& spec) {
   const std::string fallback = spec.required       ? "required"
                                : spec.default_text ? fmt::format("default {}", *spec.default_text)
                                                    : "unset by default";
-  PrintOutput("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
-              spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
-              spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
-  if (!spec.long_doc.empty()) PrintOutput("      {}\n", spec.long_doc);
+  std::string text =
+      fmt::format("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
+                  spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
+                  spec.env_alias.empty() ? "" : fmt::format("; like {}", spec.env_alias));
+  if (!spec.long_doc.empty()) text += "      " + Indented(spec.long_doc, "      ") + "\n";
+  return text;
+}
+
+// As launcher.name has it: launchers are named with hyphens, and their files with underscores.
+std::string ShownName(const plugin::File& file) {
+  std::string name = file.name;
+  if (file.kind == plugin::Kind::kLauncher) std::ranges::replace(name, '_', '-');
+  return name;
 }
 
 // What the backend would use here with its default options; a reason when it cannot say.
@@ -72,7 +83,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
   const auto folders = FoldersOf(arguments);
   const auto files = plugin::FindAll(folders);
   if (names_only) {
-    for (const plugin::File& file : files) PrintOutput("{}\n", file.name);
+    for (const plugin::File& file : files) PrintOutput("{}\n", ShownName(file));
     return 0;
   }
   std::vector<Row> rows;
@@ -83,7 +94,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
       Json shadowed = Json::array();
       for (const auto& path : row.file.shadowed) shadowed.push_back(path.string());
       out.push_back({{"kind", plugin::KindText(row.file.kind)},
-                     {"name", row.file.name},
+                     {"name", ShownName(row.file)},
                      {"version", row.version},
                      {"abi", row.abi},
                      {"state", row.state},
@@ -98,8 +109,8 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
   }
   PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", "KIND", "NAME", "VERSION", "ABI", "WHAT IT IS, AND WHERE");
   for (const Row& row : rows) {
-    PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), row.file.name, row.version,
-                row.abi, row.state == "ok" ? row.summary : row.state);
+    PrintOutput("{:<9} {:<14} {:<9} {:<5} {}\n", plugin::KindText(row.file.kind), ShownName(row.file),
+                row.version, row.abi, row.state == "ok" ? row.summary : row.state);
     PrintOutput("{:<40} {} ({})\n", "", row.file.path.string(), row.file.origin);
     for (const auto& path : row.file.shadowed) PrintOutput("{:<40} shadows {}\n", "", path.string());
     for (const std::string& warning : row.file.warnings) PrintOutput("{:<40} warning: {}\n", "", warning);
@@ -134,7 +145,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   if (file->kind == plugin::Kind::kBackend) info = DefaultLaunch(arguments, *file, **probe);
   if (json) {
     Json out = {{"kind", plugin::KindText(file->kind)},
-                {"name", file->name},
+                {"name", ShownName(*file)},
                 {"version", it.version},
                 {"vendor", it.vendor},
                 {"license", it.license},
@@ -152,15 +163,17 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     WriteOutput(JsonDocument(1, out));
     return 0;
   }
-  PrintOutput("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n", plugin::KindText(file->kind), file->name,
-              it.version, it.summary, it.vendor, it.license, it.abi, file->path.string(), file->origin);
+  std::string text = fmt::format("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n",
+                                 plugin::KindText(file->kind), ShownName(*file), it.version, it.summary,
+                                 it.vendor, it.license, it.abi, file->path.string(), file->origin);
   if (info.ok()) {
-    for (const auto& [key, value] : info->facts) PrintOutput("  {}: {}\n", key, value);
+    for (const auto& [key, value] : info->facts) text += fmt::format("  {}: {}\n", key, value);
   } else {
-    PrintOutput("  not usable here: {}\n", info.error().text);
+    text += fmt::format("  not usable here: {}\n", info.error().text);
   }
-  PrintOutput("\noptions{}\n", it.options.empty() ? ": none" : "");
-  for (const options::Spec& spec : it.options) PrintOption(spec);
+  text += fmt::format("\noptions{}\n", it.options.empty() ? ": none" : "");
+  for (const options::Spec& spec : it.options) text += TextOf(spec);
+  WriteForReading(text);
   return 0;
 }
 

@@ -1,0 +1,11 @@
+// What the verbs print for people to read: broken between words at the width of a terminal, with colours
+// there, and as it is in a pipe or a file. Main thread.
+#pragma once
+
+#include <string_view>
+
+namespace dtrun::cli {
+
+void WriteForReading(std::string_view text);
+
+}  // namespace dtrun::cli

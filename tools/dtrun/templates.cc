@@ -1,0 +1,108 @@
+#include "tools/dtrun/templates.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/base/program_files.h"
+#include "core/base/standard_output.h"
+#include "core/base/suggest.h"
+#include "core/output/file_write.h"
+#include "tools/dtrun/job_flags.h"
+
+namespace dtrun::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kBasic[] = "basic";
+
+// "Several hosts by ssh" of "# Several hosts by ssh: dtrun starts ...".
+std::string PurposeOf(std::string_view text) {
+  std::string_view line = text.substr(0, text.find('\n'));
+  line.remove_prefix(std::min(line.find_first_not_of("# "), line.size()));
+  return std::string(line.substr(0, line.find_first_of(":.")));
+}
+
+std::string Listed(const std::vector<Template>& templates) {
+  std::string out;
+  for (const Template& one : templates) out += fmt::format("  {:<12} {}\n", one.name, one.purpose);
+  return out;
+}
+
+Error Unknown(const std::string& name, const std::vector<Template>& templates) {
+  std::vector<std::string> names;
+  for (const Template& one : templates) names.push_back(one.name);
+  const auto nearest = Nearest(name, names);
+  return {DTRUN_INVALID_ARGUMENT,
+          fmt::format("--template {}: there is no such template; {}; there are {}", name,
+                      nearest ? fmt::format("did you mean '{}'?", *nearest) : "--list says what each is for",
+                      fmt::join(names, ", "))};
+}
+
+Status WriteNew(const std::string& file, const std::string& text, bool force) {
+  const int more = force ? O_TRUNC : O_EXCL;
+  const UniqueFd out(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | more, 0666));
+  if (!out && errno == EEXIST) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is there already; name another file, or replace it with --force", file)};
+  }
+  if (!out) return Error::System(fmt::format("cannot create '{}'", file), errno);
+  if (const int number = output::WriteAll(out.get(), text); number != 0)
+    return Error::System(fmt::format("cannot write '{}'", file), number);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Template>> Templates() {
+  const fs::path folder = SharedFolder() / "configs";
+  std::vector<Template> templates;
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
+    if (entry.path().extension() != ".toml") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    templates.push_back({entry.path().stem().string(), PurposeOf(text), std::move(text)});
+  }
+  if (templates.empty()) {
+    return Error{DTRUN_NOT_FOUND,
+                 fmt::format("there are no templates in '{}'; install dtrun again, with its folder share",
+                             folder.string())};
+  }
+  std::ranges::sort(templates, [](const Template& a, const Template& b) {
+    return std::pair(a.name != kBasic, a.name) < std::pair(b.name != kBasic, b.name);
+  });
+  return templates;
+}
+
+int InitConfig(const InitArguments& arguments) {
+  const Result<std::vector<Template>> templates = Templates();
+  if (!templates) return Complain(templates.error());
+  if (arguments.list) {
+    WriteOutput(Listed(*templates));
+    return 0;
+  }
+  const auto chosen = std::ranges::find(*templates, arguments.name, &Template::name);
+  if (chosen == templates->end()) return Complain(Unknown(arguments.name, *templates));
+  if (arguments.file == "-") {
+    WriteOutput(chosen->text);
+    return 0;
+  }
+  if (const Status written = WriteNew(arguments.file, chosen->text, arguments.force); !written)
+    return Complain(written.error());
+  PrintOutput("{}: {}\nchange the values, then: dtrun config check {}, dtrun plan {}, dtrun {}\n",
+              arguments.file, chosen->purpose, arguments.file, arguments.file, arguments.file);
+  return 0;
+}
+
+}  // namespace dtrun::cli

@@ -1,0 +1,32 @@
+// The example configs of the installation, share/dtrun/configs: `dtrun config init` writes one as a new file.
+//
+// Functions; main thread. The files are configs/*.toml of the source tree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+
+namespace dtrun::cli {
+
+struct Template {
+  std::string name;     // "multi-host"
+  std::string purpose;  // its first sentence
+  std::string text;     // the whole file
+};
+
+// By name, "basic" first. An error: the installation lacks them.
+Result<std::vector<Template>> Templates();
+
+struct InitArguments {
+  std::string file = "job.toml";  // "-": standard output
+  std::string name = "basic";
+  bool list = false;
+  bool force = false;  // replaces a file that is there
+};
+
+// The exit code.
+int InitConfig(const InitArguments& arguments);
+
+}  // namespace dtrun::cli
