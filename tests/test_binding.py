@@ -24,7 +24,7 @@ class Binding(JobTest):
 
     def bound(self, count, policy, **more):
         """Processors of each rank, the header's line on binding, and an environment."""
-        result = self.ranks(count, *SHOW, sets=[f"job.bind={policy}", "backend.name=none"], **more)
+        result = self.ranks(count, *SHOW, sets=[f"job.bind={policy}", "backend.name=none"], flags=["-v"], **more)
         self.assert_ok(result)
         line = next(line for line in result.err.splitlines() if line.split()[:1] == ["binding"])
         ranks = [self.shown(result, rank) for rank in range(count)]

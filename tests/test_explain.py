@@ -272,8 +272,10 @@ class ExplainRun(JobTest):
         result = self.dtrun("explain", "latest")
         self.assert_ok(result)
         for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "interface ",
-                     "rank 0: NCCL found no network interface"):
+                     "known failure: NCCL found no network interface"):
             self.assertIn(text, result.out)
+        for once in ("NCCL found no network interface", "  next: ", " after "):  # the verdict has said it
+            self.assertEqual(result.out.count(once), 1, result.out)
         story = json.loads(self.dtrun("explain", "latest", "--json").out)
         self.assertEqual(story["findings"][0]["rank"], 0)
 
@@ -293,6 +295,13 @@ class ExplainRun(JobTest):
         self.assertEqual(self.topics()["ranks"]["reason"], "job.ranks = 2 (-n)")
         self.assert_ok(self.dtrun("--set", "job.processes_per_host=2", "--hosts", "localhost:2", "true"))
         self.assertRegex(self.topics()["ranks"]["reason"], r"^job.processes_per_host = 2 \(--set .*; cluster.hosts = .*localhost:2")
+
+    def test_on_one_host_no_option_chooses_between_networks(self):
+        result = self.dtrun("--set", "network.interface=eth0", "--", "true")
+        self.assert_ok(result)
+        self.assertIn("warning    --set network.interface=eth0: network.interface has no effect: the job is on one host; "
+                      "backend.options.interface chooses the backend's there", result.err)
+        self.assertEqual(self.topics()["interface"]["reason"], "all ranks share one host")
 
     def test_a_job_on_one_host_uses_no_interface(self):
         self.assert_ok(self.dtrun("--", "true"))

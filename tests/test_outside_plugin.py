@@ -40,7 +40,7 @@ class Outside(JobTest):
         self.run_tool("cmake", "-G", "Ninja", "-S", outside, "-B", outside / "build",
                       f"-DCMAKE_PREFIX_PATH={prefix}", *sanitizer_flags())
         self.run_tool("cmake", "--build", outside / "build")
-        done = subprocess.run([prefix / "bin/dtrun", "--set", "job.processes_per_host=2", "--set", "comm.local=none", "--",
+        done = subprocess.run([prefix / "bin/dtrun", "-v", "--set", "job.processes_per_host=2", "--set", "comm.local=none", "--",
                                outside / "build/rank"],
                               cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)

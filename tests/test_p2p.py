@@ -23,7 +23,7 @@ class Faked(JobTest):
     def run_with(self, peers, *sets, command=SHOW, **environment):
         environment = self.environment(**{"DTRUN_FAKE_DEVICES": "2", "DTRUN_FAKE_PEERS": peers,
                                           "XDG_CACHE_HOME": str(self.cache), **environment})
-        return self.ranks(2, *command, env=environment,
+        return self.ranks(2, *command, env=environment, flags=["-v"],
                           sets=["backend.name=nccl", f"backend.options.library={FAKES}/libnccl.so.2",
                                 f"backend.options.cuda_library={FAKES}/libcudart.so.13", *sets])
 

@@ -253,7 +253,7 @@ class Processes(JobTest):
                     os.chdir(self.folder)
                     if redirected:
                         os.dup2(os.open("out", os.O_CREAT | os.O_WRONLY), 1)
-                    os.execve(DTRUN, ["dtrun", *map(str, words)], self.environment())
+                    os.execve(DTRUN, ["dtrun", *map(str, words)], self.environment(NO_COLOR="1"))
                 seen = b"".join(pieces(master))
                 os.waitpid(pid, 0)
                 os.close(master)

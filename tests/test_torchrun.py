@@ -227,6 +227,16 @@ class Logs(TorchrunTest):
         out, _, _ = self.run_logged("-t", "1", "--log-line-prefix-template", "<$rank of ${role_name}> ")
         self.assertEqual(out, ["<0 of default> out 0", "<1 of default> out 1"])
 
+    def test_the_verdict_says_where_the_output_is(self):
+        script = self.write("import sys; print('why', file=sys.stderr); sys.exit(3)", "crash.py")
+        result = self.torchrun("--nproc-per-node", "1", script)
+        self.assertIn("(it is not kept in a file):\n    | why", result.err)
+        self.assertIn("(without the ranks' output: --tee 3 keeps it)", result.err.splitlines()[0])
+        result = self.torchrun("--nproc-per-node", "1", "--log-dir", self.folder / "kept", "--tee", "3", script)
+        file = re.search(r"all of it: (\S+stderr\.log), \S+stdout\.log\)", result.err)
+        self.assertEqual(Path(file[1]).read_text(), "why\n", result.err)
+        self.assertNotIn("without the ranks' output", result.err)
+
     def test_the_null_device_keeps_nothing(self):
         script = self.write(DUMP, "dump.py")
         self.assert_ok(self.torchrun("--log-dir", "/dev/null", "-t", "3", script, self.folder / "found"))

@@ -106,11 +106,10 @@ TEST_F(LoadTest, RefusesValuesOutOfRange) {
 }
 
 TEST_F(LoadTest, SaysThatTheCommandIsMissing) {
-  EXPECT_EQ(
-      Problems("[backend]\nname = \"gloo\"\n"),
-      "dtrun: train.toml: job.command is required and not set; "
-      "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun train.toml "
-      "python3 train.py\n");
+  EXPECT_EQ(Problems("[backend]\nname = \"gloo\"\n"),
+            "dtrun: train.toml: job.command is required and not set; "
+            "write command = [\"python3\", \"train.py\"] below [job], or type the program: dtrun train.toml "
+            "python3 train.py\n");
   EXPECT_THAT(Problems(""),
               StartsWith("dtrun: train.toml: the file is empty: job.command is required and not set; "));
   EXPECT_THAT(Problems("# nothing\n"), HasSubstr("the file is empty"));
@@ -195,7 +194,8 @@ TEST_F(LoadTest, ExplainsAFileItCannotRead) {
 }
 
 TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {
-  EXPECT_THAT(Problems("[job]\ncommand = \"x\n"), StartsWith("dtrun: train.toml:2:13: syntax error in string: "));
+  EXPECT_THAT(Problems("[job]\ncommand = \"x\n"),
+              StartsWith("dtrun: train.toml:2:13: syntax error in string: "));
   EXPECT_THAT(Problems("[job]\nname = \"\xff\"\n"),
               StartsWith("dtrun: train.toml:2:9: byte 0xff at offset 14 is not UTF-8"));
   EXPECT_THAT(Problems("a = 1\na = 2\n"),
@@ -226,7 +226,8 @@ TEST_F(LoadTest, StillChecksOverridesOfAFileItCannotRead) {
 TEST_F(LoadTest, RefusesAValueInThePlaceOfATable) {
   EXPECT_THAT(
       Problems("backend = \"gloo\"\n[job]\ncommand = [\"x\"]\n"),
-      StartsWith("dtrun: train.toml:1:11: backend: expected a table; found string \"gloo\"; write [backend]"));
+      StartsWith(
+          "dtrun: train.toml:1:11: backend: expected a table; found string \"gloo\"; write [backend]"));
   EXPECT_THAT(Problems("[[job]]\ncommand = [\"x\"]\n"), HasSubstr("job: expected a table; found a list"));
   EXPECT_THAT(Problems("[job]\ncommand = [\"x\"]\n[backend]\noptions = 3\n"),
               HasSubstr("backend.options: expected a table; found integer 3"));

@@ -46,9 +46,9 @@ TEST(UnknownHint, DescribesWhatWasMeant) {
             "explain backend.name");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.wibble", false, ""),
             "known here: name, path, timeout, options; see: dtrun config explain backend");
-  EXPECT_EQ(
-      UnknownHint(CoreSchema(), "wibble", false, ""),
-      "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, logs, output");
+  EXPECT_EQ(UnknownHint(CoreSchema(), "wibble", false, ""),
+            "tables: job, cluster, launcher, backend, plugins, comm, network, restart, watch, failures, "
+            "logs, output");
   EXPECT_EQ(UnknownHint(CoreSchema(), "backend.options.wibble", false, "gloo"), "gloo has no options here");
 }
 

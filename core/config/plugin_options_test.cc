@@ -96,13 +96,15 @@ TEST_F(PluginOptionsTest, AreReportedWithTheirPlaces) {
 TEST_F(PluginOptionsTest, AreNotLookedAtWhenThePluginIsUnknown) {
   request_.environment = {{"DTRUN_CONFIG_BACKEND_OPTIONS_X", "1"}};
   request_.sets = {"backend.options.y=1"};
-  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\noptions.z = 1\n"), "dtrun: train.toml:4:8: no backend 'golo'\n");
+  EXPECT_EQ(Problems("[backend]\nname = \"golo\"\noptions.z = 1\n"),
+            "dtrun: train.toml:4:8: no backend 'golo'\n");
   request_.sets = {"backend.name=glo"};
   EXPECT_EQ(Problems(""), "dtrun: --set backend.name=glo: no backend 'glo'\n");
   request_.sets = {"backend.path=/x.so"};
   EXPECT_EQ(Problems("[backend]\nname = \"golo\"\n"), "dtrun: --set backend.path=/x.so: no backend 'golo'\n");
   request_.sets = {};
-  EXPECT_EQ(Problems(""), "dtrun: train.toml: no backend 'gloo'\n") << "the default has the file as its place";
+  EXPECT_EQ(Problems(""), "dtrun: train.toml: no backend 'gloo'\n")
+      << "the default has the file as its place";
 }
 
 TEST_F(PluginOptionsTest, AreNotAskedForWithoutABackend) {
@@ -169,9 +171,10 @@ TEST_F(PluginOptionsTest, OfSeveralBackendsAreReadForTheOneThatIsAskedFor) {
 
 TEST_F(PluginOptionsTest, OfNoOneBackendAreAProblemWhenThereAreSeveral) {
   request_.backend = "demo";
-  EXPECT_EQ(Problems("[backend]\nname = [\"demo\", \"other\"]\n[backend.options]\ninterface = \"lo\"\n"),
-            "dtrun: train.toml:6:1: backend.options belongs to no one backend when backend.name gives several; "
-            "write the options of demo into [backend.demo], and so for the others\n");
+  EXPECT_EQ(
+      Problems("[backend]\nname = [\"demo\", \"other\"]\n[backend.options]\ninterface = \"lo\"\n"),
+      "dtrun: train.toml:6:1: backend.options belongs to no one backend when backend.name gives several; "
+      "write the options of demo into [backend.demo], and so for the others\n");
 }
 
 TEST_F(PluginOptionsTest, InATableOfNoBackendAreAProblem) {

@@ -21,7 +21,8 @@ TEST(Problems, AreGivenBackInTheOrderOfAReader) {
 TEST(Problems, StayOnOneLineWhateverTheUserWrote) {
   Problems problems;
   problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a\nb"}, "unknown option 'a\nb'", "\x1b[31m é");
-  EXPECT_EQ(Render(std::move(problems).Take()), "dtrun: --set a\\nb: unknown option 'a\\nb'; \\u001b[31m é\n");
+  EXPECT_EQ(Render(std::move(problems).Take()),
+            "dtrun: --set a\\nb: unknown option 'a\\nb'; \\u001b[31m é\n");
 }
 
 TEST(Render, PutsTheHintBehindItsProblem) {
@@ -34,7 +35,8 @@ TEST(Problems, KeepTheLinesOfAMessageThatHasSome) {
   Problems problems;
   problems.Add({DTRUN_ORIGIN_COMMAND_LINE, {1, 0}, "--set a"}, "x\ny\033");
   problems.AddLines({DTRUN_ORIGIN_COMMAND_LINE, {2, 0}, "--set b\n"}, "x\n  y\033");
-  EXPECT_EQ(Render(std::move(problems).Take()), "dtrun: --set a: x\\ny\\u001b\ndtrun: --set b\\n: x\n  y\\u001b\n");
+  EXPECT_EQ(Render(std::move(problems).Take()),
+            "dtrun: --set a: x\\ny\\u001b\ndtrun: --set b\\n: x\n  y\\u001b\n");
 }
 
 }  // namespace

@@ -97,13 +97,15 @@ Choice Interface(const Records& files) {
   const std::string fact = TextAt(files.plan, "/backend/facts/interface");
   const std::string set = VariablesText(files.plan, environments::NamesInterfaces);
   std::string reason = OptionsText(files, "interface");
-  if (fact.empty() && reason.empty() && files.plan.value("hosts", Json::array()).size() == 1)
+  const bool one_host = files.plan.value("hosts", Json::array()).size() == 1;
+  if (fact.empty() && reason.empty() && one_host)
     return {"interface", "not used on one host", set.empty() ? "" : "ranks see " + set};
   std::string proven;
   for (const Json& host : files.network ? files.network->value("hosts", Json::array()) : Json::array()) {
     proven += fmt::format("{}{} {}", proven.empty() ? "" : ", ", TextAt(host, "/name"), CardText(host));
   }
-  if (reason.empty()) reason = OptionText(files.config, "network.interface");
+  if (reason.empty())
+    reason = one_host ? "all ranks share one host" : OptionText(files.config, "network.interface");
   if (reason.empty()) reason = "no option chooses one";
   if (!set.empty()) reason += "; ranks see " + set;
   if (!proven.empty() && fact.empty()) reason = "tested between all hosts before ranks started; " + reason;

@@ -81,7 +81,9 @@ std::string StateText(const std::optional<Json>& verdict) {
   const std::string result = Printable(TextAt(*verdict, "/result"));
   if (result == "not started") return "not started: " + TextAt(*verdict, "/error");
   std::string text = result;
-  if (verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
+  // The verdict's own text has the time, and says what it is of.
+  const bool told = !TextAt(*verdict, "/text").empty();
+  if (!told && verdict->contains("duration_seconds") && verdict->at("duration_seconds").is_number()) {
     const std::chrono::duration<double> time(verdict->at("duration_seconds").get<double>());
     text += " after " + verdict::FormatElapsed(std::chrono::duration_cast<std::chrono::nanoseconds>(time));
   }
@@ -168,6 +170,11 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   return story;
 }
 
+// The verdict has the failure and what to do about it.
+bool IsToldBy(const std::string& verdict, const failures::Finding& finding) {
+  return verdict.find(": " + finding.what + " (" + finding.failure->id) != std::string::npos;
+}
+
 }  // namespace
 
 std::vector<fs::path> OwnFailuresOf(const fs::path& folder) {
@@ -202,6 +209,7 @@ std::string ToText(const RunStory& story) {
   out += ToText(story.gpus);
   out += story.network;
   for (const auto& [rank, known] : story.findings) {
+    if (IsToldBy(story.verdict, known.finding)) continue;
     fmt::format_to(append, "rank {}: {} ({}; {})\n    | {}\n  next: {}\n", rank, known.finding.what,
                    known.finding.failure->id,
                    failures::PlaceText(known.file.filename().string(), known.finding), known.finding.line,

@@ -31,7 +31,9 @@ std::string ShortHeader(const plan::Plan& plan, const std::string& run_dir) {
   std::string out = fmt::format("  backend    {}{}{}\n", BackendText(plan),
                                 plan.network.empty() ? "" : "; network ", plan.network);
   for (const auto& [key, value] : plan.backend_facts) {
-    if (key == "chosen" && value.starts_with("because ")) out += fmt::format("  chosen     {}\n", value);
+    const bool given_up = (key == "chosen" && value.starts_with("because ")) ||
+                          (key == "p2p" && value.find("off") != value.npos);
+    if (given_up) out += fmt::format("  {:<10} {}\n", key, value);
   }
   return out + fmt::format("  logs       {}\n", run_dir);
 }

@@ -132,7 +132,8 @@ class TorchrunFront final : public launch::Front {
 
   std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
     std::string text =
-        fmt::format("dtrun {}  {}: {}, logs {}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir);
+        fmt::format("dtrun {}  {}: {}, logs {}{}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir,
+                    keeps_logs_ ? "" : " (without the ranks' output: --tee 3 keeps it)");
     for (const std::string& warning : plan.warnings) text += fmt::format("  warning    {}\n", warning);
     for (const std::string& note : notes_) text += fmt::format("  note       {}\n", note);
     if (!note_.empty()) text += fmt::format("  note       {}\n", note_);
