@@ -57,7 +57,7 @@ class Templates(JobTest):
         for name in NAMES:
             text = (SOURCE / "configs" / f"{name}.toml").read_text()
             self.assertTrue(text.startswith("# "), name)
-            self.assertIn("dtrun job.toml", text[: text.index("\n[")], name)
+            self.assertRegex(text[: text.index("\n[")], r'dtrun"?,? "?job\.toml', name)
             self.assertRegex(listed.out, rf"(?m)^  {name} +\w")
 
     def test_what_init_writes_is_the_file_of_that_name(self):
@@ -83,7 +83,7 @@ class Templates(JobTest):
                                "did you mean 'slurm'?", "multi-host")
         self.assert_user_error(self.dtrun("config", "init", "--template", "kitchen"), "--list says what each is for")
         self.assert_user_error(self.dtrun("config", "init", self.folder / "none" / "job.toml"), "cannot create", "none/job.toml",
-                               "No such file or directory")
+                               "no such file or directory")
 
 
 if __name__ == "__main__":

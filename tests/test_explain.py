@@ -102,11 +102,11 @@ class Explain(JobTest):
         found = json.loads(self.dtrun("explain", "--json", WARNING).out)["findings"]
         self.assertEqual([(one["id"], one["foremost"]) for one in found], [("nccl-no-interface", True)])
         unknown = self.dtrun("explain", "--json", "all went well")
-        self.assertEqual((unknown.code, json.loads(unknown.out)), (1, {"findings": []}))
+        self.assertEqual((unknown.code, json.loads(unknown.out)), (1, {"schema": 1, "findings": []}))
 
     def test_nothing_known(self):
         result = self.dtrun("explain", "epoch 3, error 0.2")
-        self.assertEqual((result.code, result.out), (1, "no known failure in this text\n"))
+        self.assertEqual((result.code, result.out), (1, "no known failure in this text; give the lines around the first error, or the file with the log\n"))
 
     def test_what_cannot_be_read_is_a_user_error(self):
         self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
@@ -299,7 +299,7 @@ class ExplainRun(JobTest):
     def test_on_one_host_no_option_chooses_between_networks(self):
         result = self.dtrun("--set", "network.interface=eth0", "--", "true")
         self.assert_ok(result)
-        self.assertIn("warning    --set network.interface=eth0: network.interface has no effect: the job is on one host; "
+        self.assertIn("warning    --set network.interface: network.interface has no effect: the job is on one host; "
                       "backend.options.interface chooses the backend's there", result.err)
         self.assertEqual(self.topics()["interface"]["reason"], "all ranks share one host")
 

@@ -132,8 +132,7 @@ class TorchrunFront final : public launch::Front {
 
   std::string Header(const plan::Plan& plan, const std::string& run_dir) override {
     std::string text =
-        fmt::format("dtrun {}  {}: {}, logs {}{}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir,
-                    keeps_logs_ ? "" : " (without the ranks' output: --tee 3 keeps it)");
+        fmt::format("dtrun {}  {}: {}, logs {}\n", DTRUN_VERSION, plan.job, plan::WorldText(plan), run_dir);
     for (const std::string& warning : plan.warnings) text += fmt::format("  warning    {}\n", warning);
     for (const std::string& note : notes_) text += fmt::format("  note       {}\n", note);
     if (!note_.empty()) text += fmt::format("  note       {}\n", note_);
