@@ -9,8 +9,8 @@
 
 namespace dtrun {
 
-// The number at the beginning of `*text`, which then begins behind it. Empty, and `*text` as it was, when there
-// is none or it does not fit. `base`: of whole numbers.
+// The number at the beginning of `*text`, which then begins behind it. Empty, and `*text` as it was, when
+// there is none or it does not fit. `base`: of whole numbers.
 template <class Number, class... Base>
 std::optional<Number> TakeNumber(std::string_view* text, Base... base) {
   Number number{};

@@ -86,8 +86,9 @@ std::vector<Gpu> ReadAmd(const fs::path& root) {
       continue;
     }
     const auto location = FieldNumber<unsigned>(fields, "location_id", 0);
-    const std::string pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", FieldNumber<unsigned>(fields, "domain", 0),
-                                        (location >> 8U) & 0xffU, (location >> 3U) & 0x1fU, location & 7U);
+    const std::string pci =
+        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", FieldNumber<unsigned>(fields, "domain", 0),
+                    (location >> 8U) & 0xffU, (location >> 3U) & 0x1fU, location & 7U);
     const auto id = FieldNumber<unsigned long long>(fields, "unique_id", 0);
     out.push_back({id == 0 ? "" : fmt::format("GPU-{:016x}", id), NumaOf(root, pci), ""});
   }

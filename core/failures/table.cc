@@ -99,9 +99,7 @@ const std::vector<Table::Pattern>* Table::At(Word word) const {
   return found == patterns_.end() ? nullptr : &found->second;
 }
 
-fs::path ShippedFile() {
-  return SharedFolder() / "failures.toml";
-}
+fs::path ShippedFile() { return SharedFolder() / "failures.toml"; }
 
 void UseFiles(std::vector<fs::path> own) {
   Shared& shared = TheShared();

@@ -1,4 +1,3 @@
-#include "core/base/standard_output.h"
 #include "core/node/guard.h"
 
 #include <fcntl.h>
@@ -26,6 +25,7 @@
 
 #include "core/base/number.h"
 #include "core/base/own_file.h"
+#include "core/base/standard_output.h"
 #include "core/node/inheritance.h"
 #include "core/output/bounded_write.h"
 #include "core/process/cgroup.h"

@@ -44,7 +44,8 @@ std::map<std::string, std::string> ThoseThatMatter(const std::vector<std::string
   std::map<std::string, std::string> found;
   for (const std::string& entry : environment) {
     const std::size_t equals = entry.find('=');
-    if (equals == entry.npos || !environments::MattersToRanks(std::string_view(entry).substr(0, equals))) continue;
+    if (equals == entry.npos || !environments::MattersToRanks(std::string_view(entry).substr(0, equals)))
+      continue;
     found[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
   return found;

@@ -1,5 +1,5 @@
-// Variables of the name DTRUN_... that do nothing: misspelt, or for ranks alone. (A misspelt DTRUN_CONFIG_... is an
-// error: core/config.)
+// Variables of the name DTRUN_... that do nothing: misspelt, or for ranks alone. (A misspelt DTRUN_CONFIG_...
+// is an error: core/config.)
 //
 // Pure; any thread.
 #pragma once

@@ -23,10 +23,10 @@ struct Doing {
   bool trains = false;
   bool joins = false;
   bool may_handle = true;  // an error that it has met may be on its way (core/stacks/handler.h)
-  bool python = false;  // an interpreter, whether or not it can be read
-  std::string what;     // "time.sleep"; empty: not known
-  std::string where;    // "train.py:40"; empty: not known
-  std::string more;     // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
+  bool python = false;     // an interpreter, whether or not it can be read
+  std::string what;        // "time.sleep"; empty: not known
+  std::string where;       // "train.py:40"; empty: not known
+  std::string more;        // "`while True: pass`", "read of descriptor 0 (a pipe)"; may be empty
   // What it waits for, as other processes show it: "waits for its data loader; a worker is in time.sleep at
   // data.py:6"; may be empty.
   std::string beside;
