@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -123,6 +124,28 @@ std::map<std::string, std::string> Shown(const std::map<std::string, std::string
   return shown;
 }
 
+// The variables that all processes have alike; none where there is one process.
+std::map<std::string, std::string> Common(const std::vector<Process>& processes) {
+  if (processes.size() < 2) return {};
+  std::map<std::string, std::string> common = processes.front().env;
+  std::erase_if(common, [&](const auto& variable) {
+    return std::ranges::any_of(processes, [&](const Process& process) {
+      const auto own = process.env.find(variable.first);
+      return own == process.env.end() || own->second != variable.second;
+    });
+  });
+  return common;
+}
+
+std::string VariablesText(const std::map<std::string, std::string>& variables,
+                          const std::map<std::string, std::string>& without = {}) {
+  std::string out;
+  for (const auto& [name, value] : variables) {
+    if (!without.contains(name)) out += fmt::format("  env    {}={}\n", name, Printable(Shown(name, value)));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string ToText(const Plan& plan) {
@@ -136,6 +159,8 @@ std::string ToText(const Plan& plan) {
   for (const std::string& warning : plan.warnings) fmt::format_to(append, "  warning: {}\n", warning);
   for (const std::string& note : plan.notes) fmt::format_to(append, "  note: {}\n", note);
   fmt::format_to(append, "  logs: {}\n", plan.log_dir);
+  const std::map<std::string, std::string> common = Common(plan.processes);
+  if (!common.empty()) out += "\nevery process\n" + VariablesText(common);
   for (const Process& process : plan.processes) {
     const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
     if (process.rank_count == 1) {
@@ -151,9 +176,7 @@ std::string ToText(const Plan& plan) {
     }
     fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
                    process.binding.empty() ? "none" : process.binding);
-    for (const auto& [name, value] : process.env) {
-      fmt::format_to(append, "  env    {}={}\n", name, Printable(Shown(name, value)));
-    }
+    out += VariablesText(process.env, common);
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
   return out;

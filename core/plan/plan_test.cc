@@ -59,6 +59,17 @@ TEST(Plan, TextQuotesArgumentsForTheShell) {
   EXPECT_THAT(ToText(TwoRanks()), HasSubstr("argv   /bin/echo 'it'\\''s' port=⟦master_port⟧\n"));
 }
 
+TEST(Plan, TextHasWhatAllProcessesShareOnce) {
+  Plan plan = TwoRanks();
+  for (Process& process : plan.processes) process.env["SAME"] = "1";
+  const std::string text = ToText(plan);
+  EXPECT_EQ(text.find("SAME=1"), text.rfind("SAME=1"));
+  EXPECT_LT(text.find("SAME=1"), text.find("\nrank 0 on "));
+  EXPECT_GT(text.find("RANK=1"), text.find("\nrank 1 on "));
+  plan.processes.pop_back();
+  EXPECT_GT(ToText(plan).find("SAME=1"), ToText(plan).find("\nrank 0 on "));
+}
+
 TEST(Plan, JsonHoldsWhatIsStarted) {
   const auto json = ParseJson(ToJson(TwoRanks()));
   EXPECT_EQ(json["world_size"], 2);
