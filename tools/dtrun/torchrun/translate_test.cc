@@ -59,7 +59,7 @@ TEST_F(TranslateTest, IsAJobOfTheTorchrunLauncherWithTorchrunsDefaults) {
   EXPECT_EQ(Value({"a/train.py"}, "job.name"), "train");
   EXPECT_EQ(Value({"a/train.py"}, "job.grace"), "30s");
   EXPECT_EQ(Value({"a/train.py"}, "backend.name"), "none");
-  EXPECT_EQ(Value({"a/train.py"}, "logs.prefix"), "none");
+  EXPECT_EQ(Value({"a/train.py"}, "output.prefix"), "none");
   EXPECT_EQ(Value({"a/train.py"}, "job.processes_per_host"), "1");
   EXPECT_EQ(Value({"a/train.py"}, "logs.dir"), "/tmp/torchelastic_r/uuid_r");
   EXPECT_EQ(Value({"a/train.py"}, "launcher.options.entry"), "script");
