@@ -132,9 +132,13 @@ void UserReport::Ended(const protocol::Ended& ended) {
 void UserReport::Over() {
   std::erase_if(here_.ranks, [](const verdict::RankFacts& rank) { return !rank.ending; });
   if (here_.ranks.empty()) return;
-  const std::string well = verdict::Beside(here_, {}), badly = verdict::Consequences(here_, nullptr, {});
-  say_(fmt::format("{}{}{}; the verdict is on the root, {}: on its stderr{}", badly,
-                   badly.empty() || well.empty() ? "" : "; ", well, root_,
+  std::string text;
+  for (const std::string& clause :
+       {verdict::AlsoFailed(here_, nullptr, {}), verdict::Consequences(here_, nullptr, {}),
+        verdict::Beside(here_, {})}) {
+    if (!clause.empty()) text += clause + "; ";
+  }
+  say_(fmt::format("{}the verdict is on the root, {}: on its stderr{}", text, root_,
                    run_dir_.empty() ? "" : fmt::format(" and in {}/verdict.json", run_dir_)));
 }
 

@@ -50,7 +50,7 @@ TEST_F(UserReportTest, TellsWhereTheRootIsAndHowTheRanksOfThisNodeEnded) {
               ElementsAre("joining the root at node0 port 29500",
                           "joined the root, node0 (10.0.0.1:29500); waiting for the job to start",
                           "started ranks 2, 3 of 4; the output is shown on the root, node0",
-                          "rank 2 was stopped by dtrun; rank 3 exited with code 1; the verdict is on the "
+                          "rank 3 exited with code 1; rank 2 was stopped by dtrun; the verdict is on the "
                           "root, node0: on its stderr and in /runs/1/verdict.json"));
 }
 

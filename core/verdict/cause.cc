@@ -11,21 +11,6 @@ namespace {
 
 constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
 
-// Not because dtrun asked it to end.
-bool FailedByItself(const RankFacts& rank) {
-  return rank.ending && rank.ending->failed() && rank.signal_sent == 0;
-}
-
-// A peer of the same process ended with it, or ended it.
-bool IsOfAnother(const PeerReport& report, const RankFacts& rank) {
-  return report.peer >= 0 && (report.peer < rank.rank || report.peer >= rank.rank + rank.count);
-}
-
-bool BlamesPeer(const RankFacts& rank) {
-  return std::ranges::any_of(rank.reports,
-                             [&](const PeerReport& report) { return IsOfAnother(report, rank); });
-}
-
 std::size_t IndexOf(const Facts& facts, int rank) {
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const bool last = i + 1 == facts.ranks.size();
@@ -51,19 +36,19 @@ std::size_t FollowBlame(const Facts& facts, std::size_t from) {
       const std::size_t peer = IndexOf(facts, report.peer);
       if (peer == kNobody || seen.contains(peer)) continue;
       const bool lost = LossOf(facts, facts.ranks[peer].host).has_value();
-      if (!lost && !FailedByItself(facts.ranks[peer])) continue;
+      if (!lost && !facts.ranks[peer].FailedByItself()) continue;
       seen.insert(peer);
       from = peer;
       moved = true;
       break;
     }
   }
-  if (!BlamesPeer(facts.ranks[from])) return from;
+  if (!facts.ranks[from].BlamesPeer()) return from;
   // Everybody on the way blames others: a rank that failed and blames nobody came first.
   std::size_t first = from;
   for (std::size_t i = 0; i < facts.ranks.size(); ++i) {
     const RankFacts& rank = facts.ranks[i];
-    if (!FailedByItself(rank) || BlamesPeer(rank)) continue;
+    if (!rank.FailedByItself() || rank.BlamesPeer()) continue;
     if (first == from || rank.ended_at < facts.ranks[first].ended_at) first = i;
   }
   return first;
@@ -89,7 +74,7 @@ ExitClass ClassOf(const Facts& facts, const RankFacts& rank) {
   // An exception that nobody caught ends a program by SIGABRT.
   if (ending.signal == 0 || ending.signal == SIGABRT) {
     for (const PeerReport& report : rank.reports) {
-      if (!IsOfAnother(report, rank)) continue;
+      if (!rank.IsOfAnother(report)) continue;
       const std::size_t peer = IndexOf(facts, report.peer);
       const bool came = peer == kNobody || facts.ranks[peer].joined;
       return came ? ExitClass::kNetwork : ExitClass::kRendezvous;
@@ -168,7 +153,7 @@ bool NeededRanksThatHadFinished(const Facts& facts, std::size_t first) {
   bool finished = false;
   for (const RankFacts& other : facts.ranks) {
     if (&other == &rank) continue;
-    if (FailedByItself(other)) return false;
+    if (other.FailedByItself()) return false;
     finished = finished || (other.ending && !other.ending->failed() && other.ended_at < rank.ended_at);
   }
   return finished;

@@ -12,6 +12,11 @@
 namespace dtrun::verdict {
 namespace {
 
+std::string ManyEndingText(const process::Ending& ending) {
+  const std::string text = EndingText(ending);
+  return text.starts_with("was ") ? "were" + text.substr(3) : text;
+}
+
 // Ranks that ended alike, said in one clause.
 struct Group {
   std::string one, many;  // what the clause says of one rank, of several
@@ -26,6 +31,13 @@ class Groups {
       if (group.one == one) return group;
     }
     return groups_.emplace_back(Group{one, many, {}, {}});
+  }
+
+  // How its process ended, some time after `at`.
+  void AddEnding(const RankFacts& rank, std::chrono::nanoseconds at) {
+    Group& group = Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
+    AddRanks(rank, &group.ranks);
+    group.latest = std::max(group.latest, rank.ended_at - at);
   }
 
   // "rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun"
@@ -46,11 +58,6 @@ class Groups {
   std::vector<Group> groups_;
 };
 
-std::string ManyEndingText(const process::Ending& ending) {
-  const std::string text = EndingText(ending);
-  return text.starts_with("was ") ? "were" + text.substr(3) : text;
-}
-
 bool EndedWellBefore(const RankFacts& rank, std::chrono::nanoseconds at) {
   return rank.ending && !rank.ending->failed() && rank.ended_at < at;
 }
@@ -62,6 +69,13 @@ std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts&
   if (OnLostHost(facts, rank)) return {"was lost with its host", "were lost with their host"};
   if (rank.pid == 0) return {"had not been started", "had not been started"};
   return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
+}
+
+// Neither dtrun nor, as far as it said, another rank made it fail.
+bool FailedAlone(const RankFacts& rank) { return rank.FailedByItself() && !rank.BlamesPeer(); }
+
+bool IsOneOf(const std::vector<int>& ranks, const RankFacts& rank) {
+  return std::ranges::find(ranks, rank.rank) != ranks.end();
 }
 
 }  // namespace
@@ -109,12 +123,21 @@ std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   return ranks.empty() ? "" : FoldRanks(ranks) + " had exited with code 0";
 }
 
+std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
+                       const std::vector<int>& alike) {
+  Groups groups;
+  for (const RankFacts& rank : facts.ranks) {
+    if (&rank != cause && FailedAlone(rank) && !IsOneOf(alike, rank)) groups.AddEnding(rank, at);
+  }
+  return groups.Text();
+}
+
 std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono::nanoseconds at,
                          const std::vector<int>& alike) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (std::ranges::find(alike, rank.rank) != alike.end()) continue;
-    if (&rank == cause || (EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
+    if (&rank == cause || IsOneOf(alike, rank) || FailedAlone(rank)) continue;
+    if ((EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);
       AddRanks(rank, &groups.Of(one, many).ranks);
@@ -133,9 +156,7 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
           &groups.Of("ended with code 0 when dtrun asked it to", "ended with code 0 when dtrun asked them to")
                .ranks);
     } else {
-      Group& group = groups.Of(EndingText(*rank.ending), ManyEndingText(*rank.ending));
-      AddRanks(rank, &group.ranks);
-      group.latest = std::max(group.latest, rank.ended_at - at);
+      groups.AddEnding(rank, at);
     }
   }
   return groups.Text();

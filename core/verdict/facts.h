@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -105,6 +106,16 @@ struct RankFacts {
     }
   }
 
+  // Not because dtrun asked it to end.
+  bool FailedByItself() const { return ending && ending->failed() && signal_sent == 0; }
+  // A peer of the same process ended with it, or ended it.
+  bool IsOfAnother(const PeerReport& report) const {
+    return report.peer >= 0 && (report.peer < rank || report.peer >= rank + count);
+  }
+  bool BlamesPeer() const {
+    return std::any_of(reports.begin(), reports.end(),
+                       [this](const PeerReport& report) { return IsOfAnother(report); });
+  }
   // Whose failure it is.
   int blamed() const { return failed ? failed->rank : rank; }
 };

@@ -103,6 +103,8 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   std::string text;
   const std::string before = Before(facts, at);
   if (!before.empty()) text += "  before it: " + before + "\n";
+  const std::string also = AlsoFailed(facts, cause, at, alike);
+  if (!also.empty()) text += "  also failed: " + also + "\n";
   const std::string consequences = Consequences(facts, cause, at, alike);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
   const std::string beside = Beside(facts, at);

@@ -77,9 +77,8 @@ TEST(Verdict, NamesAPmixServerThatDied) {
                        "signal 11 (SIGSEGV), and ranks 1, 2 still needed it"))
       << text;
   EXPECT_NE(text.find("  before it: rank 0 had exited with code 0\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("because of it: rank 1 was stopped by dtrun; rank 2 exited with code 1"),
-            std::string::npos)
-      << text;
+  EXPECT_THAT(text, HasSubstr("  also failed: rank 2 exited with code 1 5 ms later\n"
+                              "  because of it: rank 1 was stopped by dtrun\n"));
   EXPECT_NE(text.find("class: launcher"), std::string::npos) << text;
   EXPECT_EQ(ParseJson(VerdictJson({facts}))["result"], "failed");
 }
@@ -122,7 +121,8 @@ TEST(Verdict, TellsTheWholeStoryOfAFailure) {
             "  last output of rank 1 (all of it: /runs/1/rank-1.*):\n"
             "    | epoch 1\n"
             "    | epoch 2\n"
-            "  because of it: rank 0 exited with code 1 0.01 s later; ranks 2-5 were stopped by dtrun\n"
+            "  also failed: rank 0 exited with code 1 0.01 s later\n"
+            "  because of it: ranks 2-5 were stopped by dtrun\n"
             "  next: dtrun did not send this signal: look in `dmesg` for the out-of-memory killer, or find "
             "out who did\n"
             "  class: signal\n"
@@ -230,8 +230,17 @@ TEST(Verdict, FoldsRanksThatEndedAlike) {
        Rank(2, {1, 0, false}, milliseconds(350)), Rank(3, {0, SIGSEGV, false}, milliseconds(110), SIGTERM),
        Rank(4, {0, SIGSEGV, false}, milliseconds(110), SIGTERM)},
       1);
-  EXPECT_THAT(VerdictText(facts), HasSubstr("ranks 0, 2 exited with code 1 within 0.25 s; "
-                                            "ranks 3, 4 were killed by signal 11 (SIGSEGV) within 0.01 s\n"));
+  EXPECT_THAT(VerdictText(facts),
+              HasSubstr("  also failed: ranks 0, 2 exited with code 1 within 0.25 s\n"
+                        "  because of it: ranks 3, 4 were killed by signal 11 (SIGSEGV) within 0.01 s\n"));
+}
+
+TEST(Verdict, ARankThatBlamesAnotherFailedBecauseOfIt) {
+  Facts facts =
+      RunOf({Rank(0, {3, 0, false}, milliseconds(100)), Rank(1, {1, 0, false}, milliseconds(120))}, 0);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 1 exited with code 1 0.02 s later\n"));
+  facts.ranks[1].reports = {{0, "connection to rank 0 was closed"}};
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  because of it: rank 1 exited with code 1 0.02 s later\n"));
 }
 
 TEST(Verdict, NamesAllRanksOfAProcess) {
