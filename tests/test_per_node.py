@@ -3,11 +3,13 @@
 import importlib.util
 import json
 import sys
+import unittest
 
-from support.job import RANK, JobTest, main
+from support.job import BUILD, RANK, JobTest, main
 from support.local_launcher import BY_SHELL
 
 SHOW = [sys.executable, "-c", "import json,os; print(json.dumps(dict(os.environ)))"]
+OPEN_MPI = BUILD / "tests/open_mpi_program"
 PER_NODE = ["launcher.name=per-node"]
 SPAWN = r"""
 import os, sys
@@ -75,6 +77,11 @@ class PerNode(JobTest):
         result = self.node(2, "sh", "-c", BY_SHELL, RANK, env=self.environment(), sets=["job.env.LOCAL_WORLD_SIZE=4"])
         self.assertEqual(result.code, 3, str(result))
         self.assertIn("LOCAL_WORLD_SIZE is '4', but the job has 2 ranks on this host", result.err)
+
+    @unittest.skipUnless(OPEN_MPI.exists(), "there is no Open MPI program here")
+    def test_a_program_that_is_one_rank_of_mpi_is_refused(self):
+        self.assert_user_error(self.node(2, OPEN_MPI), "launcher.name", f"'{OPEN_MPI}' is linked with MPI",
+                               "starts 2 ranks in one process", 'launcher.name = "per-process"')
 
     def test_a_dialect_with_variables_of_ranks_is_refused(self):
         self.assert_user_error(self.node(2, "true", sets=["job.dialects=horovod"]), "job.dialects", "the horovod dialect",

@@ -37,6 +37,21 @@ Result<pmi::Kind> Choose(const Inputs& inputs, Plan* plan) {
   return pmi::Kind::kNone;
 }
 
+// A program that is itself linked with MPI is one rank to MPI, and waits in MPI_Init for the others for ever.
+// One that starts a process for each rank is not, as a rule; who sets job.pmi knows.
+Status CheckOneRankEach(const config::Settings& settings, const Plan& plan) {
+  if (settings.Text("job.pmi") != "auto") return {};
+  for (const Process& process : plan.processes) {
+    if (process.rank_count == 1 || pmi::KindOfProgram(process.argv.front()) == pmi::Kind::kNone) continue;
+    return At(settings, "launcher.name",
+              Error{DTRUN_INVALID_ARGUMENT,
+                    fmt::format("'{}' is linked with MPI, where each process is one rank, and launcher '{}' "
+                                "starts {} ranks in one process; set launcher.name = \"per-process\"",
+                                process.argv.front(), plan.launcher, process.rank_count)});
+  }
+  return {};
+}
+
 Variables PmixVariables(const Process& process) {
   return {{"PMIX_RANK", std::to_string(process.rank)},
           {"PMIX_NAMESPACE", kTokenPmixNamespace},
@@ -93,6 +108,7 @@ Status ServePmi(const Inputs& inputs, Plan* plan) {
   if (!kind) return At(settings, "job.pmi", kind.error());
   plan->pmi = *kind;
   if (*kind == pmi::Kind::kNone) return {};
+  if (Status status = CheckOneRankEach(settings, *plan); !status) return status;
   for (Process& process : plan->processes) {
     if (*kind == pmi::Kind::kPmi1 && process.rank_count > 1) {
       return At(
