@@ -11,7 +11,7 @@
 namespace dtrun::membership {
 
 struct Cluster {
-  // How agents come to be on the other hosts.
+  // How agents are started on the other hosts.
   enum class Connect {
     kShell,   // a remote shell such as ssh, one per host
     kSlurm,   // one srun for all, in the allocation that dtrun runs in

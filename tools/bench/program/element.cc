@@ -62,7 +62,7 @@ Result<Element> ParseElement(std::string_view name) {
   const auto nearest = Nearest(name, names);
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("unknown type '{}'{}; expected one of {}", name,
-                           nearest ? fmt::format(", did you mean '{}'?", *nearest) : "", ElementNames())};
+                           nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : "", ElementNames())};
 }
 
 std::string ElementNames() {

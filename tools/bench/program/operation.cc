@@ -27,7 +27,7 @@ Result<Operation> ParseOperation(std::string_view name) {
   const auto nearest = Nearest(name, std::vector<std::string>(kNames.begin(), last));
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("unknown operation '{}'{}; expected one of {}", name,
-                           nearest ? fmt::format(", did you mean '{}'?", *nearest) : "", OperationNames())};
+                           nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : "", OperationNames())};
 }
 
 std::string OperationNames() { return fmt::format("{}", fmt::join(kNames.begin(), kNames.end() - 1, ", ")); }

@@ -33,7 +33,7 @@ Result<std::vector<std::string>> Words(const char* option, std::string_view text
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const auto nearest = Nearest(word, known);
       return Wrong(fmt::format("{} '{}'{}; expected one or more of {}", option, word,
-                               nearest ? fmt::format(", did you mean '{}'?", *nearest) : " is unknown",
+                               nearest ? fmt::format(" is unknown (did you mean '{}'?)", *nearest) : " is unknown",
                                fmt::join(known, ",")));
     }
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);

@@ -1,4 +1,4 @@
-// How mpirun's daemons come to be on the other hosts of a job: mpirun on host 0 runs what it takes
+// How mpirun's daemons are started on the other hosts of a job: mpirun on host 0 runs what it takes
 // for a remote shell, which leaves the command in the job's store; the process that the plan has
 // on that host waits for it there and becomes the daemon.
 //
