@@ -57,14 +57,25 @@ class Train(JobTest):
         self.assert_ok(whole)
         file.unlink()
         shutil.rmtree(self.folder / "runs")
-        job = self.start_ranks(2, *common)
+        job = self.start_ranks(2, *common, "--resume", file)  # a job that may restart has both from the start
         job.wait_for_line(0, "epoch 2/6")
         job.signal(signal.SIGTERM)
         self.assertEqual(job.finish().code, 143)
         result = self.ranks(2, *common, "--resume", file)
         self.assert_ok(result)
+        self.assertIn(f"of '{file}'", result.out)
         self.assertNotIn("epoch 1/6", result.out)
         self.assertAlmostEqual(accuracy(result.out), accuracy(whole.out), delta=0.002)
+
+    def test_a_finished_run_continues_with_more_epochs(self):
+        file = self.folder / "model.pt"
+        common = [TRAIN, "--checkpoint", file, "--resume", file, "--data", small(self.folder / "small", images=1000)]
+        self.assert_ok(self.ranks(2, *common, "--epochs", "1"))
+        shutil.rmtree(self.folder / "runs")
+        result = self.ranks(2, *common, "--epochs", "2")
+        self.assert_ok(result)
+        self.assertIn("epoch 2/2", result.out)
+        self.assertNotIn("epoch 1/2", result.out)
 
     def test_a_batch_that_does_not_divide_is_refused(self):
         result = self.train(2, "--batch", "33")

@@ -39,7 +39,8 @@ void Describe(CLI::App& app, Options& options) {
   option("--data", options.data, "folder of the four gzip files of dataset-fashion-mnist")
       ->type_name("FOLDER");
   option("--checkpoint", options.checkpoint, "file that rank 0 replaces after each epoch")->type_name("FILE");
-  option("--resume", options.resume, "checkpoint of the same settings to go on from; read by rank 0")
+  option("--resume", options.resume,
+         "checkpoint to continue from, read by rank 0; the file of --checkpoint need not exist yet")
       ->type_name("FILE");
   app.add_option("--threads", options.threads,
                  "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)")
@@ -71,6 +72,8 @@ std::string ReadCheckpoint(const Options& options) {
   std::ifstream file(options.resume, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(file), {}};
   if (!content.empty()) return content;
+  // A job that restarts is started with both options, and the first time there is no checkpoint.
+  if (errno == ENOENT && options.resume == options.checkpoint) return "";
   throw std::runtime_error(fmt::format("--resume '{}': {}; start without --resume", options.resume,
                                        errno != 0 ? std::strerror(errno) : "the file is empty"));
 }
@@ -113,6 +116,8 @@ void Train(const Options& options) {
                       Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"), blas.text()));
     const std::string slow = dtrun::torch::why_slow(blas);
     if (!slow.empty()) fmt::print(stderr, "dtrun-train: warning: {}\n", slow);
+    if (trainer.epoch() > 0)
+      print(fmt::format("continues after epoch {} of '{}'", trainer.epoch(), options.resume));
     if (trainer.epoch() >= options.epochs) {
       print(fmt::format("nothing to do: the checkpoint is of the last epoch, {}", trainer.epoch()));
     }

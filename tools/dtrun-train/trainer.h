@@ -259,11 +259,10 @@ class Trainer {
   }
 
  private:
-  // What must be equal for a checkpoint to fit.
+  // What must be equal for a checkpoint to fit. With other epochs the rest of the schedule is theirs.
   std::string Settings() const {
-    return fmt::format("--model {} --epochs {} --batch {} --lr {} --momentum {} --seed {} on {} images",
-                       options_.model, options_.epochs, options_.batch, options_.learning_rate,
-                       options_.momentum, options_.seed, size());
+    return fmt::format("--model {} --batch {} --lr {} --momentum {} --seed {} on {} images", options_.model,
+                       options_.batch, options_.learning_rate, options_.momentum, options_.seed, size());
   }
 
   void Load(const std::string& checkpoint) {
