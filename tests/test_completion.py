@@ -23,6 +23,7 @@ LINES = (
     ("--set backend.na", "--set backend.name="),
     ("--set backend.name=glo", "--set backend.name=gloo"),
     ("--set=backend.name=glo", "--set=backend.name=gloo"),
+    ("--set backend.options.interf", "--set backend.options.interface="),
     ("--set job.bind=non", "--set job.bind=none"),
     ("--set logs.dir=ap", "--set logs.dir=apart/"),
     ("plugins describe glo", "plugins describe gloo"),

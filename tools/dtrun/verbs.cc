@@ -244,8 +244,8 @@ void CommandLine::AddCompletion() {
 
 int CommandLine::Complete(const std::vector<std::string>& words) const {
   using dtrun::cli::Candidate;
-  dtrun::cli::CompletionSources sources{&app_, {run_, plan_, doctor_}, dtrun::config::CoreSchema(), {}, {},
-                                        {}};
+  dtrun::cli::CompletionSources sources{
+      &app_, {run_, plan_, doctor_}, dtrun::config::CoreSchema(), {}, {}, {}, {}};
   for (const auto& dialect : dtrun::environments::Dialects())
     sources.dialects.push_back({dialect.name, dialect.summary});
   for (const auto& option : dtrun::torchrun::Options(dtrun::torchrun::Program::kTorchrun)) {
@@ -258,6 +258,19 @@ int CommandLine::Complete(const std::vector<std::string>& words) const {
       if (kind.empty() || kind == its) names.push_back({file.name, std::string(its)});
     }
     return names;
+  };
+  sources.plugin_options = [](std::string_view kind) {
+    dtrun::options::Schema options;
+    for (const auto& file : dtrun::plugin::FindAll(dtrun::plugin::SearchPath({}, {}))) {
+      if (dtrun::plugin::KindText(file.kind) != kind) continue;
+      auto probe = dtrun::plugin::Probe::Start(file);
+      if (!probe) continue;  // the shell has no place for the reason
+      for (const auto& spec : (*probe)->description().options) {
+        if (std::ranges::find(options, spec.key, &dtrun::options::Spec::key) == options.end())
+          options.push_back(spec);
+      }
+    }
+    return options;
   };
   dtrun::WriteOutput(dtrun::cli::RenderCandidates(dtrun::cli::Complete(sources, words)));
   return 0;

@@ -142,7 +142,7 @@ class Completer {
     const std::string name =
         option.get_lnames().empty() ? option.get_single_name() : "--" + option.get_lnames().back();
     if (name == "--set") return Setting(value, stem, option.get_type_name().starts_with("[BACKEND:]"));
-    if (name == "KEY" || name == "PREFIX") return Keys(stem, false);
+    if (name == "KEY" || name == "PREFIX") return Keys(value, stem, false);
     if (name == "--config" || (name == "FILE" && option.get_positional())) {
       out_.files = Files::kToml;
       return;
@@ -163,9 +163,17 @@ class Completer {
     }
   }
 
-  // `setting`: what follows a key is offered too.
-  void Keys(const std::string& stem, bool setting) {
-    for (const options::Spec& spec : sources_.options) {
+  // Core's, or of the plugins whose options begin like `key`: no option of core does.
+  const options::Schema& OptionsLike(std::string_view key) {
+    for (const char* kind : {"backend", "launcher"}) {
+      if (key.starts_with(fmt::format("{}.o", kind))) return of_plugins_ = sources_.plugin_options(kind);
+    }
+    return sources_.options;
+  }
+
+  // `typed`: of the key, behind `stem`. `setting`: what follows a key is offered too.
+  void Keys(std::string_view typed, const std::string& stem, bool setting) {
+    for (const options::Spec& spec : OptionsLike(typed)) {
       const char* behind = !setting ? "" : spec.type == options::Type::kMap ? "." : "=";
       if (spec.replaced_by.empty()) Offer(stem + spec.key + behind, spec.doc);
     }
@@ -178,10 +186,11 @@ class Completer {
       value.erase(0, colon + 1);
     }
     const std::size_t equals = value.find('=');
-    if (equals == value.npos) return Keys(stem, true);
+    if (equals == value.npos) return Keys(value, stem, true);
     const std::string key = value.substr(0, equals);
-    const auto spec = std::ranges::find(sources_.options, key, &options::Spec::key);
-    if (spec == sources_.options.end()) return;
+    const options::Schema& known = OptionsLike(key);
+    const auto spec = std::ranges::find(known, key, &options::Spec::key);
+    if (spec == known.end()) return;
     stem += value.substr(0, equals + 1);
     if (const std::size_t comma = value.rfind(','); comma != value.npos)
       stem += value.substr(equals + 1, comma - equals);
@@ -211,6 +220,7 @@ class Completer {
   bool help_ = false;
   bool config_ = false;
   std::size_t positionals_ = 0;
+  options::Schema of_plugins_;
   Candidates out_;
 };
 

@@ -1,7 +1,7 @@
 // What may be typed next on dtrun's command line: words with their texts, and which files a shell adds.
 //
 // Verbs, flags and their values are read from the parser, the keys and values of --set from the options; the
-// scripts of the shells (scripts.cc) only show them. Pure but for `plugins`; one thread.
+// scripts of the shells (scripts.cc) only show them. Pure but for what asks plugins; one thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -36,6 +36,8 @@ struct CompletionSources {
   std::vector<Candidate> torchrun;  // its flags
   // `kind`: "backend", "launcher"; empty: both.
   std::function<std::vector<Candidate>(std::string_view kind)> plugins;
+  // Of the plugins of that kind, "backend" or "launcher", with full keys; asked when one is typed.
+  std::function<options::Schema(std::string_view kind)> plugin_options;
 };
 
 // `words`: what was typed behind "dtrun"; the last is the current one, and may be empty.

@@ -57,10 +57,15 @@ class CandidatesTest : public ::testing::Test {
                                  option("job.cwd", options::Type::kPath),
                                  option("logs.dir", options::Type::kString),
                                  option("job.env", options::Type::kMap)};
-    sources_ = {&app_, {plan_}, schema, {{"horovod", ""}}, {{"--nnodes", "nodes"}}, {}};
+    sources_ = {&app_, {plan_}, schema, {{"horovod", ""}}, {{"--nnodes", "nodes"}}, {}, {}};
     sources_.plugins = [](std::string_view kind) -> std::vector<Candidate> {
       if (kind == "backend") return {{"gloo", ""}, {"ucx", ""}};
       return {{"gloo", ""}, {"ucx", ""}, {"slurm", ""}};
+    };
+    sources_.plugin_options = [option](std::string_view kind) -> options::Schema {
+      if (kind == "launcher") return {};
+      return {option("backend.options.interface", options::Type::kString),
+              option("backend.options.lanes", options::Type::kBool)};
     };
   }
 
@@ -126,6 +131,15 @@ TEST_F(CandidatesTest, SettingsHaveKeysAndValues) {
   EXPECT_EQ(FilesFor({"--set", "job.cwd="}), Files::kAny);
   EXPECT_EQ(FilesFor({"--set", "logs.dir="}), Files::kFolders);
   EXPECT_THAT(Words({"bench", "--set", "gloo:plugins.strict=f"}), ElementsAre("gloo:plugins.strict=false"));
+}
+
+TEST_F(CandidatesTest, SettingsOfPluginsAreThePluginsOwn) {
+  EXPECT_THAT(Words({"--set", "backend.o"}),
+              ElementsAre("backend.options.interface=", "backend.options.lanes="));
+  EXPECT_THAT(Words({"--set", "backend.options.lanes="}),
+              ElementsAre("backend.options.lanes=true", "backend.options.lanes=false"));
+  EXPECT_THAT(Words({"config", "explain", "backend.options.i"}), ElementsAre("backend.options.interface"));
+  EXPECT_THAT(Words({"--set", "launcher.o"}), IsEmpty());
 }
 
 TEST_F(CandidatesTest, TheProgramsWordsAreFiles) {
