@@ -115,7 +115,7 @@ class Runner {
     if (Status prepared = request_.presenter.Prepare(asked); !prepared) return prepared;
     Result<RunDir> dir =
         RunDir::Create(asked.log_dir, asked.job, std::chrono::system_clock::now(), asked.log_mode);
-    if (!dir) return dir.error();
+    if (!dir) return Error{dir.error().code, asked.log_dir_place + dir.error().text};
     outcome_.run_dir = dir->path().string();
     lifeline_.LastWords(fmt::format("  job '{}', logs: {}\n", asked.job, outcome_.run_dir));
     lifeline_.RecordIn(dir->descriptor(), dir->path(), dir->mode(), asked.job);

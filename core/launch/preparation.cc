@@ -13,6 +13,7 @@
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
+#include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/preflight/check/checks.h"
 
@@ -168,7 +169,7 @@ Status Preparation::Ask(Candidate& candidate) {
       answer.info.push_back(*std::move(info));
     } else {
       candidate.why_not = info.error().text;
-      if (candidates_.size() == 1) return info.error();
+      if (candidates_.size() == 1) return plan::AtPlugin(candidate.settings, "backend", info.error());
     }
   }
   candidate.answer = std::move(answer);

@@ -3,22 +3,21 @@
 #pragma once
 
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/config/settings.h"
 
 namespace dtrun::plan {
 
-inline Error At(const config::Settings& settings, const std::string& key, const Error& error) {
-  const std::string& place = settings.Get(key).origin.place;
-  if (place == "command line") return error;  // the command itself: no option was named
-  const std::string before = place.empty() || place.ends_with(key) ? place : place + ": ";
-  return Error{error.code, before + (place.ends_with(key) ? "" : key) + ": " + error.text};
-}
+// "train.toml:14:3: job.env: "; empty for the command itself, which names no option.
+std::string PlacePrefix(const config::Settings& settings, const std::string& key);
 
-inline Error At(const config::Settings& settings, const std::string& key, std::string text) {
-  return At(settings, key, Error{DTRUN_INVALID_ARGUMENT, std::move(text)});
-}
+Error At(const config::Settings& settings, const std::string& key, const Error& error);
+Error At(const config::Settings& settings, const std::string& key, std::string text);
+
+// What a plugin says against its options: at the one of them whose value stands in quotes in it, else at
+// `kind`.name. `kind` is "backend" or "launcher". Without a place where neither was given.
+Error AtPlugin(const config::Settings& settings, std::string_view kind, const Error& error);
 
 }  // namespace dtrun::plan

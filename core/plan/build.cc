@@ -138,7 +138,8 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   }
   const bool own = process->argv[0] == settings.List("job.command")[0];
   auto program = FindProgram(process->argv[0], path, process->cwd);
-  if (!program) return At(settings, own ? "job.command" : "launcher.name", program.error());
+  if (!program && own) return At(settings, "job.command", program.error());
+  if (!program) return AtPlugin(settings, "launcher", program.error());
   process->argv[0] = std::move(*program);
   return {};
 }
@@ -239,6 +240,7 @@ Result<Plan> Build(const Inputs& inputs) {
   const auto log_dir = options::ExpandPath(settings.Text("logs.dir"));
   if (!log_dir) return At(settings, "logs.dir", log_dir.error());
   plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();
+  plan.log_dir_place = PlacePrefix(settings, "logs.dir");
   auto log_mode = LogMode(settings.Text("logs.mode"));
   if (!log_mode) return At(settings, "logs.mode", log_mode.error());
   plan.log_mode = *log_mode;

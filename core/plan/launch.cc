@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/environments/outer.h"
+#include "core/plan/at.h"
 
 namespace dtrun::plan {
 namespace {
@@ -131,11 +132,11 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   DTRUN_INIT(error);
   dtrun_instance* instance = nullptr;
   if (launcher.table().init(&launcher.host(), &options, &instance, &error) != DTRUN_OK) {
-    return Error::From(error, context);
+    return AtPlugin(settings, "launcher", Error::From(error, context));
   }
   const dtrun_status status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);
-  if (status != DTRUN_OK) return Error::From(error, context);
+  if (status != DTRUN_OK) return AtPlugin(settings, "launcher", Error::From(error, context));
   if (Status ranks = CheckRanks(plan, collector.launched.processes); !ranks) return ranks.error();
   std::ranges::sort(collector.launched.processes, {}, &Process::rank);
   return std::move(collector.launched);

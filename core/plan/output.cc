@@ -47,8 +47,9 @@ std::string RanksThatAreMissing(const output::Style& style, int world_size) {
   if (!style.ranks) return {};
   const auto first = std::ranges::lower_bound(*style.ranks, world_size);
   if (first == style.ranks->end()) return {};
-  return fmt::format("{} names {}, and the ranks of this job are 0-{}", kRanks,
-                     NumberList({first, style.ranks->end()}), world_size - 1);
+  const std::string named = NumberList({first, style.ranks->end()});
+  if (world_size == 1) return fmt::format("{} names {}, and the only rank of this job is 0", kRanks, named);
+  return fmt::format("{} names {}, and the ranks of this job are 0-{}", kRanks, named, world_size - 1);
 }
 
 }  // namespace dtrun::plan

@@ -90,6 +90,7 @@ struct Plan {
   std::string network;                        // that was chosen, a line for the run header
   std::string network_others;                 // interfaces that were not, and why
   std::string log_dir;                        // absolute, with {job} and {time} placeholders
+  std::string log_dir_place;                  // before an error of it: "train.toml:7:1: logs.dir: "
   unsigned log_mode = 0700;                   // of the folder
   output::Style output;                       // how the user sees what ranks print
   std::chrono::nanoseconds grace{};           // between the first signal and SIGKILL
