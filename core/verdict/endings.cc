@@ -71,8 +71,18 @@ std::pair<std::string, std::string> Unheard(const Facts& facts, const RankFacts&
   return {"had not ended 10 s after SIGKILL", "had not ended 10 s after SIGKILL"};
 }
 
+// In its own way, which is that of the first to fail, though dtrun's signal was on its way.
+bool FailedLike(const RankFacts& rank, const RankFacts* cause) {
+  if (cause == nullptr || !cause->ending || !rank.ending || !rank.ending->failed()) return false;
+  const process::Ending& its = *rank.ending;
+  return its.signal == cause->ending->signal && its.code == cause->ending->code &&
+         (its.signal == 0 || its.signal != rank.signal_sent);
+}
+
 // Neither dtrun nor, as far as it said, another rank made it fail.
-bool FailedAlone(const RankFacts& rank) { return rank.FailedByItself() && !rank.BlamesPeer(); }
+bool FailedAlone(const RankFacts& rank, const RankFacts* cause) {
+  return (rank.FailedByItself() || FailedLike(rank, cause)) && !rank.BlamesPeer();
+}
 
 bool IsOneOf(const std::vector<int>& ranks, const RankFacts& rank) {
   return std::ranges::find(ranks, rank.rank) != ranks.end();
@@ -127,7 +137,7 @@ std::string AlsoFailed(const Facts& facts, const RankFacts* cause, std::chrono::
                        const std::vector<int>& alike) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank != cause && FailedAlone(rank) && !IsOneOf(alike, rank)) groups.AddEnding(rank, at);
+    if (&rank != cause && FailedAlone(rank, cause) && !IsOneOf(alike, rank)) groups.AddEnding(rank, at);
   }
   return groups.Text();
 }
@@ -136,7 +146,7 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
                          const std::vector<int>& alike) {
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
-    if (&rank == cause || IsOneOf(alike, rank) || FailedAlone(rank)) continue;
+    if (&rank == cause || IsOneOf(alike, rank) || FailedAlone(rank, cause)) continue;
     if ((EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);

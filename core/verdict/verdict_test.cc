@@ -243,6 +243,15 @@ TEST(Verdict, ARankThatBlamesAnotherFailedBecauseOfIt) {
   EXPECT_THAT(VerdictText(facts), HasSubstr("  because of it: rank 1 exited with code 1 0.02 s later\n"));
 }
 
+TEST(Verdict, ARankThatFailedLikeTheFirstDidSoByItself) {
+  Facts facts = RunOf({Rank(0, {0, SIGSEGV, false}, milliseconds(100)),
+                       Rank(1, {0, SIGSEGV, false}, milliseconds(101), SIGTERM)},
+                      0);
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 1 was killed by signal 11 (SIGSEGV)"));
+  facts.ranks[0].ending = facts.ranks[1].ending = kTerm;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  because of it: rank 1 was stopped by dtrun\n"));
+}
+
 TEST(Verdict, NamesAllRanksOfAProcess) {
   Facts facts =
       RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(2, {7, 0, false}, milliseconds(10))}, 1);
