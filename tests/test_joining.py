@@ -51,6 +51,8 @@ class Progress(JoiningTest):
         line = self.error_of(job, "missing: ").splitlines()[-1]
         self.assertIn("dtrun: 1 of 2 hosts joined; missing: nowhere; nowhere: ssh: Could not resolve", line)
         self.assertTrue(line.endswith("; trying for up to 3m (cluster.join_timeout)"), line)
+        again = self.error_of(job, "still ").splitlines()[-1]
+        self.assertRegex(again, r"^dtrun: still 1 of 2 hosts joined after 1\ds of 3m$")
         job.signal(signal.SIGTERM)
         job.process.communicate()
         self.assertEqual(job.process.returncode, 143)

@@ -53,6 +53,8 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
     CheckAddress();
   }
   joining_hosts_ = true;
+  joining_since_ = std::chrono::steady_clock::now();
+  told_.clear();
   ForgetLost();
   failure_.reset();
   called_ = call_running_ = false;
@@ -346,11 +348,19 @@ void Membership::AwaitProgress(std::chrono::seconds pause) {
   progress_.expires_after(pause);
   progress_.async_wait([this, gone = gone_](const boost::system::error_code& error) {
     if (error || *gone || !joining_hosts_) return;
-    const bool enough = There() >= cluster_.min_hosts;
-    services_.say(fmt::format("dtrun: {}{}", StatusLine(),
-                              enough ? ""
-                                     : fmt::format("; trying for up to {} (cluster.join_timeout)",
-                                                   FormatDuration(cluster_.join_timeout))));
+    const std::string line = StatusLine();
+    const bool news = line != std::exchange(told_, line);
+    const std::string limit = FormatDuration(cluster_.join_timeout);
+    if (There() >= cluster_.min_hosts) {
+      if (news) services_.say("dtrun: " + line);
+    } else if (news) {
+      services_.say(fmt::format("dtrun: {}; trying for up to {} (cluster.join_timeout)", line, limit));
+    } else {
+      const auto waited =
+          std::chrono::floor<std::chrono::seconds>(std::chrono::steady_clock::now() - joining_since_);
+      services_.say(fmt::format("dtrun: still {} of {} hosts joined after {} of {}", There(),
+                                cluster_.hosts.size(), FormatDuration(waited), limit));
+    }
     AwaitProgress(kProgressEvery);
   });
 }

@@ -140,6 +140,8 @@ class Membership {
   std::function<void(const std::string& host)> on_newcomer_;
   std::optional<Error> failure_;
   bool joining_hosts_ = false;
+  std::chrono::steady_clock::time_point joining_since_;
+  std::string told_;     // of the hosts that are missing, last
   bool called_ = false;  // the last call is over
   bool call_running_ = false;
   bool dismissed_ = false;
