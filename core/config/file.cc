@@ -25,10 +25,11 @@ constexpr int kOpeningLookMs = 20;
 constexpr int kPipeWaitMs = 10'000;
 constexpr std::size_t kMostNames = 1000;
 
-Error TooLarge(const std::string& size) {
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("the file has {}; a config has at most {}. is this the right file?", size,
-                           FormatBytes(kMaxFileBytes))};
+Error TooLarge() {
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("the file has more than {}, the most that is read; check that it is the right file",
+                  FormatBytes(kMaxFileBytes))};
 }
 
 bool IsNamed(int pipe) {
@@ -59,7 +60,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     return Error{DTRUN_INVALID_ARGUMENT, "this is a folder; give the path of a TOML file in it"};
   }
   if (S_ISREG(info.st_mode) && info.st_size > static_cast<off_t>(kMaxFileBytes)) {
-    return TooLarge(FormatBytes(static_cast<std::uint64_t>(info.st_size)));
+    return TooLarge();
   }
   // A named pipe reads as empty until its writer has opened it.
   bool opened = !S_ISFIFO(info.st_mode) || !IsNamed(fd.get());
@@ -79,7 +80,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     if (got == 0) return text;
     if (got > 0) {
       text.append(part, static_cast<std::size_t>(got));
-      if (text.size() > kMaxFileBytes) return TooLarge("more than " + FormatBytes(kMaxFileBytes));
+      if (text.size() > kMaxFileBytes) return TooLarge();
       continue;
     }
     if (errno == EINTR) continue;

@@ -64,7 +64,8 @@ TEST(ReadFile, RefusesWhatIsTooLargeWithoutReadingItAll) {
   TestFolder folder;
   const auto path = folder.Write("a", "");
   ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
-  EXPECT_EQ(Refusal(path), "the file has 1TiB; a config has at most 1MiB. is this the right file?");
+  EXPECT_EQ(Refusal(path),
+            "the file has more than 1MiB, the most that is read; check that it is the right file");
   ASSERT_EQ(::truncate(path.c_str(), kMaxFileBytes), 0);
   EXPECT_EQ(ReadFile(path)->size(), kMaxFileBytes);
   EXPECT_THAT(Refusal("/dev/zero"), HasSubstr("the file has more than 1MiB"));

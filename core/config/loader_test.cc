@@ -190,7 +190,7 @@ TEST_F(LoadTest, ExplainsAFileItCannotRead) {
             "dtrun: none.toml: cannot open the file: no such file or directory\n");
   request.file = folder_.path();
   EXPECT_THAT(Render(Load(request, {}).problems), HasSubstr("this is a folder"));
-  EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("a config has at most 1MiB"));
+  EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("the file has more than 1MiB"));
 }
 
 TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {

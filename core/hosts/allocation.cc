@@ -71,11 +71,10 @@ Error Ambiguous(const std::vector<Found>& found) {
   for (const Found& one : found) {
     list += fmt::format("{}{} (by {})", list.empty() ? "" : ", ", one.sign->platform, one.evidence);
   }
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("cluster.from = \"auto\": several platforms have set variables: {}; say which one numbers "
-                  "the hosts, as in cluster.from = \"{}\"",
-                  list, found.back().sign->platform)};
+  return Error{DTRUN_INVALID_ARGUMENT,
+               fmt::format("\"auto\": several platforms have set variables: {}; say which one numbers "
+                           "the hosts, as in cluster.from = \"{}\"",
+                           list, found.back().sign->platform)};
 }
 
 // RANK and WORLD_SIZE and nothing that says whose they are.
@@ -88,7 +87,7 @@ Error Bare(const Environment& environment) {
   }
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("cluster.from = \"auto\": {} set, but nothing says by whom: they number hosts on GCP AI "
+      fmt::format("\"auto\": {} set, but nothing says by whom: they number hosts on GCP AI "
                   "Platform, Alibaba PAI and Spark, and processes elsewhere; set cluster.from to \"gcp\", "
                   "\"pai\" or \"spark\", or unset RANK and WORLD_SIZE",
                   list)};
@@ -144,7 +143,7 @@ Result<Allocation> FromEnvironment(const Environment& environment, std::string_v
   }
   const auto nearest = Nearest(name, names);
   return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("cluster.from = \"{}\" is not a platform; {}", name,
+               fmt::format("\"{}\" is not a platform; {}", name,
                            nearest ? fmt::format("did you mean \"{}\"?", *nearest)
                                    : fmt::format("there are {}", fmt::join(names, ", ")))};
 }
@@ -154,10 +153,9 @@ Result<std::string> DetectPlatform(const Environment& environment) {
   if (found.size() == 1) return std::string(found.front().sign->platform);
   if (found.size() > 1) return Ambiguous(found);
   if (environment.contains("RANK") || environment.contains("WORLD_SIZE")) return Bare(environment);
-  return Error{
-      DTRUN_NOT_FOUND,
-      "cluster.from = \"auto\": no platform has set its variables; name the hosts with cluster.hosts or "
-      "cluster.hostfile, or start dtrun where the platform sets them"};
+  return Error{DTRUN_NOT_FOUND,
+               "\"auto\": no platform has set its variables; name the hosts with cluster.hosts or "
+               "cluster.hostfile, or start dtrun where the platform sets them"};
 }
 
 }  // namespace dtrun::hosts

@@ -69,9 +69,8 @@ TEST(Platforms, ReportWhatIsMissingInAnEmptyEnvironment) {
   for (const Platform& platform : Platforms()) {
     const auto allocation = platform.read({});
     ASSERT_FALSE(allocation.ok()) << platform.name;
-    EXPECT_THAT(
-        allocation.error().text,
-        AllOf(HasSubstr(std::string("cluster.from = \"") + platform.name + "\""), HasSubstr("unset")));
+    EXPECT_THAT(allocation.error().text,
+                AllOf(HasSubstr(std::string("\"") + platform.name + "\": "), HasSubstr("unset")));
   }
 }
 

@@ -78,8 +78,8 @@ Result<Allocation> Reading::Take(Allocation allocation) const {
   if (problems_.empty()) return allocation;
   return Error{
       DTRUN_INVALID_ARGUMENT,
-      fmt::format("cluster.from = \"{}\": {}; set the variables as that platform does, or choose another "
-                  "cluster.from",
+      fmt::format("\"{}\": {}; start dtrun where that platform has set its variables, or choose another "
+                  "platform",
                   platform_, fmt::join(problems_, "; "))};
 }
 
