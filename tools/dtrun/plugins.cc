@@ -1,5 +1,6 @@
 // `dtrun plugins list` and `dtrun plugins describe`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -69,6 +70,14 @@ std::string ShownName(const plugin::File& file) {
   return name;
 }
 
+std::vector<std::string> NamesOf(plugin::Kind kind, const std::vector<plugin::Folder>& folders) {
+  std::vector<std::string> names;
+  for (const plugin::File& file : plugin::FindAll(folders)) {
+    if (file.kind == kind) names.push_back(ShownName(file));
+  }
+  return names;
+}
+
 // What the backend would use here with its default options; a reason when it cannot say.
 Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
                                          plugin::Probe& probe) {
@@ -130,6 +139,11 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   if (!file && kind.empty()) {
     auto launcher = plugin::Find(plugin::Kind::kLauncher, name, folders);
     if (launcher.ok()) file = std::move(launcher);
+  }
+  if (!file && kind.empty()) {
+    PrintMessage("dtrun: {}\n  launcher plugins that exist: {}\n", file.error().text,
+                 fmt::join(NamesOf(plugin::Kind::kLauncher, folders), ", "));
+    return 2;
   }
   if (!file) {
     PrintMessage("dtrun: {}\n", file.error().text);

@@ -110,6 +110,9 @@ constexpr ForeignFlag kFlags[] = {
 
     // dtrun's other verbs
     {" --backend ", "'dtrun bench'", kRefused, "a job's backend is set by --set backend.name=gloo"},
+    {" --launcher ", "other launchers", kRefused,
+     "how ranks are launched is set by --set launcher.name=per-process, and its options by --set "
+     "launcher.options.KEY=VALUE"},
     {" --timeout ", "'dtrun doctor'", kRefused,
      "a job's limits are --set backend.timeout=60s for an operation, and --set cluster.join_timeout=5m for "
      "hosts to join"},

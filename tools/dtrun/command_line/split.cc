@@ -173,7 +173,9 @@ class Splitter {
                         advice->text, word, Quoted(out_.command)));
       }
     }
-    const auto nearest = Nearest(word, VerbsOf(*at_));
+    Words verbs = VerbsOf(*at_);
+    verbs.emplace_back("help");
+    const auto nearest = Nearest(word, verbs);
     if (known || !nearest) return {};
     return Wrong(
         fmt::format("'{}' is neither a verb nor a program; did you mean 'dtrun {}'?", word, *nearest));
