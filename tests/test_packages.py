@@ -52,7 +52,7 @@ class Packages(JobTest):
     def run_what_is_installed(self):
         self.assertEqual(self.inside("dtrun -q -n 2 echo hello").count("hello\n"), 2)
         plugins = self.inside("dtrun plugins list")
-        for name in ("gloo", "nccl", "ucx", "per_process", "torchrun"):  # one that does not load has no version
+        for name in ("gloo", "nccl", "ucx", "per-process", "torchrun"):  # one that does not load has no version
             self.assertRegex(plugins, rf"(?m)^\S+ +{name} +\d+\.")
         # The program of docs/install.md, by its own commands.
         page = (SOURCE / "docs/install.md").read_text()
