@@ -90,6 +90,7 @@ std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
     return "dtrun reads TOML, not JSON; write [job], and below it command = [\"python3\", \"train.py\"]";
   if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
   if (Says(error, "in string: ") && Says(error, "control characters")) return "a quote is missing at its end";
+  if (Says(error, "in table header: ") && Says(error, "expected ']'")) return "close the name: [job]";
   if (Says(error, "in array: ")) return "is a ',' or the ']' missing?";
   if (Says(error, "could not determine value type") || Says(error, "in boolean: ") ||
       Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||

@@ -42,6 +42,7 @@ TEST(SyntaxHint, ShowsTheFirstOfTwo) {
 
 TEST(SyntaxHint, MissesWhatDoesNotEnd) {
   EXPECT_EQ(HintFor("[job]\nname = \"a\n"), "a quote is missing at its end");
+  EXPECT_EQ(HintFor("[job\ncommand = 1\n"), "close the name: [job]");
   EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"\nname = \"b\"\n"), "is a ',' or the ']' missing?");
 }
 

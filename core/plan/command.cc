@@ -22,8 +22,12 @@ namespace fs = std::filesystem;
 
 Status CheckExecutable(const fs::path& file) {
   struct stat info {};
-  if (::stat(file.c_str(), &info) != 0)
-    return Error::System(fmt::format("cannot run '{}'", file.string()), errno);
+  if (::stat(file.c_str(), &info) != 0) {
+    const int number = errno;
+    Error error = Error::System(fmt::format("cannot run '{}'", file.string()), number);
+    if (number == ENOENT) error.text += "; check the path, which is taken from the rank's folder, job.cwd";
+    return error;
+  }
   if (S_ISDIR(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is a folder", file.string())};
   }
