@@ -99,6 +99,21 @@ class BadPlugin(JobTest):
         result = self.dtrun("--set", "launcher.name=per-proces", "--", "true")
         self.assert_user_error(result, "'per-proces'", "did you mean 'per-process'")
 
+    def test_a_launcher_that_plans_what_cannot_be_is_named(self):
+        shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
+        said = {"silent": "launcher 'bad': vendor library error",
+                "unknown-status": "launcher 'bad': it failed and did not say why (it returned 99, which is no status",
+                "escapes": "launcher 'bad': \\u001b[2Jcleared\\nline",
+                "null-argument": "launcher 'bad' planned a process that cannot be: argument 1 of rank 0 is null",
+                "null-name": "launcher 'bad' planned a process that cannot be: variable 0 of rank 0 is ''",
+                "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
+                "equals": "variable 0 of rank 0 is 'A=B'"}
+        for fault, text in said.items():
+            with self.subTest(fault=fault):
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
+                self.assert_user_error(result, text)
+        self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
+
     def test_owned_by_somebody_else(self):
         if os.geteuid() != 0:
             self.skipTest("giving files away needs root")

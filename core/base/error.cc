@@ -2,26 +2,12 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 
 namespace dtrun {
-namespace {
-
-// Copies at most capacity - 1 bytes and never ends inside a UTF-8 character.
-void CopyCut(char* out, std::size_t capacity, std::string_view text) {
-  const std::string_view whole = PrefixWithin(text, capacity - 1);
-  std::memcpy(out, whole.data(), whole.size());
-  out[whole.size()] = '\0';
-}
-
-}  // namespace
-
 Error Error::System(std::string_view action, int number) {
   std::string cause = std::generic_category().message(number);
   if (!cause.empty()) cause[0] = ToLower(cause[0]);
@@ -30,23 +16,8 @@ Error Error::System(std::string_view action, int number) {
   return Error{DTRUN_SYSTEM, std::string(action) + ": " + cause, -1};
 }
 
-Error Error::From(const dtrun_error& error, std::string_view context) {
-  std::string text = error.message;
-  if (text.empty()) text = StatusText(error.code);
-  if (!context.empty()) text = std::string(context) + ": " + text;
-  return Error{error.code, std::move(text), error.peer};
-}
-
 dtrun_status Error::CopyTo(dtrun_error* out) const {
-  if (out == nullptr) return code;
-  const std::uint32_t size = out->struct_size;
-  if (size < sizeof(dtrun_error)) return code;  // an older caller's struct; version 0 has one size
-  DTRUN_INIT(*out);
-  out->struct_size = size;
-  out->code = code;
-  out->peer = peer;
-  CopyCut(out->message, sizeof out->message, text);
-  return code;
+  return dtrun_error_set_text(out, code, peer, text.data(), text.size());
 }
 
 const char* StatusText(dtrun_status status) {

@@ -22,9 +22,6 @@ struct Error {
   // file or directory". `number` is an errno value.
   static Error System(std::string_view action, int number);
 
-  // Copies a plugin's error. `context` is put in front when not empty.
-  static Error From(const dtrun_error& error, std::string_view context = {});
-
   // Fills a caller's struct, which may be null, and returns the code. Long text is cut at
   // a UTF-8 character.
   dtrun_status CopyTo(dtrun_error* out) const;

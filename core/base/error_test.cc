@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 
 namespace dtrun {
@@ -17,7 +19,7 @@ TEST(Error, SystemTextNamesActionAndCause) {
 
 TEST(Error, CopyToCutsAtAUtf8Character) {
   dtrun_error out;
-  DTRUN_INIT(out);
+  DTRUN_ERROR_INIT(out);
   Error error{DTRUN_TIMEOUT, std::string(DTRUN_ERROR_MESSAGE_BYTES - 2, 'a') + "é", 3};
   EXPECT_EQ(error.CopyTo(&out), DTRUN_TIMEOUT);
   EXPECT_EQ(out.peer, 3);
@@ -28,13 +30,32 @@ TEST(Error, CopyToANullPointerOnlyReturnsTheCode) {
   EXPECT_EQ((Error{DTRUN_BUSY, "busy"}.CopyTo(nullptr)), DTRUN_BUSY);
 }
 
-TEST(Error, FromKeepsPeerAndAddsContext) {
-  dtrun_error raw;
-  DTRUN_INIT(raw);
-  Error{DTRUN_REMOTE_FAILURE, "connection reset", 1}.CopyTo(&raw);
-  const Error error = Error::From(raw, "allreduce");
-  EXPECT_EQ(error.text, "allreduce: connection reset");
-  EXPECT_EQ(error.peer, 1);
+// Callers of other versions of the ABI, whose structs are shorter or longer than ours.
+TEST(Error, CopyToWritesWhatTheCallersStructHolds) {
+  struct Longer {
+    dtrun_error error;
+    char more[64];
+  } longer;
+  for (const std::size_t size : {sizeof(dtrun_error) - 8, sizeof(dtrun_error), sizeof longer}) {
+    std::memset(&longer, 'x', sizeof longer);
+    longer.error.struct_size = static_cast<std::uint32_t>(size);
+    Error{DTRUN_TIMEOUT, std::string(600, 'a'), 3}.CopyTo(&longer.error);
+    EXPECT_EQ(longer.error.code, DTRUN_TIMEOUT);
+    EXPECT_EQ(longer.error.peer, 3);
+    EXPECT_EQ(longer.error.struct_size, size);
+    const std::size_t room = std::min(size, sizeof longer.error) - offsetof(dtrun_error, message);
+    EXPECT_EQ(std::string(longer.error.message), std::string(room - 1, 'a'));
+    const char* bytes = reinterpret_cast<const char*>(&longer);
+    for (std::size_t i = std::min(size, sizeof longer.error); i < sizeof longer; ++i)
+      EXPECT_EQ(bytes[i], 'x');
+  }
+}
+
+TEST(Error, CopyToLeavesAStructWithoutASizeAlone) {
+  dtrun_error error;
+  std::memset(&error, 0, sizeof error);
+  EXPECT_EQ((Error{DTRUN_BUSY, "busy", 3}.CopyTo(&error)), DTRUN_BUSY);
+  EXPECT_EQ(error.code, DTRUN_OK);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class Api : public ::testing::Test {
  protected:
-  Api() { DTRUN_INIT(error_); }
+  Api() { DTRUN_ERROR_INIT(error_); }
   dtrun_error error_{};
   float x_ = 3;
 };

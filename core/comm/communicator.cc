@@ -5,13 +5,13 @@
 #include <cstring>
 #include <utility>
 
-#include "core/comm/plugin_error.h"
+#include "core/base/plugin_error.h"
 
 using dtrun::Error;
+using dtrun::Explained;
+using dtrun::PluginError;
 using dtrun::Result;
 using dtrun::Status;
-using dtrun::comm::Explained;
-using dtrun::comm::PluginError;
 namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 
@@ -59,6 +59,11 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
     return Explained(status, error,
                      fmt::format("rank {} joining the {} ranks of '{}' over backend '{}'", m.rank, m.size,
                                  m.name, m.backend_name));
+  }
+  if (made->comm_ == nullptr) {
+    return Error{DTRUN_INTERNAL, fmt::format("backend '{}' reported success and made no communicator '{}'; "
+                                             "report it to the plugin's author",
+                                             m.backend_name, m.name)};
   }
   made->StartRecording();
   return made;
@@ -154,17 +159,15 @@ bool dtrun_comm::Remember(const Error& error, const dtrun_error& cause) {
   if (failed_.load(std::memory_order_relaxed)) return false;
   DTRUN_INIT(failure_);
   error.CopyTo(&failure_);
-  failure_.vendor_code = cause.vendor_code;
-  std::memcpy(failure_.vendor_domain, cause.vendor_domain, sizeof failure_.vendor_domain);
+  char domain[sizeof cause.vendor_domain + 1] = {};  // a plugin's may have no end
+  std::memcpy(domain, cause.vendor_domain, sizeof cause.vendor_domain);
+  dtrun_error_set_vendor(&failure_, domain, cause.vendor_code);
   failed_.store(true, std::memory_order_release);
   return true;
 }
 
 dtrun_status dtrun_comm::FirstFailure(dtrun_error* err) {
-  if (err != nullptr && err->struct_size >= sizeof failure_) {
-    const std::uint32_t size = err->struct_size;
-    *err = failure_;
-    err->struct_size = size;
-  }
+  dtrun_error_set(err, failure_.code, failure_.peer, failure_.message);
+  dtrun_error_set_vendor(err, failure_.vendor_domain, failure_.vendor_code);
   return failure_.code;
 }

@@ -80,7 +80,7 @@ int main() {
   float send[16] = {}, recv[16] = {};
   std::uint64_t counts[8] = {2, 2, 2, 2, 2, 2, 2, 2};
   dtrun_error error;
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
 
   Measure("the table alone", [&] {
     const dtrun_op op = Op(DTRUN_ALLREDUCE, send, recv);

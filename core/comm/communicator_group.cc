@@ -5,12 +5,12 @@
 
 #include <utility>
 
+#include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
-#include "core/comm/plugin_error.h"
 
 using dtrun::Error;
-using dtrun::comm::Explained;
-using dtrun::comm::PluginError;
+using dtrun::Explained;
+using dtrun::PluginError;
 
 dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   const std::lock_guard lock(enqueue_mutex_);

@@ -18,11 +18,11 @@ class Group : public testing::CommunicatorTest {
     return making;
   }
   dtrun_status Open() {
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     return Comm().GroupBegin(&error_);
   }
   dtrun_status Close(dtrun_work** work = nullptr) {
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     return Comm().GroupEnd(work, &error_);
   }
   bool full_ = true;

@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
-#include "core/comm/plugin_error.h"
 
 using dtrun::Error;
-using dtrun::comm::Explained;
-using dtrun::comm::PluginError;
+using dtrun::Explained;
+using dtrun::PluginError;
 
 namespace {
 

@@ -18,7 +18,7 @@ class Memory : public testing::CommunicatorTest {
     return making;
   }
   dtrun_status Allocate(std::uint64_t bytes) {
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     memory_ = nullptr;
     return Comm().Allocate(bytes, &memory_, &error_);
   }

@@ -157,7 +157,7 @@ TEST_F(Communicator, AbortsPendingAndLaterCallsFromAnyThread) {
   Comm();
   auto blocked = std::async(std::launch::async, [&] {
     dtrun_error error;
-    DTRUN_INIT(error);
+    DTRUN_ERROR_INIT(error);
     dtrun_op op = Op();
     const dtrun_status status = Comm().Start(op, nullptr, &error);
     EXPECT_THAT(error.message, HasSubstr("enough"));
@@ -182,7 +182,7 @@ TEST_F(Communicator, RemembersThatAnOperationSucceededBeforeTheAbort) {
 
 TEST_F(Communicator, SaysThatTheBackendCannotAbort) {
   fake_.caps.flags = 0;
-  EXPECT_EQ(Comm().Abort("enough", &(DTRUN_INIT(error_), error_)), DTRUN_UNSUPPORTED);
+  EXPECT_EQ(Comm().Abort("enough", &(DTRUN_ERROR_INIT(error_), error_)), DTRUN_UNSUPPORTED);
   EXPECT_THAT(error_.message, HasSubstr("backend 'fake' cannot abort 'world'"));
   EXPECT_EQ(Run(Op()), DTRUN_OK);
 }

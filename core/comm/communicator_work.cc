@@ -6,12 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/plugin_error.h"
 #include "core/comm/communicator.h"
-#include "core/comm/plugin_error.h"
 
 using dtrun::Error;
+using dtrun::PluginError;
 using dtrun::Status;
-using dtrun::comm::PluginError;
 namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 

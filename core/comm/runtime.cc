@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "core/base/plugin_error.h"
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
@@ -118,13 +119,11 @@ Status Runtime::StartBackend() {
                  fmt::format("{}: {}", contract::kBackendOptions, options.error().text)};
   }
   options_ = *std::move(options);
-  dtrun_error error;
-  DTRUN_INIT(error);
+  PluginError error;
   const dtrun_status status = plugin_->table().init(Services(plugin_->host()), &options_, &instance_, &error);
   if (status == DTRUN_OK) return {};
   instance_ = nullptr;
-  error.code = status;
-  return Error::From(error, fmt::format("starting backend '{}'", environment_.backend));
+  return Explained(status, error, fmt::format("starting backend '{}'", environment_.backend));
 }
 
 const dtrun_host* Runtime::Services(const dtrun_host& host) const {
@@ -136,8 +135,7 @@ Status Runtime::StartEngine() {
   if (!environment_.shared_memory) return {};
   dtrun_backend_caps caps;
   DTRUN_INIT(caps);
-  dtrun_error error;
-  DTRUN_INIT(error);
+  PluginError error;
   dtrun_status status = plugin_->backend().query_caps(instance_, &caps, &error);
   // Shared memory is host memory.
   if (status == DTRUN_OK && (caps.flags & DTRUN_CAP_DEVICE_MEMORY) != 0) return {};
@@ -148,8 +146,7 @@ Status Runtime::StartEngine() {
   }
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
-  error.code = status;
-  return Error::From(error, "joining the ranks of this host in shared memory");
+  return Explained(status, error, "joining the ranks of this host in shared memory");
 }
 
 Making Runtime::WorldMaking() {

@@ -19,7 +19,7 @@ class Self : public ::testing::Test {
     making.backend_name = "self";
     making.name = "world";
     comm_ = std::move(dtrun_comm::Create(std::move(making))).value();
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
   }
   dtrun_op Op(std::int32_t kind, const void* send, void* recv, std::uint64_t count = 2) {
     dtrun_op op;

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 class OptionsServiceTest : public ::testing::Test {
  protected:
   OptionsServiceTest() {
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     Put("flag", Type::kBool, true);
     Put("size", Type::kBytes, std::int64_t{65536});
     Put("ratio", Type::kFloat, 0.5);

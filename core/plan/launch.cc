@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/plugin_error.h"
+#include "core/base/printable.h"
 #include "core/environments/outer.h"
 #include "core/plan/at.h"
 
@@ -16,7 +18,12 @@ struct Collector {
   Launched launched;
   const std::vector<std::string>* command;
   std::string cwd;
+  std::string wrong;  // the first thing that no process can have
 };
+
+void Wrong(Collector* collector, const std::string& wrong) {
+  if (collector->wrong.empty()) collector->wrong = wrong;
+}
 
 void OnProcess(void* context, const dtrun_process* process) noexcept {
   auto* collector = static_cast<Collector*>(context);
@@ -28,16 +35,28 @@ void OnProcess(void* context, const dtrun_process* process) noexcept {
   if (process->argv == nullptr) {
     out.argv = *collector->command;
   } else {
-    out.argv.assign(process->argv, process->argv + process->argc);
+    for (std::uint64_t i = 0; i < process->argc; ++i) {
+      if (process->argv[i] == nullptr)
+        Wrong(collector, fmt::format("argument {} of rank {} is null", i, out.rank));
+      out.argv.emplace_back(process->argv[i] == nullptr ? "" : process->argv[i]);
+    }
   }
-  for (std::uint64_t i = 0; i < process->env_count; ++i)
-    out.env[process->env[i].name] = process->env[i].value;
+  for (std::uint64_t i = 0; i < process->env_count; ++i) {
+    const dtrun_env_entry& entry = process->env[i];
+    const std::string name = entry.name == nullptr ? "" : entry.name;
+    if (name.empty() || name.find('=') != name.npos || entry.value == nullptr) {
+      Wrong(collector, fmt::format("variable {} of rank {} is '{}'{}", i, out.rank, Printable(name),
+                                   entry.value == nullptr ? " without a value" : ""));
+      continue;
+    }
+    out.env[name] = entry.value;
+  }
   out.cwd = process->cwd == nullptr ? collector->cwd : process->cwd;
   collector->launched.processes.push_back(std::move(out));
 }
 
 void OnNote(void* context, const char* text) noexcept {
-  static_cast<Collector*>(context)->launched.notes.emplace_back(text);
+  if (text != nullptr) static_cast<Collector*>(context)->launched.notes.push_back(Printable(text));
 }
 
 // The job as the plugin sees it, and the storage behind its pointers.
@@ -118,7 +137,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   view.job.program = inputs.program.c_str();
   view.job.bind = settings.Text("job.bind").c_str();
 
-  Collector collector{{}, &command, cwd};
+  Collector collector{{}, &command, cwd, {}};
   dtrun_plan_sink sink;
   DTRUN_INIT(sink);
   sink.context = &collector;
@@ -128,15 +147,17 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
   const plugin::Plugin& launcher = inputs.launcher;
   const dtrun_options options = settings.SnapshotOf("launcher.options.");
   const std::string context = fmt::format("launcher '{}'", plan.launcher);
-  dtrun_error error;
-  DTRUN_INIT(error);
+  PluginError error;
   dtrun_instance* instance = nullptr;
-  if (launcher.table().init(&launcher.host(), &options, &instance, &error) != DTRUN_OK) {
-    return AtPlugin(settings, "launcher", Error::From(error, context));
-  }
-  const dtrun_status status = launcher.launcher().plan(instance, &view.job, &sink, &error);
+  dtrun_status status = launcher.table().init(&launcher.host(), &options, &instance, &error);
+  if (status != DTRUN_OK) return AtPlugin(settings, "launcher", Explained(status, error, context));
+  status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);
-  if (status != DTRUN_OK) return AtPlugin(settings, "launcher", Error::From(error, context));
+  if (status != DTRUN_OK) return AtPlugin(settings, "launcher", Explained(status, error, context));
+  if (!collector.wrong.empty())
+    return Error{DTRUN_INTERNAL,
+                 fmt::format("{} planned a process that cannot be: {}; report it to the plugin's author",
+                             context, collector.wrong)};
   if (Status ranks = CheckRanks(plan, collector.launched.processes); !ranks) return ranks.error();
   std::ranges::sort(collector.launched.processes, {}, &Process::rank);
   return std::move(collector.launched);

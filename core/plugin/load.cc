@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 
+#include "core/base/plugin_error.h"
 #include "core/plugin/elf.h"
 #include "core/plugin/host.h"
 #include "core/plugin/identity.h"
@@ -73,15 +74,12 @@ Result<Entry> FindEntry(const Identity& identity, const boost::dll::shared_libra
 
 Result<const dtrun_plugin*> Enter(const Identity& identity, Entry entry, const dtrun_host* host) {
   const dtrun_plugin* raw = nullptr;
-  dtrun_error reported;
-  DTRUN_INIT(reported);
-  reported.peer = -1;
+  PluginError reported;
   std::string thrown = "something that is no std::exception";
   try {
     const dtrun_status status = entry.call(host, &raw, &reported);
     if (status == DTRUN_OK) return raw;
-    reported.code = status;
-    return identity.Refuse(status, fmt::format("its entry failed: {}", Error::From(reported).text),
+    return identity.Refuse(status, fmt::format("its entry failed: {}", Explained(status, reported, "").text),
                            "see the plugin's own documentation");
   } catch (const std::exception& error) {
     thrown = error.what();

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/plugin_error.h"
+#include "core/base/printable.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/wire.h"
@@ -17,15 +19,26 @@ namespace {
 
 constexpr int kSocket = 3;
 
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+// A variable that cannot be in an environment, or empty.
+std::string WrongVariable(const LaunchInfo& info) {
+  for (const auto& [name, value] : info.env) {
+    if (name.empty() || name.find('=') != name.npos)
+      return fmt::format("it sets the variable '{}', which no environment can have", Printable(name));
+  }
+  return {};
+}
+
 dtrun_launch_sink MakeSink(LaunchInfo* info) {
   dtrun_launch_sink sink;
   DTRUN_INIT(sink);
   sink.context = info;
   sink.fact = [](void* context, const char* key, const char* value) {
-    static_cast<LaunchInfo*>(context)->facts.emplace_back(key, value);
+    static_cast<LaunchInfo*>(context)->facts.emplace_back(TextOf(key), TextOf(value));
   };
   sink.env = [](void* context, const char* name, const char* value) {
-    static_cast<LaunchInfo*>(context)->env.emplace_back(name, value);
+    static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), TextOf(value));
   };
   return sink;
 }
@@ -38,15 +51,10 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   if (!options) return std::move(options).error();
 
   const std::string who = fmt::format("{} plugin '{}'", KindText(plugin.file().kind), plugin.file().name);
-  dtrun_error reported;
-  DTRUN_INIT(reported);
-  reported.peer = -1;
+  PluginError reported;
   dtrun_instance* instance = nullptr;
   dtrun_status status = plugin.table().init(&plugin.host(), &*options, &instance, &reported);
-  if (status != DTRUN_OK) {
-    reported.code = status;
-    return Error::From(reported, who + " cannot be initialised");
-  }
+  if (status != DTRUN_OK) return Explained(status, reported, who + " cannot be initialised");
   dtrun_launch_query query;
   DTRUN_INIT(query);
   query.host_count = request.host_count;
@@ -54,9 +62,12 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   const dtrun_launch_sink sink = MakeSink(&info);
   status = plugin.backend().launch_info(instance, &query, &sink, &reported);
   plugin.table().shutdown(instance);
-  if (status == DTRUN_OK) return info;
-  reported.code = status;
-  return Error::From(reported, who);
+  if (status == DTRUN_OK) {
+    if (std::string wrong = WrongVariable(info); !wrong.empty())
+      return Error{DTRUN_INTERNAL, fmt::format("{}: {}; report it to the plugin's author", who, wrong)};
+    return info;
+  }
+  return Explained(status, reported, who);
 }
 
 int Serve(const File& file) {

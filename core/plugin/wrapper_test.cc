@@ -137,7 +137,7 @@ class WrapperTest : public ::testing::Test {
   }
   // A fresh error for each call.
   dtrun_error* Err() {
-    DTRUN_INIT(err_);
+    DTRUN_ERROR_INIT(err_);
     return &err_;
   }
 

@@ -32,7 +32,7 @@ TEST(NcclFailure, WithoutATextShowsTheWayToNcclsOwnLog) {
 
 TEST(NcclFailure, CarriesNcclsNumber) {
   dtrun_error error;
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
   NcclFailure("run", nccl::kSystemError, "unhandled system error", "").CopyTo(&error);
   EXPECT_EQ(error.code, DTRUN_VENDOR);
   EXPECT_STREQ(error.vendor_domain, "nccl");

@@ -22,8 +22,7 @@ Outcome Read(dtrun_status status, const dtrun_error& error) {
 template <class Call>
 Outcome Ask(Call&& call) {
   dtrun_error error;
-  DTRUN_INIT(error);
-  error.peer = -1;
+  DTRUN_ERROR_INIT(error);
   const dtrun_status status = call(&error);
   return Read(status, error);
 }

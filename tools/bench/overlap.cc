@@ -14,7 +14,7 @@ namespace {
 template <class F>
 void Do(F&& call) {
   dtrun_error error;
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
   if (call(&error) != DTRUN_OK) throw std::runtime_error(error.message);
 }
 

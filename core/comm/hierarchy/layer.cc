@@ -22,8 +22,7 @@ bool IsRefusal(dtrun_status status) {
 
 dtrun_error FreshError() {
   dtrun_error error;
-  DTRUN_INIT(error);
-  error.peer = -1;
+  DTRUN_ERROR_INIT(error);
   return error;
 }
 

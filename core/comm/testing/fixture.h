@@ -49,13 +49,13 @@ class CommunicatorTest : public ::testing::Test {
     return op;
   }
   dtrun_status Run(dtrun_op op) {
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     return Comm().Start(op, nullptr, &error_);
   }
   dtrun_work* Begin(dtrun_op op = {}) {
     if (op.kind == 0) op = Op();
     dtrun_work* work = nullptr;
-    DTRUN_INIT(error_);
+    DTRUN_ERROR_INIT(error_);
     EXPECT_EQ(Comm().Start(op, &work, &error_), DTRUN_OK) << error_.message;
     return work;
   }

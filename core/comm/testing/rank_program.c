@@ -260,7 +260,7 @@ static void missing_rank(void) {
   expect(error.peer == dtrun_world_size() - 1, "the error names the rank that is missing");
   expect(strstr(error.message, "barrier #1 on 'world': ") == error.message, "the error names the call");
   dtrun_error again;
-  DTRUN_INIT(again);
+  DTRUN_ERROR_INIT(again);
   expect(dtrun_barrier(world, NULL, &again) == DTRUN_TIMEOUT, "later calls fail too");
   expect(strcmp(again.message, error.message) == 0, "with the first cause");
 }
@@ -319,7 +319,7 @@ static void abandoned(void) {
 
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "everything";
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
   if (dtrun_init(&error) != DTRUN_OK) {
     fprintf(stderr, "%s\n", error.message);
     return 3;

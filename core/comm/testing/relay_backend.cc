@@ -31,13 +31,7 @@ const dtrun_kv_service* kv_service = nullptr;
 const dtrun_memory_service* memory_service = nullptr;
 
 dtrun_status Fail(dtrun_error* err, dtrun_status code, const std::string& text, int peer = -1) {
-  if (err == nullptr) return code;
-  err->code = code;
-  err->peer = peer;
-  const std::size_t size = std::min(text.size(), sizeof err->message - 1);
-  std::memcpy(err->message, text.data(), size);
-  err->message[size] = '\0';
-  return code;
+  return dtrun_error_set_text(err, code, peer, text.data(), text.size());
 }
 
 dtrun_string View(const std::string& text) { return {text.c_str(), text.size()}; }
@@ -82,7 +76,7 @@ struct dtrun_backend_comm {
       void* data = nullptr;
       std::uint64_t bytes = 0;
       dtrun_error error;
-      DTRUN_INIT(error);
+      DTRUN_ERROR_INIT(error);
       const dtrun_status status = kv_service->get(kv, View(key), 20'000'000, &data, &bytes, &error);
       if (status == DTRUN_OK) {
         out.assign(static_cast<const char*>(data), bytes);
@@ -252,7 +246,7 @@ dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_s
   request->op = *op;
   request->deadline =
       Clock::now() + (op->timeout_ns < 0 ? std::chrono::hours(1) : std::chrono::nanoseconds(op->timeout_ns));
-  DTRUN_INIT(request->error);
+  DTRUN_ERROR_INIT(request->error);
   if (op->kind == DTRUN_SEND) {
     const std::uint64_t number = comm->sent[{op->peer, op->tag}]++;
     const dtrun_status status =

@@ -34,11 +34,7 @@ struct dtrun_instance {
 };
 
 static void fail(dtrun_error* err, dtrun_status code, const char* text) {
-  if (err == NULL) return;
-  DTRUN_INIT(*err);
-  err->code = code;
-  err->peer = -1;
-  strncpy(err->message, text, sizeof err->message - 1);
+  dtrun_error_set(err, code, -1, text);
 }
 
 /* Dies of the signal itself, also where a sanitizer has a handler. */

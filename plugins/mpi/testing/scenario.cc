@@ -164,7 +164,7 @@ void Stuck(Story& story) {
   const dtrun_plugin* plugin = nullptr;
   dtrun_instance* instance = nullptr;
   dtrun_error error;
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
   Expect(entry(Host(), &plugin, &error) == DTRUN_OK, error.message);
   const auto options = MakeOptions(*plugin, {});
   Expect(plugin->init(Host(), options.get(), &instance, &error) == DTRUN_OK, error.message);

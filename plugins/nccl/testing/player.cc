@@ -9,8 +9,7 @@ using conformance::Outcome;
 
 dtrun_error FreshError() {
   dtrun_error error;
-  DTRUN_INIT(error);
-  error.peer = -1;
+  DTRUN_ERROR_INIT(error);
   return error;
 }
 

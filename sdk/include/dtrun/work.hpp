@@ -69,7 +69,7 @@ namespace detail {
 template <class Call>
 void check(Call&& call) {
   dtrun_error error;
-  DTRUN_INIT(error);
+  DTRUN_ERROR_INIT(error);
   if (call(&error) != DTRUN_OK) throw Failure(error);
 }
 struct ReleaseWork {

@@ -8,7 +8,7 @@ template <class F>
 void Do(F&& call) {
   static thread_local dtrun_error error = [] {
     dtrun_error clear;
-    DTRUN_INIT(clear);
+    DTRUN_ERROR_INIT(clear);
     return clear;
   }();
   const dtrun_status status = call(&error);
@@ -29,7 +29,7 @@ dtrun_status Exchange(dtrun_comm* comm, const Call& call, dtrun_error* error) {
   const dtrun_status received =
       sent == DTRUN_OK ? dtrun_recv(comm, call.recv, n, type, previous, 0, nullptr, error) : sent;
   dtrun_error end;
-  DTRUN_INIT(end);
+  DTRUN_ERROR_INIT(end);
   const dtrun_status ended = dtrun_group_end(comm, nullptr, received == DTRUN_OK ? error : &end);
   return received == DTRUN_OK ? ended : received;
 }

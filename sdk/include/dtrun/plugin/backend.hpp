@@ -208,7 +208,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   template <class Body>
   void GuardVoid(const Host& host, const char* slot, Body&& body) noexcept {
     dtrun_error error;
-    DTRUN_INIT(error);
+    DTRUN_ERROR_INIT(error);
     const dtrun_status status = Guard(&error, [&] {
       body();
       return dtrun_status{DTRUN_OK};

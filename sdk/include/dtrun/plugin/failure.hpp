@@ -98,21 +98,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline dtrun_status FillError(dtrun_error * out, dtrun_status code, std::string_view text, int peer = -1,
                                 std::string_view vendor_domain = {}, std::int64_t vendor_code = 0,
                                 std::uint32_t flags = 0) noexcept {
-    if (out == nullptr) return code;
-    dtrun_error error;
-    DTRUN_INIT(error);
-    error.flags = flags;
-    error.code = code;
-    error.peer = peer;
-    error.vendor_code = vendor_code;
-    internal::CopyCut(error.vendor_domain, sizeof error.vendor_domain, vendor_domain);
-    internal::CopyCut(
-        error.message,
-        std::min<std::size_t>(sizeof error.message, out->struct_size > offsetof(dtrun_error, message)
-                                                        ? out->struct_size - offsetof(dtrun_error, message)
-                                                        : sizeof error.message),
-        text);
-    internal::WriteStruct(out, error);
+    dtrun_error_set_text(out, code, peer, text.data(), text.size());
+    if (out != nullptr && !vendor_domain.empty()) {
+      char domain[DTRUN_ERROR_DOMAIN_BYTES];
+      internal::CopyCut(domain, sizeof domain, vendor_domain);
+      dtrun_error_set_vendor(out, domain, vendor_code);
+    }
+    if (out != nullptr && DTRUN_ERROR_HAS(out, flags)) out->flags = flags;
     return code;
   }
 
@@ -141,8 +133,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   template <class Call>
   void Check(Call && call) {
     dtrun_error error;
-    DTRUN_INIT(error);
-    error.peer = -1;
+    DTRUN_ERROR_INIT(error);
     const dtrun_status status = std::forward<Call>(call)(&error);
     if (status != DTRUN_OK) throw Failure(error, status);
   }
