@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "core/plugin/search_path.h"
 
@@ -36,7 +38,7 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   if (raw->struct_size < kStamps || raw->magic != DTRUN_PLUGIN_MAGIC) {
     return refuse("its table has no dtrun magic or no size", kRebuild);
   }
-  if (raw->abi_minor_built == 0 || raw->abi_minor_required == 0) {
+  if (raw->abi_major == 0 && raw->abi_minor_built == 0) {  // there was no ABI 0.0
     return refuse("it left the ABI numbers of its table zero", kRebuild);
   }
   identity->abi = AbiText(raw->abi_major, raw->abi_minor_built);
@@ -64,6 +66,13 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
   return table;
 }
 
+// Bits that this build has to understand and does not, or empty. No such bit has a meaning yet.
+std::string CheckFlags(std::uint32_t flags, std::string_view of) {
+  const std::uint32_t unknown = flags & DTRUN_FLAGS_MUST_UNDERSTAND;
+  if (unknown == 0) return {};
+  return fmt::format("its {} has the flags {:#x}, which this dtrun would have to understand", of, unknown);
+}
+
 // What is wrong with the options table, or empty.
 std::string CheckOptions(const dtrun_plugin& table) {
   if (table.option_count == 0) return {};
@@ -75,9 +84,17 @@ std::string CheckOptions(const dtrun_plugin& table) {
                        sizeof(dtrun_option));
   }
   const auto* first = reinterpret_cast<const char*>(table.options);
+  std::set<std::string_view> keys;
   for (std::uint64_t i = 0; i < table.option_count; ++i) {
     const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
     if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
+    if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);
+    if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
+      return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,
+                         option->type);
+    }
+    std::string unknown = CheckFlags(option->flags, fmt::format("option '{}'", option->key));
+    if (!unknown.empty()) return unknown;
   }
   return {};
 }
@@ -140,10 +157,17 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
   for (const char** text : {&plugin.version, &plugin.vendor, &plugin.license, &plugin.summary}) {
     if (*text == nullptr) *text = "";
   }
-  if (const std::string problem = CheckOptions(plugin); !problem.empty()) return refuse(problem, kRebuild);
+  if (const std::string problem = CheckOptions(plugin); !problem.empty())
+    return refuse(problem, "correct its table of options, or upgrade dtrun");
 
   if (file.kind == Kind::kBackend) tables.backend = Copy(plugin.backend);
   if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
+  for (const auto& [flags, of] :
+       {std::pair(plugin.flags, "table"), std::pair(tables.backend.flags, "backend"),
+        std::pair(tables.launcher.flags, "launcher")}) {
+    if (const std::string problem = CheckFlags(flags, of); !problem.empty())
+      return refuse(problem, "upgrade dtrun or install an older release of the plugin");
+  }
   if (const char* member = MissingMember(tables)) {
     return refuse(fmt::format("its member '{}' is missing", member), "ask its author for a complete release");
   }

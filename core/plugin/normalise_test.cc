@@ -24,6 +24,7 @@ struct APlugin {
     backend.req_release = [](auto*) {};
     DTRUN_INIT(option);
     option.key = "mode";
+    option.type = DTRUN_TYPE_STRING;
     DTRUN_PLUGIN_INIT(table);
     table.kind = DTRUN_KIND_BACKEND;
     table.name = "demo";
@@ -94,9 +95,34 @@ TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
   EXPECT_THAT(demanding.Error(), HasSubstr("needs " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + 1)));
 }
 
+TEST(Normalise, AsksForTheMinorThatTheAuthorNamed) {
+  APlugin plugin;  // built with these headers, and content with any host of the major
+  EXPECT_EQ(plugin.table.abi_minor_required, 0u);
+  EXPECT_TRUE(plugin.Normalised().ok());
+}
+
+TEST(Normalise, RefusesWhatItWouldHaveToUnderstand) {
+  APlugin hint;
+  hint.table.flags = hint.backend.flags = hint.option.flags = 0x8000;
+  EXPECT_TRUE(hint.Normalised().ok()) << hint.Error();
+  APlugin table, backend, option, type, twice;
+  table.table.flags = 0x10000;
+  EXPECT_THAT(table.Error(), HasSubstr("its table has the flags 0x10000"));
+  backend.backend.flags = 0x80000000;
+  EXPECT_THAT(backend.Error(), HasSubstr("its backend has the flags 0x80000000"));
+  option.option.flags = 0x20001;
+  EXPECT_THAT(option.Error(), HasSubstr("its option 'mode' has the flags 0x20000"));
+  type.option.type = 99;
+  EXPECT_THAT(type.Error(), HasSubstr("its option 'mode' has the type 99"));
+  const dtrun_option options[] = {twice.option, twice.option};
+  twice.table.options = options;
+  twice.table.option_count = 2;
+  EXPECT_THAT(twice.Error(), HasSubstr("it has the option 'mode' twice"));
+}
+
 TEST(Normalise, RefusesZeroStampsAndMissingMagic) {
   APlugin stamps;
-  stamps.table.abi_minor_required = 0;
+  stamps.table.abi_minor_built = 0;
   EXPECT_THAT(stamps.Error(), HasSubstr("ABI numbers of its table zero"));
   APlugin magic;
   magic.table.magic = 1;

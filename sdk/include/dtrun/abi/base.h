@@ -7,7 +7,12 @@
  *           the first min(struct_size, its own sizeof) bytes and treats the rest as
  *           zero; zero always means "absent" or "default". Members are appended,
  *           never moved, never reused. An array of structs is walked with the
- *           struct_size of its first element as the stride.
+ *           struct_size of its first element as the stride. A callee fills a caller's
+ *           struct member by member, as far as struct_size goes, and never zeroes it.
+ * Flags     Bits 0 to 15 are hints: a receiver that does not know one ignores it. Bits 16
+ *           to 31 must be understood: it refuses instead, with DTRUN_UNSUPPORTED.
+ * Unknown   A value of an enum that the receiver does not know is refused, not guessed; a
+ *           status that does not exist is read as DTRUN_INTERNAL.
  * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
  *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
  * Strings   UTF-8. Constant tables use NUL-terminated pointers; strings that cross a
@@ -32,6 +37,15 @@
 /* Version of this ABI. While the major is 0 only equal minors work together. */
 #define DTRUN_ABI_MAJOR 0u
 #define DTRUN_ABI_MINOR 2u
+
+/* The oldest minor that a plugin's host must have. An author who uses what a later minor has
+ * added defines it before the first header; compiling with newer headers alone needs nothing newer. */
+#ifndef DTRUN_ABI_REQUIRED
+#define DTRUN_ABI_REQUIRED 0u
+#endif
+
+/* Bits of any `flags` that must be understood. */
+#define DTRUN_FLAGS_MUST_UNDERSTAND 0xffff0000u
 
 /* Zeroes `object` and stamps its size. `object` is an lvalue, named twice. */
 #define DTRUN_INIT(object) \

@@ -21,7 +21,7 @@ typedef struct dtrun_plugin {
   uint64_t magic;
   uint32_t abi_major;
   uint32_t abi_minor_built;    /* headers it was compiled with; set by DTRUN_PLUGIN_INIT */
-  uint32_t abi_minor_required; /* oldest host it can work with; never 0 */
+  uint32_t abi_minor_required; /* oldest host it can work with: DTRUN_ABI_REQUIRED */
   int32_t kind;
   const char* name; /* the <name> of its file */
   const char* version;
@@ -49,7 +49,7 @@ typedef struct dtrun_plugin {
 #define DTRUN_PLUGIN_INIT(table)                                                                   \
   (DTRUN_INIT(table), (void)((table).magic = DTRUN_PLUGIN_MAGIC),                                  \
    (void)((table).abi_major = DTRUN_ABI_MAJOR), (void)((table).abi_minor_built = DTRUN_ABI_MINOR), \
-   (void)((table).abi_minor_required = DTRUN_ABI_MINOR))
+   (void)((table).abi_minor_required = DTRUN_ABI_REQUIRED))
 
 #ifdef __cplusplus
 #define DTRUN_EXTERN_C extern "C"

@@ -86,7 +86,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     table.magic = DTRUN_PLUGIN_MAGIC;
     table.abi_major = DTRUN_ABI_MAJOR;
     table.abi_minor_built = DTRUN_ABI_MINOR;
-    table.abi_minor_required = DTRUN_ABI_MINOR;
+    table.abi_minor_required = DTRUN_ABI_REQUIRED;
     table.kind = T::kKind;
     table.name = info.name;
     table.version = info.version;
