@@ -125,6 +125,14 @@ std::string Beside(const Facts& facts, std::chrono::nanoseconds at) {
   return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0";
 }
 
+std::string Meanwhile(const Facts& facts, std::chrono::nanoseconds at) {
+  std::vector<int> ranks;
+  for (const RankFacts& rank : facts.ranks) {
+    if (EndedWell(rank) && rank.signal_sent != 0 && !EndedWellBefore(rank, at)) AddRanks(rank, &ranks);
+  }
+  return ranks.empty() ? "" : FoldRanks(ranks) + " exited with code 0 while dtrun was ending the job";
+}
+
 std::string Before(const Facts& facts, std::chrono::nanoseconds at) {
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
@@ -147,7 +155,7 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
   Groups groups;
   for (const RankFacts& rank : facts.ranks) {
     if (&rank == cause || IsOneOf(alike, rank) || FailedAlone(rank, cause)) continue;
-    if ((EndedWell(rank) && rank.signal_sent == 0) || EndedWellBefore(rank, at)) continue;
+    if (EndedWell(rank)) continue;
     if (!rank.ending) {
       const auto [one, many] = Unheard(facts, rank);
       AddRanks(rank, &groups.Of(one, many).ranks);
@@ -160,11 +168,6 @@ std::string Consequences(const Facts& facts, const RankFacts* cause, std::chrono
     } else if (rank.ending->stopped_by == 0 && rank.ending->signal != 0 &&
                rank.ending->signal == rank.signal_sent) {
       AddRanks(rank, &groups.Of("was stopped by dtrun", "were stopped by dtrun").ranks);
-    } else if (EndedWell(rank)) {
-      AddRanks(
-          rank,
-          &groups.Of("ended with code 0 when dtrun asked it to", "ended with code 0 when dtrun asked them to")
-               .ranks);
     } else {
       groups.AddEnding(rank, at);
     }

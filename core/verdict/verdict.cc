@@ -107,6 +107,8 @@ std::string Around(const Facts& facts, const RankFacts* cause, std::chrono::nano
   if (!also.empty()) text += "  also failed: " + also + "\n";
   const std::string consequences = Consequences(facts, cause, at, alike);
   if (!consequences.empty()) text += "  because of it: " + consequences + "\n";
+  const std::string meanwhile = Meanwhile(facts, at);
+  if (!meanwhile.empty()) text += "  meanwhile: " + meanwhile + "\n";
   const std::string beside = Beside(facts, at);
   if (!beside.empty()) text += "  unrelated: " + beside + "\n";
   if (!hint.empty()) text += "  next: " + hint + "\n";

@@ -185,7 +185,7 @@ TEST(Verdict, KeepsRanksThatHadEndedWellApart) {
                             1);
   EXPECT_THAT(VerdictText(facts),
               AllOf(HasSubstr("before it: ranks 0, 2 had exited with code 0\n"),
-                    HasSubstr("because of it: rank 3 ended with code 0 when dtrun asked it to\n")));
+                    HasSubstr("meanwhile: rank 3 exited with code 0 while dtrun was ending the job\n")));
 }
 
 TEST(Verdict, TellsAReportOnce) {
