@@ -28,6 +28,9 @@ namespace {
 constexpr std::size_t kMostProcesses = 16;
 // Much longer than a thread of Python keeps the lock when another one asks for it.
 constexpr std::chrono::milliseconds kLockPatience{50};
+constexpr std::chrono::milliseconds kLongestLockPatience{
+    500};  // on a machine with more to run than processors
+constexpr std::chrono::milliseconds kLockPause{10};
 constexpr std::size_t kMostWorkersNamed = 3;
 constexpr std::size_t kLongestSource = std::size_t{4} << 20;
 
@@ -112,14 +115,42 @@ std::string InThread(const Place& place) {
   return place.what.empty() ? "at " + place.where : fmt::format("in {} at {}", place.what, place.where);
 }
 
-// The thread that holds the interpreter's lock while the first one asks for it.
-const PythonThread* KeeperOfLock(const Look& look) {
-  if (look.tasks.empty() || look.tasks.front().waits != "futex") return nullptr;
-  const std::uint64_t asked = look.tasks.front().argument;
-  if (asked < look.python.lock_begin || asked >= look.python.lock_end) return nullptr;
+// The thread that holds the interpreter's lock, when that is not the first one.
+const PythonThread* OtherHolder(const Look& look) {
   const auto& threads = look.python.threads;
   const auto holder = std::ranges::find_if(threads, &PythonThread::holds_gil);
   return holder == threads.end() || holder == threads.begin() ? nullptr : &*holder;
+}
+
+// Whether the first thread asks for that lock. It renews its wait every 5 ms (take_gil of CPython's
+// ceval_gil.c), and on a busy machine it is often seen on the way back to it, which may be anywhere.
+enum class Asks { kNo, kUnclear, kYes };
+Asks AsksForLock(const Look& look) {
+  if (look.tasks.empty()) return Asks::kNo;
+  const Task& task = look.tasks.front();
+  if (task.waits.empty()) return Asks::kUnclear;
+  const bool yes = task.waits == "futex" && task.argument >= look.python.lock_begin &&
+                   task.argument < look.python.lock_end;
+  return yes ? Asks::kYes : Asks::kNo;
+}
+
+// The thread that keeps the interpreter's lock from the first one: it is the holder whenever one looks, and
+// more than once the first one asks.
+const PythonThread* KeeperOfLock(const Look& look) {
+  const PythonThread* const keeper = OtherHolder(look);
+  if (keeper == nullptr) return nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  int asked = 0;
+  for (Look now = look;; now = LookInto(look.pid)) {
+    const PythonThread* const holder = OtherHolder(now);
+    const Asks asks = AsksForLock(now);
+    if (holder == nullptr || holder->id != keeper->id || asks == Asks::kNo) return nullptr;
+    if (asks == Asks::kYes) ++asked;
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    if (asked > 1 && passed >= kLockPatience) return keeper;
+    if (passed >= kLongestLockPatience) return nullptr;
+    std::this_thread::sleep_for(kLockPause);
+  }
 }
 
 void FillFromPython(const Look& look, Doing* doing) {
@@ -145,10 +176,6 @@ void FillFromPython(const Look& look, Doing* doing) {
   }
   const PythonThread* const keeper = KeeperOfLock(look);
   if (keeper == nullptr) return;
-  std::this_thread::sleep_for(kLockPatience);
-  const Look again = LookInto(look.pid);
-  const PythonThread* const later = KeeperOfLock(again);
-  if (later == nullptr || later->id != keeper->id) return;
   doing->stand = Stand::kElsewhere;
   doing->more =
       fmt::format("thread {} keeps Python's lock, {}", keeper->id, InThread(PlaceOf(keeper->frames, source)));
