@@ -178,8 +178,15 @@ class Joining(ClusterTest):
         return result
 
     def test_a_host_that_cannot_be_resolved(self):
-        self.refused("not all hosts have joined within", "2 of 3 hosts joined; missing: nowhere", "nowhere: ssh: Could not resolve",
-                     hosts=["node0", "node1", "nowhere"], more='join_timeout = "2s"\n')
+        self.refused("dtrun: host nowhere: ssh: Could not resolve", "correct the name in --hosts or cluster.hosts",
+                     hosts=["node0", "node1", "nowhere"])
+
+    def test_a_host_whose_name_may_come_late(self):
+        file = self.config(["true"], hosts=["node0", "node1", "nowhere"], more='join_timeout = "2s"\n')
+        result = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1")).finish()
+        self.assertEqual(result.code, 2, str(result))
+        self.assertIn("not all hosts have joined within", result.err)
+        self.assertIn("2 of 3 hosts joined; missing: nowhere; nowhere: ssh: Could not resolve", result.err)
 
     def test_a_wrong_ssh_key(self):
         shell = LAB.shell()

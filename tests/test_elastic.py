@@ -109,8 +109,8 @@ class ByShell(ElasticTest):
         self.end_of(job)
 
     def test_too_few_hosts_are_an_error_that_names_the_missing(self):
-        result = self.start(hosts=["node0", "nowhere"], more='join_timeout = "1s"\n').finish()
-        self.assert_user_error(result, "1 of 2 hosts joined; missing: nowhere")
+        result = self.start(hosts=["node0", "nowhere"], more='min_hosts = 2\n').finish()
+        self.assert_user_error(result, "host nowhere: ssh: Could not resolve")
 
     def test_a_host_that_never_returns_leaves_the_first_verdict(self):
         job = self.start(more='join_timeout = "15s"\nlost_after = "1s"\n[restart]\nmax = 3\n')

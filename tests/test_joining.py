@@ -47,7 +47,7 @@ class JoiningTest(ClusterTest):
 class Progress(JoiningTest):
     def test_who_is_missing_is_said_soon_and_for_how_long_dtrun_tries(self):
         file = self.config(["true"], hosts=["node0", "nowhere"], more='join_timeout = "3m"\n')
-        job = self.start_on(0, "--config", file)
+        job = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1"))
         line = self.error_of(job, "missing: ").splitlines()[-1]
         self.assertIn("dtrun: 1 of 2 hosts joined; missing: nowhere; nowhere: ssh: Could not resolve", line)
         self.assertTrue(line.endswith("; trying for up to 3m (cluster.join_timeout)"), line)

@@ -143,6 +143,9 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
   cluster.join_timeout = settings.Duration("cluster.join_timeout");
   cluster.lost_after = settings.Duration("cluster.lost_after");
   cluster.share_machines = settings.Bool("cluster.oversubscribe");
+  // In Kubernetes a pod's name resolves once it runs; hosts that the job can do without may not be up yet.
+  cluster.names_come_late =
+      std::getenv("KUBERNETES_SERVICE_HOST") != nullptr || cluster.min_hosts < cluster.hosts.size();
   if (IsManual(settings)) {
     cluster.connect = membership::Cluster::Connect::kManual;
     Result<int> index = ManualIndex(settings, *root, *hosts);

@@ -102,11 +102,16 @@ std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line) {
   if (ending.signal != 0) return false;
   if (cluster.connect == Cluster::Connect::kSlurm || ending.code != kSshFailed) return true;
+  const auto says = [&](std::string_view word) { return line.find(word) != std::string::npos; };
   constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
                                          "REMOTE HOST IDENTIFICATION HAS CHANGED",
                                          "Bad owner or permissions"};
-  return std::ranges::any_of(kFinal,
-                             [&](std::string_view word) { return line.find(word) != std::string::npos; });
+  // A resolver that answered (EAI_NONAME of glibc and of musl, EAI_NODATA); not one that did not.
+  constexpr std::string_view kNoSuchName[] = {"Name or service not known", "Name does not resolve",
+                                              "No address associated with hostname"};
+  return std::ranges::any_of(kFinal, says) ||
+         (!cluster.names_come_late && says("Could not resolve hostname") &&
+          std::ranges::any_of(kNoSuchName, says));
 }
 
 std::string WhyEnded(const Cluster& cluster, const std::string& host, const process::Ending& ending,

@@ -49,6 +49,16 @@ TEST(IsFinal, TriesAgainWhatMayPass) {
   EXPECT_TRUE(IsFinal(BySlurm(), {1, 0}, "srun: error: Invalid job id"));
 }
 
+TEST(IsFinal, KnowsAWrongNameFromAResolverThatDoesNotAnswer) {
+  Cluster ssh = ByShell();
+  const std::string unknown = "ssh: Could not resolve hostname nodw1: Name or service not known";
+  EXPECT_TRUE(IsFinal(ssh, {255, 0}, unknown));
+  EXPECT_FALSE(
+      IsFinal(ssh, {255, 0}, "ssh: Could not resolve hostname nodw1: Temporary failure in name resolution"));
+  ssh.names_come_late = true;
+  EXPECT_FALSE(IsFinal(ssh, {255, 0}, unknown));
+}
+
 TEST(IsTelling, PassesByWhatOnlySaysThatATaskEnded) {
   EXPECT_FALSE(IsTelling("srun: error: node1: task 0: Exited with exit code 2"));
   EXPECT_FALSE(IsTelling("srun: error: node[1-2]: tasks 0-1: Killed"));

@@ -31,6 +31,8 @@ struct Cluster {
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};     // without a sign of life
   bool share_machines = false;  // several hosts may be one machine
+  // A name that does not resolve may do so later: of a pod or machine that is not up yet. Else it is wrong.
+  bool names_come_late = false;
 };
 
 }  // namespace dtrun::membership

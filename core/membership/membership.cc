@@ -88,6 +88,7 @@ Result<std::vector<Membership::Present>> Membership::Gather() {
   signals_.Handle({});
   if (failure_) return *failure_;
   if (interrupted_ != 0) return Error{DTRUN_ABORTED, "the job was ended while its hosts were joining"};
+  cluster_.names_come_late = true;  // they did resolve: one that no longer does may be back soon
 
   DealNumbers();
   std::vector<Present> present;
@@ -267,6 +268,7 @@ void Membership::OnIntroduced(Member& member, const protocol::Introduction& intr
     // Without a list nobody else is sure to come in its place.
     const bool needed = !member.listed && There() <= cluster_.min_hosts;
     if (joining_hosts_ && needed) return Fail(std::move(error));
+    member.last_error = error.text;
     return GiveUp(member, std::move(error));
   }
   if (joining_hosts_) return AwaitLastCall();
@@ -327,7 +329,6 @@ void Membership::ForgetLost() {
 void Membership::GiveUp(Member& member, Error error) {
   if (member.hopeless) return;
   member.hopeless = true;
-  member.last_error = error.text;
   if (joining_hosts_ && Wanted() < cluster_.min_hosts) return Fail(std::move(error));
   services_.say("dtrun: " + error.text);
   if (member.host == nullptr || member.host->lost()) return;

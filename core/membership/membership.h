@@ -124,7 +124,7 @@ class Membership {
 
   boost::asio::io_context& loop_;
   process::UserSignals& signals_;
-  const Cluster& cluster_;
+  Cluster cluster_;
   const std::string job_;
   std::set<pid_t>& pids_;
   const RemoteHost::Services services_;
