@@ -286,9 +286,8 @@ class Failures(TorchrunTest):
 
 class Restarts(TorchrunTest):
     def test_the_world_is_started_again_and_counts(self):
-        # A failure at once would not be worth a second start.
         result = self.torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=2", "--no-python", "sh", "-c",
-                               "echo start $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; sleep 1.5; "
+                               "echo start $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
                                "test $TORCHELASTIC_RESTART_COUNT = 1")
         self.assert_ok(result)
         self.assertEqual(result.out.count("start 0 of 2"), 2, str(result))
@@ -304,7 +303,7 @@ class AgentStore(TorchrunTest):
         self.assertIn("counts [1, 2]\n", result.out)
 
     def test_is_a_fresh_one_for_each_start(self):
-        script = self.write(STORE + "import time\nprint('count', add(new, 4, b'n'), flush=True)\ntime.sleep(1.2)\n"
+        script = self.write(STORE + "print('count', add(new, 4, b'n'), flush=True)\n"
                             "sys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n", "store.py")
         result = self.torchrun("--standalone", "--max-restarts=1", script)
         self.assert_ok(result)

@@ -309,8 +309,7 @@ void AddRestart(Schema& schema) {
   schema.push_back(Range(
       Default(Long(Option("restart.max", Type::kUint, kAgent, "how often dtrun restarts a failed job"),
                    "All ranks restart, with a new generation (DTRUN_GENERATION), a new port and an empty "
-                   "store. dtrun does not restart a program that fails within a second of its first start, "
-                   "before any rank has joined."),
+                   "store."),
               "0"),
       "0", "1000000"));
   schema.push_back(

@@ -7,18 +7,7 @@
 namespace dtrun::job {
 namespace {
 
-constexpr std::chrono::seconds kInstant{1};
 constexpr std::chrono::minutes kLongestWait{1};
-
-// A program that fails at once fails at once again: a wrong argument, a missing module.
-bool FailedAtStartUp(const verdict::Facts& facts, const verdict::Cause& cause) {
-  if (facts.generation > 0 || cause.kind != verdict::Cause::Kind::kRank) return false;
-  if (cause.exit_class != verdict::ExitClass::kUserError || facts.ranks[cause.index].ended_at >= kInstant)
-    return false;
-  return std::ranges::none_of(facts.ranks, [](const verdict::RankFacts& rank) {
-    return rank.joined || rank.mpi != verdict::RankFacts::Mpi::kNone;
-  });
-}
 
 }  // namespace
 
@@ -32,9 +21,6 @@ RestartDecision DecideRestart(const RestartPolicy& policy, int restarts, const v
   const verdict::ExitClass exit_class = host ? verdict::ExitClass::kNetwork : cause.exit_class;
   if (!policy.on.contains(exit_class)) {
     return {false, {}, fmt::format("restart.on does not list '{}'", verdict::ClassName(exit_class))};
-  }
-  if (FailedAtStartUp(facts, cause)) {
-    return {false, {}, "it failed within a second of its first start, before any rank had joined"};
   }
   std::chrono::nanoseconds wait{};
   if (restarts > 0) {

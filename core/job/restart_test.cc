@@ -15,14 +15,12 @@ using ::testing::IsEmpty;
 
 const RestartPolicy kPolicy{3, seconds(5), {verdict::ExitClass::kUserError, verdict::ExitClass::kSignal}};
 
-verdict::Facts Failed(std::uint64_t generation, process::Ending ending, milliseconds at,
-                      bool joined = false) {
+verdict::Facts Failed(std::uint64_t generation, process::Ending ending, milliseconds at) {
   verdict::Facts facts;
   facts.generation = generation;
   verdict::RankFacts rank;
   rank.ending = ending;
   rank.ended_at = at;
-  rank.joined = joined;
   facts.ranks = {rank};
   facts.first_failed = 0;
   return facts;
@@ -63,12 +61,8 @@ TEST(Restart, IsForListedCausesOnly) {
   EXPECT_THAT(Decide(kPolicy, facts).why, HasSubstr("'out-of-memory'"));
 }
 
-TEST(Restart, IsNotForAProgramThatFailsAtOnce) {
-  EXPECT_FALSE(Decide(kPolicy, Failed(0, kOne, milliseconds(20))).restart);
-  EXPECT_TRUE(Decide(kPolicy, Failed(0, kOne, milliseconds(20), true)).restart);
-  EXPECT_TRUE(Decide(kPolicy, Failed(0, kKilled, milliseconds(20))).restart);
-  EXPECT_TRUE(Decide(kPolicy, Failed(0, kOne, milliseconds(1200))).restart);
-  EXPECT_TRUE(Decide(kPolicy, Failed(1, kOne, milliseconds(20))).restart);
+TEST(Restart, IsForAProgramThatFailsAtOnceToo) {
+  EXPECT_TRUE(Decide(kPolicy, Failed(0, kOne, milliseconds(20))).restart);
 }
 
 TEST(Restart, IsForALostHostWhereItIsForTheNetwork) {

@@ -180,10 +180,10 @@ TEST_F(RunTest, RestartsTheWholeWorldWithFreshThingsAndKeepsTheLogsApart) {
 }
 
 TEST_F(RunTest, SaysWhyItDoesNotRestart) {
-  restart_ = {2, {}, {verdict::ExitClass::kUserError}};
+  restart_ = {2, {}, {verdict::ExitClass::kSignal}};
   Plan({"exit 3"});
   EXPECT_EQ(RunToEnd(), 3);
-  EXPECT_THAT(err_, HasSubstr("dtrun: not restarted: it failed within a second of its first start"));
+  EXPECT_THAT(err_, HasSubstr("dtrun: not restarted: restart.on does not list 'user-error'"));
 }
 
 TEST_F(RunTest, CanBeInterruptedBetweenTwoGenerations) {
