@@ -60,8 +60,10 @@ CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   verb->add_option("--rounds", to->rounds, "Rounds at each size; every layer is measured in each")
       ->capture_default_str();
   verb->add_option("--warmup", to->warmup, "Calls before each turn, not measured")->capture_default_str();
-  verb->add_option("--seconds", to->seconds, "Approximate duration; slow layers at large sizes take longer")
-      ->capture_default_str();
+  verb->add_option(
+      "--seconds", to->seconds,
+      fmt::format("Approximate duration [{} for each size]; slow layers at large sizes take longer",
+                  bench::kSecondsPerSize));
   verb->add_option("--json", to->json, "Write everything to this file")->type_name("FILE");
   verb->add_option("--plot", to->plot, "Draw the curves into this .svg or .html")->type_name("FILE");
   verb->add_option("--wrap", to->wrap,

@@ -32,9 +32,10 @@ Result<std::vector<std::string>> Words(const char* option, std::string_view text
     const std::string word(one);
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const auto nearest = Nearest(word, known);
-      return Wrong(fmt::format("{} '{}'{}; expected one or more of {}", option, word,
-                               nearest ? fmt::format(" is unknown (did you mean '{}'?)", *nearest) : " is unknown",
-                               fmt::join(known, ",")));
+      return Wrong(
+          fmt::format("{} '{}'{}; expected one or more of {}", option, word,
+                      nearest ? fmt::format(" is unknown (did you mean '{}'?)", *nearest) : " is unknown",
+                      fmt::join(known, ",")));
     }
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }
@@ -63,8 +64,8 @@ Status CheckNumbers(const Arguments& given) {
   if (Status s = InRange("--np", given.ranks, 1, 4096); !s) return s;
   if (Status s = InRange("--rounds", given.rounds, 1, 100'000); !s) return s;
   if (Status s = InRange("--warmup", given.warmup, 0, 1'000'000); !s) return s;
-  if (given.seconds > 0 && given.seconds <= 86'400) return {};
-  return Wrong(fmt::format("--seconds {}: expected more than 0, and at most a day", given.seconds));
+  if (!given.seconds || (*given.seconds > 0 && *given.seconds <= 86'400)) return {};
+  return Wrong(fmt::format("--seconds {}: expected more than 0, and at most a day", *given.seconds));
 }
 
 Status CheckFiles(const Arguments& given) {
@@ -155,13 +156,13 @@ Result<Request> Check(const Arguments& given) {
   request.ranks = given.ranks;
   request.rounds = given.rounds;
   request.warmup = given.warmup;
-  request.seconds = given.seconds;
   if (request.operation == Operation::kSendrecv && given.ranks < 2) {
     return Wrong("sendrecv needs two ranks: nobody sends to itself; give --np 2 or more");
   }
   const auto sizes = ParseSizes(given.sizes, static_cast<std::uint64_t>(std::max(given.factor, 0)));
   if (!sizes) return sizes.error();
   request.shapes = Shapes(request, *sizes);
+  request.seconds = given.seconds.value_or(kSecondsPerSize * static_cast<double>(request.shapes.size()));
   if (Status s = CheckNames(given, request); !s) return s.error();
   if (Status s = CheckStart(given, request); !s) return s.error();
   if (Status s = CheckFiles(given); !s) return s.error();

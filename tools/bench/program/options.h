@@ -1,6 +1,7 @@
 // The command line of `dtrun bench`, checked. Values; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "tools/bench/program/operation.h"
 
 namespace dtrun::bench {
+
+constexpr double kSecondsPerSize = 2.5;
 
 // As typed.
 struct Arguments {
@@ -19,7 +22,7 @@ struct Arguments {
   int ranks = 2;
   int rounds = 8;
   int warmup = 2;
-  double seconds = 60;
+  std::optional<double> seconds;  // unset: kSecondsPerSize for each size
   std::string backends = "gloo";
   std::string locals = "shm,none";
   std::string peers = "all";
@@ -45,7 +48,7 @@ struct Request {
   int ranks = 2;
   int rounds = 8;
   int warmup = 2;
-  double seconds = 60;
+  double seconds = 0;  // that all sizes take together, about
   std::vector<std::string> backends, locals, peers;
   std::vector<bool> registered;     // of the buffers of our own columns
   std::string json, plot;           // files; empty: none

@@ -34,6 +34,7 @@ struct Report {
   Operation operation = Operation::kAllreduce;
   Element element{};
   int ranks = 0, rounds = 0;
+  double seconds = 0;  // that it was to take
   Host host;
   std::string started;  // UTC, ISO 8601
   std::vector<Column> columns;

@@ -34,6 +34,7 @@ Report TheReport() {
   report.element = *ParseElement("float32");
   report.ranks = 2;
   report.rounds = 8;
+  report.seconds = 2.5;
   report.host = {"node", "6.1", "A <fast> one", 2, 0.25, 0};
   report.started = "2026-01-02T03:04:05Z";
   report.columns = {
@@ -48,7 +49,7 @@ Report TheReport() {
 
 TEST(Report, TheHeaderHasWhatDecidesWhetherRunsCompare) {
   EXPECT_THAT(HeaderText(TheReport()),
-              AllOf(HasSubstr("allreduce of float32, 2 ranks, 8 rounds"), HasSubstr("2 cores"),
+              AllOf(HasSubstr("allreduce of float32, 2 ranks, 8 rounds, about 2.5 s"), HasSubstr("2 cores"),
                     HasSubstr("kernel 6.1"), HasSubstr("load 0.25"), HasSubstr("dtrun & shm"),
                     HasSubstr("skipped, because no UCX")));
 }

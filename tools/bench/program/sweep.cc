@@ -32,6 +32,7 @@ class Run {
     report_.element = request.element;
     report_.ranks = request.ranks;
     report_.rounds = request.rounds;
+    report_.seconds = request.seconds;
     report_.host = ThisHost();
     report_.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     layers_ = PlanLayers(request, Programs::Find(), lifeline.runtime_dir());

@@ -22,10 +22,11 @@ std::string HeaderText(const Report& report) {
   std::string what = OperationName(report.operation);
   if (report.operation != Operation::kBarrier) what += fmt::format(" of {}", report.element.name);
   std::string out = fmt::format(
-      "dtrun {} bench: {}, {} rank{}, {} round{}\n  {} on {} core{} of {}, kernel {}, load {:.2f}\n",
+      "dtrun {} bench: {}, {} rank{}, {} round{}, about {:.3g} s\n  {} on {} core{} of {}, kernel {}, load "
+      "{:.2f}\n",
       DTRUN_VERSION, what, report.ranks, report.ranks == 1 ? "" : "s", report.rounds,
-      report.rounds == 1 ? "" : "s", report.started, host.cores, host.cores == 1 ? "" : "s", host.processor,
-      host.kernel, host.load);
+      report.rounds == 1 ? "" : "s", report.seconds, report.started, host.cores, host.cores == 1 ? "" : "s",
+      host.processor, host.kernel, host.load);
   for (const Column& column : report.columns) {
     out += column.started ? fmt::format("  {:<18} {}; joined in {} ms\n", column.name, column.description,
                                         Number(column.joining * 1e3))
