@@ -32,7 +32,7 @@ class Verdict(JobTest):
         known = [rank["known_failure"] for rank in verdict["ranks"] if rank["known_failure"]]
         self.assertEqual(len(known), 1, str(result))
         self.assertIn(f"known failure: {known[0]['what']}", result.err)
-        self.assertIn(f"next: {known[0]['cure']}", result.err)
+        self.assertIn(f"next: {known[0]['fix']}", result.err)
         return known[0], verdict
 
     def test_a_port_in_use(self):
@@ -102,7 +102,17 @@ class Explain(JobTest):
         found = json.loads(self.dtrun("explain", "--json", WARNING).out)["findings"]
         self.assertEqual([(one["id"], one["foremost"]) for one in found], [("nccl-no-interface", True)])
         unknown = self.dtrun("explain", "--json", "all went well")
-        self.assertEqual((unknown.code, json.loads(unknown.out)), (1, {"schema": 1, "findings": []}))
+        self.assertEqual((unknown.code, json.loads(unknown.out)), (1, {"schema": 1, "findings": [], "mentions": []}))
+
+    def test_words_that_are_a_part_of_known_failures(self):
+        result = self.dtrun("explain", "connection reset by", "peer")
+        self.assertEqual(result.code, 1, str(result))
+        self.assertIn("known failures; to know which, give the lines around the first error", result.out)
+        for name in ("connection-reset", "torch-store-gone"):
+            self.assertIn(f"  id {name}; a text of ", result.out)
+        self.assertIn("  next: look at the first failure of rank 0\n", result.out)
+        part = json.loads(self.dtrun("explain", "--json", "[Errno 104]").out)
+        self.assertEqual(([], ["connection-reset"]), (part["findings"], [one["id"] for one in part["mentions"]]))
 
     def test_nothing_known(self):
         result = self.dtrun("explain", "epoch 3, error 0.2")

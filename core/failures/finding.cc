@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace dtrun::failures {
@@ -75,6 +76,19 @@ std::vector<Finding> FindFailures(const Table& table, std::string_view text, con
   // Within a line the order of the tables stays: the special before the general.
   std::ranges::stable_sort(findings, {}, &Finding::line_number);
   return findings;
+}
+
+std::vector<Mention> FindMentions(std::string_view words) {
+  constexpr std::size_t kFewestBytes = 4;
+  std::vector<Mention> mentions;
+  if (words.size() < kFewestBytes) return mentions;
+  const std::string wanted = Lowercase(words);
+  for (const auto& failure : Known()->failures()) {
+    const auto text = std::ranges::find_if(
+        failure->texts, [&](const std::string& one) { return Lowercase(one).find(wanted) != one.npos; });
+    if (text != failure->texts.end()) mentions.push_back({failure, *text});
+  }
+  return mentions;
 }
 
 const Finding* Foremost(const std::vector<Finding>& findings) {

@@ -31,6 +31,14 @@ struct Finding {
 std::vector<Finding> FindFailures(std::string_view text, const Captures& facts = {});
 std::vector<Finding> FindFailures(const Table& table, std::string_view text, const Captures& facts = {});
 
+// A known failure of which `words` are a part only: "Connection reset by peer" of the whole line that a
+// library prints, in any case. In the order of the table, every failure once; none for fewer than 4 bytes.
+struct Mention {
+  std::shared_ptr<const KnownFailure> failure;
+  std::string text;  // the first of its texts with these words
+};
+std::vector<Mention> FindMentions(std::string_view words);
+
 // What to tell first: the last cause; the last symptom when there is no cause. Null for none.
 const Finding* Foremost(const std::vector<Finding>& findings);
 

@@ -39,6 +39,16 @@ int Tell(const std::vector<failures::Finding>& findings, const std::string& wher
   return findings.empty() ? kNothingKnown : 0;
 }
 
+int TellMentions(const std::vector<failures::Mention>& mentions, bool json) {
+  if (!json && mentions.empty()) return Tell({}, "", json);
+  if (json) {
+    Print({{"findings", Json::array()}, {"mentions", failures::ToJson(mentions)}});
+  } else {
+    WriteForReading(output::Tamed(failures::ToText(mentions)));
+  }
+  return kNothingKnown;
+}
+
 int ExplainFile(const fs::path& file, const std::string& name, bool json) {
   const failures::Whose whose = name.empty() ? failures::Whose::kAnybodys : failures::Whose::kNamed;
   const auto findings = failures::FindFailuresIn(file, failures::kMostBytes, whose);
@@ -99,6 +109,7 @@ int ExplainWords(const ExplainArguments& arguments) {
     return Fail(
         fmt::format("there is no file or folder '{}' here, and as a text it matches no known failure", text));
   }
+  if (findings.empty()) return TellMentions(failures::FindMentions(text), arguments.json);
   return Tell(findings, "", arguments.json);
 }
 
