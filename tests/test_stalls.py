@@ -45,6 +45,22 @@ class Stalls(JobTest):
         sets = ["backend.name=none", "watch.stall=3s", "watch.on_stall=fail"]
         self.assert_ok(self.ranks(2, sys.executable, script, sets=sets))
 
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "there is no torch here (python3-torch)")
+    @unittest.skipUnless(READS_STACKS, "stacks of this Python are not read")
+    def test_ranks_in_different_collectives_are_told_of_long_before_the_limit(self):
+        script = self.write(
+            "import torch, torch.distributed as d\n"
+            "d.init_process_group('gloo'); t = torch.ones(9)\n"
+            "d.all_reduce(t) if d.get_rank() == 0 else d.barrier()\n",
+            "order.py",
+        )
+        job = self.start_ranks(2, sys.executable, script, sets=["backend.name=none"])  # watch.stall is 10 minutes
+        line = until(lambda: next((line for line in job.process.stderr if "no progress" in line), None), "the line")
+        self.assertRegex(line, r"^dtrun: no progress for \S+ s, and the ranks wait in different collectives: rank 0 in all_reduce at "
+                               r"order\.py:3; rank 1 in barrier at order\.py:3; every rank has to call the same ones, in the same order")
+        job.signal(2)
+        self.assertEqual(job.finish().code, 130)
+
     def test_a_stall_after_work_fails_too(self):
         script = self.write(
             "import os, time\n"

@@ -327,13 +327,15 @@ void AddRestart(Schema& schema) {
 }
 
 void AddWatch(Schema& schema) {
-  schema.push_back(
-      Default(Long(Option("watch.stall", Type::kString, kAgent,
-                          "time without progress after which dtrun says which ranks wait, and where"),
-                   "A duration, or \"off\". A job makes no progress when no rank prints, calls a collective "
-                   "that dtrun records, reads, writes or gets to another place, and at least one is not "
-                   "computing. Stacks are in stacks.txt in the run directory."),
-              "10m"));
+  schema.push_back(Default(
+      Long(
+          Option("watch.stall", Type::kString, kAgent,
+                 "time without progress after which dtrun says which ranks wait, and where"),
+          "A duration, or \"off\". A job makes no progress when no rank prints, calls a collective "
+          "that dtrun records, reads, writes or gets to another place, and at least one is not "
+          "computing. Ranks that wait for each other in different collectives, and do nothing else, are told "
+          "of within half a minute. Stacks are in stacks.txt in the run directory."),
+      "10m"));
   schema.push_back(Choices(
       Default(
           Long(Option("watch.on_stall", Type::kEnum, kAgent, "what to do with a job without progress"),

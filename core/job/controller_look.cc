@@ -123,9 +123,13 @@ void Controller::OnStall(const Stall& stall) {
   }
   const std::string quiet = verdict::FormatElapsed(stall.standstill);
   const std::string file = KeepStacks("no progress for " + quiet, ranks);
-  say_(fmt::format("dtrun: no progress for {} (no output, no collective that is recorded): {}{}", quiet,
-                   verdict::PlacesText(ranks), file.empty() ? "" : "; stacks: " + file));
-  if (!world_.stall.fails || !stall.working.empty()) return;
+  say_(fmt::format("dtrun: no progress for {}{}: {}{}{}", quiet,
+                   stall.deadlock ? ", and the ranks wait in different collectives"
+                                  : " (no output, no collective that is recorded)",
+                   verdict::PlacesText(ranks),
+                   stall.deadlock ? "; every rank has to call the same ones, in the same order" : "",
+                   file.empty() ? "" : "; stacks: " + file));
+  if (!world_.stall.fails || !stall.working.empty() || stall.standstill < world_.stall.after) return;
   for (const verdict::RankDoing& doing : stall.ranks) {
     if (const int index = IndexOf(doing.rank); index >= 0)
       facts_.ranks[static_cast<std::size_t>(index)].Saw(doing);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/verdict/suspect.h"
+
 namespace dtrun::job {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr std::chrono::nanoseconds kNoAnswer = std::chrono::seconds(5);
 StallWatch::StallWatch(boost::asio::io_context& loop, StallPolicy policy, Events events)
     : timer_(loop),
       policy_(policy),
-      every_(std::max(policy.after / kLooksPerLimit, kNotMoreOften)),
+      every_(std::max(std::min(policy.after / kLooksPerLimit, policy.deadlock_after / 2), kNotMoreOften)),
       events_(std::move(events)) {
   if (policy_.after.count() > 0) WaitUntil(printed_ + every_);
 }
@@ -50,7 +52,12 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   standstill_.Add(now, Clock::now());
   Stall stall{standstill_.Lasts(), now.ranks, {}};
   if (stall.standstill == std::chrono::nanoseconds(0)) told_ = Told::kNothing;
-  if (stall.standstill < policy_.after) return;
+  stall.deadlock = IsDeadlock(now);
+  if (stall.standstill < policy_.after) {
+    if (!stall.deadlock || told_ != Told::kNothing || stall.standstill < policy_.deadlock_after) return;
+    told_ = Told::kDeadlock;
+    return events_.stalled(stall);
+  }
   for (const verdict::RankDoing& rank : now.ranks) {
     if (standstill_.Works(rank.rank)) {
       stall.working.push_back(rank.rank);
@@ -64,6 +71,12 @@ void StallWatch::Judge(const protocol::Inspected& now) {
   if (told_ >= tells) return;
   told_ = tells;
   events_.stalled(stall);
+}
+
+bool StallWatch::IsDeadlock(const protocol::Inspected& now) const {
+  return verdict::WaitInDifferentCollectives(now.ranks) &&
+         std::ranges::none_of(now.ranks,
+                              [&](const verdict::RankDoing& rank) { return standstill_.Works(rank.rank); });
 }
 
 }  // namespace dtrun::job

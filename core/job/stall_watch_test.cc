@@ -1,5 +1,6 @@
 #include "core/job/stall_watch.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ protocol::Inspected Used(std::vector<std::int64_t> ms, std::uint64_t calls = 0) 
 class StallWatchTest : public ::testing::Test {
  protected:
   void Watch(std::function<protocol::Inspected()> look, std::function<void()> then = {}) {
-    watch_.emplace(loop_, StallPolicy{milliseconds(20), false},
+    watch_.emplace(loop_, policy_,
                    StallWatch::Events{[=, this](const std::function<void(const protocol::Inspected&)>& done) {
                                         if (++looks_ == 8) loop_.stop();
                                         done(look());
@@ -36,6 +37,7 @@ class StallWatchTest : public ::testing::Test {
   }
 
   boost::asio::io_context loop_;
+  StallPolicy policy_{milliseconds(20), false};
   int looks_ = 0;
   std::vector<Stall> stalls_;
   std::optional<StallWatch> watch_;
@@ -83,6 +85,28 @@ TEST_F(StallWatchTest, IsQuietWhileARankThatMostlySleepsMovesAFewBytes) {
     seen.ranks[0].bytes = looks_;
     return seen;
   });
+  EXPECT_THAT(stalls_, IsEmpty());
+}
+
+protocol::Inspected In(const std::string& first, const std::string& second) {
+  protocol::Inspected inspected = Used({5, 5});
+  for (verdict::RankDoing& doing : inspected.ranks) {
+    doing.stand = stacks::Stand::kWaits;
+    doing.phrase = fmt::format("in {} at train.py:4", doing.rank == 0 ? first : second);
+  }
+  return inspected;
+}
+
+TEST_F(StallWatchTest, TellsOfADeadlockLongBeforeTheLimit) {
+  policy_ = {std::chrono::hours(1), false, milliseconds(20)};
+  Watch([] { return In("all_reduce", "broadcast"); });
+  ASSERT_EQ(stalls_.size(), 1u);
+  EXPECT_TRUE(stalls_[0].deadlock);
+}
+
+TEST_F(StallWatchTest, IsQuietWhileRanksWaitInCallsThatMayBelongTogether) {
+  policy_ = {std::chrono::hours(1), false, milliseconds(20)};
+  Watch([] { return In("recv", "send"); });
   EXPECT_THAT(stalls_, IsEmpty());
 }
 

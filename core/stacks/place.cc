@@ -36,15 +36,6 @@ bool IsCollectiveFile(std::string_view file) {
 
 std::string_view LastPart(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-// A name made for comparison: all_reduce, Allreduce and allReduce are one.
-std::string Plain(std::string_view name) {
-  std::string out;
-  for (const char c : LastPart(name)) {
-    if (c != '_') out.push_back(ToLower(c));
-  }
-  return out;
-}
-
 // Calls of mpi4py, of dtrun's library and of torch's work handles, whose inside Python does not see.
 bool WaitsForRanks(std::string_view callee) {
   constexpr std::array kNames = {
@@ -129,6 +120,14 @@ std::size_t OwnFrame(const std::vector<Frame>& frames) {
 }
 
 }  // namespace
+
+std::string Plain(std::string_view name) {
+  std::string out;
+  for (const char c : LastPart(name)) {
+    if (c != '_') out.push_back(ToLower(c));
+  }
+  return out;
+}
 
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source) {
   Place place;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/stacks/frame.h"
@@ -35,6 +36,9 @@ using Source = std::function<std::string(const std::string& file, int line)>;
 
 // `frames`: innermost first, not empty.
 Place PlaceOf(const std::vector<Frame>& frames, const Source& source);
+
+// A name made for comparison, without what it belongs to: all_reduce, Allreduce and dist.allReduce are one.
+std::string Plain(std::string_view name);
 
 // "File "train.py", line 40, in main", one line each, as Python prints a stack that the innermost frame ends.
 std::string FramesText(const std::vector<Frame>& frames);

@@ -162,6 +162,24 @@ std::string KindOfError(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
+  constexpr std::string_view kStems[] = {"allreduce", "allgather", "alltoall", "barrier", "bcast",
+                                         "broadcast", "gather",    "reduce",   "scatter"};
+  std::set<std::string> calls;
+  for (const RankDoing& doing : ranks) {
+    const std::string_view phrase = doing.phrase;
+    const std::size_t end = phrase.find(" at ");
+    if (doing.stand != stacks::Stand::kWaits || !phrase.starts_with("in ") || end == phrase.npos)
+      return false;
+    const std::string call = stacks::Plain(phrase.substr(3, end - 3));
+    const bool collective =
+        std::ranges::any_of(kStems, [&](std::string_view stem) { return call.find(stem) != call.npos; });
+    if (!collective) return false;
+    calls.insert(call);
+  }
+  return calls.size() > 1;
+}
+
 bool FailedOutside(const RankFacts& rank) {
   return rank.reports.empty() && rank.known && IsOfAConnection(rank.known->finding) &&
          !SaysPeerIsMissing(rank.tail);

@@ -43,6 +43,10 @@ Suspicion SuspectOfStall(const Facts& facts);
 // together, and nothing says whose are wrong. `first`: as above.
 bool WaitedApart(const Facts& facts, std::size_t first);
 
+// Whether all of them wait in collectives, and not all in the same one: nobody will ever come. Two calls of
+// one collective may belong together, wherever they stand; so may a send and a recv.
+bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks);
+
 // Whether it lost a connection, and nothing says that it was one to another rank: others are no suspects
 // then.
 bool FailedOutside(const RankFacts& rank);

@@ -111,6 +111,20 @@ TEST_F(SuspectTest, IsNobodyOfTwoThatWaitedInDifferentCallsWhichIsAHang) {
   EXPECT_THAT(Verdict(), HasSubstr(": the ranks waited in different calls: "));
 }
 
+TEST_F(SuspectTest, OfAStallInDifferentCollectivesIsNobody) {
+  facts_.first_failed = -1;
+  facts_.stalled = "10.0 s";
+  facts_.ranks.resize(2);
+  facts_.ranks[0].ending = process::Ending{0, SIGTERM};
+  facts_.ranks[0].signal_sent = SIGTERM;
+  Does(0, Stand::kWaits, "in all_reduce at train.py:6");
+  Does(1, Stand::kWaits, "in torch.broadcast at train.py:8");
+  EXPECT_THAT(Verdict(),
+              HasSubstr(": no progress for 10.0 s, and the ranks waited in different collectives\n  "
+                        "rank 0 in all_reduce at train.py:6; rank 1 in torch.broadcast at"));
+  EXPECT_THAT(Verdict(), HasSubstr("  next: compare these places: every rank has to call the same"));
+}
+
 TEST_F(SuspectTest, OfAStallIsTheRankThatDoesNotWait) {
   facts_.first_failed = -1;
   facts_.stalled = "10.0 s";

@@ -20,6 +20,8 @@
 namespace dtrun::verdict {
 namespace {
 
+constexpr char kComparePlaces[] =
+    "compare these places: every rank has to call the same collectives, in the same order";
 constexpr char kMakeSameCalls[] =
     "make all ranks call the same in the same order, with as many elements of one type";
 
@@ -223,9 +225,8 @@ std::string RankText(const Facts& facts, const Cause& why) {
     text +=
         fmt::format("  {} waited for the lock of a file that {} held\n", FoldRanks(locked_out), Who(cause));
   if (!suspected && why.exit_class == ExitClass::kHang) {
-    hint = locked_out.empty()
-               ? "compare these places: every rank has to call the same collectives, in the same order"
-               : "release that lock before the call in which it waited for the others";
+    hint = locked_out.empty() ? kComparePlaces
+                              : "release that lock before the call in which it waited for the others";
   }
   const bool seen = AnySeen(facts) && (!suspected || why.suspicion.kind == Suspicion::Kind::kErred);
   if (seen ? !apart : !locked_out.empty() && why.exit_class == ExitClass::kHang) {
@@ -273,6 +274,7 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
 
 std::string StallText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
+  const bool deadlock = WaitInDifferentCollectives(PlacesOf(facts));
   std::string text = fmt::format("dtrun: job '{}' failed after {}: no progress for {}", facts.job,
                                  FormatElapsed(facts.duration), facts.stalled);
   if (suspected) {
@@ -281,10 +283,14 @@ std::string StallText(const Facts& facts, const Cause& why) {
                         suspect.pid);
     text += Tail(suspect, facts.logs);
   } else {
-    text += fmt::format(", and no rank at work\n  {}\n", PlacesText(PlacesOf(facts)));
+    text += fmt::format(", and {}\n  {}\n",
+                        deadlock ? "the ranks waited in different collectives" : "no rank at work",
+                        PlacesText(PlacesOf(facts)));
   }
   text += StacksText(facts);
-  const std::string hint = suspected ? SuspicionHint(why.suspicion.kind) : "look at these places";
+  const std::string hint = suspected  ? SuspicionHint(why.suspicion.kind)
+                           : deadlock ? kComparePlaces
+                                      : "look at these places";
   return text + Around(facts, nullptr, facts.duration,
                        hint + "; watch.on_stall = \"report\" lets such a job continue", why.exit_class);
 }
