@@ -8,7 +8,11 @@
 
 #include "core/base/suggest.h"
 #include "core/base/units.h"
+#include "core/hosts/this_machine.h"
+#include "core/membership/network.h"
 #include "core/plan/at.h"
+#include "core/plan/hosts.h"
+#include "core/plan/network.h"
 
 namespace dtrun::launch {
 namespace {
@@ -57,6 +61,15 @@ Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   }
   policy.after = *after;
   return policy;
+}
+
+Status CheckInterface(const config::Settings& settings) {
+  if (plan::HasCluster(settings)) return {};
+  plan::Host here;
+  here.name = hosts::HostName();
+  const auto rules = plan::NetworkRules(settings, {here});
+  if (!rules) return rules.error();
+  return rules->empty() ? Status() : membership::CheckRuleHere(rules->front());
 }
 
 }  // namespace dtrun::launch

@@ -1,4 +1,5 @@
-// The config's [restart] and [watch] as the root takes them. Pure; any thread.
+// The config's [restart] and [watch] as the root takes them, and its network.interface as this host does. Any
+// thread.
 #pragma once
 
 #include "core/config/settings.h"
@@ -12,5 +13,8 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings);
 
 // Errors name the place of a limit that is no duration.
 Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings);
+
+// Whether this host has the interfaces that a job on it alone names. What other hosts have is not asked here.
+Status CheckInterface(const config::Settings& settings);
 
 }  // namespace dtrun::launch

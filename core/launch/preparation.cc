@@ -283,7 +283,7 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
                                       const network::Decision* network) {
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
-  if (failure) return Error::System("find the working directory", failure.value());
+  if (failure) return Error::System("the folder that dtrun was started in is gone; cd to another one", failure.value());
   auto program = DtrunOnHosts(loaded_.settings);
   if (!program) return program.error();
   plan::Backend backend = *candidate.answer;
@@ -295,8 +295,10 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
   auto plan = plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, RankEnvironment(),
                            cwd.string(), *std::move(program), std::move(reported), network});
   if (!plan) return plan;
-  if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings))
+  if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings)) {
+    if (Status here = CheckInterface(candidate.settings); !here) return here.error();
     AddInterfaceNotes(candidate.settings, &*plan);
+  }
   plan->record["config.json"] = RecordOf(candidate.settings);
   program_ = plan->processes.front().argv.front();
   return plan;

@@ -19,7 +19,7 @@ constexpr char kOff[] = "off";
 
 std::string PlaceOf(const config::Settings& settings, const char* key) {
   const std::string& place = settings.Get(key).origin.place;
-  return place + (place.empty() ? "" : ": ") + key;
+  return place.ends_with(key) ? place : place + (place.empty() ? "" : ": ") + key;
 }
 
 Error UnknownHost(const config::Settings& settings, const std::string& name, const std::vector<Host>& hosts) {

@@ -8,6 +8,7 @@
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
 #include "core/launch/policies.h"
+#include "core/plan/hosts.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
@@ -32,11 +33,16 @@ int Check(const ConfigArguments& arguments) {
   Status read;
   if (const auto restart = launch::RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
   if (const auto stall = launch::StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
+  if (const auto here = launch::CheckInterface(preparation->settings()); read && !here) read = here.error();
   if (!read) {
     PrintMessage("{}\n", read.error().text);
     return kUserError;
   }
-  PrintOutput("{}: ok\n", arguments.file.string());
+  const std::string file = arguments.file.string();
+  PrintOutput("{}: ok{}\n", file,
+              plan::HasCluster(preparation->settings())
+                  ? fmt::format("; its hosts were not asked: dtrun doctor --config {}", file)
+                  : "");
   return 0;
 }
 
