@@ -134,10 +134,10 @@ class Typed(JobTest):
 
     def test_flags_that_mean_something_else_have_a_hint(self):
         for flags, hint in ((["--nnodes=2"], "dtrun torchrun --nnodes"), (["--tee", "3"], "dtrun torchrun"),
-                            (["-m", "pkg.train"], "python3 -m"), (["--bind-to", "core"], "job.bind"),
-                            (["--cpus-per-task=4"], "job.bind"), (["--gloo"], "job.dialects"),
+                            (["-m", "pkg.train"], "python3 -m"), (["--map-by", "node"], "job.bind"),
+                            (["--cpus-per-task=4"], "job.bind"),
                             (["-p", "debug"], "sbatch"), (["--deepspeed"], "go after it"),
-                            (["--backend", "gloo"], "--set backend.name=gloo"), (["--timeout", "3"], "backend.timeout"),
+                            (["--timeout", "3"], "backend.timeout"),
                             (["--node_rank=1"], "--host-index")):
             self.assert_user_error(self.dtrun(*flags, "train.py"), f"{flags[0].partition('=')[0]} is a flag of", hint)
 

@@ -24,6 +24,17 @@ int EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+namespace {
+
+// Whether `name` is `whole` with letters left out: "procs_per_host" of "processes_per_host".
+bool Abbreviates(std::string_view name, std::string_view whole) {
+  std::size_t at = 0;
+  for (const char c : whole) at += at < name.size() && ToLower(name[at]) == ToLower(c) ? 1 : 0;
+  return at == name.size() && ToLower(name[0]) == ToLower(whole[0]);
+}
+
+}  // namespace
+
 std::optional<std::string> Nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   int best_distance = 4;
@@ -35,7 +46,12 @@ std::optional<std::string> Nearest(std::string_view name, const std::vector<std:
       best_distance = distance;
     }
   }
-  return best;
+  constexpr std::size_t kShortest = 5;  // two letters are in many names
+  if (best || name.size() < kShortest) return best;
+  const auto whole = [&](const std::string& one) { return Abbreviates(name, one); };
+  const auto found = std::ranges::find_if(candidates, whole);
+  return found != candidates.end() && std::ranges::count_if(candidates, whole) == 1 ? std::optional(*found)
+                                                                                    : std::nullopt;
 }
 
 }  // namespace dtrun

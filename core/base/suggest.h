@@ -13,7 +13,8 @@ namespace dtrun {
 int EditDistance(std::string_view a, std::string_view b);
 
 // The candidate nearest to `name` when it is near enough to be a slip (distance at most 3
-// and less than half of the longer name); ties go to the earlier candidate.
+// and less than half of the longer name); ties go to the earlier candidate. Else the only one that `name`
+// abbreviates.
 std::optional<std::string> Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace dtrun

@@ -21,5 +21,12 @@ TEST(Nearest, FindsTheSlipAndNothingFarAway) {
   EXPECT_EQ(Nearest("x", names), std::nullopt);
 }
 
+TEST(Nearest, KnowsTheOneNameThatIsAbbreviated) {
+  const std::vector<std::string> names = {"processes_per_host", "program", "master_port"};
+  EXPECT_EQ(Nearest("procs_per_host", names), "processes_per_host");
+  EXPECT_EQ(Nearest("ppn", names), std::nullopt);
+  EXPECT_EQ(Nearest("procm", {"processes_machine", "process_memory"}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace dtrun

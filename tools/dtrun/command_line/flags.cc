@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "core/base/text.h"
+
 namespace dtrun::cli {
 namespace {
 
@@ -50,15 +52,14 @@ constexpr ForeignFlag kFlags[] = {
 
     // mpirun and mpiexec
     {" -x ", "mpirun", kVariable, ""},
-    {" -env -genv ", "mpiexec", kPair, ""},
+    {" -env -genv ", "mpiexec", kPair, "job.env."},
     {" -genvall -envall ", "mpiexec", kNothing, "ranks have the environment that dtrun has"},
     {" -genvlist -envlist ", "mpiexec", kNothingOf, "ranks have the environment that dtrun has"},
     {" --env ", "mpirun", kRefused,
      "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE"},
-    {" --mca -mca ", "mpirun", kRefused,
-     "Open MPI reads the same from a variable: --set job.env.OMPI_MCA_KEY=VALUE; or let mpirun start the "
-     "ranks: --set launcher.name=mpirun"},
-    {" --bind-to -bind-to ", "mpirun", kRefused, kBinding},
+    {" --mca -mca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
+    {" --bind-to -bind-to ", "mpirun", kWord, "job.bind",
+     "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
     {" --map-by -map-by --rank-by -rank-by ", "mpirun", kRefused,
      "ranks are numbered along the hosts, and fill each; --set job.bind=spread places neighbours apart, and "
      "--set launcher.name=mpirun keeps mpirun's mapping"},
@@ -84,10 +85,8 @@ constexpr ForeignFlag kFlags[] = {
      "horovodrun's --mpi, ranks started by mpirun, --set launcher.name=mpirun"},
 
     // horovodrun
-    {" --gloo ", "horovodrun", kRefused,
-     "write --set job.dialects=horovod, which gives ranks Horovod's variables"},
-    {" --network-interface --network-interfaces ", "horovodrun", kRefused,
-     "write --set network.interface=NAME"},
+    {" --gloo ", "horovodrun", kFixed, "job.dialects=horovod"},
+    {" --network-interface --network-interfaces ", "horovodrun", kSetting, "network.interface"},
     {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout=30s"},
     {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
      "horovodrun", kRefused,
@@ -109,10 +108,8 @@ constexpr ForeignFlag kFlags[] = {
      "options of the script go after it: dtrun -n 4 train.py --deepspeed ds.json"},
 
     // dtrun's other verbs
-    {" --backend ", "'dtrun bench'", kRefused, "a job's backend is set by --set backend.name=gloo"},
-    {" --launcher ", "other launchers", kRefused,
-     "how ranks are launched is set by --set launcher.name=per-process, and its options by --set "
-     "launcher.options.KEY=VALUE"},
+    {" --backend ", "'dtrun bench'", kSetting, "backend.name"},
+    {" --launcher ", "other launchers", kSetting, "launcher.name"},
     {" --timeout ", "'dtrun doctor'", kRefused,
      "a job's limits are --set backend.timeout=60s for an operation, and --set cluster.join_timeout=5m for "
      "hosts to join"},
@@ -166,7 +163,18 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   if (flag.reading == kPair) {
     const Result<std::string> second = value();
     if (!second) return second.error();
-    return set(fmt::format("job.env.{}={}", *given, *second));
+    return set(fmt::format("{}{}={}", flag.text, *given, *second));
+  }
+  if (flag.reading == kWord) {
+    std::string expected;
+    for (const std::string_view word : Split(flag.words, ' ')) {
+      const std::string_view there = word.substr(0, word.find('='));
+      if (there == *given) return set(fmt::format("{}={}", flag.text, word.substr(there.size() + 1)));
+      expected += fmt::format("{}{}", expected.empty() ? "" : ", ", there);
+    }
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("{} {}: dtrun reads {}; else see: dtrun config explain {}", name, *given,
+                             expected, flag.text)};
   }
   if (given->find('=') == std::string::npos) {
     if (std::getenv(given->c_str()) != nullptr) return nothing("ranks have the environment that dtrun has");

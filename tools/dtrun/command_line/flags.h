@@ -18,7 +18,8 @@ enum class Reading {
   kSetting,    // its value is the value of the option `text`: --set TEXT=VALUE
   kFixed,      // takes no value: --set TEXT, which has its value
   kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect, for they inherit it
-  kPair,       // the same, in two words: NAME VALUE
+  kPair,       // two words, NAME VALUE: --set TEXTNAME=VALUE
+  kWord,       // one of `words`: --set TEXT=WHAT_IT_MEANS
   kOneNode,    // a number of nodes: 1 has no effect; `text`: what to do for more
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
@@ -30,6 +31,7 @@ struct ForeignFlag {
   std::string_view launcher;  // whose it is, for messages
   Reading reading;
   std::string_view text;
+  std::string_view words = {};  // "core=compact none=none": a value there, and what it is here
 };
 
 // Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.

@@ -35,6 +35,11 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("--max_restarts", {"3"}), "restart.max=3");
   EXPECT_EQ(Read("--log_dir", {"logs"}), "logs.dir=logs");
   EXPECT_EQ(Read("--wdir", {"/tmp"}), "job.cwd=/tmp");
+  EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=compact");
+  EXPECT_EQ(Read("--bind-to", {"none"}), "job.bind=none");
+  EXPECT_EQ(Read("--mca", {"pml", "ucx"}), "job.env.OMPI_MCA_pml=ucx");
+  EXPECT_EQ(Read("--backend", {"gloo"}), "backend.name=gloo");
+  EXPECT_EQ(Read("--gloo"), "job.dialects=horovod");
   EXPECT_EQ(Read("--oversubscribe"), "cluster.oversubscribe=true");
   EXPECT_EQ(Read("-x", {"A=1"}), "job.env.A=1");
   EXPECT_EQ(Read("-x", {"PATH"}), "");
@@ -52,13 +57,14 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
 
 TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--nnodes", {"2"}), HasSubstr("dtrun torchrun"));
-  EXPECT_THAT(Read("--mca"), HasSubstr("--mca is a flag of mpirun"));
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
   EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));
-  EXPECT_THAT(Read("--backend"), HasSubstr("--set backend.name=gloo"));
+  EXPECT_THAT(Read("--map-by"), HasSubstr("--map-by is a flag of mpirun"));
+  EXPECT_THAT(Read("--bind-to", {"l3cache"}),
+              HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
   EXPECT_EQ(Read("--max-restarts"), "no value");
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/command_line/flags.h"
 
@@ -138,7 +139,7 @@ class Splitter {
   }
 
   Result<bool> TakeProgram(const std::string& word) {
-    if (word.empty()) return Wrong("the program's name is empty");
+    if (Trim(word).empty()) return Wrong("the program's name is empty");
     if (word.find(' ') != std::string::npos && !grammar_.known(word)) {
       return Wrong(fmt::format(
           "there is no program '{}'; write the program and its arguments as separate words: {} {}", word,
@@ -332,14 +333,18 @@ class Splitter {
     if (at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) != 0) {
       for (std::string& foreign : ForeignNames()) names.push_back(std::move(foreign));
     }
-    if (const auto nearest = Nearest(name, names)) {
-      return text + fmt::format("; did you mean '{}'?", *nearest);
+    for (std::string& one : names) one.erase(0, one.find_first_not_of('-'));
+    const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    if (const auto nearest = Nearest(bare, names)) {
+      return text + fmt::format("; did you mean '--{}'?", *nearest);
     }
+    Words verbs;
     for (const CLI::App* verb : grammar_.root->get_subcommands([](const CLI::App*) { return true; })) {
-      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) {
-        return text + fmt::format("; '{}' belongs to the verb {}: dtrun {} {}", name, verb->get_name(),
-                                  verb->get_name(), name);
-      }
+      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) verbs.push_back(verb->get_name());
+    }
+    if (!verbs.empty()) {
+      return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
+                                verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);
     }
     if (at_ != grammar_.root && std::ranges::count(grammar_.runs, at_) == 0) {
       return text + fmt::format("; {} --help lists them", Self());
