@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/base/number.h"
+#include "core/base/text.h"
 
 namespace dtrun {
 namespace {
@@ -66,6 +68,31 @@ Result<std::uint64_t> ParseBytes(std::string_view text) {
   }
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("'{}' is not a size; write a number and a unit: 64, 64K, 8MiB, 1G", text)};
+}
+
+std::string DurationMeant(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"milli", "ms"}, {"ms", "ms"}, {"micro", "us"}, {"s", "s"},
+      {"min", "m"},    {"h", "h"},   {"us", "us"},    {"ns", "ns"}};
+  double number = 0;
+  std::string_view unit;
+  if (!SplitNumber(text, &number, &unit)) return {};
+  if (unit.empty()) return fmt::format("{}s", text);
+  const std::string word = Lowercase(unit);
+  for (const auto& [begin, meant] : kWords) {
+    if (word.starts_with(begin)) return fmt::format("{}{}", number, meant);
+  }
+  return {};
+}
+
+std::string BytesMeant(std::string_view text) {
+  double number = 0;
+  std::string_view unit;
+  if (!SplitNumber(text, &number, &unit) || unit.empty()) return {};
+  const std::string word = Lowercase(unit);
+  const bool named = word.find('b') != word.npos || word.starts_with("meg") || word.starts_with("gig");
+  if (!named || std::string_view("kmgt").find(word[0]) == std::string_view::npos) return {};
+  return fmt::format("{}{}{}", number, ToUpper(word[0]), word.substr(1, 2) == "ib" ? "iB" : "B");
 }
 
 std::string FormatDuration(Nanoseconds duration) {

@@ -18,6 +18,10 @@ Result<Nanoseconds> ParseDuration(std::string_view text);
 // "64", "64K", "8MiB", "1GB"; K, M, G and T are powers of 1024, with or without B or iB.
 Result<std::uint64_t> ParseBytes(std::string_view text);
 
+// What was meant by a spelling that is refused: "3s" for "3 secs", "4GB" for "4 gbytes"; empty when unclear.
+std::string DurationMeant(std::string_view text);
+std::string BytesMeant(std::string_view text);
+
 // Shortest exact spelling: "1500ms", "60s", "2m".
 std::string FormatDuration(Nanoseconds duration);
 // Shortest exact spelling: "64KiB", "1000".

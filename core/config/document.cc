@@ -72,6 +72,11 @@ SyntaxError FromToml(const toml::parse_error& error) {
     text.remove_prefix(kOpening.size());
     message = "syntax error in ";
   }
+  if (text.find("TOML_MAX_NESTED_VALUES") != text.npos)
+    return {PositionOf(error.source().begin), fmt::format("values nested deeper than {} levels", kMaxDepth)};
+  // toml++ on a string whose line ends before it does.
+  const bool open = text.find("in string: ") != text.npos || text.starts_with("string: ");
+  if (open && text.find("control characters") != text.npos) text = "string: the line ends inside it";
   return {PositionOf(error.source().begin), message.append(text)};
 }
 

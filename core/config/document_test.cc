@@ -67,7 +67,7 @@ TEST(ParseToml, SurvivesAnyDepth) {
   std::string quoted = "x";
   for (int i = 0; i < 40; ++i) quoted += ".\"=\\\"\".'#'";
   EXPECT_EQ(Refuse(quoted + " = 1").message, "key with more than 16 parts");
-  EXPECT_THAT(Refuse("a = " + std::string(100'000, '[')).message, HasSubstr("syntax error"));
+  EXPECT_THAT(Refuse("a = " + std::string(100'000, '[')).message, HasSubstr("nested deeper than 64 levels"));
   EXPECT_EQ(Refuse("a = " + std::string(100, '[') + std::string(100, ']')).message,
             "values nested deeper than 64 levels");
 }

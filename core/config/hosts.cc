@@ -83,7 +83,8 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
   const Result<std::string> text = ReadFile(path);
   if (!text) {
     return Fail(source, places_[source.key], "",
-                fmt::format("{}: {}", options::QuoteShort(path), text.error().text));
+                fmt::format("{}: {}{}", options::QuoteShort(path), text.error().text,
+                            text.error().code == DTRUN_NOT_FOUND ? "; create it, or correct the path" : ""));
   }
   auto hosts = hosts::ParseHostfile(*text, path);
   if (!hosts) return Fail(source, places_[source.key], "", hosts.error().text);

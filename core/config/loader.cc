@@ -241,7 +241,7 @@ void Loader::Finish(std::size_t first_spec) {
       if (std::filesystem::exists(path, failure)) continue;
       const auto place = places_.find(spec.key);
       Fail(spec, place == places_.end() ? InFile({}) : place->second, "",
-           fmt::format("{} does not exist", options::QuoteShort(path)));
+           fmt::format("{} does not exist; create it, or correct the path", options::QuoteShort(path)));
     }
   }
 }

@@ -43,6 +43,16 @@ std::string_view BareWord(std::string_view line, int column) {
   return line.substr(at, end - at);
 }
 
+// The bare words that are the whole value of a key, as in `command = python3 train.py`; else the one word.
+std::string_view BareText(std::string_view line, int column) {
+  const std::size_t equals = line.find('=');
+  if (equals != line.npos) {
+    const std::string_view value = Trim(line.substr(equals + 1));
+    if (value.size() <= kLongest && value.find_first_of("[]{},#\"'\\") == value.npos) return value;
+  }
+  return BareWord(line, column);
+}
+
 // What to show of it; the line may name a secret.
 std::string WordShown(std::string_view word, std::string_view line) {
   return MaskText(line).find(word) == std::string::npos ? std::string(kSecret) : MaskText(word);
@@ -89,13 +99,14 @@ std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
   if (Trim(line).starts_with('{') && error.at.line == 1)
     return "dtrun reads TOML, not JSON; write [job], and below it command = [\"python3\", \"train.py\"]";
   if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
-  if (Says(error, "in string: ") && Says(error, "control characters")) return "a quote is missing at its end";
+  if (Says(error, "in string: ") && Says(error, "the line ends inside it"))
+    return "a quote is missing at its end";
   if (Says(error, "in table header: ") && Says(error, "expected ']'")) return "close the name: [job]";
   if (Says(error, "in array: ")) return "is a ',' or the ']' missing?";
   if (Says(error, "could not determine value type") || Says(error, "in boolean: ") ||
       Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||
       Says(error, "in floating-point")) {
-    const std::string_view word = BareWord(line, error.at.column);
+    const std::string_view word = BareText(line, error.at.column);
     if (!word.empty() && word.size() <= kLongest)
       return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
   }

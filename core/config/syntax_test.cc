@@ -21,6 +21,8 @@ TEST(SyntaxHint, KnowsYamlAndJson) {
 TEST(SyntaxHint, PutsQuotesAroundAText) {
   EXPECT_EQ(HintFor("[job]\nname = train\n"), "put text in quotes: \"train\"");
   EXPECT_EQ(HintFor("[job]\ncommand = python3\n"), "put text in quotes: \"python3\"");
+  EXPECT_EQ(HintFor("[job]\ncommand = python3 train.py --lr 1\n"),
+            "put text in quotes: \"python3 train.py --lr 1\"");
   EXPECT_EQ(HintFor("[job]\ngrace = 60s\n"), "put text in quotes: \"60s\"");
   EXPECT_EQ(HintFor("[job]\nenv = { A = yes }\n"), "put text in quotes: \"yes\"");
 }

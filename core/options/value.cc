@@ -186,10 +186,10 @@ Result<Data> ParseText(const Spec& spec, std::string_view text, const std::files
   Result<Data> data = Read(spec, text, folder);
   if (data->index() == 0) {
     Error error = Expected(spec, QuoteShort(text));
-    const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
-    if (spec.type == Type::kDuration && bare && !spec.secret) {
-      error.text += fmt::format(", did you mean {}?", QuoteShort(std::string(text) + "s"));
-    }
+    std::string meant;
+    if (spec.type == Type::kDuration) meant = DurationMeant(text);
+    if (spec.type == Type::kBytes) meant = BytesMeant(text);
+    if (!meant.empty() && !spec.secret) error.text += fmt::format(", did you mean {}?", QuoteShort(meant));
     return error;
   }
   if (Status status = CheckBounds(spec, *data); !status) return status.error();

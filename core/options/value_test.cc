@@ -66,6 +66,9 @@ TEST(ParseText, SaysWhatWasExpectedAndFound) {
             "expected a duration such as \"60s\"; found \"60\", did you mean \"60s\"?");
   EXPECT_EQ(Refusal(ARange(Type::kBytes, "16MiB", "1TiB"), "8MiB"),
             "expected a size such as \"16MiB\", from 16MiB to 1TiB; found \"8MiB\"");
+  EXPECT_EQ(Refusal(A(Type::kBytes), "4 GBs"),
+            "expected a size such as \"8MiB\"; found \"4 GBs\", did you mean \"4GB\"?");
+  EXPECT_THAT(Refusal(A(Type::kDuration), "3 secs"), ::testing::HasSubstr("did you mean \"3s\"?"));
   EXPECT_EQ(Refusal(A(Type::kBytes), "x"), "expected a size such as \"8MiB\"; found \"x\"");
   EXPECT_EQ(Refusal(A(Type::kPath), ""), "expected a path; found \"\"");
   EXPECT_EQ(Refusal(A(Type::kMap), "A"), "expected a table of strings; found \"A\"");
