@@ -1,9 +1,13 @@
 #include "core/base/standard_output.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+
+#include "core/base/printable.h"
 
 namespace dtrun {
 namespace {
@@ -21,7 +25,16 @@ void WriteOutput(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) KeepFailure();
 }
 
-void WriteMessage(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void WriteMessage(std::string_view text) {
+  std::string shown;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    shown += Printable(text.substr(begin, end - begin));
+    if (end < text.size()) shown += text[end];
+    begin = end + 1;
+  }
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+}
 
 Status FlushOutput() {
   errno = 0;

@@ -144,10 +144,10 @@ void Remove(const fs::path& runtime_dir) {
     try {
       code = process::ReapWhile([&] { return work(lifeline); });
     } catch (const std::exception& error) {  // before the work began
-      SayOnStderr(
-          fmt::format("dtrun: the agent cannot start a thread: {}; raise `ulimit -v` (memory) or "
-                      "`ulimit -u` (processes)\n",
-                      error.what()));
+      SayOnStderr(fmt::format(
+          "dtrun: the agent cannot start a thread: {}; raise `ulimit -v` or `ulimit -d` (memory), or "
+          "`ulimit -u` (processes)\n",
+          error.what()));
       code = kUserError;
     }
     code = FinishOutput(code);

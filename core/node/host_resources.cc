@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,13 @@ Status CheckFiles(const std::vector<plan::Process>& processes) {
   for (const plan::Process& process : processes) {
     if (last != nullptr && process.cwd == *last) continue;
     last = &process.cwd;
-    if (::access(process.cwd.c_str(), X_OK) == 0) continue;
+    struct stat info {};
+    const bool there = ::stat(process.cwd.c_str(), &info) == 0;
+    if (there && !S_ISDIR(info.st_mode)) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("the working directory '{}' is no folder; change job.cwd", process.cwd)};
+    }
+    if (there && ::access(process.cwd.c_str(), X_OK) == 0) continue;
     const int number = errno;
     return Error{
         DTRUN_NOT_FOUND,

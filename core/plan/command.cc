@@ -31,6 +31,13 @@ Status CheckExecutable(const fs::path& file) {
   if (S_ISDIR(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is a folder", file.string())};
   }
+  if (!S_ISREG(info.st_mode)) {
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("cannot run '{}': it is no program, but {}", file.string(),
+                             S_ISFIFO(info.st_mode)   ? "a pipe"
+                             : S_ISSOCK(info.st_mode) ? "a socket"
+                                                      : "a device")};
+  }
   if (!IsExecutable(file)) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
