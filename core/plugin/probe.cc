@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core/base/text.h"
@@ -141,6 +142,19 @@ struct Probe::Child {
     return status;
   }
 
+  // Whether it ends by itself, as what has closed its connections is about to.
+  bool HasEnded() const {
+    constexpr std::chrono::seconds kMoment{5};
+    const auto deadline = std::chrono::steady_clock::now() + kMoment;
+    for (;;) {
+      siginfo_t info{};
+      const int none = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+      if (none != 0 || info.si_pid != 0) return true;
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
   // The signal that has stopped it; 0: none.
   int StoppedBy() const {
     siginfo_t info{};
@@ -207,6 +221,7 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
   auto line = socket.Receive(std::chrono::steady_clock::now() + limit, output.get(), &tail);
   if (line && *line) return std::move(**line);
   const int stopped_by = StoppedBy();
+  const bool lives = line && !HasEnded();
   const int status = End();
   if (!line) {
     if (stopped_by != 0) {
@@ -218,6 +233,12 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
     }
     if (line.error().code != DTRUN_TIMEOUT) return Failed(line.error().code, line.error().text);
     return Failed(DTRUN_TIMEOUT, fmt::format("gave no answer in {} while {}", FormatDuration(limit), doing));
+  }
+  if (lives) {
+    return Failed(DTRUN_INTERNAL,
+                  fmt::format("closed a descriptor that is not its own, the one on which its answer was "
+                              "awaited, while {}",
+                              doing));
   }
   if (WIFSIGNALED(status) && !IsFault(WTERMSIG(status))) {
     return Error{

@@ -92,6 +92,11 @@ TEST_F(ProbeTest, ReportsAPluginThatEndsTheProcess) {
   EXPECT_THAT(ErrorOf("entry_exits"), HasSubstr("ended the process with exit code 7 while loading"));
 }
 
+TEST_F(ProbeTest, SaysThatAPluginHasClosedWhatIsNotItsOwn) {
+  EXPECT_THAT(ErrorOf("entry_closes"), AllOf(HasSubstr("closed a descriptor that is not its own"),
+                                             HasSubstr("while loading"), Not(HasSubstr("`dmesg`"))));
+}
+
 TEST_F(ProbeTest, EndsAPluginThatHangs) {
   SetProbeDeadline(std::chrono::milliseconds(300));
   EXPECT_THAT(ErrorOf("entry_hangs"), HasSubstr("gave no answer in 300ms while loading"));

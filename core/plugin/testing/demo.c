@@ -25,7 +25,8 @@ enum {
   FAULT_LAUNCH_CRASHES = 12,
   FAULT_LAUNCH_FAILS = 13,
   FAULT_ENTRY_STOPS = 14,
-  FAULT_ENTRY_KILLED = 15
+  FAULT_ENTRY_KILLED = 15,
+  FAULT_ENTRY_CLOSES = 16
 };
 
 struct dtrun_instance {
@@ -189,6 +190,10 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
     return DTRUN_FAILED_PRECONDITION;
   }
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_CRASHES) crash("one line\n\nabout to crash\n");
+  if (DTRUN_TEST_FAULT == FAULT_ENTRY_CLOSES) {
+    for (int fd = 3; fd < 256; ++fd) close(fd);
+    for (;;) pause();
+  }
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_HANGS) {
     for (;;) pause();
   }
