@@ -52,6 +52,7 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     const int number = errno;
     Error error = Error::System("cannot open the file", number);
     if (number == ENOENT) error.code = DTRUN_NOT_FOUND;
+    if (number == EACCES) error.text += "; make it and its folders readable for this user";
     return error;
   }
   struct stat info {};

@@ -57,7 +57,8 @@ TEST(ReadFile, ExplainsAFileThatMayNotBeRead) {
   }
   const std::string refusal = Refusal(path);
   ASSERT_EQ(::seteuid(before), 0);
-  EXPECT_EQ(refusal, "cannot open the file: permission denied");
+  EXPECT_EQ(refusal,
+            "cannot open the file: permission denied; make it and its folders readable for this user");
 }
 
 TEST(ReadFile, RefusesWhatIsTooLargeWithoutReadingItAll) {

@@ -30,7 +30,14 @@ std::vector<Problem> Problems::Take() && {
   std::stable_sort(entries_.begin(), entries_.end(),
                    [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
   std::vector<Problem> problems;
-  for (Entry& entry : entries_) problems.push_back(std::move(entry.problem));
+  const auto known = [&](const Problem& one) {
+    return std::ranges::any_of(problems, [&](const Problem& other) {
+      return std::tie(one.place, one.message, one.hint) == std::tie(other.place, other.message, other.hint);
+    });
+  };
+  for (Entry& entry : entries_) {
+    if (!known(entry.problem)) problems.push_back(std::move(entry.problem));  // two plugins of one folder
+  }
   return problems;
 }
 
