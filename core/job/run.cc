@@ -126,8 +126,11 @@ class Runner {
       Note(record.WriteNotStarted(asked.job, facts.error().text));
       return facts.error();
     }
+    const std::string moved = dir->Moved();
+    if (!moved.empty()) Say("dtrun: " + moved);
     Note(record.WriteVerdict(history_));
-    if (!request_.quiet || verdict::ExitCode(*facts) != 0) Say(WithoutNewline(verdict::VerdictText(*facts)));
+    const bool tells = !told_ && (!request_.quiet || verdict::ExitCode(*facts) != 0);
+    if (tells) Say(WithoutNewline(verdict::VerdictText(*facts)));
     if (const std::uint64_t missing =
             ShowTheRest(console_, lifeline_, facts->interrupt != 0 || facts->guard_died)) {
       history_.NotShown(missing);
@@ -194,6 +197,7 @@ class Runner {
       }
       if (!facts && !history_.empty() && history_.last().regroup.empty()) {
         Say("dtrun: not restarted: " + facts.error().text);
+        told_ = true;
         return history_.last();
       }
       if (!facts) return facts;
@@ -365,6 +369,7 @@ class Runner {
   output::Console& console_;
   Outcome& outcome_;
   bool told_unread_ = false;
+  bool told_ = false;  // the verdict, before a restart that did not come
   boost::asio::io_context loop_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<rlim_t> open_files_;

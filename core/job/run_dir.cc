@@ -117,6 +117,20 @@ Result<RunDir> RunDir::Opened(UniqueFd folder) && {
   return std::move(*this);
 }
 
+std::string RunDir::Moved() const {
+  struct stat there {
+  }, ours{};
+  if (::fstat(folder_.get(), &ours) != 0) return {};
+  const bool same =
+      ::stat(path_.c_str(), &there) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+  if (same) return {};
+  if (ours.st_nlink == 0)
+    return fmt::format("'{}' was removed while the job ran, and its logs with it", path_.string());
+  std::error_code unknown;
+  const auto now = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_.get()), unknown);
+  return fmt::format("'{}' was moved while the job ran; the logs are in '{}'", path_.string(), now.string());
+}
+
 Status RunDir::Write(const std::string& name, std::string_view content) const {
   return ReplaceOwnFile(folder_.get(), path_, name, content, FileModeIn(mode_));
 }

@@ -36,6 +36,9 @@ class RunDir {
   // Open for as long as this lives.
   int descriptor() const { return folder_.get(); }
 
+  // Empty, or one line: where the folder is, when its path leads to it no more.
+  std::string Moved() const;
+
   // Replaces the file `name`, whole or not at all. Errors name the file.
   Status Write(const std::string& name, std::string_view content) const;
 

@@ -177,6 +177,17 @@ TEST(RunDir, IsWhatWasOpenedWhateverBecomesOfThePath) {
   EXPECT_TRUE(fs::is_empty(scratch / "target"));
 }
 
+TEST(RunDir, SaysWhereItIsNow) {
+  ScratchDir scratch;
+  const Result<RunDir> dir = RunDir::Create(scratch / "run", "demo", kNow);
+  ASSERT_TRUE(dir) << dir.error().text;
+  EXPECT_EQ(dir->Moved(), "");
+  fs::rename(scratch / "run", scratch / "elsewhere");
+  EXPECT_THAT(dir->Moved(), AllOf(HasSubstr("/run' was moved"), HasSubstr("/elsewhere'")));
+  fs::remove_all(scratch / "elsewhere");
+  EXPECT_THAT(dir->Moved(), HasSubstr("/run' was removed while the job ran"));
+}
+
 TEST(RunDir, WarnsWhereOthersMayReplaceIt) {
   ScratchDir scratch;
   fs::create_directory(scratch / "open");
