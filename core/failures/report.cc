@@ -71,6 +71,7 @@ Json ToJson(const Finding& finding) {
           {"depth", DepthName(finding.failure->depth)},
           {"what", finding.what},
           {"fix", finding.fix},
+          {"cure", finding.fix},  // its older name, which ends with 0.2
           {"source", finding.failure->source},
           {"text", finding.line},
           {"line", finding.line_number == 0 ? Json(nullptr) : Json(finding.line_number)},

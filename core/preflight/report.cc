@@ -34,7 +34,8 @@ Json ToJson(const std::vector<Check>& checks) {
     out.push_back({{"level", LevelName(check.level)},
                    {"topic", check.topic},
                    {"what", check.what},
-                   {"fix", check.fix}});
+                   {"fix", check.fix},
+                   {"cure", check.fix}});  // its older name, which ends with 0.2
   }
   return out;
 }
