@@ -33,6 +33,9 @@ Result<std::string> ReadKeyFile(const std::string& path, const std::string& name
   if (!file) return Error::System(fmt::format("open {}", name), errno);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return Error::System(fmt::format("read {}", name), errno);
+  if (S_ISDIR(info.st_mode)) {
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("{} is a folder; name the file that has the key", name)};
+  }
   if ((info.st_mode & 0077) != 0) {
     return Error{DTRUN_FAILED_PRECONDITION,
                  fmt::format("{} has mode {:04o}, so others can read the key; run: chmod 600 '{}'", name,

@@ -62,7 +62,10 @@ Result<Json> ReadJson(const fs::path& file) {
   }
   Json json = ParseJson(std::string{std::istreambuf_iterator<char>(stream), {}});
   if (json.is_discarded())
-    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("'{}' is not JSON", file.string())};
+    return Error{DTRUN_INVALID_ARGUMENT,
+                 fmt::format("'{}' is not JSON: it was cut or changed since dtrun wrote it; "
+                             "explain the log of a rank instead: dtrun explain {}/rank-0.err",
+                             file.string(), file.parent_path().string())};
   if (!json.is_object()) return NotOurs(file, "an object is expected");
   return json;
 }
