@@ -84,7 +84,7 @@ class ByShell(ElasticTest):
 
     def test_a_job_goes_on_without_a_host_that_does_not_come_back(self):
         # On a busy machine a host may join after last_call, or seem lost: the world is regrouped more often then.
-        job = self.start(more='min_hosts = 2\nlast_call = "500ms"\nlost_after = "1s"\n[restart]\nmax = 10\n')
+        job = self.start(more='min_hosts = 2\nlast_call = "500ms"\nlost_after = "3s"\n[restart]\nmax = 10\n')
         whole = self.wait_for_world(job, 0, "node0", "node1", "node2", later=True)
         subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "down"], check=True)
         try:
@@ -113,7 +113,7 @@ class ByShell(ElasticTest):
         self.assert_user_error(result, "host nowhere: ssh: Could not resolve")
 
     def test_a_host_that_never_returns_leaves_the_first_verdict(self):
-        job = self.start(more='join_timeout = "15s"\nlost_after = "1s"\n[restart]\nmax = 3\n')
+        job = self.start(more='join_timeout = "15s"\nlost_after = "3s"\n[restart]\nmax = 3\n')
         self.wait_for_world(job, 0, "node0", "node1", "node2")
         subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "down"], check=True)
         try:
@@ -127,7 +127,7 @@ class ByShell(ElasticTest):
 
 
     def test_an_interrupt_while_a_host_is_awaited(self):
-        job = self.start(more='lost_after = "1s"\n[restart]\nmax = 3\n')
+        job = self.start(more='lost_after = "3s"\n[restart]\nmax = 3\n')
         self.wait_for_world(job, 0, "node0", "node1", "node2")
         subprocess.run([*LAB.enter(1), "ip", "link", "set", "eth0", "down"], check=True)
         try:

@@ -152,7 +152,7 @@ class Matrix(FaultTest):
             case "exit 7":
                 return self.give_up(cell)
             case "link down":
-                job = self.start_pair(3, more='lost_after = "1s"\n')
+                job = self.start_pair(3, more='lost_after = "3s"\n')
                 self.broken.enter_context(self.link_down(0 if cell.target == "root" else 2))
                 return job
             case "name lost":
