@@ -309,7 +309,7 @@ class ExplainRun(JobTest):
     def test_on_one_host_no_option_chooses_between_networks(self):
         result = self.dtrun("--set", "network.interface=eth0", "--", "true")
         self.assert_ok(result)
-        self.assertIn("warning    --set network.interface: network.interface has no effect: the job is on one host; "
+        self.assertIn("warning    --set network.interface has no effect: the job is on one host; "
                       "backend.options.interface chooses the backend's there", result.err)
         self.assertEqual(self.topics()["interface"]["reason"], "all ranks share one host")
 

@@ -130,7 +130,7 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
                           "-host is read as --hosts"));
   EXPECT_THAT(Refused({"--nnodes=2", "train.py"}),
               AllOf(HasSubstr("--nnodes is a flag of torchrun"), HasSubstr("dtrun torchrun")));
-  EXPECT_THAT(Refused({"--mca", "a", "b", "train.py"}), HasSubstr("--mca is a flag of mpirun"));
+  EXPECT_THAT(Refused({"--map-by", "node", "train.py"}), HasSubstr("--map-by is a flag of mpirun"));
 }
 
 TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
@@ -159,8 +159,8 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
               HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py;"));
   EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
               HasSubstr("type: dtrun -n 2 train.py;"));
-  EXPECT_THAT(Refused({"mpirun", "--mca", "a", "b", "train"}),
-              HasSubstr("type dtrun in its place, where --mca is a flag of mpirun"));
+  EXPECT_THAT(Refused({"mpirun", "--map-by", "node", "train"}),
+              HasSubstr("type dtrun in its place, where --map-by is a flag of mpirun"));
   EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
               HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py;"));
   EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
