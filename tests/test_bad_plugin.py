@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from support.job import BUILD, SOURCE, JobTest, main
+from support.job import BUILD, RANK, SOURCE, JobTest, main
 
 PLUGINS = BUILD / "lib" / "dtrun" / "plugins"
 ABI = ".".join(re.findall(r"define DTRUN_ABI_M(?:AJOR|INOR) (\d+)u", (SOURCE / "sdk/include/dtrun/abi/base.h").read_text()))
@@ -46,6 +46,17 @@ class BadPlugin(JobTest):
 
     def test_a_name_that_is_a_path_is_refused(self):
         self.check("../evil", "'../evil'")
+
+    def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
+        for name, said in (("init_exits", "called exit, which is the program's to call"),
+                           ("init_hangs", "has not returned for 11s, far beyond backend.timeout")):
+            with self.subTest(name=name):
+                self.place(WRONG / f"libdtrun_backend_{name}.so", name)
+                result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",
+                                    "-n", "2", "--", RANK)
+                self.assertEqual(result.code, 70, str(result))
+                self.assertRegex(result.err, r"failed after .*: rank \d exited with code 70\n")
+                self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', in its init, {said}.*report it to the plugin's author")
 
     def test_truncated(self):
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")

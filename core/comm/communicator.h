@@ -44,7 +44,8 @@ struct Making {
   // What a backend may take, beyond an operation's timeout, to end it by itself.
   Nanoseconds patience = std::chrono::seconds(1);
   contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
-  // The first failure that a peer or the time caused: rank (-1 unknown), text.
+  // The first failure that a peer or the time caused: rank (-1 unknown), text. With it comm_create is watched
+  // (plugin_call.h).
   std::function<void(int peer, std::string_view what)> report;
   // It was aborted on purpose.
   std::function<void(std::string_view reason)> aborted;

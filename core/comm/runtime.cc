@@ -6,6 +6,7 @@
 
 #include "core/base/plugin_error.h"
 #include "core/comm/hierarchy/hierarchy.h"
+#include "core/comm/plugin_call.h"
 #include "core/comm/self.h"
 #include "core/comm/shm/backend.h"
 #include "core/contract/environment.h"
@@ -120,6 +121,10 @@ Status Runtime::StartBackend() {
   }
   options_ = *std::move(options);
   PluginError error;
+  const Nanoseconds timeout = environment_.timeout;
+  PluginCall call(fmt::format("backend '{}', in its init", environment_.backend),
+                  timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10),
+                  [to = client_](std::string_view what) { to->Report(-1, what); });
   const dtrun_status status = plugin_->table().init(Services(plugin_->host()), &options_, &instance_, &error);
   if (status == DTRUN_OK) return {};
   instance_ = nullptr;

@@ -26,7 +26,9 @@ enum {
   FAULT_LAUNCH_FAILS = 13,
   FAULT_ENTRY_STOPS = 14,
   FAULT_ENTRY_KILLED = 15,
-  FAULT_ENTRY_CLOSES = 16
+  FAULT_ENTRY_CLOSES = 16,
+  FAULT_INIT_HANGS = 17, /* in a rank */
+  FAULT_INIT_EXITS = 18
 };
 
 struct dtrun_instance {
@@ -48,6 +50,10 @@ static void crash(const char* last_words) {
 
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                          dtrun_error* err) {
+  if (DTRUN_TEST_FAULT == FAULT_INIT_HANGS && host->in_probe == 0) {
+    for (;;) pause();
+  }
+  if (DTRUN_TEST_FAULT == FAULT_INIT_EXITS && host->in_probe == 0) exit(0);
   dtrun_instance* self = malloc(sizeof *self);
   if (self == NULL) {
     fail(err, DTRUN_OUT_OF_MEMORY, "out of memory");

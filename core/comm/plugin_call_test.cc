@@ -1,0 +1,54 @@
+#include "core/comm/plugin_call.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace dtrun::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+void Say(std::string_view what) { fprintf(stderr, "reported: %s\n", std::string(what).c_str()); }
+
+TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
+  const auto hang = [] {
+    PluginCall call("backend 'slow', in its init", milliseconds(50), Say);
+    for (;;) ::pause();
+  };
+  EXPECT_EXIT(hang(), ::testing::ExitedWithCode(PluginCall::kExitCode),
+              "reported: backend 'slow', in its init, has not returned for 50ms, far beyond backend.timeout");
+}
+
+TEST(PluginCall, EndsAProcessWhosePluginCallsExitAsAFailure) {
+  const auto leave = [] {
+    PluginCall call("backend 'rude', making 'world'", milliseconds(-1), Say);
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(PluginCall::kExitCode),
+              "reported: backend 'rude', making 'world', called exit, which is the program's to call");
+}
+
+TEST(PluginCall, LeavesAProcessAloneOnceItIsOver) {
+  const auto well = [] {
+    {
+      PluginCall outer("outer", std::chrono::hours(1), Say);
+      PluginCall inner("inner", milliseconds(-1), Say);
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(well(), ::testing::ExitedWithCode(0), "^$");
+}
+
+TEST(PluginCall, WatchesNothingWithoutAReport) {
+  const auto leave = [] {
+    PluginCall call("backend 'self', making 'world'", milliseconds(1), {});
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace dtrun::comm
