@@ -284,6 +284,13 @@ class Failures(TorchrunTest):
         self.assertEqual(json.loads(mine.read_text())["message"]["errorCode"], 3)
 
 
+class Interpreter(TorchrunTest):
+    def test_one_that_is_none_is_named(self):
+        for chosen in ("", "/nowhere/python"):
+            result = self.torchrun(self.write("", "x.py"), env={**self.environment(), "PYTHON_EXEC": chosen})
+            self.assert_user_error(result, f"PYTHON_EXEC is '{chosen}', which is no program; unset it")
+
+
 class Restarts(TorchrunTest):
     def test_the_world_is_started_again_and_counts(self):
         result = self.torchrun("--standalone", "--nproc-per-node=2", "--max-restarts=2", "--no-python", "sh", "-c",

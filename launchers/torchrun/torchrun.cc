@@ -1,6 +1,8 @@
 // torchrun: every rank is a process of its own, with the environment and the command line
 // that PyTorch's torchrun would have given it (torch/distributed/run.py and
 // torch/distributed/elastic/agent/server/local_elastic_agent.py of torch 2.13).
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -174,11 +176,23 @@ class Torchrun final : public dtrun::sdk::Launcher {
     return first == std::string::npos ? "" : device.substr(first, device.find_last_not_of(' ') + 1 - first);
   }
 
+  static std::string Interpreter(const Job& job) {
+    const auto chosen = job.Inherited("PYTHON_EXEC");
+    if (!chosen) return "python3";
+    const bool path = chosen->rfind("/", 0) == 0;
+    if (chosen->empty() || (path && ::access(chosen->c_str(), X_OK) != 0)) {
+      throw Failure(
+          DTRUN_INVALID_ARGUMENT,
+          "PYTHON_EXEC is '" + *chosen + "', which is no program; unset it, or set it to an interpreter");
+    }
+    return *chosen;
+  }
+
   Arguments Command(const Job& job, int local_rank) const {
     Arguments user = job.argv();
     Arguments command;
     if (entry_ != Entry::kCommand) {
-      command = {job.Inherited("PYTHON_EXEC").value_or("python3"), "-u"};
+      command = {Interpreter(job), "-u"};
       if (entry_ == Entry::kModule) command.push_back("-m");
       if (entry_ == Entry::kPath) command.insert(command.end(), {"-c", kRunPath});
     }
