@@ -36,9 +36,6 @@ Result<File> Inspect(File file) {
                              KindText(file.kind), Printable(real.string()))};
   }
   if (Status status = CheckPermissions(file.path, &file.warnings); !status) return std::move(status).error();
-  if (real != file.path) {
-    if (Status status = CheckPermissions(real, &file.warnings); !status) return std::move(status).error();
-  }
   std::sort(file.warnings.begin(), file.warnings.end());
   file.warnings.erase(std::unique(file.warnings.begin(), file.warnings.end()), file.warnings.end());
   file.path = real;

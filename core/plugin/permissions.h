@@ -12,10 +12,10 @@
 
 namespace dtrun::plugin {
 
-// Checks the file and every folder above it. Refuses what everybody may write (a folder
-// with the sticky bit, such as /tmp, is accepted: others cannot replace the file there)
-// and what belongs to neither root nor the user. Group-writable places are added to
-// `warnings`. `path` is a real path. The error ends with the command that fixes it.
+// Checks the file and every folder and link that the absolute `path` leads through, to the real file. Refuses
+// what everybody may write (a folder with the sticky bit, such as /tmp, is accepted: others cannot replace a
+// file of ours there) and what belongs to neither root nor the user. Group-writable places are added to
+// `warnings`. The error ends with the command that fixes it.
 Status CheckPermissions(const std::filesystem::path& path, std::vector<std::string>* warnings);
 
 }  // namespace dtrun::plugin

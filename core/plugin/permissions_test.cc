@@ -51,6 +51,42 @@ TEST(Permissions, WarnsOfAGroupWritableFolder) {
               ::testing::Contains(HasSubstr("chmod g-w '" + (folder.path() / "shared").string() + "'")));
 }
 
+// A chain of links: any hop can lead elsewhere.
+TEST(Permissions, LooksAtTheFolderOfEveryLinkOnTheWay) {
+  const testing::TempFolder folder;
+  const auto real = folder.Write("real/a.so");
+  const auto middle = folder.Write("open/other").parent_path() / "b.so";
+  std::filesystem::create_symlink(real, middle);
+  std::filesystem::create_directory(folder.path() / "mine");
+  std::filesystem::create_symlink("../open/b.so", folder.path() / "mine/c.so");
+  EXPECT_TRUE(CheckPermissions(folder.path() / "mine/c.so", nullptr).ok());
+  testing::SetMode(folder.path() / "open", 0777);
+  const Status status = CheckPermissions(folder.path() / "mine/c.so", nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text, HasSubstr("chmod o-w '" + (folder.path() / "open").string() + "'"));
+}
+
+TEST(Permissions, RefusesTheLinkOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a link away";
+  const testing::TempFolder folder;
+  const auto link = folder.Write("sticky/other").parent_path() / "b.so";
+  std::filesystem::create_symlink(folder.Write("a.so"), link);
+  testing::SetMode(folder.path() / "sticky", 01777);
+  EXPECT_TRUE(CheckPermissions(link, nullptr).ok());
+  ASSERT_EQ(::lchown(link.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+  const Status status = CheckPermissions(link, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text,
+              AllOf(HasSubstr("the link '"), HasSubstr("user 12345"), HasSubstr("chown -h")));
+}
+
+TEST(Permissions, EndsAtALoopOfLinks) {
+  const testing::TempFolder folder;
+  std::filesystem::create_symlink("b.so", folder.path() / "a.so");
+  std::filesystem::create_symlink("a.so", folder.path() / "b.so");
+  EXPECT_THAT(CheckPermissions(folder.path() / "a.so", nullptr).error().text, HasSubstr("symbolic links"));
+}
+
 TEST(Permissions, RefusesAFileOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const testing::TempFolder folder;
