@@ -1,4 +1,5 @@
-// The committed layout against the headers, as C++ sees them. Compiling it is the test.
+// The committed layout, types and values against the headers, as C++ sees them. Compiling it is the test.
+#include <string_view>
 #include <type_traits>
 
 #include "dtrun/abi.h"
@@ -10,5 +11,10 @@
 #define DTRUN_MEMBER(type, member, offset, bytes)                                    \
   static_assert(offsetof(type, member) == (offset), "offset of " #type "." #member); \
   static_assert(sizeof(type::member) == (bytes), "size of " #type "." #member);
+#define DTRUN_TYPE(type, member, ...) \
+  static_assert(std::is_same_v<decltype(type::member), __VA_ARGS__>, "type of " #type "." #member);
+#define DTRUN_VALUE(name, value) static_assert((name) == (value), "value of " #name);
+#define DTRUN_TEXT(name, text) static_assert(std::string_view(name) == (text), "text of " #name);
 
 #include "abi_layout.inc"
+#include "abi_types.inc"

@@ -1,33 +1,55 @@
-"""Fails when a struct or a member of the ABI's headers is missing from abi_layout.inc.
+"""Fails when a part of the ABI's headers is missing from abi_layout.inc or abi_types.inc, or is no more.
 
-Static assertions hold what is listed; this holds that everything is listed.
+Static assertions hold what is listed; this holds that everything is listed: structs with their members, and what
+has a value that both sides of the ABI compare.
 """
 
 import pathlib
 import re
 import sys
 
+# The version moves, and an enum's count with its values.
+MOVES = re.compile(r"DTRUN_ABI_(MAJOR|MINOR|REQUIRED)|DTRUN_\w+_COUNT")
+
 
 def members(body):
-    """Names of the members in a struct's body, comments removed."""
+    """Names of the members in a struct's body, comments removed, and whether each is an array."""
     for declaration in filter(None, (part.strip() for part in body.split(";"))):
         pointer = re.search(r"\(\*(\w+)\)", declaration)
-        yield pointer.group(1) if pointer else re.search(r"(\w+)\s*(\[\w+\])?$", declaration).group(1)
+        name = pointer.group(1) if pointer else re.search(r"(\w+)\s*(\[\w+\])?$", declaration).group(1)
+        yield name, declaration.endswith("]")
 
 
-def main(headers, listing):
-    listed = set(re.findall(r"DTRUN_MEMBER\((\w+), (\w+),", listing.read_text()))
-    found = set()
+def constants(text):
+    for body in re.findall(r"enum \{(.*?)\};", text, flags=re.S):
+        yield from re.findall(r"\b(DTRUN_\w+)\s*=", body)
+    yield from re.findall(r'^#define (DTRUN_\w+) (?="|0x|UINT64_C|\d)', text, flags=re.M)
+
+
+def main(headers, layout, types):
+    kinds = {"layout": set(), "type": set(), "value": set()}
     for header in sorted(headers.glob("*.h")):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
         for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, flags=re.S):
-            found.update((name, member) for member in members(body))
-    for name, member in sorted(found - listed):
-        print(f"{listing}: '{name}.{member}' is missing; add its line")
-    for name, member in sorted(listed - found):
-        print(f"{listing}: '{name}.{member}' exists in no header; members are never removed")
-    return 1 if not found or found != listed else 0
+            for member, array in members(body):
+                kinds["layout"].add(f"{name}.{member}")
+                if not array:
+                    kinds["type"].add(f"{name}.{member}")
+        kinds["value"].update(name for name in constants(text) if not MOVES.fullmatch(name))
+    listed = {
+        "layout": {".".join(found) for found in re.findall(r"DTRUN_MEMBER\((\w+), (\w+),", layout.read_text())},
+        "type": {".".join(found) for found in re.findall(r"DTRUN_TYPE\((\w+), (\w+),", types.read_text())},
+        "value": set(re.findall(r"DTRUN_(?:VALUE|TEXT)\((\w+),", types.read_text())),
+    }
+    wrong = False
+    for kind, found in kinds.items():
+        for name in sorted(found - listed[kind]):
+            print(f"the {kind} of '{name}' is not listed; add its line")
+        for name in sorted(listed[kind] - found):
+            print(f"the {kind} of '{name}' is listed, and no header has it; nothing of the ABI is ever removed")
+        wrong = wrong or not found or found != listed[kind]
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
+    sys.exit(main(*map(pathlib.Path, sys.argv[1:])))

@@ -1,0 +1,83 @@
+"""The gate before the frozen headers: each kind of change that breaks a plugin fails to compile, or is missed in a list.
+
+    abi_gate_test.py HEADERS TESTS CC CXX
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HEADERS, TESTS, CC, CXX = (pathlib.Path(word) for word in sys.argv[1:5])
+
+BREAKS = {
+    "a signature": ("host.h", "void (*report_peer)(int32_t peer,", "void (*report_peer)(int64_t peer,"),
+    "a result": ("backend.h", "void (*comm_destroy)", "dtrun_status (*comm_destroy)"),
+    "a sign": ("op.h", "uint32_t tag;", "int32_t tag;"),
+    "a pointer's const": ("launcher.h", "const char* const* argv; /* NULL", "const char** argv; /* NULL"),
+    "a value": ("types.h", "DTRUN_AVG = 5", "DTRUN_AVG = 6"),
+    "a bit": ("backend.h", "DTRUN_CAP_ANY_SOURCE = 4", "DTRUN_CAP_ANY_SOURCE = 32"),
+    "a mask": ("base.h", "0xffff0000u", "0xff000000u"),
+    "a service": ("host.h", 'KV_SERVICE "dtrun.kv/1"', 'KV_SERVICE "dtrun.kv/2"'),
+    "the entry": ("plugin.h", '"dtrun_plugin_entry_v0"', '"dtrun_plugin_entry_v9"'),
+    "an order": ("options.h", "  int32_t type;\n  int32_t scope;", "  int32_t scope;\n  int32_t type;"),
+    "a size": ("error.h", "DTRUN_ERROR_MESSAGE_BYTES = 512", "DTRUN_ERROR_MESSAGE_BYTES = 520"),
+}
+# What compiles, for nothing listed has changed; the list has to.
+ADDITIONS = {
+    "a member": ("backend.h", "  int32_t local_ranks; /* ranks", "  int32_t added;\n  int32_t local_ranks; /* ranks"),
+    "a constant": ("types.h", "DTRUN_SUM = 1,", "DTRUN_SUM = 1,\n  DTRUN_ADDED = 99,"),
+    "a removed constant": ("host.h", "DTRUN_LOG_WARN = 3, ", ""),
+}
+
+
+class Gate(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        shutil.copytree(HEADERS, self.folder / "include")
+
+    def change(self, header, old, new):
+        file = self.folder / "include/dtrun/abi" / header
+        text = file.read_text()
+        self.assertEqual(text.count(old), 1, f"{header}: {old}")
+        file.write_text(text.replace(old, new))
+
+    def compiles(self, compiler, source):
+        return subprocess.run([compiler, "-fsyntax-only", f"-I{self.folder}/include", TESTS / source],
+                              capture_output=True, text=True)
+
+    def is_listed(self):
+        return subprocess.run([sys.executable, TESTS / "layout_is_complete.py", self.folder / "include/dtrun/abi",
+                               TESTS / "abi_layout.inc", TESTS / "abi_types.inc"], capture_output=True, text=True)
+
+    def test_the_headers_as_they_are_pass(self):
+        for compiler, source in ((CC, "abi_layout.c"), (CXX, "abi_layout.cc")):
+            done = self.compiles(compiler, source)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        listed = self.is_listed()
+        self.assertEqual(listed.returncode, 0, listed.stdout)
+
+    def test_a_break_does_not_compile(self):
+        for name, change in BREAKS.items():
+            with self.subTest(name=name):
+                self.setUp()
+                self.change(*change)
+                done = self.compiles(CXX, "abi_layout.cc")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, r"(size|offset|type|value|text) of ")
+
+    def test_what_is_added_or_removed_has_to_be_listed(self):
+        for name, change in ADDITIONS.items():
+            with self.subTest(name=name):
+                self.setUp()
+                self.change(*change)
+                listed = self.is_listed()
+                self.assertEqual(listed.returncode, 1)
+                self.assertRegex(listed.stdout, r"is not listed; add its line|no header has it")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
