@@ -106,6 +106,25 @@ void Preparation::AddCandidate(config::Settings settings, std::string name) {
                          {}});
 }
 
+// The backend that is asked next, most likely: its plugin loads while the launcher's does.
+std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const config::Settings& so_far,
+                                                         const std::vector<plugin::Folder>& folders) {
+  const std::string name =
+      so_far.Has("backend.path") ? so_far.Text("backend.path") : config::BackendNames(so_far).front();
+  if (name == "none") return nullptr;
+  const auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
+  if (!file) return nullptr;  // whoever asks for it says why
+  auto probe = plugin::Probe::Begin(*file);
+  return probe ? *std::move(probe) : nullptr;
+}
+
+Result<std::unique_ptr<plugin::Probe>> Preparation::Described(const plugin::File& backend) {
+  std::unique_ptr<plugin::Probe> early = std::exchange(early_, nullptr);
+  if (early == nullptr || early->file().path != backend.path) return plugin::Probe::Start(backend);
+  if (Status described = early->Describe(); !described) return std::move(described).error();
+  return early;
+}
+
 Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
                                               const config::Settings& so_far) {
   const bool backend = kind == "backend";
@@ -117,12 +136,18 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
                            so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);
   if (!backend) {
     if (!file) return file.error();
-    auto loaded = plugin::Load(*file);
-    if (!loaded) return loaded.error();
-    launcher_ = *loaded;
-    return launcher_->schema();
+    // The same for every candidate, mostly.
+    if (launcher_ == nullptr || launcher_file_.path != file->path) {
+      auto launcher = plugin::Probe::Begin(*file);
+      if (!launcher) return launcher.error();
+      early_ = BeginBackend(so_far, folders);
+      if (Status described = (*launcher)->Describe(); !described) return std::move(described).error();
+      launcher_ = *std::move(launcher);
+      launcher_file_ = *std::move(file);
+    }
+    return launcher_->description().options;
   }
-  auto probe = file ? plugin::Probe::Start(*file) : file.error();
+  auto probe = file ? Described(*file) : file.error();
   if (!probe) {
     probe_failure_ = probe.error().text;
     return probe.error();
@@ -283,7 +308,8 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
                                       const network::Decision* network) {
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
-  if (failure) return Error::System("the folder that dtrun was started in is gone; cd to another one", failure.value());
+  if (failure)
+    return Error::System("the folder that dtrun was started in is gone; cd to another one", failure.value());
   auto program = DtrunOnHosts(loaded_.settings);
   if (!program) return program.error();
   plan::Backend backend = *candidate.answer;
@@ -292,7 +318,10 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
     if (backend.info.empty()) backend.info.emplace_back();
     for (plugin::LaunchInfo& info : backend.info) info.facts.emplace_back("chosen", why);
   }
-  auto plan = plan::Build({candidate.settings, *launcher_, std::move(backend), *hardware_, RankEnvironment(),
+  // Once only: a later plan may be made in another process, which asks again.
+  auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
+  if (!launcher) return launcher.error();
+  auto plan = plan::Build({candidate.settings, **launcher, std::move(backend), *hardware_, RankEnvironment(),
                            cwd.string(), *std::move(program), std::move(reported), network});
   if (!plan) return plan;
   if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings)) {

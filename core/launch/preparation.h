@@ -17,8 +17,7 @@
 
 namespace dtrun::launch {
 
-// The config with the plugins that it names: found, and asked for their options. The
-// launching process loads launchers only; a backend is asked in a child process.
+// The config with the plugins that it names: found, and asked for their options, each in a child process.
 class Preparation final : public job::Planner {
  public:
   // `problems` is what Load reports; an empty list means that the config is usable.
@@ -58,6 +57,9 @@ class Preparation final : public job::Planner {
 
   Result<options::Schema> SchemaOf(std::string_view kind, const std::string& name,
                                    const config::Settings& so_far);
+  static std::unique_ptr<plugin::Probe> BeginBackend(const config::Settings& so_far,
+                                                     const std::vector<plugin::Folder>& folders);
+  Result<std::unique_ptr<plugin::Probe>> Described(const plugin::File& backend);
   void AddCandidate(config::Settings settings, std::string name);
   static plan::Backend AnswerOf(const Candidate& candidate);
   Status Ask(Candidate& candidate);
@@ -76,8 +78,10 @@ class Preparation final : public job::Planner {
   std::vector<Candidate> candidates_;       // in order of preference
   std::string passed_over_;                 // why each one before the chosen is not it
   std::optional<plan::Hardware> hardware_;  // of this host, once read
-  const plugin::Plugin* launcher_ = nullptr;
-  std::string program_;  // that ranks run
+  plugin::File launcher_file_;
+  std::unique_ptr<plugin::Probe> early_;     // of a backend that nobody has heard yet
+  std::unique_ptr<plugin::Probe> launcher_;  // that has described it; until the first plan
+  std::string program_;                      // that ranks run
 };
 
 // The settings of a job with that backend and all its options as they are by default.

@@ -26,7 +26,7 @@ struct Backend {
 
 struct Inputs {
   const config::Settings& settings;
-  const plugin::Plugin& launcher;
+  plugin::Probe& launcher;
   Backend backend;
   Hardware hardware;                               // of this host
   std::map<std::string, std::string> environment;  // of the launching process: what ranks inherit

@@ -1,4 +1,4 @@
-// Asks a launcher plugin for the processes of a job. Main thread of the launching process.
+// Asks a launcher plugin, in its probe, for the processes of a job. Main thread of the launching process.
 #pragma once
 
 #include <string>

@@ -16,6 +16,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/options/snapshot.h"
+#include "core/plugin/launch_job.h"
 #include "dtrun/abi.h"
 
 namespace dtrun::plugin {
@@ -100,7 +101,7 @@ struct LaunchInfo {
 std::string Unusable(const LaunchInfo& info);
 
 // A child process that loads one plugin, so that a crash is an answer and the launching
-// process never holds a backend. Runs `<self> --probe-plugin KIND PATH NAME` of the
+// process never holds a plugin. Runs `<self> --probe-plugin KIND PATH NAME` of the
 // executable given to SetProbeProgram; talks JSON lines over a socketpair; each answer is
 // due in 10 s. Start it from a thread that outlives it: the child dies with that thread.
 // Not shared between threads.
@@ -109,13 +110,23 @@ class Probe {
   // `environment`: of the child, "NAME=value"; empty: this process's own.
   static Result<std::unique_ptr<Probe>> Start(const File& file,
                                               const std::vector<std::string>& environment = {});
+  // The first half of Start, which waits for nothing, and the second: several plugins load side by side.
+  static Result<std::unique_ptr<Probe>> Begin(const File& file,
+                                              const std::vector<std::string>& environment = {});
+  Status Describe();
   ~Probe();  // ends the child
+  // REQUIRES: it was described
   const Description& description() const { return description_; }
-  // init + launch_info + shutdown with these options. Empty when the plugin has neither.
+  const File& file() const { return description_.file; }
+  // init + launch_info + shutdown with these options. Empty when the plugin has neither. REQUIRES: a backend
   Result<LaunchInfo> Launch(const dtrun_options& options, int host_count, int local_ranks);
+  // init + plan + shutdown. What it answers is what some system could start; whether it is the job's is for
+  // the caller to see. REQUIRES: a launcher
+  Result<LaunchPlan> Plan(const dtrun_options& options, const LaunchJob& job);
 
  private:
   Probe() = default;
+  Result<std::string> Ask(const std::string& request, std::string_view doing);
   struct Child;
   std::unique_ptr<Child> child_;
   Description description_;

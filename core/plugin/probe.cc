@@ -15,6 +15,7 @@
 
 #include "core/base/text.h"
 #include "core/plugin/line_socket.h"
+#include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/wire.h"
 
@@ -256,19 +257,31 @@ Result<std::string> Probe::Child::Answer(std::string_view doing) {
                 fmt::format("ended the process with exit code {} while {}", WEXITSTATUS(status), doing));
 }
 
-Result<std::unique_ptr<Probe>> Probe::Start(const File& file, const std::vector<std::string>& environment) {
+Result<std::unique_ptr<Probe>> Probe::Begin(const File& file, const std::vector<std::string>& environment) {
   auto child = Child::Start(file, environment);
   if (!child) return std::move(child).error();
-  auto line = (*child)->Answer("loading");
+  std::unique_ptr<Probe> probe(new Probe);
+  probe->child_ = *std::move(child);
+  probe->description_.file = file;
+  return probe;
+}
+
+Status Probe::Describe() {
+  auto line = child_->Answer("loading");
   if (!line) return std::move(line).error();
   auto description = wire::DecodeDescription(*line);
   if (!description) return std::move(description).error();
-  std::unique_ptr<Probe> probe(new Probe);
-  probe->child_ = *std::move(child);
-  probe->description_ = *std::move(description);
-  const std::string name = probe->description_.file.name;
-  probe->description_.file = file;
-  probe->description_.file.name = name;
+  File file = std::move(description_.file);
+  file.name = description->file.name;
+  description_ = *std::move(description);
+  description_.file = std::move(file);
+  return {};
+}
+
+Result<std::unique_ptr<Probe>> Probe::Start(const File& file, const std::vector<std::string>& environment) {
+  auto probe = Begin(file, environment);
+  if (!probe) return probe;
+  if (Status described = (*probe)->Describe(); !described) return std::move(described).error();
   return probe;
 }
 
@@ -281,15 +294,24 @@ std::string Unusable(const LaunchInfo& info) {
   return {};
 }
 
-Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
-  const std::string request =
-      wire::Encode(wire::LaunchRequest{options::ToJson(options), host_count, local_ranks});
+Result<std::string> Probe::Ask(const std::string& request, std::string_view doing) {
   // When the child is gone already, the missing answer says how it ended.
   const Status sent = child_->socket.Send(request);
   if (!sent && sent.error().code != DTRUN_REMOTE_FAILURE) return sent.error();
-  auto line = child_->Answer("asked for its launch information");
+  return child_->Answer(doing);
+}
+
+Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, int local_ranks) {
+  auto line = Ask(wire::Encode(wire::LaunchRequest{options::ToJson(options), host_count, local_ranks}),
+                  "asked for its launch information");
   if (!line) return std::move(line).error();
   return wire::DecodeLaunchInfo(*line);
+}
+
+Result<LaunchPlan> Probe::Plan(const dtrun_options& options, const LaunchJob& job) {
+  auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), "planning the job");
+  if (!line) return std::move(line).error();
+  return wire::DecodePlan(*line);
 }
 
 }  // namespace dtrun::plugin

@@ -10,7 +10,9 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/plugin/ask_plan.h"
 #include "core/plugin/line_socket.h"
+#include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/wire.h"
 
@@ -70,6 +72,24 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   return Explained(status, reported, who);
 }
 
+Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& request) {
+  Result<dtrun_options> options = options::FromJson(request.options);
+  if (!options) return std::move(options).error();
+  return AskPlan(plugin, *options, request.job);
+}
+
+// Of a backend its launch information, of a launcher its plan.
+std::string AnswerTo(std::string_view line, const Plugin& plugin) {
+  if (plugin.file().kind == Kind::kLauncher) {
+    const auto request = wire::DecodePlanRequest(line);
+    const auto plan = request ? PlanJob(plugin, *request) : request.error();
+    return plan ? wire::Encode(*plan) : wire::Encode(plan.error());
+  }
+  const auto request = wire::DecodeLaunchRequest(line);
+  const auto info = request ? AskLaunchInfo(plugin, *request) : request.error();
+  return info ? wire::Encode(*info) : wire::Encode(info.error());
+}
+
 int Serve(const File& file) {
   LineSocket socket{UniqueFd(kSocket)};
   const Result<const Plugin*> plugin = Load(file, /*in_probe=*/true);
@@ -90,10 +110,7 @@ int Serve(const File& file) {
     const auto line = socket.Receive(std::nullopt, -1, nullptr);
     if (!line) return 1;
     if (!*line) return 0;  // the parent is done with us
-    const auto request = wire::DecodeLaunchRequest(**line);
-    if (!request) return 1;
-    const auto info = AskLaunchInfo(**plugin, *request);
-    if (!socket.Send(info ? wire::Encode(*info) : wire::Encode(info.error()))) return 1;
+    if (!socket.Send(AnswerTo(**line, **plugin))) return 1;
   }
 }
 

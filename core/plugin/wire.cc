@@ -1,8 +1,7 @@
 #include "core/plugin/wire.h"
 
-#include <fmt/format.h>
-
 #include "core/base/json.h"
+#include "core/plugin/decode.h"
 
 namespace dtrun::plugin::wire {
 namespace {
@@ -57,22 +56,6 @@ options::Spec ToSpec(const Json& json) {
   json.at("secret").get_to(spec.secret);
   json.at("must_exist").get_to(spec.must_exist);
   return spec;
-}
-
-// Parses `line` and hands the object under `key` to `read`; json's exceptions end here.
-template <class T, class Read>
-Result<T> Decode(std::string_view line, const char* key, Read&& read) {
-  try {
-    const Json json = ParseJson(line);
-    if (json.contains("error")) {
-      const Json& error = json.at("error");
-      return Error{error.at("code").get<dtrun_status>(), error.at("text").get<std::string>(),
-                   error.at("peer").get<int>()};
-    }
-    return read(json.at(key));
-  } catch (const Json::exception& error) {
-    return Error{DTRUN_INTERNAL, fmt::format("a plugin probe sent what is no answer: {}", error.what())};
-  }
 }
 
 }  // namespace

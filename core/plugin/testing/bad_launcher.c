@@ -1,5 +1,8 @@
 /* A launcher that does what the last word of the job's command says: what core must survive. */
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dtrun/abi.h"
 
@@ -16,6 +19,10 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   if (is(job, "silent")) return DTRUN_VENDOR;
   if (is(job, "unknown-status")) return 99;
   if (is(job, "escapes")) return dtrun_error_set(err, DTRUN_SYSTEM, -1, "\x1b[2Jcleared\nline");
+  if (is(job, "crashes")) raise(SIGSEGV);
+  if (is(job, "exits")) exit(0);
+  if (is(job, "aborts")) abort();
+  while (is(job, "hangs")) pause();
   DTRUN_INIT(process);
   process.rank_count = 1;
   process.argv = words;

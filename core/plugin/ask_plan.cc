@@ -1,0 +1,129 @@
+#include "core/plugin/ask_plan.h"
+
+#include <fmt/format.h>
+
+#include "core/base/plugin_error.h"
+#include "core/base/printable.h"
+#include "core/plugin/search_path.h"
+
+namespace dtrun::plugin {
+namespace {
+
+// What the sink's callbacks fill. Exceptions must not cross the plugin, so failures of our own allocation end
+// the probe, which is then reported.
+struct Collector {
+  LaunchPlan plan;
+  const LaunchJob* job;
+  std::string wrong;  // the first thing that no process can have
+};
+
+void Wrong(Collector* collector, const std::string& wrong) {
+  if (collector->wrong.empty()) collector->wrong = wrong;
+}
+
+void OnProcess(void* context, const dtrun_process* process) noexcept {
+  auto* collector = static_cast<Collector*>(context);
+  PlannedProcess out;
+  out.host = process->host_index;
+  out.rank = process->rank;
+  out.local_rank = process->local_rank;
+  out.rank_count = process->rank_count;
+  if (process->argv == nullptr) {
+    out.argv = collector->job->argv;
+  } else {
+    for (std::uint64_t i = 0; i < process->argc; ++i) {
+      if (process->argv[i] == nullptr)
+        Wrong(collector, fmt::format("argument {} of rank {} is null", i, out.rank));
+      out.argv.emplace_back(process->argv[i] == nullptr ? "" : process->argv[i]);
+    }
+  }
+  for (std::uint64_t i = 0; i < process->env_count; ++i) {
+    const dtrun_env_entry& entry = process->env[i];
+    const std::string name = entry.name == nullptr ? "" : entry.name;
+    if (name.empty() || name.find('=') != name.npos || entry.value == nullptr) {
+      Wrong(collector, fmt::format("variable {} of rank {} is '{}'{}", i, out.rank, Printable(name),
+                                   entry.value == nullptr ? " without a value" : ""));
+      continue;
+    }
+    out.env[name] = entry.value;
+  }
+  out.cwd = process->cwd == nullptr ? collector->job->cwd : process->cwd;
+  collector->plan.processes.push_back(std::move(out));
+}
+
+void OnNote(void* context, const char* text) noexcept {
+  if (text != nullptr) static_cast<Collector*>(context)->plan.notes.push_back(Printable(text));
+}
+
+// The job as the plugin sees it, and the storage behind its pointers.
+struct JobView {
+  dtrun_job job;
+  std::vector<dtrun_job_host> hosts;
+  std::vector<const char*> argv;
+  const LaunchJob* from;
+};
+
+// `job` is the first member of JobView.
+const char* Inherited(const dtrun_job* job, const char* name) noexcept {
+  const LaunchJob& from = *reinterpret_cast<const JobView*>(job)->from;
+  const auto found = from.inherited.find(name);
+  return found == from.inherited.end() ? nullptr : found->second.c_str();
+}
+
+void Fill(const LaunchJob& from, JobView* view) {
+  DTRUN_INIT(view->job);
+  view->from = &from;
+  for (const LaunchJob::Host& host : from.hosts) {
+    dtrun_job_host out;
+    DTRUN_INIT(out);
+    out.name = host.name.c_str();
+    out.first_rank = host.first_rank;
+    out.local_size = host.local_size;
+    out.cores = host.cores;
+    view->hosts.push_back(out);
+  }
+  for (const std::string& argument : from.argv) view->argv.push_back(argument.c_str());
+  dtrun_job& job = view->job;
+  job.name = from.name.c_str();
+  job.argv = view->argv.data();
+  job.argc = view->argv.size();
+  job.cwd = from.cwd.c_str();
+  job.hosts = view->hosts.data();
+  job.host_count = view->hosts.size();
+  job.world_size = from.world_size;
+  job.master_addr = from.master_addr.c_str();
+  job.master_port = from.master_port.c_str();
+  job.inherited = &Inherited;
+  job.run_dir = from.run_dir.c_str();
+  job.generation = from.generation.c_str();
+  job.program = from.program.c_str();
+  job.bind = from.bind.c_str();
+}
+
+}  // namespace
+
+Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job) {
+  JobView view{};
+  Fill(job, &view);
+  Collector collector{{}, &job, {}};
+  dtrun_plan_sink sink;
+  DTRUN_INIT(sink);
+  sink.context = &collector;
+  sink.process = &OnProcess;
+  sink.note = &OnNote;
+
+  const std::string who = fmt::format("launcher '{}'", TypedForm(launcher.file().name));
+  PluginError error;
+  dtrun_instance* instance = nullptr;
+  dtrun_status status = launcher.table().init(&launcher.host(), &options, &instance, &error);
+  if (status != DTRUN_OK) return Explained(status, error, who);
+  status = launcher.launcher().plan(instance, &view.job, &sink, &error);
+  launcher.table().shutdown(instance);
+  if (status != DTRUN_OK) return Explained(status, error, who);
+  if (collector.wrong.empty()) return std::move(collector.plan);
+  return Error{DTRUN_INTERNAL,
+               fmt::format("{} planned a process that cannot be: {}; report it to the plugin's author", who,
+                           collector.wrong)};
+}
+
+}  // namespace dtrun::plugin

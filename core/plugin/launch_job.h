@@ -1,0 +1,41 @@
+// What a launcher is asked to plan, and what it answers, as plain data.
+//
+// Texts are bytes as the system has them, and need not be UTF-8. Values; any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dtrun::plugin {
+
+// dtrun_job of the ABI.
+struct LaunchJob {
+  struct Host {
+    std::string name;
+    int first_rank = 0, local_size = 0, cores = 0;
+  };
+
+  std::string name;
+  std::vector<std::string> argv;
+  std::string cwd;
+  std::vector<Host> hosts;
+  int world_size = 0;
+  std::string master_addr, master_port, run_dir, generation, program, bind;
+  std::map<std::string, std::string> inherited;  // the environment that ranks inherit
+};
+
+// dtrun_process of the ABI.
+struct PlannedProcess {
+  int host = 0, rank = 0, local_rank = 0, rank_count = 1;
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;
+  std::string cwd;
+};
+
+struct LaunchPlan {
+  std::vector<PlannedProcess> processes;  // in the order in which the launcher gave them
+  std::vector<std::string> notes;
+};
+
+}  // namespace dtrun::plugin

@@ -1,0 +1,28 @@
+// What a probe and its parent tell each other of a launcher's plan: lines as in wire.h.
+//
+//   parent  {"plan": {"options": "...", "job": {...}}}
+//   child   {"planned": {"processes": [...], "notes": [...]}} or {"error": {...}}
+//
+// Arguments, variables and folders are bytes: each byte is a character of the JSON text. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "core/base/result.h"
+#include "core/plugin/launch_job.h"
+
+namespace dtrun::plugin::wire {
+
+struct PlanRequest {
+  std::string options;  // options::ToJson
+  LaunchJob job;
+};
+
+std::string Encode(const PlanRequest& request);
+std::string Encode(const LaunchPlan& plan);
+
+// The error is the child's own, when the line carries one.
+Result<PlanRequest> DecodePlanRequest(std::string_view line);
+Result<LaunchPlan> DecodePlan(std::string_view line);
+
+}  // namespace dtrun::plugin::wire
