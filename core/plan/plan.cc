@@ -12,6 +12,7 @@
 #include "core/base/number.h"
 #include "core/base/printable.h"
 #include "core/base/secrets.h"
+#include "core/contract/environment.h"
 
 namespace dtrun::plan {
 namespace {
@@ -137,11 +138,15 @@ std::map<std::string, std::string> Common(const std::vector<Process>& processes)
   return common;
 }
 
+// DTRUN_BACKEND_OPTIONS is a record for libdtrun alone: `dtrun config explain` has its values.
 std::string VariablesText(const std::map<std::string, std::string>& variables,
                           const std::map<std::string, std::string>& without = {}) {
   std::string out;
   for (const auto& [name, value] : variables) {
-    if (!without.contains(name)) out += fmt::format("  env    {}={}\n", name, Printable(Shown(name, value)));
+    if (without.contains(name)) continue;
+    const bool record = name == contract::kBackendOptions;
+    out +=
+        fmt::format("  env    {}={}\n", name, record ? "(backend.options)" : Printable(Shown(name, value)));
   }
   return out;
 }
