@@ -92,9 +92,9 @@ CELLS = [
     Cell("exit 7", "agent", 3, 1, "launcher", r"failed after .*: host node2 was lost: its remote shell"),
     Cell("exit 7", "ssh client", 3, 1, "launcher", r"failed after .*: host node2 was lost: its remote shell"),
 
-    Cell("link down", "agent", 3, 1, "network", r"failed after .*: host node2 was lost: .*silent for 1s"),
+    Cell("link down", "agent", 3, 1, "network", r"failed after .*: host node2 was lost: .*silent for 3s"),
     Cell("link down", "root", 3, 1, "network",
-         r"failed after .*: host node[12] was lost: .*silent for 1s(.*\n)*  next: .* look at the network of the root's host"),
+         r"failed after .*: host node[12] was lost: .*silent for 3s(.*\n)*  next: .* look at the network of the root's host"),
 
     # A world that starts again on the agents that are there asks for no name.
     Cell("name lost", "rank", 3, 0, None, r"succeeded: 3 ranks, .*after 1 restart"),
