@@ -73,6 +73,7 @@ std::unique_ptr<UcxRequest> Engine::Enqueue(const dtrun_op& op, const dtrun_stre
   auto operation = std::make_shared<Operation>(op, members_.size());
   {
     const std::lock_guard lock(mutex_);
+    if (failure_) Report();  // now there is a call that the failure ends
     failure_.ThrowIfSet();
     submitted_.push_back(operation);
     if (!operation->blocking()) {  // else its caller drives

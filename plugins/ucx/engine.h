@@ -8,6 +8,7 @@
 // moment after each such call. Public methods: any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -67,6 +68,7 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   const Operation& current() const { return *current_; }
   // Ends all messages and connections, and tells the other ranks why when the cause is known.
   void Shut() noexcept;
+  void Report() noexcept;
 
  private:
   class Idle;
@@ -121,8 +123,9 @@ class Engine final : public sdk::Communicator<UcxRequest> {
   sdk::ProcessWatch processes_;  // of this host that this rank exchanges messages with
   bool routes_told_ = false;
   bool shut_ = false;
-  bool told_ = false;               // core and the other ranks know of the failure
-  std::atomic<bool> ended_{false};  // what was pending at the failure has been completed
+  bool told_ = false;                   // the other ranks know of the failure
+  std::atomic<bool> reported_ = false;  // core does
+  std::atomic<bool> ended_{false};      // what was pending at the failure has been completed
 
   std::mutex mutex_;
   std::condition_variable worker_wakes_;

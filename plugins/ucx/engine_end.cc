@@ -129,12 +129,17 @@ void Engine::CheckPeers() {
   }
 }
 
+// Once. Any thread.
+void Engine::Report() noexcept {
+  if (failure_->code() == DTRUN_REMOTE_FAILURE && failure_->peer() >= 0 && !reported_.exchange(true))
+    sdk::Health(host_).ReportPeer(failure_->peer(), failure_->what());
+}
+
 void Engine::Shut() noexcept {
   try {
     if (failure_ && !std::exchange(told_, true)) {
       // Who passes on what another rank said counts as one that waited too: not without a call.
-      if ((!theirs_ || Pending()) && failure_->code() == DTRUN_REMOTE_FAILURE && failure_->peer() >= 0)
-        sdk::Health(host_).ReportPeer(failure_->peer(), failure_->what());
+      if (!theirs_ || Pending()) Report();
       // Before the connections break: who sees them break looks for the reason.
       if (!theirs_) members_.PublishFailure(*failure_);
     }
