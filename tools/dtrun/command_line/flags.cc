@@ -108,6 +108,10 @@ constexpr ForeignFlag kFlags[] = {
      "options of the script go after it: dtrun -n 4 train.py --deepspeed ds.json"},
 
     // dtrun's other verbs
+    {" --dry-run --display-map -display-map ", "other launchers", kRefused,
+     "'dtrun plan' in place of 'dtrun' shows what would be started, and starts nothing"},
+    {" --debug ", "other launchers", kRefused,
+     "-v prints all that dtrun chose, and 'dtrun explain latest' reports on the run"},
     {" --backend ", "'dtrun bench'", kSetting, "backend.name"},
     {" --launcher ", "other launchers", kSetting, "launcher.name"},
     {" --timeout ", "'dtrun doctor'", kRefused,

@@ -65,6 +65,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--map-by"), HasSubstr("--map-by is a flag of mpirun"));
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
+  EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
   EXPECT_EQ(Read("--max-restarts"), "no value");
 }
 
