@@ -105,7 +105,9 @@ function(dtrun_unit_test name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX ${name}. PROPERTIES TIMEOUT 600 ${environment})
+  # A program that links libtorch takes more than CMake's 5 s to list its tests where the library is not in memory yet.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX ${name}.
+    PROPERTIES TIMEOUT 600 ${environment})
 endfunction()
 
 # dtrun_uninstrumented(target ...): programs that load libraries which the thread sanitizer has not seen compiled.
