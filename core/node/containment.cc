@@ -32,6 +32,7 @@ constexpr std::chrono::milliseconds kSegmentsNotedEvery{200};
 constexpr int kPausePerNote = 20;
 
 constexpr std::size_t kMostNamed = 4;  // programs
+constexpr int kMostLooks = 20;
 
 }  // namespace
 
@@ -106,14 +107,21 @@ void Containment::LookForSegments() {
   if (segments_) segments_->Look([this] { return Processes(); });
 }
 
-// By their programs, the most frequent first.
+// By their programs, the most frequent first. A chain of forks may be between two of its links at each process
+// that a look reads: only zombies of it are there then, and another look finds it.
 void Containment::NoteStrays(const std::function<bool(const process::Process&)>& known) {
   std::map<std::string, int> count_of;
   int count = 0;
-  for (const process::Process& process : process::Descendants(::getpid(), spared_())) {
-    if (process.state == 'Z' || known(process)) continue;
-    ++count_of[process.name];
-    ++count;
+  bool zombies = true;
+  for (int look = 0; look < kMostLooks && count == 0 && zombies; ++look) {
+    zombies = false;
+    for (const process::Process& process : process::Descendants(::getpid(), spared_())) {
+      if (known(process)) continue;
+      zombies = zombies || process.state == 'Z';
+      if (process.state == 'Z') continue;
+      ++count_of[process.name];
+      ++count;
+    }
   }
   if (count == 0) return;
   std::vector<std::pair<int, std::string>> programs;
