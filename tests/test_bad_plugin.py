@@ -113,14 +113,14 @@ class BadPlugin(JobTest):
     def test_a_launcher_that_plans_what_cannot_be_is_named(self):
         shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
         said = {"silent": "launcher 'bad': vendor library error",
-                "unknown-status": "launcher 'bad': it failed and did not say why (it returned 99, which is no status",
+                "unknown-status": "launcher 'bad': it failed and did not say why (it returned 99, which is not the status",
                 "escapes": "launcher 'bad': \\u001b[2Jcleared\\nline",
                 "crashes": "crashed with signal 11 (SIGSEGV) while planning the job",
                 "aborts": "crashed with signal 6 (SIGABRT) while planning the job",
                 "exits": "ended the process with exit code 0 while planning the job",
                 "hangs": "gave no answer in 10s while planning the job",
-                "null-argument": "launcher 'bad' planned a process that cannot be: argument 1 of rank 0 is null",
-                "null-name": "launcher 'bad' planned a process that cannot be: variable 0 of rank 0 is ''",
+                "null-argument": "launcher 'bad' planned an impossible process: argument 1 of rank 0 is null",
+                "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
                 "equals": "variable 0 of rank 0 is 'A=B'"}
         for fault, text in said.items():

@@ -124,7 +124,7 @@ class Dialects(JobTest):
         result = self.ranks(4, sys.executable, self.write(script, "tfps.py"), sets=[
             NONE, f"job.cwd={tasks}", "job.dialects=tf-config", "job.roles=chief=1,worker=2,ps=1"])
         self.assert_ok(result)
-        self.assertIn("every chief has ended with success: asked ranks 1-3 to end", result.err)
+        self.assertIn("every chief has succeeded: asked ranks 1-3 to end", result.err)
         self.assertIn("succeeded", result.err)
         verdict = json.loads(next(self.folder.glob("runs/*/2*/verdict.json")).read_text())
         self.assertEqual((verdict["result"], verdict["exit_code"]), ("succeeded", 0))

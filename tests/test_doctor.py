@@ -265,7 +265,7 @@ class Networks(JobTest):
     def test_a_rule_that_fits_no_host_is_a_problem(self):
         result = self.doctor(interface="etg0")
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn("'etg0' is no interface of this host", result.out)
+        self.assertIn("'etg0' is not an interface of this host", result.out)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ class Explain(JobTest):
 
     def test_what_cannot_be_read_is_a_user_error(self):
         self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
-        self.assert_user_error(self.dtrun("explain", self.folder), "is no run directory of dtrun")
+        self.assert_user_error(self.dtrun("explain", self.folder), "is not a run directory of dtrun")
         (self.folder / "plan.json").write_text("{")
         self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not JSON")
         (self.folder / "config.json").write_text("{}")

@@ -111,7 +111,7 @@ class ThreeHosts(JobTest):
     def test_an_address_fits_one_host_and_a_network_fits_all(self):
         result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.1"\n')
         self.assert_user_error(result, "backend gloo cannot be used: on node1: ", "on node2: ",
-                               "'10.77.0.1' is no address of this host; it has lo 127.0.0.1, eth0 10.77.0.2", "interface_on")
+                               "'10.77.0.1' is not an address of this host; it has lo 127.0.0.1, eth0 10.77.0.2", "interface_on")
         result = self.run_on_node0('[backend]\nname = "gloo"\noptions.interface = "10.77.0.0/24"\n')
         self.assert_ok(result)
         self.assertIn("interface  node0: eth0 10.77.0.1; node1: eth0 10.77.0.2; node2: eth0 10.77.0.3", result.err)

@@ -95,7 +95,7 @@ class Frameworks(JobTest):
         result = self.ranks(4, PYTHON, SCRIPTS / "tensorflow_parameter_server.py", sets=sets)
         self.assert_ok(result)
         self.assertIn("chief: 10 steps on /job:ps/", result.out)
-        self.assertIn("every chief has ended with success: asked ranks 1-3 to end", result.err)
+        self.assertIn("every chief has succeeded: asked ranks 1-3 to end", result.err)
 
     @needs("mpi4py")
     def test_mpi4py_with_and_without_mpirun(self):

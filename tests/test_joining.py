@@ -147,7 +147,7 @@ class Ports(JoiningTest):
 
     def test_a_window_that_is_none(self):
         result = self.run_cluster("true", more='port_range = "many"\n')
-        self.assert_user_error(result, "cluster.port_range", "'many' is no range of ports; write FIRST-LAST")
+        self.assert_user_error(result, "cluster.port_range", "'many' is not a range of ports; write FIRST-LAST")
 
 
 class WhyNot(JoiningTest):

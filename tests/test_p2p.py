@@ -183,7 +183,7 @@ class ThreeHosts(ClusterTest):
         text = self.dtrun("explain", "latest").out
         self.assertIn("node0, node2: each of 2 GPUs reads every other", text)
         self.assertIn("node1: GPU 0 is 0000:01:00.0, rank 2; GPU 1 is 0000:02:00.0, rank 3", text)
-        self.assertIn("GPUs of different hosts meet over the network; not asked", text)
+        self.assertIn("GPUs of different hosts use the network; not tested", text)
 
     def test_on_is_refused_with_host_and_pair(self):
         config = self.config(SHOW, more=f'[backend]\nname = "nccl"\n[backend.options]\nlibrary = "{FAKES}/libnccl.so.2"\n'

@@ -1,4 +1,4 @@
-"""Another user of the machine, who tries each door of a running job: docs/security.md row by row.
+"""Another user of the machine, who tries every way into a running job: docs/security.md row by row.
 
 Root plays both: the job is root's, the stranger a process with uid 4242. The folder of the test is open to all, so
 that nothing but dtrun's own modes stands in the way.
@@ -229,7 +229,7 @@ class Files(SecondUserTest):
         again = ("--set", f"logs.dir={trap}", "--set", "restart.max=1", "--", "sh", "-c", "false")
         result = self.dtrun(*again)
         self.assertEqual(result.code, 1, str(result))
-        self.assertIn(f"generation-1': a link of user {STRANGER} stands there; remove it", result.err)
+        self.assertIn(f"generation-1': there is a link of user {STRANGER}; remove it", result.err)
         self.assertEqual([path.name for path in victim.iterdir()], ["rank-0.out"])
         self.assertEqual((victim / "rank-0.out").read_text(), "precious")
         (trap / "generation-1").unlink()
@@ -459,7 +459,7 @@ class Hosts(ClusterTest):
         self.addCleanup(stranger.kill)
         deadline = time.monotonic() + PATIENCE_S
         while not select.select([stranger.stdout], [], [], 0)[0]:  # until it says that it came to one
-            self.assertLess(time.monotonic(), deadline, "the stranger never came to an open door")
+            self.assertLess(time.monotonic(), deadline, "the stranger never reached an open port")
             for job in [self.start_on(i, "--config", file, "--host-index", i) for i in range(3)]:
                 self.assert_ok(job.finish())
         said, _ = stranger.communicate(timeout=PATIENCE_S)

@@ -288,7 +288,7 @@ class Interpreter(TorchrunTest):
     def test_one_that_is_none_is_named(self):
         for chosen in ("", "/nowhere/python"):
             result = self.torchrun(self.write("", "x.py"), env={**self.environment(), "PYTHON_EXEC": chosen})
-            self.assert_user_error(result, f"PYTHON_EXEC is '{chosen}', which is no program; unset it")
+            self.assert_user_error(result, f"PYTHON_EXEC is '{chosen}', which is not a program; unset it")
 
 
 class Restarts(TorchrunTest):

@@ -104,7 +104,7 @@ Result<std::optional<std::string_view>> FrameReader::Next() {
   std::memcpy(&size, rest.data(), sizeof size);
   if (size == 0 || size > limit_) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("a frame has {} bytes, allowed are 1 to {}", size, limit_)};
+                 fmt::format("a frame has {} bytes; 1 to {} are allowed", size, limit_)};
   }
   if (rest.size() - sizeof size < size) return std::optional<std::string_view>();
   begin_ += sizeof size + size;

@@ -25,7 +25,7 @@ std::string Next(int number) {
     case EFBIG: return "; raise `ulimit -f`";
     case ENOSPC:
     case EDQUOT: return "; free some space there";
-    case ELOOP: return "; a link stands there: remove it";
+    case ELOOP: return "; it is a symbolic link: remove it";
     default: return "";
   }
 }
@@ -72,7 +72,7 @@ Result<UniqueFd> AppendToOwnFileAt(int folder, const fs::path& file, mode_t mode
   if (::fstat(fd.get(), &info) != 0) return Cannot("look at", file, errno);
   if (!S_ISREG(info.st_mode)) {
     return Error{DTRUN_SYSTEM,
-                 fmt::format("cannot write '{}': it is no regular file; remove it", file.string())};
+                 fmt::format("cannot write '{}': it is not a regular file; remove it", file.string())};
   }
   if (info.st_nlink > 1) {
     return Error{DTRUN_SYSTEM, fmt::format("cannot write '{}': it is a file with another name too; remove it",

@@ -62,7 +62,7 @@ TEST_F(OwnFileTest, IsNotWrittenThroughALink) {
   ASSERT_TRUE(ReplaceOwnFile(fd_.get(), folder_, "verdict", "x", 0600));
   const auto appended = AppendToOwnFileAt(fd_.get(), folder_ / "shared", 0600);
   ASSERT_FALSE(appended);
-  EXPECT_THAT(appended.error().text, HasSubstr("a link stands there"));
+  EXPECT_THAT(appended.error().text, HasSubstr("it is a symbolic link"));
   EXPECT_EQ(TextOf(victim), "precious");
   EXPECT_EQ(TextOf(folder_ / "verdict"), "x");
 }

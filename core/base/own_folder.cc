@@ -138,7 +138,7 @@ Result<UniqueFd> EnterFolderAt(int folder, const fs::path& shown, const std::str
   struct stat info {};
   (void)::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
   return Error{DTRUN_SYSTEM,
-               fmt::format("cannot make the folder '{}': a {} of user {} stands there; remove it",
+               fmt::format("cannot make the folder '{}': there is a {} of user {}; remove it",
                            (shown / name).string(), S_ISLNK(info.st_mode) ? "link" : "file", info.st_uid)};
 }
 

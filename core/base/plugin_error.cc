@@ -13,7 +13,7 @@ Error Explained(dtrun_status status, const dtrun_error& cause, std::string_view 
   const bool known = status > DTRUN_PENDING && status <= DTRUN_MISMATCH;
   std::string text = Printable({cause.message, ::strnlen(cause.message, sizeof cause.message)});
   if (text.empty()) text = known ? StatusText(status) : "it failed and did not say why";
-  if (!known) text += fmt::format(" (it returned {}, which is no status of a failure)", status);
+  if (!known) text += fmt::format(" (it returned {}, which is not the status of a failure)", status);
   if (!context.empty()) text = fmt::format("{}: {}", context, text);
   return Error{known ? status : DTRUN_INTERNAL, std::move(text), std::max(cause.peer, -1)};
 }

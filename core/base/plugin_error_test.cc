@@ -26,7 +26,7 @@ TEST(Explained, AStatusThatDoesNotExistIsAnInternalError) {
     const Error error = Explained(status, PluginError(), "plan");
     EXPECT_EQ(error.code, DTRUN_INTERNAL);
     EXPECT_EQ(error.text, "plan: it failed and did not say why (it returned " + std::to_string(status) +
-                              ", which is no status of a failure)");
+                              ", which is not the status of a failure)");
   }
 }
 

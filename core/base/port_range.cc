@@ -27,7 +27,7 @@ Result<PortRange> ParsePortRange(const std::string& text) {
     if (range.first >= 1 && range.first <= range.last && range.last <= 65535) return range;
   }
   return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("'{}' is no range of ports; write FIRST-LAST, such as 40000-40100", text)};
+               fmt::format("'{}' is not a range of ports; write FIRST-LAST, such as 40000-40100", text)};
 }
 
 std::string ToText(const PortRange& range) {

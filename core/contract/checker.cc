@@ -94,7 +94,7 @@ std::optional<Difference> Checker::Check() {
     if (damaged.left_out || damaged.checks < kAuditsUntilDamaged) continue;
     damaged.left_out = true;
     news_.push_back({static_cast<int>(rank),
-                     fmt::format("the pages of rank {} in the flight recorder were written over: {}", rank,
+                     fmt::format("the pages of rank {} in the flight recorder were overwritten: {}", rank,
                                  damaged.why)});
   }
   return difference;
@@ -177,7 +177,7 @@ std::string Checker::History(int rank) const {
     const Ring& ring = recorder_memory_.RingOf(rank, index);
     const auto [heading, damage] = ReadHeading(ring, recorder_memory_.ranks);
     if (damage != nullptr) {
-      return fmt::format("rank {} of the world: its pages in the flight recorder were written over: {}\n",
+      return fmt::format("rank {} of the world: its pages in the flight recorder were overwritten: {}\n",
                          rank, damage);
     }
     if (!heading || heading->started == 0) continue;

@@ -58,9 +58,9 @@ TEST_F(DamageTest, IsSaidOfTheRankWhosePagesTheyAreAndOnce) {
   const auto damage = Audits(1);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 1);
-  EXPECT_THAT(damage[0].text, HasSubstr("the pages of rank 1 in the flight recorder were written over"));
+  EXPECT_THAT(damage[0].text, HasSubstr("the pages of rank 1 in the flight recorder were overwritten"));
   EXPECT_THAT(Audits(10), IsEmpty());
-  EXPECT_THAT(checker_.History(1), HasSubstr("written over"));
+  EXPECT_THAT(checker_.History(1), HasSubstr("overwritten"));
 }
 
 TEST_F(DamageTest, OfOneCallAccusesNobodyElse) {

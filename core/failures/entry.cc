@@ -96,7 +96,7 @@ class Reader {
     const Node* const list = Take(key, Node::Kind::kList, need);
     for (const Node& item : list == nullptr ? std::vector<Node>() : list->items) {
       const std::string problem =
-          item.kind == Node::Kind::kString ? problem_of(item.text) : "is no string; quote it";
+          item.kind == Node::Kind::kString ? problem_of(item.text) : "is not a string; quote it";
       if (!problem.empty())
         Tell(item.at, key, fmt::format("holds {}, which {}", config::FoundText(item), problem));
       texts.push_back(item.text);

@@ -58,7 +58,7 @@ Result<std::vector<Finding>> FindFailuresIn(const std::filesystem::path& file, s
   if (S_ISDIR(status.st_mode)) return CannotRead(file, EISDIR);
   if (whose == Whose::kOurs && (!S_ISREG(status.st_mode) || status.st_uid != ::geteuid())) {
     return Error{DTRUN_FAILED_PRECONDITION,
-                 fmt::format("'{}' is not the log that dtrun has written: something else stands there",
+                 fmt::format("'{}' is not the log that dtrun has written: something else has taken its place",
                              file.string())};
   }
   if (whose == Whose::kNamed && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))

@@ -103,11 +103,11 @@ int RendezvousPort(int rank_port) {
 const std::vector<Platform>& Platforms() {
   static const std::vector<Platform> kPlatforms = {
       {"slurm", "an allocation of Slurm: a batch script, salloc, or one srun task per host",
-       "export it in the batch script before srun, which hands it on", &ReadSlurm},
+       "export it in the batch script before srun, which passes it on", &ReadSlurm},
       {"openmpi", "one process per host of Open MPI's mpirun",
        "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", &ReadOpenMpi},
       {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",
-       "export it before mpiexec, which hands it on", &ReadPmi},
+       "export it before mpiexec, which passes it on", &ReadPmi},
       {"mpijob", "the launcher pod of Kubeflow's MPIJob", "", &ReadMpiJob},
       {"azureml", "Azure ML, an MPI or a PyTorch job with one process per host",
        "write it under environment_variables of the job", &ReadAzureMl},

@@ -69,7 +69,7 @@ void ReadSpec(Reading& reading, const Json& spec, Allocation* out) {
     const std::string name = fmt::format("workerpool{}", number);
     const Json pool = cluster.value(name, Json::array());
     if (!pool.is_array() || pool.size() > kMaxHosts) {
-      reading.Fail(fmt::format("CLUSTER_SPEC: {} is no list of at most {} hosts", name, kMaxHosts));
+      reading.Fail(fmt::format("CLUSTER_SPEC: {} is not a list of at most {} hosts", name, kMaxHosts));
       continue;
     }
     if (name == type && index < pool.size()) out->own_index = static_cast<int>(out->hosts.size() + index);

@@ -46,7 +46,7 @@ TEST(Vertex, MalformedSpecsAreRefused) {
       VertexError(R"({"cluster": {"workerpool0": ["a:1"]}, "task": {"type": "workerpool0", "index": 1}})"),
       HasSubstr("its cluster has no task workerpool0 1"));
   EXPECT_THAT(VertexError(R"({"cluster": {"workerpool0": 3}, "task": {"type": "workerpool0", "index": 0}})"),
-              HasSubstr("workerpool0 is no list"));
+              HasSubstr("workerpool0 is not a list"));
   EXPECT_THAT(
       VertexError(
           R"({"cluster": {"workerpool0": ["a:1", "a:2"]}, "task": {"type": "workerpool0", "index": 0}})"),

@@ -80,8 +80,8 @@ void Controller::EndWhenAccomplished() {
   }
   if (others.empty()) return;
   facts_.accomplished = true;
-  say_(fmt::format("dtrun: every {} has ended with success: asked {} to end",
-                   fmt::join(plan_.success, " and "), verdict::FoldRanks(others)));
+  say_(fmt::format("dtrun: every {} has succeeded: asked {} to end", fmt::join(plan_.success, " and "),
+                   verdict::FoldRanks(others)));
   StopAll(SIGTERM);
 }
 

@@ -28,7 +28,7 @@ TEST_F(ControllerTest, EndsTheOthersWhenThoseHaveSucceededWhoseSuccessIsTheJobs)
   EXPECT_EQ(verdict::ExitCode(facts), 0) << verdict::VerdictText(facts);
   EXPECT_EQ(facts.ranks[1].ending->signal, SIGTERM);
   EXPECT_EQ(facts.ranks[3].ending->code, 7);
-  EXPECT_THAT(said_, ElementsAre("dtrun: every chief has ended with success: asked ranks 1, 3 to end"));
+  EXPECT_THAT(said_, ElementsAre("dtrun: every chief has succeeded: asked ranks 1, 3 to end"));
 }
 
 TEST_F(ControllerTest, FailsWhenAnyRankFailsBeforeThoseHaveSucceeded) {

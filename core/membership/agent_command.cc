@@ -124,7 +124,7 @@ std::string WhyEnded(const Cluster& cluster, const std::string& host, const proc
     why += fmt::format("{} was killed by {} before the agent joined", Program(cluster),
                        process::SignalName(ending.signal));
   } else if (unclear) {
-    why += fmt::format("{} ended with code {} before the agent joined", Program(cluster), ending.code);
+    why += fmt::format("{} exited with code {} before the agent joined", Program(cluster), ending.code);
   }
   return why + NextStep(cluster, host, ending, line);
 }

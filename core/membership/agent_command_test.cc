@@ -70,7 +70,7 @@ TEST(WhyEnded, SaysWhatToDo) {
   EXPECT_THAT(WhyEnded(ByShell(), "node9", {127, 0}, "sh: not found"),
               HasSubstr("sh: not found; install dtrun there as"));
   EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0}, ""),
-              HasSubstr("ssh ended with code 255 before the agent joined; try `ssh -q node9 true` by hand"));
+              HasSubstr("ssh exited with code 255 before the agent joined; try `ssh -q node9 true` by hand"));
   EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0},
                        "ssh: Could not resolve hostname node9: Name or service not known"),
               HasSubstr("known; correct the name in --hosts or cluster.hosts"));
@@ -79,7 +79,7 @@ TEST(WhyEnded, SaysWhatToDo) {
               HasSubstr("directory; install dtrun there as '/opt/dtrun'"));
   EXPECT_THAT(WhyEnded(BySlurm(), "node9", {0, SIGKILL}, ""), HasSubstr("srun was killed by SIGKILL"));
   EXPECT_THAT(WhyEnded(ByShell(), "node9", {0, 0}, "Welcome to node9"),
-              HasSubstr("Welcome to node9; ssh ended with code 0 before the agent joined"));
+              HasSubstr("Welcome to node9; ssh exited with code 0 before the agent joined"));
 }
 
 TEST(ShellTrial, QuotesTheWholeCommand) {

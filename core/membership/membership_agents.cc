@@ -115,7 +115,7 @@ void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::E
     if (dismissed_) continue;
     if (member->host != nullptr && member->introduction) {
       const std::string how = ending.signal != 0 ? "was killed by " + process::SignalName(ending.signal)
-                                                 : fmt::format("ended with code {}", ending.code);
+                                                 : fmt::format("exited with code {}", ending.code);
       member->host->Lose(fmt::format("its {} {}{}{}", start->label == "srun" ? "srun" : "remote shell", how,
                                      start->last_line.empty() ? "" : ": ", start->last_line),
                          true);

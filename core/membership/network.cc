@@ -300,7 +300,7 @@ Status CheckEntries(const std::vector<plan::NetworkRule>& rules,
       }
       const auto nearest = Nearest(entry, {names.begin(), names.end()});
       return At(rules[hosts.front()],
-                fmt::format("'{}' is no interface of any host{}", entry,
+                fmt::format("'{}' is not an interface of any host{}", entry,
                             nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; leave it out"));
     }
   }

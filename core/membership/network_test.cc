@@ -178,8 +178,9 @@ TEST_F(NetworkSearchTest, NamesHostsThatAreApart) {
 }
 
 TEST_F(NetworkSearchTest, ARefusalHasThePlaceAndTheHost) {
-  second_.refusal = Error{DTRUN_INVALID_ARGUMENT, "'etg0' is no interface of this host"};
-  EXPECT_EQ(ErrorOf(), "job.toml:4:1: network.interface: host node1: 'etg0' is no interface of this host");
+  second_.refusal = Error{DTRUN_INVALID_ARGUMENT, "'etg0' is not an interface of this host"};
+  EXPECT_EQ(ErrorOf(),
+            "job.toml:4:1: network.interface: host node1: 'etg0' is not an interface of this host");
 }
 
 TEST_F(NetworkSearchTest, EveryHostThatRefusesIsNamed) {
@@ -194,7 +195,7 @@ TEST_F(NetworkSearchTest, EveryHostThatRefusesIsNamed) {
 TEST_F(NetworkSearchTest, AnEntryThatNoHostHasIsASlip) {
   first_.unmatched = second_.unmatched = {"eth1"};
   EXPECT_THAT(ErrorOf("eth0,eth1"),
-              AllOf(HasSubstr("job.toml:4:1"), HasSubstr("'eth1' is no interface of any host"),
+              AllOf(HasSubstr("job.toml:4:1"), HasSubstr("'eth1' is not an interface of any host"),
                     HasSubstr("did you mean 'eth0'?")));
   second_.unmatched.clear();
   EXPECT_EQ(ErrorOf("eth0,eth1"), "");

@@ -59,7 +59,7 @@ void RemoteHost::AwaitAnswer() {
   Limit(answer_timer_, services_.answer_limit, waiting_, [this] {
     Drop(fmt::format("it has not answered {} within {}", protocol_.said().unanswered(),
                      FormatDuration(services_.answer_limit)),
-         fmt::format("look what `dtrun agent` on {} waits for (`eu-stack -p PID`)", name_));
+         fmt::format("find out what `dtrun agent` on {} waits for (`eu-stack -p PID`)", name_));
   });
 }
 

@@ -158,7 +158,7 @@ TEST_F(RemoteHostTest, LosesAHostWhoseRankEndsInsideAProcessThatSpeaksForItself)
     }
     return std::holds_alternative<protocol::Start>(told);
   });
-  EXPECT_THAT(WhyLost(), HasSubstr("rank 1 is no process of its own on this host"));
+  EXPECT_THAT(WhyLost(), HasSubstr("rank 1 is not a process of its own on this host"));
 }
 
 TEST_F(RemoteHostTest, LosesAHostThatDoesNotEndItsRanks) {

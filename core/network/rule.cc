@@ -104,7 +104,7 @@ Result<Rule::Entry> Rule::ParseEntry(std::string_view text) {
   if (!LooksLikeAddress(text)) {
     if (text.size() > kLongestName) return Wrong(entry.text, "is longer than the 127 characters of a name");
     if (text.find_first_of(" \t^=*") != std::string_view::npos) {
-      return Wrong(entry.text, "is no name of an interface; a prefix such as \"eth\" needs no '*'");
+      return Wrong(entry.text, "is not the name of an interface; a prefix such as \"eth\" needs no '*'");
     }
     entry.name = text;
     return entry;
@@ -235,7 +235,7 @@ Result<Offer> Rule::Apply(const std::vector<Interface>& interfaces) const {
   if (choosing > 0 && offer.unmatched.size() == choosing) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
-        fmt::format("'{}' is no interface of this host, which has {}{}", text_, ListText(interfaces),
+        fmt::format("'{}' is not an interface of this host, which has {}{}", text_, ListText(interfaces),
                     nearest ? fmt::format("; did you mean '{}'?", *nearest) : AddressHint(interfaces))};
   }
   return Error{DTRUN_INVALID_ARGUMENT,

@@ -63,7 +63,7 @@ TEST(Rule, AnotherNameOfAnInterfaceIsTakenWhole) {
   EXPECT_THAT(Chosen("enp129s0f0np0-onboard", all), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5"));
   EXPECT_THAT(Chosen("=lan", all), ElementsAre("eth1 10.0.0.5", "eth1 fd00::5"));
   EXPECT_THAT(Chosen("^lan,^eth10,^eth1.100", all), ElementsAre("tun0 10.8.0.5"));
-  EXPECT_THAT(ErrorOf("la", all), HasSubstr("is no interface of this host"));
+  EXPECT_THAT(ErrorOf("la", all), HasSubstr("is not an interface of this host"));
 }
 
 TEST(Rule, AutoTakesAllButLoopbackAndVirtualBridges) {
@@ -86,7 +86,7 @@ TEST(Rule, APrefixDoesNotEndInsideANumber) {
   all.erase(all.begin() + 1);  // eth1: its VLAN begins with the name, eth10 does not
   EXPECT_THAT(Chosen("eth1", all), ElementsAre("eth1.100 10.2.0.5"));
   EXPECT_THAT(Chosen("eth", all), ElementsAre("eth10 10.1.0.5", "eth1.100 10.2.0.5"));
-  EXPECT_THAT(ErrorOf("=eth1", all), HasSubstr("'=eth1' is no interface of this host"));
+  EXPECT_THAT(ErrorOf("=eth1", all), HasSubstr("'=eth1' is not an interface of this host"));
 }
 
 TEST(Rule, ANameOfOurChoiceMayBeAVirtualBridge) {
@@ -115,7 +115,7 @@ TEST(Rule, ALeadingExclusionNeverTurnsIntoAChoice) {
 
 TEST(Rule, AnUnknownNameListsWhatThereIsAndTheNearest) {
   EXPECT_THAT(ErrorOf("etg1"),
-              AllOf(HasSubstr("'etg1' is no interface of this host, which has lo (127.0.0.1/8"),
+              AllOf(HasSubstr("'etg1' is not an interface of this host, which has lo (127.0.0.1/8"),
                     HasSubstr("eth10 (10.1.0.5/24)"), HasSubstr("did you mean 'eth1'?")));
 }
 

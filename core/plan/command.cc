@@ -33,7 +33,7 @@ Status CheckExecutable(const fs::path& file) {
   }
   if (!S_ISREG(info.st_mode)) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("cannot run '{}': it is no program, but {}", file.string(),
+                 fmt::format("cannot run '{}': it is not a program but {}", file.string(),
                              S_ISFIFO(info.st_mode)   ? "a pipe"
                              : S_ISSOCK(info.st_mode) ? "a socket"
                                                       : "a device")};
@@ -63,7 +63,7 @@ std::vector<std::string> FilesIn(const fs::path& folder) {
 
 // What a name that is not in PATH may have been meant as.
 std::string NextStep(const std::string& program, const std::string& cwd) {
-  if (program.starts_with("--")) return "; options of dtrun stand before '--' and the program";
+  if (program.starts_with("--")) return "; dtrun's options go before '--' and the program";
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
     if (program.ends_with(".py")) {

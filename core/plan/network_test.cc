@@ -70,7 +70,8 @@ TEST(NetworkRules, OneHostUsesNone) {
 TEST(NetworkRules, OffIsNone) { EXPECT_THAT(*Rules({"network.interface=off"}), IsEmpty()); }
 
 TEST(NetworkRules, MistakesHaveTheirPlace) {
-  EXPECT_THAT(ErrorOf({"network.interface=eth*"}), AllOf(HasSubstr("--set"), HasSubstr("'eth*' is no name")));
+  EXPECT_THAT(ErrorOf({"network.interface=eth*"}),
+              AllOf(HasSubstr("--set"), HasSubstr("'eth*' is not the name")));
   EXPECT_THAT(ErrorOf({"network.interface_on.node7=eth0"}),
               AllOf(HasSubstr("'node7' is not a host of this job, which has node0, node1, node2"),
                     HasSubstr("did you mean 'node0'?")));

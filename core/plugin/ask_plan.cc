@@ -122,7 +122,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   if (status != DTRUN_OK) return Explained(status, error, who);
   if (collector.wrong.empty()) return std::move(collector.plan);
   return Error{DTRUN_INTERNAL,
-               fmt::format("{} planned a process that cannot be: {}; report it to the plugin's author", who,
+               fmt::format("{} planned an impossible process: {}; report it to the plugin's author", who,
                            collector.wrong)};
 }
 

@@ -102,7 +102,7 @@ Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<
   if (!IsName(name_or_path)) {
     return Error{
         DTRUN_INVALID_ARGUMENT,
-        fmt::format("'{}' is no name of a plugin: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
+        fmt::format("'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "
                     "with a letter; give a name or an absolute path",
                     name_or_path)};
   }

@@ -77,7 +77,7 @@ std::string CheckFlags(std::uint32_t flags, std::string_view of) {
 std::string CheckOptions(const dtrun_plugin& table) {
   if (table.option_count == 0) return {};
   if (table.options == nullptr)
-    return fmt::format("it announces {} options and no table of them", table.option_count);
+    return fmt::format("it announces {} options but has no table of them", table.option_count);
   const std::size_t stride = table.options->struct_size;
   if (stride < kSmallestOption || stride % alignof(dtrun_option) != 0) {
     return fmt::format("its first option says it has {} bytes, an option has {}", stride,

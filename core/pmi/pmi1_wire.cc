@@ -66,7 +66,7 @@ Result<std::optional<Pmi1Request>> Pmi1Reader::Next() {
       if (name == "cmd") {
         request.command = value;
       } else if (!request.fields.emplace(name, value).second) {
-        return Fail(whole, "a name stands there twice");
+        return Fail(whole, "a name is given twice");
       }
     }
     if (request.command.empty()) return Fail(whole, "it has no cmd");

@@ -76,7 +76,7 @@ TEST(Pmi1Reader, RefusesWhatIsNoRequest) {
   EXPECT_THAT(FailureOf("GET / HTTP/1.1\n"), HasSubstr("PMI request 'GET / HTTP/1.1': a word without '='"));
   EXPECT_THAT(FailureOf("key=a\n"), HasSubstr("it has no cmd"));
   EXPECT_THAT(FailureOf("\n"), HasSubstr("it has no cmd"));
-  EXPECT_THAT(FailureOf("cmd=put key=a key=b\n"), HasSubstr("a name stands there twice"));
+  EXPECT_THAT(FailureOf("cmd=put key=a key=b\n"), HasSubstr("a name is given twice"));
   EXPECT_THAT(FailureOf("mcmd=other\n"), HasSubstr("only spawn has several lines"));
   EXPECT_THAT(FailureOf(std::string(5000, 'x')), HasSubstr("it is longer than any that PMI-1 has"));
   EXPECT_THAT(FailureOf("cmd=" + std::string(5000, 'x') + "\n"), HasSubstr("longer"));

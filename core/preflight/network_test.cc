@@ -66,9 +66,9 @@ TEST(CheckNetwork, WithoutOneItShowsWhoReachesWhom) {
 
 TEST(CheckNetwork, BeforeAnythingWasTriedThereIsOnlyTheError) {
   const auto checks =
-      CheckNetwork({Error{DTRUN_INVALID_ARGUMENT, "'etg0' is no interface"}, network::Evidence({})});
+      CheckNetwork({Error{DTRUN_INVALID_ARGUMENT, "'etg0' is not an interface"}, network::Evidence({})});
   ASSERT_EQ(checks.size(), 1u);
-  EXPECT_EQ(checks[0].what, "'etg0' is no interface");
+  EXPECT_EQ(checks[0].what, "'etg0' is not an interface");
 }
 
 TEST(Links, AreToldToPrograms) {

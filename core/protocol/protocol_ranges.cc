@@ -234,7 +234,7 @@ void Ranges(Range& range, const Conversation& said, const RankEnded& ended) {
   for (const auto& one : said.processes) {
     own = own || (one.own_outputs && ended.rank >= one.rank && ended.rank - one.rank < one.count);
   }
-  range.Require(own, fmt::format("rank {} is no process of its own on this host", ended.rank));
+  range.Require(own, fmt::format("rank {} is not a process of its own on this host", ended.rank));
   range.Within("PID", ended.pid, 0, std::numeric_limits<pid_t>::max());
   Ranges(range, ended.ending);
 }

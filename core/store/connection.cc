@@ -32,7 +32,7 @@ Result<Connection> Connection::Open(const std::filesystem::path& socket) {
   const std::string& path = socket.native();
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("'{}' is no path of a Unix socket: it has {} bytes, allowed are "
+                 fmt::format("'{}' is not the path of a Unix socket: it has {} bytes, allowed are "
                              "1 to {}; DTRUN_STORE is set by dtrun",
                              path, path.size(), sizeof address.sun_path - 1)};
   }

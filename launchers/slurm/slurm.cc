@@ -32,7 +32,7 @@ class Slurm final : public dtrun::sdk::Launcher {
     if (!job.Inherited("SLURM_JOB_ID")) {
       throw dtrun::sdk::Failure(
           DTRUN_FAILED_PRECONDITION,
-          "SLURM_JOB_ID is unset, so this is no allocation of Slurm; run dtrun from sbatch "
+          "SLURM_JOB_ID is unset, so this is not a Slurm allocation; run dtrun from sbatch "
           "or salloc, or take launcher.name = \"per-process\"");
     }
     const Variables shared = OfAll(job);

@@ -183,7 +183,7 @@ class Torchrun final : public dtrun::sdk::Launcher {
     if (chosen->empty() || (path && ::access(chosen->c_str(), X_OK) != 0)) {
       throw Failure(
           DTRUN_INVALID_ARGUMENT,
-          "PYTHON_EXEC is '" + *chosen + "', which is no program; unset it, or set it to an interpreter");
+          "PYTHON_EXEC is '" + *chosen + "', which is not a program; unset it, or set it to an interpreter");
     }
     return *chosen;
   }

@@ -50,7 +50,7 @@ TEST(GlooOptions, RefuseAnInterfaceThatThisHostLacks) {
               ThrowsMessage<std::runtime_error>(
                   AllOf(HasSubstr("'lp'"), HasSubstr("lo 127.0.0.1"), HasSubstr("did you mean 'lo'"))));
   EXPECT_THAT([] { GlooOn("203.0.113.77"); },
-              ThrowsMessage<std::runtime_error>(HasSubstr("'203.0.113.77' is no address of this host")));
+              ThrowsMessage<std::runtime_error>(HasSubstr("'203.0.113.77' is not an address of this host")));
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ Interface Find(const std::vector<Interface>& all, const std::string& wanted) {
   } else {
     text += network           ? "is a network in which this host has no address"
             : address.empty() ? "is not an interface with an address on this host"
-                              : "is no address of this host";
+                              : "is not an address of this host";
   }
   text += "; it has " + Listing(all);
   if (!known && !address.empty()) {

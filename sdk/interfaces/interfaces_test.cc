@@ -58,7 +58,7 @@ TEST(Choose, FollowsTheUser) {
 
 TEST(Choose, SaysThatAnAddressFitsOneHost) {
   EXPECT_THAT([] { Choose("10.0.0.6", 2); },
-              ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'10.0.0.6' is no address of this host"),
+              ThrowsMessage<sdk::Failure>(AllOf(HasSubstr("'10.0.0.6' is not an address of this host"),
                                                 HasSubstr("to a network"), HasSubstr("interface_on"))));
   EXPECT_THAT([] { Choose("10.9.0.0/16", 2); },
               ThrowsMessage<sdk::Failure>(HasSubstr("is a network in which this host has no address")));

@@ -348,13 +348,13 @@ def a_second_address_that_moves(site):
         site.more(i, f"address add {NETWORK}.100/24 dev eth0")
 
 
-@topology(None, rule="etg0", says=("network.interface: host node", "'etg0' is no interface of this host",
+@topology(None, rule="etg0", says=("network.interface: host node", "'etg0' is not an interface of this host",
                                    "eth0 (10.5.0.", "did you mean 'eth0'?"))
 def a_name_with_a_slip(site):
     plain(site)
 
 
-@topology(None, rule="eth0,enp7s9", says=("'enp7s9' is no interface of any host",))
+@topology(None, rule="eth0,enp7s9", says=("'enp7s9' is not an interface of any host",))
 def a_name_that_no_host_has(site):
     plain(site)
 

@@ -93,7 +93,7 @@ inline Tensor ReadIdx(const std::string& path, const std::vector<std::int64_t>& 
     size *= item[i];
   }
   if (size == 0 || bytes.size() - header != static_cast<std::size_t>(size)) {
-    throw damaged(fmt::format("{} bytes after the header, which tells of {}", bytes.size() - header, size));
+    throw damaged(fmt::format("{} bytes after the header, which announces {}", bytes.size() - header, size));
   }
   return torch::from_blob(bytes.data() + header, shape, torch::kUInt8).clone();
 }
@@ -183,7 +183,7 @@ class Trainer {
                    torch::optim::SGDOptions(options.learning_rate).momentum(options.momentum)) {
     const auto n = static_cast<std::uint64_t>(ranks_->size());
     if (options.batch % n != 0) {
-      throw std::runtime_error(fmt::format("--batch {} is not a multiple of {} ranks; the next that is: {}",
+      throw std::runtime_error(fmt::format("--batch {} is not a multiple of {} ranks; the next one is: {}",
                                            options.batch, n, (options.batch / n + 1) * n));
     }
     std::uint64_t bytes = checkpoint.size();

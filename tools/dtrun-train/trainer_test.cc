@@ -130,7 +130,7 @@ TEST_F(TrainerTest, RefusesADamagedCheckpoint) {
 }
 
 TEST_F(TrainerTest, RefusesABatchThatTheRanksCannotShare) {
-  EXPECT_THAT(ErrorOf(3), HasSubstr("--batch 32 is not a multiple of 3 ranks; the next that is: 33"));
+  EXPECT_THAT(ErrorOf(3), HasSubstr("--batch 32 is not a multiple of 3 ranks; the next one is: 33"));
 }
 
 TEST_F(TrainerTest, StopsWhenTheLossIsNotANumber) {
@@ -215,13 +215,13 @@ TEST_F(ReadIdxTest, RefusesWhatIsNotTheFile) {
   Write(path_, Idx({4}, "abcd"));
   EXPECT_THAT(ErrorOf({2, 2}), HasSubstr("it does not start with 2051"));
   Write(path_, Idx({10}, "abcd"));
-  EXPECT_THAT(ErrorOf({}), HasSubstr("4 bytes after the header, which tells of 10"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("4 bytes after the header, which announces 10"));
   Write(path_, Idx({3}, "abcd"));
-  EXPECT_THAT(ErrorOf({}), HasSubstr("4 bytes after the header, which tells of 3"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("4 bytes after the header, which announces 3"));
   Write(path_, Idx({0xFFFFFFFFU}, ""));
-  EXPECT_THAT(ErrorOf({}), HasSubstr("0 bytes after the header, which tells of 4294967295"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("0 bytes after the header, which announces 4294967295"));
   Write(path_, Idx({0}, ""));
-  EXPECT_THAT(ErrorOf({}), HasSubstr("0 bytes after the header, which tells of 0"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("0 bytes after the header, which announces 0"));
   Write(path_, Idx({1, 32, 32}, std::string(1024, 'x')));
   EXPECT_THAT(ErrorOf({28, 28}), HasSubstr("a side of 32 pixels, not 28"));
 }

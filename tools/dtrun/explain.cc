@@ -107,7 +107,7 @@ int ExplainWords(const ExplainArguments& arguments) {
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
     return Fail(
-        fmt::format("there is no file or folder '{}' here, and as a text it matches no known failure", text));
+        fmt::format("there is no file or folder '{}' here, and the text matches no known failure", text));
   }
   if (findings.empty()) return TellMentions(failures::FindMentions(text), arguments.json);
   return Tell(findings, "", arguments.json);

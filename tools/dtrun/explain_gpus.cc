@@ -89,7 +89,7 @@ std::string ToText(const std::vector<GpuHost>& hosts) {
     out += Paragraph(Table(first.gpus));
   }
   if (hosts.size() > 1)
-    out += kIndent + std::string("GPUs of different hosts meet over the network; not asked\n");
+    out += kIndent + std::string("GPUs of different hosts use the network; not tested\n");
   return out;
 }
 

@@ -57,7 +57,7 @@ Result<Json> ReadJson(const fs::path& file) {
   if (Status may = MayRead(file); !may) return may.error();
   std::ifstream stream(fs::is_regular_file(file, failure) ? file : fs::path());
   if (!stream) {
-    return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is no run directory of dtrun",
+    return Error{DTRUN_NOT_FOUND, fmt::format("'{}' cannot be read; '{}' is not a run directory of dtrun",
                                               file.string(), file.parent_path().string())};
   }
   Json json = ParseJson(std::string{std::istreambuf_iterator<char>(stream), {}});
@@ -150,7 +150,7 @@ Result<RunStory> ReadRecords(const fs::path& folder) {
   for (const char* const key : {"processes", "hosts"}) {
     if (!IsListOfObjects(*plan, key))
       return NotOurs(fs::exists(latest) ? latest : folder / "plan.json",
-                     fmt::format("\"{}\" is no list of objects", key));
+                     fmt::format("\"{}\" is not a list of objects", key));
   }
   auto config = ReadJson(folder / "config.json");
   if (!config) return config.error();

@@ -62,8 +62,8 @@ Topology Meet(const sdk::CommParams& params, int host, shm::Deadline& deadline) 
   for (int number = 0; stream >> number;) hosts.push_back(number);
   if (hosts.size() == static_cast<std::size_t>(params.size)) return MakeTopology(params.rank, hosts);
   throw sdk::Failure(DTRUN_MISMATCH,
-                     fmt::format("rank 0 met {} ranks in '{}', rank {} expects {}", hosts.size(), params.name,
-                                 params.rank, params.size),
+                     fmt::format("rank 0 counts {} ranks in '{}', rank {} expects {}", hosts.size(),
+                                 params.name, params.rank, params.size),
                      0);
 }
 

@@ -76,7 +76,7 @@ std::byte* PeerRegions::Resolve(int rank, pid_t pid, const RegionRef& ref, std::
     throw sdk::Failure(DTRUN_INTERNAL,
                        "rank " + std::to_string(rank) + " names " + std::to_string(bytes) + " bytes at " +
                            std::to_string(ref.offset) + " of a buffer of " + std::to_string(size) +
-                           " bytes: its memory was written over",
+                           " bytes: its memory was overwritten",
                        rank);
   }
   return mapped.memory.data() + ref.offset;

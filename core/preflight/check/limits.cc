@@ -65,7 +65,7 @@ void CheckShm(const Request& request, Checks* to) {
   struct statvfs room {};
   if (::statvfs("/dev/shm", &room) != 0) {
     to->push_back({"/dev/shm", Level::kProblem, Error::System("/dev/shm cannot be used", errno).text,
-                   "mount a tmpfs there; ranks of a host meet in it"});
+                   "mount a tmpfs there; ranks of a host share memory there"});
     return;
   }
   const std::uint64_t size = std::uint64_t{room.f_blocks} * room.f_frsize;

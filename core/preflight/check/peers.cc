@@ -124,8 +124,8 @@ void CheckPeers(const fs::path& root, Checks* to) {
          fmt::format("ACS sends what GPUs exchange by way of the processor, at {}",
                      fmt::join(bridges.redirecting, ", ")),
          is_virtual
-             ? "ask who runs the machine for GPUs that may reach each other; or set backend.options.p2p = "
-               "\"off\" when collectives hang"
+             ? "ask the machine's administrator for GPUs that may reach each other; or set "
+               "backend.options.p2p = \"off\" when collectives hang"
              : "switch ACS off in the BIOS, or for these bridges by setpci: GPUs claim peer access, which is "
                "slow then or hangs; or set backend.options.p2p = \"off\""});
   }
@@ -133,7 +133,7 @@ void CheckPeers(const fs::path& root, Checks* to) {
   to->push_back(
       {"gpu peers", Level::kOk,
        fmt::format(
-           "nothing known stands between {} GPUs: no IOMMU that translates{}, {}", gpus.size(), said,
+           "no known obstacle between {} GPUs: no IOMMU that translates{}, {}", gpus.size(), said,
            bridges.unknown ? "ACS of bridges is for root to read" : "no bridge with ACS redirection")});
 }
 

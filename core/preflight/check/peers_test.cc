@@ -83,7 +83,7 @@ TEST_F(Peers, NothingStandsBetweenThem) {
   EXPECT_EQ(checks[0].level, Level::kOk);
   EXPECT_EQ(
       checks[0].what,
-      "nothing known stands between 2 GPUs: no IOMMU that translates (intel_iommu=on iommu=pt), no bridge "
+      "no known obstacle between 2 GPUs: no IOMMU that translates (intel_iommu=on iommu=pt), no bridge "
       "with ACS redirection");
 }
 
@@ -101,7 +101,7 @@ TEST_F(Peers, AGuestCannotSwitchAcsOff) {
   AddBoth();
   Write(At("0000:00:01.0/config"), Config(0x04));
   Write("proc/cpuinfo", "flags : fpu hypervisor sse\n");
-  EXPECT_THAT(Look().at(0).fix, HasSubstr("ask who runs the machine"));
+  EXPECT_THAT(Look().at(0).fix, HasSubstr("ask the machine's administrator"));
 }
 
 TEST_F(Peers, AnIommuThatTranslatesIsAWarning) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 constexpr std::string_view kBinding =
-    "say which processors ranks get by --set job.bind=compact, spread or none";
+    "choose the ranks' processors with --set job.bind=compact, spread or none";
 constexpr std::string_view kOneNodeMeetsNobody = "a job on one host has no rendezvous";
 constexpr std::string_view kAddress =
     "leave it out: dtrun tests which network connects the hosts, and MASTER_ADDR is on it (--set "
@@ -41,7 +41,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --standalone ", "torchrun", kNothing, "without --hosts a job is on this machine alone"},
     {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
     {" -m --module ", "torchrun", kRefused, "write the interpreter: dtrun -n 4 python3 -m MODULE"},
-    {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py by python3"},
+    {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py with python3"},
     {" --max-restarts ", "torchrun", kSetting, "restart.max"},
     {" --log-dir ", "torchrun", kSetting, "logs.dir"},
     {" --master-port ", "torchrun", kSetting, "job.master_port"},
@@ -90,7 +90,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout=30s"},
     {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
      "horovodrun", kRefused,
-     "jobs that grow and shrink go by hosts: --set cluster.min_hosts=N, with restart.max"},
+     "jobs that grow and shrink count hosts: --set cluster.min_hosts=N, with restart.max"},
     {" --ssh-port --ssh-identity-file ", "horovodrun", kRefused,
      "write it into cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"], or into ~/.ssh/config"},
 

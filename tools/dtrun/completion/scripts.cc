@@ -99,7 +99,7 @@ complete -c dtrun -f -a '(__dtrun_complete)'
 const std::vector<CompletionScript>& CompletionScripts() {
   static const std::vector<CompletionScript> kScripts = {
       {"bash", "source <(dtrun completion bash), in ~/.bashrc", kBash},
-      {"zsh", "source <(dtrun completion zsh), in ~/.zshrc behind compinit", kZsh},
+      {"zsh", "source <(dtrun completion zsh), in ~/.zshrc after compinit", kZsh},
       {"fish", "dtrun completion fish | source, in ~/.config/fish/config.fish", kFish},
   };
   return kScripts;
