@@ -64,7 +64,7 @@ class WindowTest : public ::testing::Test {
   std::vector<Ring*> rings_;
 };
 
-TEST_F(WindowTest, TellsOfRanksAtRestOnceAndForAllThatAreAlike) {
+TEST_F(WindowTest, TellsOfIdleRanksOnceAndForAllThatAreAlike) {
   for (const int rank : {0, 1, 2, 3}) Call(rank, 1);
   for (int look = 1; look < kLooksUntilRest; ++look)
     EXPECT_THAT(sites_[0].reporter.Report(), IsEmpty()) << look;
@@ -165,7 +165,7 @@ TEST_F(WindowTest, SaysWhereRanksElsewhereAre) {
   EXPECT_THAT(recorder->Whereabouts(*rings_[0], 2), ::testing::Not(HasSubstr("rank 3")));
 }
 
-TEST_F(WindowTest, KnowsRanksAtRestWhenAnotherSpeaksForTheirHost) {
+TEST_F(WindowTest, KnowsIdleRanksWhenAnotherSpeaksForTheirHost) {
   for (std::uint64_t number = 1; number <= 70; ++number) {
     for (const int rank : {0, 1, 2, 3}) Call(rank, number);
   }
