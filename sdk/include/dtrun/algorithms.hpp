@@ -19,8 +19,8 @@
 
 namespace dtrun::algorithms {
 
-// Scratch memory, reused by one call after another. What a call gives back is kept for the next, up
-// to a limit: the page faults of fresh memory take as long as the messages. One thread.
+// Scratch memory, reused from call to call. What a call gives back is kept for the next, up to a limit,
+// because the page faults of fresh memory take as long as the messages. One thread.
 class ScratchPool {
  public:
   struct Block {
@@ -31,7 +31,7 @@ class ScratchPool {
   Block Take(std::size_t bytes);
   // REQUIRES a block from Take.
   void Give(Block block);
-  // Of all blocks that are kept.
+  // Total size of the blocks that are kept.
   std::size_t bytes() const;
 
  private:
@@ -47,7 +47,7 @@ class ScratchPool {
 // aborted, or when the operation's deadline has passed.
 class Messenger {
  public:
-  // A message under way; what it holds is the plugin's. Null: complete.
+  // A message under way; opaque to the algorithms. Null: complete.
   using Message = void*;
 
   Messenger() = default;
@@ -70,7 +70,7 @@ class Messenger {
   // that. Called when a collective fails in the middle; no Send or Recv follows.
   virtual void Cancel() noexcept = 0;
 
-  // For the collectives on this messenger.
+  // Scratch memory for the collectives on this messenger.
   ScratchPool& scratch() { return scratch_; }
 
  private:

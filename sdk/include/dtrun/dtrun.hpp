@@ -1,6 +1,7 @@
 // dtrun.hpp - dtrun.h for C++: RAII, typed buffers, exceptions.
 //
-// Header-only, C++17. Every rule of dtrun.h holds, those of threads too. A failed call throws dtrun::Failure.
+// Header-only, C++17. All rules of dtrun.h apply, including those about threads. A failed call throws
+// dtrun::Failure.
 // Each object owns its handle and releases it.
 //
 //   dtrun::Session session;                     // init ... finalize

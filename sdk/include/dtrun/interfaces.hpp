@@ -38,7 +38,7 @@ Interface Find(const std::vector<Interface>& all, const std::string& wanted);
 Interface Choose(const std::vector<Interface>& all, const std::vector<std::string>& default_routes,
                  const std::optional<std::string>& wanted, int host_count);
 
-// The one that holds `address`, given without a scope; nullopt when none does.
+// The interface that has `address`, given without a scope; nullopt when there is none.
 std::optional<Interface> FindByAddress(const std::vector<Interface>& all, const std::string& address);
 
 }  // namespace dtrun::interfaces

@@ -48,7 +48,7 @@ constexpr std::size_t ElementAlignment(std::int32_t dtype) {
 // The table of types.h: whether `reduce` has a meaning for `dtype`. False for unknown values.
 bool Supports(std::int32_t dtype, std::int32_t reduce);
 
-// How the result is written: through the cache, or past it when nobody reads it soon. Streaming
+// How the result is written: through the cache, or past it when it is not read again soon. Streaming
 // stores are not ordered with other stores: call Fence before telling another thread.
 enum class Stores { kCached, kStreaming };
 void Fence();
@@ -61,7 +61,7 @@ using Reduce = void (*)(void* out, const void* const* sources, int source_count,
 Reduce ReduceFor(std::int32_t dtype, std::int32_t reduce, Stores stores = Stores::kCached);
 
 // For two ranks that take turns in one buffer: combines sources[0] and sources[1] as Reduce does
-// and puts `next` in the place of `shared`, which is one of the two. Reading a line that another
+// and then copies `next` over `shared`, which is one of the two. Reading a cache line that another
 // processor wrote and writing it at once moves it between their caches once instead of twice.
 // `out` may be the source that is not shared.
 using Trade = void (*)(void* out, const void* const* sources, void* shared, const void* next,

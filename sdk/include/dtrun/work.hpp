@@ -77,7 +77,7 @@ struct ReleaseWork {
 };
 }  // namespace detail
 
-// An operation under way. Destroying it waits for its end, so buffers may follow.
+// An operation under way. The destructor waits for its end, so buffers may be freed after it.
 class Work {
  public:
   Work() = default;

@@ -1,10 +1,9 @@
 // dtrun/plugin/call_queue.hpp - collectives, one after another, for a transport that blocks.
 //
-// Not part of plugin.hpp. For collectives only: a message must not wait for a collective, nor hold one up.
-// A call that its caller waits for runs on the caller's thread when nothing is before
-// it: no change of threads. Others run on a thread of the queue, made for the first of them. Owned by a
-// communicator and destroyed before what it runs calls on. Enqueue: one thread at a time; the rest: any
-// thread.
+// Not part of plugin.hpp. For collectives only: a message must not wait for a collective, nor delay one.
+// A blocking call with nothing ahead of it runs on its caller's thread, without a thread switch. Others run
+// on a thread of the queue, which the first of them starts. Owned by a communicator, and destroyed before
+// its Runner. Enqueue: one thread at a time; the rest: any thread.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The deadline of a call. Reads the clock only when first asked: a call that never waits costs nothing.
+  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it.
   class LazyDeadline {
    public:
     explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
@@ -58,17 +57,17 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // What a queue runs calls on.
   class Runner {
    public:
-    // Does what comes before the first wait for a peer, and returns whether there was any. Nothing
-    // is before the call. Throws as Run does.
+    // Does what the call needs before it first waits for a peer, and returns whether it did anything. Called
+    // only if no other call is ahead of this one. Throws as Run does.
     virtual bool Begin(const dtrun_op& op) {
       static_cast<void>(op);
       return false;
     }
-    // Whether the call that has begun can run without waiting; looks for a moment only.
+    // Whether the call that has begun can run without waiting; may poll for a moment.
     virtual bool Ready() { return false; }
     // Throws Failure, and nothing else; the communicator has failed then.
     virtual void Run(Running& running) = 0;
-    // The time of a call was up before its turn came: fails the communicator. Any thread.
+    // The deadline of a call has passed before its turn: fails the communicator. Any thread.
     virtual void Abandon(const Running& running) = 0;
 
    protected:
@@ -106,8 +105,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Runner& runner_;
     const char* const thread_;
     const int size_;
-    // A call that its caller is going to run, until somebody takes it: the caller, or the worker
-    // because another call has come behind it.
+    // A call that its caller is going to run, until it is taken: by the caller, or for the worker, because
+    // another call was enqueued behind it.
     std::atomic<Call*> waiting_{nullptr};
     std::atomic<bool> caller_runs_{false};  // a call on its caller's thread
     std::atomic<int> queued_{0};            // calls of the worker that are not done
@@ -182,7 +181,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   inline std::unique_ptr<Request> CallQueue::Enqueue(const dtrun_op& op) {
     const bool blocking = (op.flags & DTRUN_OP_BLOCKING) != 0;
-    // In this order: who takes the waiting call says first that its caller runs.
+    // In this order: a caller that takes its waiting call sets caller_runs_ first.
     if (blocking && queued_.load(std::memory_order_acquire) == 0 &&
         waiting_.load(std::memory_order_acquire) == nullptr &&
         !caller_runs_.load(std::memory_order_acquire)) {
@@ -228,7 +227,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Call* mine = &call;
     if (waiting_.load(std::memory_order_relaxed) == &call) {
       if (timeout == Nanoseconds(0)) {
-        // Only looked at: it must get on without this thread.
+        // The caller only tests it, so the worker has to run it.
         const std::lock_guard<std::mutex> lock(mutex_);
         if (waiting_.compare_exchange_strong(mine, nullptr)) Queue(call);
       } else {
@@ -237,7 +236,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
           Execute(call);
           call.done.store(true, std::memory_order_release);
         }
-        caller_runs_.store(false);  // before the look at queued_; an enqueue counts before it looks
+        caller_runs_.store(false);  // before reading queued_; Queue adds to it before the worker reads this
         if (queued_.load() > 0) {
           const std::lock_guard<std::mutex> lock(mutex_);  // the worker has either seen the flag or sleeps
           changed_.notify_all();
@@ -248,7 +247,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       LazyDeadline patience(timeout.count());
       std::unique_lock<std::mutex> lock(mutex_);
       while (!call.done) {
-        // A call that waits for its turn may be behind one without a limit, which ends with it.
+        // A call that waits for its turn may be behind one without a deadline; its own ends both.
         if (!call.started && call.running.deadline.Passed()) runner_.Abandon(call.running);
         if (patience.Passed()) return false;
         constexpr std::chrono::hours kLong(1);

@@ -1,4 +1,4 @@
-// deadline.hpp - a point in time by which something must have happened, or none.
+// deadline.hpp - a point in time by which something must have happened, or no limit.
 //
 // Values and pure functions; any thread.
 #pragma once
@@ -37,7 +37,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // `span` from now, or this deadline when that is earlier.
     Clock::time_point Soon(Nanoseconds span) const { return std::min(at_, Clock::now() + span); }
 
-    // What is left, not negative; kNoLimit when it never comes.
+    // Time left, at least 0; kNoLimit for a deadline that never comes.
     Nanoseconds Left() const {
       return never() ? kNoLimit : std::max<Nanoseconds>(at_ - Clock::now(), Nanoseconds(0));
     }

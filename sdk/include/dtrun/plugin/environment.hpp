@@ -21,8 +21,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return value == nullptr ? std::nullopt : std::make_optional<std::string>(value);
   }
 
-  // Puts back every environment variable that was added, changed or removed while it lived. A scope on the
-  // stack.
+  // Restores every environment variable that was added, changed or removed during its lifetime. A scope on
+  // the stack.
   class KeepEnvironment {
    public:
     KeepEnvironment() : before_(Variables()) {}

@@ -15,7 +15,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   class FirstFailure {
    public:
-    // False when there is one already, which stays.
+    // Returns false and changes nothing when there already is one.
     bool Set(const Failure& failure) {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (failure_) return false;

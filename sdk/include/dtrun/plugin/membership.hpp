@@ -1,5 +1,5 @@
-// dtrun/plugin/membership.hpp - the ranks of a communicator, as its key-value space knows them: who has come
-// and what it said, who has left, and the first failure of all.
+// dtrun/plugin/membership.hpp - the ranks of a communicator, as its key-value space knows them: which have
+// joined and what each published, which have left, and the first failure of all.
 //
 // Not part of plugin.hpp. A vendor library seldom says which rank is missing or to blame; the store does.
 // Owned by a communicator. Every call asks the store, one round trip or more: do not call it on the data
@@ -30,16 +30,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const std::string& name() const { return name_; }
     const Kv& kv() const { return kv_; }
 
-    // Publishes `own`, what the others need to know of this rank. Once for each `topic`. False while other
-    // ranks are to come.
+    // Publishes `own`, what the others need to know of this rank. Once for each `topic`. Returns true on the
+    // last rank to do so, false on all others.
     bool Come(const std::string& topic, std::string_view own) const {
       kv_.Set(Key(topic, rank_), own);
       if (kv_.Add(topic + "/count", 1) < size_) return false;
       kv_.Set(topic + "/complete", "");
       return true;
     }
-    // Comes, and waits until every rank has. Throws DTRUN_TIMEOUT that names the ranks that did not, or
-    // another rank's failure when that is why.
+    // Calls Come, and waits until every rank has. Throws DTRUN_TIMEOUT that names the missing ranks, or
+    // another rank's failure if that is the reason.
     void Join(const std::string& topic, std::string_view own, const Deadline& deadline) const {
       if (Come(topic, own)) return;
       try {
@@ -50,9 +50,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         ThrowMissing(topic);
       }
     }
-    // What `peer` said. REQUIRES that Join has returned.
+    // What `peer` published. REQUIRES that Join has returned.
     std::string Said(const std::string& topic, int peer) const { return kv_.Get(Key(topic, peer), timeout_); }
-    // Joins, and returns what each rank said.
+    // Joins, and returns what each rank published, by rank.
     std::vector<std::string> Exchange(const std::string& topic, std::string_view own,
                                       const Deadline& deadline) const {
       Join(topic, own, deadline);
@@ -61,12 +61,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       return said;
     }
 
-    // This rank makes no more calls. `last`: what the others are to know of it then.
+    // Announces that this rank makes no more calls. `last`: what the others should know of it from then on.
     void Leave(std::string_view last = {}) const {
       kv_.Set(Key("left", rank_), last);
       kv_.Add("left/count", 1);
     }
-    // Its last words; nullopt when `peer` has not left.
+    // What `peer` gave to Leave; nullopt when it has not left.
     std::optional<std::string> Left(int peer) const { return kv_.TryGet(Key("left", peer)); }
     bool AnyLeft() const { return kv_.TryGet("left/count").has_value(); }
     Failure LeftFailure(int peer) const {
@@ -76,7 +76,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                      peer);
     }
 
-    // Tells the other ranks why this one gives up. Only the first failure of a communicator is kept.
+    // Tells the other ranks why this one fails. Only the first failure of a communicator is kept.
     void PublishFailure(const Failure& failure) const {
       std::ostringstream text;
       text << rank_ << ' ' << failure.code() << ' ' << failure.peer() << ' ' << failure.what();
@@ -98,8 +98,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       std::getline(text.ignore(), what, '\0');
       return Published{rank, Failure(code, what, peer)};
     }
-    // The same from this rank's side, unless it is its own: an abort is passed on; all else is
-    // DTRUN_REMOTE_FAILURE of the rank to blame, which is not the one that only noticed.
+    // The same as this rank reports it; nullopt when it is this rank's own. An abort stays an abort; anything
+    // else becomes DTRUN_REMOTE_FAILURE of the rank to blame, not of one that only noticed the failure.
     std::optional<Failure> FailureOfAnother() const {
       const std::optional<Published> first = FirstPublished();
       if (!first || first->rank == rank_) return std::nullopt;
@@ -115,7 +115,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
    private:
     static std::string Key(const std::string& topic, int rank) { return topic + "/" + std::to_string(rank); }
 
-    // Returns when the last one came just now.
+    // Returns if the last rank has joined meanwhile.
     void ThrowMissing(const std::string& topic) const {
       std::vector<int> missing;
       for (int peer = 0; peer < size_; ++peer) {

@@ -1,7 +1,7 @@
-// dtrun/plugin/patience.hpp - how long to sleep between two looks at something that has not happened yet: not
-// at all at first, then longer and longer.
+// dtrun/plugin/patience.hpp - backoff for a thread that polls: it yields at first, then sleeps longer and
+// longer.
 //
-// Not part of plugin.hpp. For a vendor library that can only be asked. One waiting thread owns it.
+// Not part of plugin.hpp. For a vendor library that can only be polled. Owned by the one thread that waits.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   class Patience {
    public:
-    // Gives the processor up `yields` times, then sleeps, `shortest` at first and `longest` in the end.
+    // Yields `yields` times, then sleeps: `shortest` at first, twice as long each time, at most `longest`.
     explicit Patience(int yields = 64, Nanoseconds shortest = std::chrono::microseconds(10),
                       Nanoseconds longest = std::chrono::milliseconds(1))
         : yields_(yields), shortest_(shortest), longest_(longest) {}
 
-    // Sleeps, but not past `deadline`.
+    // Yields or sleeps once, not past `deadline`.
     void Wait(const Deadline& deadline) {
       if (looks_ < yields_) {
         ++looks_;

@@ -1,8 +1,8 @@
 // dtrun/plugin/process_watch.hpp - which process a rank is, and which ranks' processes have ended.
 //
-// Not part of plugin.hpp. A vendor library asks its peers only now and then, or takes a process that was
-// killed for alive until its parent has collected it; a pidfd knows at once. Pure but for the system;
-// functions: any thread; a ProcessWatch: one thread at a time changes it, and none reads it meanwhile.
+// Not part of plugin.hpp. A vendor library polls its peers only now and then, or takes a killed process for
+// alive until its parent has reaped it; a pidfd becomes readable at once. Functions: any thread. A
+// ProcessWatch: one thread at a time changes it, and no other reads it meanwhile.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // Of this start of the host's kernel; "" where it is not known.
+  // The boot id of this host's kernel; "" where it is not known.
   inline std::string BootId() {
     std::string id;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
@@ -50,7 +50,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
   }  // namespace internal
 
-  // This process among all of all hosts: boot, namespace of process numbers, number, start.
+  // Identifies this process among those of all hosts: boot id, PID namespace, PID, start time.
   inline std::string ProcessIdentity() {
     return BootId() + " " + internal::ProcessNamespace() + " " + std::to_string(getpid()) + " " +
            internal::StartOf("self");
@@ -111,7 +111,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       }
       return ended;
     }
-    // What a thread that sleeps polls to be woken by an end.
+    // Adds the descriptors that a sleeping thread polls so that the end of a process wakes it.
     void AppendTo(std::vector<pollfd>& polls) const {
       for (const auto& [rank, descriptor] : watches_) polls.push_back({descriptor, POLLIN, 0});
     }

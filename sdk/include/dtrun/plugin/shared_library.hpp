@@ -1,8 +1,8 @@
 // dtrun/plugin/shared_library.hpp - a vendor's library, opened at run time, and its symbols by name.
 //
-// Not part of plugin.hpp. A plugin that linked the library would end in "undefined symbol" with every
-// other version than its own, and could not be listed where there is none. Values; copies share the
-// library, which is never closed: such libraries keep threads. Any thread.
+// Not part of plugin.hpp. A plugin that linked the library would fail with "undefined symbol" on other
+// versions of it, and could not even be listed on hosts without it. Values; copies share the library, which
+// is never closed, because such libraries keep threads. Any thread.
 //
 //   struct Api {
 //     explicit Api(dtrun::sdk::SharedLibrary from) : library(std::move(from)) {}
@@ -24,7 +24,7 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The address of a function or an object, as a pointer to whatever it is taken for.
+  // The address of a function or an object, convertible to any pointer type.
   class Symbol {
    public:
     explicit Symbol(void* address) : address_(address) {}
@@ -46,7 +46,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   class SharedLibrary {
    public:
-    // The first of `names` that somebody has loaded already.
+    // The first of `names` that is already loaded in this process.
     static std::optional<SharedLibrary> FindLoaded(const std::vector<std::string>& names) {
       for (const std::string& name : names) {
         void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -54,7 +54,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       }
       return std::nullopt;
     }
-    // The same, else the first that can be loaded. Throws Failure with the loader's words about each;
+    // The same, else the first that can be loaded. Throws Failure with the loader's error for each;
     // `product` and `advice` go into that text.
     static SharedLibrary Open(const std::vector<std::string>& names, const std::string& product,
                               const std::string& advice) {

@@ -1,8 +1,8 @@
 // dtrun/plugin/signature.hpp - what all ranks must agree on in a collective, in 24 bytes.
 //
-// Not part of plugin.hpp. Core compares the signatures of all ranks where it can see them; a
-// backend that matches messages by a tag puts a digest of it there, so that ranks which disagree
-// never match. Stored in shared memory and in the flight recorder. Values; any thread.
+// Not part of plugin.hpp. Core compares the signatures of all ranks where it can see them; a backend that
+// matches messages by tag puts a digest of the signature into the tag, so that ranks which disagree never
+// match. Stored in shared memory and in the flight recorder. Values; any thread.
 #pragma once
 
 #include <cstdint>
