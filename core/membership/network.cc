@@ -123,7 +123,9 @@ Status NetworkSearch::Refusals(const std::vector<plan::NetworkRule>& rules) cons
     text += fmt::format("{}host {}: {}", told++ == 0 ? "" : "; ", members_[i].name, answers_[i].refusal);
   }
   if (first == nullptr) return {};
-  return At(*first, untold == 0 ? text : fmt::format("{}; {} more hosts report the same", text, untold));
+  return At(*first, untold == 0 ? text
+                                : fmt::format("{}; the same on {} more host{}", text, untold,
+                                              untold == 1 ? "" : "s"));
 }
 
 Status NetworkSearch::SurveyAll(const std::vector<plan::NetworkRule>& rules,

@@ -176,7 +176,7 @@ class Search : public std::enable_shared_from_this<Search> {
     if (!failed_ && !idle) return;
     resting_ = true;
     if (idle) TakeDetour();
-    // Half of it for certain: hosts that start together shall not knock together.
+    // At least half of it, varied, so that hosts that start together do not retry together.
     std::uniform_real_distribution<double> part(0.5, 1.0);
     After(pause_timer_, std::chrono::duration_cast<Nanoseconds>(pause_ * part(random_)),
           [](Search& search) { search.StartRound(); });

@@ -203,7 +203,7 @@ void PushOneOut(const std::shared_ptr<Acceptor>& acceptor) {
   const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
   const std::shared_ptr<Peer> oldest = *std::ranges::find_if(
       acceptor->peers, [&](const auto& peer) { return peer->address() == most->first; });
-  oldest->Refuse("it said nothing while too many others knocked");
+  oldest->Refuse("it said nothing while too many others connected");
 }
 
 void Accept(const std::shared_ptr<Acceptor>& acceptor) {

@@ -59,7 +59,7 @@ class Range {
 
 // A rank of the agent's host.
 void RankHere(Range& range, const Conversation& said, int rank) {
-  if (!said.Lives(rank)) range.Fail(fmt::format("rank {} does not live on its host", rank));
+  if (!said.Lives(rank)) range.Fail(fmt::format("rank {} does not run on its host", rank));
 }
 
 void SignalNumber(Range& range, const char* field, int number) { range.Within(field, number, 0, SIGRTMAX); }
@@ -85,7 +85,7 @@ void Ranges(Range& range, const Conversation& said, const Called& called, bool f
                   fmt::format("calls on '{}' that no ranks of this world make", window.name));
     for (const auto& member : window.members) {
       if (said.Lives(member.world_rank) == from_agent) continue;
-      range.Fail(fmt::format("calls of rank {}, which lives on {} host", member.world_rank,
+      range.Fail(fmt::format("calls of rank {}, which runs on {} host", member.world_rank,
                              from_agent ? "another" : "this"));
     }
   }
@@ -254,7 +254,7 @@ void Ranges(Range& range, const Conversation& said, const Inspected& inspected) 
       return doing.rank >= one.rank && doing.rank - one.rank < one.count;
     });
     range.Require(here && seen.insert(doing.rank).second,
-                  fmt::format("rank {} does not live on its host, or is there twice", doing.rank));
+                  fmt::format("rank {} does not run on its host, or is named twice", doing.rank));
     range.Require(doing.processor_ms >= 0 && doing.bytes >= 0, "times or sizes below zero");
     range.Within("rank that has a lock", doing.waits_for, -1, said.world_size - 1);
     Ranges(range, said, doing.overrides);

@@ -153,12 +153,12 @@ TEST_F(ProtocolTest, PortsAreThoseThatWereAskedFor) {
 TEST_F(ProtocolTest, RanksLiveOnTheHostThatSpeaksOfThem) {
   Run();
   EXPECT_THAT(ErrorOfRoot(Output{4, output::Stream::kOut, "x"}),
-              HasSubstr("rank 4 does not live on its host"));
+              HasSubstr("rank 4 does not run on its host"));
   EXPECT_THAT(ErrorOfRoot(Output{-1, output::Stream::kOut, "x"}), HasSubstr("rank -1"));
   EXPECT_THAT(ErrorOfRoot(MpiStarted{0}), HasSubstr("rank 0"));
   EXPECT_THAT(ErrorOfRoot(MpiAborted{std::numeric_limits<int>::max(), 1, ""}), HasSubstr("does not live"));
   EXPECT_THAT(ErrorOfRoot(RankEnded{3, 12, {}}), HasSubstr("no process of its own"));
-  EXPECT_THAT(ErrorOfRoot(CallsOf(4)), HasSubstr("rank 4, which lives on another host"));
+  EXPECT_THAT(ErrorOfRoot(CallsOf(4)), HasSubstr("rank 4, which runs on another host"));
   MustTake(CallsOf(3));
   MustTake(Ended{3, {}, SIGTERM});
   EXPECT_THAT(ErrorOfRoot(Ended{3, {}, 0}), HasSubstr("rank 3 has ended before"));
@@ -251,7 +251,7 @@ TEST_F(ProtocolTest, AnAgentDoesInOrderWhatIsAskedOfIt) {
   EXPECT_THAT(ErrorOfAgent(RunPreflight{}), HasSubstr("RunPreflight while it prepared"));
   protocol_.Note(Prepared{});
   EXPECT_EQ(ErrorOfAgent(Start{}), "");
-  EXPECT_THAT(ErrorOfAgent(CallsOf(2)), HasSubstr("rank 2, which lives on this host"));
+  EXPECT_THAT(ErrorOfAgent(CallsOf(2)), HasSubstr("rank 2, which runs on this host"));
   EXPECT_EQ(ErrorOfAgent(CallsOf(1)), "");
 }
 
