@@ -1,5 +1,6 @@
-// Collectives in which every rank exchanges with all others at once: what dtrun::algorithms does slower over Gloo,
-// whose messages want every receive posted before the data comes (docs/benchmarks-history.md has the figures).
+// Collectives in which every rank exchanges with all others at once. They are faster than dtrun::algorithms
+// over Gloo, whose messages need every receive posted before the data comes (docs/benchmarks-history.md has
+// the figures).
 //
 // Reductions of more than 128 KiB in all: rank r combines part r of all ranks, always in the order 0, 1, 2 ... Part r
 // is cut into segments. While one segment is combined the next is on its way; an allreduce sends a combined segment
@@ -18,7 +19,7 @@ struct Direct {
   Direct(const dtrun_op& given, std::uint64_t own_slot);
 
   const dtrun_op& op;
-  std::uint64_t slot;  // and the next one: of no other operation under way
+  std::uint64_t slot;  // this and the next one belong to no other operation under way
   std::size_t width;   // bytes of an element
 
   // Whether `op` is such a collective.

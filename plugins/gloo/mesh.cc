@@ -45,7 +45,7 @@ Mesh::Mesh(const sdk::Host& host, const sdk::CommParams& params, const interface
   const sdk::Deadline deadline(params.timeout);
   Connect(interface, deadline);
   Watch(interface);
-  Meet(params.timeout, deadline);
+  AwaitAll(params.timeout, deadline);
 }
 
 Mesh::~Mesh() {
@@ -87,7 +87,7 @@ void Mesh::Connect(const interfaces::Interface& interface, const sdk::Deadline& 
   }
 }
 
-// What this rank hears of each connection's end.
+// Starts to watch each connection for its end.
 void Mesh::Watch(const interfaces::Interface& interface) {
   goodbyes_.resize(static_cast<std::size_t>(size()));
   try {
@@ -108,8 +108,8 @@ void Mesh::Watch(const interfaces::Interface& interface) {
   monitor_->Start();
 }
 
-// From here on every rank hears when another leaves: nobody returns before all watch.
-void Mesh::Meet(sdk::Nanoseconds timeout, const sdk::Deadline& deadline) {
+// A barrier. After it every rank hears when another leaves, because none returns before all watch.
+void Mesh::AwaitAll(sdk::Nanoseconds timeout, const sdk::Deadline& deadline) {
   Operation operation("joining '" + name() + "'", timeout);
   const TimerEntry entry(*timer_, deadline, [&] { FailTimeout(operation); });
   dtrun_op barrier;
@@ -138,8 +138,8 @@ void Mesh::Fail(const Failure& failure, bool theirs) {
     failure_.Set(failure);
     waits = !transfers_.empty();
   }
-  // Core hears of it before any call returns it: its caller may exit at once. Who passes on what another rank
-  // said counts as one that waited too: not without a call.
+  // Report to core before any call returns the failure, because its caller may exit at once. A rank that only
+  // passes on another's failure reports it too, but only if it was waiting in a call.
   if ((!theirs || waits) && failure.code() == DTRUN_REMOTE_FAILURE)
     sdk::Health(host_).ReportPeer(failure.peer(), failure.what());
   {

@@ -55,21 +55,21 @@ class Mesh {
   void ThrowIfFailed() const {
     if (failure_) ThrowCause();
   }
-  // A rank that reports a failure may exit at once, so this first lets the others know, for
-  // a moment at most.
+  // A rank that reports a failure may exit at once, so this first waits a moment for the failure to be
+  // published to the others.
   [[noreturn]] void ThrowCause() const;
 
-  // Ends the communicator. The first call counts. `theirs`: another rank has said so.
+  // Ends the communicator. The first call counts. `theirs`: another rank published this failure.
   void Fail(const sdk::Failure& failure, bool theirs = false);
   void FailTimeout(const Operation& operation);
   // Gloo reported `what` on the connection to `peer`.
   void FailLost(int peer, const std::string& what);
-  // The same about a connection that is not known here; the monitor will name it.
+  // The same when it is not known which connection failed; the monitor finds out.
   void FailSomebodyLost(const std::string& what);
 
-  // Whether `peer` has left in peace: the last message on its connection says so. After a failure the
-  // connection may be stuck in the middle of a message, so who fails says why in the store. REQUIRES: its
-  // connection has failed.
+  // Whether `peer` has left without a failure: the last message on its connection says so. After a failure
+  // the connection may be stuck in the middle of a message, so a rank that fails publishes why in the store.
+  // REQUIRES: its connection has failed.
   bool SaidGoodbye(int peer);
   // Lets the others read why this rank fails. To be called before connections close.
   void PublishFailure();
@@ -81,7 +81,7 @@ class Mesh {
 
   void Connect(const interfaces::Interface& interface, const sdk::Deadline& deadline);
   void Watch(const interfaces::Interface& interface);
-  void Meet(sdk::Nanoseconds timeout, const sdk::Deadline& deadline);
+  void AwaitAll(sdk::Nanoseconds timeout, const sdk::Deadline& deadline);
 
   const sdk::Host host_;
   const sdk::Membership members_;

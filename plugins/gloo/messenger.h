@@ -17,9 +17,9 @@ class MeshMessenger final : public algorithms::Messenger {
  public:
   explicit MeshMessenger(Mesh& mesh) : mesh_(mesh) {}
 
-  // What follows belongs to `operation`, which is `op`.
+  // Later messages belong to `operation`, which is `op`.
   void Begin(Operation& operation, const dtrun_op& op);
-  // Of no other collective under way; the lowest four bits are free.
+  // The slot of the collective, which no other one under way has; its lowest four bits are free.
   std::uint64_t slot() const { return slot_; }
 
   int rank() const override { return mesh_.rank(); }
@@ -38,8 +38,8 @@ class MeshMessenger final : public algorithms::Messenger {
   std::unordered_map<Message, std::unique_ptr<Transfer>> transfers_;  // under way
 };
 
-// The slot of a message of `bytes` in the collective that has `slot`: ranks that differ about the size never
-// meet.
+// The slot of a message of `bytes` in the collective that has `slot`: messages of ranks that disagree on the
+// size never match.
 std::uint64_t SlotOf(std::uint64_t slot, std::size_t bytes);
 
 // The slot of a DTRUN_SEND or DTRUN_RECV.

@@ -25,7 +25,7 @@ class Monitor {
   Monitor& operator=(const Monitor&) = delete;
 
   void Start();
-  // Tells the peers that this rank leaves in peace, unless the mesh has failed.
+  // Tells the peers that this rank leaves without a failure, unless the mesh has failed.
   // Idempotent; the destructor does it too.
   void Stop();
   // The mesh has failed: tell the peers why and close. Any thread.

@@ -25,8 +25,8 @@ struct Operation {
 };
 
 // Gloo matches messages between two ranks by a 64-bit slot. The upper four bits tell the
-// uses apart. The lower bits hold a digest of what the operation is, so that ranks that
-// disagree on it never meet: Gloo would end the process when a message is longer than its
+// uses apart. The lower bits hold a digest of the operation, so that messages of ranks that
+// disagree on it never match: Gloo would end the process when a message is longer than its
 // buffer, and would silently combine different types.
 enum class SlotUse : std::uint64_t { kAlarm = 1, kGoodbye, kProbe, kCollective, kPointToPoint };
 

@@ -40,7 +40,7 @@ PointToPointRequest::~PointToPointRequest() {
   try {
     Wait(sdk::kNoLimit);
   } catch (const sdk::Failure&) {
-    // The outcome of a request that core drops interests nobody; the end of it does.
+    // Core has dropped the request: its end matters, its outcome does not.
   }
   timeout_.reset();
 }

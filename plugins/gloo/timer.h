@@ -1,8 +1,8 @@
 // Calls functions at points in time, on one thread of its own.
 //
 // Owned by a communicator. Gloo's own timeouts close every connection of a communicator
-// before anybody can tell the peers why; so no wait of Gloo is ever given one, and this
-// ends it instead. Add and Cancel: any thread that is not inside a callback.
+// before a rank can tell its peers why; so no wait of Gloo ever gets one, and this class
+// ends the wait instead. Add and Cancel: any thread that is not inside a callback.
 #pragma once
 
 #include <condition_variable>

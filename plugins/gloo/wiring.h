@@ -28,8 +28,8 @@ class Wiring {
 
   // What the others need to know; bytes.
   std::string Addresses() const;
-  // Connects to `peer`, whose Addresses() are `theirs`. REQUIRES that every rank goes through its
-  // peers in ascending order: one of two ranks waits for the other, and so never in a circle.
+  // Connects to `peer`, whose Addresses() are `theirs`. REQUIRES that every rank connects to its peers
+  // in ascending order, so that ranks never wait for each other in a circle.
   void Connect(int peer, const std::string& theirs);
 
   std::shared_ptr<::gloo::Context> context() const;

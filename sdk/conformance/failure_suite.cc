@@ -27,7 +27,7 @@ bool Mentions(const Outcome& outcome, const std::string& text) {
 
 void AMissingRankIsNamed(const Subject& subject) {
   const auto start = Clock::now();
-  subject.Meet(3, [&](dtrun_kv* kv, int rank) {
+  subject.PlayWithoutJoining(3, [&](dtrun_kv* kv, int rank) {
     if (rank == 2) return;  // does not come
     Outcome outcome;
     EXPECT_EQ(subject.Join(kv, rank, 3, kShortTimeout, &outcome), nullptr);

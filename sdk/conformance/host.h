@@ -28,7 +28,7 @@ const dtrun_host* Host();
 std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values);
 
-// Peers that plugins reported ill since the last call; [rank, text].
+// Peers that plugins reported as failed since the last call: rank and text.
 std::vector<std::pair<int, std::string>> TakePeerReports();
 
 }  // namespace dtrun::conformance

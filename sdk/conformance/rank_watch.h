@@ -1,7 +1,7 @@
 // Ends the test program when ranks hang: a backend's call may never return, and no thread can be stopped.
 //
-// Subject::Meet owns one for each set of ranks that it runs as threads. Enter and Leave are called by a
-// rank's thread, Await by the thread that started the ranks, Doing by any thread.
+// Subject::PlayWithoutJoining owns one for each set of ranks that it runs as threads. Enter and Leave are
+// called by a rank's thread, Await by the thread that started the ranks, Doing by any thread.
 #pragma once
 
 #include <chrono>

@@ -223,7 +223,7 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
 }
 
 void Subject::Play(int size, const std::function<void(Rank&)>& body) const {
-  Meet(size, [&](dtrun_kv* kv, int rank) {
+  PlayWithoutJoining(size, [&](dtrun_kv* kv, int rank) {
     Outcome outcome;
     const std::unique_ptr<Rank> member = Join(kv, rank, size, kPatience, &outcome);
     if (member == nullptr) {
@@ -234,7 +234,7 @@ void Subject::Play(int size, const std::function<void(Rank&)>& body) const {
   });
 }
 
-void Subject::Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const {
+void Subject::PlayWithoutJoining(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const {
   const int run = ++runs_;
   if (process_.size > 1 && process_.size == size) {
     played_ = true;

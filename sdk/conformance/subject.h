@@ -93,8 +93,8 @@ class Rank {
   // expectation, when it does not come about. Its other ranks use the same name.
   std::unique_ptr<Rank> Further(const std::string& name, int rank, int size) const;
 
-  // What ranks tell one another behind the backend's back. Await fails an expectation and
-  // returns when nobody has said `word` after kPatience.
+  // Signals between ranks that do not use the backend. Await fails an expectation and returns
+  // if no rank has told `word` after kPatience.
   void Tell(const std::string& word) const;
   void Await(const std::string& word) const;
   // Adds to a number that all ranks see and returns it.
@@ -140,11 +140,11 @@ class Subject {
   // and none when the launcher started another number.
   void Play(int size, const std::function<void(Rank&)>& body) const;
   // The same, before anybody has joined.
-  void Meet(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const;
+  void PlayWithoutJoining(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const;
   // Ranks are threads of this process.
   bool InOneProcess() const { return process_.size == 0; }
 
-  // Whether Play or Meet did anything since the last call; false, too, when none was called.
+  // Whether Play or PlayWithoutJoining did anything since the last call; false, too, when none was called.
   // `wanted` receives a size that was not there.
   bool TakePlayed(int* wanted);
   // Parts the key-value spaces of launched processes: one name per case.
