@@ -92,9 +92,9 @@ class Rendezvous(NodesTest):
 
     def test_two_nodes_may_be_one_machine(self):
         script = self.script()
-        meetings = {"c10d": ["--rdzv-backend=c10d", self.id, "--rdzv-endpoint=node0:29400"],
-                    "static": ["--master-addr=node0", "--master-port=29400"]}
-        for backend, words in meetings.items():
+        rendezvous = {"c10d": ["--rdzv-backend=c10d", self.id, "--rdzv-endpoint=node0:29400"],
+                      "static": ["--master-addr=node0", "--master-port=29400"]}
+        for backend, words in rendezvous.items():
             with self.subTest(backend=backend):
                 jobs = []
                 for node in range(2):
@@ -239,8 +239,8 @@ class Strangers(NodesTest):
                     result = self.torchrun(host, *words, script).finish()
                     self.assertEqual(result.code, 2, str(result))
                     self.assertEqual(result.out, "")
-                    for cure in ("~/.dtrun/key", "DTRUN_CLUSTER_KEY", "uuidgen", "insecure=true"):
-                        self.assertIn(cure, result.err)
+                    for way in ("~/.dtrun/key", "DTRUN_CLUSTER_KEY", "uuidgen", "insecure=true"):
+                        self.assertIn(way, result.err)
 
     def test_a_key_that_others_may_read_is_refused(self):
         self.give_home(self.folder)

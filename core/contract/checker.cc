@@ -16,7 +16,7 @@
 namespace dtrun::contract {
 namespace {
 
-constexpr int kAuditsUntilDamaged = 3;  // that must find a rank's pages damaged
+constexpr int kChecksUntilDamaged = 3;  // that must find a rank's pages damaged
 constexpr std::uint64_t kHistory = 16;  // calls of each communicator that History shows
 
 struct SeenCall {
@@ -91,7 +91,7 @@ std::optional<Difference> Checker::Check() {
   for (std::size_t rank = 0; rank < damaged_.size(); ++rank) {
     Damaged& damaged = damaged_[rank];
     damaged.checks = damaged.why == nullptr ? 0 : damaged.checks + 1;
-    if (damaged.left_out || damaged.checks < kAuditsUntilDamaged) continue;
+    if (damaged.left_out || damaged.checks < kChecksUntilDamaged) continue;
     damaged.left_out = true;
     news_.push_back({static_cast<int>(rank),
                      fmt::format("the pages of rank {} in the flight recorder were overwritten: {}", rank,

@@ -40,7 +40,7 @@ class DamageTest : public ::testing::Test {
     (void)reporter_.Report();
     (void)checker_.History(0);
   }
-  std::vector<Damage> Audits(int count) {
+  std::vector<Damage> AfterChecks(int count) {
     for (int i = 0; i < count; ++i) Read();
     return checker_.TakeDamage();
   }
@@ -54,12 +54,12 @@ class DamageTest : public ::testing::Test {
 TEST_F(DamageTest, IsSaidOfTheRankWhosePagesTheyAreAndOnce) {
   CallOnAll(10);
   std::memset(recorder_memory().PagesOf(1), 0xff, kRankPagesBytes);
-  EXPECT_THAT(Audits(2), IsEmpty());
-  const auto damage = Audits(1);
+  EXPECT_THAT(AfterChecks(2), IsEmpty());
+  const auto damage = AfterChecks(1);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 1);
   EXPECT_THAT(damage[0].text, HasSubstr("the pages of rank 1 in the flight recorder were overwritten"));
-  EXPECT_THAT(Audits(10), IsEmpty());
+  EXPECT_THAT(AfterChecks(10), IsEmpty());
   EXPECT_THAT(checker_.History(1), HasSubstr("overwritten"));
 }
 
@@ -67,7 +67,7 @@ TEST_F(DamageTest, OfOneCallAccusesNobodyElse) {
   CallOnAll(10);
   rings_[2]->entries[7].words[1] = 99;
   rings_[2]->entries[10].chain = 99;
-  const auto damage = Audits(3);
+  const auto damage = AfterChecks(3);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 2);
 }
@@ -83,9 +83,9 @@ TEST_F(DamageTest, ThatPassesIsNotSaid) {
   CallOnAll(10);
   for (int round = 0; round < 5; ++round) {
     rings_[1]->ended = 99;
-    EXPECT_THAT(Audits(2), IsEmpty());
+    EXPECT_THAT(AfterChecks(2), IsEmpty());
     rings_[1]->ended = 0;
-    EXPECT_THAT(Audits(1), IsEmpty());
+    EXPECT_THAT(AfterChecks(1), IsEmpty());
   }
 }
 
@@ -93,7 +93,7 @@ TEST_F(DamageTest, ComparesNoRankWithItself) {
   CallOnAll(10);
   Ring* const duplicate = OpenRing(recorder_memory(), 1, NameDigest("world"), "world", 1, 3);
   Begin(*duplicate, 1, sdk::Signature{});
-  const auto damage = Audits(3);
+  const auto damage = AfterChecks(3);
   ASSERT_THAT(damage, SizeIs(1));
   EXPECT_EQ(damage[0].rank, 1);
 }
