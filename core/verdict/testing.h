@@ -1,4 +1,4 @@
-// What tests of suspicions share: outputs of ranks, and a job of four ranks.
+// What tests of verdicts and of suspicions share: ranks and runs, outputs of ranks, and a job of four ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,6 +30,32 @@ inline const std::vector<std::string> kClosed = {
 inline const std::vector<std::string> kOwn = {
     "Traceback (most recent call last):", "  File \"/home/u/train.py\", line 9, in <module>",
     "ValueError: the true cause"};
+
+// For tests of verdicts: a rank, and a run of such ranks.
+inline RankFacts Rank(int rank, process::Ending ending, std::chrono::milliseconds at, int signal_sent = 0) {
+  RankFacts facts;
+  facts.rank = rank;
+  facts.host = "localhost";
+  facts.pid = 4242 + rank;
+  facts.ending = ending;
+  facts.ended_at = at;
+  facts.signal_sent = signal_sent;
+  return facts;
+}
+
+inline Facts RunOf(std::vector<RankFacts> ranks, int first_failed) {
+  Facts facts;
+  facts.job = "quickstart";
+  facts.logs = "/runs/1";
+  facts.duration = std::chrono::milliseconds(3300);
+  facts.ranks = std::move(ranks);
+  facts.first_failed = first_failed;
+  return facts;
+}
+
+inline constexpr process::Ending kOk{};
+inline constexpr process::Ending kTerm{0, SIGTERM, false};
+inline constexpr process::Ending kKill{0, SIGKILL, false};
 
 // Four ranks, of which rank 0 failed first and the others were stopped by dtrun.
 class SuspectTest : public ::testing::Test {

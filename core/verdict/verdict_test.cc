@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
-
 #include "core/base/json.h"
-#include "core/verdict/recognise.h"
+#include "core/verdict/testing.h"
 
 namespace dtrun::verdict {
 namespace {
@@ -17,30 +15,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-RankFacts Rank(int rank, process::Ending ending, milliseconds at, int signal_sent = 0) {
-  RankFacts facts;
-  facts.rank = rank;
-  facts.host = "localhost";
-  facts.pid = 4242 + rank;
-  facts.ending = ending;
-  facts.ended_at = at;
-  facts.signal_sent = signal_sent;
-  return facts;
-}
-
-Facts RunOf(std::vector<RankFacts> ranks, int first_failed) {
-  Facts facts;
-  facts.job = "quickstart";
-  facts.logs = "/runs/1";
-  facts.duration = milliseconds(3300);
-  facts.ranks = std::move(ranks);
-  facts.first_failed = first_failed;
-  return facts;
-}
-
-constexpr process::Ending kOk{};
-constexpr process::Ending kTerm{0, SIGTERM, false};
-constexpr process::Ending kKill{0, SIGKILL, false};
+using testing::kKill;
+using testing::kOk;
+using testing::kTerm;
+using testing::Rank;
+using testing::RunOf;
 
 TEST(Verdict, SaysSuccessInOneLine) {
   const Facts facts = RunOf({Rank(0, kOk, milliseconds(3200)), Rank(1, kOk, milliseconds(3100))}, -1);
@@ -334,21 +313,6 @@ TEST(Verdict, PrefersAFailureToALaterInterrupt) {
   EXPECT_THAT(VerdictText(facts), StartsWith("dtrun: job 'quickstart' failed"));
 }
 
-TEST(Verdict, WritesTheSameForPrograms) {
-  Facts facts =
-      RunOf({Rank(0, kTerm, milliseconds(20), SIGTERM), Rank(1, {3, 0, false}, milliseconds(10))}, 1);
-  facts.ranks[1].tail = {"not \xff utf-8"};
-  const auto json = ParseJson(VerdictJson({facts}));
-  EXPECT_EQ(json["result"], "failed");
-  EXPECT_EQ(json["exit_code"], 3);
-  EXPECT_EQ(json["first_failed_rank"], 1);
-  EXPECT_EQ(json["ranks"][0]["ending"]["signal"], "SIGTERM");
-  EXPECT_EQ(json["ranks"][0]["ending"]["code"], nullptr);
-  EXPECT_EQ(json["ranks"][0]["stopped_with"], "SIGTERM");
-  EXPECT_EQ(json["ranks"][1]["ending"]["code"], 3);
-  EXPECT_EQ(json["ranks"][1]["pid"], 4243);
-}
-
 TEST(Verdict, NamesTheHostThatWasLostAndItsRanks) {
   Facts facts = RunOf({Rank(0, kTerm, milliseconds(2100), SIGTERM), Rank(1, kOk, milliseconds(0))}, -1);
   facts.ranks[1].host = "node1";
@@ -389,43 +353,6 @@ TEST(Verdict, SaysWhenTheKernelWasOutOfMemory) {
   EXPECT_THAT(VerdictText(facts),
               AllOf(HasSubstr("rank 0 was killed by the kernel, which was out of memory"),
                     HasSubstr("class: out-of-memory"), HasSubstr("fewer ranks per host")));
-}
-
-TEST(Verdict, ListsEveryGeneration) {
-  const Facts failed = RunOf({Rank(0, {3, 0, false}, milliseconds(10))}, 0);
-  Facts good = RunOf({Rank(0, kOk, milliseconds(10))}, -1);
-  good.generation = 1;
-  EXPECT_THAT(VerdictText(good), HasSubstr("3.3 s, after 1 restart, logs in"));
-  const auto json = ParseJson(VerdictJson({failed, good}));
-  EXPECT_EQ(json["result"], "succeeded");
-  EXPECT_EQ(json["exit_class"], nullptr);
-  ASSERT_EQ(json["generations"].size(), 2u);
-  EXPECT_EQ(json["generations"][0]["exit_class"], "user-error");
-  EXPECT_EQ(json["generations"][1]["generation"], 1);
-}
-
-TEST(Verdict, WritesWhyNothingRan) {
-  const auto json = ParseJson(NotStartedJson("quickstart", "port 1 is in use"));
-  EXPECT_EQ(json["result"], "not started");
-  EXPECT_EQ(json["exit_code"], 2);
-  EXPECT_EQ(json["error"], "port 1 is in use");
-}
-
-TEST(FoldRanks, MakesRangesOfThreeAndMore) {
-  EXPECT_EQ(FoldRanks({3}), "rank 3");
-  EXPECT_EQ(FoldRanks({3, 4}), "ranks 3, 4");
-  EXPECT_EQ(FoldRanks({2, 3, 4, 5, 7}), "ranks 2-5, 7");
-  EXPECT_EQ(FoldRanks({0, 2, 4, 5}), "ranks 0, 2, 4, 5");
-}
-
-TEST(FormatElapsed, FitsTheUnitToTheLength) {
-  EXPECT_EQ(FormatElapsed(std::chrono::microseconds(400)), "less than 1 ms");
-  EXPECT_EQ(FormatElapsed(milliseconds(4)), "4 ms");
-  EXPECT_EQ(FormatElapsed(milliseconds(12)), "0.01 s");
-  EXPECT_EQ(FormatElapsed(milliseconds(3200)), "3.2 s");
-  EXPECT_EQ(FormatElapsed(milliseconds(59990)), "1 min 0 s");
-  EXPECT_EQ(FormatElapsed(std::chrono::seconds(125)), "2 min 5 s");
-  EXPECT_EQ(FormatElapsed(std::chrono::minutes(192)), "3 h 12 min");
 }
 
 }  // namespace

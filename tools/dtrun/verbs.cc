@@ -24,6 +24,7 @@
 #include "core/pmi/pmix_program.h"
 #include "tools/dtrun/bench.h"
 #include "tools/dtrun/command_line/program.h"
+#include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 #include "tools/dtrun/completion/candidates.h"
 #include "tools/dtrun/completion/man_page.h"

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/command_line/flags.h"
+#include "tools/dtrun/command_line/refusal.h"
 
 namespace dtrun::cli {
 namespace {
@@ -20,15 +21,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 Error Wrong(std::string text) { return Error{DTRUN_INVALID_ARGUMENT, std::move(text)}; }
-
-// Those that a user may type.
-Words VerbsOf(const CLI::App& app) {
-  Words names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!verb->get_group().empty()) names.push_back(verb->get_name());
-  }
-  return names;
-}
 
 CLI::App* VerbNamed(CLI::App& app, const std::string& name) {
   const auto found = app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == name; });
@@ -372,33 +364,6 @@ class Splitter {
 
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const Words& words) {
   return Splitter(grammar, words).Run();
-}
-
-std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb) {
-  const CLI::App* at = &root;
-  for (std::string_view rest = verb; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    at = at->get_subcommand(std::string(rest.substr(0, end)));
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
-  const std::string self = verb.empty() ? "dtrun" : "dtrun " + verb;
-  const Words verbs = VerbsOf(*at);
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
-    return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
-  }
-  std::string_view text = error.what();
-  constexpr std::string_view kRequired = " is required", kConversion = "Could not convert: ";
-  if (text.ends_with(kRequired)) {
-    text.remove_suffix(kRequired.size());
-    const CLI::Option* missing = at->get_option_no_throw(std::string(text));
-    return fmt::format("dtrun: '{}' needs {}{}; see {} --help", self, text,
-                       missing == nullptr ? "" : ": " + missing->get_description(), self);
-  }
-  if (text.starts_with(kConversion)) {
-    text.remove_prefix(kConversion.size());
-    return fmt::format("dtrun: {}: not a number; see {} --help", text, self);
-  }
-  return fmt::format("dtrun: {}; see {} --help", text, self);
 }
 
 }  // namespace dtrun::cli

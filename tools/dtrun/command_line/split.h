@@ -33,7 +33,4 @@ struct Grammar {
 // Errors name the word, and say what to type instead.
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
 
-// What CLI11 refused, in one line.
-std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
-
 }  // namespace dtrun::cli

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tools/dtrun/command_line/refusal.h"
+
 namespace dtrun::cli {
 namespace {
 
