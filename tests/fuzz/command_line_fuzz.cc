@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 
 namespace {
