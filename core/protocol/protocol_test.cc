@@ -156,8 +156,8 @@ TEST_F(ProtocolTest, RanksLiveOnTheHostThatSpeaksOfThem) {
               HasSubstr("rank 4 does not run on its host"));
   EXPECT_THAT(ErrorOfRoot(Output{-1, output::Stream::kOut, "x"}), HasSubstr("rank -1"));
   EXPECT_THAT(ErrorOfRoot(MpiStarted{0}), HasSubstr("rank 0"));
-  EXPECT_THAT(ErrorOfRoot(MpiAborted{std::numeric_limits<int>::max(), 1, ""}), HasSubstr("does not live"));
-  EXPECT_THAT(ErrorOfRoot(RankEnded{3, 12, {}}), HasSubstr("no process of its own"));
+  EXPECT_THAT(ErrorOfRoot(MpiAborted{std::numeric_limits<int>::max(), 1, ""}), HasSubstr("does not run"));
+  EXPECT_THAT(ErrorOfRoot(RankEnded{3, 12, {}}), HasSubstr("not a process of its own"));
   EXPECT_THAT(ErrorOfRoot(CallsOf(4)), HasSubstr("rank 4, which runs on another host"));
   MustTake(CallsOf(3));
   MustTake(Ended{3, {}, SIGTERM});
