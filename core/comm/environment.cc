@@ -93,7 +93,42 @@ void ReadPlaceOnHost(Reader& reader, Environment* e) {
   e->rank = first + e->local_rank;
 }
 
+// Empty when the variable is not there.
+std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
+  std::vector<int> ranks;
+  if (!reader.Has(contract::kHostRanks)) return ranks;
+  const std::string text = reader.Text(contract::kHostRanks);
+  std::string_view rest = text;
+  std::int64_t sum = 0;
+  for (;;) {
+    const auto count = TakeNumber<int>(&rest);
+    if (!count || *count < 1 || *count > e.world_size) break;
+    ranks.push_back(*count);
+    sum += *count;
+    if (!rest.starts_with(',')) break;
+    rest.remove_prefix(1);
+  }
+  if (!rest.empty() || std::ssize(ranks) != e.host_count || sum != e.world_size) {
+    reader.Fail(fmt::format("{} is '{}'; expected the numbers of ranks of {} hosts, {} in all",
+                            contract::kHostRanks, text, e.host_count, e.world_size));
+  }
+  return ranks;
+}
+
 }  // namespace
+
+std::vector<int> Environment::HostOfRanks() const {
+  std::vector<int> hosts;
+  if (emulated_hosts > 1) {
+    for (int of = 0; of < world_size; ++of) hosts.push_back(Emulated(of));
+  } else if (host_count == 1) {
+    hosts.assign(static_cast<std::size_t>(world_size), 0);
+  } else {
+    for (std::size_t of = 0; of < host_ranks.size(); ++of)
+      hosts.insert(hosts.end(), static_cast<std::size_t>(host_ranks[of]), static_cast<int>(of));
+  }
+  return hosts;
+}
 
 Result<Environment> ReadEnvironment(const Lookup& lookup) {
   Reader reader(lookup);
@@ -137,6 +172,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
   }
   e.host_count = reader.Number(contract::kHostCount, 1, e.world_size, "the number of hosts");
   e.node_rank = reader.Number(contract::kNodeRank, 0, e.host_count - 1, "a host of the job");
+  e.host_ranks = ReadHostRanks(reader, e);
   e.generation = reader.Number<std::uint64_t>(
       contract::kGeneration, 0, std::numeric_limits<std::uint64_t>::max(), "the start of the world");
   e.job = reader.Text(contract::kJob);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/base/units.h"
@@ -20,6 +21,7 @@ struct Environment {
   bool own_launcher = false;  // of the user's: it started this rank, and LOCAL_RANK says which it is
   int node_rank = 0;
   int host_count = 1;
+  std::vector<int> host_ranks;  // how many ranks each host has; empty: not known
   std::uint64_t generation = 0;
   std::string job;
   std::string store;
@@ -36,11 +38,13 @@ struct Environment {
   int emulated_hosts = 1;       // more than one: what the ranks pretend to live on, for tests
 
   // The host that this rank lives on, as communicators see it, and how many there are.
-  int host() const {
-    return emulated_hosts > 1 ? static_cast<int>(std::int64_t{rank} * emulated_hosts / world_size)
-                              : node_rank;
-  }
+  int host() const { return emulated_hosts > 1 ? Emulated(rank) : node_rank; }
   int hosts() const { return emulated_hosts > 1 ? emulated_hosts : host_count; }
+  // By rank; empty: not known.
+  std::vector<int> HostOfRanks() const;
+
+ private:
+  int Emulated(int of) const { return static_cast<int>(std::int64_t{of} * emulated_hosts / world_size); }
 };
 
 // A variable's value, or null.

@@ -95,18 +95,41 @@ TEST(Environment, NeedsNoPluginWhenTheBackendIsNone) {
 }
 
 TEST(Environment, RefusesNumbersThatAreNotWhollyNumbersOrOutOfTheirRange) {
-  const std::pair<const char*, const char*> bad[] = {
-      {"DTRUN_RANK", "8"},           {"DTRUN_RANK", "-1"},      {"DTRUN_RANK", "3x"},
-      {"DTRUN_RANK", " 3"},          {"DTRUN_RANK", "+3"},      {"DTRUN_RANK", "99999999999999999999"},
-      {"DTRUN_WORLD_SIZE", "0"},     {"DTRUN_LOCAL_RANK", "2"}, {"DTRUN_LOCAL_WORLD_SIZE", "9"},
-      {"DTRUN_GENERATION", "-1"},    {"DTRUN_HOST_COUNT", "0"}, {"DTRUN_NODE_RANK", "4"},
-      {"DTRUN_BACKEND_TIMEOUT", "5"}};
+  const std::pair<const char*, const char*> bad[] = {{"DTRUN_RANK", "8"},
+                                                     {"DTRUN_RANK", "-1"},
+                                                     {"DTRUN_RANK", "3x"},
+                                                     {"DTRUN_RANK", " 3"},
+                                                     {"DTRUN_RANK", "+3"},
+                                                     {"DTRUN_RANK", "99999999999999999999"},
+                                                     {"DTRUN_WORLD_SIZE", "0"},
+                                                     {"DTRUN_LOCAL_RANK", "2"},
+                                                     {"DTRUN_LOCAL_WORLD_SIZE", "9"},
+                                                     {"DTRUN_GENERATION", "-1"},
+                                                     {"DTRUN_HOST_COUNT", "0"},
+                                                     {"DTRUN_NODE_RANK", "4"},
+                                                     {"DTRUN_HOST_RANKS", "2,2,2"},
+                                                     {"DTRUN_HOST_RANKS", "2,2,2,2,"},
+                                                     {"DTRUN_HOST_RANKS", "2,2,4,0"},
+                                                     {"DTRUN_HOST_RANKS", "2 2 2 2"},
+                                                     {"DTRUN_BACKEND_TIMEOUT", "5"}};
   for (const auto& [name, value] : bad) {
     const Result<Environment> e = Read(With(name, value));
     ASSERT_FALSE(e.ok()) << name << "=" << value;
     EXPECT_EQ(e.error().code, DTRUN_INVALID_ARGUMENT);
     EXPECT_THAT(e.error().text, HasSubstr(name));
   }
+}
+
+TEST(Environment, KnowsTheHostOfEachRank) {
+  EXPECT_TRUE(Read(Complete())->HostOfRanks().empty()) << "nobody has told it";
+  const Result<Environment> told = Read(With("DTRUN_HOST_RANKS", "1,3,2,2"));
+  ASSERT_TRUE(told) << told.error().text;
+  EXPECT_THAT(told->HostOfRanks(), ::testing::ElementsAre(0, 1, 1, 1, 2, 2, 3, 3));
+  Environment emulated;
+  emulated.world_size = 3;
+  EXPECT_THAT(emulated.HostOfRanks(), ::testing::ElementsAre(0, 0, 0));
+  emulated.emulated_hosts = 2;
+  EXPECT_THAT(emulated.HostOfRanks(), ::testing::ElementsAre(0, 0, 1));
 }
 
 Variables OneOfSeveral(const std::string& local_rank) {

@@ -15,6 +15,7 @@ inline constexpr char kLocalRank[] = "DTRUN_LOCAL_RANK";
 inline constexpr char kLocalWorldSize[] = "DTRUN_LOCAL_WORLD_SIZE";
 inline constexpr char kNodeRank[] = "DTRUN_NODE_RANK";
 inline constexpr char kHostCount[] = "DTRUN_HOST_COUNT";
+inline constexpr char kHostRanks[] = "DTRUN_HOST_RANKS";      // how many ranks each host has: "2,2,1"
 inline constexpr char kJob[] = "DTRUN_JOB";                   // job.name
 inline constexpr char kGeneration[] = "DTRUN_GENERATION";     // start of the world, from 0
 inline constexpr char kStore[] = "DTRUN_STORE";               // path of the agent's Unix socket

@@ -34,6 +34,12 @@ constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
 
 using Variables = std::map<std::string, std::string>;
 
+std::string HostRanks(const Plan& plan) {
+  std::string text;
+  for (const Host& host : plan.hosts) text += (text.empty() ? "" : ",") + std::to_string(host.local_size);
+  return text;
+}
+
 // dtrun's own dialect for one process.
 Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
   const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
@@ -42,6 +48,7 @@ Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& proc
       {contract::kLocalWorldSize, std::to_string(host.local_size)},
       {contract::kNodeRank, std::to_string(process.host)},
       {contract::kHostCount, std::to_string(plan.hosts.size())},
+      {contract::kHostRanks, HostRanks(plan)},
       {contract::kJob, plan.job},
       {contract::kGeneration, kTokenGeneration},
       {contract::kStore, kTokenStore},
