@@ -122,12 +122,22 @@ class BadPlugin(JobTest):
                 "null-argument": "launcher 'bad' planned an impossible process: argument 1 of rank 0 is null",
                 "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
-                "equals": "variable 0 of rank 0 is 'A=B'"}
+                "equals": "variable 0 of rank 0 is 'A=B'",
+                "must-understand": "variable 0 of rank 0 is 'GOOD' with the flags 0x100000"}
         for fault, text in said.items():
             with self.subTest(fault=fault):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
                 self.assert_user_error(result, text)
         self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
+
+    def test_a_launcher_takes_a_variable_away(self):
+        shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)
+        launch = ["--plugin-dir", self.plugins, "--set", "launcher.name=bad"]
+        for fault, shown in (("well", True), ("unset", False)):
+            result = self.dtrun(*launch, "--", "env", fault, env={**self.environment(), "GOOD": "inherited"})
+            self.assert_ok(result)
+            self.assertEqual("GOOD=" in result.out, shown, result.out)
+        self.assertIn("unset  GOOD", self.dtrun("plan", *launch, "--", "env", "unset").out)
 
     def test_owned_by_somebody_else(self):
         if os.geteuid() != 0:

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "core/base/plugin_error.h"
+#include "core/base/printable.h"
 #include "core/comm/plugin_call.h"
 
 using dtrun::Error;
@@ -35,11 +37,21 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   made->scope_.rank = m.rank;
   made->scope_.size = m.size;
 
+  made->scope_.query_support = m.backend.query_support;
+  made->scope_.instance = m.instance;
+
   dtrun_backend_caps& caps = made->scope_.caps;
   DTRUN_INIT(caps);
   PluginError error;
   if (const dtrun_status status = m.backend.query_caps(m.instance, &caps, &error); status != DTRUN_OK) {
     return Explained(status, error, fmt::format("what backend '{}' can do", m.backend_name));
+  }
+
+  if (const std::uint32_t unknown = caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) {
+    return Error{DTRUN_UNSUPPORTED,
+                 fmt::format("backend '{}' has the capabilities {:#x}, which this dtrun would have to "
+                             "understand; upgrade dtrun or install an older release of the plugin",
+                             m.backend_name, unknown)};
   }
 
   dtrun_comm_params params;
@@ -55,6 +67,12 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   params.name = {m.name.c_str(), m.name.size()};
   params.kv = m.kv;
   params.timeout_ns = m.timeout.count();
+  params.hosts = m.hosts.empty() ? nullptr : m.hosts.data();
+  params.local_rank = static_cast<std::int32_t>(std::count(
+      m.hosts.begin(), m.hosts.begin() + std::min<std::ptrdiff_t>(m.rank, std::ssize(m.hosts)), m.node_rank));
+  params.device_kind = DTRUN_DEVICE_HOST;
+  params.device_index = -1;
+  params.parent = m.parent;
   error.Clear();
   // Layers join the ranks of a host first, and then the hosts, each for as long as the limit at most.
   const Nanoseconds limit = m.timeout.count() < 0 ? m.timeout : 2 * m.timeout + std::chrono::seconds(10);
@@ -100,10 +118,9 @@ dtrun_comm::~dtrun_comm() {
   const dtrun_backend& table = making_.backend;
   bool running = false;
   for (dtrun_work* work = works_; work != nullptr; work = work->next) {
-    std::int32_t done = 1;
     PluginError ignored;  // whoever started it did not ask either
-    if (work->request != nullptr && !work->succeeded) (void)table.req_test(work->request, &done, &ignored);
-    running = running || done == 0;
+    running = running || (work->request != nullptr && !work->succeeded &&
+                          table.req_test(work->request, &ignored) == DTRUN_PENDING);
   }
   if (running) AbortBackend(making_.name == "world" ? "dtrun_finalize" : "dtrun_comm_free");
   while (works_ != nullptr) {
@@ -142,7 +159,15 @@ bool dtrun_comm::CanAbort() const {
 void dtrun_comm::AbortBackend(std::string_view reason) {
   if (!CanAbort()) return;
   const std::string text(reason);  // strings that cross the ABI end with NUL
-  making_.backend.comm_abort(comm_, {text.c_str(), text.size()});
+  dtrun_abort_params params;
+  DTRUN_INIT(params);
+  params.reason = {text.c_str(), text.size()};
+  PluginError error;
+  if (making_.backend.comm_abort(comm_, &params, &error) == DTRUN_OK) return;
+  // Its calls end with their deadlines all the same, and the first failure stays what it was.
+  if (!making_.warn) return;
+  making_.warn(fmt::format("backend '{}' has not aborted '{}': {}", making_.backend_name, making_.name,
+                           dtrun::Printable(error.message)));
 }
 
 dtrun_status dtrun_comm::Fail(const dtrun_op& op, dtrun_status status, const dtrun_error& cause,

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/base/units.h"
@@ -34,8 +35,10 @@ struct Making {
   int rank = 0;
   int size = 1;
   int host_count = 1;
-  int node_rank = 0;           // the host of this rank
-  std::string interface_name;  // of this host, to reach the others; empty: not chosen
+  int node_rank = 0;                     // the host of this rank
+  std::vector<int> hosts;                // of each rank
+  dtrun_backend_comm* parent = nullptr;  // of the communicator that this one is made from
+  std::string interface_name;            // of this host, to reach the others; empty: not chosen
   std::string address;
   int local_processors = 0;  // of this host's ranks together
   std::uint64_t generation = 0;
@@ -49,6 +52,8 @@ struct Making {
   std::function<void(int peer, std::string_view what)> report;
   // It was aborted on purpose.
   std::function<void(std::string_view reason)> aborted;
+  // A line for the log.
+  std::function<void(const std::string& what)> warn;
   // An operation will not end and the backend cannot abort: it must never be ended.
   std::function<void()> stuck;
 };
@@ -67,6 +72,8 @@ struct dtrun_comm {
   int rank() const { return making_.rank; }
   int size() const { return making_.size; }
   const dtrun::comm::Making& making() const { return making_; }
+  // The backend's own.
+  dtrun_backend_comm* raw() const { return comm_; }
   // The first failure, while there is one.
   dtrun::Status Usable();
 
@@ -76,6 +83,7 @@ struct dtrun_comm {
   // filled here, and the timeout where it is 0.
   dtrun_status Start(dtrun_op& op, dtrun_work** out, dtrun_error* err);
   dtrun_status Test(dtrun_work& work, std::int32_t* done, dtrun_error* err);
+  // DTRUN_PENDING when it still runs after timeout_ns.
   dtrun_status Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_error* err);
   void Release(dtrun_work* work);
   // A work whose communicator is gone.
@@ -107,7 +115,7 @@ struct dtrun_comm {
   // Calls that the other ranks are in or have not made, for a message about `op`.
   std::string Whereabouts(const dtrun_op& op) const;
 
-  // A DTRUN_OK start becomes `work` when that is not null. REQUIRES enqueue_mutex_.
+  // A start that succeeded becomes `work` when that is not null. REQUIRES enqueue_mutex_.
   dtrun_status Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work, dtrun_request** request,
                        dtrun_error* cause);
   dtrun_status TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err);

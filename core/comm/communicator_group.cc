@@ -12,6 +12,12 @@ using dtrun::Error;
 using dtrun::Explained;
 using dtrun::PluginError;
 
+namespace {
+
+constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
+
+}  // namespace
+
 dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   const std::lock_guard lock(enqueue_mutex_);
   if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
@@ -22,7 +28,7 @@ dtrun_status dtrun_comm::GroupBegin(dtrun_error* err) {
   }
   if (making_.backend.group_begin != nullptr) {
     PluginError cause;
-    if (const dtrun_status status = making_.backend.group_begin(comm_, &cause); status != DTRUN_OK) {
+    if (const dtrun_status status = making_.backend.group_begin(comm_, &kGroup, &cause); status != DTRUN_OK) {
       return Explained(status, cause, fmt::format("group on '{}'", making_.name)).CopyTo(err);
     }
   }
@@ -45,7 +51,7 @@ dtrun_status dtrun_comm::GroupEnd(dtrun_work** out, dtrun_error* err) {
                                making_.name)}
           .CopyTo(err);
     }
-    if (making_.backend.group_end != nullptr) status = making_.backend.group_end(comm_, &cause);
+    if (making_.backend.group_end != nullptr) status = making_.backend.group_end(comm_, &kGroup, &cause);
     group = std::exchange(group_, {}).first;
     if (group == nullptr) {
       empty->comm = this;

@@ -26,8 +26,14 @@ dtrun_status dtrun_comm::Allocate(std::uint64_t bytes, void** out, dtrun_error* 
   void* memory = nullptr;
   if (making_.backend.mem_alloc != nullptr) {
     if (failed_.load(std::memory_order_acquire)) return FirstFailure(err);
+    dtrun_mem_params params;
+    DTRUN_INIT(params);
+    params.bytes = rounded;
+    params.alignment = kAlignment;
+    params.device_kind = DTRUN_DEVICE_HOST;
+    params.device_index = -1;
     PluginError cause;
-    if (const dtrun_status status = making_.backend.mem_alloc(comm_, rounded, &memory, &cause);
+    if (const dtrun_status status = making_.backend.mem_alloc(comm_, &params, &memory, &cause);
         status != DTRUN_OK) {
       return Explained(status, cause, fmt::format("dtrun_alloc of {} bytes on '{}'", bytes, making_.name))
           .CopyTo(err);

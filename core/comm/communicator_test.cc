@@ -130,7 +130,7 @@ TEST_F(Communicator, SaysWhatFailedWhileItWaited) {
 TEST_F(Communicator, LeavesAnOperationAliveThatOutlastsItsWaiter) {
   fake_.complete_at_once = false;
   dtrun_work* work = Begin();
-  EXPECT_EQ(Comm().Wait(*work, 1'000'000, &error_), DTRUN_TIMEOUT);
+  EXPECT_EQ(Comm().Wait(*work, 1'000'000, &error_), DTRUN_PENDING);
   EXPECT_THAT(error_.message,
               HasSubstr("allreduce #1 on 'world' (float32 x 2, sum): still running after 1ms"));
   std::int32_t done = 1;
@@ -218,6 +218,14 @@ TEST_F(Communicator, ExplainsWhyItCouldNotBeMade) {
   EXPECT_THAT(comm.error().text, HasSubstr("rank 0 joining the 2 ranks of 'world' over backend 'fake'"));
   EXPECT_THAT(comm.error().text, HasSubstr("rank 1 did not come"));
   EXPECT_EQ(fake_.destroyed, 0);
+}
+
+TEST_F(Communicator, IsNotMadeOverABackendThatItWouldHaveToUnderstand) {
+  fake_.caps.flags = DTRUN_CAP_ABORT | 0x40000;
+  const auto comm = dtrun_comm::Create(AMaking());
+  ASSERT_FALSE(comm.ok());
+  EXPECT_EQ(comm.error().code, DTRUN_UNSUPPORTED);
+  EXPECT_THAT(comm.error().text, HasSubstr("backend 'fake' has the capabilities 0x40000"));
 }
 
 TEST_F(Communicator, NumbersCallsOfManyThreadsWithoutGaps) {

@@ -86,7 +86,17 @@ dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, scope_)) {
     const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
-    if (status != DTRUN_OK) return status;
+    if (status == DTRUN_OK) {
+      *request = nullptr;  // it has completed, whatever the plugin has left there
+      NoteEnd(op);
+    } else if (status == DTRUN_PENDING && *request == nullptr) {
+      return dtrun_error_set(
+          cause, DTRUN_INTERNAL, -1,
+          "the backend reported an operation under way and gave no request; report it to the "
+          "plugin's author");
+    } else if (status != DTRUN_PENDING) {
+      return status;
+    }
   }
   if (collective) ++sequence_;
   if (work == nullptr) return DTRUN_OK;
@@ -104,16 +114,10 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
   PluginError cause;
   dtrun_status status = making_.backend.req_wait_host(request, budget, &cause);
-  if (status == DTRUN_TIMEOUT) {
-    // Its own timeout has ended the operation, or the backend has let all the time pass.
-    std::int32_t done = 0;
-    cause.Clear();
-    status = making_.backend.req_test(request, &done, &cause);
-    if (status == DTRUN_OK && done == 0) {
-      const dtrun_status overrun = Overrun(op, err);
-      ReleaseRequest(request);
-      return overrun;
-    }
+  if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
+    const dtrun_status overrun = Overrun(op, err);
+    ReleaseRequest(request);
+    return overrun;
   }
   ReleaseRequest(request);
   if (status != DTRUN_OK) return Fail(op, status, cause, err);
@@ -141,15 +145,14 @@ dtrun_status dtrun_comm::Test(dtrun_work& work, std::int32_t* done, dtrun_error*
 dtrun_status dtrun_comm::TestOne(dtrun_work& work, std::int32_t* done, dtrun_error* err) {
   *done = 1;
   if (work.request == nullptr || work.succeeded) return DTRUN_OK;
-  std::int32_t finished = 0;
   PluginError cause;
-  const dtrun_status status = making_.backend.req_test(work.request, &finished, &cause);
-  if (status != DTRUN_OK) return Fail(work.op, status, cause, err);
-  if (finished != 0) {
+  const dtrun_status status = making_.backend.req_test(work.request, &cause);
+  if (status == DTRUN_OK) {
     work.succeeded = true;
     NoteEnd(work.op);
     return DTRUN_OK;
   }
+  if (status != DTRUN_PENDING) return Fail(work.op, status, cause, err);
   if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
   *done = 0;
   return DTRUN_OK;
@@ -161,7 +164,7 @@ dtrun_status dtrun_comm::Wait(dtrun_work& work, std::int64_t timeout_ns, dtrun_e
     const std::int64_t left = timeout_ns < 0 ? -1 : std::max<std::int64_t>(0, until - Now());
     const dtrun_status status = WaitOne(*one, left, err);
     if (status == DTRUN_PENDING) {
-      return Error{DTRUN_TIMEOUT,
+      return Error{DTRUN_PENDING,
                    fmt::format("{}: still running after {}; wait again, or abort the communicator",
                                comm::Describe(one->op, making_.name),
                                dtrun::FormatDuration(dtrun::Nanoseconds(timeout_ns)))}
@@ -188,11 +191,9 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
       NoteEnd(work.op);
       return DTRUN_OK;
     }
-    if (status != DTRUN_TIMEOUT || budget < 0) return Fail(work.op, status, cause, err);
+    if (status != DTRUN_PENDING || budget < 0) return Fail(work.op, status, cause, err);
     // The caller's time is up, or the operation's own: only the latter ends it.
-    std::int32_t done = 0;
-    const dtrun_status now = TestOne(work, &done, err);
-    if (done != 0) return now;
+    if (work.deadline != kNever && Now() >= work.deadline) return Overrun(work.op, err);
     if (timeout_ns >= 0 && budget == timeout_ns) return DTRUN_PENDING;
     // The backend woke a little before the deadline.
     budget = std::max<std::int64_t>(0, work.deadline - Now());
@@ -219,9 +220,8 @@ dtrun_status dtrun_comm::Overrun(const dtrun_op& op, dtrun_error* err) {
 
 void dtrun_comm::ReleaseRequest(dtrun_request* request) {
   if (stuck_) {
-    std::int32_t done = 0;
     PluginError ignored;
-    if (making_.backend.req_test(request, &done, &ignored) == DTRUN_OK && done == 0) return;
+    if (making_.backend.req_test(request, &ignored) == DTRUN_PENDING) return;
   }
   making_.backend.req_release(request);
 }

@@ -164,6 +164,8 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
   making.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), parent.rank()) - ranks.begin());
   making.size = static_cast<int>(ranks.size());
   making.host_count = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
+  making.hosts = hosts;
+  making.parent = parent.raw();
   making.kv = member.kv.get();
   // The agent knows ranks of the world.
   if (making.report) {
@@ -172,6 +174,7 @@ Result<dtrun_comm*> Family::Make(dtrun_comm& parent, std::string name, const std
       tell(known ? ranks[static_cast<std::size_t>(peer)] : -1, what);
     };
   }
+  if (member.kv != nullptr) member.kv->report = making.report;
   making.aborted = {};  // the job goes on without a part of it
   const auto report = making.report;
   Result<std::unique_ptr<dtrun_comm>> made = dtrun_comm::Create(std::move(making));

@@ -28,6 +28,9 @@ struct Scope {
   int rank = 0;
   int size = 1;
   dtrun_backend_caps caps{};
+  // query_support of the backend, null where the masks say all.
+  dtrun_status (*query_support)(dtrun_instance*, const dtrun_support_query*, dtrun_error*) = nullptr;
+  dtrun_instance* instance = nullptr;
 };
 
 // DTRUN_INVALID_ARGUMENT for what no backend could do: null or misaligned buffers, unknown

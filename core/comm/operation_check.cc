@@ -39,7 +39,7 @@ const char* Instead(std::int32_t dtype, std::int32_t reduce) {
 }
 
 Status CheckReduction(const dtrun_op& op) {
-  if (op.reduce < DTRUN_SUM || op.reduce >= DTRUN_REDUCE_COUNT) {
+  if (op.reduce < DTRUN_SUM || op.reduce >= sdk::kReductionEnd) {
     return Invalid(op, fmt::format("unknown reduction {}", op.reduce));
   }
   if (kernels::Supports(op.dtype, op.reduce)) return {};
@@ -84,6 +84,17 @@ Error Unsound(const dtrun_op& op, const char* what, const void* buffer, std::uin
                                  kernels::ElementAlignment(op.dtype), sdk::TypeName(op.dtype)));
 }
 
+// Asks the backend about what its masks cannot exclude.
+bool Supports(const dtrun_op& op, const Scope& scope, bool reduces) {
+  dtrun_support_query query;
+  DTRUN_INIT(query);
+  query.kind = op.kind;
+  query.dtype = op.dtype;
+  query.reduce = reduces ? op.reduce : 0;
+  query.device_kind = DTRUN_DEVICE_HOST;
+  return scope.query_support(scope.instance, &query, nullptr) == DTRUN_OK;
+}
+
 }  // namespace
 
 Status Check(const dtrun_op& op, const Scope& scope) {
@@ -115,7 +126,8 @@ Status Check(const dtrun_op& op, const Scope& scope) {
                                    InPlaceText(op.kind)));
   }
   if (!Has(caps.ops, op.kind) || !Has(caps.dtypes, op.dtype) ||
-      (form.reduces && !Has(caps.reduces, op.reduce))) {
+      (form.reduces && (!Has(caps.reduces, op.reduce) || !Has(caps.reduce_dtypes, op.dtype))) ||
+      (scope.query_support != nullptr && !Supports(op, scope, form.reduces))) {
     return Unsupported(op, scope);
   }
   const std::uint64_t largest = std::max(extent.send, extent.recv);

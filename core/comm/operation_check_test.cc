@@ -17,7 +17,8 @@ class Operation : public ::testing::Test {
     scope_.backend = "x";
     scope_.rank = 1;
     scope_.size = 4;
-    scope_.caps.ops = scope_.caps.dtypes = scope_.caps.reduces = ~std::uint64_t{0};
+    scope_.caps.ops = scope_.caps.dtypes = scope_.caps.reduce_dtypes = scope_.caps.reduces =
+        ~std::uint64_t{0};
   }
 
   dtrun_op Op(std::int32_t kind, const void* send, void* recv, std::uint64_t count = 2) {
@@ -64,13 +65,13 @@ TEST_F(Operation, IsRefusedWithNullBuffers) {
 }
 
 TEST_F(Operation, IsRefusedWithUnknownTypesAndReductions) {
-  for (const std::int32_t bad : {-1, 0, static_cast<int>(DTRUN_DTYPE_COUNT), 1000}) {
+  for (const std::int32_t bad : {-1, 0, static_cast<int>(sdk::kTypeEnd), 1000}) {
     dtrun_op op = Allreduce();
     op.dtype = bad;
     ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "unknown element type " + std::to_string(bad));
     op = Allreduce();
     op.reduce = bad;
-    if (bad != DTRUN_DTYPE_COUNT) ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "unknown reduction");
+    if (bad != sdk::kTypeEnd) ExpectRefused(op, DTRUN_INVALID_ARGUMENT, "unknown reduction");
   }
 }
 
@@ -96,8 +97,8 @@ TEST_F(Operation, IsUnsupportedWhereTypeAndReductionHaveNoMeaningAndSaysWhatHas)
 
 TEST_F(Operation, IsAcceptedForExactlyThePairsOfTheTable) {
   int accepted = 0;
-  for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) {
-    for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) {
+  for (std::int32_t dtype = 1; dtype < sdk::kTypeEnd; ++dtype) {
+    for (std::int32_t reduce = 1; reduce < sdk::kReductionEnd; ++reduce) {
       dtrun_op op = Allreduce();
       op.dtype = dtype;
       op.reduce = reduce;
@@ -140,7 +141,7 @@ TEST_F(Operation, IsAcceptedBeyondTwoToThe31Elements) {
 }
 
 TEST_F(Operation, OfAnUnknownKindIsRefused) {
-  for (const std::int32_t bad : {-1, 0, static_cast<int>(DTRUN_OP_COUNT), 1000}) {
+  for (const std::int32_t bad : {-1, 0, static_cast<int>(sdk::kOperationEnd), 1000}) {
     ExpectRefused(Op(bad, a_, b_), DTRUN_INVALID_ARGUMENT, "unknown operation " + std::to_string(bad));
   }
 }
@@ -209,6 +210,19 @@ TEST_F(Operation, IsUnsupportedWhereTheBackendSaysSo) {
   scope_.caps.dtypes = 1u << DTRUN_FLOAT32;
   ExpectRefused(op, DTRUN_UNSUPPORTED, text);
   scope_.caps = all;
+  scope_.caps.reduce_dtypes = 1u << DTRUN_FLOAT32;
+  ExpectRefused(op, DTRUN_UNSUPPORTED, text);
+  EXPECT_TRUE(Check(Op(DTRUN_BROADCAST, nullptr, b_), scope_).ok()) << "it is moved all the same";
+  scope_.caps = all;
+  scope_.query_support = [](dtrun_instance*, const dtrun_support_query* query, dtrun_error*) -> dtrun_status {
+    const bool excluded = query->dtype == DTRUN_INT32 && query->reduce == DTRUN_PROD;
+    return excluded && query->kind == DTRUN_REDUCE_SCATTER ? DTRUN_UNSUPPORTED : DTRUN_OK;
+  };
+  ExpectRefused(op, DTRUN_UNSUPPORTED, text);
+  op.reduce = DTRUN_SUM;
+  EXPECT_TRUE(Check(op, scope_).ok());
+  op.reduce = DTRUN_PROD;
+  scope_.query_support = nullptr;
   scope_.caps.ops = 1u << DTRUN_ALLREDUCE;
   ExpectRefused(op, DTRUN_UNSUPPORTED, text);
   ExpectRefused(Op(DTRUN_BARRIER, nullptr, nullptr, 0), DTRUN_UNSUPPORTED, "does not support barrier");

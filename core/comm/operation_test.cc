@@ -56,9 +56,9 @@ TEST(OperationWords, NameEveryKindTypeAndReductionOnce) {
     names.insert(name);
     ++count;
   };
-  for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) add(sdk::OperationName(kind));
-  for (std::int32_t dtype = 1; dtype < DTRUN_DTYPE_COUNT; ++dtype) add(sdk::TypeName(dtype));
-  for (std::int32_t reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) add(sdk::ReductionName(reduce));
+  for (std::int32_t kind = 1; kind < sdk::kOperationEnd; ++kind) add(sdk::OperationName(kind));
+  for (std::int32_t dtype = 1; dtype < sdk::kTypeEnd; ++dtype) add(sdk::TypeName(dtype));
+  for (std::int32_t reduce = 1; reduce < sdk::kReductionEnd; ++reduce) add(sdk::ReductionName(reduce));
   EXPECT_EQ(names.size(), count);
   for (const std::int32_t bad : {-1, 0, 1000}) {
     EXPECT_STREQ(sdk::OperationName(bad), "unknown operation");
@@ -68,9 +68,9 @@ TEST(OperationWords, NameEveryKindTypeAndReductionOnce) {
 }
 
 TEST(OperationWords, KnowTheSizeOfEveryType) {
-  const std::uint64_t sizes[DTRUN_DTYPE_COUNT] = {0, 2, 2, 4, 8, 4, 8, 1, 1, 2, 2, 4, 8, 1, 8, 16};
-  for (std::int32_t dtype = 0; dtype < DTRUN_DTYPE_COUNT; ++dtype) EXPECT_EQ(DtypeSize(dtype), sizes[dtype]);
-  EXPECT_EQ(DtypeSize(DTRUN_DTYPE_COUNT), 0u);
+  const std::uint64_t sizes[sdk::kTypeEnd] = {0, 2, 2, 4, 8, 4, 8, 1, 1, 2, 2, 4, 8, 1, 8, 16};
+  for (std::int32_t dtype = 0; dtype < sdk::kTypeEnd; ++dtype) EXPECT_EQ(DtypeSize(dtype), sizes[dtype]);
+  EXPECT_EQ(DtypeSize(sdk::kTypeEnd), 0u);
   EXPECT_EQ(DtypeSize(-1), 0u);
 }
 

@@ -11,6 +11,8 @@
 #include "core/comm/shm/backend.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
+#include "core/plugin/services.h"
+#include "dtrun/plugin/backend.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -51,6 +53,7 @@ Status Runtime::JoinAlone() {
   making.backend = SelfBackend();
   making.backend_name = "self";
   making.name = "world";
+  making.hosts = {0};
   Result<std::unique_ptr<dtrun_comm>> world = dtrun_comm::Create(std::move(making));
   if (!world) return std::move(world).error();
   world_ = *std::move(world);
@@ -125,15 +128,10 @@ Status Runtime::StartBackend() {
   PluginCall call(fmt::format("backend '{}', in its init", environment_.backend),
                   timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10),
                   [to = client_](std::string_view what) { to->Report(-1, what); });
-  const dtrun_status status = plugin_->table().init(Services(plugin_->host()), &options_, &instance_, &error);
+  const dtrun_status status = plugin_->table().init(&plugin_->host(), &options_, &instance_, &error);
   if (status == DTRUN_OK) return {};
   instance_ = nullptr;
   return Explained(status, error, fmt::format("starting backend '{}'", environment_.backend));
-}
-
-const dtrun_host* Runtime::Services(const dtrun_host& host) const {
-  const bool layers = environment_.shared_memory && environment_.hosts() > 1;
-  return layers ? LayerHost(&host) : &host;
 }
 
 Status Runtime::StartEngine() {
@@ -143,11 +141,11 @@ Status Runtime::StartEngine() {
   PluginError error;
   dtrun_status status = plugin_->backend().query_caps(instance_, &caps, &error);
   // Shared memory is host memory.
-  if (status == DTRUN_OK && (caps.flags & DTRUN_CAP_DEVICE_MEMORY) != 0) return {};
+  if (status == DTRUN_OK && (caps.device_kinds & sdk::Bits({DTRUN_DEVICE_HOST})) == 0) return {};
   static const dtrun_options kNoOptions;
   if (status == DTRUN_OK) {
-    status = shm::EnginePlugin().init(Services(*plugin::HostTable(plugin::Kind::kBackend, false)),
-                                      &kNoOptions, &engine_, &error);
+    status = shm::EnginePlugin().init(plugin::HostTable(plugin::Kind::kBackend, false), &kNoOptions, &engine_,
+                                      &error);
   }
   if (status == DTRUN_OK) return {};
   engine_ = nullptr;
@@ -180,6 +178,7 @@ Making Runtime::WorldMaking() {
   making.size = e.world_size;
   making.host_count = e.hosts();
   making.node_rank = e.host();
+  making.hosts = e.HostOfRanks();
   making.interface_name = e.interface_name;
   making.address = e.address;
   making.local_processors = e.local_processors;
@@ -188,9 +187,13 @@ Making Runtime::WorldMaking() {
   making.recorder = recorder_.get();
   making.timeout = e.timeout;
   making.report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+  kv_->report = making.report;
   making.aborted = [to = client_, ending = ending_](std::string_view reason) {
     *ending = true;
     to->Abort(reason);
+  };
+  making.warn = [](const std::string& what) {
+    plugin::LogService()->write(nullptr, DTRUN_LOG_WARN, "", {what.c_str(), what.size()});
   };
   making.stuck = [this] { stuck_ = true; };
   return making;

@@ -38,7 +38,6 @@ class Runtime {
   Status JoinJob();
   Status StartBackend();
   // What plugins are given: with several hosts, what the layers of a hierarchy need.
-  const dtrun_host* Services(const dtrun_host& host) const;
   // Shared memory for the ranks of each host, where the config and the backend allow it.
   Status StartEngine();
   Making WorldMaking();

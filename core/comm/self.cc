@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "dtrun/algorithms.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::comm {
 namespace {
@@ -15,17 +16,13 @@ struct SelfComm {
 
 SelfComm* Of(dtrun_backend_comm* comm) { return reinterpret_cast<SelfComm*>(comm); }
 
-// All operations are done when enqueue returns, so one request serves them all.
-dtrun_request* DoneRequest() {
-  static char done;
-  return reinterpret_cast<dtrun_request*>(&done);
-}
-
 dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
   out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE;
-  out->ops = ((1u << DTRUN_OP_COUNT) - 2) & ~(1u << DTRUN_SEND | 1u << DTRUN_RECV);
-  out->dtypes = (1u << DTRUN_DTYPE_COUNT) - 2;
-  out->reduces = (1u << DTRUN_REDUCE_COUNT) - 2;
+  out->ops = ((1u << sdk::kOperationEnd) - 2) & ~(1u << DTRUN_SEND | 1u << DTRUN_RECV);
+  out->dtypes = (1u << sdk::kTypeEnd) - 2;
+  out->reduces = (1u << sdk::kReductionEnd) - 2;
+  out->reduce_dtypes = out->dtypes;
+  out->device_kinds = 1u << DTRUN_DEVICE_HOST;
   out->max_bytes = 0;
   return DTRUN_OK;
 }
@@ -39,20 +36,20 @@ dtrun_status Create(dtrun_instance*, const dtrun_comm_params*, dtrun_backend_com
 
 void Destroy(dtrun_backend_comm* comm) { delete Of(comm); }
 
-void Abort(dtrun_backend_comm* comm, dtrun_string) { Of(comm)->aborted = true; }
+dtrun_status Abort(dtrun_backend_comm* comm, const dtrun_abort_params*, dtrun_error*) {
+  Of(comm)->aborted = true;
+  return DTRUN_OK;
+}
 
-dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream*, dtrun_request** out,
+// Every operation has completed when this returns, so there are no requests.
+dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream*, dtrun_request**,
                      dtrun_error* err) {
   if (Of(comm)->aborted) return Error{DTRUN_ABORTED, "aborted"}.CopyTo(err);
   algorithms::RunAlone(*op);
-  *out = DoneRequest();
   return DTRUN_OK;
 }
 
-dtrun_status Test(dtrun_request*, std::int32_t* done, dtrun_error*) {
-  *done = 1;
-  return DTRUN_OK;
-}
+dtrun_status Test(dtrun_request*, dtrun_error*) { return DTRUN_OK; }
 
 dtrun_status WaitHost(dtrun_request*, std::int64_t, dtrun_error*) { return DTRUN_OK; }
 

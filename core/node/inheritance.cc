@@ -23,7 +23,8 @@ std::vector<std::string> EnvironmentOf(const plan::Process& process, pmi::Admiss
   for (const std::string& entry : base) {
     const std::string name = entry.substr(0, entry.find('='));
     mpi.defaults.erase(name);
-    if (!set.contains(name)) block.push_back(entry);
+    if (!set.contains(name) && std::ranges::find(process.unset, name) == process.unset.end())
+      block.push_back(entry);
   }
   set.merge(mpi.defaults);
   for (const auto& [name, value] : set) block.push_back(name + "=" + value);

@@ -39,7 +39,8 @@ dtrun_status Refuse(const Entry& entry, const char* getter, dtrun_error* err) {
       err);
 }
 
-dtrun_status GetInt(const dtrun_options* options, const char* key, std::int64_t* out, dtrun_error* err) {
+dtrun_status GetInt(const dtrun_host*, const dtrun_options* options, const char* key, std::int64_t* out,
+                    dtrun_error* err) {
   dtrun_status code = DTRUN_OK;
   const Entry* entry = Find(options, key, &code, err);
   if (entry == nullptr) return code;
@@ -62,7 +63,8 @@ dtrun_status GetInt(const dtrun_options* options, const char* key, std::int64_t*
   return DTRUN_OK;
 }
 
-dtrun_status GetFloat(const dtrun_options* options, const char* key, double* out, dtrun_error* err) {
+dtrun_status GetFloat(const dtrun_host*, const dtrun_options* options, const char* key, double* out,
+                      dtrun_error* err) {
   dtrun_status code = DTRUN_OK;
   const Entry* entry = Find(options, key, &code, err);
   if (entry == nullptr) return code;
@@ -72,7 +74,8 @@ dtrun_status GetFloat(const dtrun_options* options, const char* key, double* out
   return DTRUN_OK;
 }
 
-dtrun_status GetString(const dtrun_options* options, const char* key, dtrun_string* out, dtrun_error* err) {
+dtrun_status GetString(const dtrun_host*, const dtrun_options* options, const char* key, dtrun_string* out,
+                       dtrun_error* err) {
   dtrun_status code = DTRUN_OK;
   const Entry* entry = Find(options, key, &code, err);
   if (entry == nullptr) return code;
@@ -82,8 +85,8 @@ dtrun_status GetString(const dtrun_options* options, const char* key, dtrun_stri
   return DTRUN_OK;
 }
 
-dtrun_status GetList(const dtrun_options* options, const char* key, const dtrun_string** out_items,
-                     std::uint64_t* out_count, dtrun_error* err) {
+dtrun_status GetList(const dtrun_host*, const dtrun_options* options, const char* key,
+                     const dtrun_string** out_items, std::uint64_t* out_count, dtrun_error* err) {
   dtrun_status code = DTRUN_OK;
   const Entry* entry = Find(options, key, &code, err);
   if (entry == nullptr) return code;
@@ -94,8 +97,8 @@ dtrun_status GetList(const dtrun_options* options, const char* key, const dtrun_
   return DTRUN_OK;
 }
 
-dtrun_status GetOrigin(const dtrun_options* options, const char* key, std::int32_t* out_origin,
-                       dtrun_string* out_place, dtrun_error* err) {
+dtrun_status GetOrigin(const dtrun_host*, const dtrun_options* options, const char* key,
+                       std::int32_t* out_origin, dtrun_string* out_place, dtrun_error* err) {
   dtrun_status code = DTRUN_OK;
   const Entry* entry = Find(options, key, &code, err);
   if (entry == nullptr) return code;

@@ -32,7 +32,7 @@ class OptionsServiceTest : public ::testing::Test {
 
   std::int64_t Int(const char* key) {
     std::int64_t out = -1;
-    EXPECT_EQ(service_->get_int(&options_, key, &out, &error_), DTRUN_OK) << error_.message;
+    EXPECT_EQ(service_->get_int(nullptr, &options_, key, &out, &error_), DTRUN_OK) << error_.message;
     return out;
   }
 
@@ -51,51 +51,51 @@ TEST_F(OptionsServiceTest, ReadsWholeNumbersFlagsAndTheIndexOfAnEnum) {
 
 TEST_F(OptionsServiceTest, ReadsFloatsAndTexts) {
   double ratio = 0;
-  EXPECT_EQ(service_->get_float(&options_, "ratio", &ratio, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_float(nullptr, &options_, "ratio", &ratio, nullptr), DTRUN_OK);
   EXPECT_EQ(ratio, 0.5);
   dtrun_string text{};
-  EXPECT_EQ(service_->get_string(&options_, "name", &text, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_string(nullptr, &options_, "name", &text, nullptr), DTRUN_OK);
   EXPECT_EQ(std::string(text.data, text.size), "eth0");
-  EXPECT_EQ(service_->get_string(&options_, "shape", &text, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_string(nullptr, &options_, "shape", &text, nullptr), DTRUN_OK);
   EXPECT_STREQ(text.data, "tree");
 }
 
 TEST_F(OptionsServiceTest, ReadsListsAndEmptyOnes) {
   const dtrun_string* items = nullptr;
   std::uint64_t count = 9;
-  EXPECT_EQ(service_->get_list(&options_, "tls", &items, &count, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_list(nullptr, &options_, "tls", &items, &count, nullptr), DTRUN_OK);
   ASSERT_EQ(count, 2u);
   EXPECT_STREQ(items[1].data, "self");
-  EXPECT_EQ(service_->get_list(&options_, "none", &items, &count, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_list(nullptr, &options_, "none", &items, &count, nullptr), DTRUN_OK);
   EXPECT_EQ(count, 0u);
 }
 
 TEST_F(OptionsServiceTest, TellsTheOriginOfAValue) {
   std::int32_t origin = -1;
   dtrun_string place{};
-  EXPECT_EQ(service_->get_origin(&options_, "unset", &origin, &place, nullptr), DTRUN_OK);
+  EXPECT_EQ(service_->get_origin(nullptr, &options_, "unset", &origin, &place, nullptr), DTRUN_OK);
   EXPECT_EQ(origin, DTRUN_ORIGIN_ENVIRONMENT);
   EXPECT_STREQ(place.data, "DTRUN_CONFIG_X");
 }
 
 TEST_F(OptionsServiceTest, SaysNotFoundForAnUnsetOptionAndLeavesTheOutputAlone) {
   dtrun_string text{"before", 6};
-  EXPECT_EQ(service_->get_string(&options_, "unset", &text, &error_), DTRUN_NOT_FOUND);
+  EXPECT_EQ(service_->get_string(nullptr, &options_, "unset", &text, &error_), DTRUN_NOT_FOUND);
   EXPECT_STREQ(error_.message, "option 'unset' is unset and has no default");
   EXPECT_STREQ(text.data, "before");
 }
 
 TEST_F(OptionsServiceTest, RefusesAKeyTheTableLacksAndAnotherType) {
   std::int64_t number = 7;
-  EXPECT_EQ(service_->get_int(&options_, "nam", &number, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(service_->get_int(nullptr, &options_, "nam", &number, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("no such option"));
-  EXPECT_EQ(service_->get_int(&options_, "name", &number, &error_), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(service_->get_int(nullptr, &options_, "name", &number, &error_), DTRUN_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.message, "option 'name' is a string; get_int does not read that");
   EXPECT_EQ(number, 7);
   double real = 0;
-  EXPECT_EQ(service_->get_float(&options_, "size", &real, nullptr), DTRUN_INVALID_ARGUMENT);
-  EXPECT_EQ(service_->get_int(nullptr, "name", &number, nullptr), DTRUN_INVALID_ARGUMENT);
-  EXPECT_EQ(service_->get_int(&options_, nullptr, &number, nullptr), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(service_->get_float(nullptr, &options_, "size", &real, nullptr), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(service_->get_int(nullptr, nullptr, "name", &number, nullptr), DTRUN_INVALID_ARGUMENT);
+  EXPECT_EQ(service_->get_int(nullptr, &options_, nullptr, &number, nullptr), DTRUN_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::
     process.rank_count = from.rank_count;
     process.argv = std::move(from.argv);
     process.env = std::move(from.env);
+    process.unset = std::move(from.unset);
     process.cwd = std::move(from.cwd);
     launched.processes.push_back(std::move(process));
   }

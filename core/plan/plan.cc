@@ -182,6 +182,7 @@ std::string ToText(const Plan& plan) {
     fmt::format_to(append, "\n  cwd    {}\n  bind   {}\n", process.cwd,
                    process.binding.empty() ? "none" : process.binding);
     out += VariablesText(process.env, common);
+    for (const std::string& name : process.unset) fmt::format_to(append, "  unset  {}\n", Printable(name));
   }
   out += "\nA name in ⟦brackets⟧ is known only when the job starts.\n";
   return out;
@@ -221,6 +222,7 @@ std::string ToJson(const Plan& plan) {
                                 {"cwd", process.cwd},
                                 {"binding", process.binding.empty() ? "none" : process.binding},
                                 {"env", Shown(process.env)}});
+    if (!process.unset.empty()) out["processes"].back()["unset"] = process.unset;
   }
   return JsonDocument(1, out);
 }

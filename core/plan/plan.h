@@ -44,6 +44,7 @@ struct Process {
   int rank_count = 1;
   std::vector<std::string> argv;           // argv[0] is an absolute path, or found in PATH already
   std::map<std::string, std::string> env;  // delta: on top of dtrun's own environment
+  std::vector<std::string> unset;          // variables that it does not inherit
   std::string cwd;                         // absolute
   std::string binding;                     // cpuset "0-3"; empty: inherited
 };

@@ -5,6 +5,8 @@
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
 #include "core/plugin/search_path.h"
+#include "core/plugin/services.h"
+#include "dtrun/plugin/failure.hpp"
 
 namespace dtrun::plugin {
 namespace {
@@ -17,42 +19,64 @@ struct Collector {
   std::string wrong;  // the first thing that no process can have
 };
 
-void Wrong(Collector* collector, const std::string& wrong) {
+// Refuses to the plugin too, which should return it.
+dtrun_status Wrong(Collector* collector, const std::string& wrong, dtrun_error* err) {
   if (collector->wrong.empty()) collector->wrong = wrong;
+  return Error{DTRUN_INVALID_ARGUMENT, wrong}.CopyTo(err);
 }
 
-void OnProcess(void* context, const dtrun_process* process) noexcept {
+// What is wrong with a variable, or empty.
+std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
+  const std::string name = entry.name == nullptr ? "" : entry.name;
+  const bool unset = (entry.flags & DTRUN_ENV_UNSET) != 0;
+  if ((entry.flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~std::uint32_t{DTRUN_ENV_UNSET}) != 0)
+    return fmt::format("'{}' with the flags {:#x}, of which this dtrun does not know all", Printable(name),
+                       entry.flags);
+  if (name.empty() || name.find('=') != name.npos) return fmt::format("'{}'", Printable(name));
+  if (unset) {
+    out->unset.push_back(name);
+  } else if (entry.value == nullptr) {
+    return fmt::format("'{}' without a value", Printable(name));
+  } else {
+    out->env[name] = entry.value;
+  }
+  return {};
+}
+
+dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* err) noexcept {
   auto* collector = static_cast<Collector*>(context);
+  const dtrun_process process = sdk::internal::ReadStruct(from);
   PlannedProcess out;
-  out.host = process->host_index;
-  out.rank = process->rank;
-  out.local_rank = process->local_rank;
-  out.rank_count = process->rank_count;
-  if (process->argv == nullptr) {
+  out.host = process.host_index;
+  out.rank = process.rank;
+  out.local_rank = process.local_rank;
+  out.rank_count = process.rank_count;
+  if (process.argv == nullptr) {
     out.argv = collector->job->argv;
   } else {
-    for (std::uint64_t i = 0; i < process->argc; ++i) {
-      if (process->argv[i] == nullptr)
-        Wrong(collector, fmt::format("argument {} of rank {} is null", i, out.rank));
-      out.argv.emplace_back(process->argv[i] == nullptr ? "" : process->argv[i]);
+    for (std::uint64_t i = 0; i < process.argc; ++i) {
+      if (process.argv[i] == nullptr)
+        return Wrong(collector, fmt::format("argument {} of rank {} is null", i, out.rank), err);
+      out.argv.emplace_back(process.argv[i]);
     }
   }
-  for (std::uint64_t i = 0; i < process->env_count; ++i) {
-    const dtrun_env_entry& entry = process->env[i];
-    const std::string name = entry.name == nullptr ? "" : entry.name;
-    if (name.empty() || name.find('=') != name.npos || entry.value == nullptr) {
-      Wrong(collector, fmt::format("variable {} of rank {} is '{}'{}", i, out.rank, Printable(name),
-                                   entry.value == nullptr ? " without a value" : ""));
-      continue;
-    }
-    out.env[name] = entry.value;
+  const auto* first = reinterpret_cast<const char*>(process.env);
+  const std::size_t stride = process.env_count == 0 ? 0 : process.env->struct_size;
+  if (process.env_count != 0 && (stride < sizeof(dtrun_env_entry) || stride % alignof(dtrun_env_entry) != 0))
+    return Wrong(collector, fmt::format("a variable of rank {} has {} bytes", out.rank, stride), err);
+  for (std::uint64_t i = 0; i < process.env_count; ++i) {
+    const auto& entry = *reinterpret_cast<const dtrun_env_entry*>(first + i * stride);
+    if (const std::string wrong = AddVariable(entry, &out); !wrong.empty())
+      return Wrong(collector, fmt::format("variable {} of rank {} is {}", i, out.rank, wrong), err);
   }
-  out.cwd = process->cwd == nullptr ? collector->job->cwd : process->cwd;
+  out.cwd = process.cwd == nullptr ? collector->job->cwd : process.cwd;
   collector->plan.processes.push_back(std::move(out));
+  return DTRUN_OK;
 }
 
-void OnNote(void* context, const char* text) noexcept {
-  if (text != nullptr) static_cast<Collector*>(context)->plan.notes.push_back(Printable(text));
+dtrun_status OnNote(void* context, dtrun_string text, dtrun_error*) noexcept {
+  static_cast<Collector*>(context)->plan.notes.push_back(Printable(View(text)));
+  return DTRUN_OK;
 }
 
 // The job as the plugin sees it, and the storage behind its pointers.
@@ -119,7 +143,7 @@ Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options,
   if (status != DTRUN_OK) return Explained(status, error, who);
   status = launcher.launcher().plan(instance, &view.job, &sink, &error);
   launcher.table().shutdown(instance);
-  if (status != DTRUN_OK) return Explained(status, error, who);
+  if (status != DTRUN_OK && collector.wrong.empty()) return Explained(status, error, who);
   if (collector.wrong.empty()) return std::move(collector.plan);
   return Error{DTRUN_INTERNAL,
                fmt::format("{} planned an impossible process: {}; report it to the plugin's author", who,

@@ -19,7 +19,7 @@ namespace {
 
 // ---- memory ----------------------------------------------------------------------------
 
-void* Allocate(std::uint64_t bytes, std::uint64_t alignment) {
+void* Allocate(const dtrun_host*, std::uint64_t bytes, std::uint64_t alignment) {
   void* memory = nullptr;
   if (!std::has_single_bit(alignment)) return nullptr;
   const int result = ::posix_memalign(&memory, std::max<std::uint64_t>(alignment, sizeof(void*)),
@@ -27,14 +27,14 @@ void* Allocate(std::uint64_t bytes, std::uint64_t alignment) {
   return result == 0 ? memory : nullptr;
 }
 
-void Release(void* memory) { std::free(memory); }
+void Release(const dtrun_host*, void* memory) { std::free(memory); }
 
 constexpr dtrun_memory_service kMemory{sizeof(dtrun_memory_service), 0, Allocate, Release};
 
 // ---- clock -----------------------------------------------------------------------------
 
 template <class Clock>
-std::int64_t NowNs() {
+std::int64_t NowNs(const dtrun_host*) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
@@ -46,7 +46,7 @@ constexpr dtrun_clock_service kClock{sizeof(dtrun_clock_service), 0, NowNs<std::
 // Signals that a fault of the thread itself raises; blocking those would hide it.
 constexpr int kSynchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
-void OnThreadStart(const char* name) {
+void OnThreadStart(const dtrun_host*, const char* name) {
   if (name != nullptr) {
     char cut[16];  // what the kernel keeps
     const std::size_t size = std::min(std::strlen(name), sizeof cut - 1);
@@ -61,7 +61,7 @@ void OnThreadStart(const char* name) {
 }
 
 // Name and mask end with the thread; core keeps nothing else of it.
-void OnThreadStop() {}
+void OnThreadStop(const dtrun_host*) {}
 
 constexpr dtrun_threads_service kThreads{sizeof(dtrun_threads_service), 0, OnThreadStart, OnThreadStop};
 
@@ -87,12 +87,16 @@ struct Health {
   }
 };
 
-std::int32_t ShouldStop() {
+std::int32_t ShouldStop(const dtrun_host*) {
   const auto hooks = Health::Get().Hooks();
   return hooks->should_stop != nullptr && hooks->should_stop() ? 1 : 0;
 }
 
-void ReportPeer(std::int32_t peer, dtrun_string what) {
+void ReportPeer(const dtrun_host*, dtrun_kv* kv, std::int32_t peer, dtrun_string what) {
+  if (kv != nullptr) {
+    if (kv->report) kv->report(peer, View(what));
+    return;
+  }
   const auto hooks = Health::Get().Hooks();
   if (hooks->report != nullptr) hooks->report(peer, View(what));
 }
@@ -101,7 +105,7 @@ constexpr dtrun_health_service kHealth{sizeof(dtrun_health_service), 0, ShouldSt
 
 // ---- the table -------------------------------------------------------------------------
 
-const void* GetService(const char* id) {
+const void* GetService(const dtrun_host*, const char* id) {
   struct Service {
     const char* id;
     const void* table;

@@ -18,6 +18,9 @@
 // The ABI's opaque key-value space. Core's store client implements it. Times are what is
 // left of the caller's deadline; negative: no limit. May be called from several threads.
 struct dtrun_kv {
+  // Where reports of the communicator's peers go, by their ranks in it. Set before a plugin gets the space.
+  std::function<void(int peer, std::string_view what)> report;
+
   virtual ~dtrun_kv() = default;
   virtual dtrun::Status Set(std::string_view key, std::string_view value) = 0;
   virtual dtrun::Result<std::string> Get(std::string_view key, dtrun::Nanoseconds timeout) = 0;

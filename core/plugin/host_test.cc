@@ -13,7 +13,8 @@ namespace {
 
 template <class Table>
 const Table* Service(const char* id) {
-  return static_cast<const Table*>(HostTable(Kind::kBackend, false)->get_service(id));
+  const dtrun_host* const host = HostTable(Kind::kBackend, false);
+  return static_cast<const Table*>(host->get_service(host, id));
 }
 
 TEST(Host, SaysWhatItIsAndWhatItExpects) {
@@ -37,19 +38,19 @@ TEST(Host, HasEveryServiceOfThisAbiAndNoOther) {
 
 TEST(Host, GivesAlignedMemory) {
   const auto* memory = Service<dtrun_memory_service>(DTRUN_MEMORY_SERVICE);
-  void* block = memory->allocate(0, 4096);
+  void* block = memory->allocate(nullptr, 0, 4096);
   ASSERT_NE(block, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 4096, 0u);
-  memory->release(block);
-  memory->release(nullptr);
-  EXPECT_EQ(memory->allocate(64, 24), nullptr);  // no power of two
+  memory->release(nullptr, block);
+  memory->release(nullptr, nullptr);
+  EXPECT_EQ(memory->allocate(nullptr, 64, 24), nullptr);  // no power of two
 }
 
 TEST(Host, HasAMonotonicAndAWallClock) {
   const auto* clock = Service<dtrun_clock_service>(DTRUN_CLOCK_SERVICE);
-  const std::int64_t before = clock->monotonic_ns();
-  EXPECT_GE(clock->monotonic_ns(), before);
-  EXPECT_GT(clock->wall_ns(), std::int64_t{1'600'000'000} * 1'000'000'000);
+  const std::int64_t before = clock->monotonic_ns(nullptr);
+  EXPECT_GE(clock->monotonic_ns(nullptr), before);
+  EXPECT_GT(clock->wall_ns(nullptr), std::int64_t{1'600'000'000} * 1'000'000'000);
 }
 
 TEST(Host, NamesPluginThreadsAndBlocksSignalsButNotFaults) {
@@ -57,10 +58,10 @@ TEST(Host, NamesPluginThreadsAndBlocksSignalsButNotFaults) {
   char name[16] = {};
   sigset_t mask;
   std::thread([&] {
-    threads->on_start("a-name-longer-than-fifteen");
+    threads->on_start(nullptr, "a-name-longer-than-fifteen");
     ::pthread_getname_np(::pthread_self(), name, sizeof name);
     ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
-    threads->on_stop();
+    threads->on_stop(nullptr);
   }).join();
   EXPECT_STREQ(name, "a-name-longer-t");
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1})
@@ -71,8 +72,8 @@ TEST(Host, NamesPluginThreadsAndBlocksSignalsButNotFaults) {
 
 TEST(Host, PassesHealthReportsToTheRuntimeWhenThereIsOne) {
   const auto* health = Service<dtrun_health_service>(DTRUN_HEALTH_SERVICE);
-  EXPECT_EQ(health->should_stop(), 0);
-  health->report_peer(1, {"gone", 4});  // nobody listens
+  EXPECT_EQ(health->should_stop(nullptr), 0);
+  health->report_peer(nullptr, nullptr, 1, {"gone", 4});  // nobody listens
 
   int peer = -2;
   std::string what;
@@ -81,12 +82,12 @@ TEST(Host, PassesHealthReportsToTheRuntimeWhenThereIsOne) {
                    peer = p;
                    what = w;
                  });
-  EXPECT_EQ(health->should_stop(), 1);
-  health->report_peer(5, {"reset", 5});
+  EXPECT_EQ(health->should_stop(nullptr), 1);
+  health->report_peer(nullptr, nullptr, 5, {"reset", 5});
   SetHealthHooks(nullptr, nullptr);
   EXPECT_EQ(peer, 5);
   EXPECT_EQ(what, "reset");
-  EXPECT_EQ(health->should_stop(), 0);
+  EXPECT_EQ(health->should_stop(nullptr), 0);
 }
 
 }  // namespace

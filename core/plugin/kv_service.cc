@@ -3,6 +3,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "core/plugin/host.h"
 #include "core/plugin/services.h"
@@ -51,7 +53,7 @@ std::string_view Bytes(const void* value, std::uint64_t bytes) {
 // Gives a value to the plugin in a buffer of the memory service.
 Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_bytes) {
   if (!value) return std::move(value).error();
-  void* copy = MemoryService()->allocate(value->size(), 8);
+  void* copy = MemoryService()->allocate(nullptr, value->size(), 8);
   if (copy == nullptr)
     return Error{DTRUN_OUT_OF_MEMORY, fmt::format("no memory for {} bytes", value->size())};
   std::memcpy(copy, value->data(), value->size());
@@ -60,7 +62,8 @@ Status Hand(Result<std::string> value, void** out_value, std::uint64_t* out_byte
   return {};
 }
 
-dtrun_status Set(dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes, dtrun_error* err) {
+dtrun_status Set(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes,
+                 dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
     if (Status status = CheckValue(key, value, bytes); !status) return status;
@@ -68,7 +71,7 @@ dtrun_status Set(dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_
   });
 }
 
-dtrun_status Get(dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out_value,
+dtrun_status Get(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out_value,
                  std::uint64_t* out_bytes, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
@@ -76,16 +79,16 @@ dtrun_status Get(dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void**
   });
 }
 
-dtrun_status TryGet(dtrun_kv* kv, dtrun_string key, void** out_value, std::uint64_t* out_bytes,
-                    dtrun_error* err) {
+dtrun_status TryGet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, void** out_value,
+                    std::uint64_t* out_bytes, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
     return Hand(kv->TryGet(View(key)), out_value, out_bytes);
   });
 }
 
-dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* out_sum,
-                 dtrun_error* err) {
+dtrun_status Add(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t amount,
+                 std::int64_t* out_sum, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
     Result<std::int64_t> sum = kv->Add(View(key), amount);
@@ -95,9 +98,9 @@ dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64
   });
 }
 
-dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, std::uint64_t expected_bytes,
-                        const void* desired, std::uint64_t desired_bytes, std::int32_t* out_swapped,
-                        dtrun_error* err) {
+dtrun_status CompareSet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* expected,
+                        std::uint64_t expected_bytes, const void* desired, std::uint64_t desired_bytes,
+                        std::int32_t* out_swapped, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
     if (Status status = CheckValue(key, expected, expected_bytes); !status) return status;
@@ -110,7 +113,8 @@ dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, st
   });
 }
 
-dtrun_status Erase(dtrun_kv* kv, dtrun_string key, std::int32_t* out_existed, dtrun_error* err) {
+dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32_t* out_existed,
+                   dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     if (Status status = CheckKey(key); !status) return status;
     Result<bool> existed = kv->Erase(View(key));
@@ -120,7 +124,7 @@ dtrun_status Erase(dtrun_kv* kv, dtrun_string key, std::int32_t* out_existed, dt
   });
 }
 
-dtrun_status WaitMany(dtrun_kv* kv, const dtrun_string* keys, std::uint64_t key_count,
+dtrun_status WaitMany(const dtrun_host*, dtrun_kv* kv, const dtrun_string* keys, std::uint64_t key_count,
                       std::int64_t timeout_ns, dtrun_error* err) {
   return Call(kv, err, [&]() -> Status {
     std::vector<std::string> texts;
@@ -132,11 +136,62 @@ dtrun_status WaitMany(dtrun_kv* kv, const dtrun_string* keys, std::uint64_t key_
   });
 }
 
+// Some keys of another space, which outlives it, and some of its ranks.
+class Part final : public dtrun_kv {
+ public:
+  Part(dtrun_kv* whole, std::string_view prefix, std::vector<std::int32_t> ranks)
+      : whole_(whole), prefix_(prefix) {
+    if (ranks.empty()) return;
+    report = [whole, ranks = std::move(ranks)](int peer, std::string_view what) {
+      const bool known = peer >= 0 && peer < static_cast<int>(ranks.size());
+      if (whole->report) whole->report(known ? ranks[static_cast<std::size_t>(peer)] : -1, what);
+    };
+  }
+
+  Status Set(std::string_view key, std::string_view value) override { return whole_->Set(Full(key), value); }
+  Result<std::string> Get(std::string_view key, Nanoseconds timeout) override {
+    return whole_->Get(Full(key), timeout);
+  }
+  Result<std::string> TryGet(std::string_view key) override { return whole_->TryGet(Full(key)); }
+  Result<std::int64_t> Add(std::string_view key, std::int64_t amount) override {
+    return whole_->Add(Full(key), amount);
+  }
+  Result<bool> CompareSet(std::string_view key, bool has_expected, std::string_view expected,
+                          std::string_view desired) override {
+    return whole_->CompareSet(Full(key), has_expected, expected, desired);
+  }
+  Result<bool> Erase(std::string_view key) override { return whole_->Erase(Full(key)); }
+  Status WaitMany(const std::vector<std::string>& keys, Nanoseconds timeout) override {
+    std::vector<std::string> full;
+    for (const std::string& key : keys) full.push_back(Full(key));
+    return whole_->WaitMany(full, timeout);
+  }
+
+ private:
+  std::string Full(std::string_view key) const { return prefix_ + std::string(key); }
+
+  dtrun_kv* const whole_;
+  const std::string prefix_;
+};
+
+dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, const std::int32_t* ranks,
+                      std::uint64_t rank_count, dtrun_kv** out, dtrun_error* err) {
+  return Call(kv, err, [&]() -> Status {
+    if (Status status = CheckKey(prefix); !status) return status;
+    std::vector<std::int32_t> list;
+    if (ranks != nullptr) list.assign(ranks, ranks + rank_count);
+    *out = new Part(kv, View(prefix), std::move(list));
+    return {};
+  });
+}
+
+void ClosePart(const dtrun_host*, dtrun_kv* part) { delete part; }
+
 }  // namespace
 
 const dtrun_kv_service* KvService() {
   static constexpr dtrun_kv_service kService{
-      sizeof(dtrun_kv_service), 0, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany};
+      sizeof(dtrun_kv_service), 0, Set, Get, TryGet, Add, CompareSet, Erase, WaitMany, OpenPart, ClosePart};
   return &kService;
 }
 

@@ -36,6 +36,28 @@ TEST_F(KvServiceTest, CarriesBytesBothWays) {
   EXPECT_EQ(kv_.TryGet("absent"), std::nullopt);
 }
 
+TEST_F(KvServiceTest, GivesPartsOfASpaceWithRanksOfTheirOwn) {
+  const dtrun_host* const host = host_.raw();
+  const auto* const table = host_.Get<dtrun_kv_service>(DTRUN_KV_SERVICE);
+  std::vector<int> reported;
+  fake_.report = [&](int peer, std::string_view) { reported.push_back(peer); };
+  const std::int32_t ranks[] = {4, 7};
+  dtrun_kv* part = nullptr;
+  ASSERT_EQ(table->open_part(host, &fake_, {"part/", 5}, ranks, 2, &part, nullptr), DTRUN_OK);
+  sdk::Kv(host_, part).Set("key", "value");
+  EXPECT_EQ(kv_.TryGet("part/key"), "value");
+  const sdk::Health health(host_);
+  health.ReportPeer(sdk::Kv(host_, part), 1, "gone");
+  health.ReportPeer(sdk::Kv(host_, part), 2, "is no rank there");
+  health.ReportPeer(kv_, 3, "gone");
+  table->close_part(host, part);
+  EXPECT_THAT(reported, ::testing::ElementsAre(7, -1, 3));
+
+  const sdk::KvPart quiet(host_, &fake_, "quiet/");
+  health.ReportPeer(sdk::Kv(host_, quiet.raw()), 0, "the caller reports it");
+  EXPECT_EQ(reported.size(), 3u);
+}
+
 TEST_F(KvServiceTest, PassesCodesAndTextsOfTheStore) {
   try {
     kv_.Get("absent", std::chrono::seconds(1));

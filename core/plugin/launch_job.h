@@ -30,6 +30,7 @@ struct PlannedProcess {
   int host = 0, rank = 0, local_rank = 0, rank_count = 1;
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
+  std::vector<std::string> unset;  // variables that it does not inherit
   std::string cwd;
 };
 

@@ -94,7 +94,7 @@ void Announce(const Plugin& plugin) {
   const std::string line = fmt::format("loaded version {}, ABI {}, from '{}' ({})", table.version,
                                        AbiText(table.abi_major, table.abi_minor_built),
                                        plugin.file().path.string(), plugin.file().origin);
-  LogService()->write(DTRUN_LOG_INFO, table.name, {line.c_str(), line.size()});
+  LogService()->write(&plugin.host(), DTRUN_LOG_INFO, table.name, {line.c_str(), line.size()});
 }
 
 }  // namespace

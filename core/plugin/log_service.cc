@@ -52,12 +52,12 @@ void WriteAll(std::string_view line) {
   }
 }
 
-std::int32_t Enabled(std::int32_t level) {
+std::int32_t Enabled(const dtrun_host*, std::int32_t level) {
   return level >= Log::Get().level.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
-void Write(std::int32_t level, const char* topic, dtrun_string text) {
-  if (Enabled(level) == 0) return;
+void Write(const dtrun_host* host, std::int32_t level, const char* topic, dtrun_string text) {
+  if (Enabled(host, level) == 0) return;
   const int saved_errno = errno;
   std::string line = "dtrun: ";
   {

@@ -12,7 +12,7 @@ class LogServiceTest : public ::testing::Test {
   void TearDown() override { SetLog(DTRUN_LOG_WARN, ""); }
   static std::string Write(int level, const char* topic, const std::string& text) {
     const testing::StderrCapture capture;
-    LogService()->write(level, topic, {text.c_str(), text.size()});
+    LogService()->write(nullptr, level, topic, {text.c_str(), text.size()});
     return capture.Text();
   }
 };
@@ -25,8 +25,8 @@ TEST_F(LogServiceTest, WritesOneLineWithRankLevelAndTopic) {
 
 TEST_F(LogServiceTest, KeepsOnlyTheLevelThatWasAskedFor) {
   SetLog(DTRUN_LOG_INFO, "");
-  EXPECT_EQ(LogService()->enabled(DTRUN_LOG_DEBUG), 0);
-  EXPECT_EQ(LogService()->enabled(DTRUN_LOG_INFO), 1);
+  EXPECT_EQ(LogService()->enabled(nullptr, DTRUN_LOG_DEBUG), 0);
+  EXPECT_EQ(LogService()->enabled(nullptr, DTRUN_LOG_INFO), 1);
   EXPECT_EQ(Write(DTRUN_LOG_DEBUG, "gloo", "detail"), "");
   EXPECT_EQ(Write(DTRUN_LOG_INFO, "gloo", "fact"), "dtrun: info: gloo: fact\n");
 }
@@ -36,7 +36,7 @@ TEST_F(LogServiceTest, LeavesErrnoAlone) {
   Write(DTRUN_LOG_ERROR, "x", "y");
   const testing::StderrCapture capture;
   errno = ENOSPC;
-  LogService()->write(DTRUN_LOG_ERROR, "x", {"y", 1});
+  LogService()->write(nullptr, DTRUN_LOG_ERROR, "x", {"y", 1});
   EXPECT_EQ(errno, ENOSPC);
 }
 

@@ -47,9 +47,9 @@ Result<dtrun_plugin> CheckHead(Identity* identity, const dtrun_plugin* raw) {
       raw->abi_major == DTRUN_ABI_MAJOR && raw->struct_size >= offsetof(dtrun_plugin, vendor);
   if (has_version && table.version != nullptr) identity->version = table.version;
 
-  // While the major is 0 only equal minors work together.
-  if (raw->abi_major != DTRUN_ABI_MAJOR || raw->abi_minor_built != DTRUN_ABI_MINOR ||
-      raw->abi_minor_required > DTRUN_ABI_MINOR) {
+  // While the major is 0 only equal minors work together; later a plugin says what it needs.
+  const bool other_draft = DTRUN_ABI_MAJOR == 0 && raw->abi_minor_built != DTRUN_ABI_MINOR;
+  if (raw->abi_major != DTRUN_ABI_MAJOR || other_draft || raw->abi_minor_required > DTRUN_ABI_MINOR) {
     const bool newer = raw->abi_major > DTRUN_ABI_MAJOR || raw->abi_minor_built > DTRUN_ABI_MINOR ||
                        raw->abi_minor_required > DTRUN_ABI_MINOR;
     return refuse(fmt::format("it was built for ABI {} and needs {}, and this dtrun has ABI {}",
@@ -92,6 +92,10 @@ std::string CheckOptions(const dtrun_plugin& table) {
     if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
       return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,
                          option->type);
+    }
+    if (option->scope < DTRUN_SCOPE_PROCESS || option->scope > DTRUN_SCOPE_JOB) {
+      return fmt::format("its option '{}' has the scope {}, which this dtrun does not know", option->key,
+                         option->scope);
     }
     std::string unknown = CheckFlags(option->flags, fmt::format("option '{}'", option->key));
     if (!unknown.empty()) return unknown;

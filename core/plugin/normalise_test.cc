@@ -19,12 +19,13 @@ struct APlugin {
     backend.comm_create = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
     backend.comm_destroy = [](auto*) {};
     backend.enqueue = [](auto*, auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
-    backend.req_test = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    backend.req_test = [](auto*, auto*) { return dtrun_status{DTRUN_OK}; };
     backend.req_wait_host = [](auto*, auto, auto*) { return dtrun_status{DTRUN_OK}; };
     backend.req_release = [](auto*) {};
     DTRUN_INIT(option);
     option.key = "mode";
     option.type = DTRUN_TYPE_STRING;
+    option.scope = DTRUN_SCOPE_JOB;
     DTRUN_PLUGIN_INIT(table);
     table.kind = DTRUN_KIND_BACKEND;
     table.name = "demo";
@@ -81,10 +82,10 @@ TEST(Normalise, TakesMembersBeyondAShorterTableForAbsent) {
 
 TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
   APlugin newer;
-  newer.table.abi_minor_built = 7;
-  newer.table.abi_minor_required = 7;
+  newer.table.abi_minor_built = 17;
+  newer.table.abi_minor_required = 17;
   EXPECT_THAT(newer.Error(),
-              AllOf(HasSubstr("ABI 0.7"), HasSubstr("has ABI " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
+              AllOf(HasSubstr("ABI 0.17"), HasSubstr("has ABI " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR)),
                     HasSubstr("version 2.0"), HasSubstr("build-id abcd"), HasSubstr("upgrade dtrun")));
   APlugin major;
   major.table.abi_major = 3;
@@ -105,7 +106,7 @@ TEST(Normalise, RefusesWhatItWouldHaveToUnderstand) {
   APlugin hint;
   hint.table.flags = hint.backend.flags = hint.option.flags = 0x8000;
   EXPECT_TRUE(hint.Normalised().ok()) << hint.Error();
-  APlugin table, backend, option, type, twice;
+  APlugin table, backend, option, type, scope, twice;
   table.table.flags = 0x10000;
   EXPECT_THAT(table.Error(), HasSubstr("its table has the flags 0x10000"));
   backend.backend.flags = 0x80000000;
@@ -114,6 +115,8 @@ TEST(Normalise, RefusesWhatItWouldHaveToUnderstand) {
   EXPECT_THAT(option.Error(), HasSubstr("its option 'mode' has the flags 0x20000"));
   type.option.type = 99;
   EXPECT_THAT(type.Error(), HasSubstr("its option 'mode' has the type 99"));
+  scope.option.scope = 9;
+  EXPECT_THAT(scope.Error(), HasSubstr("its option 'mode' has the scope 9"));
   const dtrun_option options[] = {twice.option, twice.option};
   twice.table.options = options;
   twice.table.option_count = 2;
@@ -167,14 +170,14 @@ TEST(Normalise, NamesTheFirstMandatoryMemberThatIsMissing) {
 
 TEST(Normalise, RefusesOneHalfOfAPair) {
   APlugin group;
-  group.backend.group_begin = [](auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+  group.backend.group_begin = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
   EXPECT_THAT(group.Error(), HasSubstr("it has 'group_begin' and no 'group_end'"));
   group.backend.group_end = group.backend.group_begin;
   EXPECT_TRUE(group.Normalised().ok());
   APlugin memory;
   memory.backend.mem_free = [](auto*, auto*) {};
   EXPECT_THAT(memory.Error(), HasSubstr("it has 'mem_free' and no 'mem_alloc'"));
-  memory.backend.mem_alloc = [](auto*, auto, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+  memory.backend.mem_alloc = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
   EXPECT_TRUE(memory.Normalised().ok());
 }
 

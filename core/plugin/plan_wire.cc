@@ -119,6 +119,7 @@ std::string Encode(const LaunchPlan& plan) {
     processes.push_back({{"at", {process.host, process.rank, process.local_rank, process.rank_count}},
                          {"argv", FromTexts(process.argv)},
                          {"env", FromMap(process.env)},
+                         {"unset", FromTexts(process.unset)},
                          {"cwd", ToCharacters(process.cwd)}});
   }
   return JsonLine(Json{{"planned", {{"processes", processes}, {"notes", FromTexts(plan.notes)}}}});
@@ -137,7 +138,7 @@ Result<LaunchPlan> DecodePlan(std::string_view line) {
       const Json& at = one.at("at");
       plan.processes.push_back({at.at(0).get<int>(), at.at(1).get<int>(), at.at(2).get<int>(),
                                 at.at(3).get<int>(), ToTexts(one.at("argv")), ToMap(one.at("env")),
-                                TextAt(one, "cwd")});
+                                ToTexts(one.at("unset")), TextAt(one, "cwd")});
     }
     plan.notes = ToTexts(json.at("notes"));
     return plan;

@@ -39,7 +39,7 @@ TEST(PlanWire, CarriesAJobWhateverBytesItHas) {
 
 TEST(PlanWire, CarriesAPlan) {
   LaunchPlan sent;
-  sent.processes.push_back({1, 2, 0, 3, {"a", EveryByte()}, {{"X", EveryByte()}}, "/w"});
+  sent.processes.push_back({1, 2, 0, 3, {"a", EveryByte()}, {{"X", EveryByte()}}, {"GONE"}, "/w"});
   sent.notes = {"note"};
   const auto read = DecodePlan(Encode(sent));
   ASSERT_TRUE(read) << read.error().text;
@@ -51,6 +51,7 @@ TEST(PlanWire, CarriesAPlan) {
   EXPECT_EQ(process.rank_count, 3);
   EXPECT_THAT(process.argv, ElementsAre("a", EveryByte()));
   EXPECT_THAT(process.env, ElementsAre(Pair("X", EveryByte())));
+  EXPECT_THAT(process.unset, ElementsAre("GONE"));
   EXPECT_EQ(process.cwd, "/w");
   EXPECT_THAT(read->notes, ElementsAre("note"));
 }

@@ -14,6 +14,7 @@
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
+#include "core/plugin/services.h"
 #include "core/plugin/wire.h"
 
 namespace dtrun::plugin {
@@ -36,11 +37,13 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
   dtrun_launch_sink sink;
   DTRUN_INIT(sink);
   sink.context = info;
-  sink.fact = [](void* context, const char* key, const char* value) {
-    static_cast<LaunchInfo*>(context)->facts.emplace_back(TextOf(key), TextOf(value));
+  sink.fact = [](void* context, const char* key, dtrun_string text, dtrun_error*) noexcept -> dtrun_status {
+    static_cast<LaunchInfo*>(context)->facts.emplace_back(TextOf(key), std::string(View(text)));
+    return DTRUN_OK;
   };
-  sink.env = [](void* context, const char* name, const char* value) {
+  sink.env = [](void* context, const char* name, const char* value, dtrun_error*) noexcept -> dtrun_status {
     static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), TextOf(value));
+    return DTRUN_OK;
   };
   return sink;
 }

@@ -18,6 +18,7 @@ void Fields(C& c, Of<C, plan::Process>& m) {
   c.Number(m.rank_count);
   c.Texts(m.argv, kMostEntries, kAny);
   c.Pairs(m.env, kMostEntries, kAny);
+  c.Texts(m.unset, kMostEntries, kAny);
   c.Text(m.cwd, kMostName);
   c.Text(m.binding, kAny);
 }

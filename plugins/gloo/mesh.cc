@@ -141,7 +141,7 @@ void Mesh::Fail(const Failure& failure, bool theirs) {
   // Report to core before any call returns the failure, because its caller may exit at once. A rank that only
   // passes on another's failure reports it too, but only if it was waiting in a call.
   if ((!theirs || waits) && failure.code() == DTRUN_REMOTE_FAILURE)
-    sdk::Health(host_).ReportPeer(failure.peer(), failure.what());
+    sdk::Health(host_).ReportPeer(members_.kv(), failure.peer(), failure.what());
   {
     const std::lock_guard lock(mutex_);
     for (Transfer* transfer : transfers_) transfer->Interrupt();

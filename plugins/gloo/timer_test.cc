@@ -18,7 +18,7 @@ const dtrun_host* BareHost() {
   static const dtrun_host host = [] {
     dtrun_host bare{};
     bare.struct_size = sizeof bare;
-    bare.get_service = [](const char*) -> const void* { return nullptr; };
+    bare.get_service = [](const dtrun_host*, const char*) -> const void* { return nullptr; };
     return bare;
   }();
   return &host;

@@ -30,7 +30,7 @@ class Combiners {
 
  private:
   const Api& api_;
-  std::array<std::array<std::optional<MPI_Op>, DTRUN_REDUCE_COUNT>, DTRUN_DTYPE_COUNT> own_;
+  std::array<std::array<std::optional<MPI_Op>, sdk::kReductionEnd>, sdk::kTypeEnd> own_;
 };
 
 }  // namespace dtrun::mpi_plugin

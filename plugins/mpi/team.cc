@@ -15,7 +15,13 @@ std::string RankText(int rank) { return "rank " + std::to_string(rank); }
 }  // namespace
 
 Team::Team(const sdk::Host& host, const sdk::CommParams& params, World& world, CollSm coll_sm)
-    : host_(host), health_(host), world_(world), rank_(params.rank), size_(params.size), name_(params.name) {
+    : host_(host),
+      health_(host),
+      kv_(params.kv),
+      world_(world),
+      rank_(params.rank),
+      size_(params.size),
+      name_(params.name) {
   if (size_ > 1) joined_ = Join(host, params, world, coll_sm);
 }
 
@@ -73,7 +79,7 @@ std::optional<Failure> Team::FindTrouble(int needed) {
   }
   if (const auto dead = FindDeadRank()) {
     const std::string what = "the process of " + RankText(*dead) + " is gone";
-    health_.ReportPeer(*dead, what);
+    health_.ReportPeer(kv_, *dead, what);
     return Failure(DTRUN_REMOTE_FAILURE, what + "; look at its log and at the verdict of the job", *dead);
   }
   return std::nullopt;

@@ -55,6 +55,7 @@ class Team {
 
   const sdk::Host host_;
   const sdk::Health health_;
+  const sdk::Kv kv_;
   World& world_;
   const int rank_;
   const int size_;

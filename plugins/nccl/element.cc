@@ -34,10 +34,14 @@ std::optional<Wire> Number(std::int32_t dtype) {
 
 Wire MoveAs(std::int32_t dtype) { return {nccl::kInt8, kernels::ElementBytes(dtype)}; }
 
-Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
+bool CanReduce(std::int32_t dtype, std::int32_t reduce) {
   const std::optional<Wire> wire = Number(dtype);
   const bool complex = wire && wire->per_element == 2;
-  if (wire && (SupportedReduces() >> reduce & 1) != 0 && !(complex && reduce == DTRUN_PROD)) return *wire;
+  return wire && (SupportedReduces() >> reduce & 1) != 0 && !(complex && reduce == DTRUN_PROD);
+}
+
+Wire ReduceAs(std::int32_t dtype, std::int32_t reduce) {
+  if (CanReduce(dtype, reduce)) return *Number(dtype);
   throw sdk::Failure(DTRUN_UNSUPPORTED, std::string("nccl has no ") + sdk::ReductionName(reduce) + " of " +
                                             sdk::TypeName(dtype) +
                                             "; convert the buffer or choose another backend for it");

@@ -23,9 +23,16 @@ Wire MoveAs(std::int32_t dtype);
 // is two floats to a sum, an average and a product with a real scale.
 Wire ReduceAs(std::int32_t dtype, std::int32_t reduce);
 
-// A mask of dtrun_backend_caps: what is supported with at least one type.
+// Whether NCCL has the pair.
+bool CanReduce(std::int32_t dtype, std::int32_t reduce);
+
+// Masks of dtrun_backend_caps: what is supported with at least one partner.
 constexpr std::uint64_t SupportedReduces() {
   return sdk::Bits({DTRUN_SUM, DTRUN_PROD, DTRUN_MIN, DTRUN_MAX, DTRUN_AVG, DTRUN_PREMUL_SUM});
+}
+constexpr std::uint64_t SupportedTypes() {
+  return sdk::Bits({DTRUN_FLOAT16, DTRUN_BFLOAT16, DTRUN_FLOAT32, DTRUN_FLOAT64, DTRUN_INT32, DTRUN_INT64,
+                    DTRUN_UINT8, DTRUN_INT8, DTRUN_UINT32, DTRUN_UINT64, DTRUN_COMPLEX64, DTRUN_COMPLEX128});
 }
 
 }  // namespace dtrun::nccl_plugin

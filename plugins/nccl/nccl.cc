@@ -38,8 +38,13 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   sdk::Caps QueryCaps() const override {
     sdk::Caps caps = sdk::Caps::Everything();
     caps.reduces = SupportedReduces();
-    caps.device_memory = true;
+    caps.reduce_dtypes = SupportedTypes();
+    caps.device_kinds = sdk::Bits({DTRUN_DEVICE_CUDA});
     return caps;
+  }
+
+  bool Supports(const dtrun_support_query& query) const override {
+    return query.reduce == 0 || CanReduce(query.dtype, query.reduce);
   }
 
   std::unique_ptr<NcclCommunicator> CreateCommunicator(const sdk::CommParams& params) override {

@@ -41,7 +41,8 @@ void NcclCommunicator::Watch(const Operation& operation) {
 
 void NcclCommunicator::LookAround(const Operation& operation) {
   if (const auto failure = members_.FailureOfAnother()) {
-    if (failure->code() == DTRUN_REMOTE_FAILURE) health_.ReportPeer(failure->peer(), failure->what());
+    if (failure->code() == DTRUN_REMOTE_FAILURE)
+      health_.ReportPeer(members_.kv(), failure->peer(), failure->what());
     throw *failure;
   }
   const dtrun_op& op = *operation.op;
@@ -63,7 +64,7 @@ void NcclCommunicator::LookAround(const Operation& operation) {
     const std::string text = "rank " + std::to_string(rank) + " left '" + members_.name() +
                              "' without taking part in " + operation.text + "; its last call was " +
                              std::to_string(progress.collective);
-    health_.ReportPeer(rank, text);
+    health_.ReportPeer(members_.kv(), rank, text);
     throw Failure(DTRUN_REMOTE_FAILURE, text, rank);
   }
 }

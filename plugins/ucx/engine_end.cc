@@ -132,7 +132,7 @@ void Engine::CheckPeers() {
 // Once. Any thread.
 void Engine::Report() noexcept {
   if (failure_->code() == DTRUN_REMOTE_FAILURE && failure_->peer() >= 0 && !reported_.exchange(true))
-    sdk::Health(host_).ReportPeer(failure_->peer(), failure_->what());
+    sdk::Health(host_).ReportPeer(members_.kv(), failure_->peer(), failure_->what());
 }
 
 void Engine::Shut() noexcept {

@@ -30,9 +30,6 @@ struct BackendUnderTest {
   std::map<std::string, std::string> options = {};  // values of the plugin's options, as text
   std::vector<int> worlds = {1, 2, 3, 4, 7};        // numbers of ranks to try
   LaunchedProcess process = {};
-  // Pairs of type and reduction that it has to refuse, although it moves the type and has the reduction for
-  // others; null: there are none.
-  bool (*lacks)(std::int32_t dtype, std::int32_t reduce) = nullptr;
   // Cases that this backend cannot pass, as "Suite.Case", and why; they are skipped with that reason. A name
   // that no case has fails the run.
   std::map<std::string, std::string> skips = {};

@@ -15,24 +15,27 @@
 namespace dtrun::conformance {
 namespace {
 
-std::int32_t LogEnabled(std::int32_t level) { return level >= DTRUN_LOG_WARN ? 1 : 0; }
-void LogWrite(std::int32_t level, const char* topic, dtrun_string text) {
-  if (LogEnabled(level)) std::fprintf(stderr, "%s: %.*s\n", topic, static_cast<int>(text.size), text.data);
+std::int32_t LogEnabled(const dtrun_host*, std::int32_t level) { return level >= DTRUN_LOG_WARN ? 1 : 0; }
+void LogWrite(const dtrun_host* host, std::int32_t level, const char* topic, dtrun_string text) {
+  if (LogEnabled(host, level))
+    std::fprintf(stderr, "%s: %.*s\n", topic, static_cast<int>(text.size), text.data);
 }
 
 template <class Clock>
-std::int64_t Now() {
+std::int64_t Now(const dtrun_host*) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-void ThreadStart(const char* name) { pthread_setname_np(pthread_self(), name); }
-void ThreadStop() {}
+void ThreadStart(const dtrun_host*, const char* name) { pthread_setname_np(pthread_self(), name); }
+void ThreadStop(const dtrun_host*) {}
 
 std::mutex reports_mutex;
 std::vector<std::pair<int, std::string>> reports;
 
-std::int32_t ShouldStop() { return 0; }
-void ReportPeer(std::int32_t peer, dtrun_string what) {
+std::int32_t ShouldStop(const dtrun_host*) { return 0; }
+void ReportPeer(const dtrun_host*, dtrun_kv* kv, std::int32_t peer, dtrun_string what) {
+  if (kv != nullptr && kv->quiet) return;
+  if (kv != nullptr && !kv->ranks.empty()) peer = kv->ranks.at(static_cast<std::size_t>(peer));
   const std::lock_guard lock(reports_mutex);
   reports.emplace_back(peer, std::string(what.data, what.size));
 }
@@ -51,7 +54,8 @@ dtrun_status Find(const dtrun_options* options, const char* key, const Entry** o
 }
 
 // Numbers here are plain: the suite's tests write bytes and nanoseconds without a unit.
-dtrun_status GetInt(const dtrun_options* options, const char* key, std::int64_t* out, dtrun_error* err) {
+dtrun_status GetInt(const dtrun_host*, const dtrun_options* options, const char* key, std::int64_t* out,
+                    dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
   if (entry->option.type == DTRUN_TYPE_BOOL) {
@@ -68,27 +72,29 @@ dtrun_status GetInt(const dtrun_options* options, const char* key, std::int64_t*
   return DTRUN_OK;
 }
 
-dtrun_status GetFloat(const dtrun_options* options, const char* key, double* out, dtrun_error* err) {
+dtrun_status GetFloat(const dtrun_host*, const dtrun_options* options, const char* key, double* out,
+                      dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
   *out = std::stod(entry->text);
   return DTRUN_OK;
 }
 
-dtrun_status GetString(const dtrun_options* options, const char* key, dtrun_string* out, dtrun_error* err) {
+dtrun_status GetString(const dtrun_host*, const dtrun_options* options, const char* key, dtrun_string* out,
+                       dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
   *out = {entry->text.c_str(), entry->text.size()};
   return DTRUN_OK;
 }
 
-dtrun_status GetList(const dtrun_options*, const char*, const dtrun_string**, std::uint64_t*,
-                     dtrun_error* err) {
+dtrun_status GetList(const dtrun_host*, const dtrun_options*, const char*, const dtrun_string**,
+                     std::uint64_t*, dtrun_error* err) {
   return FillError(err, DTRUN_UNSUPPORTED, "the suite's host has no list options");
 }
 
-dtrun_status GetOrigin(const dtrun_options* options, const char* key, std::int32_t* out, dtrun_string* place,
-                       dtrun_error* err) {
+dtrun_status GetOrigin(const dtrun_host*, const dtrun_options* options, const char* key, std::int32_t* out,
+                       dtrun_string* place, dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
   *out = DTRUN_ORIGIN_FILE;
@@ -96,7 +102,7 @@ dtrun_status GetOrigin(const dtrun_options* options, const char* key, std::int32
   return DTRUN_OK;
 }
 
-const void* GetService(const char* id) {
+const void* GetService(const dtrun_host*, const char* id) {
   static const dtrun_log_service log{sizeof(dtrun_log_service), 0, &LogEnabled, &LogWrite};
   static const dtrun_clock_service clock{sizeof(dtrun_clock_service), 0, &Now<std::chrono::steady_clock>,
                                          &Now<std::chrono::system_clock>};

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -126,26 +127,29 @@ dtrun_status Give(const std::string& value, void** out, std::uint64_t* bytes) {
   return DTRUN_OK;
 }
 
-dtrun_status Set(dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes, dtrun_error*) {
+dtrun_status Set(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes,
+                 dtrun_error*) {
   kv->Set(Text(key), std::string(static_cast<const char*>(value), bytes));
   return DTRUN_OK;
 }
 
-dtrun_status TryGet(dtrun_kv* kv, dtrun_string key, void** out, std::uint64_t* bytes, dtrun_error* err) {
+dtrun_status TryGet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, void** out, std::uint64_t* bytes,
+                    dtrun_error* err) {
   const auto value = kv->TryGet(Text(key));
   if (!value) return FillError(err, DTRUN_NOT_FOUND, "no key '" + Text(key) + "'");
   return Give(*value, out, bytes);
 }
 
-dtrun_status Get(dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out, std::uint64_t* bytes,
-                 dtrun_error* err) {
+dtrun_status Get(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out,
+                 std::uint64_t* bytes, dtrun_error* err) {
   if (!kv->WaitFor({Text(key)}, DeadlineOf(timeout_ns))) {
     return FillError(err, DTRUN_TIMEOUT, "no key '" + Text(key) + "' in time");
   }
-  return TryGet(kv, key, out, bytes, err);
+  return TryGet(nullptr, kv, key, out, bytes, err);
 }
 
-dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* sum, dtrun_error*) {
+dtrun_status Add(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* sum,
+                 dtrun_error*) {
   struct Context {
     std::int64_t amount;
     std::int64_t sum;
@@ -162,9 +166,9 @@ dtrun_status Add(dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64
   return DTRUN_OK;
 }
 
-dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, std::uint64_t expected_bytes,
-                        const void* desired, std::uint64_t desired_bytes, std::int32_t* swapped,
-                        dtrun_error*) {
+dtrun_status CompareSet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* expected,
+                        std::uint64_t expected_bytes, const void* desired, std::uint64_t desired_bytes,
+                        std::int32_t* swapped, dtrun_error*) {
   struct Context {
     std::optional<std::string> expected;
     std::string desired;
@@ -184,33 +188,55 @@ dtrun_status CompareSet(dtrun_kv* kv, dtrun_string key, const void* expected, st
   return DTRUN_OK;
 }
 
-dtrun_status Erase(dtrun_kv* kv, dtrun_string key, std::int32_t* existed, dtrun_error*) {
+dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32_t* existed, dtrun_error*) {
   *existed = kv->Erase(Text(key)) ? 1 : 0;
   return DTRUN_OK;
 }
 
-dtrun_status WaitMany(dtrun_kv* kv, const dtrun_string* keys, std::uint64_t count, std::int64_t timeout_ns,
-                      dtrun_error* err) {
+dtrun_status WaitMany(const dtrun_host*, dtrun_kv* kv, const dtrun_string* keys, std::uint64_t count,
+                      std::int64_t timeout_ns, dtrun_error* err) {
   std::vector<std::string> names;
   for (std::uint64_t i = 0; i < count; ++i) names.push_back(Text(keys[i]));
   if (kv->WaitFor(names, DeadlineOf(timeout_ns))) return DTRUN_OK;
   return FillError(err, DTRUN_TIMEOUT, "not all keys came in time");
 }
 
-void* Allocate(std::uint64_t bytes, std::uint64_t alignment) {
+void* Allocate(const dtrun_host*, std::uint64_t bytes, std::uint64_t alignment) {
   return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
+
+void Release(const dtrun_host*, void* memory) { std::free(memory); }
+
+dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, const std::int32_t* ranks,
+                      std::uint64_t rank_count, dtrun_kv** out, dtrun_error*) {
+  auto part = std::make_unique<PartKv>(kv, Text(prefix));
+  if (ranks != nullptr) part->ranks.assign(ranks, ranks + rank_count);
+  part->quiet = ranks == nullptr;
+  *out = part.release();
+  return DTRUN_OK;
+}
+
+void ClosePart(const dtrun_host*, dtrun_kv* part) { delete part; }
 
 }  // namespace
 
 const dtrun_kv_service* KvService() {
-  static const dtrun_kv_service service{
-      sizeof(dtrun_kv_service), 0, &Set, &Get, &TryGet, &Add, &CompareSet, &Erase, &WaitMany};
+  static const dtrun_kv_service service{sizeof(dtrun_kv_service),
+                                        0,
+                                        &Set,
+                                        &Get,
+                                        &TryGet,
+                                        &Add,
+                                        &CompareSet,
+                                        &Erase,
+                                        &WaitMany,
+                                        &OpenPart,
+                                        &ClosePart};
   return &service;
 }
 
 const dtrun_memory_service* MemoryService() {
-  static const dtrun_memory_service service{sizeof(dtrun_memory_service), 0, &Allocate, &std::free};
+  static const dtrun_memory_service service{sizeof(dtrun_memory_service), 0, &Allocate, &Release};
   return &service;
 }
 

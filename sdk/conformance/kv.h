@@ -17,6 +17,10 @@
 struct dtrun_kv {
   using Deadline = std::chrono::steady_clock::time_point;
 
+  // Of a part: the ranks of the whole that its ranks are, and whether reports of its peers go nowhere.
+  std::vector<int> ranks;
+  bool quiet = false;
+
   virtual ~dtrun_kv() = default;
   virtual void Set(const std::string& key, const std::string& value) = 0;
   virtual std::optional<std::string> TryGet(const std::string& key) = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtrun/plugin/names.hpp"
 #include "suite.h"
 #include "trial.h"
 
@@ -19,7 +20,7 @@ class Draw {
  public:
   Draw(const Subject& subject, int size) : size_(size), generator_(20261121u + static_cast<unsigned>(size)) {
     const dtrun_backend_caps caps = subject.Caps();
-    for (std::int32_t kind = 1; kind < DTRUN_OP_COUNT; ++kind) {
+    for (std::int32_t kind = 1; kind < sdk::kOperationEnd; ++kind) {
       const bool moves_data = kind != DTRUN_BARRIER && kind != DTRUN_SEND && kind != DTRUN_RECV;
       if (moves_data && Has(caps.ops, kind)) kinds_.push_back(kind);
     }

@@ -27,6 +27,8 @@ Outcome Ask(Call&& call) {
   return Read(status, error);
 }
 
+constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
+
 std::runtime_error Broken(const std::string& what, const Outcome& outcome) {
   return std::runtime_error(what + ": " + outcome.text);
 }
@@ -48,15 +50,17 @@ Pending::~Pending() {
 }
 
 Outcome Pending::Wait(nanoseconds timeout) const {
+  if (request_ == nullptr) return {};
   RankWatch::Doing("waits for a request", nullptr);
   return Ask([&](dtrun_error* error) { return table_->req_wait_host(request_, timeout.count(), error); });
 }
 
 Outcome Pending::Test(bool* done) const {
-  std::int32_t flag = 0;
-  Outcome outcome = Ask([&](dtrun_error* error) { return table_->req_test(request_, &flag, error); });
-  *done = flag != 0;
-  return outcome;
+  *done = true;
+  if (request_ == nullptr) return {};
+  Outcome outcome = Ask([&](dtrun_error* error) { return table_->req_test(request_, error); });
+  *done = outcome.code != DTRUN_PENDING;
+  return *done ? outcome : Outcome{};
 }
 
 Outcome Pending::Poll() const {
@@ -81,7 +85,12 @@ std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
   const Outcome outcome =
       Ask([&](dtrun_error* error) { return table()->enqueue(comm_, &op, nullptr, &request, error); });
   if (refusal != nullptr) *refusal = outcome;
-  if (outcome.ok()) return std::make_unique<Pending>(table(), request);
+  if (outcome.ok()) return std::make_unique<Pending>(table(), nullptr);
+  if (outcome.code == DTRUN_PENDING) {
+    if (refusal != nullptr) *refusal = {};
+    EXPECT_NE(request, nullptr) << "rank " << rank_ << ": DTRUN_PENDING came without a request";
+    return std::make_unique<Pending>(table(), request);
+  }
   if (refusal == nullptr) ADD_FAILURE() << "rank " << rank_ << ": enqueue failed: " << outcome;
   return nullptr;
 }
@@ -95,7 +104,11 @@ Outcome Rank::Do(const dtrun_op& op) {
 Outcome Rank::Barrier() { return Do(MakeOp(DTRUN_BARRIER)); }
 
 void Rank::Abort(const std::string& reason) const {
-  table()->comm_abort(comm_, dtrun_string{reason.c_str(), reason.size()});
+  dtrun_abort_params params;
+  DTRUN_INIT(params);
+  params.reason = {reason.c_str(), reason.size()};
+  const Outcome outcome = Ask([&](dtrun_error* error) { return table()->comm_abort(comm_, &params, error); });
+  EXPECT_TRUE(outcome.ok()) << outcome;
 }
 
 std::vector<std::string> Rank::Snapshot() const {
@@ -103,24 +116,31 @@ std::vector<std::string> Rank::Snapshot() const {
   dtrun_snapshot_sink sink;
   DTRUN_INIT(sink);
   sink.context = &lines;
-  sink.line = [](void* context, dtrun_string text) {
+  sink.line = [](void* context, dtrun_string text, dtrun_error*) -> dtrun_status {
     static_cast<std::vector<std::string>*>(context)->emplace_back(text.data, text.size);
+    return DTRUN_OK;
   };
   table()->snapshot(comm_, &sink);
   return lines;
 }
 
 Outcome Rank::GroupBegin() const {
-  return Ask([&](dtrun_error* error) { return table()->group_begin(comm_, error); });
+  return Ask([&](dtrun_error* error) { return table()->group_begin(comm_, &kGroup, error); });
 }
 Outcome Rank::GroupEnd() const {
-  return Ask([&](dtrun_error* error) { return table()->group_end(comm_, error); });
+  return Ask([&](dtrun_error* error) { return table()->group_end(comm_, &kGroup, error); });
 }
 
 void* Rank::Alloc(std::uint64_t bytes) const {
+  dtrun_mem_params params;
+  DTRUN_INIT(params);
+  params.bytes = bytes;
+  params.alignment = 64;
+  params.device_kind = DTRUN_DEVICE_HOST;
+  params.device_index = -1;
   void* memory = nullptr;
   const Outcome outcome =
-      Ask([&](dtrun_error* error) { return table()->mem_alloc(comm_, bytes, &memory, error); });
+      Ask([&](dtrun_error* error) { return table()->mem_alloc(comm_, &params, &memory, error); });
   EXPECT_TRUE(outcome.ok()) << bytes << " bytes: " << outcome;
   return outcome.ok() ? memory : nullptr;
 }
@@ -148,13 +168,12 @@ std::int64_t Rank::Count(const std::string& word, std::int64_t amount) const {
   std::int64_t sum = 0;
   const dtrun_string name{key.c_str(), key.size()};
   const Outcome outcome =
-      Ask([&](dtrun_error* error) { return KvService()->add(kv_, name, amount, &sum, error); });
+      Ask([&](dtrun_error* error) { return KvService()->add(Host(), kv_, name, amount, &sum, error); });
   EXPECT_TRUE(outcome.ok()) << outcome;
   return sum;
 }
 
-Subject::Subject(const BackendUnderTest& under_test)
-    : process_(under_test.process), lacks_(under_test.lacks) {
+Subject::Subject(const BackendUnderTest& under_test) : process_(under_test.process) {
   void* const image = dlopen(under_test.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
   const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
@@ -180,8 +199,18 @@ dtrun_backend_caps Subject::Caps() const {
 }
 
 bool Subject::Reduces(const dtrun_backend_caps& caps, std::int32_t dtype, std::int32_t reduce) const {
-  return Has(caps.dtypes, dtype) && Has(caps.reduces, reduce) && HasMeaning(TypeOf(dtype), reduce) &&
-         (lacks_ == nullptr || !lacks_(dtype, reduce));
+  if (!Has(caps.reduce_dtypes, dtype) || !Has(caps.reduces, reduce) || !HasMeaning(TypeOf(dtype), reduce))
+    return false;
+  if (table().query_support == nullptr) return true;
+  dtrun_support_query query;
+  DTRUN_INIT(query);
+  query.kind = DTRUN_ALLREDUCE;
+  query.dtype = dtype;
+  query.reduce = reduce;
+  const Outcome outcome =
+      Ask([&](dtrun_error* error) { return table().query_support(instance_, &query, error); });
+  if (!outcome.ok() && outcome.code != DTRUN_UNSUPPORTED) throw Broken("query_support", outcome);
+  return outcome.ok();
 }
 
 Subject::Launch Subject::LaunchInfo(int host_count) const {
@@ -193,11 +222,13 @@ Subject::Launch Subject::LaunchInfo(int host_count) const {
   dtrun_launch_sink sink;
   DTRUN_INIT(sink);
   sink.context = &launch;
-  sink.fact = [](void* context, const char* key, const char* value) {
-    static_cast<Launch*>(context)->facts[key] = value;
+  sink.fact = [](void* context, const char* key, dtrun_string text, dtrun_error*) -> dtrun_status {
+    static_cast<Launch*>(context)->facts[key] = std::string(text.data, text.size);
+    return DTRUN_OK;
   };
-  sink.env = [](void* context, const char* name, const char* value) {
+  sink.env = [](void* context, const char* name, const char* value, dtrun_error*) -> dtrun_status {
     static_cast<Launch*>(context)->env[name] = value;
+    return DTRUN_OK;
   };
   const Outcome outcome =
       Ask([&](dtrun_error* error) { return table().launch_info(instance_, &query, &sink, error); });
@@ -212,6 +243,11 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
   params.rank = rank;
   params.size = size;
   params.host_count = 1;
+  const std::vector<std::int32_t> hosts(static_cast<std::size_t>(size), 0);
+  params.hosts = hosts.data();
+  params.local_rank = rank;
+  params.device_kind = DTRUN_DEVICE_HOST;
+  params.device_index = -1;
   params.name = {"world", 5};
   params.local_processors = static_cast<std::int32_t>(std::thread::hardware_concurrency());
   params.kv = kv;

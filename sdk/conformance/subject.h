@@ -152,7 +152,6 @@ class Subject {
 
  private:
   const LaunchedProcess process_;
-  bool (*const lacks_)(std::int32_t dtype, std::int32_t reduce);
   std::string case_;
   mutable int runs_ = 0;  // of this case
   mutable bool played_ = false;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "dtrun/plugin/names.hpp"
+
 namespace dtrun::conformance {
 namespace {
 
@@ -279,7 +281,7 @@ std::string KindName(std::int32_t kind) {
                                       "Barrier", "Send",      "Recv",       "Reduce",         "Alltoall",
                                       "Gather",  "Scatter",   "Allgatherv", "ReduceScatterv", "Alltoallv",
                                       "Gatherv", "Scatterv"};
-  static_assert(sizeof names / sizeof names[0] == DTRUN_OP_COUNT);
+  static_assert(sizeof names / sizeof names[0] == sdk::kOperationEnd);
   return names[kind];
 }
 

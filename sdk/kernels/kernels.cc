@@ -56,7 +56,7 @@ const Variant* const* UsableVariants(int* count) {
 }
 
 bool Supports(std::int32_t dtype, std::int32_t reduce) {
-  return dtype > 0 && dtype < DTRUN_DTYPE_COUNT && reduce > 0 && reduce < DTRUN_REDUCE_COUNT &&
+  return dtype > 0 && dtype < sdk::kTypeEnd && reduce > 0 && reduce < sdk::kReductionEnd &&
          kBaseline.combine[dtype][reduce].reduce[0] != nullptr;
 }
 

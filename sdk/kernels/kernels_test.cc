@@ -91,7 +91,7 @@ struct Trial {
 
 void ForEachPair(const std::function<void(std::int32_t dtype, std::int32_t reduce)>& visit) {
   for (const int dtype : kTypes) {
-    for (int reduce = 1; reduce < DTRUN_REDUCE_COUNT; ++reduce) {
+    for (int reduce = 1; reduce < sdk::kReductionEnd; ++reduce) {
       if (Supports(dtype, reduce)) visit(dtype, reduce);
       if (::testing::Test::HasFatalFailure()) return;  // one report is enough
     }
@@ -272,7 +272,7 @@ TEST(Kernels, ReadAnyByteAsTruthAndWriteZeroOrOne) {
 
 TEST(Kernels, SupportWhatTheTableOfTypesSays) {
   const auto has = [](int dtype, std::initializer_list<int> reduces) {
-    for (int reduce = -1; reduce <= DTRUN_REDUCE_COUNT; ++reduce) {
+    for (int reduce = -1; reduce <= sdk::kReductionEnd; ++reduce) {
       EXPECT_EQ(Supports(dtype, reduce), std::count(reduces.begin(), reduces.end(), reduce) == 1)
           << dtype << " " << reduce;
     }
@@ -288,7 +288,7 @@ TEST(Kernels, SupportWhatTheTableOfTypesSays) {
   for (const int dtype : {DTRUN_COMPLEX64, DTRUN_COMPLEX128}) {
     has(dtype, {DTRUN_SUM, DTRUN_PROD, DTRUN_AVG, DTRUN_PREMUL_SUM});
   }
-  for (const int dtype : {-1, 0, int{DTRUN_DTYPE_COUNT}, 77}) has(dtype, {});
+  for (const int dtype : {-1, 0, int{sdk::kTypeEnd}, 77}) has(dtype, {});
 }
 
 TEST(Kernels, ScaleEveryFloatingType) {

@@ -11,7 +11,7 @@ namespace {
 inline constexpr int kCached = 0;
 inline constexpr int kStreamed = 1;
 
-using Row = Kernels (&)[DTRUN_REDUCE_COUNT];
+using Row = Kernels (&)[sdk::kReductionEnd];
 
 template <class Type, class Operation, class Finish = Keep, std::size_t kElements = 1>
 constexpr void FillHot(Row row, int reduce) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::kernels {
 
@@ -16,8 +17,8 @@ struct Kernels {
 
 struct Variant {
   const char* name;
-  Kernels combine[DTRUN_DTYPE_COUNT][DTRUN_REDUCE_COUNT];
-  void (*scale[DTRUN_DTYPE_COUNT])(void* out, const void* in, std::size_t count, double factor);
+  Kernels combine[sdk::kTypeEnd][sdk::kReductionEnd];
+  void (*scale[sdk::kTypeEnd])(void* out, const void* in, std::size_t count, double factor);
   void (*widen[2])(float* out, const void* in, std::size_t count);   // float16, bfloat16
   void (*narrow[2])(void* out, const float* in, std::size_t count);  // float16, bfloat16
   void (*streaming_copy)(void* out, const void* in, std::size_t bytes);

@@ -14,7 +14,8 @@ import unittest
 HEADERS, TESTS, CC, CXX = (pathlib.Path(word) for word in sys.argv[1:5])
 
 BREAKS = {
-    "a signature": ("host.h", "void (*report_peer)(int32_t peer,", "void (*report_peer)(int64_t peer,"),
+    "a signature": ("host.h", "void (*on_start)(const dtrun_host* host, const char* name)",
+                    "void (*on_start)(const dtrun_host* host, char* name)"),
     "a result": ("backend.h", "void (*comm_destroy)", "dtrun_status (*comm_destroy)"),
     "a sign": ("op.h", "uint32_t tag;", "int32_t tag;"),
     "a pointer's const": ("launcher.h", "const char* const* argv; /* NULL", "const char** argv; /* NULL"),

@@ -8,8 +8,8 @@ import pathlib
 import re
 import sys
 
-# The version moves, and an enum's count with its values.
-MOVES = re.compile(r"DTRUN_ABI_(MAJOR|MINOR|REQUIRED)|DTRUN_\w+_COUNT")
+# The version moves.
+MOVES = re.compile(r"DTRUN_ABI_(MAJOR|MINOR|REQUIRED)")
 
 
 def members(body):

@@ -31,9 +31,9 @@ HierarchyCommunicator::HierarchyCommunicator(const Layers& layers, const dtrun_b
                                              const sdk::CommParams& params, shm::Deadline deadline)
     : name_(params.name),
       topology_(Meet(params, layers.host, deadline)),
-      local_kv_(params.kv.raw(), fmt::format("local/{}/", topology_.host())),
-      wire_kv_(params.kv.raw(), "wire/"),
-      message_kv_(params.kv.raw(), "messages/"),
+      local_kv_(sdk::Host(layers.services), params.kv.raw(), fmt::format("local/{}/", topology_.host())),
+      wire_kv_(sdk::Host(layers.services), params.kv.raw(), "wire/"),
+      message_kv_(sdk::Host(layers.services), params.kv.raw(), "messages/"),
       ending_(sdk::Host(layers.services), params, layers.coreless),
       calls_(sdk::Host(layers.services), *this, "host-calls", params.size) {
   const bool together = topology_.Together();
@@ -116,7 +116,7 @@ void HierarchyCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   if (messages_) messages_->Snapshot(sink);
 }
 
-void* HierarchyCommunicator::MemAlloc(std::uint64_t bytes) { return local_->Alloc(bytes); }
+void* HierarchyCommunicator::MemAlloc(const dtrun_mem_params& params) { return local_->Alloc(params); }
 void HierarchyCommunicator::MemFree(void* memory) { local_->Free(memory); }
 
 }  // namespace dtrun::comm

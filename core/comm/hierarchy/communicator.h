@@ -13,7 +13,6 @@
 #include "core/comm/hierarchy/ending.h"
 #include "core/comm/hierarchy/hierarchy.h"
 #include "core/comm/hierarchy/layer.h"
-#include "core/comm/hierarchy/layer_host.h"
 #include "core/comm/hierarchy/layered_calls.h"
 #include "core/comm/hierarchy/topology.h"
 #include "core/comm/shm/group.h"
@@ -31,7 +30,7 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
   void Abort(const std::string& reason) override;
   void Snapshot(const sdk::SnapshotSink& sink) override;
-  void* MemAlloc(std::uint64_t bytes) override;
+  void* MemAlloc(const dtrun_mem_params& params) override;
   void MemFree(void* memory) override;
 
  private:
@@ -42,7 +41,7 @@ class HierarchyCommunicator final : public sdk::Communicator<sdk::Request>, priv
 
   const std::string name_;
   const Topology topology_;
-  KvPart local_kv_, wire_kv_, message_kv_;
+  sdk::KvPart local_kv_, wire_kv_, message_kv_;
   Ending ending_;
   std::optional<Layer> local_;     // the ranks of this host; this rank alone where all live apart
   std::optional<Layer> wire_;      // the leaders; all ranks where all live apart

@@ -50,7 +50,8 @@ void Ending::Abort(const std::string& reason) {
 
 void Ending::Report(const sdk::Failure& failure) const {
   const bool peers = failure.code() == DTRUN_REMOTE_FAILURE || failure.code() == DTRUN_TIMEOUT;
-  if (reports_ && peers && failure.peer() >= 0) health_.ReportPeer(failure.peer(), failure.what());
+  if (reports_ && peers && failure.peer() >= 0)
+    health_.ReportPeer(members_.kv(), failure.peer(), failure.what());
 }
 
 }  // namespace dtrun::comm

@@ -1,7 +1,6 @@
 #include "core/comm/hierarchy/hierarchy.h"
 
 #include "core/comm/hierarchy/communicator.h"
-#include "core/comm/hierarchy/layer_host.h"
 
 namespace dtrun::comm {
 namespace {
@@ -39,11 +38,13 @@ dtrun_backend_caps CapsOf(const Layers& layers) {
   caps.flags = local.flags & wire.flags & (DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE);
   caps.flags |= wire.flags & DTRUN_CAP_LAZY_CONNECT;
   caps.dtypes &= local.dtypes;
+  caps.reduce_dtypes &= local.reduce_dtypes;
   caps.reduces &= local.reduces;
+  caps.device_kinds &= local.device_kinds;
   const auto has = [](std::uint64_t mask, int value) { return (mask >> value & 1) != 0; };
   if (!has(caps.reduces, DTRUN_SUM)) caps.reduces &= ~Bits({DTRUN_AVG, DTRUN_PREMUL_SUM});
-  const bool counts = has(caps.dtypes, DTRUN_UINT64) && has(caps.reduces, DTRUN_MAX);
-  for (int kind = 1; kind < DTRUN_OP_COUNT; ++kind) {
+  const bool counts = has(caps.reduce_dtypes, DTRUN_UINT64) && has(caps.reduces, DTRUN_MAX);
+  for (int kind = 1; kind < sdk::kOperationEnd; ++kind) {
     const bool shares_counts = kind == DTRUN_ALLTOALLV || kind == DTRUN_GATHERV || kind == DTRUN_SCATTERV;
     const bool offered = has(local.ops, kind) && has(wire.ops, kind) && has(wire.ops, WireKind(kind)) &&
                          (!shares_counts || (counts && has(wire.ops, DTRUN_ALLREDUCE)));
@@ -66,10 +67,21 @@ dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_erro
   });
 }
 
+// What one layer lacks the whole lacks.
+dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
+  const Layers& layers = Of(self);
+  for (const auto& [table, instance] :
+       {std::pair(&layers.local, layers.local_instance), std::pair(&layers.wire, layers.wire_instance)}) {
+    if (table->query_support == nullptr) continue;
+    const dtrun_status status = table->query_support(instance, query, err);
+    if (status != DTRUN_OK) return status;
+  }
+  return DTRUN_OK;
+}
+
 dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,
                         dtrun_error* err) {
   return sdk::Guard(err, [&] {
-    MuteLayers();
     const Layers& layers = Of(self);
     const sdk::Host host(layers.services);
     const sdk::CommParams given = sdk::internal::ReadCommParams(host, params);
@@ -86,6 +98,7 @@ const dtrun_backend& HierarchyBackend() {
   static const dtrun_backend table = [] {
     dtrun_backend t = sdk::internal::BackendSlots<Slots>::Table();
     t.query_caps = QueryCaps;
+    t.query_support = QuerySupport;
     t.comm_create = CommCreate;
     return t;
   }();

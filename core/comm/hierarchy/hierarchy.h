@@ -10,8 +10,8 @@
 
 namespace dtrun::comm {
 
-// What the table works on; its instance is a pointer to this. Both instances were made with
-// LayerHost(host), because they know ranks and keys of a part of each communicator only.
+// What the table works on; its instance is a pointer to this. The plugins know ranks and keys of a part of
+// each communicator only.
 struct Layers {
   dtrun_backend local{};  // full tables
   dtrun_instance* local_instance = nullptr;
@@ -26,10 +26,5 @@ struct Layers {
 inline dtrun_instance* AsInstance(Layers* layers) { return reinterpret_cast<dtrun_instance*>(layers); }
 
 const dtrun_backend& HierarchyBackend();
-
-// `host` for a plugin that is going to be a layer: with key-value spaces that may be parts of
-// others, and without peer reports once there is a hierarchy, whose ranks are others than the
-// plugin's. Lives as long as the process.
-const dtrun_host* LayerHost(const dtrun_host* host);
 
 }  // namespace dtrun::comm

@@ -33,21 +33,19 @@ class Forwarded final : public sdk::Request {
   ~Forwarded() override { layer_.table().req_release(request_); }
   bool Test() override {
     dtrun_error error = FreshError();
-    std::int32_t done = 0;
-    const dtrun_status status = layer_.table().req_test(request_, &done, &error);
-    if (status != DTRUN_OK) layer_.Throw(status, error);
-    return done != 0;
+    return Ended(layer_.table().req_test(request_, &error), error);
   }
   bool Wait(sdk::Nanoseconds timeout) override {
     dtrun_error error = FreshError();
-    const dtrun_status status = layer_.table().req_wait_host(request_, timeout.count(), &error);
-    if (status == DTRUN_OK) return true;
-    // The caller's patience is over, or the operation's own time.
-    if (status == DTRUN_TIMEOUT && timeout.count() >= 0) return Test();
-    layer_.Throw(status, error);
+    return Ended(layer_.table().req_wait_host(request_, timeout.count(), &error), error);
   }
 
  private:
+  bool Ended(dtrun_status status, const dtrun_error& error) {
+    if (status != DTRUN_OK && status != DTRUN_PENDING) layer_.Throw(status, error);
+    return status == DTRUN_OK;
+  }
+
   Layer& layer_;
   dtrun_request* const request_;
 };
@@ -61,6 +59,7 @@ Step::~Step() {
 }
 
 void Step::Wait() {
+  if (request_ == nullptr) return;  // it had completed at once
   dtrun_error error = FreshError();
   const dtrun_status status = layer_->table().req_wait_host(request_, -1, &error);
   if (status == DTRUN_OK) {
@@ -87,6 +86,15 @@ Layer::Layer(const dtrun_backend& table, dtrun_instance* instance, Place place, 
   params.name = sdk::internal::View(place_.name);
   params.kv = place_.kv;
   params.timeout_ns = whole.timeout.count() < 0 ? -1 : deadline.Left(whole.timeout).count();
+  std::vector<std::int32_t> hosts;
+  for (const int rank : place_.ranks) {
+    if (!whole.hosts.empty()) hosts.push_back(whole.hosts[static_cast<std::size_t>(rank)]);
+  }
+  params.hosts = hosts.empty() ? nullptr : hosts.data();
+  params.local_rank = static_cast<std::int32_t>(
+      std::count(hosts.begin(), hosts.begin() + (hosts.empty() ? 0 : params.rank), whole.host));
+  params.device_kind = whole.device_kind;
+  params.device_index = whole.device_index;
   dtrun_error error = FreshError();
   const dtrun_status status = table_.comm_create(instance, &params, &comm_, &error);
   if (status != DTRUN_OK) throw InWhole(status, error);
@@ -105,8 +113,8 @@ Step Layer::Start(dtrun_op op, shm::Deadline& deadline) {
   dtrun_request* request = nullptr;
   dtrun_status status = table_.enqueue(comm_, &op, nullptr, &request, &error);
   if (IsRefusal(status)) status = DTRUN_INTERNAL;  // core has checked it, and the others go on
-  if (status != DTRUN_OK) Throw(status, error);
-  return Step(*this, request);
+  if (status != DTRUN_OK && status != DTRUN_PENDING) Throw(status, error);
+  return Step(*this, status == DTRUN_OK ? nullptr : request);
 }
 
 std::unique_ptr<sdk::Request> Layer::Forward(const dtrun_op& op, const dtrun_stream* stream) {
@@ -114,12 +122,17 @@ std::unique_ptr<sdk::Request> Layer::Forward(const dtrun_op& op, const dtrun_str
   dtrun_request* request = nullptr;
   const dtrun_status status = table_.enqueue(comm_, &op, stream, &request, &error);
   if (IsRefusal(status)) throw InWhole(status, error);
-  if (status != DTRUN_OK) Throw(status, error);
+  if (status == DTRUN_OK) return nullptr;
+  if (status != DTRUN_PENDING) Throw(status, error);
   return std::make_unique<Forwarded>(*this, request);
 }
 
 void Layer::Abort(const std::string& reason) {
-  if (table_.comm_abort != nullptr) table_.comm_abort(comm_, sdk::internal::View(reason));
+  if (table_.comm_abort == nullptr) return;
+  dtrun_abort_params params;
+  DTRUN_INIT(params);
+  params.reason = sdk::internal::View(reason);
+  sdk::Check([&](dtrun_error* error) { return table_.comm_abort(comm_, &params, error); });
 }
 
 void Layer::Snapshot(const sdk::SnapshotSink& sink) {
@@ -130,15 +143,18 @@ void Layer::Snapshot(const sdk::SnapshotSink& sink) {
   dtrun_snapshot_sink lines;
   DTRUN_INIT(lines);
   lines.context = const_cast<sdk::SnapshotSink*>(&sink);
-  lines.line = [](void* context, dtrun_string text) {
-    static_cast<const sdk::SnapshotSink*>(context)->Line(sdk::internal::Text(text));
+  lines.line = [](void* context, dtrun_string text, dtrun_error* err) {
+    return sdk::Guard(err, [&] {
+      static_cast<const sdk::SnapshotSink*>(context)->Line(sdk::internal::Text(text));
+      return dtrun_status{DTRUN_OK};
+    });
   };
   table_.snapshot(comm_, &lines);
 }
 
-void* Layer::Alloc(std::uint64_t bytes) {
+void* Layer::Alloc(const dtrun_mem_params& params) {
   void* memory = nullptr;
-  sdk::Check([&](dtrun_error* error) { return table_.mem_alloc(comm_, bytes, &memory, error); });
+  sdk::Check([&](dtrun_error* error) { return table_.mem_alloc(comm_, &params, &memory, error); });
   return memory;
 }
 

@@ -66,7 +66,7 @@ class Layer {
 
   void Abort(const std::string& reason);
   void Snapshot(const sdk::SnapshotSink& sink);
-  void* Alloc(std::uint64_t bytes);
+  void* Alloc(const dtrun_mem_params& params);
   void Free(void* memory) { table_.mem_free(comm_, memory); }
 
   const dtrun_backend& table() const { return table_; }

@@ -108,7 +108,12 @@ std::byte* LayeredCalls::Scratch(std::size_t bytes) {
   if (bytes > scratch_bytes_) {
     if (scratch_ != nullptr) local_.Free(std::exchange(scratch_, nullptr));
     scratch_bytes_ = 0;
-    scratch_ = static_cast<std::byte*>(local_.Alloc(bytes));
+    dtrun_mem_params params;
+    DTRUN_INIT(params);
+    params.bytes = bytes;
+    params.alignment = 64;
+    params.device_index = -1;
+    scratch_ = static_cast<std::byte*>(local_.Alloc(params));
     scratch_bytes_ = bytes;
   }
   return scratch_;

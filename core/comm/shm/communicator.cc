@@ -54,7 +54,7 @@ void ShmCommunicator::Snapshot(const sdk::SnapshotSink& sink) {
   if (const auto text = group_.FailureText()) sink.Line("failed: " + *text);
 }
 
-void* ShmCommunicator::MemAlloc(std::uint64_t bytes) { return AllocateRegion(bytes); }
+void* ShmCommunicator::MemAlloc(const dtrun_mem_params& params) { return AllocateRegion(params.bytes); }
 void ShmCommunicator::MemFree(void* memory) { ReleaseRegion(memory); }
 
 }  // namespace dtrun::shm

@@ -21,7 +21,7 @@ class ShmCommunicator final : public sdk::Communicator<sdk::Request>, private sd
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream* stream) override;
   void Abort(const std::string& reason) override;
   void Snapshot(const sdk::SnapshotSink& sink) override;
-  void* MemAlloc(std::uint64_t bytes) override;
+  void* MemAlloc(const dtrun_mem_params& params) override;
   void MemFree(void* memory) override;
 
  private:

@@ -23,6 +23,7 @@ std::string TimeText(std::int64_t timeout_ns) { return FormatDuration(Nanosecond
 
 Group::Group(const sdk::Host& host, const sdk::CommParams& params)
     : health_(host),
+      kv_(params.kv),
       name_(params.name),
       rank_(params.rank),
       size_(params.size),
@@ -222,7 +223,7 @@ void Group::Fail(const Failure& failure) {
 }
 
 void Group::ReportPeer(int peer, const std::string& what) const {
-  if (peer >= 0 && peer != rank_ && !reported_.exchange(true)) health_.ReportPeer(peer, what);
+  if (peer >= 0 && peer != rank_ && !reported_.exchange(true)) health_.ReportPeer(kv_, peer, what);
 }
 
 void Group::FailGone(int peer, Running& running) {

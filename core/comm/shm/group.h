@@ -104,6 +104,7 @@ class Group {
   void WakeEverybody() const;
 
   const sdk::Health health_;
+  const sdk::Kv kv_;
   const std::string name_;
   const int rank_;
   const int size_;

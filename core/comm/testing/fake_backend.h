@@ -46,7 +46,8 @@ struct Fake {
 
   Fake() {
     caps.flags = DTRUN_CAP_ABORT;
-    caps.ops = caps.dtypes = caps.reduces = ~std::uint64_t{0};
+    caps.ops = caps.dtypes = caps.reduce_dtypes = caps.reduces = ~std::uint64_t{0};
+    caps.device_kinds = 1u << DTRUN_DEVICE_HOST;
     current = this;
   }
   ~Fake() { current = nullptr; }
@@ -80,20 +81,20 @@ struct Fake {
       return DTRUN_OK;
     };
     t.comm_destroy = [](dtrun_backend_comm*) { ++current->destroyed; };
-    t.comm_abort = [](dtrun_backend_comm*, dtrun_string) {
+    t.comm_abort = [](dtrun_backend_comm*, const dtrun_abort_params*, dtrun_error*) -> dtrun_status {
       const std::lock_guard lock(current->mutex);
       ++current->aborts;
       for (FakeRequest* request : current->requests) {
         if (!request->done) *request = {true, DTRUN_ABORTED, "aborted", -1};
       }
       current->changed.notify_all();
+      return DTRUN_OK;
     };
     t.enqueue = Enqueue;
-    t.req_test = [](dtrun_request* request, std::int32_t* done, dtrun_error* err) -> dtrun_status {
+    t.req_test = [](dtrun_request* request, dtrun_error* err) -> dtrun_status {
       const std::lock_guard lock(current->mutex);
       const FakeRequest& r = Of(request);
-      *done = r.done ? 1 : 0;
-      return r.done ? Say(err, r.status, r.text, r.peer) : DTRUN_OK;
+      return r.done ? Say(err, r.status, r.text, r.peer) : DTRUN_PENDING;
     };
     t.req_wait_host = [](dtrun_request* request, std::int64_t timeout_ns, dtrun_error* err) -> dtrun_status {
       std::unique_lock lock(current->mutex);
@@ -103,7 +104,7 @@ struct Fake {
       if (timeout_ns < 0) {
         current->changed.wait(lock, done);
       } else if (!current->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), done)) {
-        return Say(err, DTRUN_TIMEOUT, "not yet", -1);
+        return DTRUN_PENDING;
       }
       return Say(err, r.status, r.text, r.peer);
     };
@@ -119,18 +120,19 @@ struct Fake {
   // The same with the optional members.
   static dtrun_backend FullTable() {
     dtrun_backend t = Table();
-    t.group_begin = [](dtrun_backend_comm*, dtrun_error* err) -> dtrun_status {
+    t.group_begin = [](dtrun_backend_comm*, const dtrun_group_params*, dtrun_error* err) -> dtrun_status {
       ++current->group_begins;
       return Say(err, current->group_status, current->text, current->peer);
     };
-    t.group_end = [](dtrun_backend_comm*, dtrun_error* err) -> dtrun_status {
+    t.group_end = [](dtrun_backend_comm*, const dtrun_group_params*, dtrun_error* err) -> dtrun_status {
       ++current->group_ends;
       return Say(err, current->group_status, current->text, current->peer);
     };
-    t.mem_alloc = [](dtrun_backend_comm*, std::uint64_t bytes, void** out, dtrun_error* err) -> dtrun_status {
+    t.mem_alloc = [](dtrun_backend_comm*, const dtrun_mem_params* params, void** out,
+                     dtrun_error* err) -> dtrun_status {
       if (current->enqueue_status != DTRUN_OK) return Say(err, current->enqueue_status, current->text, -1);
-      *out = current->memory.emplace_back(::operator new(bytes, std::align_val_t(64)));
-      std::memset(*out, 0, bytes);
+      *out = current->memory.emplace_back(::operator new(params->bytes, std::align_val_t(64)));
+      std::memset(*out, 0, params->bytes);
       return DTRUN_OK;
     };
     t.mem_free = [](dtrun_backend_comm*, void* block) {
@@ -160,7 +162,7 @@ struct Fake {
     auto* request = new FakeRequest{current->complete_at_once, DTRUN_OK, "", -1};
     current->requests.push_back(request);
     *out = reinterpret_cast<dtrun_request*>(request);
-    return DTRUN_OK;
+    return DTRUN_PENDING;
   }
 
   static inline Fake* current = nullptr;

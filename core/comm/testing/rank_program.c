@@ -272,7 +272,7 @@ static void aborted(void) {
   float x = 1;
   dtrun_work* work = NULL;
   expect(dtrun_allreduce(world, &x, &x, 1, DTRUN_FLOAT32, DTRUN_SUM, &work, &error) == DTRUN_OK, "it starts");
-  expect(dtrun_work_wait(work, 1000000, &error) == DTRUN_TIMEOUT, "it is still running");
+  expect(dtrun_work_wait(work, 1000000, &error) == DTRUN_PENDING, "it is still running");
   expect(dtrun_comm_abort(world, "the test says so", &error) == DTRUN_OK, "abort");
   expect(dtrun_comm_abort(world, "twice", &error) == DTRUN_OK, "abort again");
   expect(dtrun_work_wait(work, -1, &error) == DTRUN_ABORTED, "the pending call is aborted");

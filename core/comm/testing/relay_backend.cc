@@ -18,6 +18,7 @@
 
 #include "dtrun/abi.h"
 #include "dtrun/kernels.hpp"
+#include "dtrun/plugin/names.hpp"
 #include "relay_exchange.h"
 
 namespace {
@@ -27,6 +28,7 @@ using dtrun::comm::testing::Exchange;
 using dtrun::comm::testing::ExchangeOf;
 using dtrun::comm::testing::Part;
 
+const dtrun_host* services = nullptr;
 const dtrun_kv_service* kv_service = nullptr;
 const dtrun_memory_service* memory_service = nullptr;
 
@@ -77,10 +79,10 @@ struct dtrun_backend_comm {
       std::uint64_t bytes = 0;
       dtrun_error error;
       DTRUN_ERROR_INIT(error);
-      const dtrun_status status = kv_service->get(kv, View(key), 20'000'000, &data, &bytes, &error);
+      const dtrun_status status = kv_service->get(services, kv, View(key), 20'000'000, &data, &bytes, &error);
       if (status == DTRUN_OK) {
         out.assign(static_cast<const char*>(data), bytes);
-        memory_service->release(data);
+        memory_service->release(services, data);
         return DTRUN_OK;
       }
       if (status != DTRUN_TIMEOUT) return Fail(err, status, error.message, peer);
@@ -91,7 +93,7 @@ struct dtrun_backend_comm {
   }
 
   dtrun_status Publish(const std::string& key, const void* data, std::uint64_t bytes, dtrun_error* err) {
-    return kv_service->set(kv, View(key), bytes == 0 ? "" : data, bytes, err);
+    return kv_service->set(services, kv, View(key), bytes == 0 ? "" : data, bytes, err);
   }
 
   // The rank whose next message with this tag has come, or -1.
@@ -100,8 +102,8 @@ struct dtrun_backend_comm {
       void* data = nullptr;
       std::uint64_t bytes = 0;
       const std::string key = MessageKey(r, rank, tag, received[{r, tag}]);
-      if (kv_service->try_get(kv, View(key), &data, &bytes, nullptr) != DTRUN_OK) continue;
-      memory_service->release(data);
+      if (kv_service->try_get(services, kv, View(key), &data, &bytes, nullptr) != DTRUN_OK) continue;
+      memory_service->release(services, data);
       return r;
     }
     return -1;
@@ -195,9 +197,10 @@ namespace {
 
 dtrun_status QueryCaps(dtrun_instance*, dtrun_backend_caps* out, dtrun_error*) {
   out->flags = DTRUN_CAP_ABORT | DTRUN_CAP_ANY_SOURCE;
-  out->ops = (1u << DTRUN_OP_COUNT) - 2;
-  out->dtypes = (1u << DTRUN_DTYPE_COUNT) - 2;
-  out->reduces = (1u << DTRUN_REDUCE_COUNT) - 2;
+  out->ops = (1u << dtrun::sdk::kOperationEnd) - 2;
+  out->dtypes = out->reduce_dtypes = (1u << dtrun::sdk::kTypeEnd) - 2;
+  out->reduces = (1u << dtrun::sdk::kReductionEnd) - 2;
+  out->device_kinds = 1u << DTRUN_DEVICE_HOST;
   out->max_bytes = DTRUN_KV_MAX_VALUE_BYTES;
   return DTRUN_OK;
 }
@@ -209,9 +212,9 @@ dtrun_status Create(dtrun_instance*, const dtrun_comm_params* params, dtrun_back
   for (int r = 0; r < params->size; ++r) names.push_back("join/" + std::to_string(r));
   for (const std::string& name : names) keys.push_back(View(name));
   const dtrun_string mine = keys[static_cast<std::size_t>(params->rank)];
-  dtrun_status status = kv_service->set(params->kv, mine, "", 0, err);
+  dtrun_status status = kv_service->set(services, params->kv, mine, "", 0, err);
   if (status == DTRUN_OK) {
-    status = kv_service->wait_many(params->kv, keys.data(), keys.size(), params->timeout_ns, err);
+    status = kv_service->wait_many(services, params->kv, keys.data(), keys.size(), params->timeout_ns, err);
   }
   if (status != DTRUN_OK) return status;
   auto* comm = new dtrun_backend_comm;
@@ -233,38 +236,34 @@ void Destroy(dtrun_backend_comm* comm) {
   delete comm;
 }
 
-void Abort(dtrun_backend_comm* comm, dtrun_string reason) {
+dtrun_status Abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error*) {
   const std::lock_guard lock(comm->mutex);
   comm->aborted = true;
-  comm->abort_reason.assign(reason.data, reason.size);
+  comm->abort_reason.assign(params->reason.data, params->reason.size);
+  return DTRUN_OK;
 }
 
 dtrun_status Enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream*, dtrun_request** out,
                      dtrun_error* err) {
+  if (op->kind == DTRUN_SEND) {
+    const std::uint64_t number = comm->sent[{op->peer, op->tag}]++;
+    return comm->Publish(dtrun_backend_comm::MessageKey(comm->rank, op->peer, op->tag, number), op->send,
+                         op->count * dtrun::kernels::ElementBytes(op->dtype), err);
+  }
   auto* request = new dtrun_request;
   request->comm = comm;
   request->op = *op;
   request->deadline =
       Clock::now() + (op->timeout_ns < 0 ? std::chrono::hours(1) : std::chrono::nanoseconds(op->timeout_ns));
   DTRUN_ERROR_INIT(request->error);
-  if (op->kind == DTRUN_SEND) {
-    const std::uint64_t number = comm->sent[{op->peer, op->tag}]++;
-    const dtrun_status status =
-        comm->Publish(dtrun_backend_comm::MessageKey(comm->rank, op->peer, op->tag, number), op->send,
-                      op->count * dtrun::kernels::ElementBytes(op->dtype), err);
-    if (status != DTRUN_OK) {
-      delete request;
-      return status;
-    }
-    request->done = true;
-  } else {
-    if (op->kind != DTRUN_RECV) request->exchange = ExchangeOf(*op, comm->rank, comm->size);
+  if (op->kind != DTRUN_RECV) request->exchange = ExchangeOf(*op, comm->rank, comm->size);
+  {
     const std::lock_guard lock(comm->mutex);
     comm->queue.push_back(request);
   }
   comm->changed.notify_all();
   *out = request;
-  return DTRUN_OK;
+  return DTRUN_PENDING;
 }
 
 dtrun_status Outcome(const dtrun_request& request, dtrun_error* err) {
@@ -272,10 +271,9 @@ dtrun_status Outcome(const dtrun_request& request, dtrun_error* err) {
   return request.status;
 }
 
-dtrun_status Test(dtrun_request* request, std::int32_t* done, dtrun_error* err) {
+dtrun_status Test(dtrun_request* request, dtrun_error* err) {
   const std::lock_guard lock(request->comm->mutex);
-  *done = request->done ? 1 : 0;
-  return request->done ? Outcome(*request, err) : DTRUN_OK;
+  return request->done ? Outcome(*request, err) : DTRUN_PENDING;
 }
 
 dtrun_status WaitHost(dtrun_request* request, std::int64_t timeout_ns, dtrun_error* err) {
@@ -284,7 +282,7 @@ dtrun_status WaitHost(dtrun_request* request, std::int64_t timeout_ns, dtrun_err
   if (timeout_ns < 0) {
     request->comm->changed.wait(lock, done);
   } else if (!request->comm->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), done)) {
-    return Fail(err, DTRUN_TIMEOUT, "still running");
+    return DTRUN_PENDING;
   }
   return Outcome(*request, err);
 }
@@ -298,8 +296,9 @@ void Release(dtrun_request* request) {
 }
 
 dtrun_status Init(const dtrun_host* host, const dtrun_options*, dtrun_instance** out, dtrun_error* err) {
-  kv_service = static_cast<const dtrun_kv_service*>(host->get_service(DTRUN_KV_SERVICE));
-  memory_service = static_cast<const dtrun_memory_service*>(host->get_service(DTRUN_MEMORY_SERVICE));
+  services = host;
+  kv_service = static_cast<const dtrun_kv_service*>(host->get_service(host, DTRUN_KV_SERVICE));
+  memory_service = static_cast<const dtrun_memory_service*>(host->get_service(host, DTRUN_MEMORY_SERVICE));
   if (kv_service == nullptr || memory_service == nullptr) {
     return Fail(err, DTRUN_UNSUPPORTED, "the host lacks kv or memory");
   }

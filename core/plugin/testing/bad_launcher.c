@@ -13,7 +13,7 @@ static int is(const dtrun_job* job, const char* fault) {
 static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                          dtrun_error* err) {
   const char* const words[] = {job->argv[0], NULL};
-  dtrun_env_entry entry = {"GOOD", "1"};
+  dtrun_env_entry entry = {sizeof entry, 0, "GOOD", "1"};
   dtrun_process process;
   (void)self;
   if (is(job, "silent")) return DTRUN_VENDOR;
@@ -32,9 +32,13 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   if (is(job, "equals")) entry.name = "A=B";
   process.env = &entry;
   process.env_count = 1;
-  sink->process(sink->context, &process);
-  sink->note(sink->context, NULL);
-  return DTRUN_OK;
+  if (is(job, "must-understand")) entry.flags = 1u << 20;
+  if (is(job, "unset")) {
+    entry.flags = DTRUN_ENV_UNSET;
+    entry.value = NULL;
+  }
+  sink->note(sink->context, (dtrun_string){NULL, 0}, err);
+  return sink->process(sink->context, &process, err);
 }
 
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,

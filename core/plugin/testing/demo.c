@@ -40,6 +40,8 @@ static void fail(dtrun_error* err, dtrun_status code, const char* text) {
   dtrun_error_set(err, code, -1, text);
 }
 
+static dtrun_string text(const char* words) { return (dtrun_string){words, strlen(words)}; }
+
 /* Dies of the signal itself, also where a sanitizer has a handler. */
 static void crash(const char* last_words) {
   const ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
@@ -74,15 +76,14 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
     fail(err, DTRUN_VENDOR, "vendor library refused");
     return DTRUN_VENDOR;
   }
-  const dtrun_options_service* options = self->host->get_service(DTRUN_OPTIONS_SERVICE);
+  const dtrun_options_service* options = self->host->get_service(self->host, DTRUN_OPTIONS_SERVICE);
   dtrun_string interface;
-  const dtrun_status status = options->get_string(self->options, "interface", &interface, err);
+  const dtrun_status status = options->get_string(self->host, self->options, "interface", &interface, err);
   if (status != DTRUN_OK) return status;
-  sink->fact(sink->context, "library", "demo 1.2");
-  sink->fact(sink->context, "hosts", query->host_count == 3 ? "three" : "some");
-  sink->fact(sink->context, "in_probe", self->host->in_probe == 1 ? "yes" : "no");
-  sink->env(sink->context, "DEMO_INTERFACE", interface.data);
-  return DTRUN_OK;
+  sink->fact(sink->context, "library", text("demo 1.2"), err);
+  sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
+  sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
+  return sink->env(sink->context, "DEMO_INTERFACE", interface.data, err);
 }
 
 static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
@@ -113,10 +114,9 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   return DTRUN_UNSUPPORTED;
 }
 
-static dtrun_status req_test(dtrun_request* request, int32_t* done, dtrun_error* err) {
+static dtrun_status req_test(dtrun_request* request, dtrun_error* err) {
   (void)request;
   (void)err;
-  *done = 1;
   return DTRUN_OK;
 }
 

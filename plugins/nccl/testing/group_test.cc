@@ -12,6 +12,8 @@
 namespace dtrun::nccl_test {
 namespace {
 
+constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
+
 using conformance::AllreduceOp;
 using conformance::MakeOp;
 using conformance::Outcome;
@@ -212,7 +214,7 @@ TEST(NcclGroup, LetsMessagesCross) {
   player.Play(3, [&](Rank& rank, dtrun_backend_comm* comm) {
     const Ints sent = Items(rank.rank(), 1000);
     std::vector<Ints> got(3, Ints(1000));
-    ASSERT_EQ(player.table().group_begin(comm, nullptr), DTRUN_OK);
+    ASSERT_EQ(player.table().group_begin(comm, &kGroup, nullptr), DTRUN_OK);
     std::vector<std::unique_ptr<Pending>> pending;
     for (int peer = 0; peer < 3; ++peer) {
       if (peer != rank.rank()) pending.push_back(rank.Start(SendOp(sent.data(), 1000, DTRUN_INT32, peer, 0)));
@@ -225,7 +227,7 @@ TEST(NcclGroup, LetsMessagesCross) {
     bool done = true;
     EXPECT_TRUE(pending.front()->Test(&done).ok());
     EXPECT_FALSE(done);
-    ASSERT_EQ(player.table().group_end(comm, nullptr), DTRUN_OK);
+    ASSERT_EQ(player.table().group_end(comm, &kGroup, nullptr), DTRUN_OK);
     for (const auto& one : pending) EXPECT_TRUE(one->Wait().ok());
     for (int peer = 0; peer < 3; ++peer) {
       if (peer != rank.rank()) {
@@ -240,16 +242,16 @@ TEST(NcclGroup, TakesCollectivesAndMayBeEmpty) {
   const Player player(fake.Backend());
   player.Play(2, [&](Rank& rank, dtrun_backend_comm* comm) {
     const dtrun_backend& table = player.table();
-    ASSERT_EQ(table.group_begin(comm, nullptr), DTRUN_OK);
-    ASSERT_EQ(table.group_end(comm, nullptr), DTRUN_OK);
-    EXPECT_EQ(table.group_end(comm, nullptr), DTRUN_FAILED_PRECONDITION);
+    ASSERT_EQ(table.group_begin(comm, &kGroup, nullptr), DTRUN_OK);
+    ASSERT_EQ(table.group_end(comm, &kGroup, nullptr), DTRUN_OK);
+    EXPECT_EQ(table.group_end(comm, &kGroup, nullptr), DTRUN_FAILED_PRECONDITION);
     Ints a(10, 1);
     std::vector<double> b(20, 2);
-    ASSERT_EQ(table.group_begin(comm, nullptr), DTRUN_OK);
-    EXPECT_EQ(table.group_begin(comm, nullptr), DTRUN_FAILED_PRECONDITION);
+    ASSERT_EQ(table.group_begin(comm, &kGroup, nullptr), DTRUN_OK);
+    EXPECT_EQ(table.group_begin(comm, &kGroup, nullptr), DTRUN_FAILED_PRECONDITION);
     const auto one = rank.Start(AllreduceOp(a.data(), a.data(), 10, DTRUN_INT32, DTRUN_SUM));
     const auto two = rank.Start(AllreduceOp(b.data(), b.data(), 20, DTRUN_FLOAT64, DTRUN_PROD));
-    ASSERT_EQ(table.group_end(comm, nullptr), DTRUN_OK);
+    ASSERT_EQ(table.group_end(comm, &kGroup, nullptr), DTRUN_OK);
     EXPECT_TRUE(two->Wait().ok());
     EXPECT_TRUE(one->Wait().ok());
     EXPECT_EQ(a, Ints(10, 2));
@@ -262,9 +264,9 @@ TEST(NcclGroup, OutlivesARequestThatIsDroppedInside) {
   const Player player(fake.Backend());
   player.Play(2, [&](Rank& rank, dtrun_backend_comm* comm) {
     Ints data(10, 1);
-    ASSERT_EQ(player.table().group_begin(comm, nullptr), DTRUN_OK);
+    ASSERT_EQ(player.table().group_begin(comm, &kGroup, nullptr), DTRUN_OK);
     rank.Start(AllreduceOp(data.data(), data.data(), 10, DTRUN_INT32, DTRUN_SUM));
-    ASSERT_EQ(player.table().group_end(comm, nullptr), DTRUN_OK);
+    ASSERT_EQ(player.table().group_end(comm, &kGroup, nullptr), DTRUN_OK);
     EXPECT_TRUE(rank.Barrier().ok());  // comes after it on the same stream
     EXPECT_EQ(data, Ints(10, 2));
   });

@@ -7,18 +7,10 @@ namespace {
 
 constexpr const char* kNoTags = "nccl's messages have no tags; message_test.cc has the case without";
 
-// NCCL moves these as bytes and cannot combine them.
-bool Lacks(std::int32_t dtype, std::int32_t reduce) {
-  const bool complex = dtype == DTRUN_COMPLEX64 || dtype == DTRUN_COMPLEX128;
-  return dtype == DTRUN_INT16 || dtype == DTRUN_UINT16 || dtype == DTRUN_BOOL ||
-         (complex && reduce == DTRUN_PROD);
-}
-
 const conformance::BackendUnderTest kBackend{
     .plugin = NCCL_PLUGIN_FILE,
     .options = {{"library", FAKE_NCCL_FILE}, {"cuda_library", FAKE_CUDART_FILE}},
     .worlds = {1, 2, 3, 4, 7},
-    .lacks = &Lacks,
     .skips = {
         {"Plugin.CanDoTheBasics",
          "nccl has no bitwise and logical reductions; element_test.cc has the table"},

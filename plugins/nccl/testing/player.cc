@@ -16,7 +16,7 @@ dtrun_error FreshError() {
 dtrun_stream CudaStream(void* native) {
   dtrun_stream stream;
   DTRUN_INIT(stream);
-  stream.device_kind = 1;
+  stream.device_kind = DTRUN_DEVICE_CUDA;
   stream.native = native;
   return stream;
 }
@@ -48,7 +48,7 @@ std::unique_ptr<StreamRequest> Player::Start(dtrun_backend_comm* comm, const dtr
   const dtrun_stream on = CudaStream(stream);
   dtrun_request* request = nullptr;
   dtrun_error error = FreshError();
-  if (table().enqueue(comm, &op, &on, &request, &error) != DTRUN_OK) {
+  if (table().enqueue(comm, &op, &on, &request, &error) != DTRUN_PENDING) {
     ADD_FAILURE() << error.message;
     return nullptr;
   }

@@ -196,8 +196,8 @@ DTRUN_API dtrun_status dtrun_group_end(dtrun_comm* comm, dtrun_work** work, dtru
 
 /* *done is 0 or 1, without blocking. A failed operation is done and returns its failure. */
 DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_error* err);
-/* Blocks until done, at most timeout_ns (-1: only the operation's own timeout). After
- * DTRUN_TIMEOUT with the operation still running, the handle is still live. */
+/* Blocks until done, at most timeout_ns (-1: only the operation's own timeout). DTRUN_PENDING: it still
+ * runs, and the handle is still live. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. */
 DTRUN_API dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* err);
 /* Drops the handle; waits first when the operation still runs. NULL is allowed. */
 DTRUN_API void dtrun_work_release(dtrun_work* work);

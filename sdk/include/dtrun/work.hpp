@@ -89,9 +89,16 @@ class Work {
     detail::check([&](dtrun_error* e) { return dtrun_work_test(work_.get(), &done, e); });
     return done != 0;
   }
-  // Blocks until finished. `timeout_ns` -1: the operation's own timeout only.
-  void wait(std::int64_t timeout_ns = -1) {
-    detail::check([&](dtrun_error* e) { return dtrun_work_wait(work_.get(), timeout_ns, e); });
+  // Blocks until finished, at most `timeout_ns`: false when it still runs then, and can be waited for again.
+  // -1: the operation's own timeout only. Throws the operation's failure.
+  bool wait(std::int64_t timeout_ns = -1) {
+    bool finished = true;
+    detail::check([&](dtrun_error* e) {
+      const dtrun_status status = dtrun_work_wait(work_.get(), timeout_ns, e);
+      finished = status != DTRUN_PENDING;
+      return finished ? status : dtrun_status{DTRUN_OK};
+    });
+    return finished;
   }
   explicit operator bool() const { return work_ != nullptr; }
 

@@ -51,6 +51,11 @@ dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_erro
   return Hierarchy().query_caps(dtrun::comm::AsInstance(&ranks.layers.front()), out, err);
 }
 
+dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err) {
+  auto& ranks = *reinterpret_cast<Ranks*>(self);
+  return Hierarchy().query_support(dtrun::comm::AsInstance(&ranks.layers.front()), query, err);
+}
+
 dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                   dtrun_error* err) {
   return dtrun::sdk::Guard(err, [&] {
@@ -60,16 +65,15 @@ dtrun_status Init(const dtrun_host* host, const dtrun_options* options, dtrun_in
     Layers layers;
     layers.services = host;
     layers.coreless = true;
-    const dtrun_host* const inner = dtrun::comm::LayerHost(host);
     const dtrun_plugin& engine = dtrun::shm::EnginePlugin();
     const std::string wire = values.String(kWire);
-    ranks->wire = wire.empty() ? &engine : Load(wire, inner);
+    ranks->wire = wire.empty() ? &engine : Load(wire, host);
     layers.local = *engine.backend;
     layers.wire = *ranks->wire->backend;
     dtrun::sdk::Check(
-        [&](dtrun_error* error) { return engine.init(inner, options, &layers.local_instance, error); });
+        [&](dtrun_error* error) { return engine.init(host, options, &layers.local_instance, error); });
     dtrun::sdk::Check(
-        [&](dtrun_error* error) { return ranks->wire->init(inner, options, &layers.wire_instance, error); });
+        [&](dtrun_error* error) { return ranks->wire->init(host, options, &layers.wire_instance, error); });
     ranks->layers.assign(static_cast<std::size_t>(values.Int(kHosts)), layers);
     for (std::size_t number = 0; number < ranks->layers.size(); ++number) {
       ranks->layers[number].host = static_cast<int>(number);
@@ -102,6 +106,7 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   static const dtrun_backend backend = [] {
     dtrun_backend table = Hierarchy();
     table.query_caps = QueryCaps;
+    table.query_support = QuerySupport;
     table.comm_create = Create;
     return table;
   }();

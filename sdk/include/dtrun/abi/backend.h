@@ -31,7 +31,8 @@ typedef struct dtrun_launch_query {
   int32_t local_ranks; /* ranks on this host */
 } dtrun_launch_query;
 
-/* Receives the answer. Both members copy their arguments. [control] */
+/* Receives the answer. Both members copy their arguments; a failure is final, and launch_info
+ * returns it. [control] */
 typedef struct dtrun_launch_sink {
   uint32_t struct_size;
   uint32_t flags;
@@ -40,9 +41,9 @@ typedef struct dtrun_launch_sink {
    * keys that core reads: "library", "library_path", "interface", "p2p", "rdma", "unusable" (why: a list of
    * backends skips it); not in the header: "algorithm", "wire", "memory" ("host" or "device"), "by TOPIC",
    * "peer 0>1", "agree NAME". */
-  void (*fact)(void* context, const char* key, const char* value);
+  dtrun_status (*fact)(void* context, const char* key, dtrun_string text, dtrun_error* err);
   /* An environment variable for every rank of this host. */
-  void (*env)(void* context, const char* name, const char* value);
+  dtrun_status (*env)(void* context, const char* name, const char* value, dtrun_error* err);
 } dtrun_launch_sink;
 
 /* ---- capabilities ------------------------------------------------------------------ */
@@ -52,8 +53,9 @@ enum {
   DTRUN_CAP_ABORT = 1,           /* comm_abort ends blocked calls in bounded time */
   DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
   DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank */
-  DTRUN_CAP_DEVICE_MEMORY = 8,   /* buffers are device memory, operations go to a stream */
-  DTRUN_CAP_LAZY_CONNECT = 16 /* ranks connect when they first talk, so any number may share a communicator */
+  DTRUN_CAP_LAZY_CONNECT =
+      16,                 /* ranks connect when they first talk, so any number may share a communicator */
+  DTRUN_CAP_DETACHED = 32 /* takes operations with DTRUN_OP_DETACHED */
 };
 
 /* What the backend can do. Bit v of a mask is enum value v. */
@@ -61,10 +63,22 @@ typedef struct dtrun_backend_caps {
   uint32_t struct_size;
   uint32_t flags;
   uint64_t ops;
-  uint64_t dtypes;
-  uint64_t reduces;
-  uint64_t max_bytes; /* largest buffer of one operation; 0: no limit */
+  uint64_t dtypes;        /* that it moves */
+  uint64_t reduces;       /* how it combines elements; 0: it reduces nothing */
+  uint64_t max_bytes;     /* largest buffer of one operation; 0: no limit */
+  uint64_t reduce_dtypes; /* that it combines; each is in dtypes */
+  uint64_t device_kinds;  /* whose memory it moves: bit DTRUN_DEVICE_HOST, bit DTRUN_DEVICE_CUDA, ... */
 } dtrun_backend_caps;
+
+/* Asks for one combination that the masks allow. Members that `kind` does not use are 0. */
+typedef struct dtrun_support_query {
+  uint32_t struct_size;
+  uint32_t flags;
+  int32_t kind; /* DTRUN_ALLREDUCE ... */
+  int32_t dtype;
+  int32_t reduce;
+  int32_t device_kind;
+} dtrun_support_query;
 
 /* ---- communicators ----------------------------------------------------------------- */
 
@@ -78,30 +92,60 @@ typedef struct dtrun_comm_params {
   uint64_t generation; /* start of the world that this communicator belongs to */
   dtrun_string name;   /* "world"; for messages */
   dtrun_kv* kv;        /* valid until comm_destroy returns */
-  int64_t timeout_ns;  /* for creation, and default for operations; -1: no limit */
+  int64_t timeout_ns;  /* for creation, and default for operations; 0: at once, -1: no limit */
   /* The network interface of this host that was tested to reach the others, and its numeric address; empty
      where dtrun has chosen none. */
   dtrun_string interface_name;
   dtrun_string address;
   int32_t local_processors; /* that the job's ranks on this host may use together; 0: not known */
-  int32_t reserved;
+  int32_t local_rank;       /* among this communicator's ranks on this host, in their order */
+  const int32_t* hosts;     /* of each rank, `size` numbers as `host` is one; NULL: not known. Valid during
+                               the call */
+  int32_t device_kind;      /* DTRUN_DEVICE_HOST: the ranks use no device */
+  int32_t device_index;     /* of this rank's device; -1 with DTRUN_DEVICE_HOST */
+  /* The communicator that this one is split from, of this backend and this rank; NULL: none, as for the
+     world. Not every rank of it is a member. */
+  dtrun_backend_comm* parent;
 } dtrun_comm_params;
 
-/* A stream on which device work is ordered; NULL for host memory. */
+/* A queue of a device, in which its work is ordered. */
 typedef struct dtrun_stream {
   uint32_t struct_size;
   uint32_t flags;
-  int32_t device_kind; /* 0: host */
-  int32_t device_index;
-  void* native; /* cudaStream_t, ... */
+  int32_t device_kind;
+  int32_t device_index; /* from 0, as the device's own library counts in this process */
+  void* native;         /* cudaStream_t, ...; NULL is that library's default stream */
 } dtrun_stream;
+
+/* How a communicator is aborted. */
+typedef struct dtrun_abort_params {
+  uint32_t struct_size;
+  uint32_t flags;
+  dtrun_string reason; /* one line; a failure of a call that it ends contains it */
+} dtrun_abort_params;
+
+/* How operations are grouped. Nothing but the size and flags yet. */
+typedef struct dtrun_group_params {
+  uint32_t struct_size;
+  uint32_t flags;
+} dtrun_group_params;
+
+/* Which memory is wanted. */
+typedef struct dtrun_mem_params {
+  uint32_t struct_size;
+  uint32_t flags;
+  uint64_t bytes;       /* more than 0 */
+  uint64_t alignment;   /* a power of two, at least 64 */
+  int32_t device_kind;  /* one of the caps' device_kinds */
+  int32_t device_index; /* -1 with DTRUN_DEVICE_HOST */
+} dtrun_mem_params;
 
 /* Receives `snapshot` lines; copies them. */
 typedef struct dtrun_snapshot_sink {
   uint32_t struct_size;
   uint32_t flags;
   void* context;
-  void (*line)(void* context, dtrun_string text);
+  dtrun_status (*line)(void* context, dtrun_string text, dtrun_error* err);
 } dtrun_snapshot_sink;
 
 typedef struct dtrun_backend {
@@ -120,22 +164,24 @@ typedef struct dtrun_backend {
   /* Local; all requests were released before. Ends in bounded time even when peers
    * are gone. [control] */
   void (*comm_destroy)(dtrun_backend_comm* comm);
-  /* Idempotent. Every pending and later call returns DTRUN_ABORTED in bounded time;
-   * only snapshot, req_release, group_end, mem_free and
-   * comm_destroy remain legal. NULL without
-   * DTRUN_CAP_ABORT. [abort-safe] */
-  void (*comm_abort)(dtrun_backend_comm* comm, dtrun_string reason);
+  /* Local: it ends this rank's calls and tells no other rank; core does that. Every pending and later
+   * enqueue, req_test, req_wait_host, req_wait_stream, group_begin and mem_alloc returns DTRUN_ABORTED in
+   * bounded time; all calls remain legal. Idempotent: the first reason stays. NULL without DTRUN_CAP_ABORT.
+   * [abort-safe] */
+  dtrun_status (*comm_abort)(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err);
 
-  /* Starts `op`; never waits for a peer. Collectives run in order; a message waits only for those of its
-   * peer and tag. [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
+  /* Starts `op`; never waits for a peer. DTRUN_OK: it has completed, and *out is untouched. DTRUN_PENDING:
+   * *out is its request. `stream` is NULL for host memory. Collectives run in order; a message waits only for
+   * those of its peer and tag. [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
   dtrun_status (*enqueue)(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                           dtrun_request** out, dtrun_error* err);
 
-  /* A request has one outcome, which never changes once a call has reported it. */
-  /* *done is 0 or 1; a failed request is done and returns its failure. [any] */
-  dtrun_status (*req_test)(dtrun_request* request, int32_t* done, dtrun_error* err);
-  /* Sleeps until done, at most timeout_ns. On DTRUN_TIMEOUT the request is still live
-   * unless the operation's own timeout has passed. [any] */
+  /* A request has one outcome, which never changes once a call has reported it. Operations progress without
+   * these calls. */
+  /* DTRUN_OK: it has completed. DTRUN_PENDING: it still runs. Never blocks. [any] */
+  dtrun_status (*req_test)(dtrun_request* request, dtrun_error* err);
+  /* Sleeps until it has ended, at most timeout_ns (0: not at all, -1: no limit): DTRUN_PENDING when it still
+   * runs then. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. [any] */
   dtrun_status (*req_wait_host)(dtrun_request* request, int64_t timeout_ns, dtrun_error* err);
   /* Orders later work on `stream` after the result. NULL without streams. [comm-serial] */
   dtrun_status (*req_wait_stream)(dtrun_request* request, const dtrun_stream* stream, dtrun_error* err);
@@ -148,14 +194,19 @@ typedef struct dtrun_backend {
 
   /* Optional, both or none: operations enqueued between the two may be started as one. Their
    * requests exist at once and complete after group_end. [comm-serial] */
-  dtrun_status (*group_begin)(dtrun_backend_comm* comm, dtrun_error* err);
-  dtrun_status (*group_end)(dtrun_backend_comm* comm, dtrun_error* err);
+  dtrun_status (*group_begin)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
+  dtrun_status (*group_end)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
 
   /* Optional, both or none: memory that this transport moves fastest, for any operation of
-   * any communicator of this instance; 64-byte aligned, zeroed. Local: no peer takes part.
+   * any communicator of this instance; zeroed. Local: no peer takes part.
    * mem_free comes before comm_destroy, when no operation uses the memory. [any] */
-  dtrun_status (*mem_alloc)(dtrun_backend_comm* comm, uint64_t bytes, void** out, dtrun_error* err);
+  dtrun_status (*mem_alloc)(dtrun_backend_comm* comm, const dtrun_mem_params* params, void** out,
+                            dtrun_error* err);
   void (*mem_free)(dtrun_backend_comm* comm, void* memory);
+
+  /* Optional, for combinations that the masks of the capabilities cannot exclude: DTRUN_OK or
+   * DTRUN_UNSUPPORTED, the same at every call. Pure. [any] */
+  dtrun_status (*query_support)(dtrun_instance* self, const dtrun_support_query* query, dtrun_error* err);
 } dtrun_backend;
 
 #endif

@@ -2,23 +2,28 @@
  *
  * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
  *
- * Structs   Every struct starts with `struct_size` and `flags`. Whoever allocates a
- *           struct sets struct_size to sizeof (DTRUN_INIT does). A callee reads only
- *           the first min(struct_size, its own sizeof) bytes and treats the rest as
- *           zero; zero always means "absent" or "default". Members are appended,
- *           never moved, never reused. An array of structs is walked with the
- *           struct_size of its first element as the stride. A callee fills a caller's
- *           struct member by member, as far as struct_size goes, and never zeroes it.
+ * Structs   Every struct but dtrun_string starts with `struct_size` and `flags`. Whoever
+ *           allocates a struct sets struct_size to sizeof (DTRUN_INIT does). A callee
+ *           reads only the first min(struct_size, its own sizeof) bytes and treats the
+ *           rest as zero. Zero means "absent" or "default" unless the member says what
+ *           else it means. Members are appended, never moved, never reused. An array of
+ *           structs is walked with the struct_size of its first element as the stride. A
+ *           callee fills a caller's struct member by member, as far as struct_size goes,
+ *           and never zeroes it.
  * Flags     Bits 0 to 15 are hints: a receiver that does not know one ignores it. Bits 16
  *           to 31 must be understood: it refuses instead, with DTRUN_UNSUPPORTED.
  * Unknown   A value of an enum that the receiver does not know is refused, not guessed; a
- *           status that does not exist is read as DTRUN_INTERNAL.
+ *           status that does not exist is read as DTRUN_INTERNAL. Values from
+ *           DTRUN_VENDOR_FIRST on are vendors' own and never get a meaning here.
  * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
  *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
- * Strings   UTF-8. Constant tables use NUL-terminated pointers; strings that cross a
- *           call are dtrun_string: pointer, length, and a NUL after the last byte.
+ * Strings   UTF-8. What can hold no NUL is a NUL-terminated pointer: names, keys of facts
+ *           and options, ids, paths, arguments, variables, and all of a constant table.
+ *           Free text, and keys of a key-value space, are dtrun_string: pointer, length,
+ *           and a NUL after the last byte.
  * Functions A NULL member is an operation that is not supported. Fallible members
- *           return a dtrun_status and leave their outputs untouched on failure.
+ *           return a dtrun_status and leave their outputs untouched on failure. Services
+ *           of the host take the host, the plugin's calls an object of the plugin, first.
  * Ownership The maker destroys. Pointers are borrowed for the call unless the member
  *           says otherwise. Destroy and release functions return void.
  * Threads   Every member carries its class:
@@ -34,9 +39,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Version of this ABI. While the major is 0 only equal minors work together. */
+/* Version of this ABI: the candidate for 1.0. While the major is 0 only equal minors work together. */
 #define DTRUN_ABI_MAJOR 0u
-#define DTRUN_ABI_MINOR 2u
+#define DTRUN_ABI_MINOR 9u
 
 /* The oldest minor that a plugin's host must have. An author who uses what a later minor has
  * added defines it before the first header; compiling with newer headers alone needs nothing newer. */
@@ -47,6 +52,9 @@
 /* Bits of any `flags` that must be understood. */
 #define DTRUN_FLAGS_MUST_UNDERSTAND 0xffff0000u
 
+/* Where the values of vendors begin, in any enum that is an int32_t. */
+#define DTRUN_VENDOR_FIRST 0x40000000
+
 /* Zeroes `object` and stamps its size. `object` is an lvalue, named twice. */
 #define DTRUN_INIT(object) \
   ((void)memset(&(object), 0, sizeof(object)), (void)((object).struct_size = (uint32_t)sizeof(object)))
@@ -55,13 +63,13 @@
 typedef int32_t dtrun_status;
 enum {
   DTRUN_OK = 0,
-  DTRUN_PENDING = 1,             /* not finished yet; not an error */
+  DTRUN_PENDING = 1,             /* started, or still running; not an error */
   DTRUN_INVALID_ARGUMENT = 2,    /* the caller's mistake; repeating the call fails again */
   DTRUN_UNSUPPORTED = 3,         /* this object cannot do that, and says so beforehand */
   DTRUN_FAILED_PRECONDITION = 4, /* wrong state: not initialised, after a fork, wrong host */
   DTRUN_NOT_FOUND = 5,
   DTRUN_OUT_OF_MEMORY = 6,
-  DTRUN_TIMEOUT = 7,
+  DTRUN_TIMEOUT = 7,        /* its time is over, and it has failed */
   DTRUN_ABORTED = 8,        /* someone aborted the communicator; not the first cause */
   DTRUN_REMOTE_FAILURE = 9, /* another rank failed; `peer` in dtrun_error names it */
   DTRUN_SYSTEM = 10,        /* the operating system refused; its text is in the message */
@@ -70,6 +78,9 @@ enum {
   DTRUN_INTERNAL = 13, /* a defect in dtrun or in a plugin */
   DTRUN_MISMATCH = 14  /* ranks made different calls; the message names both */
 };
+
+/* The host that has loaded a plugin: host.h. */
+typedef struct dtrun_host dtrun_host;
 
 /* A borrowed UTF-8 string; data[size] is NUL. data may be NULL only when size is 0. */
 typedef struct dtrun_string {

@@ -11,7 +11,12 @@
 
 typedef struct dtrun_instance dtrun_instance;
 
+/* Bits of dtrun_env_entry.flags. */
+enum { DTRUN_ENV_UNSET = 1 << 16 }; /* the process does not have the variable; value is NULL */
+
 typedef struct dtrun_env_entry {
+  uint32_t struct_size;
+  uint32_t flags;
   const char* name;
   const char* value;
 } dtrun_env_entry;
@@ -51,7 +56,7 @@ typedef struct dtrun_job {
   const char* bind;    /* job.bind, for launchers whose own program binds ranks */
 } dtrun_job;
 
-/* One process of the plan. Strings are copied by the sink. */
+/* One process of the plan. The sink copies all of it. */
 typedef struct dtrun_process {
   uint32_t struct_size;
   uint32_t flags;
@@ -61,7 +66,8 @@ typedef struct dtrun_process {
   int32_t rank_count;      /* ranks in this process; 1 for a process per rank */
   const char* const* argv; /* NULL: the job's */
   uint64_t argc;
-  const dtrun_env_entry* env; /* contract variables, on top of the inherited environment */
+  const dtrun_env_entry* env; /* contract variables, on top of the inherited environment; stride:
+                                 env[0].struct_size */
   uint64_t env_count;
   const char* cwd; /* NULL: the job's */
 } dtrun_process;
@@ -70,9 +76,10 @@ typedef struct dtrun_plan_sink {
   uint32_t struct_size;
   uint32_t flags;
   void* context;
-  void (*process)(void* context, const dtrun_process* process);
+  /* A failure is final: `plan` returns it. */
+  dtrun_status (*process)(void* context, const dtrun_process* process, dtrun_error* err);
   /* A line for the run header: a choice that the user may want to know about. */
-  void (*note)(void* context, const char* text);
+  dtrun_status (*note)(void* context, dtrun_string text, dtrun_error* err);
 } dtrun_plan_sink;
 
 typedef struct dtrun_launcher {

@@ -77,17 +77,19 @@ typedef struct dtrun_options_service {
   uint32_t struct_size;
   uint32_t flags;
   /* bool (0 or 1), int, uint, bytes, duration (ns), enum (index into choices) */
-  dtrun_status (*get_int)(const dtrun_options* options, const char* key, int64_t* out, dtrun_error* err);
-  dtrun_status (*get_float)(const dtrun_options* options, const char* key, double* out, dtrun_error* err);
+  dtrun_status (*get_int)(const dtrun_host* host, const dtrun_options* options, const char* key, int64_t* out,
+                          dtrun_error* err);
+  dtrun_status (*get_float)(const dtrun_host* host, const dtrun_options* options, const char* key,
+                            double* out, dtrun_error* err);
   /* string, path (absolute), enum (its text) */
-  dtrun_status (*get_string)(const dtrun_options* options, const char* key, dtrun_string* out,
-                             dtrun_error* err);
+  dtrun_status (*get_string)(const dtrun_host* host, const dtrun_options* options, const char* key,
+                             dtrun_string* out, dtrun_error* err);
   /* DTRUN_TYPE_LIST; *out_items points at *out_count strings */
-  dtrun_status (*get_list)(const dtrun_options* options, const char* key, const dtrun_string** out_items,
-                           uint64_t* out_count, dtrun_error* err);
+  dtrun_status (*get_list)(const dtrun_host* host, const dtrun_options* options, const char* key,
+                           const dtrun_string** out_items, uint64_t* out_count, dtrun_error* err);
   /* One of DTRUN_ORIGIN_*, and a text such as "train.toml:14:3" for messages. */
-  dtrun_status (*get_origin)(const dtrun_options* options, const char* key, int32_t* out_origin,
-                             dtrun_string* out_place, dtrun_error* err);
+  dtrun_status (*get_origin)(const dtrun_host* host, const dtrun_options* options, const char* key,
+                             int32_t* out_origin, dtrun_string* out_place, dtrun_error* err);
 } dtrun_options_service;
 
 #define DTRUN_OPTIONS_SERVICE "dtrun.options/1"

@@ -41,8 +41,9 @@ typedef struct dtrun_plugin {
   const dtrun_backend* backend;   /* DTRUN_KIND_BACKEND */
   const dtrun_launcher* launcher; /* DTRUN_KIND_LAUNCHER */
 
-  /* Optional. Table for "<vendor>.<name>/<revision>", or NULL. [any] */
-  const void* (*get_extension)(const char* id);
+  /* Optional. Table for "<vendor>.<name>/<revision>", or NULL. `self` is the instance that will be used with
+   * it, NULL before `init`. [any] */
+  const void* (*get_extension)(dtrun_instance* self, const char* id);
 } dtrun_plugin;
 
 /* Stamps size, magic and both ABI numbers into a zeroed or fresh table. */

@@ -21,10 +21,9 @@ enum {
   DTRUN_UINT16 = 10,
   DTRUN_UINT32 = 11,
   DTRUN_UINT64 = 12,
-  DTRUN_BOOL = 13,       /* one byte: 0 is false, anything else true; results are 0 or 1 */
-  DTRUN_COMPLEX64 = 14,  /* two float32: real, imaginary; aligned as one of them */
-  DTRUN_COMPLEX128 = 15, /* two float64 */
-  DTRUN_DTYPE_COUNT = 16 /* one past the last value */
+  DTRUN_BOOL = 13,      /* one byte: 0 is false, anything else true; results are 0 or 1 */
+  DTRUN_COMPLEX64 = 14, /* two float32: real, imaginary; aligned as one of them */
+  DTRUN_COMPLEX128 = 15 /* two float64 */
 };
 
 /* How elements of different ranks combine. Integer sums and products wrap.
@@ -48,8 +47,7 @@ enum {
   DTRUN_BOR = 8,
   DTRUN_BXOR = 9,
   DTRUN_LAND = 10, /* 1 when every rank's element is not 0, else 0 */
-  DTRUN_LOR = 11,  /* 1 when any rank's element is not 0, else 0 */
-  DTRUN_REDUCE_COUNT = 12
+  DTRUN_LOR = 11   /* 1 when any rank's element is not 0, else 0 */
 };
 
 /* What an operation does. `count` is in elements; n is the number of ranks. A "v" form
@@ -71,11 +69,18 @@ enum {
   DTRUN_REDUCE_SCATTERV = 13, /* send: recv_counts, equal on all ranks, recv: recv_counts[rank] */
   DTRUN_ALLTOALLV = 14,       /* send: send_counts, recv: recv_counts */
   DTRUN_GATHERV = 15,         /* send: count, recv on `root` only: recv_counts */
-  DTRUN_SCATTERV = 16,        /* send on `root` only: send_counts, recv: count */
-  DTRUN_OP_COUNT = 17
+  DTRUN_SCATTERV = 16         /* send on `root` only: send_counts, recv: count */
 };
 
 /* A receiver's `peer` that matches a message of any rank. */
 enum { DTRUN_ANY_SOURCE = -1 };
+
+/* What a buffer or a stream belongs to. */
+enum {
+  DTRUN_DEVICE_HOST = 0, /* the host's memory; its index is -1, and it has no streams */
+  DTRUN_DEVICE_CUDA = 1,
+  DTRUN_DEVICE_ROCM = 2,
+  DTRUN_DEVICE_LEVEL_ZERO = 3
+};
 
 #endif

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "dtrun/plugin/options.hpp"
 
@@ -27,21 +28,25 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // What the backend can do. Whether it can abort is known from Communicator::Abort.
   struct Caps {
     std::uint64_t ops = 0;
-    std::uint64_t dtypes = 0;
-    std::uint64_t reduces = 0;
-    std::uint64_t max_bytes = 0;   // largest buffer of one operation; 0: no limit
+    std::uint64_t dtypes = 0;                                // that it moves
+    std::uint64_t reduces = 0;                               // how it combines elements
+    std::uint64_t reduce_dtypes = 0;                         // that it combines
+    std::uint64_t device_kinds = Bits({DTRUN_DEVICE_HOST});  // whose memory it moves
+    std::uint64_t max_bytes = 0;                             // largest buffer of one operation; 0: no limit
     bool thread_multiple = false;  // Enqueue may be called concurrently on one communicator
     bool any_source = false;       // a receive may match a message of any rank
-    bool device_memory = false;    // buffers are device memory, operations go to a stream
     bool lazy_connect = false;     // ranks connect when they first talk; a large communicator costs little
+    bool detached = false;         // takes operations with DTRUN_OP_DETACHED
 
-    // Every operation, type and reduction of types.h; none of the rest.
+    // Every operation, type and reduction of ABI 0.9, in host memory; none of the rest. What later versions
+    // add is not in it: a backend that is compiled again claims nothing new.
     static Caps Everything() {
-      const auto below = [](int end) { return (std::uint64_t{1} << end) - 2; };  // all values from 1
+      const auto up_to = [](int last) { return (std::uint64_t{2} << last) - 2; };  // all values from 1
       Caps caps;
-      caps.ops = below(DTRUN_OP_COUNT);
-      caps.dtypes = below(DTRUN_DTYPE_COUNT);
-      caps.reduces = below(DTRUN_REDUCE_COUNT);
+      caps.ops = up_to(DTRUN_SCATTERV);
+      caps.dtypes = up_to(DTRUN_COMPLEX128);
+      caps.reduces = up_to(DTRUN_LOR);
+      caps.reduce_dtypes = caps.dtypes;
       return caps;
     }
   };
@@ -56,9 +61,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Nanoseconds timeout = kNoLimit;  // for creation, and default for operations
     int host = 0;                    // ranks of one host share the number
     std::string interface_name =
-        {};                    // that was tested to reach the other hosts; empty: dtrun has chosen none
-    std::string address = {};  // its numeric address
-    int local_processors = 0;  // that the job's ranks on this host may use together; 0: not known
+        {};                       // that was tested to reach the other hosts; empty: dtrun has chosen none
+    std::string address = {};     // its numeric address
+    int local_processors = 0;     // that the job's ranks on this host may use together; 0: not known
+    int local_rank = 0;           // among this communicator's ranks on this host
+    std::vector<int> hosts = {};  // of each rank, numbers as `host` is one
+    int device_kind = DTRUN_DEVICE_HOST;
+    int device_index = -1;                 // of this rank's device; -1 with DTRUN_DEVICE_HOST
+    dtrun_backend_comm* parent = nullptr;  // internal::As<internal::Comm<CommT>>(parent)->object; null: none
 
     // Whether the ranks of a host are more than the processors that they may use. REQUIRES hosts with equally
     // many.
@@ -72,10 +82,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
    public:
     explicit LaunchSink(const dtrun_launch_sink* sink) : sink_(sink) {}
     void Fact(const std::string& key, const std::string& value) const {
-      sink_->fact(sink_->context, key.c_str(), value.c_str());
+      Check(
+          [&](dtrun_error* e) { return sink_->fact(sink_->context, key.c_str(), internal::View(value), e); });
     }
     void Env(const std::string& name, const std::string& value) const {
-      sink_->env(sink_->context, name.c_str(), value.c_str());
+      Check([&](dtrun_error* e) { return sink_->env(sink_->context, name.c_str(), value.c_str(), e); });
     }
 
    private:
@@ -86,7 +97,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class SnapshotSink {
    public:
     explicit SnapshotSink(const dtrun_snapshot_sink* sink) : sink_(sink) {}
-    void Line(const std::string& text) const { sink_->line(sink_->context, internal::View(text)); }
+    void Line(const std::string& text) const {
+      Check([&](dtrun_error* e) { return sink_->line(sink_->context, internal::View(text), e); });
+    }
 
    private:
     const dtrun_snapshot_sink* sink_;
@@ -123,8 +136,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Communicator& operator=(const Communicator&) = delete;
     virtual ~Communicator() = default;
 
-    // Starts `op`; never waits for a peer. `stream` is null for host memory. `op` is a copy
-    // of full size: members that an older host lacks are zero. [comm-serial] or [any]
+    // Starts `op`; never waits for a peer. Null: it has completed already. `stream` is null for host memory.
+    // `op` is a copy of full size: members that an older host lacks are zero. [comm-serial] or [any]
     virtual std::unique_ptr<RequestT> Enqueue(const dtrun_op& op, const dtrun_stream* stream) = 0;
     // Optional: every pending and later call fails with DTRUN_ABORTED in bounded time. May
     // be called more than once. [abort-safe]
@@ -136,8 +149,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     virtual void GroupBegin() {}
     virtual void GroupEnd() {}
     // Optional, both or none: zeroed memory that this transport moves fastest. [any]
-    virtual void* MemAlloc(std::uint64_t bytes) {
-      static_cast<void>(bytes);
+    virtual void* MemAlloc(const dtrun_mem_params& params) {
+      static_cast<void>(params);
       return nullptr;
     }
     virtual void MemFree(void* memory) { static_cast<void>(memory); }
@@ -165,6 +178,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       static_cast<void>(query);
       static_cast<void>(sink);
     }
+    // Optional: whether a combination works that the masks of Caps allow. The same at every call. Pure. [any]
+    virtual bool Supports(const dtrun_support_query& query) const {
+      static_cast<void>(query);
+      return true;
+    }
   };
 
   namespace internal {
@@ -181,7 +199,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
             raw.host,
             Text(raw.interface_name),
             Text(raw.address),
-            raw.local_processors};
+            raw.local_processors,
+            raw.local_rank,
+            raw.hosts == nullptr ? std::vector<int>() : std::vector<int>(raw.hosts, raw.hosts + raw.size),
+            raw.device_kind,
+            raw.device_kind == DTRUN_DEVICE_HOST ? -1 : raw.device_index,
+            raw.parent};
   }
 
   // What a dtrun_instance and a dtrun_backend_comm point to: the author's object and
@@ -222,7 +245,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       CopyCut(text + used, sizeof text - used, part);
       used += std::strlen(text + used);
     }
-    log->write(DTRUN_LOG_ERROR, "plugin", dtrun_string{text, used});
+    log->write(host.raw(), DTRUN_LOG_ERROR, "plugin", dtrun_string{text, used});
   }
 
   // The slots. T is the author's Backend.
@@ -238,6 +261,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // &Derived::Method has the type of the class that last overrode it.
     static constexpr bool kHasLaunchInfo =
         !std::is_same_v<decltype(&T::LaunchInfo), decltype(&Backend<CommT>::LaunchInfo)>;
+    static constexpr bool kHasSupports =
+        !std::is_same_v<decltype(&T::Supports), decltype(&Backend<CommT>::Supports)>;
     static constexpr bool kHasAbort =
         !std::is_same_v<decltype(&CommT::Abort), decltype(&Communicator<RequestT>::Abort)>;
     static constexpr bool kHasSnapshot =
@@ -266,11 +291,13 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         if (kHasAbort) raw.flags |= DTRUN_CAP_ABORT;
         if (caps.thread_multiple) raw.flags |= DTRUN_CAP_THREAD_MULTIPLE;
         if (caps.any_source) raw.flags |= DTRUN_CAP_ANY_SOURCE;
-        if (caps.device_memory) raw.flags |= DTRUN_CAP_DEVICE_MEMORY;
         if (caps.lazy_connect) raw.flags |= DTRUN_CAP_LAZY_CONNECT;
+        if (caps.detached) raw.flags |= DTRUN_CAP_DETACHED;
         raw.ops = caps.ops;
         raw.dtypes = caps.dtypes;
         raw.reduces = caps.reduces;
+        raw.reduce_dtypes = caps.reduce_dtypes;
+        raw.device_kinds = caps.device_kinds;
         raw.max_bytes = caps.max_bytes;
         WriteStruct(out, raw);
         return dtrun_status{DTRUN_OK};
@@ -288,35 +315,36 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       });
     }
     static void CommDestroy(dtrun_backend_comm* handle) noexcept { delete As<Comm<CommT>>(handle); }
-    static void CommAbort(dtrun_backend_comm* handle, dtrun_string reason) noexcept {
-      auto* comm = As<Comm<CommT>>(handle);
-      GuardVoid(comm->host, "comm_abort", [&] { comm->object->Abort(Text(reason)); });
+    static dtrun_status CommAbort(dtrun_backend_comm* handle, const dtrun_abort_params* params,
+                                  dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        As<Comm<CommT>>(handle)->object->Abort(Text(ReadStruct(params).reason));
+        return dtrun_status{DTRUN_OK};
+      });
     }
     static dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun_stream* stream,
                                 dtrun_request** out, dtrun_error* err) noexcept {
       return Guard(err, [&] {
         const dtrun_op raw = ReadStruct(op);
+        constexpr std::uint32_t kKnown = DTRUN_OP_DETACHED;
+        if ((raw.flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~kKnown) != 0)
+          throw Failure(DTRUN_UNSUPPORTED, "the operation has a flag that this plugin does not know");
         const dtrun_stream on = ReadStruct(stream);
         std::unique_ptr<RequestT> request =
             As<Comm<CommT>>(handle)->object->Enqueue(raw, stream == nullptr ? nullptr : &on);
-        if (request == nullptr) throw Failure(DTRUN_INTERNAL, "Enqueue returned null");
+        if (request == nullptr) return dtrun_status{DTRUN_OK};
         *out = As<dtrun_request>(request.release());
-        return dtrun_status{DTRUN_OK};
+        return dtrun_status{DTRUN_PENDING};
       });
     }
-    static dtrun_status ReqTest(dtrun_request* handle, std::int32_t* done, dtrun_error* err) noexcept {
-      const dtrun_status status = Guard(err, [&] {
-        *done = As<RequestT>(handle)->Test() ? 1 : 0;
-        return dtrun_status{DTRUN_OK};
-      });
-      if (status != DTRUN_OK) *done = 1;  // a failed request is done
-      return status;
+    static dtrun_status ReqTest(dtrun_request* handle, dtrun_error* err) noexcept {
+      return Guard(err,
+                   [&] { return dtrun_status{As<RequestT>(handle)->Test() ? DTRUN_OK : DTRUN_PENDING}; });
     }
     static dtrun_status ReqWaitHost(dtrun_request* handle, std::int64_t timeout_ns,
                                     dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        if (As<RequestT>(handle)->Wait(Nanoseconds(timeout_ns))) return dtrun_status{DTRUN_OK};
-        return FillError(err, DTRUN_TIMEOUT, "the operation is still running");
+        return dtrun_status{As<RequestT>(handle)->Wait(Nanoseconds(timeout_ns)) ? DTRUN_OK : DTRUN_PENDING};
       });
     }
     static dtrun_status ReqWaitStream(dtrun_request* handle, const dtrun_stream* stream,
@@ -331,22 +359,24 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       auto* comm = As<Comm<CommT>>(handle);
       GuardVoid(comm->host, "snapshot", [&] { comm->object->Snapshot(SnapshotSink(sink)); });
     }
-    static dtrun_status GroupBegin(dtrun_backend_comm* handle, dtrun_error* err) noexcept {
+    static dtrun_status GroupBegin(dtrun_backend_comm* handle, const dtrun_group_params*,
+                                   dtrun_error* err) noexcept {
       return Guard(err, [&] {
         As<Comm<CommT>>(handle)->object->GroupBegin();
         return dtrun_status{DTRUN_OK};
       });
     }
-    static dtrun_status GroupEnd(dtrun_backend_comm* handle, dtrun_error* err) noexcept {
+    static dtrun_status GroupEnd(dtrun_backend_comm* handle, const dtrun_group_params*,
+                                 dtrun_error* err) noexcept {
       return Guard(err, [&] {
         As<Comm<CommT>>(handle)->object->GroupEnd();
         return dtrun_status{DTRUN_OK};
       });
     }
-    static dtrun_status MemAlloc(dtrun_backend_comm* handle, std::uint64_t bytes, void** out,
+    static dtrun_status MemAlloc(dtrun_backend_comm* handle, const dtrun_mem_params* params, void** out,
                                  dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(bytes);
+        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(ReadStruct(params));
         if (memory == nullptr) throw Failure(DTRUN_OUT_OF_MEMORY, "MemAlloc returned null");
         *out = memory;
         return dtrun_status{DTRUN_OK};
@@ -355,6 +385,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static void MemFree(dtrun_backend_comm* handle, void* memory) noexcept {
       auto* comm = As<Comm<CommT>>(handle);
       GuardVoid(comm->host, "mem_free", [&] { comm->object->MemFree(memory); });
+    }
+
+    static dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query,
+                                     dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        if (Self(self).Supports(ReadStruct(query))) return dtrun_status{DTRUN_OK};
+        return FillError(err, DTRUN_UNSUPPORTED, "this backend does not combine these");
+      });
     }
 
     static constexpr dtrun_backend Table() {
@@ -379,6 +417,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         table.mem_alloc = &MemAlloc;
         table.mem_free = &MemFree;
       }
+      if (kHasSupports) table.query_support = &QuerySupport;
       return table;
     }
   };

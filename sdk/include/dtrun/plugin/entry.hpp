@@ -17,7 +17,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     const char* summary = nullptr;  // one line, no full stop
     const dtrun_option* options = nullptr;
     std::uint64_t option_count = 0;
-    const void* (*get_extension)(const char* id) = nullptr;
+    const void* (*get_extension)(dtrun_instance* self, const char* id) = nullptr;
   };
 
   // A row of a constant table of options; each method gives a row with one more member set.

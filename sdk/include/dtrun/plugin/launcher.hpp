@@ -21,6 +21,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     int rank_count = 1;
     std::optional<std::vector<std::string>> argv;          // nullopt: the job's
     std::vector<std::pair<std::string, std::string>> env;  // on top of the inherited environment
+    std::vector<std::string> unset;                        // variables that it does not inherit
     std::optional<std::string> cwd;                        // nullopt: the job's
   };
 
@@ -79,7 +80,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         for (const std::string& argument : *process.argv) argv.push_back(argument.c_str());
       }
       std::vector<dtrun_env_entry> env;
-      for (const auto& [name, value] : process.env) env.push_back({name.c_str(), value.c_str()});
+      const auto entry = [&env](const std::string& name, const char* value, std::uint32_t flags) {
+        env.push_back({sizeof(dtrun_env_entry), flags, name.c_str(), value});
+      };
+      for (const auto& [name, value] : process.env) entry(name, value.c_str(), 0);
+      for (const std::string& name : process.unset) entry(name, nullptr, DTRUN_ENV_UNSET);
       dtrun_process raw;
       DTRUN_INIT(raw);
       raw.host_index = process.host_index;
@@ -91,10 +96,12 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       raw.env = env.data();
       raw.env_count = env.size();
       raw.cwd = process.cwd ? process.cwd->c_str() : nullptr;
-      sink_->process(sink_->context, &raw);
+      Check([&](dtrun_error* e) { return sink_->process(sink_->context, &raw, e); });
     }
     // A line for the run header.
-    void Note(const std::string& text) const { sink_->note(sink_->context, text.c_str()); }
+    void Note(const std::string& text) const {
+      Check([&](dtrun_error* e) { return sink_->note(sink_->context, internal::View(text), e); });
+    }
 
    private:
     const dtrun_plan_sink* sink_;

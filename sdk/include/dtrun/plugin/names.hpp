@@ -13,6 +13,11 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
+  // One past the last value of each enum, as these headers know them.
+  inline constexpr int kOperationEnd = DTRUN_SCATTERV + 1;
+  inline constexpr int kTypeEnd = DTRUN_COMPLEX128 + 1;
+  inline constexpr int kReductionEnd = DTRUN_LOR + 1;
+
   inline constexpr const char* kOperationNames[] = {"unknown operation",
                                                     "allreduce",
                                                     "broadcast",
@@ -36,9 +41,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   inline constexpr const char* kReductionNames[] = {
       "unknown reduction", "sum",  "prod", "min",  "max",  "avg",
       "premul_sum",        "band", "bor",  "bxor", "land", "lor"};
-  static_assert(sizeof kOperationNames / sizeof *kOperationNames == DTRUN_OP_COUNT);
-  static_assert(sizeof kTypeNames / sizeof *kTypeNames == DTRUN_DTYPE_COUNT);
-  static_assert(sizeof kReductionNames / sizeof *kReductionNames == DTRUN_REDUCE_COUNT);
+  static_assert(sizeof kOperationNames / sizeof *kOperationNames == kOperationEnd);
+  static_assert(sizeof kTypeNames / sizeof *kTypeNames == kTypeEnd);
+  static_assert(sizeof kReductionNames / sizeof *kReductionNames == kReductionEnd);
 
   template <std::size_t Count>
   constexpr const char* NameIn(const char* const(&names)[Count], std::int32_t value) {

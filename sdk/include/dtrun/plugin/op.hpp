@@ -46,7 +46,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   };
 
   // By kind; entry 0 is for every unknown one.
-  inline constexpr Form kForms[DTRUN_OP_COUNT] = {
+  inline constexpr Form kForms[kOperationEnd] = {
       {},
       /* allreduce */ {Shape::kCount, Shape::kCount, InPlace::kSame, true},
       /* broadcast */ {Shape::kNone, Shape::kCount, InPlace::kNever, false, true},
@@ -67,7 +67,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       {Shape::kCount, Shape::kRecvParts, InPlace::kSendInRecv, false, true, On::kEveryRank, On::kRoot},
       /* scatterv */ {Shape::kSendParts, Shape::kCount, InPlace::kRecvInSend, false, true, On::kRoot}};
 
-  constexpr bool IsKnown(std::int32_t kind) { return kind > 0 && kind < DTRUN_OP_COUNT; }
+  constexpr bool IsKnown(std::int32_t kind) { return kind > 0 && kind < kOperationEnd; }
   constexpr const Form& FormOf(std::int32_t kind) { return kForms[IsKnown(kind) ? kind : 0]; }
   // Combines elements of different ranks.
   constexpr bool IsReduction(std::int32_t kind) { return FormOf(kind).reduces; }

@@ -19,13 +19,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class Options {
    public:
     Options(const Host& host, const dtrun_options* options)
-        : table_(host.Get<dtrun_options_service>(DTRUN_OPTIONS_SERVICE)), options_(options) {}
+        : host_(host.raw()),
+          table_(host.Get<dtrun_options_service>(DTRUN_OPTIONS_SERVICE)),
+          options_(options) {}
 
     bool Bool(const char* key) const { return Int(key) != 0; }
     // int, uint, bytes, duration in nanoseconds, index of an enum's choice
     std::int64_t Int(const char* key) const {
       std::int64_t value = 0;
-      Check([&](dtrun_error* e) { return table_->get_int(options_, key, &value, e); });
+      Check([&](dtrun_error* e) { return table_->get_int(host_, options_, key, &value, e); });
       return value;
     }
     std::uint64_t Bytes(const char* key) const { return static_cast<std::uint64_t>(Int(key)); }
@@ -33,19 +35,19 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     int EnumIndex(const char* key) const { return static_cast<int>(Int(key)); }
     double Float(const char* key) const {
       double value = 0;
-      Check([&](dtrun_error* e) { return table_->get_float(options_, key, &value, e); });
+      Check([&](dtrun_error* e) { return table_->get_float(host_, options_, key, &value, e); });
       return value;
     }
     // string, absolute path, text of an enum
     std::string String(const char* key) const {
       dtrun_string value{nullptr, 0};
-      Check([&](dtrun_error* e) { return table_->get_string(options_, key, &value, e); });
+      Check([&](dtrun_error* e) { return table_->get_string(host_, options_, key, &value, e); });
       return internal::Text(value);
     }
     std::vector<std::string> List(const char* key) const {
       const dtrun_string* items = nullptr;
       std::uint64_t count = 0;
-      Check([&](dtrun_error* e) { return table_->get_list(options_, key, &items, &count, e); });
+      Check([&](dtrun_error* e) { return table_->get_list(host_, options_, key, &items, &count, e); });
       std::vector<std::string> list;
       for (std::uint64_t i = 0; i < count; ++i) list.push_back(internal::Text(items[i]));
       return list;
@@ -65,14 +67,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     std::string Place(const char* key) const {
       std::int32_t origin = 0;
       dtrun_string place{nullptr, 0};
-      Check([&](dtrun_error* e) { return table_->get_origin(options_, key, &origin, &place, e); });
+      Check([&](dtrun_error* e) { return table_->get_origin(host_, options_, key, &origin, &place, e); });
       return internal::Text(place);
     }
     // One of DTRUN_ORIGIN_*.
     int Origin(const char* key) const {
       std::int32_t origin = 0;
       dtrun_string place{nullptr, 0};
-      Check([&](dtrun_error* e) { return table_->get_origin(options_, key, &origin, &place, e); });
+      Check([&](dtrun_error* e) { return table_->get_origin(host_, options_, key, &origin, &place, e); });
       return origin;
     }
 
@@ -86,6 +88,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
         throw;
       }
     }
+    const dtrun_host* host_;
     const dtrun_options_service* table_;
     const dtrun_options* options_;
   };

@@ -34,7 +34,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // The table of a service, or null when this host lacks it.
     template <class Table>
     const Table* Find(const char* id) const noexcept {
-      return static_cast<const Table*>(host_->get_service(id));
+      return static_cast<const Table*>(host_->get_service(host_, id));
     }
     // As Find; throws when it is lacking.
     template <class Table>
@@ -60,9 +60,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class Log {
    public:
     Log(const Host& host, const char* topic)
-        : table_(host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE)), topic_(topic) {}
+        : host_(host.raw()), table_(host.Find<dtrun_log_service>(DTRUN_LOG_SERVICE)), topic_(topic) {}
 
-    bool Enabled(int level) const noexcept { return table_ != nullptr && table_->enabled(level) != 0; }
+    bool Enabled(int level) const noexcept { return table_ != nullptr && table_->enabled(host_, level) != 0; }
     void Debug(const std::string& text) const noexcept { Write(DTRUN_LOG_DEBUG, text); }
     void Info(const std::string& text) const noexcept { Write(DTRUN_LOG_INFO, text); }
     void Warn(const std::string& text) const noexcept { Write(DTRUN_LOG_WARN, text); }
@@ -70,8 +70,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
    private:
     void Write(int level, const std::string& text) const noexcept {
-      if (Enabled(level)) table_->write(level, topic_, internal::View(text));
+      if (Enabled(level)) table_->write(host_, level, topic_, internal::View(text));
     }
+    const dtrun_host* host_;
     const dtrun_log_service* table_;
     const char* topic_;
   };
@@ -81,26 +82,27 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class Kv {
    public:
     Kv(const Host& host, dtrun_kv* kv)
-        : table_(host.Get<dtrun_kv_service>(DTRUN_KV_SERVICE)),
+        : host_(host.raw()),
+          table_(host.Get<dtrun_kv_service>(DTRUN_KV_SERVICE)),
           memory_(host.Get<dtrun_memory_service>(DTRUN_MEMORY_SERVICE)),
           kv_(kv) {}
 
     void Set(const std::string& key, std::string_view value) const {
       Check([&](dtrun_error* e) {
-        return table_->set(kv_, internal::View(key), value.data(), value.size(), e);
+        return table_->set(host_, kv_, internal::View(key), value.data(), value.size(), e);
       });
     }
     // Waits for the key.
     std::string Get(const std::string& key, Nanoseconds timeout) const {
       return Take([&](void** out, std::uint64_t* bytes, dtrun_error* e) {
-        return table_->get(kv_, internal::View(key), timeout.count(), out, bytes, e);
+        return table_->get(host_, kv_, internal::View(key), timeout.count(), out, bytes, e);
       });
     }
     // nullopt when the key is absent.
     std::optional<std::string> TryGet(const std::string& key) const {
       try {
         return Take([&](void** out, std::uint64_t* bytes, dtrun_error* e) {
-          return table_->try_get(kv_, internal::View(key), out, bytes, e);
+          return table_->try_get(host_, kv_, internal::View(key), out, bytes, e);
         });
       } catch (const Failure& failure) {
         if (failure.code() == DTRUN_NOT_FOUND) return std::nullopt;
@@ -110,7 +112,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // Adds to a counter that starts at 0 and returns the new value.
     std::int64_t Add(const std::string& key, std::int64_t amount) const {
       std::int64_t sum = 0;
-      Check([&](dtrun_error* e) { return table_->add(kv_, internal::View(key), amount, &sum, e); });
+      Check([&](dtrun_error* e) { return table_->add(host_, kv_, internal::View(key), amount, &sum, e); });
       return sum;
     }
     // Stores `desired` iff the value equals `expected` (nullopt: iff absent).
@@ -121,15 +123,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       const std::uint64_t bytes = expected ? expected->size() : 0;
       std::int32_t swapped = 0;
       Check([&](dtrun_error* e) {
-        return table_->compare_set(kv_, internal::View(key), pointer, bytes, desired.data(), desired.size(),
-                                   &swapped, e);
+        return table_->compare_set(host_, kv_, internal::View(key), pointer, bytes, desired.data(),
+                                   desired.size(), &swapped, e);
       });
       return swapped != 0;
     }
     // True when there was such a key.
     bool Erase(const std::string& key) const {
       std::int32_t existed = 0;
-      Check([&](dtrun_error* e) { return table_->erase(kv_, internal::View(key), &existed, e); });
+      Check([&](dtrun_error* e) { return table_->erase(host_, kv_, internal::View(key), &existed, e); });
       return existed != 0;
     }
     // Waits until every key exists.
@@ -138,7 +140,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       views.reserve(keys.size());
       for (const std::string& key : keys) views.push_back(internal::View(key));
       Check([&](dtrun_error* e) {
-        return table_->wait_many(kv_, views.data(), views.size(), timeout.count(), e);
+        return table_->wait_many(host_, kv_, views.data(), views.size(), timeout.count(), e);
       });
     }
     dtrun_kv* raw() const { return kv_; }
@@ -149,23 +151,48 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       void* value = nullptr;
       std::uint64_t bytes = 0;
       Check([&](dtrun_error* e) { return call(&value, &bytes, e); });
-      const std::unique_ptr<void, void (*)(void*)> owner(value, memory_->release);
+      const auto release = [this](void* memory) { memory_->release(host_, memory); };
+      const std::unique_ptr<void, decltype(release)> owner(value, release);
       return bytes == 0 ? std::string() : std::string(static_cast<const char*>(value), bytes);
     }
 
+    const dtrun_host* host_;
     const dtrun_kv_service* table_;
     const dtrun_memory_service* memory_;
     dtrun_kv* kv_;
   };
 
+  // A part of a communicator's space for another plugin's communicator, whose own peers the caller reports.
+  // Outlives that communicator; `whole` outlives it.
+  class KvPart {
+   public:
+    KvPart(const Host& host, dtrun_kv* whole, const std::string& prefix)
+        : host_(host.raw()), table_(host.Get<dtrun_kv_service>(DTRUN_KV_SERVICE)) {
+      Check([&](dtrun_error* e) {
+        return table_->open_part(host_, whole, internal::View(prefix), nullptr, 0, &part_, e);
+      });
+    }
+    ~KvPart() { table_->close_part(host_, part_); }
+    KvPart(const KvPart&) = delete;
+    KvPart& operator=(const KvPart&) = delete;
+    dtrun_kv* raw() const { return part_; }
+
+   private:
+    const dtrun_host* host_;
+    const dtrun_kv_service* table_;
+    dtrun_kv* part_ = nullptr;
+  };
+
   // One clock for all timeouts and traces.
   class Clock {
    public:
-    explicit Clock(const Host& host) : table_(host.Get<dtrun_clock_service>(DTRUN_CLOCK_SERVICE)) {}
-    Nanoseconds Monotonic() const noexcept { return Nanoseconds(table_->monotonic_ns()); }
-    Nanoseconds Wall() const noexcept { return Nanoseconds(table_->wall_ns()); }
+    explicit Clock(const Host& host)
+        : host_(host.raw()), table_(host.Get<dtrun_clock_service>(DTRUN_CLOCK_SERVICE)) {}
+    Nanoseconds Monotonic() const noexcept { return Nanoseconds(table_->monotonic_ns(host_)); }
+    Nanoseconds Wall() const noexcept { return Nanoseconds(table_->wall_ns(host_)); }
 
    private:
+    const dtrun_host* host_;
     const dtrun_clock_service* table_;
   };
 
@@ -174,31 +201,34 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   class ThreadScope {
    public:
     ThreadScope(const Host& host, const char* name)
-        : table_(host.Find<dtrun_threads_service>(DTRUN_THREADS_SERVICE)) {
-      if (table_ != nullptr) table_->on_start(name);
+        : host_(host.raw()), table_(host.Find<dtrun_threads_service>(DTRUN_THREADS_SERVICE)) {
+      if (table_ != nullptr) table_->on_start(host_, name);
     }
     ~ThreadScope() {
-      if (table_ != nullptr) table_->on_stop();
+      if (table_ != nullptr) table_->on_stop(host_);
     }
     ThreadScope(const ThreadScope&) = delete;
     ThreadScope& operator=(const ThreadScope&) = delete;
 
    private:
+    const dtrun_host* host_;
     const dtrun_threads_service* table_;
   };
 
   // What core knows and wants to know of the job's health.
   class Health {
    public:
-    explicit Health(const Host& host) : table_(host.Find<dtrun_health_service>(DTRUN_HEALTH_SERVICE)) {}
+    explicit Health(const Host& host)
+        : host_(host.raw()), table_(host.Find<dtrun_health_service>(DTRUN_HEALTH_SERVICE)) {}
     // True once the job is ending; long loops should return.
-    bool ShouldStop() const noexcept { return table_ != nullptr && table_->should_stop() != 0; }
-    // `peer` (-1: unknown) has failed; `what` is one line.
-    void ReportPeer(int peer, const std::string& what) const noexcept {
-      if (table_ != nullptr) table_->report_peer(peer, internal::View(what));
+    bool ShouldStop() const noexcept { return table_ != nullptr && table_->should_stop(host_) != 0; }
+    // Rank `peer` (-1: unknown) of the communicator with this space has failed; `what` is one line.
+    void ReportPeer(const Kv& kv, int peer, const std::string& what) const noexcept {
+      if (table_ != nullptr) table_->report_peer(host_, kv.raw(), peer, internal::View(what));
     }
 
    private:
+    const dtrun_host* host_;
     const dtrun_health_service* table_;
   };
 
