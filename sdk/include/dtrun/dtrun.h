@@ -9,7 +9,8 @@
  * calls on a communicator in the same order. Every function that can fail returns a dtrun_status
  * and fills `err` (which may be NULL). After any failure of an operation, other than
  * DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator
- * stays failed: later calls return the first cause again, also after an abort.
+ * stays failed: later calls return the first cause again, also after an abort. What is
+ * frozen: docs/abi.md.
  *
  * Operations take a dtrun_work**. NULL: the call blocks until the result is there.
  * Otherwise it returns at once; the buffers belong to the operation until wait or test
@@ -197,7 +198,8 @@ DTRUN_API dtrun_status dtrun_group_end(dtrun_comm* comm, dtrun_work** work, dtru
 /* *done is 0 or 1, without blocking. A failed operation is done and returns its failure. */
 DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_error* err);
 /* Blocks until done, at most timeout_ns (-1: only the operation's own timeout). DTRUN_PENDING: it still
- * runs, and the handle is still live. DTRUN_TIMEOUT: the operation's own time is over, and it has failed. */
+ * runs, the handle is still live, and err has a text. DTRUN_TIMEOUT: the operation's own time is over, and it
+ * has failed. */
 DTRUN_API dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* err);
 /* Drops the handle; waits first when the operation still runs. NULL is allowed. */
 DTRUN_API void dtrun_work_release(dtrun_work* work);

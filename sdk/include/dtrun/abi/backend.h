@@ -52,7 +52,7 @@ typedef struct dtrun_launch_sink {
 enum {
   DTRUN_CAP_ABORT = 1,           /* comm_abort ends blocked calls in bounded time */
   DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
-  DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank */
+  DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank; 8 is retired */
   DTRUN_CAP_LAZY_CONNECT =
       16,                 /* ranks connect when they first talk, so any number may share a communicator */
   DTRUN_CAP_DETACHED = 32 /* takes operations with DTRUN_OP_DETACHED */
@@ -65,7 +65,7 @@ typedef struct dtrun_backend_caps {
   uint64_t ops;
   uint64_t dtypes;        /* that it moves */
   uint64_t reduces;       /* how it combines elements; 0: it reduces nothing */
-  uint64_t max_bytes;     /* largest buffer of one operation; 0: no limit */
+  uint64_t max_bytes;     /* largest buffer of one operation, at least 16 MiB; 0: no limit */
   uint64_t reduce_dtypes; /* that it combines; each is in dtypes */
   uint64_t device_kinds;  /* whose memory it moves: bit DTRUN_DEVICE_HOST, bit DTRUN_DEVICE_CUDA, ... */
 } dtrun_backend_caps;
@@ -92,7 +92,7 @@ typedef struct dtrun_comm_params {
   uint64_t generation; /* start of the world that this communicator belongs to */
   dtrun_string name;   /* "world"; for messages */
   dtrun_kv* kv;        /* valid until comm_destroy returns */
-  int64_t timeout_ns;  /* for creation, and default for operations; 0: at once, -1: no limit */
+  int64_t timeout_ns;  /* for creation; operations bring their own; 0: at once, -1: no limit */
   /* The network interface of this host that was tested to reach the others, and its numeric address; empty
      where dtrun has chosen none. */
   dtrun_string interface_name;
@@ -166,13 +166,15 @@ typedef struct dtrun_backend {
   void (*comm_destroy)(dtrun_backend_comm* comm);
   /* Local: it ends this rank's calls and tells no other rank; core does that. Every pending and later
    * enqueue, req_test, req_wait_host, req_wait_stream, group_begin and mem_alloc returns DTRUN_ABORTED in
-   * bounded time; all calls remain legal. Idempotent: the first reason stays. NULL without DTRUN_CAP_ABORT.
+   * bounded time, or the first cause where the communicator had failed before; an outcome that was reported
+   * stays. All calls remain legal. Idempotent: the first reason stays. NULL without DTRUN_CAP_ABORT.
    * [abort-safe] */
   dtrun_status (*comm_abort)(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err);
 
   /* Starts `op`; never waits for a peer. DTRUN_OK: it has completed, and *out is untouched. DTRUN_PENDING:
-   * *out is its request. `stream` is NULL for host memory. Collectives run in order; a message waits only for
-   * those of its peer and tag. [comm-serial], or [any] with DTRUN_CAP_THREAD_MULTIPLE */
+   * *out is its request. `stream` is NULL for host memory. Collectives match and complete in the order of the
+   * calls; a message waits only for those of its peer and tag. [comm-serial], or [any] with
+   * DTRUN_CAP_THREAD_MULTIPLE */
   dtrun_status (*enqueue)(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                           dtrun_request** out, dtrun_error* err);
 
@@ -192,8 +194,8 @@ typedef struct dtrun_backend {
    * peers. Shares no lock with the data path. [abort-safe] */
   void (*snapshot)(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink);
 
-  /* Optional, both or none: operations enqueued between the two may be started as one. Their
-   * requests exist at once and complete after group_end. [comm-serial] */
+  /* Optional, both or none: operations enqueued between the two may be started as one. enqueue returns as
+   * ever; nobody tests or waits before group_end. [comm-serial] */
   dtrun_status (*group_begin)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
   dtrun_status (*group_end)(dtrun_backend_comm* comm, const dtrun_group_params* params, dtrun_error* err);
 

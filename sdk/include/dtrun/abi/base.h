@@ -1,4 +1,5 @@
-/* base.h - the rules every struct and call of the dtrun plugin ABI follows.
+/* base.h - the rules every struct and call of the dtrun plugin ABI follows. docs/abi.md has all
+ * rules, with ids; these are the ones to know before reading the other headers.
  *
  * The ABI is plain C11. Nothing of C++, libtorch, stdio or errno crosses it.
  *
@@ -17,18 +18,18 @@
  *           DTRUN_VENDOR_FIRST on are vendors' own and never get a meaning here.
  * Numbers   Fixed width. Enums are int32_t with written values. Sizes and counts are
  *           uint64_t. Durations are int64_t nanoseconds, -1 meaning no limit.
- * Strings   UTF-8. What can hold no NUL is a NUL-terminated pointer: names, keys of facts
- *           and options, ids, paths, arguments, variables, and all of a constant table.
- *           Free text, and keys of a key-value space, are dtrun_string: pointer, length,
- *           and a NUL after the last byte.
+ * Strings   UTF-8. Constant tables, ids, keys of facts and options, topics, names of threads
+ *           and all of launcher.h are NUL-terminated pointers. The rest is dtrun_string:
+ *           pointer, length, and a NUL after the last byte.
  * Functions A NULL member is an operation that is not supported. Fallible members
  *           return a dtrun_status and leave their outputs untouched on failure. Services
- *           of the host take the host, the plugin's calls an object of the plugin, first.
+ *           of the host take the host, the plugin's calls an object of the plugin, sinks
+ *           their context first.
  * Ownership The maker destroys. Pointers are borrowed for the call unless the member
  *           says otherwise. Destroy and release functions return void.
  * Threads   Every member carries its class:
  *             [any]          any thread, at any time
- *             [control]      one thread of core at a time, never concurrently
+ *             [control]      one thread at a time for each rank; ranks may be threads of a process
  *             [comm-serial]  never concurrently on one communicator
  *             [abort-safe]   any thread, also while another blocks in this object
  */
@@ -52,7 +53,7 @@
 /* Bits of any `flags` that must be understood. */
 #define DTRUN_FLAGS_MUST_UNDERSTAND 0xffff0000u
 
-/* Where the values of vendors begin, in any enum that is an int32_t. */
+/* Where the values of vendors begin, in any enum but dtrun_status. */
 #define DTRUN_VENDOR_FIRST 0x40000000
 
 /* Zeroes `object` and stamps its size. `object` is an lvalue, named twice. */

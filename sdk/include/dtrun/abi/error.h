@@ -2,9 +2,9 @@
  *
  * The caller puts a dtrun_error on its stack, runs DTRUN_ERROR_INIT on it and passes its
  * address (or NULL when it does not care). A failing callee fills it with dtrun_error_set;
- * a succeeding one leaves it alone. A callee never runs DTRUN_INIT on it: the caller's
- * struct may be shorter or longer than its own. It allocates nothing, so it works out of
- * memory and during abort. One thread at a time.
+ * one that returns DTRUN_OK or DTRUN_PENDING leaves it alone. A callee never runs
+ * DTRUN_INIT on it: the caller's struct may be shorter or longer than its own. It
+ * allocates nothing, so it works out of memory and during abort. One thread at a time.
  *
  * Messages are lower case, quote values, give the exact cause rather than a guess,
  * include the system's own error text, and end with the next step when there is one.

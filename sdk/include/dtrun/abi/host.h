@@ -2,8 +2,9 @@
  *
  * The host table is the first thing a plugin sees, so it knows its host before it does
  * anything. Services are found by id, "dtrun.<name>/<revision>"; an unknown id gives
- * NULL. A layout change of a service makes a new revision beside the old one. Tables
- * are core's and live as long as the process. Each member says which threads may call it.
+ * NULL. A service grows by appended members; another signature or meaning makes a new
+ * revision beside the old one. Tables are core's and live as long as the process. Each
+ * member says which threads may call it.
  */
 #ifndef DTRUN_ABI_HOST_H
 #define DTRUN_ABI_HOST_H
@@ -47,7 +48,8 @@ typedef struct dtrun_log_service {
 typedef struct dtrun_memory_service {
   uint32_t struct_size;
   uint32_t flags;
-  /* `alignment` is a power of two, at least 8; NULL when out of memory. [any] */
+  /* `alignment` is a power of two, at least 8; NULL when out of memory. 0 bytes give a pointer that can be
+   * released. [any] */
   void* (*allocate)(const dtrun_host* host, uint64_t bytes, uint64_t alignment);
   void (*release)(const dtrun_host* host, void* memory); /* NULL is allowed. [any] */
 } dtrun_memory_service;
@@ -62,8 +64,8 @@ typedef struct dtrun_kv dtrun_kv;
 
 enum { DTRUN_KV_MAX_KEY_BYTES = 1024, DTRUN_KV_MAX_VALUE_BYTES = 16 << 20 };
 
-/* Values are bytes. Blocking members end with DTRUN_TIMEOUT at their deadline and with
- * DTRUN_ABORTED when the communicator is aborted. All [any]. */
+/* Values are bytes. Blocking members end with DTRUN_TIMEOUT after timeout_ns (0: at once, -1: no
+ * limit) and with DTRUN_ABORTED when the communicator is aborted. All [any]. */
 typedef struct dtrun_kv_service {
   uint32_t struct_size;
   uint32_t flags;
@@ -78,12 +80,12 @@ typedef struct dtrun_kv_service {
   /* Adds to a decimal counter that starts at 0; *out_sum is the new value. */
   dtrun_status (*add)(const dtrun_host* host, dtrun_kv* kv, dtrun_string key, int64_t amount,
                       int64_t* out_sum, dtrun_error* err);
-  /* Stores `desired` iff the value equals `expected` (expected_bytes 0 and NULL: iff
-   * absent). *out_swapped is 1 when it was stored. */
+  /* Stores `desired` iff the value equals `expected` (NULL: iff the key is absent). *out_swapped
+   * is 1 when it was stored, else 0. */
   dtrun_status (*compare_set)(const dtrun_host* host, dtrun_kv* kv, dtrun_string key, const void* expected,
                               uint64_t expected_bytes, const void* desired, uint64_t desired_bytes,
                               int32_t* out_swapped, dtrun_error* err);
-  /* *out_existed is 1 when there was such a key. */
+  /* *out_existed is 1 when there was such a key, else 0. */
   dtrun_status (*erase)(const dtrun_host* host, dtrun_kv* kv, dtrun_string key, int32_t* out_existed,
                         dtrun_error* err);
   /* Waits until every key exists. */

@@ -44,7 +44,8 @@ typedef struct dtrun_op {
                         the sum of recv_counts (alltoallv: send_counts), for messages */
   const void* send;
   void* recv;
-  int64_t timeout_ns;          /* from enqueue to completion; -1: no limit */
+  int64_t timeout_ns; /* from enqueue to completion; -1: no limit; 0: the communicator's own, which core
+                         fills in: a backend never sees 0 */
   const uint64_t* send_counts; /* alltoallv; scatterv on the root */
   const uint64_t* send_offsets;
   const uint64_t* recv_counts; /* allgatherv, reduce_scatterv, alltoallv; gatherv on the root */

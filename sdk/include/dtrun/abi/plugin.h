@@ -1,10 +1,10 @@
 /* plugin.h - the one symbol a plugin exports, and the table it returns.
  *
  * A plugin is one shared object of one kind, named libdtrun_<kind>_<name>.so. It exports
- * exactly one function, dtrun_plugin_entry_v0. Core calls it with the host table and
- * gets the plugin's table back. The call is cheap and has no side effects: no thread,
- * no vendor library, no device, under 50 ms, so that `dtrun plugins list` works on a
- * login node. `init` opens vendor libraries.
+ * exactly one function for each ABI major that it serves: here dtrun_plugin_entry_v0.
+ * Core calls it with the host table and gets the plugin's table back. The call is cheap
+ * and has no side effects: no thread, no vendor library, no device, under 50 ms, so that
+ * `dtrun plugins list` works on a login node. `init` opens vendor libraries.
  */
 #ifndef DTRUN_ABI_PLUGIN_H
 #define DTRUN_ABI_PLUGIN_H
@@ -32,7 +32,8 @@ typedef struct dtrun_plugin {
   uint64_t option_count;
 
   /* Opens the vendor library and makes an instance with these options. May be called
-   * again, also for a second instance. `host` stays valid for the process. [control] */
+   * again, also for a second instance; where the library allows one only, it fails with
+   * DTRUN_FAILED_PRECONDITION. `host` stays valid for the process. [control] */
   dtrun_status (*init)(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                        dtrun_error* err);
   /* Ends an instance; its communicators were destroyed before. [control] */
