@@ -1,6 +1,6 @@
 // Finding, loading and describing plugins. The only user of Boost.DLL.
 //
-// Rules: reference of the loader in docs/plugins.md. A plugin is loaded NOW, LOCAL and
+// Rules: V in docs/abi.md. A plugin is loaded NOW, LOCAL and
 // NODELETE from an absolute path, stays for the life of the process, and gives one final
 // answer per file: a match that fails to load is the error, later folders are not tried.
 // Load from the main thread; a loaded Plugin may be read from any thread.
