@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -14,9 +14,10 @@
 namespace dtrun::conformance {
 namespace {
 
-std::set<std::string>& KnownCases() {
-  static std::set<std::string> names;
-  return names;
+// The rules of each case, by its name.
+std::map<std::string, std::string>& KnownCases() {
+  static std::map<std::string, std::string> rules;
+  return rules;
 }
 
 // The one instance of a launched process, whose library cannot be started twice.
@@ -40,6 +41,7 @@ class Case : public testing::Test {
       : backend_(std::move(backend)), name_(std::move(name)), body_(std::move(body)), launched_(launched) {}
 
   void TestBody() override {
+    RecordProperty("rule", RulesOf(name_));
     if (const auto skip = backend_.skips.find(name_); skip != backend_.skips.end()) {
       GTEST_SKIP() << skip->second;
     }
@@ -108,12 +110,17 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
   return process;
 }
 
-void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend,
-             const Body& body) {
+void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
+             const BackendUnderTest& backend, const Body& body) {
   Launched* const launched = EnvironmentOf(backend);
-  KnownCases().insert(suite + "." + name);
+  KnownCases()[suite + "." + name] = rule;
   testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                         [=]() -> Case* { return new Case(backend, suite + "." + name, body, launched); });
+}
+
+std::string RulesOf(const std::string& name) {
+  const auto known = KnownCases().find(name);
+  return known == KnownCases().end() ? std::string() : known->second;
 }
 
 bool RegisterBackendSuite(const BackendUnderTest& backend) {

@@ -44,4 +44,8 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
 // Call once, before main. Returns true, so that it can initialise a constant.
 bool RegisterBackendSuite(const BackendUnderTest& backend);
 
+// The rules of docs/abi.md that a registered case proves, such as "C4, F2", by "Suite.Case"; empty for
+// others. The results of a run have them as the property "rule".
+std::string RulesOf(const std::string& name);
+
 }  // namespace dtrun::conformance

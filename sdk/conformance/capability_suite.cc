@@ -45,9 +45,9 @@ void EveryOfferedOperationWorks(const Subject& subject) {
 }  // namespace
 
 void AddCapabilityCases(const BackendUnderTest& backend) {
-  AddCase("Capabilities", "MakeSense", backend, MasksMakeSense);
-  AddCase("Capabilities", "AgreeWithWhatTypesAndReductionsDo", backend, WhatIsOfferedWorks);
-  AddCase("Capabilities", "AgreeWithWhatOperationsDo", backend, EveryOfferedOperationWorks);
+  AddCase("Capabilities", "MakeSense", "B15", backend, MasksMakeSense);
+  AddCase("Capabilities", "AgreeWithWhatTypesAndReductionsDo", "P2, B16", backend, WhatIsOfferedWorks);
+  AddCase("Capabilities", "AgreeWithWhatOperationsDo", "P2", backend, EveryOfferedOperationWorks);
 }
 
 }  // namespace dtrun::conformance

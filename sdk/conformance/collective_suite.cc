@@ -143,23 +143,23 @@ void AddCollectiveCases(const BackendUnderTest& backend) {
   for (const int size : backend.worlds) {
     const std::string world = "InWorld" + std::to_string(size);
     for (const std::int32_t kind : kReductions) {
-      AddCase("Collectives", KindName(kind) + world, backend,
+      AddCase("Collectives", KindName(kind) + world, "C2, C4, C8, B12, B14", backend,
               [=](const Subject& subject) { TryReductions(subject, kind, size); });
     }
     for (const std::int32_t kind : kMoves) {
-      AddCase("Collectives", KindName(kind) + world, backend,
+      AddCase("Collectives", KindName(kind) + world, "C2, B12, B14", backend,
               [=](const Subject& subject) { TryMoves(subject, kind, size); });
     }
-    AddCase("Collectives", "Barrier" + world, backend,
+    AddCase("Collectives", "Barrier" + world, "C3", backend,
             [=](const Subject& subject) { TryBarriers(subject, size); });
   }
-  AddCase("Collectives", "IntegerSumsAndProductsWrap", backend, [](const Subject& subject) {
+  AddCase("Collectives", "IntegerSumsAndProductsWrap", "C4", backend, [](const Subject& subject) {
     subject.Play(2, [](Rank& rank) {
       TryIntegerWrap(rank, DTRUN_SUM, 200, 144);
       TryIntegerWrap(rank, DTRUN_PROD, 20, 144);
     });
   });
-  AddCase("Collectives", "SixteenBitSumsAreAccumulatedInFloat32", backend,
+  AddCase("Collectives", "SixteenBitSumsAreAccumulatedInFloat32", "C5", backend,
           [](const Subject& subject) { subject.Play(3, [](Rank& rank) { TryWideSums(rank); }); });
 }
 

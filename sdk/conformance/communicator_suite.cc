@@ -123,11 +123,11 @@ void MemoryIsAlignedZeroedAndUsable(const Subject& subject) {
 }  // namespace
 
 void AddCommunicatorCases(const BackendUnderTest& backend) {
-  AddCase("Communicators", "DoNotMix", backend, TheyDoNotMix);
-  AddCase("Communicators", "WorkInTwoThreadsAtOnce", backend, TwoThreadsUseOneEach);
-  AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", backend, SubsetsWorkBesideTheWhole);
-  AddCase("Groups", "CompleteAsAWhole", backend, GroupsCompleteAsAWhole);
-  AddCase("Memory", "IsAlignedZeroedAndUsable", backend, MemoryIsAlignedZeroedAndUsable);
+  AddCase("Communicators", "DoNotMix", "B20", backend, TheyDoNotMix);
+  AddCase("Communicators", "WorkInTwoThreadsAtOnce", "T3, B20", backend, TwoThreadsUseOneEach);
+  AddCase("Communicators", "OfSomeRanksWorkBesideThatOfAll", "B20, B21", backend, SubsetsWorkBesideTheWhole);
+  AddCase("Groups", "CompleteAsAWhole", "B22", backend, GroupsCompleteAsAWhole);
+  AddCase("Memory", "IsAlignedZeroedAndUsable", "B23", backend, MemoryIsAlignedZeroedAndUsable);
 }
 
 }  // namespace dtrun::conformance

@@ -275,26 +275,27 @@ void AKilledRankIsNamed(const BackendUnderTest& backend) {
 }  // namespace
 
 void AddFailureCases(const BackendUnderTest& backend) {
-  AddCase("Failures", "NameARankThatDoesNotCome", backend, AMissingRankIsNamed);
-  AddCase("Failures", "EndACallThatAnotherRankSkips", backend,
+  AddCase("Failures", "NameARankThatDoesNotCome", "F2, B17", backend, AMissingRankIsNamed);
+  AddCase("Failures", "EndACallThatAnotherRankSkips", "F1, F3, F4", backend,
           [](const Subject& subject) { ASkippedCallTimesOut(subject, 0); });
-  AddCase("Failures", "EndABlockingCallThatAnotherRankSkips", backend,
+  AddCase("Failures", "EndABlockingCallThatAnotherRankSkips", "F1, F3, F4, B11", backend,
           [](const Subject& subject) { ASkippedCallTimesOut(subject, DTRUN_OP_BLOCKING); });
-  AddCase("Failures", "EndABlockingCallThatNobodyWaitsFor", backend,
+  AddCase("Failures", "EndABlockingCallThatNobodyWaitsFor", "F1, B9, B11", backend,
           ADeadlineHoldsForABlockingCallThatNobodyWaitsFor);
-  AddCase("Failures", "EndAMessageThatNobodyAnswers", backend, AnUnansweredMessageTimesOut);
-  AddCase("Failures", "KeepTheDeadlineOfAQueuedCall", backend, ADeadlineHoldsInTheQueueToo);
-  AddCase("Failures", "NameARankThatLeft", backend, ARankThatLeftIsNamed);
-  AddCase("Failures", "DoNotFollowARankThatIsDone", backend, LeavingEarlyHarmsNobodyElse);
-  AddCase("Failures", "NameARankThatWasKilled", backend, [=](const Subject& subject) {
+  AddCase("Failures", "EndAMessageThatNobodyAnswers", "F1", backend, AnUnansweredMessageTimesOut);
+  AddCase("Failures", "KeepTheDeadlineOfAQueuedCall", "F1, F3", backend, ADeadlineHoldsInTheQueueToo);
+  AddCase("Failures", "NameARankThatLeft", "F4", backend, ARankThatLeftIsNamed);
+  AddCase("Failures", "DoNotFollowARankThatIsDone", "F5, B21", backend, LeavingEarlyHarmsNobodyElse);
+  AddCase("Failures", "NameARankThatWasKilled", "F4, H11", backend, [=](const Subject& subject) {
     if (!subject.InOneProcess()) GTEST_SKIP() << "the launcher would end the whole job";
     AKilledRankIsNamed(backend);
   });
-  AddCase("Abort", "EndsWhatIsBlocked", backend,
+  AddCase("Abort", "EndsWhatIsBlocked", "F6, F7, F9, B24", backend,
           [](const Subject& subject) { AbortEndsWhatIsBlocked(subject, 0); });
-  AddCase("Abort", "EndsABlockingCall", backend,
+  AddCase("Abort", "EndsABlockingCall", "F6, F7, F9, B11", backend,
           [](const Subject& subject) { AbortEndsWhatIsBlocked(subject, DTRUN_OP_BLOCKING); });
-  AddCase("Abort", "InTheMiddleOfATransferHangsNobody", backend, AbortInTheMiddleOfATransferHangsNobody);
+  AddCase("Abort", "InTheMiddleOfATransferHangsNobody", "F6, F8", backend,
+          AbortInTheMiddleOfATransferHangsNobody);
 }
 
 }  // namespace dtrun::conformance

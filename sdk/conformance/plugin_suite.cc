@@ -129,10 +129,10 @@ void CommunicatorsComeAndGo(const Subject& subject) {
 }  // namespace
 
 void AddPluginCases(const BackendUnderTest& backend) {
-  AddCase("Plugin", "HasACompleteTable", backend, TheTableIsComplete);
-  AddCase("Plugin", "CanDoTheBasics", backend, TheBasicsAreThere);
-  AddCase("Plugin", "LeavesSignalsAlone", backend, SignalsAreLeftAlone);
-  AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", backend, CommunicatorsComeAndGo);
+  AddCase("Plugin", "HasACompleteTable", "V4, V9, V10, F6", backend, TheTableIsComplete);
+  AddCase("Plugin", "CanDoTheBasics", "P1", backend, TheBasicsAreThere);
+  AddCase("Plugin", "LeavesSignalsAlone", "T7", backend, SignalsAreLeftAlone);
+  AddCase("Plugin", "KeepsNothingOfCommunicatorsThatWent", "T7, T9", backend, CommunicatorsComeAndGo);
 }
 
 }  // namespace dtrun::conformance

@@ -250,16 +250,17 @@ void MoreThanTwoGibibytesArrive(const Subject& subject) {
 }  // namespace
 
 void AddPointToPointCases(const BackendUnderTest& backend) {
-  AddCase("Messages", "OfEverySizeArrive", backend, EverySizeArrives);
-  AddCase("Messages", "OfMoreThanTwoGibibytesArrive", backend, MoreThanTwoGibibytesArrive);
-  AddCase("Messages", "ThatCrossDoNotBlock", backend, CrossingSendsDoNotBlock);
-  AddCase("Messages", "AreToldApartByTag", backend, TagsTellMessagesApart);
-  AddCase("Messages", "OfOneTagKeepTheirOrder", backend, MessagesOfOneTagKeepTheirOrder);
-  AddCase("Messages", "ThatAreLateHoldUpNothing", backend, WaitingReceivesHoldUpNothing);
-  AddCase("Messages", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWaitForAMessage);
-  AddCase("Messages", "OfAnyoneAreReceived", backend, MessagesOfAnyoneAreReceived);
-  AddCase("Messages", "OfAnyoneMayBeAwaitedEarly", backend, EarlyReceivesFromAnyoneAreServed);
-  AddCase("Messages", "ThatAreCompleteDoNotTimeOutLater", backend, ACompletedMessageDoesNotTimeOutLater);
+  AddCase("Messages", "OfEverySizeArrive", "M1, M4, B14", backend, EverySizeArrives);
+  AddCase("Messages", "OfMoreThanTwoGibibytesArrive", "B13", backend, MoreThanTwoGibibytesArrive);
+  AddCase("Messages", "ThatCrossDoNotBlock", "M3, B6", backend, CrossingSendsDoNotBlock);
+  AddCase("Messages", "AreToldApartByTag", "M1", backend, TagsTellMessagesApart);
+  AddCase("Messages", "OfOneTagKeepTheirOrder", "M1", backend, MessagesOfOneTagKeepTheirOrder);
+  AddCase("Messages", "ThatAreLateHoldUpNothing", "M2, B6, B8", backend, WaitingReceivesHoldUpNothing);
+  AddCase("Messages", "MayBeWaitedForBySeveralThreads", "T4, M2", backend, SeveralThreadsMayWaitForAMessage);
+  AddCase("Messages", "OfAnyoneAreReceived", "M5", backend, MessagesOfAnyoneAreReceived);
+  AddCase("Messages", "OfAnyoneMayBeAwaitedEarly", "M5", backend, EarlyReceivesFromAnyoneAreServed);
+  AddCase("Messages", "ThatAreCompleteDoNotTimeOutLater", "M6, B7", backend,
+          ACompletedMessageDoesNotTimeOutLater);
 }
 
 }  // namespace dtrun::conformance

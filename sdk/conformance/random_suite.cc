@@ -76,7 +76,7 @@ void UnlikeCalls(const Subject& subject, int size) {
 
 void AddRandomCases(const BackendUnderTest& backend) {
   for (const int size : backend.worlds) {
-    AddCase("Sequences", "OfUnlikeCallsInWorld" + std::to_string(size), backend,
+    AddCase("Sequences", "OfUnlikeCallsInWorld" + std::to_string(size), "C1, C2, B11, B12", backend,
             [=](const Subject& subject) { UnlikeCalls(subject, size); });
   }
 }

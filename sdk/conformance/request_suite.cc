@@ -164,17 +164,17 @@ void SeveralThreadsMayWait(const Subject& subject) {
 }  // namespace
 
 void AddRequestCases(const BackendUnderTest& backend) {
-  AddCase("Requests", "MayBeWaitedForInReverse", backend, WaitedForInReverse);
-  AddCase("Requests", "CompleteInTheOrderOfTheCalls", backend, CompletionFollowsTheOrderOfTheCalls);
-  AddCase("Requests", "AreSeenToEndByTest", backend, TestSeesTheEnd);
-  AddCase("Requests", "FinishBeforeReleaseReturns", backend, ReleaseWaitsForTheOperation);
-  AddCase("Requests", "KeepTheirOutcome", backend, AnOutcomeStays);
-  AddCase("Requests", "SurviveShortWaits", backend,
+  AddCase("Requests", "MayBeWaitedForInReverse", "B9, C1", backend, WaitedForInReverse);
+  AddCase("Requests", "CompleteInTheOrderOfTheCalls", "C1", backend, CompletionFollowsTheOrderOfTheCalls);
+  AddCase("Requests", "AreSeenToEndByTest", "B8, B9", backend, TestSeesTheEnd);
+  AddCase("Requests", "FinishBeforeReleaseReturns", "B10", backend, ReleaseWaitsForTheOperation);
+  AddCase("Requests", "KeepTheirOutcome", "B7", backend, AnOutcomeStays);
+  AddCase("Requests", "SurviveShortWaits", "B8", backend,
           [](const Subject& subject) { ShortWaitsHarmNothing(subject, 0); });
-  AddCase("Requests", "ThatBlockSurviveShortWaits", backend,
+  AddCase("Requests", "ThatBlockSurviveShortWaits", "B8, B11", backend,
           [](const Subject& subject) { ShortWaitsHarmNothing(subject, DTRUN_OP_BLOCKING); });
-  AddCase("Requests", "ThatBlockEndLikeOthers", backend, BlockingCallsEndLikeOthers);
-  AddCase("Requests", "MayBeWaitedForBySeveralThreads", backend, SeveralThreadsMayWait);
+  AddCase("Requests", "ThatBlockEndLikeOthers", "B11, T4", backend, BlockingCallsEndLikeOthers);
+  AddCase("Requests", "MayBeWaitedForBySeveralThreads", "T4", backend, SeveralThreadsMayWait);
 }
 
 }  // namespace dtrun::conformance

@@ -110,8 +110,8 @@ void BroadcastCounts(const Subject& subject) {
 }  // namespace
 
 void AddSizeCases(const BackendUnderTest& backend) {
-  AddCase("Sizes", "AllreduceOfMoreThan2To31Elements", backend, AllreduceCounts);
-  AddCase("Sizes", "BroadcastOfMoreThan2To31Elements", backend, BroadcastCounts);
+  AddCase("Sizes", "AllreduceOfMoreThan2To31Elements", "B13", backend, AllreduceCounts);
+  AddCase("Sizes", "BroadcastOfMoreThan2To31Elements", "B13", backend, BroadcastCounts);
 }
 
 }  // namespace dtrun::conformance

@@ -10,10 +10,11 @@
 
 namespace dtrun::conformance {
 
-// Registers one case; `body` gets a freshly loaded subject.
+// Registers one case; `body` gets a freshly loaded subject. `rule`: the ids of docs/abi.md that it proves,
+// such as "C4, F2"; a literal, which sdk/tests/abi_rules_test.py reads.
 using Body = std::function<void(const Subject&)>;
-void AddCase(const std::string& suite, const std::string& name, const BackendUnderTest& backend,
-             const Body& body);
+void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
+             const BackendUnderTest& backend, const Body& body);
 
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
