@@ -13,6 +13,7 @@
 
 #include "core/options/snapshot.h"
 #include "core/plugin/services.h"
+#include "sdk/services/services.h"
 
 namespace dtrun::plugin {
 namespace {
@@ -120,7 +121,7 @@ const void* GetService(const dtrun_host*, const char* id) {
   for (const Service& service : kServices) {
     if (std::strcmp(service.id, id) == 0) return service.table;
   }
-  return nullptr;
+  return services::Find(id);
 }
 
 constexpr dtrun_host MakeHost(Kind kind, bool in_probe) {

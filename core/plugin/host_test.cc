@@ -29,7 +29,8 @@ TEST(Host, SaysWhatItIsAndWhatItExpects) {
 
 TEST(Host, HasEveryServiceOfThisAbiAndNoOther) {
   for (const char* id : {DTRUN_LOG_SERVICE, DTRUN_MEMORY_SERVICE, DTRUN_KV_SERVICE, DTRUN_OPTIONS_SERVICE,
-                         DTRUN_CLOCK_SERVICE, DTRUN_THREADS_SERVICE, DTRUN_HEALTH_SERVICE}) {
+                         DTRUN_CLOCK_SERVICE, DTRUN_THREADS_SERVICE, DTRUN_HEALTH_SERVICE, DTRUN_KERNELS_SERVICE,
+                         DTRUN_COLLECTIVES_SERVICE, DTRUN_CALLS_SERVICE, DTRUN_MEMBERSHIP_SERVICE}) {
     EXPECT_NE(Service<void>(id), nullptr) << id;
   }
   EXPECT_EQ(Service<void>("dtrun.log/2"), nullptr);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fill_error.h"
+#include "sdk/services/services.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -118,7 +119,7 @@ const void* GetService(const dtrun_host*, const char* id) {
   if (name == DTRUN_THREADS_SERVICE) return &threads;
   if (name == DTRUN_HEALTH_SERVICE) return &health;
   if (name == DTRUN_OPTIONS_SERVICE) return &options;
-  return nullptr;
+  return services::Find(id);
 }
 
 }  // namespace

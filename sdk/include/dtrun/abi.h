@@ -5,6 +5,7 @@
 #ifndef DTRUN_ABI_H
 #define DTRUN_ABI_H
 
-#include "dtrun/abi/plugin.h" /* IWYU pragma: export */
+#include "dtrun/abi/plugin.h"   /* IWYU pragma: export */
+#include "dtrun/abi/services.h" /* IWYU pragma: export */
 
 #endif
