@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "dtrun/plugin/collectives.hpp"
 #include "dtrun/plugin/op.hpp"
 #include "sdk/algorithms/mailbox.h"
 #include "sdk/algorithms/trial.h"
+#include "sdk/conformance/host.h"
 #include "sdk/services/services.h"
 
 namespace dtrun::services {
@@ -162,6 +164,17 @@ TEST(CollectivesService, RefusesWhatIsNoCollectiveOfThisCommunicator) {
   op.flags = DTRUN_OP_DETACHED;
   EXPECT_EQ(Verdict(&op).first, DTRUN_UNSUPPORTED);
   EXPECT_EQ(Verdict(nullptr).first, DTRUN_INVALID_ARGUMENT);
+}
+
+TEST(CollectivesService, TakesTheMessengerOfTheCxxWrapper) {
+  algorithms::PlayRanks(3, [](Mailbox& mailbox) {
+    const sdk::Collectives collectives(sdk::Host(conformance::Host()), mailbox);
+    std::vector<std::int32_t> data{mailbox.rank() + 1};
+    collectives.Run(algorithms::Op(DTRUN_ALLREDUCE, data.data(), data.data(), 1));
+    EXPECT_EQ(data[0], 6);
+    if (mailbox.rank() == 1) mailbox.FailAfter(1);
+    EXPECT_THROW(collectives.Run(algorithms::Op(DTRUN_BARRIER, nullptr, nullptr, 0)), sdk::Failure);
+  });
 }
 
 TEST(CollectivesService, OpensNothingIncomplete) {

@@ -1,0 +1,107 @@
+// tcp.cc - a backend over TCP: messages by links.h, collectives over them by the host's algorithms.
+#include "dtrun/kernels.hpp"
+#include "dtrun/plugin.hpp"
+#include "dtrun/plugin/call_queue.hpp"
+#include "dtrun/plugin/collectives.hpp"
+#include "dtrun/plugin/op.hpp"
+#include "links.h"
+
+namespace tcp {
+
+// A receive of the user. The destructor waits for its end.
+class Request final : public sdk::Request {
+ public:
+  Request(Links& links, const Receive& receive) : links_(links), receive_(receive) { links_.Start(receive_); }
+  ~Request() override { links_.WaitForEnd(receive_); }
+  bool Test() override { return links_.Wait(receive_, sdk::Nanoseconds(0)); }
+  bool Wait(sdk::Nanoseconds timeout) override { return links_.Wait(receive_, timeout); }
+
+ private:
+  Links& links_;
+  Receive receive_;
+};
+
+class Communicator final : public sdk::Communicator<sdk::Request>,
+                           private sdk::Runner,
+                           private dtrun::algorithms::Messenger {
+ public:
+  Communicator(const sdk::Host& host, const sdk::CommParams& params)
+      : rank_(params.rank),
+        size_(params.size),
+        links_(host, params),
+        collectives_(host, *this),
+        calls_(host, *this, "tcp-calls", params.size) {}
+
+  std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream*) override {
+    links_.ThrowIfFailed();
+    if (sdk::IsCollective(op.kind)) return calls_.Enqueue(op);
+    const Header header{op.tag, op.count * dtrun::kernels::ElementBytes(op.dtype)};
+    if (op.kind == DTRUN_RECV) {
+      const sdk::Deadline deadline{sdk::Nanoseconds(op.timeout_ns)};
+      return std::make_unique<Request>(links_, Receive{op.peer, header, op.recv, deadline});
+    }
+    links_.Send(op.peer, header, op.send);
+    return nullptr;
+  }
+  void Abort(const std::string& reason) override { links_.Fail(sdk::Failure(DTRUN_ABORTED, reason)); }
+
+ private:
+  // One collective after another, on a thread of the queue or of the caller.
+  void Run(sdk::Running& running) override {
+    links_.ThrowIfFailed();
+    key_ = std::uint64_t{1} << 32 | (running.op->sequence & 0xffffffff);  // no tag of a message
+    deadline_ = running.deadline.Start();
+    receives_.clear();
+    collectives_.Run(*running.op);
+  }
+  void Abandon(const sdk::Running&) override { links_.FailTimeout("behind another call", -1); }
+
+  // The messages of that collective.
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Message Send(int peer, const void* data, std::size_t bytes) override {
+    links_.Send(peer, {key_, bytes}, data);
+    return nullptr;
+  }
+  Message Recv(int peer, void* data, std::size_t bytes) override {
+    Receive& receive = receives_.emplace_back(Receive{peer, {key_, bytes}, data, deadline_});
+    links_.Start(receive);
+    return &receive;
+  }
+  void Wait(Message message) override { links_.Wait(*static_cast<Receive*>(message), sdk::kNoLimit); }
+  void Cancel() noexcept override {
+    links_.Fail(sdk::Failure(DTRUN_INTERNAL, "a collective has failed"));
+    for (const Receive& receive : receives_) links_.WaitForEnd(receive);
+  }
+
+  const int rank_;
+  const int size_;
+  Links links_;
+  std::uint64_t key_ = 0;
+  sdk::Deadline deadline_;
+  std::list<Receive> receives_;  // of the collective that runs
+  sdk::Collectives collectives_;
+  sdk::CallQueue calls_;
+};
+
+class Backend final : public sdk::Backend<Communicator> {
+ public:
+  Backend(const sdk::Host& host, const sdk::Options&) : host_(host) {}
+  sdk::Caps QueryCaps() const override { return sdk::Caps::Everything(); }
+  std::unique_ptr<Communicator> CreateCommunicator(const sdk::CommParams& params) override {
+    return std::make_unique<Communicator>(host_, params);
+  }
+
+ private:
+  const sdk::Host host_;
+};
+
+constexpr sdk::PluginInfo kInfo = {"tcp", "1.0", "dtrun examples", "Apache-2.0",
+                                   "messages and collectives over TCP"};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Backend>(kInfo);
+
+}  // namespace tcp
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(tcp::kPlugin, host, out, err);
+}
