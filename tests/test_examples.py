@@ -1,0 +1,147 @@
+"""The examples of the SDK, built from an installed SDK as a stranger would, and run.
+
+Nothing of the source tree is in sight: the sources are those that were installed, copied to an empty folder.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from support.job import BUILD, RANK, SOURCE, JobTest, main
+
+SUITE = BUILD / "tests" / "example_suite"
+STRICT = "-Wall -Wextra -Werror"
+# Cases that take gigabytes of memory are left to the backends of the tree.
+CASES = "-Sizes.*:Messages.OfMoreThanTwoGibibytesArrive"
+
+
+def sanitizer():
+    """A plugin inside a sanitized process must be built with the same sanitizer."""
+    found = re.search(r"^DTRUN_SANITIZE:STRING=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
+    return f"-fsanitize={found[1]}" if found else ""
+
+
+SANITIZER = sanitizer()
+
+
+def run(*command, **more):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Examples(JobTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = Path(tempfile.mkdtemp(prefix="dtrun-examples-"))
+        cls.addClassCleanup(shutil.rmtree, cls.root, ignore_errors=True)
+        cls.sdk = cls.root / "sdk"
+        run("cmake", "--install", BUILD, "--prefix", cls.sdk, "--component", "sdk")
+        cls.sources = cls.sdk / "share/dtrun/examples"
+        cls.built = {}
+
+    @classmethod
+    def build(cls, example, compiler=None):
+        """The folder of the example's plugin; with a C compiler other than the build's, if given."""
+        if (example, compiler) in cls.built:
+            return cls.built[example, compiler]
+        source = cls.root / "source" / example
+        shutil.copytree(cls.sources / example, source, dirs_exist_ok=True)
+        build = cls.root / "build" / f"{example}-{compiler}"
+        run("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={cls.sdk}", "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *([f"-DCMAKE_C_COMPILER={compiler}"] if compiler else []),
+            f"-DCMAKE_CXX_FLAGS={STRICT} {SANITIZER}", f"-DCMAKE_C_FLAGS=-std=c11 -pedantic {STRICT} {SANITIZER}")
+        run("cmake", "--build", build)
+        for command in json.loads((build / "compile_commands.json").read_text()):
+            if f"-I{SOURCE}" in command["command"] or f"-isystem {SOURCE}" in command["command"]:
+                raise AssertionError(f"'{example}' sees the source tree: {command['command']}")
+        cls.built[example, compiler] = build
+        return build
+
+    def job(self, *plugin_dirs, backend, options="", launcher="", command=(RANK,)):
+        words = ", ".join(json.dumps(str(word)) for word in command)
+        config = self.write(f'[job]\nprocesses_per_host = 3\ncommand = [{words}]\n[comm]\nlocal = "none"\n'
+                            f'[backend]\nname = "{backend}"\n{options}\n{launcher}')
+        folders = [word for folder in plugin_dirs for word in ("--plugin-dir", folder)]
+        return self.dtrun(*folders, "--config", config)
+
+    def assert_carries_a_job(self, folder, name):
+        result = self.job(folder, backend=name)
+        self.assert_ok(result)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3 over {name}: sum 6", result.out)
+        result = self.job(folder, backend=name, command=(RANK, "ring"))
+        self.assert_ok(result)
+        self.assertIn(f"rank 0 of 3 over {name}: got 2", result.out)
+
+    def assert_passes_the_suite(self, plugin):
+        out = run(SUITE, f"--gtest_filter={CASES}", env=self.environment(DTRUN_SUITE_PLUGIN=str(plugin)))
+        passed = re.search(r"\[  PASSED  \] (\d+) tests", out)
+        self.assertGreater(int(passed[1]), 100, out)
+
+    def test_tcp(self):
+        folder = self.build("tcp")
+        self.assert_carries_a_job(folder, "tcp")
+        self.assert_passes_the_suite(folder / "libdtrun_backend_tcp.so")
+
+    def test_tcp_names_a_rank_that_was_killed(self):
+        result = self.job(self.build("tcp"), backend="tcp", command=(RANK, "die", "in-allreduce", "1", "9"))
+        self.assertNotEqual(result.code, 0)
+        self.assertRegex(result.err, r"rank 1\b.*(SIGKILL|signal 9)")
+
+    def test_tcp_in_c(self):
+        folder = self.build("tcp_c")
+        self.assert_carries_a_job(folder, "tcp_c")
+        self.assert_passes_the_suite(folder / "libdtrun_backend_tcp_c.so")
+
+    def test_tcp_in_c_with_clang(self):
+        if shutil.which("clang") is None:
+            self.skipTest("clang is not installed")
+        self.assert_carries_a_job(self.build("tcp_c", "clang"), "tcp_c")
+
+    def test_tcp_in_c_with_tcc(self):
+        if shutil.which("tcc") is None:
+            self.skipTest("tcc is not installed")
+        if SANITIZER:
+            self.skipTest("tcc has no sanitizers")
+        plugin = self.folder / "libdtrun_backend_tcp_c.so"
+        said = run("tcc", "-Wall", "-Werror", "-D_GNU_SOURCE", f"-I{self.sdk}/include", "-shared", "-o", plugin,
+                   self.sources / "tcp_c/tcp.c", "-lpthread")
+        self.assertEqual(said, "")
+        self.assert_carries_a_job(self.folder, "tcp_c")
+        self.assert_passes_the_suite(plugin)
+
+    def test_delay(self):
+        tcp = self.build("tcp") / "libdtrun_backend_tcp.so"
+        options = f'[backend.options]\nplugin = "{tcp}"\ndelay = "700ms"'
+        start = time.monotonic()
+        result = self.job(self.build("delay"), backend="delay", options=options)
+        self.assert_ok(result)
+        self.assertIn("rank 2 of 3 over delay: sum 6", result.out)
+        self.assertGreater(time.monotonic() - start, 1.4, "an allreduce and a barrier took 700 ms each")
+        result = self.job(self.build("delay"), backend="delay", options=options.replace(str(tcp), str(RANK)))
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("backend.options.plugin", result.err)
+
+    def test_template_launcher(self):
+        launcher = ('[launcher]\nname = "template"\n[launcher.options]\n'
+                    'command = ["env", "PLACE=${LOCAL_RANK}/${WORLD_SIZE}", "sh", "-c", "echo place $PLACE; exec \\"$0\\"", "{}"]\n')
+        folders = (self.build("template_launcher"), self.build("tcp"))
+        result = self.job(*folders, backend="tcp", launcher=launcher)
+        self.assert_ok(result)
+        for rank in range(3):
+            self.assertIn(f"place {rank}/3", result.out)
+        self.assertIn("rank 2 of 3 over tcp: sum 6", result.out)
+        result = self.job(*folders, backend="tcp", launcher=launcher.replace("LOCAL_RANK", "LOCAL_RANG"))
+        self.assertIn("no variable 'LOCAL_RANG'", result.err)
+        result = self.job(*folders, backend="tcp", launcher=launcher.replace('"{}"', '"true"'))
+        self.assertIn("is '{}'", result.err)
+
+
+if __name__ == "__main__":
+    main()
