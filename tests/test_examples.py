@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from support.job import BUILD, RANK, SOURCE, JobTest, main
+from support.job import BUILD, DTRUN, RANK, SOURCE, JobTest, main
 
 SUITE = BUILD / "tests" / "example_suite"
 STRICT = "-Wall -Wextra -Werror"
@@ -141,6 +141,19 @@ class Examples(JobTest):
         self.assertIn("no variable 'LOCAL_RANG'", result.err)
         result = self.job(*folders, backend="tcp", launcher=launcher.replace('"{}"', '"true"'))
         self.assertIn("is '{}'", result.err)
+
+    def test_the_page_quotes_the_files_and_its_commands_work(self):
+        text = (SOURCE / "docs/writing-a-backend.md").read_text()
+        quoted = re.findall(r"^```\w+ from=(\S+)\n(.*?)^```$", text, re.M | re.S)
+        self.assertGreater(len(quoted), 10)
+        for file, block in quoted:
+            self.assertIn(block, (self.sources / file).read_text(), f"{file} does not have this block")
+        environment = self.environment(SDK=str(self.sdk), PROGRAM=str(RANK))
+        environment["PATH"] = f"{DTRUN.parent}:{environment['PATH']}"
+        environment["CXXFLAGS"] = SANITIZER
+        commands = re.search(r"^```sh run\n(.*?)^```$", text, re.M | re.S)[1].splitlines()
+        out = [run("bash", "-c", command, cwd=self.folder, env=environment) for command in commands]
+        self.assertIn("rank 2 of 3 over tcp: sum 6", out[-1])
 
 
 if __name__ == "__main__":
