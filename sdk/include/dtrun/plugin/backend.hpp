@@ -80,29 +80,30 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Takes the facts and environment variables of Backend::LaunchInfo.
   class LaunchSink {
    public:
-    explicit LaunchSink(const dtrun_launch_sink* sink) : sink_(sink) {}
+    explicit LaunchSink(const dtrun_launch_sink* sink) : sink_(internal::ReadStruct(sink)) {}
     void Fact(const std::string& key, const std::string& value) const {
-      Check(
-          [&](dtrun_error* e) { return sink_->fact(sink_->context, key.c_str(), internal::View(value), e); });
+      const auto fact = internal::Offered(sink_.fact, "facts");
+      Check([&](dtrun_error* e) { return fact(sink_.context, key.c_str(), internal::View(value), e); });
     }
     void Env(const std::string& name, const std::string& value) const {
-      Check([&](dtrun_error* e) { return sink_->env(sink_->context, name.c_str(), value.c_str(), e); });
+      const auto env = internal::Offered(sink_.env, "variables of a backend");
+      Check([&](dtrun_error* e) { return env(sink_.context, name.c_str(), value.c_str(), e); });
     }
 
    private:
-    const dtrun_launch_sink* sink_;
+    const dtrun_launch_sink sink_;
   };
 
   // Takes the lines of Communicator::Snapshot.
   class SnapshotSink {
    public:
-    explicit SnapshotSink(const dtrun_snapshot_sink* sink) : sink_(sink) {}
+    explicit SnapshotSink(const dtrun_snapshot_sink* sink) : sink_(internal::ReadStruct(sink)) {}
     void Line(const std::string& text) const {
-      Check([&](dtrun_error* e) { return sink_->line(sink_->context, internal::View(text), e); });
+      Check([&](dtrun_error* e) { return sink_.line(sink_.context, internal::View(text), e); });
     }
 
    private:
-    const dtrun_snapshot_sink* sink_;
+    const dtrun_snapshot_sink sink_;
   };
 
   // An operation under way. The destructor waits for it if it still runs. One outcome,
@@ -189,6 +190,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   inline CommParams ReadCommParams(const Host& host, const dtrun_comm_params* params) {
     const dtrun_comm_params raw = ReadStruct(params);
+    Understand(raw.flags, "dtrun_comm_params");
     return {raw.rank,
             raw.size,
             raw.host_count,
@@ -326,9 +328,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                                 dtrun_request** out, dtrun_error* err) noexcept {
       return Guard(err, [&] {
         const dtrun_op raw = ReadStruct(op);
-        constexpr std::uint32_t kKnown = DTRUN_OP_DETACHED;
-        if ((raw.flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~kKnown) != 0)
-          throw Failure(DTRUN_UNSUPPORTED, "the operation has a flag that this plugin does not know");
+        Understand(raw.flags, "dtrun_op", DTRUN_OP_DETACHED);
         const dtrun_stream on = ReadStruct(stream);
         std::unique_ptr<RequestT> request =
             As<Comm<CommT>>(handle)->object->Enqueue(raw, stream == nullptr ? nullptr : &on);

@@ -92,6 +92,22 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     return value;
   }
 
+  // Throws when `flags` has a bit that must be understood and is not in `known`.
+  inline void Understand(std::uint32_t flags, const char* what, std::uint32_t known = 0) {
+    const std::uint32_t strange = flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~known;
+    if (strange == 0) return;
+    throw Failure(DTRUN_UNSUPPORTED, std::string(what) + " has flags " + std::to_string(strange) +
+                                         ", which this plugin does not know; use a newer plugin");
+  }
+
+  // A member of a sink that an older host may lack.
+  template <class Function>
+  Function* Offered(Function* function, const char* what) {
+    if (function == nullptr)
+      throw Failure(DTRUN_UNSUPPORTED, std::string("this dtrun takes no ") + what + "; upgrade dtrun");
+    return function;
+  }
+
   }  // namespace internal
 
   // Fills a caller's error, which may be null, and returns `code`. Allocates nothing.

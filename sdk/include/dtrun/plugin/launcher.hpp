@@ -72,7 +72,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Takes what Plan decides.
   class PlanSink {
    public:
-    explicit PlanSink(const dtrun_plan_sink* sink) : sink_(sink) {}
+    explicit PlanSink(const dtrun_plan_sink* sink) : sink_(internal::ReadStruct(sink)) {}
 
     void Add(const Process& process) const {
       std::vector<const char*> argv;
@@ -96,15 +96,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       raw.env = env.data();
       raw.env_count = env.size();
       raw.cwd = process.cwd ? process.cwd->c_str() : nullptr;
-      Check([&](dtrun_error* e) { return sink_->process(sink_->context, &raw, e); });
+      Check([&](dtrun_error* e) { return sink_.process(sink_.context, &raw, e); });
     }
-    // A line for the run header.
+    // A line for the run header; nothing with a dtrun that takes none.
     void Note(const std::string& text) const {
-      Check([&](dtrun_error* e) { return sink_->note(sink_->context, internal::View(text), e); });
+      if (sink_.note == nullptr) return;
+      Check([&](dtrun_error* e) { return sink_.note(sink_.context, internal::View(text), e); });
     }
 
    private:
-    const dtrun_plan_sink* sink_;
+    const dtrun_plan_sink sink_;
   };
 
   // The derived class has a public constructor (const Host&, const Options&).
@@ -127,6 +128,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status Plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                              dtrun_error* err) noexcept {
       return Guard(err, [&] {
+        Understand(ReadStruct(job).flags, "dtrun_job");
         As<Instance<T>>(self)->object.Plan(Job(job), PlanSink(sink));
         return dtrun_status{DTRUN_OK};
       });
