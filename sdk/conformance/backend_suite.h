@@ -33,6 +33,8 @@ struct BackendUnderTest {
   // Cases that this backend cannot pass, as "Suite.Case", and why; they are skipped with that reason. A name
   // that no case has fails the run.
   std::map<std::string, std::string> skips = {};
+  int most_ranks = 0;        // cases that need more are skipped; 0: no limit
+  unsigned seed = 20261121;  // of the calls that are drawn at random
 };
 
 // Reads rank and size from the variables that a launcher sets and the folder from a third one. A process of
@@ -41,8 +43,9 @@ struct BackendUnderTest {
 LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* size_variable,
                                        const char* folder_variable);
 
-// Call once, before main. Returns true, so that it can initialise a constant.
+// Call one of them once, before main. Each returns true, so that it can initialise a constant.
 bool RegisterBackendSuite(const BackendUnderTest& backend);
+bool RegisterLauncherSuite(const BackendUnderTest& launcher);
 
 // The rules of docs/abi.md that a registered case proves, such as "C4, F2", by "Suite.Case"; empty for
 // others. The results of a run have them as the property "rule".

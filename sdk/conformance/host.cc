@@ -54,22 +54,11 @@ dtrun_status Find(const dtrun_options* options, const char* key, const Entry** o
   return DTRUN_OK;
 }
 
-// Numbers here are plain: the suite's tests write bytes and nanoseconds without a unit.
 dtrun_status GetInt(const dtrun_host*, const dtrun_options* options, const char* key, std::int64_t* out,
                     dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
-  if (entry->option.type == DTRUN_TYPE_BOOL) {
-    *out = entry->text == "true" ? 1 : 0;
-    return DTRUN_OK;
-  }
-  if (entry->option.type == DTRUN_TYPE_ENUM) {
-    for (std::uint64_t i = 0; i < entry->option.choice_count; ++i) {
-      if (entry->text == entry->option.choices[i]) *out = static_cast<std::int64_t>(i);
-    }
-    return DTRUN_OK;
-  }
-  *out = std::stoll(entry->text);
+  *out = entry->value.integer;
   return DTRUN_OK;
 }
 
@@ -77,7 +66,7 @@ dtrun_status GetFloat(const dtrun_host*, const dtrun_options* options, const cha
                       dtrun_error* err) {
   const Entry* entry = nullptr;
   if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
-  *out = std::stod(entry->text);
+  *out = entry->value.number;
   return DTRUN_OK;
 }
 
@@ -89,9 +78,13 @@ dtrun_status GetString(const dtrun_host*, const dtrun_options* options, const ch
   return DTRUN_OK;
 }
 
-dtrun_status GetList(const dtrun_host*, const dtrun_options*, const char*, const dtrun_string**,
-                     std::uint64_t*, dtrun_error* err) {
-  return FillError(err, DTRUN_UNSUPPORTED, "the suite's host has no list options");
+dtrun_status GetList(const dtrun_host*, const dtrun_options* options, const char* key,
+                     const dtrun_string** out, std::uint64_t* count, dtrun_error* err) {
+  const Entry* entry = nullptr;
+  if (const dtrun_status status = Find(options, key, &entry, err); status != DTRUN_OK) return status;
+  *out = entry->items.data();
+  *count = entry->items.size();
+  return DTRUN_OK;
 }
 
 dtrun_status GetOrigin(const dtrun_host*, const dtrun_options* options, const char* key, std::int32_t* out,
@@ -124,25 +117,22 @@ const void* GetService(const dtrun_host*, const char* id) {
 
 }  // namespace
 
-const dtrun_host* Host() {
+const dtrun_host* Host(std::int32_t kind) {
   static constexpr std::string_view kProduct = "dtrun conformance";
-  static const dtrun_host host{sizeof(dtrun_host),
-                               0,
-                               DTRUN_ABI_MAJOR,
-                               DTRUN_ABI_MINOR,
-                               DTRUN_KIND_BACKEND,
-                               0,
-                               {kProduct.data(), kProduct.size()},
-                               &GetService};
-  return &host;
+  static constexpr auto make = [](std::int32_t of) {
+    return dtrun_host{
+        sizeof(dtrun_host), 0, DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR, of, 0, {kProduct.data(), kProduct.size()},
+        &GetService};
+  };
+  static const dtrun_host backend = make(DTRUN_KIND_BACKEND), launcher = make(DTRUN_KIND_LAUNCHER);
+  return kind == DTRUN_KIND_LAUNCHER ? &launcher : &backend;
 }
 
 std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values) {
   auto options = std::make_unique<dtrun_options>();
-  const auto* raw = reinterpret_cast<const char*>(plugin.options);
   for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
-    const auto& option = *reinterpret_cast<const dtrun_option*>(raw + i * plugin.options->struct_size);
+    const dtrun_option& option = OptionAt(plugin.options, i);
     Entry& entry = options->entries[option.key];
     entry.option = option;
     entry.set = option.default_text != nullptr;
@@ -154,6 +144,11 @@ std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
       throw std::invalid_argument("the plugin has no option '" + key + "'");
     found->second.set = true;
     found->second.text = value;
+  }
+  for (auto& [key, entry] : options->entries) {
+    if (!entry.set) continue;
+    entry.value = ReadOption(entry.option, entry.text);
+    for (const std::string& item : entry.value.items) entry.items.push_back({item.c_str(), item.size()});
   }
   return options;
 }

@@ -9,6 +9,7 @@
 
 #include "dtrun/abi.h"
 #include "kv.h"
+#include "option_value.h"
 
 // The ABI's opaque options, as this host defines them.
 struct dtrun_options {
@@ -16,15 +17,19 @@ struct dtrun_options {
     dtrun_option option{};
     bool set = false;
     std::string text;
+    dtrun::conformance::OptionValue value;
+    std::vector<dtrun_string> items;  // of value.items
   };
   std::map<std::string, Entry> entries;
 };
 
 namespace dtrun::conformance {
 
-const dtrun_host* Host();
+// For a plugin of this kind.
+const dtrun_host* Host(std::int32_t kind = DTRUN_KIND_BACKEND);
 
-// Throws std::invalid_argument on a key that the table lacks or a value it cannot read.
+// Values are written as options.h says; items of a list are separated by commas. Throws std::invalid_argument
+// on a key that the table lacks, or a value that is none.
 std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values);
 

@@ -15,10 +15,12 @@ namespace {
 
 constexpr int kCalls = 400;
 
-// The same trials on every rank and every run: a std::mt19937 gives the same numbers everywhere.
+// The same trials on every rank, and on every run with this seed: a std::mt19937 gives the same numbers
+// everywhere.
 class Draw {
  public:
-  Draw(const Subject& subject, int size) : size_(size), generator_(20261121u + static_cast<unsigned>(size)) {
+  Draw(const Subject& subject, unsigned seed, int size)
+      : size_(size), generator_(seed + static_cast<unsigned>(size)) {
     const dtrun_backend_caps caps = subject.Caps();
     for (std::int32_t kind = 1; kind < sdk::kOperationEnd; ++kind) {
       const bool moves_data = kind != DTRUN_BARRIER && kind != DTRUN_SEND && kind != DTRUN_RECV;
@@ -61,10 +63,10 @@ class Draw {
   std::vector<std::pair<TypeInfo, std::int32_t>> pairs_;
 };
 
-void UnlikeCalls(const Subject& subject, int size) {
-  if (!Draw(subject, size).possible()) GTEST_SKIP() << "the backend has no collective with data";
+void UnlikeCalls(const Subject& subject, unsigned seed, int size) {
+  if (!Draw(subject, seed, size).possible()) GTEST_SKIP() << "the backend has no collective with data";
   subject.Play(size, [&](Rank& rank) {
-    Draw draw(subject, size);
+    Draw draw(subject, seed, size);
     for (int call = 0; call < kCalls && !testing::Test::HasFatalFailure(); ++call) {
       SCOPED_TRACE("call " + std::to_string(call));
       Attempt(rank, draw.Next());
@@ -77,7 +79,7 @@ void UnlikeCalls(const Subject& subject, int size) {
 void AddRandomCases(const BackendUnderTest& backend) {
   for (const int size : backend.worlds) {
     AddCase("Sequences", "OfUnlikeCallsInWorld" + std::to_string(size), "C1, C2, B11, B12", backend,
-            [=](const Subject& subject) { UnlikeCalls(subject, size); });
+            [=, seed = backend.seed](const Subject& subject) { UnlikeCalls(subject, seed, size); });
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "dtrun/plugin/op.hpp"
@@ -18,6 +19,8 @@ struct Playing {
 };
 thread_local Playing playing;
 
+RankWatch::Listener hang_listener = nullptr;
+
 }  // namespace
 
 std::chrono::seconds RankTimeLimit() {
@@ -28,6 +31,8 @@ std::chrono::seconds RankTimeLimit() {
 
 RankWatch::RankWatch(std::string name, int ranks)
     : name_(std::move(name)), ranks_(static_cast<std::size_t>(ranks)) {}
+
+void RankWatch::ListenForHangs(Listener listener) { hang_listener = listener; }
 
 void RankWatch::Enter(int rank) { playing = {this, rank}; }
 
@@ -52,13 +57,18 @@ void RankWatch::Await(std::chrono::seconds limit) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto all_left = [this] { return std::ranges::all_of(ranks_, &Rank::left); };
   if (changed_.wait_for(lock, limit, all_left)) return;
-  std::cerr << "[  FAILED  ] " << name_ << ": its ranks did not end within " << limit.count()
-            << " s (DTRUN_CONFORMANCE_TIMEOUT)\n";
+  std::ostringstream text;
+  text << "its ranks did not end within " << limit.count() << " s\n";
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
-    std::cerr << "  rank " << i << ": " << (rank.left ? "has returned" : rank.action);
-    if (!rank.left && rank.has_op) std::cerr << "; last operation: " << sdk::OperationText(rank.op);
-    std::cerr << '\n';
+    text << "  rank " << i << ": " << (rank.left ? "has returned" : rank.action);
+    if (!rank.left && rank.has_op) text << "; last operation: " << sdk::OperationText(rank.op);
+    text << '\n';
+  }
+  if (hang_listener != nullptr) {
+    hang_listener(text.str());
+  } else {
+    std::cerr << "[  FAILED  ] " << name_ << ": " << text.str();
   }
   std::cerr.flush();
   std::cout.flush();

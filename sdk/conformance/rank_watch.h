@@ -29,9 +29,13 @@ class RankWatch {
   // goes on with its last operation.
   static void Doing(const char* action, const dtrun_op* op);
 
-  // Returns when all ranks have left. After `limit` it prints the case and what each rank was doing, and
-  // ends the process with exit code 1.
+  // Returns when all ranks have left. After `limit` it says what each rank was doing, to the listener if
+  // there is one, else on stderr, and ends the process with exit code 1.
   void Await(std::chrono::seconds limit);
+
+  // Set before any case runs.
+  using Listener = void (*)(const std::string& text);
+  static void ListenForHangs(Listener listener);
 
  private:
   struct Rank {

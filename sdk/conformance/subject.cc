@@ -1,30 +1,47 @@
 #include "subject.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "load.h"
 #include "rank_watch.h"
 #include "values.h"
 
 namespace dtrun::conformance {
 namespace {
 
+// Also expects what holds for every call: the status exists, and a failure has a text that ends.
 Outcome Read(dtrun_status status, const dtrun_error& error) {
   if (status == DTRUN_OK) return {};
-  return {status, error.peer, error.message};
+  EXPECT_TRUE(status > DTRUN_OK && status <= DTRUN_MISMATCH) << "status " << status << " does not exist (E2)";
+  const bool ends = std::memchr(error.message, '\0', sizeof error.message) != nullptr;
+  EXPECT_TRUE(ends) << "an error's message does not end with NUL (E5)";
+  if (status != DTRUN_PENDING) {
+    EXPECT_NE(error.message[0], '\0') << "status " << status << " came without a text (E3)";
+  }
+  return {status, error.peer, ends ? error.message : ""};
 }
 
-// Calls with a fresh error and reads it.
+// Calls with a fresh error and reads it. An exception is a failure of the case, and does not spread.
 template <class Call>
 Outcome Ask(Call&& call) {
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
-  const dtrun_status status = call(&error);
-  return Read(status, error);
+  std::string thrown = "something that is no std::exception";
+  try {
+    const dtrun_status status = call(&error);
+    return Read(status, error);
+  } catch (const std::exception& exception) {
+    thrown = exception.what();
+  } catch (...) {
+  }
+  ADD_FAILURE() << "an exception left the plugin (E1): " << thrown;
+  return {DTRUN_INTERNAL, -1, "an exception left the plugin: " + thrown};
 }
 
 constexpr dtrun_group_params kGroup{sizeof(dtrun_group_params), 0};
@@ -163,26 +180,32 @@ void Rank::Await(const std::string& word) const {
       << "rank " << rank_ << " waited in vain for '" << word << "'";
 }
 
+void Rank::Meet(const std::string& word) const {
+  Tell(word + "/" + std::to_string(rank_));
+  for (int other = 0; other < size_; ++other) Await(word + "/" + std::to_string(other));
+}
+
 std::int64_t Rank::Count(const std::string& word, std::int64_t amount) const {
   const std::string key = "suite/" + word;
   std::int64_t sum = 0;
   const dtrun_string name{key.c_str(), key.size()};
-  const Outcome outcome =
-      Ask([&](dtrun_error* error) { return KvService()->add(Host(), kv_, name, amount, &sum, error); });
+  const Outcome outcome = Ask([&](dtrun_error* error) {
+    return KvService()->add(Host(DTRUN_KIND_BACKEND), kv_, name, amount, &sum, error);
+  });
   EXPECT_TRUE(outcome.ok()) << outcome;
   return sum;
 }
 
-Subject::Subject(const BackendUnderTest& under_test) : process_(under_test.process) {
-  void* const image = dlopen(under_test.plugin.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
-  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
-  if (entry == nullptr) throw std::runtime_error(under_test.plugin + " has no " DTRUN_PLUGIN_ENTRY_SYMBOL);
-  Outcome outcome = Ask([&](dtrun_error* error) { return entry(Host(), &plugin_, error); });
-  if (!outcome.ok()) throw Broken("entry", outcome);
+Subject::Subject(const BackendUnderTest& under_test)
+    : process_(under_test.process), most_ranks_(under_test.most_ranks) {
+  plugin_ = LoadPlugin(under_test.plugin, DTRUN_KIND_BACKEND);
+  if (plugin_->backend == nullptr) throw std::runtime_error("the table has no backend");
   options_ = MakeOptions(*plugin_, under_test.options);
-  outcome = Ask([&](dtrun_error* error) { return plugin_->init(Host(), options_.get(), &instance_, error); });
+  const Outcome outcome = Ask([&](dtrun_error* error) {
+    return plugin_->init(Host(DTRUN_KIND_BACKEND), options_.get(), &instance_, error);
+  });
   if (!outcome.ok()) throw Broken("init", outcome);
+  if (instance_ == nullptr) throw std::runtime_error("init returned DTRUN_OK and left *out untouched");
 }
 
 Subject::~Subject() {
@@ -254,6 +277,10 @@ std::unique_ptr<Rank> Subject::Join(dtrun_kv* kv, int rank, int size, nanosecond
   params.timeout_ns = timeout.count();
   dtrun_backend_comm* comm = nullptr;
   *outcome = Ask([&](dtrun_error* error) { return table().comm_create(instance_, &params, &comm, error); });
+  if (outcome->ok() && comm == nullptr) {
+    ADD_FAILURE() << "comm_create returned DTRUN_OK and left *out untouched (B17)";
+    *outcome = {DTRUN_INTERNAL, -1, "comm_create made no communicator"};
+  }
   if (!outcome->ok()) return nullptr;
   return std::make_unique<Rank>(*this, comm, kv, rank, size);
 }
@@ -272,6 +299,10 @@ void Subject::Play(int size, const std::function<void(Rank&)>& body) const {
 
 void Subject::PlayWithoutJoining(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const {
   const int run = ++runs_;
+  if (most_ranks_ > 0 && size > most_ranks_) {
+    wanted_ = size;
+    return;
+  }
   if (process_.size > 1 && process_.size == size) {
     played_ = true;
     FolderKv kv(process_.folder + "/" + case_ + "." + std::to_string(run));

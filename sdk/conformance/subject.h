@@ -17,13 +17,15 @@
 #include "dtrun/abi.h"
 #include "host.h"
 #include "kv.h"
+#include "rank_watch.h"
 
 namespace dtrun::conformance {
 
 using std::chrono::nanoseconds;
 
-// Long enough for a loaded machine; a test that reaches it has found a hang.
-inline constexpr nanoseconds kPatience = std::chrono::seconds(60);
+// Long enough for a loaded machine; a test that reaches it has found a hang. Half of the ranks' time limit,
+// 60 s unless that is changed.
+inline const nanoseconds kPatience = nanoseconds(RankTimeLimit()) / 2;
 
 inline constexpr nanoseconds kNoLimit{-1};
 
@@ -97,6 +99,8 @@ class Rank {
   // if no rank has told `word` after kPatience.
   void Tell(const std::string& word) const;
   void Await(const std::string& word) const;
+  // Returns when all ranks have come here, without the backend. Once for each word.
+  void Meet(const std::string& word) const;
   // Adds to a number that all ranks see and returns it.
   std::int64_t Count(const std::string& word, std::int64_t amount) const;
 
@@ -136,8 +140,8 @@ class Subject {
   // Joins rank `rank`; null when it fails.
   std::unique_ptr<Rank> Join(dtrun_kv* kv, int rank, int size, nanoseconds timeout, Outcome* outcome) const;
 
-  // Plays `size` ranks of a fresh world on as many threads; or in a launched process its own,
-  // and none when the launcher started another number.
+  // Plays `size` ranks of a fresh world on as many threads, none when the test allows fewer; or in a launched
+  // process its own, and none when the launcher started another number.
   void Play(int size, const std::function<void(Rank&)>& body) const;
   // The same, before anybody has joined.
   void PlayWithoutJoining(int size, const std::function<void(dtrun_kv* kv, int rank)>& body) const;
@@ -152,6 +156,7 @@ class Subject {
 
  private:
   const LaunchedProcess process_;
+  const int most_ranks_;
   std::string case_;
   mutable int runs_ = 0;  // of this case
   mutable bool played_ = false;

@@ -1,0 +1,44 @@
+#include "load.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <regex>
+#include <stdexcept>
+
+#include "host.h"
+
+namespace dtrun::conformance {
+
+dtrun_plugin_entry OpenPlugin(const std::string& file) {
+  void* const image = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (image == nullptr) throw std::runtime_error(std::string("load the plugin: ") + dlerror());
+  const auto entry = reinterpret_cast<dtrun_plugin_entry>(dlsym(image, DTRUN_PLUGIN_ENTRY_SYMBOL));
+  if (entry == nullptr) throw std::runtime_error("'" + file + "' has no " DTRUN_PLUGIN_ENTRY_SYMBOL);
+  return entry;
+}
+
+const dtrun_plugin* LoadPlugin(const std::string& file, std::int32_t kind) {
+  const dtrun_plugin* plugin = nullptr;
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  if (OpenPlugin(file)(Host(kind), &plugin, &error) != DTRUN_OK) {
+    throw std::runtime_error(std::string("the entry failed: ") + error.message);
+  }
+  if (plugin == nullptr) throw std::runtime_error("the entry returned DTRUN_OK and no table");
+  if (plugin->kind != kind) {
+    throw std::runtime_error("the table is of kind " + std::to_string(plugin->kind) +
+                             ", the file's name says " + std::to_string(kind));
+  }
+  return plugin;
+}
+
+FileName NameOfFile(const std::string& file) {
+  static const std::regex kPattern("libdtrun_(backend|launcher)_([a-z][a-z0-9_-]{0,31})\\.so");
+  std::smatch parts;
+  const std::string name = std::filesystem::path(file).filename();
+  if (!std::regex_match(name, parts, kPattern)) return {};
+  return {parts[1] == "backend" ? DTRUN_KIND_BACKEND : DTRUN_KIND_LAUNCHER, parts[2]};
+}
+
+}  // namespace dtrun::conformance

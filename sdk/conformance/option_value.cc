@@ -1,0 +1,135 @@
+#include "option_value.h"
+
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace dtrun::conformance {
+namespace {
+
+[[noreturn]] void Refuse(const dtrun_option& option, const std::string& text, const std::string& must) {
+  throw std::invalid_argument("option '" + std::string(option.key) + "' is '" + text + "', must be " + must);
+}
+
+// Takes the whole text.
+template <class T>
+bool Whole(std::string_view text, T* out) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
+// A number that is not negative, and the unit behind it.
+bool SplitUnit(std::string_view text, double* number, std::string_view* unit) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  *unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (!unit->empty() && unit->front() == ' ') unit->remove_prefix(1);
+  return problem == std::errc() && std::isfinite(*number) && *number >= 0;
+}
+
+bool ReadBytes(std::string_view text, std::int64_t* out) {
+  double number = 0;
+  std::string_view unit;
+  if (!SplitUnit(text, &number, &unit)) return false;
+  for (const std::string_view ending : {"iB", "B"}) {
+    if (unit.size() < ending.size() || unit.substr(unit.size() - ending.size()) != ending) continue;
+    unit.remove_suffix(ending.size());
+    break;
+  }
+  for (const std::string_view name : {"", "K", "M", "G", "T"}) {
+    if (unit == name) {
+      *out = static_cast<std::int64_t>(number);
+      return number < 9e18;
+    }
+    number *= 1024;
+  }
+  return false;
+}
+
+bool ReadDuration(std::string_view text, std::int64_t* out) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"h", 3.6e12}, {"m", 6e10}, {"s", 1e9},
+                                                            {"ms", 1e6},   {"us", 1e3}, {"ns", 1}};
+  double number = 0;
+  std::string_view unit;
+  if (!SplitUnit(text, &number, &unit)) return false;
+  for (const auto& [name, ns] : kUnits) {
+    if (unit != name || number * ns > 3.2e17) continue;
+    *out = std::llround(number * ns);
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::string> ReadItems(const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    items.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+OptionValue ReadUnbounded(const dtrun_option& option, const std::string& text) {
+  OptionValue value;
+  switch (option.type) {
+    case DTRUN_TYPE_BOOL:
+      if (text != "true" && text != "false") Refuse(option, text, "true or false");
+      value.integer = text == "true" ? 1 : 0;
+      break;
+    case DTRUN_TYPE_INT:
+      if (!Whole(text, &value.integer)) Refuse(option, text, "a whole number");
+      break;
+    case DTRUN_TYPE_UINT:
+      if (!Whole(text, &value.integer) || value.integer < 0) Refuse(option, text, "a whole number from 0 on");
+      break;
+    case DTRUN_TYPE_FLOAT:
+      if (!Whole(text, &value.number) || !std::isfinite(value.number)) Refuse(option, text, "a number");
+      break;
+    case DTRUN_TYPE_BYTES:
+      if (!ReadBytes(text, &value.integer)) Refuse(option, text, "a size such as 64, 64K or 8MiB");
+      break;
+    case DTRUN_TYPE_DURATION:
+      if (!ReadDuration(text, &value.integer))
+        Refuse(option, text, "a number and a unit, such as 500ms, 60s or 2m");
+      break;
+    case DTRUN_TYPE_ENUM: {
+      std::string choices;
+      for (std::uint64_t i = 0; i < option.choice_count; ++i) {
+        if (text == option.choices[i]) {
+          value.integer = static_cast<std::int64_t>(i);
+          return value;
+        }
+        choices += (i == 0 ? "'" : ", '") + std::string(option.choices[i]) + "'";
+      }
+      Refuse(option, text, "one of " + choices);
+    }
+    case DTRUN_TYPE_LIST: value.items = ReadItems(text); break;
+    case DTRUN_TYPE_STRING:
+    case DTRUN_TYPE_PATH: break;
+    default: Refuse(option, text, "of a type that exists; " + std::to_string(option.type) + " does not");
+  }
+  return value;
+}
+
+}  // namespace
+
+OptionValue ReadOption(const dtrun_option& option, const std::string& text) {
+  OptionValue value = ReadUnbounded(option, text);
+  const auto below = [](const OptionValue& a, const OptionValue& b) {
+    return a.integer < b.integer || a.number < b.number;
+  };
+  if (option.min_text != nullptr && below(value, ReadUnbounded(option, option.min_text)))
+    Refuse(option, text, std::string("at least ") + option.min_text);
+  if (option.max_text != nullptr && below(ReadUnbounded(option, option.max_text), value))
+    Refuse(option, text, std::string("at most ") + option.max_text);
+  return value;
+}
+
+const dtrun_option& OptionAt(const dtrun_option* options, std::uint64_t index) {
+  const auto* first = reinterpret_cast<const char*>(options);
+  return *reinterpret_cast<const dtrun_option*>(first + index * options->struct_size);
+}
+
+}  // namespace dtrun::conformance
