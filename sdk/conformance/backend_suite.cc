@@ -60,6 +60,9 @@ class Case : public testing::Test {
     body_(subject);
     int wanted = 0;
     if (!subject.TakePlayed(&wanted) && wanted != 0 && !IsSkipped()) {
+      if (backend_.most_ranks > 0 && wanted > backend_.most_ranks) {
+        GTEST_SKIP() << "needs " << wanted << " ranks, of which " << backend_.most_ranks << " are allowed";
+      }
       GTEST_SKIP() << "needs " << wanted << " ranks; the launcher started " << backend_.process.size;
     }
   }
@@ -68,6 +71,30 @@ class Case : public testing::Test {
   const std::string name_;
   const Body body_;
   Launched* const launched_;
+};
+
+// One that loads the plugin itself.
+class LoadingCase : public testing::Test {
+ public:
+  LoadingCase(BackendUnderTest plugin, std::string name, std::function<void()> body)
+      : plugin_(std::move(plugin)), name_(std::move(name)), body_(std::move(body)) {}
+
+  void TestBody() override {
+    RecordProperty("rule", RulesOf(name_));
+    if (const auto skip = plugin_.skips.find(name_); skip != plugin_.skips.end()) {
+      GTEST_SKIP() << skip->second;
+    }
+    try {
+      body_();
+    } catch (const std::exception& error) {
+      FAIL() << error.what();
+    }
+  }
+
+ private:
+  const BackendUnderTest plugin_;
+  const std::string name_;
+  const std::function<void()> body_;
 };
 
 Launched* EnvironmentOf(const BackendUnderTest& backend) {
@@ -118,13 +145,32 @@ void AddCase(const std::string& suite, const std::string& name, const std::strin
                         [=]() -> Case* { return new Case(backend, suite + "." + name, body, launched); });
 }
 
+void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
+             const BackendUnderTest& plugin, const std::function<void()>& body) {
+  KnownCases()[suite + "." + name] = rule;
+  testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                        [=]() -> LoadingCase* { return new LoadingCase(plugin, suite + "." + name, body); });
+}
+
 std::string RulesOf(const std::string& name) {
   const auto known = KnownCases().find(name);
   return known == KnownCases().end() ? std::string() : known->second;
 }
 
+namespace {
+
+void CheckSkips(const BackendUnderTest& plugin) {
+  for (const auto& [name, why] : plugin.skips) {
+    if (KnownCases().count(name) == 0) throw std::invalid_argument("there is no case '" + name + "' to skip");
+  }
+}
+
+}  // namespace
+
 bool RegisterBackendSuite(const BackendUnderTest& backend) {
+  AddLoadCases(backend);
   AddPluginCases(backend);
+  AddStructCases(backend);
   AddCapabilityCases(backend);
   AddCollectiveCases(backend);
   AddSizeCases(backend);
@@ -133,9 +179,14 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   AddPointToPointCases(backend);
   AddCommunicatorCases(backend);
   AddFailureCases(backend);
-  for (const auto& [name, why] : backend.skips) {
-    if (KnownCases().count(name) == 0) throw std::invalid_argument("there is no case '" + name + "' to skip");
-  }
+  CheckSkips(backend);
+  return true;
+}
+
+bool RegisterLauncherSuite(const BackendUnderTest& launcher) {
+  AddLoadCases(launcher);
+  AddLauncherCases(launcher);
+  CheckSkips(launcher);
   return true;
 }
 

@@ -147,6 +147,22 @@ void BlockingCallsEndLikeOthers(const Subject& subject) {
   });
 }
 
+// The other rank comes only when enqueue has returned.
+void StartsWithoutAPeer(const Subject& subject, std::int32_t kind) {
+  if (!Has(subject.Caps().ops, kind)) GTEST_SKIP() << "the backend does not offer it";
+  subject.Play(2, [&](Rank& rank) {
+    float value = 1;
+    dtrun_op op = kind == DTRUN_ALLREDUCE ? AllreduceOp(&value, &value, 1, DTRUN_FLOAT32, DTRUN_SUM)
+                  : rank.rank() == 0      ? SendOp(&value, 1, DTRUN_FLOAT32, 1, 0)
+                                          : RecvOp(&value, 1, DTRUN_FLOAT32, 0, 0);
+    if (rank.rank() == 1) rank.Await("started");
+    const auto pending = rank.Start(op);
+    if (rank.rank() == 0) rank.Tell("started");
+    ASSERT_NE(pending, nullptr);
+    EXPECT_TRUE(pending->Wait().ok());
+  });
+}
+
 void SeveralThreadsMayWait(const Subject& subject) {
   subject.Play(2, [](Rank& rank) {
     const Calls calls(rank);
@@ -164,6 +180,10 @@ void SeveralThreadsMayWait(const Subject& subject) {
 }  // namespace
 
 void AddRequestCases(const BackendUnderTest& backend) {
+  AddCase("Requests", "StartWithoutAPeer", "B6", backend,
+          [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_ALLREDUCE); });
+  AddCase("Requests", "OfMessagesStartWithoutAPeer", "B6", backend,
+          [](const Subject& subject) { StartsWithoutAPeer(subject, DTRUN_SEND); });
   AddCase("Requests", "MayBeWaitedForInReverse", "B9, C1", backend, WaitedForInReverse);
   AddCase("Requests", "CompleteInTheOrderOfTheCalls", "C1", backend, CompletionFollowsTheOrderOfTheCalls);
   AddCase("Requests", "AreSeenToEndByTest", "B8, B9", backend, TestSeesTheEnd);

@@ -15,6 +15,9 @@ namespace dtrun::conformance {
 using Body = std::function<void(const Subject&)>;
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& backend, const Body& body);
+// The same for a case that loads the plugin itself, or a launcher; `body` throws what it cannot go on after.
+void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
+             const BackendUnderTest& plugin, const std::function<void()>& body);
 
 void AddCapabilityCases(const BackendUnderTest& backend);
 void AddCollectiveCases(const BackendUnderTest& backend);
@@ -25,5 +28,9 @@ void AddPointToPointCases(const BackendUnderTest& backend);
 void AddCommunicatorCases(const BackendUnderTest& backend);
 void AddFailureCases(const BackendUnderTest& backend);
 void AddPluginCases(const BackendUnderTest& backend);
+void AddStructCases(const BackendUnderTest& backend);
+// Of plugins of any kind.
+void AddLoadCases(const BackendUnderTest& plugin);
+void AddLauncherCases(const BackendUnderTest& launcher);
 
 }  // namespace dtrun::conformance

@@ -1,0 +1,214 @@
+// What holds for a plugin of any kind: its file, its entry, its table, and what it leaves alone.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cctype>
+#include <regex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "guard.h"
+#include "host.h"
+#include "load.h"
+#include "option_value.h"
+#include "process_state.h"
+#include "shared_object.h"
+#include "suite.h"
+
+namespace dtrun::conformance {
+namespace {
+
+using Under = BackendUnderTest;
+
+std::int32_t KindOf(const Under& plugin) { return NameOfFile(plugin.plugin).kind; }
+
+void OneSymbolIsExported(const Under& plugin) {
+  const SharedObject object = ReadSharedObject(plugin.plugin);
+  static const std::regex kEntry("dtrun_plugin_entry_v[0-9]+");
+  bool has_entry = false;
+  for (const std::string& name : object.exported) {
+    has_entry = has_entry || name == DTRUN_PLUGIN_ENTRY_SYMBOL;
+    EXPECT_TRUE(std::regex_match(name, kEntry))
+        << "it exports '" << name << "'; hide it (dtrun_add_plugin does)";
+  }
+  EXPECT_TRUE(has_entry) << "it does not export " << DTRUN_PLUGIN_ENTRY_SYMBOL;
+  for (const std::string& name : object.unique)
+    ADD_FAILURE() << "'" << name << "' is unique in the process; compile with -fno-gnu-unique";
+  static const std::regex kForeign("lib(dtrun|torch|c10)[._-].*");
+  for (const std::string& name : object.needed)
+    EXPECT_FALSE(std::regex_match(name, kForeign)) << "it links '" << name << "'";
+}
+
+// Loaded as by a host that forgets RTLD_NODELETE, or wraps it.
+void ItStaysWhenClosed(const Under& plugin) {
+  EXPECT_TRUE(ReadSharedObject(plugin.plugin).nodelete)
+      << "it is not marked NODELETE; link it with -Wl,-z,nodelete (dtrun_add_plugin does)";
+  const dtrun_plugin* table = LoadPlugin(plugin.plugin, KindOf(plugin));
+  void* const image = dlopen(plugin.plugin.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(image, nullptr) << "it has left the process by itself";
+  dlclose(image);
+  EXPECT_EQ(table->magic, DTRUN_PLUGIN_MAGIC);
+}
+
+std::string WithUnderscores(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+bool IsText(const char* text) {
+  for (; *text != '\0'; ++text) {
+    if (std::iscntrl(static_cast<unsigned char>(*text)) != 0) return false;
+  }
+  return true;
+}
+
+void TheTableSaysWhoItIs(const Under& under_test) {
+  const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
+  EXPECT_EQ(plugin.magic, DTRUN_PLUGIN_MAGIC);
+  EXPECT_EQ(plugin.abi_major, DTRUN_ABI_MAJOR);
+  EXPECT_LE(plugin.abi_minor_required, plugin.abi_minor_built) << "it requires more than it was built with";
+  EXPECT_LE(plugin.abi_minor_required, DTRUN_ABI_MINOR);
+  EXPECT_GE(plugin.struct_size, offsetof(dtrun_plugin, get_extension));
+  EXPECT_EQ(plugin.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags that no host understands";
+  ASSERT_NE(plugin.name, nullptr);
+  EXPECT_EQ(WithUnderscores(plugin.name), WithUnderscores(NameOfFile(under_test.plugin).name))
+      << "the table's name is not the one of its file";
+  for (const auto& [what, text] : {std::pair{"version", plugin.version},
+                                   {"vendor", plugin.vendor},
+                                   {"license", plugin.license},
+                                   {"summary", plugin.summary}}) {
+    ASSERT_NE(text, nullptr) << what;
+    EXPECT_TRUE(*text != '\0' && IsText(text)) << what << " is '" << text << "'";
+  }
+  EXPECT_NE(plugin.init, nullptr);
+  EXPECT_NE(plugin.shutdown, nullptr);
+  EXPECT_EQ(plugin.backend != nullptr, plugin.kind == DTRUN_KIND_BACKEND);
+  EXPECT_EQ(plugin.launcher != nullptr, plugin.kind == DTRUN_KIND_LAUNCHER);
+}
+
+void UnknownExtensionsAreNone(const Under& under_test) {
+  const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
+  if (plugin.get_extension == nullptr) GTEST_SKIP() << "the plugin has no extensions";
+  for (const char* id : {"", "dtrun", "dtrun.nothing/1", "nobody.nothing/999999", "nobody.nothing/1 "})
+    EXPECT_EQ(plugin.get_extension(nullptr, id), nullptr) << "'" << id << "'";
+}
+
+void OptionsMakeSense(const Under& under_test) {
+  const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
+  if (plugin.option_count == 0) GTEST_SKIP() << "the plugin has no options";
+  ASSERT_NE(plugin.options, nullptr);
+  static const std::regex kKey("[a-z][a-z0-9]*(_[a-z0-9]+)*");
+  std::set<std::string> keys;
+  for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
+    const dtrun_option& option = OptionAt(plugin.options, i);
+    ASSERT_NE(option.key, nullptr) << "option " << i;
+    SCOPED_TRACE(std::string("option '") + option.key + "'");
+    EXPECT_TRUE(std::regex_match(option.key, kKey)) << "its key is no snake_case";
+    EXPECT_TRUE(keys.insert(option.key).second) << "its key is there twice";
+    EXPECT_TRUE(option.type >= DTRUN_TYPE_BOOL && option.type <= DTRUN_TYPE_LIST) << "type " << option.type;
+    EXPECT_TRUE(option.scope >= DTRUN_SCOPE_PROCESS && option.scope <= DTRUN_SCOPE_JOB)
+        << "scope " << option.scope;
+    EXPECT_EQ(option.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags that no host understands";
+    EXPECT_TRUE(option.doc != nullptr && *option.doc != '\0' && IsText(option.doc))
+        << "it has no line of text";
+    EXPECT_EQ(option.type == DTRUN_TYPE_ENUM, option.choice_count > 0)
+        << "choices are for enums, which need some";
+    const bool required = (option.flags & DTRUN_OPTION_REQUIRED) != 0;
+    EXPECT_FALSE(required && option.default_text != nullptr) << "it is required and has a default";
+    for (const char* text : {option.default_text, option.min_text, option.max_text}) {
+      if (text == nullptr) continue;
+      try {
+        ReadOption(option, text);
+      } catch (const std::invalid_argument& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+}
+
+std::int64_t ThreadTime() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+void TheEntryIsCheapAndKeepsItsAnswer(const Under& plugin) {
+  const dtrun_plugin_entry entry = OpenPlugin(plugin.plugin);
+  const std::size_t threads = ProcessState::Now().threads;
+  const dtrun_plugin* first = nullptr;
+  const std::int64_t start = ThreadTime();
+  ASSERT_EQ(entry(Host(KindOf(plugin)), &first, nullptr), DTRUN_OK);
+  EXPECT_LT(ThreadTime() - start, 50'000'000) << "ns of processor time; open the vendor's library in init";
+  EXPECT_LE(ProcessState::Now().threads, threads) << "it started a thread";
+  const dtrun_plugin* second = nullptr;
+  ASSERT_EQ(entry(Host(KindOf(plugin)), &second, nullptr), DTRUN_OK);
+  EXPECT_EQ(first, second) << "its second answer is another table";
+}
+
+void TheEntryTakesHostsOfAnotherSize(const Under& plugin) {
+  const dtrun_plugin_entry entry = OpenPlugin(plugin.plugin);
+  const std::int32_t kind = KindOf(plugin);
+  for (const std::size_t bytes : Sizes<dtrun_host>()) {
+    const Guarded<dtrun_host> host("dtrun_host", *Host(kind), bytes);
+    Guarded<dtrun_error> error("dtrun_error", dtrun_error{}, sizeof(dtrun_error));
+    const dtrun_plugin* table = nullptr;
+    EXPECT_EQ(entry(host.get(), &table, error.get()), DTRUN_OK)
+        << bytes << " bytes: " << error.Read().message;
+    EXPECT_NE(table, nullptr);
+    EXPECT_EQ(host.Writes(), "") << "a dtrun_host of " << bytes << " bytes";
+    // It keeps the pointer that it was given last: init comes with the same.
+    EXPECT_EQ(entry(Host(kind), &table, nullptr), DTRUN_OK);
+  }
+}
+
+void TheEntryLeavesTheProcessAlone(const Under& plugin) {
+  const ProcessState before = ProcessState::Now();
+  LoadPlugin(plugin.plugin, KindOf(plugin));
+  EXPECT_EQ(Changes(before, ProcessState::Now(), true), "");
+}
+
+// What a library opens once for the process may stay, so files and threads are counted from the second time
+// on.
+void AnInstanceLeavesTheProcessAlone(const Under& under_test) {
+  if (under_test.process.size > 0) GTEST_SKIP() << "a launched process calls init once";
+  const std::int32_t kind = KindOf(under_test);
+  const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, kind);
+  const auto options = MakeOptions(plugin, under_test.options);
+  ProcessState before = ProcessState::Now();
+  for (int round = 0; round < 3; ++round) {
+    dtrun_instance* instance = nullptr;
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    const dtrun_status status = plugin.init(Host(kind), options.get(), &instance, &error);
+    if (status == DTRUN_FAILED_PRECONDITION && round > 0)
+      GTEST_SKIP() << "init works once: " << error.message;
+    ASSERT_EQ(status, DTRUN_OK) << error.message;
+    ASSERT_NE(instance, nullptr) << "init returned DTRUN_OK and left *out untouched";
+    EXPECT_EQ(Changes(before, ProcessState::Now(), false), "") << "by init";
+    plugin.shutdown(instance);
+    const ProcessState after = ProcessState::Settled(before.threads);
+    EXPECT_EQ(Changes(before, after, round > 0), "") << "by init and shutdown";
+    before = after;
+  }
+}
+
+}  // namespace
+
+void AddLoadCases(const BackendUnderTest& plugin) {
+  AddCase("Load", "ExportsOneSymbol", "V2", plugin, [=] { OneSymbolIsExported(plugin); });
+  AddCase("Load", "StaysWhenItIsClosed", "V12", plugin, [=] { ItStaysWhenClosed(plugin); });
+  AddCase("Load", "SaysWhoItIs", "V1, V4, V5, V9, V10", plugin, [=] { TheTableSaysWhoItIs(plugin); });
+  AddCase("Load", "HasACheapEntry", "V3", plugin, [=] { TheEntryIsCheapAndKeepsItsAnswer(plugin); });
+  AddCase("Load", "TakesHostsOfAnotherSize", "S2", plugin, [=] { TheEntryTakesHostsOfAnotherSize(plugin); });
+  AddCase("Load", "KnowsNoUnknownExtension", "S13", plugin, [=] { UnknownExtensionsAreNone(plugin); });
+  AddCase("Load", "HasOptionsThatMakeSense", "O1, S8", plugin, [=] { OptionsMakeSense(plugin); });
+  AddCase("Load", "TouchesNothingInTheEntry", "V3, T7", plugin,
+          [=] { TheEntryLeavesTheProcessAlone(plugin); });
+  AddCase("Load", "TouchesNothingInInit", "T7", plugin, [=] { AnInstanceLeavesTheProcessAlone(plugin); });
+}
+
+}  // namespace dtrun::conformance
