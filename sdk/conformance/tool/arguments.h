@@ -1,0 +1,47 @@
+// The command line of dtrun-conformance. Values and pure functions; any thread.
+#pragma once
+
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace dtrun::conformance::tool {
+
+// A mistake of whoever typed the command; names the argument and the next step.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A flag as help and manual page show it.
+struct Flag {
+  const char* name;   // "--plugin"
+  const char* value;  // "FILE"; null: it takes none
+  const char* text;
+};
+std::span<const Flag> Flags();
+
+struct Arguments {
+  std::string plugin;
+  int world = 4;
+  std::string only;
+  std::string profile;
+  unsigned seed = 20261121;
+  std::string junit;
+  bool list = false;
+  int timeout = 120;                           // seconds
+  std::map<std::string, std::string> options;  // of the plugin
+  std::string launch;
+  bool help = false, version = false, manual_page = false;
+
+  // Of the processes that it starts, one case each; nobody types these.
+  std::string run_case;  // "Suite.Case"
+  std::string record;    // the file for its result
+  std::string shared;    // the folder that launched ranks share
+};
+
+// Throws UsageError.
+Arguments ReadArguments(const std::vector<std::string>& words);
+
+}  // namespace dtrun::conformance::tool

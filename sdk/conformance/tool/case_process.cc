@@ -1,0 +1,148 @@
+#include "case_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "record.h"
+
+namespace dtrun::conformance::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kGrace{2};  // from SIGTERM to SIGKILL
+constexpr std::size_t kLines = 20;         // of its output
+
+void Redirect(int to, const char* file, int flags) {
+  const int opened = open(file, flags, 0600);
+  if (opened < 0 || dup2(opened, to) < 0) _exit(126);
+  if (opened != to) close(opened);
+}
+
+pid_t Start(const std::vector<std::string>& command, const std::string& output) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error(std::string("fork: ") + strerror(errno));
+  if (child > 0) {
+    setpgid(child, child);
+    return child;
+  }
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  Redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+  Redirect(STDERR_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_APPEND);
+  if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) _exit(126);
+  sigset_t empty;
+  sigemptyset(&empty);
+  sigprocmask(SIG_SETMASK, &empty, nullptr);
+  execvp(argv[0], argv.data());
+  const std::string text = "cannot start '" + command[0] + "': " + strerror(errno) + "\n";
+  _exit(write(STDERR_FILENO, text.data(), text.size()) < 0 ? 126 : 127);
+}
+
+// Waits for `child` until `deadline`. REQUIRES: SIGCHLD is blocked.
+bool Ended(pid_t child, Clock::time_point deadline, int* status) {
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  for (;;) {
+    if (waitpid(child, status, WNOHANG) == child) return true;
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    const timespec time{left / 1'000'000'000, left % 1'000'000'000};
+    sigtimedwait(&ended, nullptr, &time);
+  }
+}
+
+std::string LastLines(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::string text;
+  for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
+    text += lines[i] + "\n";
+  return text;
+}
+
+// "" when the process ended as one that has said all.
+std::string BadEnd(int status, bool in_time, std::chrono::seconds limit, const Record& record) {
+  if (!in_time) return "it did not end within " + std::to_string(limit.count()) + " s and was killed";
+  const char* const when = record.over ? " after the case was over" : " in the middle of the case";
+  if (WIFSIGNALED(status)) return std::string("the process died of ") + strsignal(WTERMSIG(status)) + when;
+  if (record.over || !record.failures.empty()) return "";
+  return "the process ended with exit code " + std::to_string(WEXITSTATUS(status)) + when +
+         "; the plugin or its library called exit";
+}
+
+Record Merged(const std::string& folder) {
+  Record all;
+  std::size_t files = 0, over = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().rfind(kRecord, 0) != 0) continue;
+    ++files;
+    const Record one = ReadRecord(entry.path());
+    all.failures.insert(all.failures.end(), one.failures.begin(), one.failures.end());
+    over += one.over ? 1 : 0;
+    if (one.skipped) all.skip = one.skip;
+    all.skipped = all.skipped || one.skipped;
+  }
+  all.over = files > 0 && over == files;
+  return all;
+}
+
+}  // namespace
+
+CaseResult RunCase(const std::vector<std::string>& command, const std::string& folder,
+                   std::chrono::seconds limit) {
+  const std::string output = folder + "/output";
+  const auto start = Clock::now();
+  const pid_t child = Start(command, output);
+  int status = 0;
+  const bool in_time = Ended(child, start + limit, &status);
+  if (!in_time) {
+    kill(-child, SIGTERM);
+    if (!Ended(child, Clock::now() + kGrace, &status)) {
+      kill(-child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+  }
+  kill(-child, SIGKILL);  // what it has left behind
+
+  CaseResult result;
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const Record record = Merged(folder);
+  result.failures = record.failures;
+  const std::string end = BadEnd(status, in_time, limit, record);
+  if (!end.empty()) {
+    result.failures.push_back(end);
+    result.output = LastLines(output);
+  }
+  if (!result.failures.empty()) {
+    result.kind = CaseResult::Kind::kFailed;
+    const std::size_t count = result.failures.size();
+    result.reason = !end.empty() ? end
+                    : count == 1 ? "a check failed"
+                                 : std::to_string(count) + " checks failed";
+  } else if (record.skipped) {
+    result.kind = CaseResult::Kind::kSkipped;
+    result.reason = record.skip;
+  }
+  return result;
+}
+
+}  // namespace dtrun::conformance::tool

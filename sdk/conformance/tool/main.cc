@@ -1,0 +1,278 @@
+// dtrun-conformance: tries a plugin against the rules of docs/abi.md.
+//
+// The program that the user starts runs no code of the plugin: it starts itself again for each case.
+#include <gtest/gtest.h>
+#include <limits.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "arguments.h"
+#include "case_process.h"
+#include "junit.h"
+#include "manual.h"
+#include "profile.h"
+#include "record.h"
+#include "report.h"
+#include "sdk/conformance/backend_suite.h"
+#include "sdk/conformance/guard.h"
+#include "sdk/conformance/load.h"
+#include "sdk/conformance/rank_watch.h"
+
+namespace dtrun::conformance::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A process ends itself at the limit and says what its ranks did; the one that waits for it has more
+// patience.
+constexpr std::chrono::seconds kSlack{5};
+
+// Where launchers say which of how many ranks a process is.
+constexpr const char* kRankVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                             {"PMI_RANK", "PMI_SIZE"},
+                                             {"SLURM_PROCID", "SLURM_NTASKS"},
+                                             {"RANK", "WORLD_SIZE"}};
+
+std::int32_t KindOf(const Arguments& arguments) {
+  std::error_code problem;
+  if (!fs::is_regular_file(arguments.plugin, problem)) {
+    throw UsageError("'--plugin' is '" + arguments.plugin + "', which is no file" +
+                     (problem ? " (" + problem.message() + ")" : "") + "; build the plugin first");
+  }
+  const std::int32_t kind = NameOfFile(arguments.plugin).kind;
+  if (kind == 0) {
+    throw UsageError("'--plugin' is '" + arguments.plugin +
+                     "', whose file must be named libdtrun_backend_NAME.so or " +
+                     "libdtrun_launcher_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
+  }
+  return kind;
+}
+
+LaunchedProcess PlaceOf(const Arguments& arguments) {
+  if (arguments.shared.empty()) return {};
+  setenv("DTRUN_CONFORMANCE_SHARED", arguments.shared.c_str(), 1);
+  for (const auto& [rank, size] : kRankVariables) {
+    if (std::getenv(rank) == nullptr || std::getenv(size) == nullptr) continue;
+    return ProcessFromEnvironment(rank, size, "DTRUN_CONFORMANCE_SHARED");
+  }
+  std::string names;
+  for (const auto& variables : kRankVariables)
+    names += (names.empty() ? "" : ", ") + std::string(variables[0]);
+  throw std::runtime_error("the command of --launch has set none of " + names);
+}
+
+void Register(const Arguments& arguments, std::int32_t kind, const LaunchedProcess& place) {
+  std::set<int> worlds = {arguments.world};
+  for (const int size : {1, 2, 3, 4, 7}) {
+    if (size < arguments.world) worlds.insert(size);
+  }
+  if (place.size > 0) worlds = {place.size};
+  const BackendUnderTest plugin{.plugin = fs::absolute(arguments.plugin),
+                                .options = arguments.options,
+                                .worlds = {worlds.begin(), worlds.end()},
+                                .process = place,
+                                .most_ranks = place.size > 0 ? 0 : arguments.world,
+                                .seed = arguments.seed};
+  if (kind == DTRUN_KIND_LAUNCHER)
+    RegisterLauncherSuite(plugin);
+  else
+    RegisterBackendSuite(plugin);
+}
+
+void InitTests() {
+  std::vector<std::string> stray;  // GoogleTest would obey them
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("GTEST_")) stray.emplace_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& name : stray) unsetenv(name.c_str());
+  int argc = 1;
+  char name[] = "dtrun-conformance";
+  char* argv[] = {name, nullptr};
+  testing::InitGoogleTest(&argc, argv);
+}
+
+// ---- the process of one case
+
+const RecordWriter* record = nullptr;
+
+// Paths of the source tree say nothing to whoever has only the program.
+std::string WithoutFolders(const std::string& text) {
+  static const std::regex kPath("/[^ :\n]*/sdk/conformance/");
+  return std::regex_replace(text, kPath, "");
+}
+
+class Recorder final : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    const std::string message = result.message();
+    if (result.skipped()) return record->Skip(message.substr(0, message.find("\nGoogle Test trace:")));
+    if (!result.failed()) return;
+    std::string text = WithoutFolders(message);
+    if (result.file_name() != nullptr) {
+      text += "\n(" + fs::path(result.file_name()).filename().string() + ":" +
+              std::to_string(result.line_number()) + ")";
+    }
+    record->Failure(text);
+  }
+};
+
+int RunOneCase(const Arguments& arguments) {
+  const LaunchedProcess place = PlaceOf(arguments);
+  const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
+  record = &writer;
+  RankWatch::ListenForHangs([](const std::string& text) { record->Failure(text); });
+  Register(arguments, KindOf(arguments), place);
+  ExplainCrashesBehindGuards();
+  InitTests();
+  GTEST_FLAG_SET(filter, arguments.run_case);
+  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+  delete listeners.Release(listeners.default_result_printer());
+  listeners.Append(new Recorder);
+  const int code = RUN_ALL_TESTS();
+  writer.Over();
+  return code;
+}
+
+// ---- the program that the user started
+
+std::vector<CaseResult> Selected(const Arguments& arguments, const std::string& profile) {
+  const std::regex only(arguments.only);
+  std::vector<CaseResult> cases;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const std::string name = std::string(suite.name()) + "." + suite.GetTestInfo(j)->name();
+      if (!InProfile(profile, name) || !std::regex_search(name, only)) continue;
+      cases.push_back({});
+      cases.back().name = name;
+      cases.back().rules = RulesOf(name);
+    }
+  }
+  if (cases.empty()) {
+    throw UsageError("no case of profile " + profile + " has a name that '--only' '" + arguments.only +
+                     "' finds; --list prints them");
+  }
+  return cases;
+}
+
+// A folder for the files of all cases; removed at the end.
+class Folder {
+ public:
+  Folder() : path_((fs::temp_directory_path() / "dtrun-conformance-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr)
+      throw UsageError("cannot make a folder in '" + path_ + "'; set TMPDIR");
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<std::string> CommandOf(const Arguments& arguments, const std::vector<std::string>& words,
+                                   const std::string& name, const std::string& folder) {
+  std::vector<std::string> command;
+  std::istringstream launch(arguments.launch);
+  for (std::string word; launch >> word;) {
+    const std::size_t at = word.find("{ranks}");
+    if (at != word.npos) word.replace(at, 7, std::to_string(arguments.world));
+    command.push_back(word);
+  }
+  command.push_back(fs::read_symlink("/proc/self/exe"));
+  command.insert(command.end(), words.begin(), words.end());
+  command.insert(command.end(), {"--run-case", name, "--record", folder + "/" + kRecord});
+  if (!arguments.launch.empty()) {
+    fs::create_directory(folder + "/shared");
+    command.insert(command.end(), {"--shared", folder + "/shared"});
+  }
+  return command;
+}
+
+int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
+  const std::int32_t kind = KindOf(arguments);
+  const std::string profile = ProfileFor(kind, arguments.profile);
+  Register(arguments, kind, {});
+  InitTests();
+  std::vector<CaseResult> cases = Selected(arguments, profile);
+  if (arguments.list) {
+    for (const CaseResult& one : cases) std::cout << one.name << "  " << one.rules << "\n";
+    return 0;
+  }
+  std::ofstream junit;
+  if (!arguments.junit.empty()) {
+    junit.open(arguments.junit);
+    if (!junit)
+      throw UsageError("'--junit' is '" + arguments.junit + "', which cannot be written; name another file");
+  }
+  const std::string file = fs::path(arguments.plugin).filename();
+  std::cout << VersionText() << ": " << file << ", profile " << profile << ", up to " << arguments.world
+            << " ranks, seed " << arguments.seed << ", " << cases.size() << " cases" << std::endl;
+  setenv("DTRUN_CONFORMANCE_TIMEOUT", std::to_string(arguments.timeout).c_str(), 1);
+  sigset_t ended;
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &ended, nullptr);
+
+  const Folder folder;
+  const auto start = std::chrono::steady_clock::now();
+  bool failed = false;
+  for (CaseResult& one : cases) {
+    const std::string own = folder.path() + "/" + one.name;
+    fs::create_directory(own);
+    CaseResult result = RunCase(CommandOf(arguments, words, one.name, own), own,
+                                std::chrono::seconds(arguments.timeout) + kSlack);
+    result.name = one.name;
+    result.rules = one.rules;
+    one = std::move(result);
+    fs::remove_all(own);
+    PrintResult(one);
+    failed = failed || one.kind == CaseResult::Kind::kFailed;
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  PrintSummary(cases, seconds);
+  if (junit.is_open() && !(junit << JunitXml(file, cases, seconds) << std::flush))
+    throw UsageError("'--junit' is '" + arguments.junit +
+                     "', which could not be written to the end; is the disk full?");
+  return failed ? 1 : 0;
+}
+
+int Main(const std::vector<std::string>& words) {
+  const Arguments arguments = ReadArguments(words);
+  if (arguments.help)
+    std::cout << HelpText();
+  else if (arguments.version)
+    std::cout << VersionText() << "\n";
+  else if (arguments.manual_page)
+    std::cout << ManualPage();
+  else if (!arguments.run_case.empty())
+    return RunOneCase(arguments);
+  else
+    return RunAll(arguments, words);
+  return 0;
+}
+
+}  // namespace
+}  // namespace dtrun::conformance::tool
+
+int main(int argc, char** argv) {
+  try {
+    return dtrun::conformance::tool::Main({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "dtrun-conformance: " << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,93 @@
+#include "report.h"
+
+#include <cstdio>
+#include <sstream>
+
+#include "rules.h"
+
+namespace dtrun::conformance::tool {
+namespace {
+
+constexpr std::size_t kTexts = 5;        // of failures that are printed
+constexpr std::size_t kLinesOfOne = 25;  // of one
+
+// Control characters of a plugin's texts do not reach the terminal.
+std::string Visible(const std::string& line) {
+  std::string out;
+  for (const char c : line) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out;
+}
+
+void PrintIndented(const std::string& text, const char* indent) {
+  std::istringstream in(text);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    if (lines == kLinesOfOne) {
+      std::printf("%s...\n", indent);
+      return;
+    }
+    std::printf("%s%s\n", indent, Visible(line).c_str());
+  }
+}
+
+std::vector<std::string> Ids(const std::string& rules) {
+  std::vector<std::string> ids;
+  std::istringstream in(rules);
+  for (std::string id; in >> id;) {
+    if (id.back() == ',') id.pop_back();
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::string RuleText(const std::string& id) {
+  const std::string page = kRulesPage, mark = "\n- **" + id + "** ";
+  const std::size_t found = page.find(mark);
+  if (found == page.npos) return {};
+  std::size_t end = found + mark.size();
+  const std::size_t begin = end;
+  do {
+    end = page.find('\n', end + 1);
+  } while (end != page.npos && page.compare(end, 3, "\n  ") == 0);
+  std::string text;
+  bool link = false;
+  for (std::size_t i = begin; i < std::min(end, page.size()); ++i) {
+    if (page.compare(i, 2, "](") == 0) link = true;
+    if (!link && page[i] != '*' && page[i] != '`' && page[i] != '[' && page[i] != '\n') text += page[i];
+    if (link && page[i] == ')') link = false;
+    if (page[i] == '\n') i += 1;  // of the two spaces that follow, one stays
+  }
+  return text;
+}
+
+void PrintResult(const CaseResult& result) {
+  const bool failed = result.kind == CaseResult::Kind::kFailed;
+  const char* const word = failed ? "FAILED" : result.kind == CaseResult::Kind::kSkipped ? "skipped" : "ok";
+  std::printf("%-7s  %s (%.2f s)%s%s\n", word, result.name.c_str(), result.seconds,
+              result.reason.empty() ? "" : ": ", Visible(result.reason).c_str());
+  if (failed) {
+    for (std::size_t i = 0; i < result.failures.size(); ++i) {
+      if (i == kTexts) {
+        std::printf("         and %zu more\n", result.failures.size() - kTexts);
+        break;
+      }
+      if (result.failures[i] != result.reason) PrintIndented(result.failures[i], "         ");
+    }
+    PrintIndented(result.output, "         | ");
+    for (const std::string& id : Ids(result.rules))
+      std::printf("         rule %s: %s\n", id.c_str(), RuleText(id).c_str());
+  }
+  std::fflush(stdout);
+}
+
+void PrintSummary(const std::vector<CaseResult>& results, double seconds) {
+  std::size_t counts[3] = {};
+  for (const CaseResult& result : results) ++counts[static_cast<std::size_t>(result.kind)];
+  const auto of = [&](CaseResult::Kind kind) { return counts[static_cast<std::size_t>(kind)]; };
+  std::printf("%zu cases in %.1f s: %zu passed, %zu failed, %zu skipped\n", results.size(), seconds,
+              of(CaseResult::Kind::kPassed), of(CaseResult::Kind::kFailed), of(CaseResult::Kind::kSkipped));
+}
+
+}  // namespace dtrun::conformance::tool

@@ -1,0 +1,18 @@
+// What the user reads: a line for each case, the details of a failure, a summary. Used by the main thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "case_process.h"
+
+namespace dtrun::conformance::tool {
+
+// Prints the line of a case, and of a failure what was expected and which rules are broken.
+void PrintResult(const CaseResult& result);
+void PrintSummary(const std::vector<CaseResult>& results, double seconds);
+
+// The text of rule `id` in docs/abi.md, without its marks; "" when there is none.
+std::string RuleText(const std::string& id);
+
+}  // namespace dtrun::conformance::tool
