@@ -83,7 +83,10 @@ class Templates(JobTest):
                                "did you mean 'slurm'?", "multi-host")
         self.assert_user_error(self.dtrun("config", "init", "--template", "kitchen"), "--list says what each is for")
         self.assert_user_error(self.dtrun("config", "init", self.folder / "none" / "job.toml"), "cannot create", "none/job.toml",
-                               "no such file or directory")
+                               f"mkdir -p {self.folder / 'none'}")
+        self.assert_user_error(self.dtrun("config", "init", "slurm"), "dtrun: 'slurm' is a template",
+                               "config init --template slurm")
+        self.assert_user_error(self.dtrun("config", "init", "x.yaml"), "ends in .toml", "write x.toml")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,9 @@ Fault WrongType(const Spec& spec, const Node& node) {
   if (spec.type == Type::kDuration && node.kind == Kind::kInt && !spec.secret)
     message += fmt::format(", did you mean \"{}s\"?", node.number);
   const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
-  if (number && IsNumber(node)) message += "; write it without quotes";
+  const bool flag = spec.type == Type::kBool && node.kind == Kind::kString &&
+                    (node.text == "true" || node.text == "false");
+  if (flag || (number && IsNumber(node))) message += "; write it without quotes";
   return {"", node.at, std::move(message)};
 }
 

@@ -69,7 +69,7 @@ void AddJob(Schema& schema) {
       "then the failure of any rank fails the job. \"auto\" is all, but in a job with parameter servers, "
       "which never end by themselves, it is the chief, or the workers if there is no chief."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
-                        "If unset, the folder where dtrun was started."));
+                        "If unset, the folder where dtrun was started. \".\" is the folder of the config file."));
   schema.back().must_exist = true;
   schema.push_back(Range(Default(Option("job.grace", Type::kDuration, kAgent,
                                         "time between the first signal to a rank and SIGKILL"),

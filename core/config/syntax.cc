@@ -79,6 +79,41 @@ int FirstOf(const std::string& name, std::string_view text, int line) {
   return found;
 }
 
+// The line in which the outermost list begins that is still open where `error` is; 0: none. Strings of one line
+// and comments are passed over.
+int OpenList(std::string_view text, const SyntaxError& error) {
+  int line = 0, first = 0, depth = 0;
+  for (const std::string_view one : LinesOf(text)) {
+    if (++line > error.at.line) break;
+    if (depth == 0 && Trim(one).starts_with('[')) continue;  // a table's name
+    char quote = 0;
+    for (std::size_t i = 0; i < one.size() && (quote != 0 || one[i] != '#'); ++i) {
+      const char c = one[i];
+      if (line == error.at.line && static_cast<int>(i) + 1 >= error.at.column && quote == 0) break;
+      if (quote == '"' && c == '\\') {
+        ++i;
+      } else if (quote != 0 || c == '"' || c == '\'') {
+        quote = quote == 0 ? c : quote == c ? 0 : quote;
+      } else if (c == '[' && depth++ == 0) {
+        first = line;
+      } else if (c == ']' && depth > 0) {
+        --depth;
+      }
+    }
+  }
+  return depth > 0 ? first : 0;
+}
+
+// What Python and YAML call true and false, or empty.
+std::string Boolean(std::string_view word) {
+  std::string lower(word);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  if (lower == "true" || lower == "false") return fmt::format("write {}, in lower case", lower);
+  const bool yes = lower == "yes" || lower == "on";
+  if (!yes && lower != "no" && lower != "off") return {};
+  return fmt::format("write {}, or put text in quotes: \"{}\"", yes, word);
+}
+
 std::string GivenTwice(const SyntaxError& error, std::string_view text) {
   const std::size_t begin = error.message.rfind(" '");
   if (begin == error.message.npos || !error.message.ends_with('\'')) return {};
@@ -102,11 +137,14 @@ std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
   if (Says(error, "in string: ") && Says(error, "the line ends inside it"))
     return "a quote is missing at its end";
   if (Says(error, "in table header: ") && Says(error, "expected ']'")) return "close the name: [job]";
+  if (const int open = OpenList(text, error); open != 0 && open < error.at.line)
+    return fmt::format("the list that begins in line {} is not closed: add ']'", open);
   if (Says(error, "in array: ")) return "is a ',' or the ']' missing?";
   if (Says(error, "could not determine value type") || Says(error, "in boolean: ") ||
       Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||
       Says(error, "in floating-point")) {
     const std::string_view word = BareText(line, error.at.column);
+    if (const std::string boolean = Boolean(word); !boolean.empty()) return boolean;
     if (!word.empty() && word.size() <= kLongest)
       return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
   }

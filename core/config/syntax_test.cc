@@ -24,7 +24,9 @@ TEST(SyntaxHint, PutsQuotesAroundAText) {
   EXPECT_EQ(HintFor("[job]\ncommand = python3 train.py --lr 1\n"),
             "put text in quotes: \"python3 train.py --lr 1\"");
   EXPECT_EQ(HintFor("[job]\ngrace = 60s\n"), "put text in quotes: \"60s\"");
-  EXPECT_EQ(HintFor("[job]\nenv = { A = yes }\n"), "put text in quotes: \"yes\"");
+  EXPECT_EQ(HintFor("[job]\nenv = { A = yes }\n"), "write true, or put text in quotes: \"yes\"");
+  EXPECT_EQ(HintFor("[output]\nfold = True\n"), "write true, in lower case");
+  EXPECT_EQ(HintFor("[output]\nfold = off\n"), "write false, or put text in quotes: \"off\"");
 }
 
 TEST(SyntaxHint, ShowsNoSecret) {
@@ -45,7 +47,11 @@ TEST(SyntaxHint, ShowsTheFirstOfTwo) {
 TEST(SyntaxHint, MissesWhatDoesNotEnd) {
   EXPECT_EQ(HintFor("[job]\nname = \"a\n"), "a quote is missing at its end");
   EXPECT_EQ(HintFor("[job\ncommand = 1\n"), "close the name: [job]");
-  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"\nname = \"b\"\n"), "is a ',' or the ']' missing?");
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"\nname = \"b\"\n"), "the list that begins in line 2 is not closed: add ']'");
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\" \"b\"]\n"), "is a ',' or the ']' missing?");
+  const char* open = "the list that begins in line 3 is not closed: add ']'";
+  EXPECT_EQ(HintFor("[job]\n# a ' [\ncommand = [\"a]\", 'b',\nranks = 2\n"), open);
+  EXPECT_EQ(HintFor("[job]\n\ncommand = [\n  [\"a\"],\n[backend]\nname = \"gloo\"\n"), open);
 }
 
 }  // namespace

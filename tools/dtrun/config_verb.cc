@@ -85,6 +85,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
     return 0;
   }
   const launch::Preparation preparation = LoadWithoutCommand(arguments);
+  if (!preparation.problems().empty()) return Report(preparation.problems());  // the defaults would hide them
   const config::Settings& settings = preparation.settings();
   if (own.json) {
     Json out = Json::array();
@@ -92,7 +93,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
       if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
     }
     WriteOutput(JsonDocument(1, {{"options", out}}));
-    return Report(preparation.problems());
+    return 0;
   }
   const std::string text = ListOptions(settings, own.prefix);
   if (text.empty()) {
@@ -106,7 +107,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
         "\n'dtrun config explain KEY' explains one of them, 'dtrun plugins describe NAME' those of another "
         "plugin.\n");
   }
-  return Report(preparation.problems());
+  return 0;
 }
 
 }  // namespace

@@ -56,7 +56,12 @@ Status WriteNew(const std::string& file, const std::string& text, bool force) {
     return Error{DTRUN_INVALID_ARGUMENT,
                  fmt::format("'{}' is there already; name another file, or replace it with --force", file)};
   }
-  if (!out) return Error::System(fmt::format("cannot create '{}'", file), errno);
+  if (!out) {
+    const int number = errno;
+    Error error = Error::System(fmt::format("cannot create '{}'", file), number);
+    if (number == ENOENT) error.text += fmt::format("; mkdir -p {}", fs::path(file).parent_path().string());
+    return error;
+  }
   if (const int number = output::WriteAll(out.get(), text); number != 0)
     return Error::System(fmt::format("cannot write '{}'", file), number);
   return {};
@@ -94,6 +99,18 @@ int InitConfig(const InitArguments& arguments) {
   }
   const auto chosen = std::ranges::find(*templates, arguments.name, &Template::name);
   if (chosen == templates->end()) return Complain(Unknown(arguments.name, *templates));
+  if (std::ranges::find(*templates, arguments.file, &Template::name) != templates->end()) {
+    return Complain(Error{DTRUN_INVALID_ARGUMENT,
+                          fmt::format("'{0}' is a template; dtrun config init --template {0} writes it to "
+                                      "job.toml",
+                                      arguments.file)});
+  }
+  if (arguments.file != "-" && fs::path(arguments.file).extension() != ".toml") {
+    return Complain(Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("'{}': a config's name ends in .toml, so that `dtrun FILE` knows it; write {}", arguments.file,
+                    fs::path(arguments.file).replace_extension(".toml").string())});
+  }
   if (arguments.file == "-") {
     WriteOutput(chosen->text);
     return 0;

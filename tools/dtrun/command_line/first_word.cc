@@ -55,15 +55,8 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {" version ", "write dtrun --version"},
     {" check validate lint ", "to check a config, write dtrun config check JOB.toml"},
-    {" init ",
-     "a config needs no more than two lines, [job] and command = [\"python3\", \"train.py\"] "
-     "(docs/tutorial.md); "
-     "dtrun config list has all options",
-     true},
-    {" new create ",
-     "a config needs no more than two lines, [job] and command = [\"python3\", \"train.py\"] "
-     "(docs/tutorial.md); "
-     "dtrun config list has all options"},
+    {" init ", "did you mean dtrun config init, which writes a config with comments?", true},
+    {" new create ", "dtrun config init writes a config with comments"},
     {" status logs log show history ",
      "the run folder has a job's output and state (logs.dir); dtrun explain latest reports on the last job"},
     {" ps top ",

@@ -304,7 +304,7 @@ class Splitter {
       if (taken) out_.words[before] = std::string(flag.text);
       return taken;
     }
-    if (!TakesJobs() && flag.reading != Reading::kRefused) return Wrong(Unknown(name));
+    if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
     Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
       if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
       if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
