@@ -164,6 +164,7 @@ class Run(JobTest):
         job.process.stdin.close()
         err = job.process.stderr.read()
         self.assertEqual(job.process.wait(), 0, err)
+        self.assertEqual(err.count("nobody reads standard output any more; the job continues"), 1, err)
         self.assertTrue(done.exists())
         self.assertEqual(job.log(0), "".join(f"{i}\n" for i in range(1, 20001)))
         job.process.stderr.close()

@@ -240,14 +240,21 @@ class ThreadConsole final : public Console {
     if (number != 0 && number != ECANCELED) Lose(stream, number);
   }
 
-  // Nothing more is written to `stream`. That a reader went away ("| head") is its own
-  // business; any other cause is said on the other stream.
+  // Nothing more is written to `stream`. Why is said on the other one, but for a terminal that hung up and for
+  // errors whose reader went away. A job does not end with the reader of its output: that may be a `tee`.
   void Lose(Stream stream, int number) {
     lost_[IndexOf(stream)] = true;
     const bool out = stream == Stream::kOut;
     if (out) drawn_.clear();
     const bool hung_up = number == EIO && (out ? out_ : err_).terminal();
-    if (number == EPIPE || number == ECONNRESET || hung_up) return;
+    const bool gone = number == EPIPE || number == ECONNRESET;
+    if (hung_up || (gone && !out)) return;
+    if (gone) {
+      backlog_.Push(Stream::kErr,
+                    "dtrun: nobody reads standard output any more; the job continues, and its run folder has the "
+                    "output of every rank; Ctrl-C ends it");
+      return;
+    }
     const std::string action = std::string("dtrun: cannot write to standard ") + (out ? "output" : "error");
     backlog_.Push(out ? Stream::kErr : Stream::kOut,
                   Error::System(action, number).text + "; the job continues, see the log files");

@@ -163,7 +163,19 @@ TEST_F(ConsoleTest, GoesOnWithOneStreamWhenTheReaderOfTheOtherIsGone) {
   console->Line(Stream::kErr, "for somebody");
   EXPECT_FALSE(console->Drain(-1));
   console.reset();
-  EXPECT_EQ(Rest(err_), "for somebody\n");
+  const std::string err = Rest(err_);
+  EXPECT_THAT(err, ::testing::HasSubstr("for somebody\n"));
+  EXPECT_THAT(err, ::testing::HasSubstr("dtrun: nobody reads standard output any more; the job continues"));
+}
+
+TEST_F(ConsoleTest, IsQuietWhereNobodyReadsErrors) {
+  auto console = Open(out_.writer.get(), err_.writer.get());
+  err_.reader.Reset();
+  console->Line(Stream::kErr, "for nobody");
+  EXPECT_FALSE(console->Drain(-1));
+  console->Line(Stream::kOut, "for somebody");
+  console.reset();
+  EXPECT_EQ(Rest(out_), "for somebody\n");
 }
 
 TEST_F(ConsoleTest, SaysOnTheOtherStreamThatTheDiskIsFull) {
