@@ -1,0 +1,156 @@
+"""Writes sdk/include/dtrun/dtrun_abi.rs, the plugin ABI for Rust, from the C headers.
+
+    rust_ffi.py [--check]
+
+--check writes nothing and fails when the file differs. Sizes and offsets are those of sdk/tests/abi_layout.inc, which C and C++
+assert; rustc asserts them again in every crate that includes the file.
+"""
+
+import difflib
+import pathlib
+import re
+import sys
+
+SDK = pathlib.Path(__file__).resolve().parent
+HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "plugin", "services"]
+OUT = SDK / "include/dtrun/dtrun_abi.rs"
+PLAIN = {"uint8_t": "u8", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32", "int64_t": "i64", "double": "f64",
+         "char": "c_char", "void": "c_void"}
+
+HEAD = """\
+// dtrun_abi.rs - the plugin ABI of dtrun for Rust, generated from dtrun/abi/*.h by sdk/rust_ffi.py; the headers say
+// what everything means, who owns it and which threads may call it.
+//
+//   #[allow(non_camel_case_types, dead_code)]
+//   mod abi {
+//       include!(concat!(env!("DTRUN_INCLUDE"), "/dtrun/dtrun_abi.rs"));
+//   }
+//
+// Needs Rust 1.77 and edition 2021. `T::default()` is what DTRUN_INIT makes: zero, with struct_size.
+
+use std::ffi::{c_char, c_void};
+"""
+
+TAIL = """
+/// What of a caller's error its struct_size covers is filled; `error` may be null. Returns `code`.
+///
+/// # Safety
+/// `error` is null or points to a dtrun_error whose struct_size is set.
+pub unsafe fn dtrun_error_set(error: *mut dtrun_error, code: dtrun_status, peer: i32, text: &str) -> dtrun_status {
+    if error.is_null() {
+        return code;
+    }
+    let size = (*error).struct_size as usize;
+    let mut filled = dtrun_error { struct_size: size as u32, code, peer, ..Default::default() };
+    let room = size.saturating_sub(std::mem::offset_of!(dtrun_error, message)).min(filled.message.len());
+    let mut bytes = text.len().min(room.saturating_sub(1));
+    while !text.is_char_boundary(bytes) {
+        bytes -= 1;
+    }
+    for (to, from) in filled.message.iter_mut().zip(&text.as_bytes()[..bytes]) {
+        *to = *from as c_char;
+    }
+    let whole = size.min(std::mem::size_of::<dtrun_error>());
+    std::ptr::copy_nonoverlapping(&filled as *const _ as *const u8, error as *mut u8, whole);
+    code
+}
+"""
+
+
+def rust_type(text):
+    """`const char* const*` -> `*const *const c_char`."""
+    words = re.findall(r"\w+|\*", text.replace("struct ", ""))
+    constant = words[0] == "const"
+    words = words[1:] if constant else words
+    result = PLAIN.get(words[0], words[0])
+    for word in words[1:]:
+        if word == "*":
+            result = ("*const " if constant else "*mut ") + result
+            constant = False
+        else:
+            constant = True  # of the pointer so far
+    return result
+
+
+def function(result, parameters):
+    """The type of a pointer to such a function."""
+    types = [] if parameters.strip() == "void" else [rust_type(re.match(r"(.*?)\w+$", one.strip(), re.S)[1])
+                                                     for one in parameters.split(",")]
+    returns = "" if result == "void" else f" -> {rust_type(result)}"
+    return f'Option<unsafe extern "C" fn({", ".join(types)}){returns}>'
+
+
+def member(declaration):
+    pointer = re.fullmatch(r"(.*?)\s*\(\*(\w+)\)\((.*)\)", declaration)
+    if pointer:
+        return pointer[2], function(pointer[1], pointer[3])
+    plain = re.fullmatch(r"(.*?)(\w+)\s*(?:\[(\w+)\])?", declaration)
+    kind = rust_type(plain[1])
+    return plain[2], f"[{kind}; {plain[3]} as usize]" if plain[3] else kind
+
+
+def structs(text):
+    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, flags=re.S):
+        members = [member(" ".join(one.split())) for one in body.split(";") if one.strip()]
+        lines = [f"    pub {known if known != 'type' else 'r#type'}: {kind}," for known, kind in members]
+        yield name, "\n#[repr(C)]\n#[derive(Clone, Copy)]\npub struct %s {\n%s\n}\n" % (name, "\n".join(lines))
+
+
+def default(name):
+    peer = "\n        value.peer = -1;" if name == "dtrun_error" else ""
+    return (f"impl Default for {name} {{\n    fn default() -> Self {{\n"
+            f"        let mut value: Self = unsafe {{ std::mem::zeroed() }};\n"
+            f"        value.struct_size = std::mem::size_of::<Self>() as u32;{peer}\n        value\n    }}\n}}\n")
+
+
+def constants(text):
+    for body in re.findall(r"enum \{(.*?)\};", text, flags=re.S):
+        for name, value in re.findall(r"(DTRUN_\w+)\s*=\s*([^,}]+)", body):
+            yield f"pub const {name}: i32 = {value.strip()};\n"
+    for name, value in re.findall(r'^#define (DTRUN_\w+) ("[^"]*"|0x\w+|UINT64_C\(\w+\)|\d\w*)(?:\s|$)', text, flags=re.M):
+        if value.startswith('"'):
+            yield f"pub const {name}: &std::ffi::CStr = c{value};\n"
+        elif value.startswith("UINT64_C"):
+            yield f"pub const {name}: u64 = {value[9:-1]};\n"
+        else:
+            yield f"pub const {name}: u32 = {value.rstrip('u')};\n"
+
+
+def asserts():
+    layout = (SDK / "tests/abi_layout.inc").read_text()
+    for name, size in re.findall(r"^DTRUN_SIZE\((\w+), (\d+)\)", layout, re.M):
+        yield f"    assert!(std::mem::size_of::<{name}>() == {size});\n"
+    for name, at, offset in re.findall(r"^DTRUN_MEMBER\((\w+), (\w+), (\d+), \d+\)", layout, re.M):
+        yield f"    assert!(std::mem::offset_of!({name}, {'r#type' if at == 'type' else at}) == {offset});\n"
+
+
+def generate():
+    text = "".join((SDK / f"include/dtrun/abi/{header}.h").read_text() for header in HEADERS)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    found = list(structs(text))
+    named = {name for name, _ in found}
+    opaque = sorted(set(re.findall(r"typedef struct (\w+) \1;", text)) - named)
+    out = HEAD + "\npub type dtrun_status = i32;\n"
+    out += "".join(sorted(set(constants(text)), key=list(constants(text)).index))
+    for name in opaque:
+        out += f"\n#[repr(C)]\npub struct {name} {{\n    private: [u8; 0],\n}}\n"
+    for name, struct in found:
+        out += struct + (default(name) if "struct_size:" in struct else "")
+    out += TAIL
+    return out + "\nconst _: () = {\n" + "".join(asserts()) + "};\n"
+
+
+def main(check):
+    text = generate()
+    if not check:
+        OUT.write_text(text)
+        return 0
+    old = OUT.read_text()
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "dtrun_abi.rs", "the headers"))
+    if old != text:
+        print("dtrun_abi.rs is older than the headers; run sdk/rust_ffi.py")
+    return old != text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] == ["--check"]))
