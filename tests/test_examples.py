@@ -54,12 +54,11 @@ class Examples(JobTest):
         shutil.copytree(cls.sources / example, source, dirs_exist_ok=True)
         build = cls.root / "build" / f"{example}-{compiler}"
         run("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={cls.sdk}", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *([f"-DCMAKE_C_COMPILER={compiler}"] if compiler else []),
+            *([f"-DCMAKE_C_COMPILER={compiler}"] if compiler else []),
             f"-DCMAKE_CXX_FLAGS={STRICT} {SANITIZER}", f"-DCMAKE_C_FLAGS=-std=c11 -pedantic {STRICT} {SANITIZER}")
         run("cmake", "--build", build)
-        for command in json.loads((build / "compile_commands.json").read_text()):
-            if f"-I{SOURCE}" in command["command"] or f"-isystem {SOURCE}" in command["command"]:
-                raise AssertionError(f"'{example}' sees the source tree: {command['command']}")
+        if f"{SOURCE}/" in (build / "build.ninja").read_text():
+            raise AssertionError(f"the build of '{example}' names a file of the source tree")
         cls.built[example, compiler] = build
         return build
 
@@ -115,6 +114,16 @@ class Examples(JobTest):
         self.assertEqual(said, "")
         self.assert_carries_a_job(self.folder, "tcp_c")
         self.assert_passes_the_suite(plugin)
+
+    def test_tcp_in_rust(self):
+        if shutil.which("rustc") is None:
+            self.skipTest("rustc is not installed")
+        version = re.search(r"rustc (\d+)\.(\d+)", run("rustc", "--version"))
+        if (int(version[1]), int(version[2])) < (1, 77):
+            self.skipTest(f"{version[0]} is too old; the example needs 1.77")
+        folder = self.build("tcp_rust")
+        self.assert_carries_a_job(folder, "tcp_rust")
+        self.assert_passes_the_suite(folder / "libdtrun_backend_tcp_rust.so")
 
     def test_delay(self):
         tcp = self.build("tcp") / "libdtrun_backend_tcp.so"
