@@ -24,12 +24,14 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it.
+  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it. One
+  // thread, until it has been started.
   class LazyDeadline {
    public:
     explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
     const Deadline& Start() {
-      if (!started_) deadline_ = Deadline(Nanoseconds(timeout_ns_));
+      if (started_) return deadline_;
+      deadline_ = Deadline(Nanoseconds(timeout_ns_));
       started_ = true;
       return deadline_;
     }
@@ -150,6 +152,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
     dtrun_op op;
     Running running;
+    std::atomic<bool> queued{false};   // for the worker, with a deadline that has been started
     std::atomic<bool> started{false};  // keeps its own deadline from now on
     std::atomic<bool> done{false};
     std::optional<Failure> failure;  // written before done
@@ -197,7 +200,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       return call;
     }
     auto call = std::make_unique<Call>(*this, op, size_);
-    call->running.deadline.Start();
     const std::lock_guard<std::mutex> lock(mutex_);
     if (Call* const before = waiting_.exchange(nullptr)) Queue(*before);
     Queue(*call);
@@ -205,6 +207,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   }
 
   inline void CallQueue::Queue(Call & call) {
+    call.running.deadline.Start();
+    call.queued.store(true, std::memory_order_release);
     queued_.fetch_add(1);
     queue_.push_back(&call);
     if (!worker_.joinable()) {
@@ -248,10 +252,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       std::unique_lock<std::mutex> lock(mutex_);
       while (!call.done) {
         // A call that waits for its turn may be behind one without a deadline; its own ends both.
-        if (!call.started && call.running.deadline.Passed()) runner_.Abandon(call.running);
+        const bool behind = call.queued.load(std::memory_order_acquire) && !call.started;
+        if (behind && call.running.deadline.Passed()) runner_.Abandon(call.running);
         if (patience.Passed()) return false;
         constexpr std::chrono::hours kLong(1);
-        const Nanoseconds limit = patience.Left(call.started ? kLong : call.running.deadline.Left(kLong));
+        const Nanoseconds limit = patience.Left(behind ? call.running.deadline.Left(kLong) : kLong);
         changed_.wait_for(lock, std::max<Nanoseconds>(limit, std::chrono::microseconds(50)));
       }
     }
