@@ -88,6 +88,12 @@ class Examples(JobTest):
         self.assert_carries_a_job(folder, "tcp")
         self.assert_passes_the_suite(folder / "libdtrun_backend_tcp.so")
 
+    def test_tcp_is_no_longer_than_a_useful_backend_may_be(self):
+        lines = [line.strip() for file in (self.sources / "tcp").iterdir() if file.suffix in (".cc", ".h")
+                 for line in file.read_text().splitlines()]
+        code = [line for line in lines if line and not line.startswith("//")]
+        self.assertLessEqual(len(code), 300)
+
     def test_tcp_names_a_rank_that_was_killed(self):
         result = self.job(self.build("tcp"), backend="tcp", command=(RANK, "die", "in-allreduce", "1", "9"))
         self.assertNotEqual(result.code, 0)

@@ -63,7 +63,7 @@ inline Socket NewSocket() {
 struct Place {
   sockaddr_in address{};
   std::uint64_t secret = 0;
-  std::uint64_t rank = 0;
+  std::int64_t rank = 0;
   sockaddr* raw() { return reinterpret_cast<sockaddr*>(&address); }
 };
 
@@ -71,7 +71,7 @@ struct Place {
 inline std::vector<Socket> ConnectAll(const sdk::Membership& members, const std::string& address,
                                       const sdk::Deadline& deadline) {
   Place own;
-  own.rank = static_cast<std::uint64_t>(members.rank());
+  own.rank = members.rank();
   std::random_device random;
   own.secret = std::uint64_t{random()} << 32 | random();
   own.address.sin_family = AF_INET;
@@ -88,27 +88,25 @@ inline std::vector<Socket> ConnectAll(const sdk::Membership& members, const std:
   // Who has joined listens, so nobody connects too early.
   const auto said = members.Exchange("tcp", {reinterpret_cast<const char*>(&own), sizeof own}, deadline);
   std::vector<Socket> sockets(said.size());
-  for (std::uint64_t peer = 0; peer < own.rank; ++peer) {
+  for (int peer = 0; peer < own.rank; ++peer) {
     Place place;
     std::memcpy(static_cast<void*>(&place), said[peer].data(), sizeof place);
     place.rank = own.rank;
     Socket& socket = sockets[peer] = NewSocket();
     socket.Limit(deadline.Left());
-    if (::connect(socket.fd, place.raw(), size) != 0 || !socket.Send(&place, sizeof place)) {
-      throw SystemFailure(DTRUN_REMOTE_FAILURE, "cannot connect to rank " + std::to_string(peer),
-                          static_cast<int>(peer));
+    if (::connect(socket.fd, place.raw(), size) != 0) {
+      throw SystemFailure(DTRUN_REMOTE_FAILURE, "cannot connect to " + sdk::RanksText({peer}), peer);
     }
+    socket.Send(&place, sizeof place);  // a peer that is gone is found at the first message
   }
-  for (std::uint64_t missing = said.size() - 1 - own.rank; missing > 0;) {
+  for (int missing = members.size() - 1 - own.rank; missing > 0;) {
     listener.Limit(deadline.Left());
     Socket socket(::accept4(listener.fd, nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.fd < 0)
-      throw SystemFailure(DTRUN_TIMEOUT, std::to_string(missing) + " ranks have not connected");
+    if (socket.fd < 0) throw SystemFailure(DTRUN_TIMEOUT, "not all ranks have connected");
     socket.Limit(std::chrono::seconds(2));
     Place place;  // a stranger does not know the secret
-    if (!socket.Recv(&place, sizeof place) || place.secret != own.secret || place.rank >= said.size())
-      continue;
-    sockets[place.rank] = std::move(socket);
+    if (!socket.Recv(&place, sizeof place) || place.secret != own.secret) continue;
+    sockets.at(place.rank) = std::move(socket);
     --missing;
   }
   for (const Socket& socket : sockets) socket.Limit(sdk::kNoLimit);

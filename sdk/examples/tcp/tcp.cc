@@ -8,39 +8,21 @@
 
 namespace tcp {
 
-// A receive of the user. The destructor waits for its end.
-class Request final : public sdk::Request {
- public:
-  Request(Links& links, const Receive& receive) : links_(links), receive_(receive) { links_.Start(receive_); }
-  ~Request() override { links_.WaitForEnd(receive_); }
-  bool Test() override { return links_.Wait(receive_, sdk::Nanoseconds(0)); }
-  bool Wait(sdk::Nanoseconds timeout) override { return links_.Wait(receive_, timeout); }
-
- private:
-  Links& links_;
-  Receive receive_;
-};
-
 class Communicator final : public sdk::Communicator<sdk::Request>,
                            private sdk::Runner,
                            private dtrun::algorithms::Messenger {
  public:
   Communicator(const sdk::Host& host, const sdk::CommParams& params)
-      : rank_(params.rank),
-        size_(params.size),
-        links_(host, params),
-        collectives_(host, *this),
-        calls_(host, *this, "tcp-calls", params.size) {}
+      : links_(host, params), collectives_(host, *this), calls_(host, *this, "tcp-calls", params.size) {}
 
   std::unique_ptr<sdk::Request> Enqueue(const dtrun_op& op, const dtrun_stream*) override {
     links_.ThrowIfFailed();
     if (sdk::IsCollective(op.kind)) return calls_.Enqueue(op);
-    const Header header{op.tag, op.count * dtrun::kernels::ElementBytes(op.dtype)};
+    const sdk::Inbox::Label label{op.tag, op.count * dtrun::kernels::ElementBytes(op.dtype)};
     if (op.kind == DTRUN_RECV) {
-      const sdk::Deadline deadline{sdk::Nanoseconds(op.timeout_ns)};
-      return std::make_unique<Request>(links_, Receive{op.peer, header, op.recv, deadline});
+      return links_.Receive(op.peer, label, op.recv, sdk::Deadline(sdk::Nanoseconds(op.timeout_ns)));
     }
-    links_.Send(op.peer, header, op.send);
+    links_.Send(op.peer, label, op.send);
     return nullptr;
   }
   void Abort(const std::string& reason) override { links_.Fail(sdk::Failure(DTRUN_ABORTED, reason)); }
@@ -54,32 +36,31 @@ class Communicator final : public sdk::Communicator<sdk::Request>,
     receives_.clear();
     collectives_.Run(*running.op);
   }
-  void Abandon(const sdk::Running&) override { links_.FailTimeout("behind another call", -1); }
+  void Abandon(const sdk::Running&) override {
+    links_.Fail(sdk::Failure(DTRUN_TIMEOUT, "timed out behind a call that has not finished"));
+  }
 
   // The messages of that collective.
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return links_.members().rank(); }
+  int size() const override { return links_.members().size(); }
   Message Send(int peer, const void* data, std::size_t bytes) override {
     links_.Send(peer, {key_, bytes}, data);
     return nullptr;
   }
   Message Recv(int peer, void* data, std::size_t bytes) override {
-    Receive& receive = receives_.emplace_back(Receive{peer, {key_, bytes}, data, deadline_});
-    links_.Start(receive);
-    return &receive;
+    receives_.push_back(links_.Receive(peer, {key_, bytes}, data, deadline_));
+    return receives_.back().get();
   }
-  void Wait(Message message) override { links_.Wait(*static_cast<Receive*>(message), sdk::kNoLimit); }
+  void Wait(Message message) override { static_cast<sdk::Inbox::Receive*>(message)->Wait(sdk::kNoLimit); }
   void Cancel() noexcept override {
     links_.Fail(sdk::Failure(DTRUN_INTERNAL, "a collective has failed"));
-    for (const Receive& receive : receives_) links_.WaitForEnd(receive);
+    receives_.clear();  // which waits for their end
   }
 
-  const int rank_;
-  const int size_;
   Links links_;
   std::uint64_t key_ = 0;
   sdk::Deadline deadline_;
-  std::list<Receive> receives_;  // of the collective that runs
+  std::vector<std::unique_ptr<sdk::Inbox::Receive>> receives_;  // of the collective that runs
   sdk::Collectives collectives_;
   sdk::CallQueue calls_;
 };
