@@ -157,7 +157,8 @@ void Shutdown(dtrun_instance* self) { delete &As<Instance>(self); }
 constexpr dtrun_option kOptions[] = {
     sdk::Option("plugin", DTRUN_TYPE_PATH, nullptr, "file of the backend that carries the operations")
         .Flags(DTRUN_OPTION_REQUIRED | DTRUN_OPTION_MUST_EXIST),
-    sdk::Option("delay", DTRUN_TYPE_DURATION, "1ms", "what each operation takes at least").Range("0s", "10s")};
+    sdk::Option("delay", DTRUN_TYPE_DURATION, "1ms", "what each operation takes at least")
+        .Range("0s", "10s")};
 
 constexpr dtrun_backend Table() {
   dtrun_backend table{};

@@ -24,8 +24,8 @@
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
 
-  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it. One
-  // thread, until it has been started.
+  // The deadline of a call. Reads the clock only when first asked, so a call that never waits never reads it.
+  // One thread, until it has been started.
   class LazyDeadline {
    public:
     explicit LazyDeadline(std::int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
