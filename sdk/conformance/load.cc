@@ -22,9 +22,14 @@ const dtrun_plugin* LoadPlugin(const std::string& file, std::int32_t kind) {
   const dtrun_plugin* plugin = nullptr;
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
-  if (OpenPlugin(file)(Host(kind), &plugin, &error) != DTRUN_OK) {
-    throw std::runtime_error(std::string("the entry failed: ") + error.message);
+  const dtrun_plugin_entry entry = OpenPlugin(file);
+  dtrun_status status = DTRUN_OK;
+  try {
+    status = entry(Host(kind), &plugin, &error);
+  } catch (const std::exception& exception) {
+    throw std::runtime_error(std::string("an exception left the entry (E1): ") + exception.what());
   }
+  if (status != DTRUN_OK) throw std::runtime_error(std::string("the entry failed: ") + error.message);
   if (plugin == nullptr) throw std::runtime_error("the entry returned DTRUN_OK and no table");
   if (plugin->kind != kind) {
     throw std::runtime_error("the table is of kind " + std::to_string(plugin->kind) +

@@ -79,12 +79,15 @@ std::string LastLines(const std::string& file) {
   return text;
 }
 
+bool NotStarted(int status) { return WIFEXITED(status) && WEXITSTATUS(status) >= kNotStarted; }
+
 // "" when the process ended as one that has said all.
 std::string BadEnd(int status, bool in_time, std::chrono::seconds limit, const Record& record) {
   if (!in_time) return "it did not end within " + std::to_string(limit.count()) + " s and was killed";
   const char* const when = record.over ? " after the case was over" : " in the middle of the case";
   if (WIFSIGNALED(status)) return std::string("the process died of ") + strsignal(WTERMSIG(status)) + when;
   if (record.over || !record.failures.empty()) return "";
+  if (NotStarted(status)) return "the case could not be started";
   return "the process ended with exit code " + std::to_string(WEXITSTATUS(status)) + when +
          "; the plugin or its library called exit";
 }
@@ -127,6 +130,8 @@ CaseResult RunCase(const std::vector<std::string>& command, const std::string& f
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const Record record = Merged(folder);
   result.failures = record.failures;
+  result.started = !NotStarted(status) || record.over;
+  result.over = record.over;
   const std::string end = BadEnd(status, in_time, limit, record);
   if (!end.empty()) {
     result.failures.push_back(end);

@@ -18,7 +18,12 @@ struct CaseResult {
   std::vector<std::string> failures;  // what was expected, one text each
   std::string output;                 // the last lines on stderr of a process that did not end well
   double seconds = 0;
+  bool started = true;  // else `output` says why not
+  bool over = false;    // it has said all
 };
+
+// Exit code of a process whose case could not be started.
+inline constexpr int kNotStarted = 125;
 
 // Starts `command`, which ends with arguments of this program that name the case. Results are in `folder`,
 // which is the case's own, as files that begin with "record"; kRecord is the first of them.

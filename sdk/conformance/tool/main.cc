@@ -25,6 +25,7 @@
 #include "report.h"
 #include "sdk/conformance/backend_suite.h"
 #include "sdk/conformance/guard.h"
+#include "sdk/conformance/host.h"
 #include "sdk/conformance/load.h"
 #include "sdk/conformance/rank_watch.h"
 
@@ -126,10 +127,28 @@ class Recorder final : public testing::EmptyTestEventListener {
   }
 };
 
+// Instead of a case: whether what the user typed fits the plugin.
+constexpr char kTrial[] = "(trial)";
+
+// Records what is wrong with the values of --set. Other defects are for the cases to find.
+void CheckOptions(const Arguments& arguments) {
+  try {
+    MakeOptions(*LoadPlugin(arguments.plugin, KindOf(arguments)), arguments.options);
+  } catch (const std::invalid_argument& error) {
+    record->Failure(error.what());
+  } catch (const std::runtime_error&) {
+  }
+}
+
 int RunOneCase(const Arguments& arguments) {
   const LaunchedProcess place = PlaceOf(arguments);
   const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
   record = &writer;
+  if (arguments.run_case == kTrial) {
+    if (!arguments.options.empty()) CheckOptions(arguments);
+    writer.Over();
+    return 0;
+  }
   RankWatch::ListenForHangs([](const std::string& text) { record->Failure(text); });
   Register(arguments, KindOf(arguments), place);
   ExplainCrashesBehindGuards();
@@ -141,6 +160,15 @@ int RunOneCase(const Arguments& arguments) {
   const int code = RUN_ALL_TESTS();
   writer.Over();
   return code;
+}
+
+int TryOneCase(const Arguments& arguments) {
+  try {
+    return RunOneCase(arguments);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return kNotStarted;
+  }
 }
 
 // ---- the program that the user started
@@ -228,17 +256,26 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   sigprocmask(SIG_BLOCK, &ended, nullptr);
 
   const Folder folder;
+  const auto limit = std::chrono::seconds(arguments.timeout) + kSlack;
+  const auto run = [&](const std::string& name) {
+    const std::string own = folder.path() + "/" + name;
+    fs::create_directory(own);
+    CaseResult result = RunCase(CommandOf(arguments, words, name, own), own, limit);
+    fs::remove_all(own);
+    return result;
+  };
+  if (const CaseResult trial = run(kTrial); !trial.started) {
+    throw UsageError("no case can be started: " + trial.output);
+  } else if (trial.over && !trial.failures.empty()) {
+    throw UsageError("'--set': " + trial.failures[0] + "; dtrun plugins describe lists the options");
+  }
   const auto start = std::chrono::steady_clock::now();
   bool failed = false;
   for (CaseResult& one : cases) {
-    const std::string own = folder.path() + "/" + one.name;
-    fs::create_directory(own);
-    CaseResult result = RunCase(CommandOf(arguments, words, one.name, own), own,
-                                std::chrono::seconds(arguments.timeout) + kSlack);
+    CaseResult result = run(one.name);
     result.name = one.name;
     result.rules = one.rules;
     one = std::move(result);
-    fs::remove_all(own);
     PrintResult(one);
     failed = failed || one.kind == CaseResult::Kind::kFailed;
   }
@@ -259,7 +296,7 @@ int Main(const std::vector<std::string>& words) {
   else if (arguments.manual_page)
     std::cout << ManualPage();
   else if (!arguments.run_case.empty())
-    return RunOneCase(arguments);
+    return TryOneCase(arguments);
   else
     return RunAll(arguments, words);
   return 0;

@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include "rules.h"
@@ -76,8 +77,11 @@ void PrintResult(const CaseResult& result) {
       if (result.failures[i] != result.reason) PrintIndented(result.failures[i], "         ");
     }
     PrintIndented(result.output, "         | ");
-    for (const std::string& id : Ids(result.rules))
-      std::printf("         rule %s: %s\n", id.c_str(), RuleText(id).c_str());
+    for (const std::string& id : Ids(result.rules)) {
+      static std::set<std::string> printed;  // texts are long; the second time the id will do
+      std::printf("         rule %s: %s\n", id.c_str(),
+                  printed.insert(id).second ? RuleText(id).c_str() : "see above");
+    }
   }
   std::fflush(stdout);
 }
