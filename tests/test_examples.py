@@ -78,8 +78,8 @@ class Examples(JobTest):
         self.assert_ok(result)
         self.assertIn(f"rank 0 of 3 over {name}: got 2", result.out)
 
-    def assert_passes_the_suite(self, plugin):
-        out = run(SUITE, f"--gtest_filter={CASES}", env=self.environment(DTRUN_SUITE_PLUGIN=str(plugin)))
+    def assert_passes_the_suite(self, plugin, without=""):
+        out = run(SUITE, f"--gtest_filter={CASES}{without}", env=self.environment(DTRUN_SUITE_PLUGIN=str(plugin)))
         passed = re.search(r"\[  PASSED  \] (\d+) tests", out)
         self.assertGreater(int(passed[1]), 100, out)
 
@@ -119,7 +119,8 @@ class Examples(JobTest):
                    self.sources / "tcp_c/tcp.c", "-lpthread")
         self.assertEqual(said, "")
         self.assert_carries_a_job(self.folder, "tcp_c")
-        self.assert_passes_the_suite(plugin)
+        # tcc's linker hides no symbol and knows no NODELETE.
+        self.assert_passes_the_suite(plugin, ":Load.ExportsOneSymbol:Load.StaysWhenItIsClosed")
 
     def test_tcp_in_rust(self):
         if shutil.which("rustc") is None:

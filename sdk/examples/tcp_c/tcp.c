@@ -1,5 +1,6 @@
 /* tcp.c - a backend over TCP in C11: connections by mesh.h, messages by links.h; order and collectives by the
  * host's services. */
+#include "dtrun/abi/structs.h"
 #include "mesh.h"
 
 struct dtrun_instance {
@@ -97,14 +98,17 @@ static void abandon_collective(void* context, const dtrun_op* op) {
 /* ---- the slots ------------------------------------------------------------------------ */
 
 static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
+  dtrun_backend_caps caps;
   (void)self;
   (void)err;
-  out->flags = DTRUN_CAP_ABORT;
-  out->ops = (UINT64_C(2) << DTRUN_SCATTERV) - 2;
-  out->dtypes = (UINT64_C(2) << DTRUN_COMPLEX128) - 2;
-  out->reduces = (UINT64_C(2) << DTRUN_LOR) - 2;
-  out->reduce_dtypes = out->dtypes;
-  out->device_kinds = UINT64_C(1) << DTRUN_DEVICE_HOST;
+  DTRUN_INIT(caps);
+  caps.flags = DTRUN_CAP_ABORT;
+  caps.ops = (UINT64_C(2) << DTRUN_SCATTERV) - 2;
+  caps.dtypes = (UINT64_C(2) << DTRUN_COMPLEX128) - 2;
+  caps.reduces = (UINT64_C(2) << DTRUN_LOR) - 2;
+  caps.reduce_dtypes = caps.dtypes;
+  caps.device_kinds = UINT64_C(1) << DTRUN_DEVICE_HOST;
+  dtrun_struct_write(out, &caps, sizeof caps); /* the caller's may be shorter */
   return DTRUN_OK;
 }
 
@@ -153,8 +157,10 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
 }
 
 static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err) {
+  dtrun_abort_params given;
   (void)err;
-  fail(comm->links, DTRUN_ABORTED, -1, params->reason.size == 0 ? "aborted" : params->reason.data);
+  dtrun_struct_read(&given, sizeof given, params);
+  fail(comm->links, DTRUN_ABORTED, -1, given.reason.size == 0 ? "aborted" : given.reason.data);
   return DTRUN_OK;
 }
 
@@ -165,6 +171,8 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   dtrun_request* request;
   (void)stream;
   if (status != DTRUN_OK) return status;
+  if ((op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the operation has a flag that tcp_c does not know");
   if (op->kind == DTRUN_SEND) return send_message(comm->links, op->peer, header, op->send, err);
   request = calloc(1, sizeof *request);
   if (request == NULL) return dtrun_error_set(err, DTRUN_OUT_OF_MEMORY, -1, "no memory for a request");

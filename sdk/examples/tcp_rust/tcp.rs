@@ -118,12 +118,18 @@ unsafe extern "C" fn abandon_collective(context: *mut c_void, _: *const dtrun_op
 
 unsafe extern "C" fn query_caps(_: *mut dtrun_instance, out: *mut dtrun_backend_caps, _: *mut dtrun_error) -> dtrun_status {
     let up_to = |last: i32| (2u64 << last) - 2;
-    (*out).flags = DTRUN_CAP_ABORT as u32;
-    (*out).ops = up_to(DTRUN_SCATTERV);
-    (*out).dtypes = up_to(DTRUN_COMPLEX128);
-    (*out).reduces = up_to(DTRUN_LOR);
-    (*out).reduce_dtypes = (*out).dtypes;
-    (*out).device_kinds = 1 << DTRUN_DEVICE_HOST;
+    let caps = dtrun_backend_caps {
+        struct_size: (*out).struct_size, // the caller's, which may be shorter
+        flags: DTRUN_CAP_ABORT as u32,
+        ops: up_to(DTRUN_SCATTERV),
+        dtypes: up_to(DTRUN_COMPLEX128),
+        reduces: up_to(DTRUN_LOR),
+        reduce_dtypes: up_to(DTRUN_COMPLEX128),
+        device_kinds: 1 << DTRUN_DEVICE_HOST,
+        ..std::mem::zeroed()
+    };
+    let bytes = std::mem::size_of::<dtrun_backend_caps>().min(caps.struct_size as usize);
+    std::ptr::copy_nonoverlapping(&caps as *const _ as *const u8, out as *mut u8, bytes);
     DTRUN_OK
 }
 
@@ -166,8 +172,11 @@ unsafe extern "C" fn comm_destroy(comm: *mut dtrun_backend_comm) {
 unsafe extern "C" fn comm_abort(
     comm: *mut dtrun_backend_comm, params: *const dtrun_abort_params, _: *mut dtrun_error,
 ) -> dtrun_status {
-    let reason = (*params).reason;
-    let text = String::from_utf8_lossy(bytes_of(reason.data as *const c_void, reason.size));
+    let whole = (*params).struct_size as usize >= std::mem::size_of::<dtrun_abort_params>();
+    let text = match whole {
+        true => String::from_utf8_lossy(bytes_of((*params).reason.data as *const c_void, (*params).reason.size)),
+        false => "aborted".into(), // a caller without reasons
+    };
     (*(comm as *const Comm)).links().fail(Failure::new(DTRUN_ABORTED, -1, text));
     DTRUN_OK
 }
@@ -176,6 +185,9 @@ unsafe fn start(comm: *mut Comm, op: &dtrun_op) -> Outcome<Option<Request>> {
     let Comm { host, calls, .. } = &*comm;
     let links = (*comm).links();
     links.check()?;
+    if op.flags & DTRUN_FLAGS_MUST_UNDERSTAND != 0 {
+        return Err(Failure::new(DTRUN_UNSUPPORTED, -1, "the operation has a flag that tcp_rust does not know"));
+    }
     let bytes = op.count * (host.kernels.element_bytes.unwrap())(host.raw, op.dtype);
     let header = Header { key: op.tag as u64, bytes };
     Ok(match op.kind {
