@@ -68,11 +68,16 @@ Outcome DoPatiently(Rank& rank, dtrun_op op) {
   return pending ? pending->Wait(kLongPatience) : refusal;
 }
 
+bool MovesThatMuch(const dtrun_backend_caps& caps) {
+  return caps.max_bytes == 0 || caps.max_bytes >= kHugeElements;
+}
+
 void AllreduceCounts(const Subject& subject) {
   const dtrun_backend_caps caps = subject.Caps();
   if (!Has(caps.ops, DTRUN_ALLREDUCE) || !subject.Reduces(caps, DTRUN_UINT8, DTRUN_MAX)) {
     GTEST_SKIP() << "the backend does not offer it";
   }
+  if (!MovesThatMuch(caps)) GTEST_SKIP() << "the backend moves at most " << caps.max_bytes << " bytes";
   subject.Play(2, [](Rank& rank) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
     const RepeatedMemory sent(kHugeElements);
@@ -89,7 +94,9 @@ void AllreduceCounts(const Subject& subject) {
 }
 
 void BroadcastCounts(const Subject& subject) {
-  if (!Has(subject.Caps().ops, DTRUN_BROADCAST)) GTEST_SKIP() << "the backend does not offer it";
+  const dtrun_backend_caps caps = subject.Caps();
+  if (!Has(caps.ops, DTRUN_BROADCAST)) GTEST_SKIP() << "the backend does not offer it";
+  if (!MovesThatMuch(caps)) GTEST_SKIP() << "the backend moves at most " << caps.max_bytes << " bytes";
   subject.Play(2, [](Rank& rank) {
     if (!IsPossible(rank)) GTEST_SKIP() << Obstacle();
     const RepeatedMemory data(kHugeElements);

@@ -105,7 +105,7 @@ std::unique_ptr<Pending> Rank::Start(dtrun_op op, Outcome* refusal) {
   if (outcome.ok()) return std::make_unique<Pending>(table(), nullptr);
   if (outcome.code == DTRUN_PENDING) {
     if (refusal != nullptr) *refusal = {};
-    EXPECT_NE(request, nullptr) << "rank " << rank_ << ": DTRUN_PENDING came without a request";
+    EXPECT_NE(request, nullptr) << "rank " << rank_ << ": DTRUN_PENDING came without a request (B6)";
     return std::make_unique<Pending>(table(), request);
   }
   if (refusal == nullptr) ADD_FAILURE() << "rank " << rank_ << ": enqueue failed: " << outcome;

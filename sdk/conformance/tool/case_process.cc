@@ -89,7 +89,7 @@ std::string BadEnd(int status, bool in_time, std::chrono::seconds limit, const R
   if (record.over || !record.failures.empty()) return "";
   if (NotStarted(status)) return "the case could not be started";
   return "the process ended with exit code " + std::to_string(WEXITSTATUS(status)) + when +
-         "; the plugin or its library called exit";
+         "; the plugin or its library called exit (T8)";
 }
 
 Record Merged(const std::string& folder) {

@@ -274,7 +274,7 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   for (CaseResult& one : cases) {
     CaseResult result = run(one.name);
     result.name = one.name;
-    result.rules = one.rules;
+    result.rules = RulesBroken(result.failures, one.rules);
     one = std::move(result);
     PrintResult(one);
     failed = failed || one.kind == CaseResult::Kind::kFailed;

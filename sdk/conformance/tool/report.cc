@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <cstdio>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -42,6 +43,21 @@ std::vector<std::string> Ids(const std::string& rules) {
 }
 
 }  // namespace
+
+std::string RulesBroken(const std::vector<std::string>& failures, const std::string& rules) {
+  static const std::regex kNamed("\\(([A-Z][0-9]+(, [A-Z][0-9]+)*)\\)");
+  std::string all;
+  const auto add = [&](const std::string& id) {
+    if ((", " + all + ",").find(", " + id + ",") == std::string::npos) all += (all.empty() ? "" : ", ") + id;
+  };
+  for (const std::string& text : failures) {
+    for (std::sregex_iterator found(text.begin(), text.end(), kNamed), end; found != end; ++found) {
+      for (const std::string& id : Ids((*found)[1])) add(id);
+    }
+  }
+  for (const std::string& id : Ids(rules)) add(id);
+  return all;
+}
 
 std::string RuleText(const std::string& id) {
   const std::string page = kRulesPage, mark = "\n- **" + id + "** ";

@@ -12,6 +12,9 @@ namespace dtrun::conformance::tool {
 void PrintResult(const CaseResult& result);
 void PrintSummary(const std::vector<CaseResult>& results, double seconds);
 
+// The ids that a failure names, as in "(E1)", and behind them those of its case, `rules`.
+std::string RulesBroken(const std::vector<std::string>& failures, const std::string& rules);
+
 // The text of rule `id` in docs/abi.md, without its marks; "" when there is none.
 std::string RuleText(const std::string& id);
 
