@@ -1,0 +1,92 @@
+/* exchange.h - what happens when all ranks of an operation have come. */
+#ifndef DTRUN_BROKEN_EXCHANGE_H
+#define DTRUN_BROKEN_EXCHANGE_H
+
+#include "world.h"
+
+static const dtrun_op* op_of(const dtrun_request* request) {
+  return FAULT(KEEPS_OPERATION) ? request->given : &request->op;
+}
+
+static double reduced(dtrun_request* const* all, int32_t ranks, uint64_t index) {
+  const dtrun_op* const op = op_of(all[0]);
+  double value = read_element(op->dtype, op->send, index);
+  for (int32_t rank = 1; rank < ranks; ++rank) {
+    value = combine(op->reduce, value, read_element(op->dtype, op_of(all[rank])->send, index));
+    if (FAULT(ROUNDS_EACH_STEP) && op->dtype == DTRUN_BFLOAT16)
+      value = float_of((uint32_t)write_bfloat(value) << 16);
+  }
+  if (op->reduce == DTRUN_AVG) value /= ranks;
+  if (FAULT(WRONG_SUM) && op->reduce == DTRUN_SUM && index == 2) value += 1;
+  return value;
+}
+
+/* Of all ranks' operations, in order of their ranks. */
+static void run_collective(dtrun_request* const* all, int32_t ranks) {
+  const dtrun_op* const op = op_of(all[0]);
+  const size_t width = element_bytes(op->dtype);
+  const int scattered = op->kind == DTRUN_REDUCE_SCATTER, gathered = op->kind == DTRUN_ALLGATHER;
+  const uint64_t total = op->count * (scattered || gathered ? (uint64_t)ranks : 1);
+  char* const result = op->kind == DTRUN_BARRIER ? NULL : malloc(total * width + 1);
+  for (uint64_t i = 0; i < total && (scattered || op->kind == DTRUN_ALLREDUCE); ++i)
+    write_element(op->dtype, result, i, reduced(all, ranks, i));
+  for (int32_t rank = 0; rank < ranks && op->count > 0; ++rank) {
+    const dtrun_op* const one = op_of(all[rank]);
+    const size_t part = op->count * width;
+    if (gathered) memcpy(result + (size_t)rank * part, one->send, part);
+    if (op->kind == DTRUN_BROADCAST && rank == op->root) memcpy(result, one->recv, part);
+  }
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    const size_t bytes = (scattered ? op->count : total) * width;
+    if (result != NULL && bytes > 0)
+      memcpy(op_of(all[rank])->recv, result + (scattered ? (size_t)rank * bytes : 0), bytes);
+  }
+  free(result);
+  for (int32_t rank = 0; rank < ranks; ++rank) finish(all[rank], DTRUN_OK, -1, "");
+}
+
+static void match_collective(dtrun_request* request) {
+  struct world* const world = request->comm->world;
+  dtrun_request* all[MOST_RANKS];
+  if (FAULT(EARLY_BARRIER) && request->op.kind == DTRUN_BARRIER) {
+    finish(request, DTRUN_OK, -1, "");
+    return;
+  }
+  for (int32_t rank = 0; rank < world->size; ++rank) {
+    all[rank] = world->members[rank]->running;
+    while (all[rank] != NULL && is_message(&all[rank]->op)) all[rank] = all[rank]->next;
+    if (all[rank] == NULL || all[rank]->op.sequence != request->op.sequence) return;
+  }
+  run_collective(all, world->size);
+}
+
+static void match_message(dtrun_request* request) {
+  const dtrun_op* const op = &request->op;
+  dtrun_request* found = NULL;
+  for (dtrun_request* one = request->comm->world->members[op->peer]->running; one != NULL; one = one->next) {
+    const int meets = is_message(&one->op) && one->op.kind != op->kind && one->op.tag == op->tag &&
+                      one->op.peer == request->comm->rank;
+    if (meets && (found == NULL || FAULT(WRONG_ORDER))) found = one;
+  }
+  if (found == NULL || FAULT(NEVER_COMPLETES)) return;
+  dtrun_request* const sender = op->kind == DTRUN_SEND ? request : found;
+  dtrun_request* const receiver = sender == request ? found : request;
+  const size_t bytes = op_of(sender)->count * element_bytes(op->dtype);
+  if (bytes > 0) memcpy(op_of(receiver)->recv, op_of(sender)->send, bytes);
+  finish(sender, DTRUN_OK, -1, "");
+  finish(receiver, DTRUN_OK, -1, "");
+}
+
+/* A rank that the operation needs and that has failed or left; -1: none. */
+static int32_t lost(const dtrun_request* request) {
+  const struct world* const world = request->comm->world;
+  for (int32_t rank = 0; rank < world->size; ++rank) {
+    const dtrun_backend_comm* const other = world->members[rank];
+    if (rank == request->comm->rank || !needs(request, rank)) continue;
+    if (other == NULL) return world->blamed[rank];
+    if (other->failed != DTRUN_OK) return other->failed == DTRUN_REMOTE_FAILURE ? other->culprit : rank;
+  }
+  return -1;
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* faults.h - what is wrong with a plugin of this folder: DTRUN_FAULT is one of these. FAULT(X) is a constant.
+ */
+#ifndef DTRUN_BROKEN_FAULTS_H
+#define DTRUN_BROKEN_FAULTS_H
+
+enum {
+  SOUND,
+  /* of the file and its entry */
+  EXTRA_SYMBOL,
+  NO_NODELETE,
+  OTHER_NAME,
+  THREAD_IN_ENTRY,
+  ENTRY_READS_BEHIND,
+  ANY_EXTENSION,
+  BAD_DEFAULT,
+  KEY_TWICE,
+  SIGNAL_HANDLER,
+  CHANGES_ENVIRONMENT,
+  CHANGES_FOLDER,
+  /* of structs and errors */
+  LONGER_CAPS,
+  INIT_ON_ERROR,
+  READS_BEHIND,
+  KEEPS_OPERATION,
+  IGNORES_FLAGS,
+  THROWS,
+  UNKNOWN_STATUS,
+  NO_TEXT,
+  WRITES_OUT,
+  /* of communicators */
+  EXITS,
+  OUT_UNTOUCHED,
+  LEAKS_DESCRIPTOR,
+  ABORT_IS_DEAF,
+  FORGETS_FAILURE,
+  /* of operations */
+  CLAIMS_TYPE,
+  WRONG_SUM,
+  ROUNDS_EACH_STEP,
+  EARLY_BARRIER,
+  WRONG_ORDER,
+  NO_TIMEOUTS,
+  NEVER_COMPLETES,
+  BLOCKS,
+  PENDING_ALONE,
+  CHANGES_OUTCOME,
+  WAITS_TOO_LONG,
+  RELEASES_EARLY,
+  LEAKS_MEMORY,
+  /* of launchers */
+  OTHER_PLAN,
+  RANK_TWICE,
+  RANK_MISSING,
+  NULL_VALUE,
+  NULL_ARGUMENT,
+  EQUALS_IN_NAME,
+  DEAF_TO_REFUSAL,
+  WRONG_STRIDE,
+  FAILS_SILENTLY
+};
+
+#define FAULT(name) (DTRUN_FAULT == (name))
+
+#endif

@@ -1,0 +1,92 @@
+/* table.h - the table and the entry that all plugins of this folder have, and the faults that are in them. */
+#ifndef DTRUN_BROKEN_TABLE_H
+#define DTRUN_BROKEN_TABLE_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dtrun/abi.h"
+#include "faults.h"
+
+struct dtrun_instance {
+  const dtrun_host* host;
+};
+
+/* Defined by the kind of plugin. */
+static void fill_kind(dtrun_plugin* plugin);
+
+static void handle(int number) { (void)number; }
+
+static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
+                         dtrun_error* err) {
+  dtrun_instance* const self = malloc(sizeof *self);
+  (void)options;
+  if (self == NULL) return dtrun_error_set(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
+  self->host = host;
+  if (FAULT(SIGNAL_HANDLER)) signal(SIGUSR2, handle);
+  if (FAULT(CHANGES_ENVIRONMENT)) setenv("BROKEN_WAS_HERE", "1", 1);
+  if (FAULT(CHANGES_FOLDER) && chdir("/") != 0) abort();
+  *out = self;
+  return DTRUN_OK;
+}
+
+static void shutdown_instance(dtrun_instance* self) { free(self); }
+
+static const void* get_extension(dtrun_instance* self, const char* id) {
+  (void)self;
+  return FAULT(ANY_EXTENSION) ? id : NULL;
+}
+
+static void* linger(void* argument) {
+  pause();
+  return argument;
+}
+
+static void start_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, linger, NULL) == 0) pthread_detach(thread);
+}
+
+static void fill_option(dtrun_option* option, const char* key, const char* default_text) {
+  DTRUN_INIT(*option);
+  option->key = key;
+  option->type = DTRUN_TYPE_UINT;
+  option->scope = DTRUN_SCOPE_JOB;
+  option->default_text = default_text;
+  option->max_text = "9";
+  option->doc = "attempts to connect";
+  option->since = "1.0";
+}
+
+#if DTRUN_FAULT_EXPORTS
+__attribute__((visibility("default"))) int broken_helper(void);
+int broken_helper(void) { return 1; }
+#endif
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  static dtrun_option options[2];
+  static dtrun_plugin plugin;
+  (void)err;
+  if (FAULT(THREAD_IN_ENTRY)) start_thread();
+  if (FAULT(ENTRY_READS_BEHIND) && host->get_service(host, "nobody.nothing/1") != NULL) abort();
+  fill_option(&options[0], "retries", FAULT(BAD_DEFAULT) ? "many" : "3");
+  fill_option(&options[1], FAULT(KEY_TWICE) ? "retries" : "attempts", "3");
+  DTRUN_PLUGIN_INIT(plugin);
+  plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : DTRUN_FAULT_NAME;
+  plugin.version = "1.0";
+  plugin.vendor = "dtrun tests";
+  plugin.license = "Apache-2.0";
+  plugin.summary = "a plugin with one fault";
+  plugin.options = options;
+  plugin.option_count = 2;
+  plugin.init = init;
+  plugin.shutdown = shutdown_instance;
+  plugin.get_extension = get_extension;
+  fill_kind(&plugin);
+  *out = &plugin;
+  return DTRUN_OK;
+}
+
+#endif
