@@ -1,0 +1,241 @@
+/* backend.c - a backend with one fault, or none: its ranks are threads of one process.
+ *
+ * Compiled once for each fault; DTRUN_FAULT is one of faults.h, DTRUN_FAULT_NAME the plugin's name. Without a
+ * fault it is a backend of both profiles that passes the suite.
+ */
+#include <fcntl.h>
+
+#include "exchange.h"
+
+void throw_from_a_library(void);
+
+/* Writes a member of a caller's struct that the struct has. */
+#define GIVE(out, member, value)                                                        \
+  if (FAULT(LONGER_CAPS) ||                                                             \
+      (out)->struct_size >= offsetof(dtrun_backend_caps, member) + sizeof(out)->member) \
+  (out)->member = (value)
+
+static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
+  const uint64_t types = 1u << DTRUN_FLOAT16 | 1u << DTRUN_BFLOAT16 | 1u << DTRUN_FLOAT32 |
+                         1u << DTRUN_FLOAT64 | 1u << DTRUN_INT32 | 1u << DTRUN_INT64 | 1u << DTRUN_UINT8 |
+                         (FAULT(CLAIMS_TYPE) ? 1u << DTRUN_INT16 : 0u);
+  (void)self, (void)err;
+  GIVE(out, flags, DTRUN_CAP_ABORT | DTRUN_CAP_THREAD_MULTIPLE);
+  GIVE(out, ops,
+       1u << DTRUN_ALLREDUCE | 1u << DTRUN_BROADCAST | 1u << DTRUN_ALLGATHER | 1u << DTRUN_REDUCE_SCATTER |
+           1u << DTRUN_BARRIER | 1u << DTRUN_SEND | 1u << DTRUN_RECV);
+  GIVE(out, dtypes, types);
+  GIVE(out, reduce_dtypes, types);
+  GIVE(out, reduces,
+       1u << DTRUN_SUM | 1u << DTRUN_PROD | 1u << DTRUN_MIN | 1u << DTRUN_MAX | 1u << DTRUN_AVG);
+  GIVE(out, max_bytes, 1u << 30);
+  GIVE(out, device_kinds, 1u << DTRUN_DEVICE_HOST);
+  return DTRUN_OK;
+}
+
+/* Rank 0 makes the world and tells the others of its process where it is. */
+static dtrun_status find_world(dtrun_instance* self, const dtrun_comm_params* params, struct world** out,
+                               dtrun_error* err) {
+  static const dtrun_string key = {"world", 5};
+  const dtrun_kv_service* const kv = self->host->get_service(self->host, DTRUN_KV_SERVICE);
+  const dtrun_memory_service* const memory = self->host->get_service(self->host, DTRUN_MEMORY_SERVICE);
+  struct {
+    struct world* world;
+    pid_t process;
+  } place = {NULL, getpid()};
+  void* value = NULL;
+  uint64_t bytes = 0;
+  if (params->size > MOST_RANKS) return report(err, DTRUN_UNSUPPORTED, -1, "more than 64 ranks");
+  if (params->rank == 0) {
+    place.world = *out = calloc(1, sizeof **out);
+    if (*out == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
+    (*out)->size = params->size;
+    return kv->set(self->host, params->kv, key, &place, sizeof place, err);
+  }
+  if (kv->get(self->host, params->kv, key, params->timeout_ns, &value, &bytes, NULL) != DTRUN_OK)
+    return report(err, DTRUN_TIMEOUT, 0, "rank 0 did not come in time");
+  memcpy(&place, value, sizeof place);
+  memory->release(self->host, value);
+  *out = place.world;
+  if (place.process == getpid()) return DTRUN_OK;
+  return report(err, DTRUN_FAILED_PRECONDITION, -1, "the ranks must be threads of one process");
+}
+
+static dtrun_status join(dtrun_backend_comm* comm, int64_t deadline, dtrun_error* err) {
+  struct world* const world = comm->world;
+  dtrun_status status = DTRUN_OK;
+  pthread_mutex_lock(&lock);
+  world->members[comm->rank] = comm;
+  ++world->joined;
+  pthread_cond_broadcast(&changed);
+  while (world->joined < world->size && now() < deadline) sleep_until(deadline);
+  if (world->joined < world->size) {
+    char text[TEXT_BYTES];
+    int32_t missing = 0;
+    while (world->members[missing] != NULL) ++missing;
+    snprintf(text, sizeof text, "rank %d did not come in time", missing);
+    status = report(err, DTRUN_TIMEOUT, missing, text);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* given,
+                                dtrun_backend_comm** out, dtrun_error* err) {
+  dtrun_comm_params params = {0};
+  const int64_t deadline = deadline_of(given->timeout_ns);
+  dtrun_status status;
+  if (FAULT(EXITS)) exit(0);
+  if (FAULT(OUT_UNTOUCHED)) return DTRUN_OK;
+  if (FAULT(LEAKS_DESCRIPTOR) && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0) abort();
+  memcpy(&params, given, given->struct_size < sizeof params ? given->struct_size : sizeof params);
+  pthread_once(&once, make_changed);
+  dtrun_backend_comm* const comm = calloc(1, sizeof *comm);
+  if (comm == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
+  comm->rank = params.rank;
+  status = find_world(self, &params, &comm->world, err);
+  if (status == DTRUN_OK) status = join(comm, deadline, err);
+  if (status == DTRUN_OK || FAULT(WRITES_OUT)) *out = comm;
+  /* One that failed stays known to its world, which others may still look at. */
+  return status;
+}
+
+static void comm_destroy(dtrun_backend_comm* comm) {
+  struct world* const world = comm->world;
+  pthread_mutex_lock(&lock);
+  world->blamed[comm->rank] = comm->failed == DTRUN_REMOTE_FAILURE ? comm->culprit : comm->rank;
+  fail(comm, DTRUN_REMOTE_FAILURE, comm->rank, "the rank has left");
+  world->members[comm->rank] = NULL;
+  const int last = ++world->left == world->size;
+  pthread_mutex_unlock(&lock);
+  free(comm);
+  if (last) free(world);
+}
+
+static dtrun_status comm_abort(dtrun_backend_comm* comm, const dtrun_abort_params* params, dtrun_error* err) {
+  const int has_reason = params->struct_size >= sizeof *params && params->reason.size > 0;
+  (void)err;
+  if (FAULT(ABORT_IS_DEAF)) return DTRUN_OK;
+  pthread_mutex_lock(&lock);
+  fail(comm, DTRUN_ABORTED, -1, has_reason ? params->reason.data : "aborted");
+  pthread_mutex_unlock(&lock);
+  return DTRUN_OK;
+}
+
+static dtrun_status outcome(dtrun_request* request, dtrun_error* err) {
+  if (FAULT(CHANGES_OUTCOME) && ++request->looks > 2)
+    return report(err, DTRUN_INTERNAL, -1, "a change of mind");
+  if (FAULT(UNKNOWN_STATUS)) return report(err, 99, -1, "a status of its own");
+  if (request->status == DTRUN_OK) return DTRUN_OK;
+  return report(err, request->status, request->peer, request->text);
+}
+
+static void release(dtrun_request* request) {
+  if (!FAULT(LEAKS_MEMORY)) free(request);
+}
+
+static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
+                            dtrun_request** out, dtrun_error* err) {
+  (void)stream;
+  if (FAULT(THROWS)) throw_from_a_library();
+  if (!FAULT(IGNORES_FLAGS) && (op->flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return report(err, DTRUN_UNSUPPORTED, -1, "a flag of dtrun_op is not known here; use a newer backend");
+  if (FAULT(CLAIMS_TYPE) && op->dtype == DTRUN_INT16)
+    return report(err, DTRUN_UNSUPPORTED, -1, "no int16 here");
+  dtrun_request* const request = calloc(1, sizeof *request);
+  if (request == NULL) return report(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
+  const size_t known = !FAULT(READS_BEHIND) && op->struct_size < sizeof *op ? op->struct_size : sizeof *op;
+  memcpy(&request->op, op, known);
+  request->comm = comm;
+  request->given = op;
+  request->deadline = deadline_of(request->op.timeout_ns);
+  pthread_mutex_lock(&lock);
+  expire(comm->world);
+  const int32_t gone = comm->failed == DTRUN_OK ? lost(request) : -1;
+  if (gone >= 0) {
+    char text[TEXT_BYTES];
+    snprintf(text, sizeof text, "rank %d has failed or left", gone);
+    fail(comm, DTRUN_REMOTE_FAILURE, gone, text);
+  }
+  if (comm->failed != DTRUN_OK || gone >= 0) {
+    const dtrun_status status =
+        report(err, gone >= 0 ? DTRUN_REMOTE_FAILURE : comm->failed, comm->culprit, comm->reason);
+    pthread_mutex_unlock(&lock);
+    free(request);
+    return status;
+  }
+  dtrun_request** end = &comm->running;
+  while (*end != NULL) end = &(*end)->next;
+  *end = request;
+  if (is_message(&request->op))
+    match_message(request);
+  else
+    match_collective(request);
+  while (FAULT(BLOCKS) && request->op.kind == DTRUN_SEND && !request->done) sleep_until(INT64_MAX);
+  const int done = request->done;
+  pthread_mutex_unlock(&lock);
+  if (done && request->status == DTRUN_OK) {
+    release(request);
+    return DTRUN_OK;
+  }
+  if (!FAULT(PENDING_ALONE)) *out = request;
+  return DTRUN_PENDING;
+}
+
+/* Waits until it is done, at most until `deadline`. */
+static dtrun_status wait_for(dtrun_request* request, int64_t deadline, dtrun_error* err) {
+  dtrun_status status = DTRUN_PENDING;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    if (!request->done) expire(request->comm->world);
+    if (request->done || now() >= deadline) break;
+    const int64_t first = next_deadline(request->comm->world);
+    sleep_until(first < deadline ? first : deadline);
+  }
+  if (request->done) status = outcome(request, err);
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+static dtrun_status req_test(dtrun_request* request, dtrun_error* err) { return wait_for(request, 0, err); }
+
+static dtrun_status req_wait_host(dtrun_request* request, int64_t timeout_ns, dtrun_error* err) {
+  return wait_for(request, FAULT(WAITS_TOO_LONG) ? INT64_MAX : deadline_of(timeout_ns), err);
+}
+
+static void req_release(dtrun_request* request) {
+  if (FAULT(RELEASES_EARLY)) {
+    pthread_mutex_lock(&lock);
+    drop(request);
+    pthread_mutex_unlock(&lock);
+  } else {
+    wait_for(request, INT64_MAX, NULL);
+  }
+  release(request);
+}
+
+static void snapshot(dtrun_backend_comm* comm, const dtrun_snapshot_sink* sink) {
+  char text[TEXT_BYTES];
+  int running = 0;
+  pthread_mutex_lock(&lock);
+  for (const dtrun_request* one = comm->running; one != NULL; one = one->next) ++running;
+  pthread_mutex_unlock(&lock);
+  snprintf(text, sizeof text, "rank %d: %d operations run", comm->rank, running);
+  sink->line(sink->context, (dtrun_string){text, strlen(text)}, NULL);
+}
+
+static void fill_kind(dtrun_plugin* plugin) {
+  static dtrun_backend backend;
+  DTRUN_INIT(backend);
+  backend.query_caps = query_caps;
+  backend.comm_create = comm_create;
+  backend.comm_destroy = comm_destroy;
+  backend.comm_abort = comm_abort;
+  backend.enqueue = enqueue;
+  backend.req_test = req_test;
+  backend.req_wait_host = req_wait_host;
+  backend.req_release = req_release;
+  backend.snapshot = snapshot;
+  plugin->kind = DTRUN_KIND_BACKEND;
+  plugin->backend = &backend;
+}

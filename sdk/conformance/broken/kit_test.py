@@ -1,0 +1,242 @@
+"""dtrun-conformance finds the fault of each plugin of this folder, names its rule, and finds none in sound plugins.
+
+    kit_test.py TOOL BROKEN SOUND... [--mpirun PROGRAM]
+
+TOOL is the program, BROKEN the folder of the broken plugins, SOUND the files of others that must pass.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+# Cases that are run on every broken plugin, and pass unless they are expected to fail.
+CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Capabilities.MakeSense", "Launcher", "Requests.KeepTheirOutcome",
+            "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2")
+
+LOADING = "Load.TouchesNothingInInit"
+ERRORS = "Structs.ErrorsOfAnotherSize"
+OPERATIONS = "Structs.OperationsOfAnotherSize"
+FLAGS = "Structs.FlagsThatMustBeUnderstood"
+RANKS = "Launcher.PlansEveryRankOnce"
+TEXTS = "Launcher.GivesValidTexts"
+REFUSAL = "Launcher.PassesOnARefusal"
+SIZES = "Launcher.TakesStructsOfAnotherSize"
+SAME = "Launcher.PlansTheSameEachTime"
+LAUNCHER_FLAGS = "Launcher.RefusesFlagsThatMustBeUnderstood"
+ALL_PLANS = (RANKS, SAME, "Launcher.TouchesNothingWhenItPlans", TEXTS, REFUSAL, SIZES, LAUNCHER_FLAGS)
+PENDING = "Requests.KeepTheirOutcome"
+ORDER = "Messages.OfOneTagKeepTheirOrder"
+SUM = "Collectives.AllreduceInWorld2"
+UNANSWERED = "Failures.EndAMessageThatNobodyAnswers"
+WORLD_OF_2 = (OPERATIONS, FLAGS, PENDING, ORDER, SUM)
+EVERY_WORLD = WORLD_OF_2 + (ERRORS, "Structs.ParametersOfCommunicatorsOfAnotherSize", "Structs.SnapshotSinksOfAnotherSize",
+                            "Structs.ParametersOfAbortOfAnotherSize")
+
+# Plugin -> the cases that fail, a rule that each names, a piece of what the first prints.
+FAULTS = {
+    "backend_extra_symbol": (("Load.ExportsOneSymbol",), "V2", "exports 'broken_helper'"),
+    "backend_no_nodelete": (("Load.StaysWhenItIsClosed",), "V12", "NODELETE"),
+    "backend_other_name": (("Load.SaysWhoItIs",), "V1", "somebody_else"),
+    "backend_thread_in_entry": (("Load.HasACheapEntry", "Load.TouchesNothingInTheEntry"), "V3", "started a thread"),
+    "backend_entry_reads_behind": (("Load.TakesHostsOfAnotherSize",), "S2", "behind a dtrun_host of"),
+    "backend_any_extension": (("Load.KnowsNoUnknownExtension",), "S13", "nobody.nothing"),
+    "backend_key_twice": (("Load.HasOptionsThatMakeSense",), "O1", "there twice"),
+    "backend_signal_handler": ((LOADING,), "T7", "is 'handled'"),
+    "backend_changes_environment": ((LOADING,), "T7", "BROKEN_WAS_HERE"),
+    "backend_changes_folder": ((LOADING,), "T7", "working folder"),
+    "backend_longer_caps": (("Structs.CapabilitiesOfAnotherSize",), "S3", "behind a dtrun_backend_caps of"),
+    "backend_init_on_error": ((ERRORS,), "E4", "behind a dtrun_error of"),
+    "backend_writes_out": ((ERRORS,), "S14", "wrote to *out"),
+    "backend_reads_behind": ((OPERATIONS,), "S2", "behind a dtrun_op of"),
+    "backend_keeps_operation": ((OPERATIONS, FLAGS, ORDER, SUM), "", "Segmentation fault"),
+    "backend_ignores_flags": ((FLAGS,), "S6", "with bit 30"),
+    "backend_throws": (WORLD_OF_2, "", "thrown by enqueue"),
+    "backend_unknown_status": ((PENDING,), "E2", "status 99 does not exist"),
+    "backend_no_text": ((ERRORS, UNANSWERED), "E3", "no text"),
+    "backend_exits": (EVERY_WORLD, "T8", "exit code 0"),
+    "backend_out_untouched": ((PENDING, ORDER, SUM), "B17", "left *out untouched"),
+    "backend_leaks_descriptor": (("Plugin.KeepsNothingOfCommunicatorsThatWent",), "T9", "open files"),
+    "backend_leaks_memory": (("Plugin.NeedsNoMoreMemoryForEachCall",), "T13", "bytes that the process grows by"),
+    "backend_abort_is_deaf": (("Abort.EndsWhatIsBlocked",), "F6", "waited in vain for 'aborted'"),
+    "backend_forgets_failure": (("Failures.EndACallThatAnotherRankSkips",), "F3", "did not end within"),
+    "backend_claims_type": (("Capabilities.AgreeWithWhatTypesAndReductionsDo", SUM), "", "no int16 here"),
+    "backend_wrong_sum": ((SUM,), "C2", "6.000000, not 5.000000"),
+    "backend_rounds_each_step": (("Collectives.SixteenBitSumsAreAccumulatedInFloat32",), "C5", "data"),
+    "backend_early_barrier": (("Collectives.BarrierInWorld2",), "C3", "entered"),
+    "backend_wrong_order": ((ORDER,), "M1", "data"),
+    "backend_no_timeouts": ((UNANSWERED,), "F1", "DTRUN_TIMEOUT"),
+    "backend_never_completes": (("Messages.OfEverySizeArrive",), "", "did not end within"),
+    "backend_blocks": (("Requests.OfMessagesStartWithoutAPeer",), "B6", "waited in vain for 'started'"),
+    "backend_pending_alone": ((PENDING,), "B6", "without a request"),
+    "backend_changes_outcome": ((PENDING,), "B7", "ok()"),
+    "backend_waits_too_long": (("Requests.SurviveShortWaits",), "B8", "waited in vain for 'waited'"),
+    "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "data"),
+    "launcher_other_plan": ((SAME, SIZES, LAUNCHER_FLAGS), "", "the second time"),
+    "launcher_rank_twice": ((RANKS,), "L2", "times that rank 0 is planned"),
+    "launcher_rank_missing": ((RANKS,), "L2", "times that rank 1 is planned"),
+    "launcher_null_value": ((TEXTS,), "L3", "the value of 'RANK' is NULL"),
+    "launcher_null_argument": ((TEXTS,), "L3", "argument 1 is NULL"),
+    "launcher_equals_in_name": ((TEXTS,), "L3", "RANK=OF"),
+    "launcher_deaf_to_refusal": ((REFUSAL,), "L6", "DTRUN_OUT_OF_MEMORY"),
+    "launcher_init_on_error": ((REFUSAL,), "E4", "behind a dtrun_error of"),
+    "launcher_wrong_stride": ((SIZES,), "S10", "dtrun_job_hosts of"),
+    "launcher_ignores_flags": ((LAUNCHER_FLAGS,), "S6", "with bit 30"),
+    "launcher_unknown_status": (ALL_PLANS, "E2", "status 99"),
+    "launcher_fails_silently": (ALL_PLANS, "L6", "without a text"),
+    "launcher_bad_default": (("Load.HasOptionsThatMakeSense",), "O1", "'retries' is 'many'"),
+}
+# These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
+NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched", "backend_pending_alone", "backend_wrong_sum",
+          "backend_early_barrier", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
+          "backend_waits_too_long", "backend_releases_early", "backend_rounds_each_step", "launcher_bad_default"}
+HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
+           "backend_waits_too_long"}
+
+# What the sound ones pass. Of plugins that have a test of their own, a part is enough here.
+WHOLE = ("^(?!Sizes|Sequences|Failures.NameARankThatWasKilled)")  # its ranks are threads of one process
+PART = ("Load|Structs|Plugin|Capabilities.Make|Launcher|Abort|AllreduceInWorld2|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
+        "Messages.(OfOne|Are|ThatCross)|Failures.(NameARankThatLeft|EndAMessage)")
+
+
+class Run:
+    """One run of the tool: `code`, `out` and `err`, and by case its status, rules and text."""
+
+    def __init__(self, plugin, only, *more, environment=None):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "junit.xml"
+            done = subprocess.run([GIVEN.tool, "--plugin", plugin, "--only", only, "--junit", file, *more], text=True,
+                                  capture_output=True, check=False, env={**os.environ, **(environment or {})})
+            self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+            self.cases = {}
+            for case in xml.parse(file).iter("testcase"):
+                failure, skip = case.find("failure"), case.find("skipped")
+                self.cases[f"{case.get('classname')}.{case.get('name')}"] = (
+                    "failed" if failure is not None else "skipped" if skip is not None else "passed",
+                    case.find("properties/property[@name='rule']").get("value").split(", "),
+                    "" if failure is None else failure.text)
+
+    def failed(self):
+        return {name for name, (state, _, _) in self.cases.items() if state == "failed"}
+
+
+def broken(name):
+    expected = FAULTS[name][0]
+    wide = [] if name in NARROW else CONTROLS
+    if name == "launcher_bad_default":
+        only = "Load.(Has|Says|Exports|Stays|TakesH|Knows)"  # what needs no instance
+    else:
+        own = [re.escape(case) + "$" for case in expected if case.split(".")[0] not in wide]
+        only = "^(" + "|".join([*wide, "Load", *own]) + ")"
+    return Run(GIVEN.broken / f"libdtrun_{name}.so", only, "--timeout", "10" if name in HANGING else "100")
+
+
+class Broken(unittest.TestCase):
+    def test_each_fault_is_found_and_nothing_else(self):
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for name, run in zip(FAULTS, pool.map(broken, FAULTS)):
+                expected, rule, text = FAULTS[name]
+                with self.subTest(plugin=name):
+                    self.assertEqual(run.failed(), set(expected), run.out + run.err)
+                    self.assertEqual(run.code, 1)
+                    for case in expected:
+                        if rule:
+                            self.assertIn(rule, run.cases[case][1], case)
+                            self.assertIn(f"rule {rule}: ", run.out)
+                    self.assertIn(text, run.cases[expected[0]][2])
+                    self.assertGreater(len(run.cases), len(expected), "no case could pass")
+
+    def test_every_plugin_of_the_folder_has_an_entry_here(self):
+        files = {file.stem.removeprefix("libdtrun_") for file in GIVEN.broken.glob("libdtrun_*.so")}
+        self.assertEqual(files - {"backend_sound", "launcher_sound"}, set(FAULTS))
+
+
+class Sound(unittest.TestCase):
+    def expect_pass(self, run):
+        self.assertEqual(run.failed(), set(), run.out + run.err)
+        self.assertEqual(run.code, 0, run.err)
+        self.assertIn("passed", [state for state, _, _ in run.cases.values()])
+        self.assertRegex(run.out.splitlines()[-1], r"^\d+ cases in .* passed, 0 failed, \d+ skipped$")
+
+    def test_the_sound_ones_pass(self):
+        files = [GIVEN.broken / "libdtrun_backend_sound.so", GIVEN.broken / "libdtrun_launcher_sound.so", *GIVEN.sound]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            runs = pool.map(lambda file: Run(file, WHOLE if "sound" in file.name else PART, environment={"SLURM_JOB_ID": "7"}),
+                            files)
+            for file, run in zip(files, runs):
+                with self.subTest(plugin=file.name):
+                    self.expect_pass(run)
+
+    def test_a_library_of_one_rank_for_each_process(self):
+        if GIVEN.mpi is None:
+            self.skipTest("because the mpi plugin or mpirun is missing")
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.expect_pass(Run(GIVEN.mpi, "Load|Structs|Plugin|World1", "--world", "1"))
+        run = Run(GIVEN.mpi, "Requests.Keep|AllreduceInWorld2|Messages.OfOne", "--world", "2", "--launch",
+                  f"{GIVEN.mpirun} --oversubscribe -n {{ranks}}", environment=allowed)
+        self.expect_pass(run)
+        self.assertEqual({state for state, _, _ in run.cases.values()}, {"passed"}, run.out)
+
+    def test_messages_alone_are_a_profile(self):
+        run = Run(GIVEN.broken / "libdtrun_backend_sound.so", "^[LSM]", "--profile", "messages")
+        self.expect_pass(run)
+        self.assertIn("Messages.OfEverySizeArrive", run.cases)
+        self.assertNotIn("Collectives.AllreduceInWorld2", run.cases)
+
+
+class CommandLine(unittest.TestCase):
+    def refused(self, *words):
+        done = subprocess.run([GIVEN.tool, *words], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_garbage_is_refused_by_name_with_a_next_step(self):
+        plugin = ["--plugin", GIVEN.broken / "libdtrun_backend_sound.so"]
+        for words, pieces in {
+            (): ("--plugin", "is missing"),
+            ("--plug", "x"): ("'--plug'", "did you mean '--plugin'?"),
+            ("--plugin",): ("needs a value",),
+            ("--plugin", "/nowhere.so"): ("/nowhere.so", "build the plugin"),
+            ("--plugin", GIVEN.tool): ("must be named libdtrun_backend_NAME.so", "rename it"),
+            (*plugin, "--world", "many"): ("'--world' is 'many'", "1 to 64"),
+            (*plugin, "--only", "("): ("'--only'", "regular expression"),
+            (*plugin, "--only", "^Nothing$"): ("'--only'", "--list"),
+            (*plugin, "--profile", "launcher"): ("'--profile'", "messages and host-collectives"),
+            (*plugin, "--profile", "device-collectives"): ("not there yet",),
+            (*plugin, "--set", "x"): ("'--set' is 'x'", "OPTION=VALUE"),
+            (*plugin, "--set", "nothing=1"): ("no option 'nothing'", "dtrun plugins describe"),
+            (*plugin, "--set", "retries=12"): ("'retries' is '12'", "at most 9"),
+            (*plugin, "--junit", "/nowhere/x.xml"): ("'--junit'", "another file"),
+            (*plugin, "--launch", "/nowhere/mpirun"): ("no case can be started", "/nowhere/mpirun"),
+        }.items():
+            with self.subTest(words=words):
+                text = self.refused(*words)
+                for piece in pieces:
+                    self.assertIn(piece, text)
+
+    def test_the_list_has_rules_and_runs_nothing(self):
+        done = subprocess.run([GIVEN.tool, "--plugin", GIVEN.broken / "libdtrun_backend_exits.so", "--list"], capture_output=True,
+                              text=True, check=True)
+        self.assertIn("Load.ExportsOneSymbol  V2\n", done.stdout)
+
+    def test_help_has_every_argument(self):
+        text = subprocess.run([GIVEN.tool, "--help"], capture_output=True, text=True, check=True).stdout
+        for word in ("plugin", "world", "only", "profile", "seed", "junit", "list", "timeout", "set", "launch"):
+            self.assertIn(f"--{word}", text)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tool")
+    parser.add_argument("broken", type=pathlib.Path)
+    parser.add_argument("sound", type=pathlib.Path, nargs="*")
+    parser.add_argument("--mpi", type=pathlib.Path)
+    parser.add_argument("--mpirun")
+    GIVEN, rest = parser.parse_known_args()
+    unittest.main(argv=sys.argv[:1] + rest)
