@@ -48,15 +48,16 @@ class BadPlugin(JobTest):
         self.check("../evil", "'../evil'")
 
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
-        for name, said in (("init_exits", "called exit, which is the program's to call"),
-                           ("init_hangs", "has not returned for 11s, far beyond backend.timeout")):
+        exited = "called exit, which is the program's to call"
+        for name, said in (("init_exits", f"in its init, {exited}"), ("exits_when_loaded", f"being loaded, {exited}"),
+                           ("init_hangs", "in its init, has not returned for 11s, far beyond backend.timeout")):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",
                                     "-n", "2", "--", RANK)
                 self.assertEqual(result.code, 70, str(result))
                 self.assertRegex(result.err, r"failed after .*: rank \d exited with code 70\n")
-                self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', in its init, {said}.*report it to the plugin's author")
+                self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', {said}.*report it to the plugin's author")
 
     def test_truncated(self):
         file = self.place(PLUGINS / "libdtrun_backend_gloo.so", "cut")
@@ -123,7 +124,8 @@ class BadPlugin(JobTest):
                 "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
                 "equals": "variable 0 of rank 0 is 'A=B'",
-                "must-understand": "variable 0 of rank 0 is 'GOOD' with the flags 0x100000"}
+                "must-understand": "variable 0 of rank 0 is 'GOOD' with the flags 0x100000",
+                "beyond": "launcher 'bad' planned an impossible process: rank 2147483647, host 0"}
         for fault, text in said.items():
             with self.subTest(fault=fault):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)

@@ -113,9 +113,15 @@ Status Runtime::JoinJob() {
 Status Runtime::StartBackend() {
   Result<plugin::File> file = plugin::Find(plugin::Kind::kBackend, environment_.backend_path, {});
   if (!file) return std::move(file).error();
-  Result<const plugin::Plugin*> loaded = plugin::Load(*file);
-  if (!loaded) return std::move(loaded).error();
-  plugin_ = *loaded;
+  const PluginCall::Report report = [to = client_](std::string_view what) { to->Report(-1, what); };
+  const Nanoseconds timeout = environment_.timeout;
+  const Nanoseconds limit = timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10);
+  {
+    PluginCall entry(fmt::format("backend '{}', being loaded", environment_.backend), limit, report);
+    Result<const plugin::Plugin*> loaded = plugin::Load(*file);
+    if (!loaded) return std::move(loaded).error();
+    plugin_ = *loaded;
+  }
 
   Result<dtrun_options> options = options::FromJson(environment_.backend_options);
   if (!options) {
@@ -124,10 +130,7 @@ Status Runtime::StartBackend() {
   }
   options_ = *std::move(options);
   PluginError error;
-  const Nanoseconds timeout = environment_.timeout;
-  PluginCall call(fmt::format("backend '{}', in its init", environment_.backend),
-                  timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10),
-                  [to = client_](std::string_view what) { to->Report(-1, what); });
+  PluginCall call(fmt::format("backend '{}', in its init", environment_.backend), limit, report);
   const dtrun_status status = plugin_->table().init(&plugin_->host(), &options_, &instance_, &error);
   if (status == DTRUN_OK) return {};
   instance_ = nullptr;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 namespace dtrun::plan {
 namespace {
@@ -50,15 +51,15 @@ std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::st
 
 void AddFacts(const Backend& backend, Plan* plan) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_key;  // texts by host
+  std::map<std::string, std::size_t> place_of;                           // in by_key
   for (std::size_t i = 0; i < plan->hosts.size(); ++i) {
     Host& host = plan->hosts[i];
     host.backend_facts = InfoOf(backend, i).facts;
     for (const auto& [key, text] : host.backend_facts) {
       if (key.starts_with(kPeerFact) || key.starts_with(kAgreeFact) || key.starts_with(kByFact)) continue;
-      auto known = std::ranges::find(by_key, key, [](const auto& one) { return one.first; });
-      if (known == by_key.end()) known = by_key.insert(known, {key, {}});
-      known->second.resize(plan->hosts.size());
-      known->second[i] = text;
+      const auto [place, fresh] = place_of.emplace(key, by_key.size());
+      if (fresh) by_key.emplace_back(key, std::vector<std::string>(plan->hosts.size()));
+      by_key[place->second].second[i] = text;
     }
   }
   for (const auto& [key, texts] : by_key)

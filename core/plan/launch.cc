@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "core/environments/outer.h"
 #include "core/plan/at.h"
@@ -15,7 +16,8 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
   for (const Process& process : processes) {
     const bool valid = process.host >= 0 && process.host < static_cast<int>(plan.hosts.size()) &&
                        process.rank >= 0 && process.rank_count >= 1 &&
-                       process.rank + process.rank_count <= plan.world_size() && !process.argv.empty();
+                       std::int64_t{process.rank} + process.rank_count <= plan.world_size() &&
+                       !process.argv.empty();
     if (!valid) {
       return Error{DTRUN_INTERNAL,
                    fmt::format("launcher '{}' planned an impossible process: rank {}, host {}", plan.launcher,

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/printable.h"
 #include "core/plugin/search_path.h"
 
 namespace dtrun::plugin {
@@ -73,6 +74,21 @@ std::string CheckFlags(std::uint32_t flags, std::string_view of) {
   return fmt::format("its {} has the flags {:#x}, which this dtrun would have to understand", of, unknown);
 }
 
+// A text of an option that would reach a terminal as more than a line of text, or null. A long text may have lines.
+const char* RawText(const dtrun_option& option) {
+  for (const char* text : {option.key, option.default_text, option.doc, option.unit, option.min_text,
+                           option.max_text, option.since, option.env_alias, option.replaced_by}) {
+    if (text != nullptr && Printable(text) != text) return text;
+  }
+  for (std::uint64_t i = 0; i < option.choice_count && option.choices != nullptr; ++i) {
+    if (option.choices[i] != nullptr && Printable(option.choices[i]) != option.choices[i]) return option.choices[i];
+  }
+  if (option.long_doc == nullptr) return nullptr;
+  std::string lines = option.long_doc;
+  std::ranges::replace(lines, '\n', ' ');
+  return Printable(lines) == lines ? nullptr : option.long_doc;
+}
+
 // What is wrong with the options table, or empty.
 std::string CheckOptions(const dtrun_plugin& table) {
   if (table.option_count == 0) return {};
@@ -88,6 +104,8 @@ std::string CheckOptions(const dtrun_plugin& table) {
   for (std::uint64_t i = 0; i < table.option_count; ++i) {
     const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
     if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
+    if (const char* raw = RawText(*option); raw != nullptr)
+      return fmt::format("its option '{}' has control characters: '{}'", Printable(option->key), Printable(raw));
     if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);
     if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
       return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,

@@ -115,6 +115,12 @@ TEST(Normalise, RefusesWhatItWouldHaveToUnderstand) {
   EXPECT_THAT(option.Error(), HasSubstr("its option 'mode' has the flags 0x20000"));
   type.option.type = 99;
   EXPECT_THAT(type.Error(), HasSubstr("its option 'mode' has the type 99"));
+  APlugin raw;
+  raw.option.doc = "\x1b]0;pwned\a";
+  EXPECT_THAT(raw.Error(), HasSubstr("its option 'mode' has control characters: '\\u001b]0;pwned\\u0007'"));
+  raw.option.doc = raw.option.long_doc = nullptr;
+  raw.option.long_doc = "two\nlines";
+  EXPECT_TRUE(raw.Normalised().ok()) << raw.Error();
   scope.option.scope = 9;
   EXPECT_THAT(scope.Error(), HasSubstr("its option 'mode' has the scope 9"));
   const dtrun_option options[] = {twice.option, twice.option};

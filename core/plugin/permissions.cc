@@ -33,7 +33,14 @@ Status Check(const fs::path& place, const struct stat& info, std::vector<std::st
                  fmt::format("the {} '{}' may be written by everybody (mode {:04o}); run: chmod o-w '{}'",
                              what, place.string(), info.st_mode & 07777u, place.string())};
   }
-  if ((info.st_mode & S_IWGRP) != 0 && warnings != nullptr) {
+  const bool by_group = (info.st_mode & S_IWGRP) != 0;
+  if (by_group && info.st_gid != 0 && info.st_gid != ::getegid()) {
+    return Error{DTRUN_FAILED_PRECONDITION,
+                 fmt::format("the {} '{}' may be written by group {}, which is not your own (group {}); run: "
+                             "chmod g-w '{}'",
+                             what, place.string(), info.st_gid, ::getegid(), place.string())};
+  }
+  if (by_group && warnings != nullptr) {
     warnings->push_back(fmt::format("the {} '{}' may be written by group {}; to stop that: chmod g-w '{}'",
                                     what, place.string(), info.st_gid, place.string()));
   }

@@ -1,6 +1,7 @@
 #include "core/plugin/permissions.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "core/plugin/testing/support.h"
 
@@ -49,6 +50,17 @@ TEST(Permissions, WarnsOfAGroupWritableFolder) {
   EXPECT_TRUE(CheckPermissions(path, &warnings).ok());
   EXPECT_THAT(warnings,
               ::testing::Contains(HasSubstr("chmod g-w '" + (folder.path() / "shared").string() + "'")));
+}
+
+TEST(Permissions, RefusesWhatAnotherGroupMayWriteTo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  const testing::TempFolder folder;
+  const auto path = folder.Write("a.so");
+  testing::SetMode(path, 0775);
+  ASSERT_EQ(::chown(path.c_str(), 0, 54321), 0);
+  const Status status = CheckPermissions(path, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text, AllOf(HasSubstr("may be written by group 54321"), HasSubstr("chmod g-w")));
 }
 
 // A chain of links: any hop can lead elsewhere.

@@ -38,7 +38,7 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
   DTRUN_INIT(sink);
   sink.context = info;
   sink.fact = [](void* context, const char* key, dtrun_string text, dtrun_error*) noexcept -> dtrun_status {
-    static_cast<LaunchInfo*>(context)->facts.emplace_back(TextOf(key), std::string(View(text)));
+    static_cast<LaunchInfo*>(context)->facts.emplace_back(Printable(TextOf(key)), Printable(View(text)));
     return DTRUN_OK;
   };
   sink.env = [](void* context, const char* name, const char* value, dtrun_error*) noexcept -> dtrun_status {
@@ -101,10 +101,10 @@ int Serve(const File& file) {
   const dtrun_plugin& table = (*plugin)->table();
   Description description;
   description.file = (*plugin)->file();
-  description.version = table.version;
-  description.vendor = table.vendor;
-  description.license = table.license;
-  description.summary = table.summary;
+  description.version = Printable(table.version);
+  description.vendor = Printable(table.vendor);
+  description.license = Printable(table.license);
+  description.summary = Printable(table.summary);
   description.abi = fmt::format("{}.{}", table.abi_major, table.abi_minor_built);
   description.options = (*plugin)->schema();
   if (!socket.Send(wire::Encode(description))) return 1;

@@ -33,6 +33,7 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   process.env = &entry;
   process.env_count = 1;
   if (is(job, "must-understand")) entry.flags = 1u << 20;
+  if (is(job, "beyond")) process.rank = process.rank_count = 0x7fffffff;
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;
     entry.value = NULL;

@@ -28,7 +28,8 @@ enum {
   FAULT_ENTRY_KILLED = 15,
   FAULT_ENTRY_CLOSES = 16,
   FAULT_INIT_HANGS = 17, /* in a rank */
-  FAULT_INIT_EXITS = 18
+  FAULT_INIT_EXITS = 18,
+  FAULT_EXITS_WHEN_LOADED = 19 /* in a rank */
 };
 
 struct dtrun_instance {
@@ -190,7 +191,7 @@ static void fill(void) {
 }
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
-  (void)host;
+  if (DTRUN_TEST_FAULT == FAULT_EXITS_WHEN_LOADED && host->in_probe == 0) exit(0);
   if (DTRUN_TEST_FAULT == FAULT_ENTRY_FAILS) {
     fail(err, DTRUN_FAILED_PRECONDITION, "this plugin wants a full moon");
     return DTRUN_FAILED_PRECONDITION;
