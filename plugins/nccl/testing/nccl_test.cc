@@ -12,10 +12,9 @@ const conformance::BackendUnderTest kBackend{
     .options = {{"library", FAKE_NCCL_FILE}, {"cuda_library", FAKE_CUDART_FILE}},
     .worlds = {1, 2, 3, 4, 7},
     .skips = {
-        {"Plugin.OffersMessages", "nccl moves the memory of devices; the fake's devices share the host's"},
+        {"Plugin.OffersMessages", "its profile is device collectives: it moves no memory of the host"},
         {"Plugin.OffersCollectives",
          "nccl has no bitwise and logical reductions; element_test.cc has the table"},
-        {"Structs.OperationsOfAnotherSize", kNoTags},
         {"Messages.ThatCrossDoNotBlock", "nccl's sends wait for their receivers unless they are grouped"},
         {"Messages.ThatAreLateHoldUpNothing", "nccl's operations of one communicator wait for one another"},
         {"Messages.MayBeWaitedForBySeveralThreads", "its barrier would wait for the receive before it"},
