@@ -37,7 +37,7 @@ launchers, shared memory and the gloo backend."
 dtrun_package(sdk dtrun-sdk devel "headers to compile programs and plugins for dtrun"
 "For programs that call dtrun's library (pkg-config dtrun, or CMake's
 find_package(dtrun)), and for backends and launchers of your own
-(find_package(dtrun-sdk))."
+(find_package(dtrun-sdk)), which dtrun-conformance tries."
   DEPENDS "${same}")
 dtrun_package(mpi dtrun-backend-mpi net "backend of dtrun over Open MPI"
 "backend.name = \"mpi\": the operations of dtrun's library are done by Open MPI."

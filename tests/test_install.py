@@ -7,7 +7,8 @@ import subprocess
 
 from support.job import BUILD, SOURCE, JobTest, main
 
-SHARED = ("man/man1/dtrun.1", "man/man1/dtrun-plan.1", "bash-completion/completions/dtrun", "zsh/site-functions/_dtrun",
+SHARED = ("man/man1/dtrun.1", "man/man1/dtrun-plan.1", "man/man1/dtrun-conformance.1",
+          "bash-completion/completions/dtrun", "zsh/site-functions/_dtrun",
           "fish/vendor_completions.d/dtrun.fish", "doc/dtrun/LICENSE", "doc/dtrun/docs/install.md",
           "doc/dtrun/configs/quickstart.toml", "dtrun/failures.toml")
 
@@ -31,6 +32,10 @@ class Install(JobTest):
     def test_a_moved_folder_runs(self):
         self.assertEqual(self.run_here("dtrun -q -n 2 echo hello").count("hello\n"), 2)
         self.assertIn(str(self.prefix / "lib/dtrun/plugins"), self.run_here("dtrun plugins list"))
+
+    def test_the_conformance_tool_tries_an_installed_plugin(self):
+        plugin = self.prefix / "lib/dtrun/plugins/libdtrun_launcher_per_process.so"
+        self.assertIn(" 0 failed", self.run_here(f"dtrun-conformance --plugin {plugin}"))
 
     def test_a_program_in_c(self):
         """That of docs/install.md, by its own commands."""

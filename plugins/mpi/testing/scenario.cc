@@ -185,7 +185,7 @@ void Stuck(Story& story) {
   dtrun_request* request = nullptr;
   if (story.rank == 0) {
     op.sequence = 1;
-    Expect(table.enqueue(comm, &op, nullptr, &request, &error) == DTRUN_OK, error.message);
+    Expect(table.enqueue(comm, &op, nullptr, &request, &error) == DTRUN_PENDING, error.message);
     const Outcome outcome{table.req_wait_host(request, -1, &error), -1, error.message};
     Expect(outcome, DTRUN_TIMEOUT, "barrier 1 on 'world' did not end within 1 s; the call of MPI");
     table.req_release(request);
