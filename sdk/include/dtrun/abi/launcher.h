@@ -1,8 +1,11 @@
-/* launcher.h - a way of starting ranks: a pure function from a job to its processes.
+/* launcher.h - where a job runs, how dtrun gets there, and which processes it starts.
  *
- * A launcher decides which processes to start and which environment contract each one
- * sees. It starts nothing: `dtrun plan` prints the plan and core executes it, and core
- * owns spawning, logs, signals, kill and verdict for every launcher.
+ * A launcher has at least one of three members: `find_hosts`, the hosts that a platform
+ * gave to the job; `connect`, the commands that start dtrun on them; `plan`, a pure
+ * function from a job to its processes. It starts nothing: `dtrun plan` prints what it
+ * answers and core executes it, and core owns spawning, logs, signals, kill and verdict
+ * for every launcher. Each call is made in a child process of dtrun, between `init` and
+ * `shutdown`, and has 10 seconds.
  */
 #ifndef DTRUN_ABI_LAUNCHER_H
 #define DTRUN_ABI_LAUNCHER_H
@@ -82,12 +85,112 @@ typedef struct dtrun_plan_sink {
   dtrun_status (*note)(void* context, dtrun_string text, dtrun_error* err);
 } dtrun_plan_sink;
 
+/* ---- find_hosts: which hosts a platform gave to the job ---- */
+
+typedef struct dtrun_hosts_query {
+  uint32_t struct_size;
+  uint32_t flags;
+  /* The variable's value in the environment of the dtrun that asks, or NULL. [control] */
+  const char* (*variable)(const struct dtrun_hosts_query* query, const char* name);
+} dtrun_hosts_query;
+
+typedef struct dtrun_allocated_host {
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* name; /* name or address, IPv6 without brackets */
+  int32_t slots;    /* ranks that it has room for; 0: not said */
+  int32_t reserved;
+} dtrun_allocated_host;
+
+/* Bits of dtrun_allocation.flags. */
+enum {
+  DTRUN_ALLOCATION_EVERYWHERE = 1 << 16, /* the platform starts dtrun on every host; else once for all */
+  DTRUN_ALLOCATION_OWN_INDEX = 1 << 17,  /* own_index is set */
+  DTRUN_ALLOCATION_PORT_TAKEN = 1 << 18  /* the platform itself listens at rank_port */
+};
+
+typedef struct dtrun_allocation {
+  uint32_t struct_size;
+  uint32_t flags;
+  const dtrun_allocated_host* hosts; /* in rank order, none twice; stride: hosts[0].struct_size */
+  uint64_t host_count;               /* 0: their names are not known */
+  int32_t min_hosts;                 /* fewest that will do; 0: all */
+  int32_t max_hosts;                 /* without names, how many there are; 0: the user has to say it */
+  int32_t own_index;                 /* which host this is */
+  int32_t rank_port;                 /* where rank 0 listens by the platform's contract, so dtrun never
+                                        does; 0: not said */
+  const char* root_address;          /* of host 0; NULL: not said */
+  const char* processes_per_host;    /* as job.processes_per_host takes it; NULL: not said */
+  const char* evidence;              /* the variable or file by which the platform is known; NULL: its name */
+  /* Other platforms whose variables this one has set as well, by what cluster.from calls them. */
+  const char* const* implies;
+  uint64_t implies_count;
+  const char* sharing; /* how the user brings a variable to dtrun on every host, "export it before ..." */
+} dtrun_allocation;
+
+typedef struct dtrun_hosts_sink {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  /* Once. The sink copies all of it. A failure is final: `find_hosts` returns it. */
+  dtrun_status (*allocation)(void* context, const dtrun_allocation* allocation, dtrun_error* err);
+} dtrun_hosts_sink;
+
+/* ---- connect: the commands that start dtrun on hosts ---- */
+
+typedef struct dtrun_connect_query {
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* const* hosts; /* names, in rank order; those already reached are left out */
+  uint64_t host_count;
+  const char* const* argv; /* what is to run once on each of them: the path of dtrun there, and arguments */
+  uint64_t argc;
+  /* The variable's value in the environment of the dtrun that asks, or NULL. [control] */
+  const char* (*variable)(const struct dtrun_connect_query* query, const char* name);
+} dtrun_connect_query;
+
+/* A command that runs as long as what it has started on its hosts. It hands its standard
+ * input to each of them, byte for byte and without waiting for its end, hands back what they
+ * write, line by line, and ends them when it ends. */
+typedef struct dtrun_connect_command {
+  uint32_t struct_size;
+  uint32_t flags;
+  const char* const* argv;
+  uint64_t argc;
+  const uint64_t* hosts; /* indexes into dtrun_connect_query.hosts */
+  uint64_t host_count;
+  /* The variable by which each of several hosts knows its name in dtrun_connect_query.hosts;
+   * NULL: by its host name and addresses. */
+  const char* host_variable;
+  const char* trial; /* a command that a user can try by hand; NULL: none */
+  /* A line of its own (that begins with its name and a colon) with this text says only that what it
+   * started has ended; NULL: there are no such lines. */
+  const char* ending;
+} dtrun_connect_command;
+
+typedef struct dtrun_connect_sink {
+  uint32_t struct_size;
+  uint32_t flags;
+  void* context;
+  /* The sink copies all of it. A failure is final: `connect` returns it. */
+  dtrun_status (*command)(void* context, const dtrun_connect_command* command, dtrun_error* err);
+} dtrun_connect_sink;
+
 typedef struct dtrun_launcher {
   uint32_t struct_size;
   uint32_t flags;
-  /* Pure and deterministic: the same job gives the same plan. [control] */
+  /* Optional. Pure and deterministic: the same job gives the same plan. [control] */
   dtrun_status (*plan)(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                        dtrun_error* err);
+  /* Optional. May read files and ask the platform's own commands. DTRUN_NOT_FOUND: its platform
+   * is not there, and the message names the variable or file that is missing. Any other failure:
+   * it is there and contradicts itself, and the message names the variable and its value. [control] */
+  dtrun_status (*find_hosts)(dtrun_instance* self, const dtrun_hosts_query* query,
+                             const dtrun_hosts_sink* sink, dtrun_error* err);
+  /* Optional. One or more commands; each host is started by one of them. A failure names what has
+   * to be there, such as an allocation. [control] */
+  dtrun_status (*connect)(dtrun_instance* self, const dtrun_connect_query* query,
+                          const dtrun_connect_sink* sink, dtrun_error* err);
 } dtrun_launcher;
 
 #endif

@@ -1,15 +1,18 @@
 // launcher.hpp - base class of a launcher, and the C table made from it.
 //
-// Core owns the object and calls it from one thread. Plan is pure: the same job gives the
-// same processes.
+// Core owns the object and calls it from one thread. An author overrides at least one of
+// Plan, FindHosts and Connect; what is not overridden becomes a NULL slot. Plan is pure: the
+// same job gives the same processes.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "dtrun/plugin/backend.hpp"
+#include "dtrun/plugin/hosts.hpp"
 
 namespace dtrun::sdk {
 inline namespace v0 __attribute__((visibility("hidden"))) {
@@ -118,25 +121,68 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Launcher& operator=(const Launcher&) = delete;
     virtual ~Launcher() = default;
 
-    virtual void Plan(const Job& job, const PlanSink& sink) = 0;
+    // Optional: the processes of a job.
+    virtual void Plan(const Job& job, const PlanSink& sink) {
+      static_cast<void>(job);
+      static_cast<void>(sink);
+      throw Failure(DTRUN_UNSUPPORTED, "this launcher plans no processes");
+    }
+    // Optional: the hosts that a platform gave to the job. Throws Failure(DTRUN_NOT_FOUND) naming the
+    // variable that is missing where its platform is not there.
+    virtual Allocation FindHosts(const HostsQuery& query) {
+      static_cast<void>(query);
+      throw Failure(DTRUN_UNSUPPORTED, "this launcher finds no hosts");
+    }
+    // Optional: the commands that start dtrun on hosts.
+    virtual std::vector<ConnectCommand> Connect(const ConnectQuery& query) {
+      static_cast<void>(query);
+      throw Failure(DTRUN_UNSUPPORTED, "this launcher connects to no hosts");
+    }
   };
 
   namespace internal {
 
   template <class T>
   struct LauncherSlots {
+    static_assert(std::is_base_of_v<Launcher, T>, "derive from dtrun::sdk::Launcher");
+
+    // &Derived::Method has the type of the class that last overrode it.
+    static constexpr bool kPlans = !std::is_same_v<decltype(&T::Plan), decltype(&Launcher::Plan)>;
+    static constexpr bool kFindsHosts =
+        !std::is_same_v<decltype(&T::FindHosts), decltype(&Launcher::FindHosts)>;
+    static constexpr bool kConnects = !std::is_same_v<decltype(&T::Connect), decltype(&Launcher::Connect)>;
+    static_assert(kPlans || kFindsHosts || kConnects, "override Plan, FindHosts or Connect");
+
+    static T& Self(dtrun_instance* self) noexcept { return As<Instance<T>>(self)->object; }
+
     static dtrun_status Plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                              dtrun_error* err) noexcept {
       return Guard(err, [&] {
         Understand(ReadStruct(job).flags, "dtrun_job");
-        As<Instance<T>>(self)->object.Plan(Job(job), PlanSink(sink));
+        Self(self).Plan(Job(job), PlanSink(sink));
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status FindHosts(dtrun_instance* self, const dtrun_hosts_query* query,
+                                  const dtrun_hosts_sink* sink, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        Give(Self(self).FindHosts(HostsQuery(query)), sink);
+        return dtrun_status{DTRUN_OK};
+      });
+    }
+    static dtrun_status Connect(dtrun_instance* self, const dtrun_connect_query* query,
+                                const dtrun_connect_sink* sink, dtrun_error* err) noexcept {
+      return Guard(err, [&] {
+        for (const ConnectCommand& command : Self(self).Connect(ConnectQuery(query))) Give(command, sink);
         return dtrun_status{DTRUN_OK};
       });
     }
     static constexpr dtrun_launcher Table() {
       dtrun_launcher table{};
       table.struct_size = sizeof table;
-      table.plan = &Plan;
+      if (kPlans) table.plan = &Plan;
+      if (kFindsHosts) table.find_hosts = &FindHosts;
+      if (kConnects) table.connect = &Connect;
       return table;
     }
   };
