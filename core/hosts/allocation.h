@@ -24,16 +24,20 @@ struct HostCount {
 };
 
 struct Allocation {
+  std::string platform;          // whose variables said it
   std::vector<HostSlots> hosts;  // in order; empty: the platform says only how many
-  HostCount count;
-  // Set: the platform starts this command on every host, and this is the number of ours.
-  // Unset: it is started once, for all hosts.
-  std::optional<int> own_index;
+  HostCount count;               // without hosts 0: the user has to say it
+  bool everywhere = false;       // the platform starts dtrun on every host; else once, for all
+  std::optional<int> own_index;  // which host this is
   std::string root_address;        // of host 0; empty: not said
   std::optional<int> rank_port;    // where rank 0 listens by the platform's contract; dtrun never does
   bool rank_port_taken = false;    // the platform itself listens there
   std::string processes_per_host;  // as job.processes_per_host takes it; empty: not said
   std::string hostfile;            // path of a file with the hosts; empty: none
+  std::string sharing;             // how all hosts come to have DTRUN_CLUSTER_KEY there; empty: they need none
+  std::string connect;             // what cluster.connect is by default; empty: a remote shell
+  std::string evidence;            // the variable by which the platform is known
+  std::vector<std::string> implies;  // platforms whose variables this one has set as well
 };
 
 struct Platform {

@@ -127,6 +127,11 @@ void Fill(const LaunchJob& from, JobView* view) {
 }  // namespace
 
 Result<LaunchPlan> AskPlan(const Plugin& launcher, const dtrun_options& options, const LaunchJob& job) {
+  if (launcher.launcher().plan == nullptr) {
+    return Error{DTRUN_UNSUPPORTED,
+                 fmt::format("launcher '{}' plans no processes; choose another launcher.name",
+                             TypedForm(launcher.file().name))};
+  }
   JobView view{};
   Fill(job, &view);
   Collector collector{{}, &job, {}};

@@ -27,4 +27,10 @@ Result<T> Decode(std::string_view line, const char* key, Read&& read) {
   }
 }
 
+// Whether `line` is an object with that request.
+inline bool Asks(std::string_view line, const char* key) {
+  const Json json = ParseJson(line);
+  return json.is_object() && json.contains(key);
+}
+
 }  // namespace dtrun::plugin::wire

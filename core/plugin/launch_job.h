@@ -1,4 +1,4 @@
-// What a launcher is asked to plan, and what it answers, as plain data.
+// What a launcher is asked to plan or to reach, and what it plans, as plain data.
 //
 // Texts are bytes as the system has them, and need not be UTF-8. Values; any thread.
 #pragma once
@@ -32,6 +32,13 @@ struct PlannedProcess {
   std::map<std::string, std::string> env;
   std::vector<std::string> unset;  // variables that it does not inherit
   std::string cwd;
+};
+
+// dtrun_connect_query of the ABI.
+struct ConnectRequest {
+  std::vector<std::string> hosts;
+  std::vector<std::string> argv;  // to run once on each
+  std::map<std::string, std::string> environment;
 };
 
 struct LaunchPlan {

@@ -125,7 +125,12 @@ std::string CheckOptions(const dtrun_plugin& table) {
 const char* MissingMember(const Tables& tables) {
   if (tables.plugin.init == nullptr) return "init";
   if (tables.plugin.shutdown == nullptr) return "shutdown";
-  if (tables.plugin.kind == DTRUN_KIND_LAUNCHER) return tables.launcher.plan == nullptr ? "plan" : nullptr;
+  if (tables.plugin.kind == DTRUN_KIND_LAUNCHER) {
+    const dtrun_launcher& launcher = tables.launcher;
+    const bool any =
+        launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr;
+    return any ? nullptr : "plan', 'find_hosts' or 'connect";
+  }
   const dtrun_backend& backend = tables.backend;
   if (backend.query_caps == nullptr) return "query_caps";
   if (backend.comm_create == nullptr) return "comm_create";

@@ -15,6 +15,7 @@
 
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/hosts/launchers.h"
 #include "core/options/snapshot.h"
 #include "core/plugin/launch_job.h"
 #include "dtrun/abi.h"
@@ -88,7 +89,8 @@ Result<const Plugin*> Load(const File& file, bool in_probe = false);
 struct Description {
   File file;
   std::string version, vendor, license, summary;
-  std::string abi;  // "0.1"
+  std::string abi;                   // "0.1"
+  std::vector<std::string> members;  // of a launcher, those it has: "plan", "find_hosts", "connect"
   options::Schema options;
 };
 
@@ -123,6 +125,10 @@ class Probe {
   // init + plan + shutdown. What it answers is what some system could start; whether it is the job's is for
   // the caller to see. REQUIRES: a launcher
   Result<LaunchPlan> Plan(const dtrun_options& options, const LaunchJob& job);
+  // init + find_hosts + shutdown. DTRUN_NOT_FOUND: its platform is not there. REQUIRES: a launcher
+  Result<hosts::Allocation> FindHosts(const dtrun_options& options, const hosts::Environment& environment);
+  // init + connect + shutdown. Every host is in one of the commands. REQUIRES: a launcher
+  Result<std::vector<hosts::StartCommand>> Connect(const dtrun_options& options, const ConnectRequest& request);
 
  private:
   Probe() = default;

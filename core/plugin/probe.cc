@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/plugin/hosts_wire.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
@@ -312,6 +313,21 @@ Result<LaunchPlan> Probe::Plan(const dtrun_options& options, const LaunchJob& jo
   auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), "planning the job");
   if (!line) return std::move(line).error();
   return wire::DecodePlan(*line);
+}
+
+Result<hosts::Allocation> Probe::FindHosts(const dtrun_options& options,
+                                           const hosts::Environment& environment) {
+  auto line = Ask(wire::Encode(wire::HostsRequest{options::ToJson(options), environment}), "finding hosts");
+  if (!line) return std::move(line).error();
+  return wire::DecodeAllocation(*line);
+}
+
+Result<std::vector<hosts::StartCommand>> Probe::Connect(const dtrun_options& options,
+                                                        const ConnectRequest& request) {
+  auto line = Ask(wire::Encode(wire::ConnectQuestion{options::ToJson(options), request}),
+                  "asked how to reach the hosts");
+  if (!line) return std::move(line).error();
+  return wire::DecodeCommands(*line);
 }
 
 }  // namespace dtrun::plugin

@@ -10,7 +10,9 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/plugin/ask_hosts.h"
 #include "core/plugin/ask_plan.h"
+#include "core/plugin/hosts_wire.h"
 #include "core/plugin/line_socket.h"
 #include "core/plugin/plan_wire.h"
 #include "core/plugin/plugin.h"
@@ -81,16 +83,34 @@ Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& reques
   return AskPlan(plugin, *options, request.job);
 }
 
-// Of a backend its launch information, of a launcher its plan.
+Result<hosts::Allocation> FindHosts(const Plugin& plugin, const wire::HostsRequest& request) {
+  Result<dtrun_options> options = options::FromJson(request.options);
+  if (!options) return std::move(options).error();
+  return AskHosts(plugin, *options, request.environment);
+}
+
+Result<std::vector<hosts::StartCommand>> Connect(const Plugin& plugin,
+                                                 const wire::ConnectQuestion& question) {
+  Result<dtrun_options> options = options::FromJson(question.options);
+  if (!options) return std::move(options).error();
+  return AskConnect(plugin, *options, question.request);
+}
+
+// Reads the request, does what it asks, and writes the answer or the error.
+template <class Request, class Do>
+std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& what) {
+  const auto answer = request ? what(plugin, *request) : request.error();
+  return answer ? wire::Encode(*answer) : wire::Encode(answer.error());
+}
+
+// Of a backend its launch information; of a launcher its plan, its hosts or its commands.
 std::string AnswerTo(std::string_view line, const Plugin& plugin) {
   if (plugin.file().kind == Kind::kLauncher) {
-    const auto request = wire::DecodePlanRequest(line);
-    const auto plan = request ? PlanJob(plugin, *request) : request.error();
-    return plan ? wire::Encode(*plan) : wire::Encode(plan.error());
+    if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
+    if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectQuestion(line), plugin, Connect);
+    return Answered(wire::DecodePlanRequest(line), plugin, PlanJob);
   }
-  const auto request = wire::DecodeLaunchRequest(line);
-  const auto info = request ? AskLaunchInfo(plugin, *request) : request.error();
-  return info ? wire::Encode(*info) : wire::Encode(info.error());
+  return Answered(wire::DecodeLaunchRequest(line), plugin, AskLaunchInfo);
 }
 
 int Serve(const File& file) {
@@ -106,6 +126,12 @@ int Serve(const File& file) {
   description.license = Printable(table.license);
   description.summary = Printable(table.summary);
   description.abi = fmt::format("{}.{}", table.abi_major, table.abi_minor_built);
+  if (file.kind == Kind::kLauncher) {
+    const dtrun_launcher& launcher = (*plugin)->launcher();
+    if (launcher.plan != nullptr) description.members.emplace_back("plan");
+    if (launcher.find_hosts != nullptr) description.members.emplace_back("find_hosts");
+    if (launcher.connect != nullptr) description.members.emplace_back("connect");
+  }
   description.options = (*plugin)->schema();
   if (!socket.Send(wire::Encode(description))) return 1;
 

@@ -74,6 +74,7 @@ std::string Encode(const Description& description) {
                          {"license", description.license},
                          {"summary", description.summary},
                          {"abi", description.abi},
+                         {"members", description.members},
                          {"options", options}}}});
 }
 
@@ -97,6 +98,7 @@ Result<Description> DecodeDescription(std::string_view line) {
     json.at("license").get_to(description.license);
     json.at("summary").get_to(description.summary);
     json.at("abi").get_to(description.abi);
+    json.at("members").get_to(description.members);
     for (const Json& spec : json.at("options")) description.options.push_back(ToSpec(spec));
     return description;
   });
