@@ -3,13 +3,17 @@
 // its origin, unless it was given. Behind the loader there is one list of hosts, wherever it came from.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
+#include "core/base/suggest.h"
 #include "core/config/file.h"
 #include "core/config/loader.h"
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
+#include "core/hosts/launchers.h"
 #include "core/options/text.h"
 
 namespace dtrun::config {
@@ -73,6 +77,7 @@ void Loader::TakeHosts() {
     }
     if (failed_.contains(source->key)) return;
   }
+  CheckConnect();
   LimitHosts();
   ShareRanks();
   CheckMinimum();
@@ -92,23 +97,27 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
 }
 
 void Loader::TakePlatform(const options::Spec& source) {
-  std::string platform = settings_.Text(kFrom);
-  if (platform == "auto") {
-    auto detected = hosts::DetectPlatform(request_.environment);
-    if (!detected) return Fail(source, places_[kFrom], "", detected.error().text);
-    platform = *std::move(detected);
-  }
-  auto allocation = hosts::FromEnvironment(request_.environment, platform);
+  auto allocation =
+      hosts::FromEnvironment(request_.environment, settings_.Text(kFrom), OtherLaunchers().get());
   if (!allocation) return Fail(source, places_[kFrom], "", allocation.error().text);
-  const Place place{DTRUN_ORIGIN_ENVIRONMENT, {}, fmt::format("variables of {}", platform)};
+  settings_.hosts_from_ = {allocation->platform, allocation->sharing, {}};
+  const bool named = allocation->own_index && !allocation->hosts.empty();
+  if (named)
+    settings_.hosts_from_.here = allocation->hosts[static_cast<std::size_t>(*allocation->own_index)].name;
+  const Place place{DTRUN_ORIGIN_ENVIRONMENT, {}, fmt::format("variables of {}", allocation->platform)};
   if (!allocation->hosts.empty()) StandIn(kHosts, ToTexts(allocation->hosts), place);
   if (!allocation->hostfile.empty()) return TakeHostfile(source, allocation->hostfile);
-  if (allocation->hosts.empty()) StandIn(kCount, std::int64_t{allocation->count.max}, place);
+  const bool counted = allocation->count.max > 0;
+  if (allocation->hosts.empty() && counted) StandIn(kCount, std::int64_t{allocation->count.max}, place);
+  if (allocation->hosts.empty() && !counted && !settings_.Has(kCount)) {
+    return Fail(source, places_[kFrom], "",
+                fmt::format("the variables of {} do not say how many hosts there are; set cluster.host_count",
+                            allocation->platform));
+  }
   if (allocation->count.min < allocation->count.max) {
     StandIn("cluster.min_hosts", std::int64_t{allocation->count.min}, place);
   }
-  const bool everywhere = allocation->own_index.has_value() || allocation->hosts.empty();
-  if (everywhere) {
+  if (allocation->everywhere) {
     StandIn(kConnect, std::string("manual"), place);
     std::optional<std::int64_t> port;
     if (settings_.Has(kRootPort)) port = settings_.Int(kRootPort);
@@ -120,16 +129,41 @@ void Loader::TakePlatform(const options::Spec& source) {
     if (allocation->rank_port && !taken) {
       StandIn("job.master_port", std::int64_t{*allocation->rank_port}, place);
     }
-  } else if (platform == "slurm") {
-    StandIn(kConnect, std::string("slurm"), place);
+  } else if (!allocation->connect.empty()) {
+    StandIn(kConnect, allocation->connect, place);
   }
-  if (allocation->own_index) StandIn("cluster.host_index", std::int64_t{*allocation->own_index}, place);
+  if (allocation->own_index && allocation->everywhere)
+    StandIn("cluster.host_index", std::int64_t{*allocation->own_index}, place);
   if (!allocation->processes_per_host.empty()) {
     const options::Spec& processes = *settings_.Find("job.processes_per_host");
     auto data = ParseText(processes, allocation->processes_per_host, start_folder_);
     if (!data) return Fail(processes, place, "", data.error().text);
     StandIn(processes.key.c_str(), *std::move(data), place);
   }
+}
+
+// Launcher plugins, once somebody asks for them; null: there are none.
+std::shared_ptr<hosts::Launchers> Loader::OtherLaunchers() {
+  return request_.launchers ? request_.launchers(settings_) : nullptr;
+}
+
+// Of the words that are no launcher's name nobody has to be asked about.
+void Loader::CheckConnect() {
+  const std::string& connect = settings_.Text(kConnect);
+  if (connect == "ssh" || connect == "manual" || failed_.contains(kConnect)) return;
+  const options::Spec& spec = *settings_.Find(kConnect);
+  const auto launchers = OtherLaunchers();
+  std::vector<std::string> names = {"ssh", "manual"};
+  if (launchers != nullptr) {
+    const auto has = launchers->Has(connect, hosts::Launchers::Ability::kConnect);
+    if (!has) return Fail(spec, places_[kConnect], "", has.error().text);
+    if (*has) return;
+    std::ranges::copy(launchers->With(hosts::Launchers::Ability::kConnect), std::back_inserter(names));
+  }
+  const auto nearest = Nearest(connect, names);
+  Fail(spec, places_[kConnect], "",
+       fmt::format("{} connects to no hosts; {}there are {}", options::QuoteShort(connect),
+                   nearest ? fmt::format("did you mean \"{}\"? ", *nearest) : "", fmt::join(names, ", ")));
 }
 
 // cluster.host_count takes the first hosts of a list, and stands alone where nobody knows their names.

@@ -3,6 +3,7 @@
 
 #include "core/config/settings.h"
 #include "core/config/test_folder.h"
+#include "core/hosts/testing.h"
 
 namespace dtrun::config {
 namespace {
@@ -24,8 +25,17 @@ class HostsTest : public ::testing::Test {
   }
   std::string Problems(const std::string& cluster) { return folder_.Short(LoadWith(cluster).problems); }
 
+  // A launcher "batch" that finds these hosts and connects to them, and one that only connects.
+  void Found(Result<hosts::Allocation> found) {
+    launchers_->all["batch"] = {std::move(found), true};
+    launchers_->all["tunnel"].connects = true;
+    request_.launchers = [this](const Settings&) { return launchers_; };
+  }
+
   TestFolder folder_;
   Request request_;
+  std::shared_ptr<hosts::testing::FakeLaunchers> launchers_ =
+      std::make_shared<hosts::testing::FakeLaunchers>();
 };
 
 TEST_F(HostsTest, AHostfileStandsInForTheList) {
@@ -49,13 +59,44 @@ TEST_F(HostsTest, WhatIsWrongInAHostfileHasItsPlace) {
   EXPECT_THAT(Problems("hostfile = \"nowhere\"\n"), HasSubstr("nowhere"));
 }
 
-TEST_F(HostsTest, AnAllocationOfSlurmIsAListOfHosts) {
-  request_.environment = {{"SLURM_JOB_NODELIST", "gpu[01-03]"}, {"SLURM_TASKS_PER_NODE", "2(x3)"}};
+TEST_F(HostsTest, AnAllocationThatALauncherFindsIsAListOfHosts) {
+  hosts::Allocation batch = hosts::testing::Batch({{"gpu01", 2}, {"gpu02", 2}});
+  batch.own_index = 1;
+  batch.sharing = "export it";
+  Found(batch);
   const Settings settings = Good("from = \"auto\"\n");
-  EXPECT_EQ(settings.List("cluster.hosts"), (Texts{"gpu01:2", "gpu02:2", "gpu03:2"}));
-  EXPECT_EQ(settings.Get("cluster.hosts").origin.place, "variables of slurm");
-  EXPECT_EQ(settings.Text("cluster.connect"), "slurm");
-  EXPECT_EQ(Good("from = \"auto\"\nconnect = \"ssh\"\n").Text("cluster.connect"), "ssh");
+  EXPECT_EQ(settings.List("cluster.hosts"), (Texts{"gpu01:2", "gpu02:2"}));
+  EXPECT_EQ(settings.Get("cluster.hosts").origin.place, "variables of batch");
+  EXPECT_EQ(settings.Text("cluster.connect"), "batch");
+  EXPECT_FALSE(settings.Has("cluster.host_index"));
+  EXPECT_EQ(settings.hosts_from().platform, "batch");
+  EXPECT_EQ(settings.hosts_from().sharing, "export it");
+  EXPECT_EQ(settings.hosts_from().here, "gpu02");
+  EXPECT_EQ(Good("from = \"batch\"\nconnect = \"ssh\"\n").Text("cluster.connect"), "ssh");
+}
+
+TEST_F(HostsTest, AConnectorIsALauncherThatConnects) {
+  Found(hosts::testing::NotThere());
+  EXPECT_EQ(Good("hosts = [\"a\"]\nconnect = \"tunnel\"\n").Text("cluster.connect"), "tunnel");
+  EXPECT_THAT(Problems("hosts = [\"a\"]\nconnect = \"tunel\"\n"),
+              AllOf(HasSubstr("train.toml:5:11: cluster.connect"), HasSubstr("did you mean \"tunnel\"?"),
+                    HasSubstr("there are ssh, manual, batch, tunnel")));
+}
+
+TEST_F(HostsTest, APlatformThatDoesNotSayHowManyHostsLeavesItToTheUser) {
+  hosts::Allocation pods;
+  pods.count = {0, 0};
+  pods.everywhere = true;
+  pods.own_index = 1;
+  pods.root_address = "train-0";
+  pods.rank_port = 29500;
+  Found(pods);
+  EXPECT_THAT(Problems("from = \"batch\"\n"),
+              HasSubstr("do not say how many hosts there are; set cluster.host_count"));
+  const Settings settings = Good("from = \"batch\"\nhost_count = 3\n");
+  EXPECT_EQ(settings.Int("cluster.host_count"), 3);
+  EXPECT_EQ(settings.Int("cluster.host_index"), 1);
+  EXPECT_EQ(settings.Text("cluster.connect"), "manual");
 }
 
 TEST_F(HostsTest, APlatformThatStartsEveryHostSaysWhichThisIs) {
@@ -118,16 +159,17 @@ TEST_F(HostsTest, TwoSourcesInOneFileAreRefused) {
 }
 
 TEST_F(HostsTest, UnsetAndUnknownPlatformsAreNamed) {
-  EXPECT_THAT(Problems("from = \"slurm\"\n"), HasSubstr("SLURM_JOB_NODELIST is unset"));
+  Found(hosts::testing::NotThere());
+  EXPECT_THAT(Problems("from = \"batch\"\n"), HasSubstr("BATCH_JOB is unset"));
   EXPECT_THAT(Problems("from = \"auto\"\n"), HasSubstr("no platform has set its variables"));
-  EXPECT_THAT(Problems("from = \"slurmm\"\n"), HasSubstr("did you mean \"slurm\"?"));
+  EXPECT_THAT(Problems("from = \"batchh\"\n"), HasSubstr("did you mean \"batch\"?"));
 }
 
 TEST_F(HostsTest, MoreHostsThanThereAreIsAnError) {
-  request_.environment = {{"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "1(x2)"}};
-  EXPECT_THAT(Problems("from = \"slurm\"\nhost_count = 4\n"),
-              HasSubstr("4 hosts are asked for, and there are 2 by variables of slurm: n1:1, n2:1"));
-  EXPECT_EQ(Good("from = \"slurm\"\nhost_count = 1\n").List("cluster.hosts"), Texts{"n1:1"});
+  Found(hosts::testing::Batch({{"n1", 1}, {"n2", 1}}));
+  EXPECT_THAT(Problems("from = \"batch\"\nhost_count = 4\n"),
+              HasSubstr("4 hosts are asked for, and there are 2 by variables of batch: n1:1, n2:1"));
+  EXPECT_EQ(Good("from = \"batch\"\nhost_count = 1\n").List("cluster.hosts"), Texts{"n1:1"});
   EXPECT_THAT(Problems("host_count = 2\n"), HasSubstr("nothing names them"));
   EXPECT_EQ(Good("host_count = 2\nconnect = \"manual\"\n").Int("cluster.host_count"), 2);
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -63,6 +64,8 @@ class Loader {
   const options::Spec* HostSource();
   void TakeHostfile(const options::Spec& source, const std::string& path);
   void TakePlatform(const options::Spec& source);
+  std::shared_ptr<hosts::Launchers> OtherLaunchers();
+  void CheckConnect();
   void LimitHosts();
   void CheckMinimum();
   void CheckIndex();

@@ -15,26 +15,28 @@ void AddCluster(Schema& schema) {
   schema.push_back(Long(Option("cluster.hostfile", Type::kPath, kRoot, "file with the hosts, one a line"),
                         "NAME, NAME slots=N (Open MPI, DeepSpeed, Horovod) or NAME:N; # starts a comment."));
   schema.back().must_exist = true;
-  schema.push_back(Long(
-      Option("cluster.from", Type::kString, kRoot, "platform whose variables say which hosts there are"),
-      "\"slurm\", \"openmpi\", \"pmi\", \"mpijob\", \"azureml\", \"gcp\", \"vertex\", \"pai\", \"spark\", "
-      "\"kubeflow\" or \"torchrun\"; \"auto\" takes the one whose own variables are set. Unless you set "
-      "them, "
-      "the platform also says which host this is, where host 0 is, and how many ranks each host has."));
+  schema.push_back(
+      Long(Option("cluster.from", Type::kString, kRoot, "platform whose variables say which hosts there are"),
+           "\"openmpi\", \"pmi\", \"mpijob\", \"azureml\", \"gcp\", \"vertex\", \"pai\", \"spark\", "
+           "\"kubeflow\" or \"torchrun\"; or the name of a launcher that finds hosts: \"slurm\", \"pbs\", "
+           "\"lsf\", "
+           "\"gridengine\", \"flux\", \"sagemaker\", \"kubernetes\", or your own. \"auto\" takes the one "
+           "whose own "
+           "variables are set. Unless you set them, the platform also says which host this is, where host 0 "
+           "is, and how many ranks each host has."));
   schema.push_back(Range(
       Long(Option("cluster.host_count", Type::kUint, kRoot, "number of hosts"),
            "The first ones of a list, a hostfile or an allocation; it is an error if that has fewer. With "
            "\"manual\" hosts need no names, only their number."),
       "1", "65536"));
-  schema.push_back(Choices(
-      Default(
-          Long(Option("cluster.connect", Type::kEnum, kRoot, "how dtrun reaches the other hosts"),
-               "\"ssh\" starts agents by cluster.remote_shell; \"slurm\" by one srun in the allocation that "
-               "dtrun runs in, and is the default with cluster.from = \"slurm\"; with \"manual\" something "
-               "else starts the same dtrun command on every host, each with its own --host-index, and they "
-               "join at cluster.root."),
-          "ssh"),
-      {"ssh", "slurm", "manual"}));
+  schema.push_back(Default(
+      Long(Option("cluster.connect", Type::kString, kRoot, "how dtrun reaches the other hosts"),
+           "\"ssh\" starts agents by cluster.remote_shell. The name of a launcher that connects starts "
+           "them by its command, and is the default with cluster.from of that name: \"slurm\" by one "
+           "srun in the allocation that dtrun runs in, \"lsf\" by blaunch, \"gridengine\" by qrsh "
+           "-inherit, \"flux\" by flux exec. With \"manual\" something else starts the same dtrun "
+           "command on every host, each with its own --host-index, and they join at cluster.root."),
+      "ssh"));
   schema.push_back(Long(
       Option("cluster.root", Type::kString, kRoot, "where agents reach host 0, ADDRESS or ADDRESS:PORT"),
       "Needed for \"manual\", with a port. If unset, agents of \"ssh\" try the address that leads to the "

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,7 +19,18 @@
 #include "core/options/snapshot.h"
 #include "core/options/value.h"
 
+namespace dtrun::hosts {
+class Launchers;
+}
+
 namespace dtrun::config {
+
+// The platform that named the hosts of the job; all empty: none did.
+struct HostsFrom {
+  std::string platform;
+  std::string sharing;  // how it gives a variable to all hosts; empty: it need not, or nobody knows
+  std::string here;     // its name for this host, where it says that
+};
 
 // One thing wrong with the config. Rendered as one line:
 //   dtrun: train.toml:14:3: unknown option 'backend.nam'; did you mean 'name' (string or list of strings,
@@ -51,6 +63,8 @@ class Settings {
   // Values under `prefix` ("backend.options.") as a plugin sees them.
   dtrun_options SnapshotOf(std::string_view prefix) const;
 
+  const HostsFrom& hosts_from() const { return hosts_from_; }
+
   const std::filesystem::path& file() const { return file_; }      // as given; empty: none
   const std::filesystem::path& folder() const { return folder_; }  // absolute; of the file, else cwd
 
@@ -58,6 +72,7 @@ class Settings {
   friend class Loader;
   options::Schema schema_;
   std::map<std::string, options::Value, std::less<>> values_;
+  HostsFrom hosts_from_;
   std::filesystem::path file_;
   std::filesystem::path folder_;
 };
@@ -83,6 +98,9 @@ struct Request {
   std::string backend;  // of several in backend.name, the one whose options are read; empty: the first
   std::vector<std::string>
       backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
+  // The launcher plugins that find hosts or connect to them, by what plugins.path says so far; asked for when
+  // cluster.from or cluster.connect may name one. Empty: there are none.
+  std::function<std::shared_ptr<hosts::Launchers>(const class Settings& so_far)> launchers;
 };
 
 // The names that backend.name gives, in order of preference; those of "auto" spelled out. Several mean that

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/suggest.h"
+#include "core/hosts/launchers.h"
 #include "core/hosts/platforms.h"
 
 namespace dtrun::hosts {
@@ -14,7 +16,8 @@ namespace {
 struct Sign {
   const char* platform;
   std::vector<const char*> variables;
-  std::vector<const char*> implies;  // platforms whose signs this one brings along
+  std::vector<std::string> implies;  // platforms whose signs this one brings along
+  bool inside = false;               // it also runs inside the allocations of others
 };
 
 // Outermost first is no order of precedence: what is not implied is asked about.
@@ -26,55 +29,56 @@ const std::vector<Sign>& Signs() {
       {"vertex", {"CLUSTER_SPEC"}, {}},
       {"kubeflow", {"PET_NNODES"}, {}},
       {"mpijob", {"K_MPI_JOB_ROLE"}, {}},
-      {"slurm", {"SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"}, {"pmi"}},
-      {"openmpi", {"OMPI_COMM_WORLD_RANK"}, {}},
-      {"pmi", {"PMI_RANK"}, {}},
-      {"torchrun", {"TORCHELASTIC_RUN_ID"}, {}},
+      {"openmpi", {"OMPI_COMM_WORLD_RANK"}, {}, true},
+      {"pmi", {"PMI_RANK"}, {}, true},
+      {"torchrun", {"TORCHELASTIC_RUN_ID"}, {}, true},
   };
   return kSigns;
 }
 
+// A platform that is there.
 struct Found {
-  const Sign* sign;
-  std::string evidence;  // the variable
+  std::string platform, evidence;  // the variable
+  std::vector<std::string> implies;
+  bool inside = false;
+  std::optional<Allocation> allocation;  // that a launcher has found
 };
 
-// srun with a PMI plugin sets PMI_RANK to its own task's number. Any other PMI_RANK in an
-// allocation is that of an mpiexec, which starts processes of its own.
-bool Implies(const Environment& environment, const Sign& sign, std::string_view platform) {
-  if (std::ranges::find(sign.implies, platform) == sign.implies.end()) return false;
-  if (std::string_view(sign.platform) != "slurm") return true;
-  const auto task = environment.find("SLURM_PROCID");
-  return environment.contains("SLURM_STEP_NODELIST") && task != environment.end() &&
-         task->second == environment.at("PMI_RANK");
-}
-
-std::vector<Found> Look(const Environment& environment) {
+std::vector<Found> LookForBuiltIn(const Environment& environment) {
   std::vector<Found> found;
   for (const Sign& sign : Signs()) {
     for (const char* name : sign.variables) {
       const auto variable = environment.find(name);
       if (variable == environment.end() || variable->second.empty()) continue;
-      found.push_back({&sign, std::string(name)});
+      found.push_back({sign.platform, name, sign.implies, sign.inside, {}});
       break;
     }
   }
-  std::erase_if(found, [&](const Found& one) {
-    return std::ranges::any_of(
-        found, [&](const Found& other) { return Implies(environment, *other.sign, one.sign->platform); });
-  });
   return found;
+}
+
+// Adds what the launchers find. An error: a platform is there and contradicts itself.
+Status AskLaunchers(Launchers& launchers, const Environment& environment, std::vector<Found>* found) {
+  for (const std::string& name : launchers.With(Launchers::Ability::kFindHosts)) {
+    auto allocation = launchers.FindHosts(name, environment);
+    if (!allocation && allocation.error().code == DTRUN_NOT_FOUND) continue;
+    if (!allocation) return std::move(allocation).error();
+    std::string evidence = allocation->evidence.empty() ? name : allocation->evidence;
+    std::vector<std::string> implies = allocation->implies;
+    found->push_back({name, std::move(evidence), std::move(implies), false, *std::move(allocation)});
+  }
+  return {};
 }
 
 Error Ambiguous(const std::vector<Found>& found) {
   std::string list;
   for (const Found& one : found) {
-    list += fmt::format("{}{} (by {})", list.empty() ? "" : ", ", one.sign->platform, one.evidence);
+    list += fmt::format("{}{} (by {})", list.empty() ? "" : ", ", one.platform, one.evidence);
   }
   return Error{DTRUN_INVALID_ARGUMENT,
                fmt::format("\"auto\": several platforms have set variables: {}; say which one numbers "
                            "the hosts, as in cluster.from = \"{}\"",
-                           list, found.back().sign->platform)};
+                           list, found.front().platform)};
 }
 
 // RANK and WORLD_SIZE and nothing that says whose they are.
@@ -93,6 +97,52 @@ Error Bare(const Environment& environment) {
                   list)};
 }
 
+Result<Allocation> ReadBuiltIn(const Platform& platform, const Environment& environment) {
+  auto allocation = platform.read(environment);
+  if (!allocation) return allocation;
+  allocation->platform = platform.name;
+  allocation->sharing = platform.sharing;
+  return allocation;
+}
+
+const Platform* BuiltIn(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(Platforms(), [&](const Platform& platform) { return name == platform.name; });
+  return found == Platforms().end() ? nullptr : &*found;
+}
+
+Result<Allocation> Detect(const Environment& environment, Launchers* launchers) {
+  std::vector<Found> found = LookForBuiltIn(environment);
+  if (launchers != nullptr && std::ranges::all_of(found, &Found::inside)) {
+    if (const Status asked = AskLaunchers(*launchers, environment, &found); !asked) return asked.error();
+  }
+  const std::vector<Found> all = found;
+  std::erase_if(found, [&](const Found& one) {
+    return std::ranges::any_of(all, [&](const Found& other) {
+      return std::ranges::find(other.implies, one.platform) != other.implies.end();
+    });
+  });
+  if (found.size() > 1) return Ambiguous(found);
+  if (found.size() == 1 && found[0].allocation) return *std::move(found[0].allocation);
+  if (found.size() == 1) return ReadBuiltIn(*BuiltIn(found[0].platform), environment);
+  if (environment.contains("RANK") || environment.contains("WORLD_SIZE")) return Bare(environment);
+  return Error{DTRUN_NOT_FOUND,
+               "\"auto\": no platform has set its variables; name the hosts with cluster.hosts or "
+               "cluster.hostfile, or start dtrun where the platform sets them"};
+}
+
+Error Unknown(const std::string& name, Launchers* launchers) {
+  std::vector<std::string> names = {"auto"};
+  for (const Platform& platform : Platforms()) names.emplace_back(platform.name);
+  if (launchers != nullptr)
+    std::ranges::copy(launchers->With(Launchers::Ability::kFindHosts), std::back_inserter(names));
+  const auto nearest = Nearest(name, names);
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("\"{}\" is not a platform; {}there are {}", name,
+                  nearest ? fmt::format("did you mean \"{}\"? ", *nearest) : "", fmt::join(names, ", "))};
+}
+
 }  // namespace
 
 int RendezvousPort(int rank_port) {
@@ -102,8 +152,6 @@ int RendezvousPort(int rank_port) {
 
 const std::vector<Platform>& Platforms() {
   static const std::vector<Platform> kPlatforms = {
-      {"slurm", "an allocation of Slurm: a batch script, salloc, or one srun task per host",
-       "export it in the batch script before srun, which passes it on", &ReadSlurm},
       {"openmpi", "one process per host of Open MPI's mpirun",
        "export it and start with `mpirun -x DTRUN_CLUSTER_KEY`", &ReadOpenMpi},
       {"pmi", "one process per host of MPICH's or Intel MPI's mpiexec",
@@ -129,33 +177,15 @@ const std::vector<Platform>& Platforms() {
   return kPlatforms;
 }
 
-Result<Allocation> FromEnvironment(const Environment& environment, std::string_view from) {
-  std::string name(from);
-  if (name == "auto") {
-    auto detected = DetectPlatform(environment);
-    if (!detected) return detected.error();
-    name = std::move(*detected);
-  }
-  std::vector<std::string> names = {"auto"};
-  for (const Platform& platform : Platforms()) {
-    if (name == platform.name) return platform.read(environment);
-    names.emplace_back(platform.name);
-  }
-  const auto nearest = Nearest(name, names);
-  return Error{DTRUN_INVALID_ARGUMENT,
-               fmt::format("\"{}\" is not a platform; {}", name,
-                           nearest ? fmt::format("did you mean \"{}\"?", *nearest)
-                                   : fmt::format("there are {}", fmt::join(names, ", ")))};
-}
-
-Result<std::string> DetectPlatform(const Environment& environment) {
-  const std::vector<Found> found = Look(environment);
-  if (found.size() == 1) return std::string(found.front().sign->platform);
-  if (found.size() > 1) return Ambiguous(found);
-  if (environment.contains("RANK") || environment.contains("WORLD_SIZE")) return Bare(environment);
-  return Error{DTRUN_NOT_FOUND,
-               "\"auto\": no platform has set its variables; name the hosts with cluster.hosts or "
-               "cluster.hostfile, or start dtrun where the platform sets them"};
+Result<Allocation> FromEnvironment(const Environment& environment, std::string_view from,
+                                   Launchers* launchers) {
+  if (from == "auto") return Detect(environment, launchers);
+  if (const Platform* platform = BuiltIn(from)) return ReadBuiltIn(*platform, environment);
+  const std::string name(from);
+  if (launchers == nullptr) return Unknown(name, launchers);
+  const auto has = launchers->Has(name, Launchers::Ability::kFindHosts);
+  if (!has) return has.error();
+  return *has ? launchers->FindHosts(name, environment) : Unknown(name, launchers);
 }
 
 }  // namespace dtrun::hosts

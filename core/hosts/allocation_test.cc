@@ -3,19 +3,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/hosts/testing.h"
+
 namespace dtrun::hosts {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string Detected(const Environment& environment) {
-  const auto platform = DetectPlatform(environment);
-  return platform.ok() ? *platform : "error: " + platform.error().text;
+using testing::Batch;
+using testing::FakeLaunchers;
+using testing::NotThere;
+
+// The platform; or what is wrong, whose variables need not be complete.
+std::string Detected(const Environment& environment, Launchers* launchers = nullptr) {
+  const auto found = FromEnvironment(environment, "auto", launchers);
+  if (found) return found->platform;
+  const std::string& text = found.error().text;
+  return text.starts_with("\"auto\"") ? "error: " + text : text.substr(1, text.find('"', 1) - 1);
 }
 
 TEST(DetectPlatform, KnowsAPlatformByItsOwnVariables) {
-  EXPECT_EQ(Detected({{"SLURM_JOB_NODELIST", "n1"}}), "slurm");
   EXPECT_EQ(Detected({{"OMPI_COMM_WORLD_RANK", "0"}}), "openmpi");
   EXPECT_EQ(Detected({{"PMI_RANK", "0"}}), "pmi");
   EXPECT_EQ(Detected({{"CLUSTER_SPEC", "{}"}, {"RANK", "0"}}), "vertex");
@@ -26,19 +34,32 @@ TEST(DetectPlatform, KnowsAPlatformByItsOwnVariables) {
 
 TEST(DetectPlatform, AnMpiLauncherOfAPlatformIsThatPlatform) {
   EXPECT_EQ(Detected({{"AZ_BATCH_MASTER_NODE", "a:1"}, {"OMPI_COMM_WORLD_RANK", "0"}}), "azureml");
-  EXPECT_EQ(Detected({{"SLURM_JOB_NODELIST", "n1"},
-                      {"SLURM_STEP_NODELIST", "n1"},
-                      {"SLURM_PROCID", "1"},
-                      {"PMI_RANK", "1"}}),
-            "slurm");
 }
 
-TEST(DetectPlatform, SeveralPlatformsAreAskedAbout) {
-  EXPECT_THAT(Detected({{"SLURM_JOB_NODELIST", "n1"}, {"OMPI_COMM_WORLD_RANK", "0"}}),
-              AllOf(HasSubstr("slurm (by SLURM_JOB_NODELIST), openmpi (by OMPI_COMM_WORLD_RANK)"),
+TEST(DetectPlatform, LaunchersAreAskedWhereNoBuiltInPlatformIsThere) {
+  FakeLaunchers launchers;
+  launchers.all["batch"] = {Batch({{"n1", 2}}), false};
+  launchers.all["other"] = {NotThere(), false};
+  EXPECT_EQ(Detected({{"RANK", "0"}}, &launchers), "batch");
+  EXPECT_EQ(Detected({{"CLUSTER_SPEC", "{}"}}, &launchers), "vertex");
+  EXPECT_EQ(launchers.asked, 2);
+  launchers.all["batch"].finds = Error{DTRUN_INVALID_ARGUMENT, "BATCH_JOB says 3"};
+  EXPECT_THAT(FromEnvironment({}, "auto", &launchers).error().text, HasSubstr("BATCH_JOB says 3"));
+  launchers.all["batch"].finds = NotThere();
+  EXPECT_THAT(Detected({}, &launchers), HasSubstr("no platform has set its variables"));
+}
+
+TEST(DetectPlatform, AnMpiLauncherInAnAllocationIsTheAllocationsOrAskedAbout) {
+  FakeLaunchers launchers;
+  launchers.all["batch"] = {Batch({{"n1", 2}}), false};
+  EXPECT_THAT(Detected({{"OMPI_COMM_WORLD_RANK", "0"}}, &launchers),
+              AllOf(HasSubstr("openmpi (by OMPI_COMM_WORLD_RANK), batch (by BATCH_JOB)"),
                     HasSubstr("say which one")));
-  EXPECT_THAT(Detected({{"SLURM_JOB_NODELIST", "n1"}, {"SLURM_PROCID", "0"}, {"PMI_RANK", "0"}}),
-              HasSubstr("slurm (by SLURM_JOB_NODELIST), pmi (by PMI_RANK)"));
+  EXPECT_THAT(Detected({{"PMI_RANK", "0"}}, &launchers), HasSubstr("several platforms"));
+  launchers.all["batch"].finds->implies = {"pmi"};
+  EXPECT_EQ(Detected({{"PMI_RANK", "0"}}, &launchers), "batch");
+  launchers.all["second"] = {Batch({{"n1", 2}}), false};
+  EXPECT_THAT(Detected({}, &launchers), HasSubstr("batch (by BATCH_JOB), second (by BATCH_JOB)"));
 }
 
 TEST(DetectPlatform, ABareRankIsNeverGuessed) {
@@ -47,7 +68,7 @@ TEST(DetectPlatform, ABareRankIsNeverGuessed) {
 }
 
 TEST(DetectPlatform, NothingIsNotFound) {
-  const auto platform = DetectPlatform({{"HOME", "/root"}, {"PMI_RANK", ""}});
+  const auto platform = FromEnvironment({{"HOME", "/root"}, {"PMI_RANK", ""}}, "auto");
   ASSERT_FALSE(platform.ok());
   EXPECT_EQ(platform.error().code, DTRUN_NOT_FOUND);
 }
@@ -55,14 +76,18 @@ TEST(DetectPlatform, NothingIsNotFound) {
 TEST(FromEnvironment, ReadsTheNamedPlatform) {
   const Environment host = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}};
   EXPECT_EQ(FromEnvironment(host, "gcp")->own_index, 1);
-  EXPECT_EQ(FromEnvironment({{"SLURM_JOB_NODELIST", "n[1-2]"}}, "auto")->hosts.size(), 2u);
+  FakeLaunchers launchers;
+  launchers.all["batch"] = {Batch({{"n1", {}}, {"n2", {}}}), false};
+  EXPECT_EQ(FromEnvironment({}, "batch", &launchers)->hosts.size(), 2u);
 }
 
 TEST(FromEnvironment, SuggestsTheNearestPlatform) {
-  const auto allocation = FromEnvironment({}, "slrum");
-  ASSERT_FALSE(allocation.ok());
-  EXPECT_THAT(allocation.error().text, HasSubstr("did you mean \"slurm\"?"));
-  EXPECT_THAT(FromEnvironment({}, "x").error().text, HasSubstr("there are auto, slurm, openmpi"));
+  FakeLaunchers launchers;
+  launchers.all["batch"] = {NotThere(), false};
+  EXPECT_THAT(FromEnvironment({}, "bacth", &launchers).error().text, HasSubstr("did you mean \"batch\"?"));
+  EXPECT_THAT(FromEnvironment({}, "vertx").error().text, HasSubstr("did you mean \"vertex\"?"));
+  EXPECT_THAT(FromEnvironment({}, "x", &launchers).error().text,
+              AllOf(HasSubstr("there are auto, openmpi"), HasSubstr(", torchrun, batch")));
 }
 
 TEST(Platforms, ReportWhatIsMissingInAnEmptyEnvironment) {

@@ -1,5 +1,5 @@
-// What launcher plugins add to the built-in platforms: sources of hosts and connectors. Core's lower floors know
-// them by this interface only; core/launch implements it with plugins, each asked in a child process.
+// What launcher plugins add to the built-in platforms: sources of hosts and connectors. Core's lower floors
+// know them by this interface only; core/launch implements it with plugins, each asked in a child process.
 //
 // One thread.
 #pragma once

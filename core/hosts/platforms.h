@@ -6,7 +6,6 @@
 
 namespace dtrun::hosts {
 
-Result<Allocation> ReadSlurm(const Environment& environment);
 Result<Allocation> ReadOpenMpi(const Environment& environment);
 Result<Allocation> ReadPmi(const Environment& environment);
 Result<Allocation> ReadMpiJob(const Environment& environment);

@@ -55,6 +55,7 @@ void Reading::Place(const std::string& index, const std::string& count, Allocati
   if (problems_.size() == before && own >= all) {
     Fail(fmt::format("{} says {}, {} says {}: the last of {} is {}", index, own, count, all, all, all - 1));
   }
+  to->everywhere = true;
   to->own_index = own;
   to->count = {all, all};
 }

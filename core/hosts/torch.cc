@@ -37,6 +37,7 @@ void CheckVersion1(Reading& reading, const Allocation& out, int processes) {
 Allocation ReadPet(Reading& reading) {
   Allocation out;
   ReadHostCount(reading, &out);
+  out.everywhere = true;
   const bool elastic = out.count.max > out.count.min;
   // An elastic pod has no number: the rendezvous gives it one.
   out.own_index = elastic ? reading.MaybeNumber("PET_NODE_RANK", 0) : reading.Number("PET_NODE_RANK", 0);

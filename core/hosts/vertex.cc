@@ -63,6 +63,7 @@ void ReadSpec(Reading& reading, const Json& spec, Allocation* out) {
         "{\"type\": \"workerpool0\", \"index\": 0}}");
     return;
   }
+  out->everywhere = true;
   const std::string type = task["type"].get<std::string>();
   const std::size_t index = task["index"].get<std::size_t>();
   for (int number = 0; number < kPools; ++number) {

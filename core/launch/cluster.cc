@@ -4,12 +4,14 @@
 
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "core/base/number.h"
 #include "core/base/port_range.h"
 #include "core/base/port_user.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/preparation.h"
+#include "core/membership/agent_command.h"
 #include "core/membership/user_secret.h"
 #include "core/plan/at.h"
 #include "core/plan/hosts.h"
@@ -92,31 +94,41 @@ Result<int> ManualIndex(const config::Settings& settings, const Root& root,
       fmt::format("{} is not one of the {} hosts, which are numbered from 0", index, hosts.size()));
 }
 
-// Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. Slurm may
-// have another name for it than it has itself.
-int Here(const std::vector<std::string>& hosts) {
-  const char* const node = std::getenv("SLURMD_NODENAME");
+// Which of the hosts this machine is, as far as it knows without asking a name service; -1: none. A platform
+// may have another name for it than it has itself.
+int Here(const config::Settings& settings, const std::vector<std::string>& hosts) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (hosts::IsThisMachine(hosts[i]) || (node != nullptr && hosts[i] == node)) return static_cast<int>(i);
+    if (hosts::IsThisMachine(hosts[i]) || hosts[i] == settings.hosts_from().here) return static_cast<int>(i);
   }
   return -1;
 }
 
-Status ReadStart(const config::Settings& settings, membership::Cluster* cluster) {
-  using Connect = membership::Cluster::Connect;
-  cluster->connect = settings.Text("cluster.connect") == "slurm" ? Connect::kSlurm : Connect::kShell;
-  if (cluster->connect == Connect::kSlurm && std::getenv("SLURM_JOB_ID") == nullptr) {
-    return plan::At(
-        settings, "cluster.connect",
-        "\"slurm\" starts agents in an allocation, and SLURM_JOB_ID is unset; run dtrun from sbatch or "
-        "salloc");
-  }
+// The launcher of cluster.connect, asked once already: what it lacks the user learns before anything starts.
+Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::Launchers> launchers,
+                     membership::Cluster* cluster) {
+  const std::string& name = settings.Text("cluster.connect");
+  cluster->connect = membership::Cluster::Connect::kLauncher;
+  if (launchers == nullptr)
+    return plan::At(settings, "cluster.connect", fmt::format("launcher '{}' is not to be had here", name));
+  cluster->connector = [launchers = std::move(launchers), name,
+                        argv = membership::AgentArgv(cluster->dtrun)](const std::vector<std::string>& hosts) {
+    return launchers->Connect(name, hosts, argv);
+  };
+  std::vector<std::string> others = cluster->hosts;
+  if (cluster->here >= 0) others.erase(others.begin() + cluster->here);
+  const auto commands = cluster->connector(others);
+  return commands ? Status() : plan::At(settings, "cluster.connect", commands.error());
+}
+
+Status ReadStart(const config::Settings& settings, std::shared_ptr<hosts::Launchers> launchers,
+                 membership::Cluster* cluster) {
   cluster->remote_shell = settings.List("cluster.remote_shell");
   if (cluster->remote_shell.empty()) return plan::At(settings, "cluster.remote_shell", "the list is empty");
   Result<std::string> dtrun = DtrunOnHosts(settings);
   if (!dtrun) return dtrun.error();
   cluster->dtrun = *std::move(dtrun);
-  return {};
+  if (settings.Text("cluster.connect") == "ssh") return {};
+  return ReadConnector(settings, std::move(launchers), cluster);
 }
 
 }  // namespace
@@ -125,7 +137,8 @@ bool RootIsHere(const std::string& host, int port) {
   return hosts::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);
 }
 
-Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule) {
+Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings, const KeyRule& rule,
+                                                     std::shared_ptr<hosts::Launchers> launchers) {
   if (Status ports = UsePorts(settings); !ports) return ports.error();
   if (!plan::HasCluster(settings)) return std::optional<membership::Cluster>();
   Result<Root> root = RootOf(settings);
@@ -157,9 +170,9 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
     cluster.key_origin = found->origin;
     return std::optional(std::move(cluster));
   }
-  cluster.here = Here(cluster.hosts);
+  cluster.here = Here(settings, cluster.hosts);
   if (cluster.here == 0 && cluster.hosts.size() == 1) return std::optional<membership::Cluster>();
-  if (Status read = ReadStart(settings, &cluster); !read) return read.error();
+  if (Status read = ReadStart(settings, std::move(launchers), &cluster); !read) return read.error();
   return std::optional(std::move(cluster));
 }
 

@@ -1,10 +1,12 @@
 // The config's [cluster] as the root and the agents of a job take it. Main thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "core/config/settings.h"
+#include "core/hosts/launchers.h"
 #include "core/launch/cluster_key.h"
 #include "core/membership/cluster.h"
 #include "core/protocol/join_request.h"
@@ -12,9 +14,11 @@
 namespace dtrun::launch {
 
 // How the hosts of the job come together; nothing when the job is this machine's alone.
-// `rule`: for the key of hosts that somebody else starts, where the user has given none.
+// `rule`: for the key of hosts that somebody else starts, where the user has given none. `launchers`: those
+// whose names cluster.connect takes.
 Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& settings,
-                                                     const KeyRule& rule = {});
+                                                     const KeyRule& rule = {},
+                                                     std::shared_ptr<hosts::Launchers> launchers = nullptr);
 
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.

@@ -76,19 +76,6 @@ Result<std::optional<Digits>> GivenDigits(const config::Settings& settings) {
   return std::optional(Digits{*std::move(text), home});
 }
 
-// How the platform of cluster.from gives a variable to all hosts; empty: there is none.
-std::string HowToShare(const config::Settings& settings) {
-  if (!settings.Has("cluster.from")) return {};
-  std::string from = settings.Text("cluster.from");
-  if (from == "auto") {
-    const Result<std::string> detected = hosts::DetectPlatform(Environment());
-    if (detected) from = *detected;
-  }
-  const auto& platforms = hosts::Platforms();
-  const auto found = std::ranges::find(platforms, from, &hosts::Platform::name);
-  return found == platforms.end() ? "" : found->sharing;
-}
-
 }  // namespace
 
 bool HasClusterKey(const config::Settings& settings) {
@@ -114,7 +101,7 @@ Result<ClusterKey> FindClusterKey(const config::Settings& settings, const KeyRul
   }
   if (rule.otherwise == Otherwise::kText) return ClusterKey{protocol::Key::FromText(rule.text), rule.origin};
   if (!rule.refusal.empty()) return Error{DTRUN_INVALID_ARGUMENT, rule.refusal};
-  const std::string sharing = HowToShare(settings);
+  const std::string& sharing = settings.hosts_from().sharing;
   return Error{
       DTRUN_INVALID_ARGUMENT,
       fmt::format("cluster.connect = \"manual\" needs a key that all hosts share; write the output of "

@@ -18,7 +18,7 @@ Result<job::RunRequest> RequestOf(Preparation& preparation, Front& front, const 
   if (!stall) return stall.error();
   auto plan = preparation.PlanOfRun();
   if (!plan) return plan.error();
-  auto cluster = ClusterOf(settings, manner.key);
+  auto cluster = ClusterOf(settings, manner.key, preparation.launchers());
   if (!cluster) return cluster.error();
   return job::RunRequest{*std::move(plan),
                          *std::move(restart),

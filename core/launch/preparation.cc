@@ -13,6 +13,7 @@
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/cluster_key.h"
+#include "core/launch/launchers.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/preflight/check/checks.h"
@@ -78,7 +79,9 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
                                  const config::Settings& so_far) {
     return self.SchemaOf(kind, name, so_far);
   };
+  request.launchers = [&self](const config::Settings& so_far) { return self.LaunchersFor(so_far); };
   self.loaded_ = config::Load(request, schema_of);
+  if (self.launchers_ != nullptr) self.launchers_->Rest();
   if (!self.loaded_.problems.empty()) return self;
   if (self.settings().Has("failures.path")) {
     const std::vector<std::string>& own = self.settings().List("failures.path");
@@ -89,10 +92,30 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   for (std::size_t i = 1; i < names.size(); ++i) {
     request.backend = names[i];
     config::Loaded loaded = config::Load(request, schema_of);
+    if (self.launchers_ != nullptr) self.launchers_->Rest();
     std::ranges::move(loaded.problems, std::back_inserter(self.loaded_.problems));
     self.AddCandidate(std::move(loaded.settings), names[i]);
   }
   return self;
+}
+
+// Those of the folders that the config names.
+std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Settings& so_far) {
+  const std::vector<std::string> none;
+  std::vector<plugin::Folder> folders =
+      plugin::SearchPath(plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : none);
+  if (launchers_ == nullptr ||
+      !std::ranges::equal(folders, launchers_->folders(), {}, &plugin::Folder::path, &plugin::Folder::path)) {
+    launchers_ = std::make_shared<LauncherPlugins>(std::move(folders));
+  }
+  return launchers_;
+}
+
+std::shared_ptr<hosts::Launchers> Preparation::launchers() const {
+  const std::vector<std::string> none;
+  const config::Settings& settings = loaded_.settings;
+  return std::make_shared<LauncherPlugins>(
+      plugin::SearchPath(plugin_dirs_, settings.Has("plugins.path") ? settings.List("plugins.path") : none));
 }
 
 void Preparation::AddCandidate(config::Settings settings, std::string name) {

@@ -11,11 +11,14 @@
 #include <vector>
 
 #include "core/config/settings.h"
+#include "core/hosts/launchers.h"
 #include "core/job/planner.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
 
 namespace dtrun::launch {
+
+class LauncherPlugins;  // core/launch/launchers.h
 
 // The config with the plugins that it names: found, and asked for their options, each in a child process.
 class Preparation final : public job::Planner {
@@ -40,6 +43,9 @@ class Preparation final : public job::Planner {
   // REQUIRES: a plan was made
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
+
+  // The launcher plugins, for those who connect to hosts.
+  std::shared_ptr<hosts::Launchers> launchers() const;
 
   // The backends that backend.name gives, with their options, for a job of that size. REQUIRES: no problems.
   std::vector<preflight::BackendRequest> BackendRequests(int host_count, int world_size) const;
@@ -71,7 +77,10 @@ class Preparation final : public job::Planner {
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                            const network::Decision* network);
 
+  std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
+
   std::vector<std::string> plugin_dirs_;
+  std::shared_ptr<LauncherPlugins> launchers_;  // once somebody has asked for them
   config::Loaded loaded_;
   std::unique_ptr<plugin::Probe> probe_;    // of the backend whose options were read last
   std::string probe_failure_;               // or why there is none

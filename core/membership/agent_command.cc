@@ -23,70 +23,49 @@ std::string ShellQuote(const std::string& word) {
   return out + "'";
 }
 
-std::string Program(const Cluster& cluster) {
-  if (cluster.connect == Cluster::Connect::kSlurm) return "srun";
-  return std::filesystem::path(cluster.remote_shell[0]).filename();
-}
-
-// `line`: slurmstepd says "execve(): PATH: No such file or directory".
-std::string NextStep(const Cluster& cluster, const std::string& host, const process::Ending& ending,
-                     const std::string& line) {
+// `line`: a step of Slurm says "execve(): PATH: No such file or directory".
+std::string NextStep(const Cluster& cluster, const hosts::StartCommand& command,
+                     const process::Ending& ending, const std::string& line) {
   const bool not_run = ending.code == 127 || ending.code == 126 || line.find("execve()") != std::string::npos;
   if (ending.signal == 0 && not_run) {
     return fmt::format("; install dtrun there as '{}', or set cluster.dtrun to its path", cluster.dtrun);
   }
-  if (cluster.connect == Cluster::Connect::kSlurm) return "; try `srun --overlap hostname` in the allocation";
+  if (cluster.connect == Cluster::Connect::kLauncher)
+    return command.trial.empty() ? "" : fmt::format("; try `{}` by hand", command.trial);
   if (ending.signal != 0) return "";
   // ssh says so with getaddrinfo's own words.
   if (ending.code == kSshFailed && line.find("Could not resolve hostname") != std::string::npos) {
     return fmt::format(
         "; correct the name in --hosts or cluster.hosts, or give it an address in /etc/hosts or "
         "~/.ssh/config; `{}` tries it by hand",
-        ShellTrial(cluster, host));
+        command.trial);
   }
-  if (ending.code == kSshFailed) {
-    return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", ShellTrial(cluster, host));
-  }
+  if (ending.code == kSshFailed)
+    return fmt::format("; try `{}` by hand, and correct cluster.remote_shell", command.trial);
   return ending.code == 0 ? "; cluster.remote_shell must run on the host the command that dtrun appends to it"
                           : "";
 }
 
 }  // namespace
 
-std::vector<std::string> ShellCommand(const Cluster& cluster, const std::string& host) {
-  std::vector<std::string> argv = cluster.remote_shell;
-  argv.insert(argv.end(), {host, ShellQuote(cluster.dtrun), "agent"});
-  return argv;
+std::vector<std::string> AgentArgv(const std::string& dtrun) { return {dtrun, "agent"}; }
+
+hosts::StartCommand ShellCommand(const Cluster& cluster, const std::string& host) {
+  hosts::StartCommand command{cluster.remote_shell, {0}, {}, {}, {}};
+  for (const std::string& word : cluster.remote_shell) command.trial += ShellQuote(word) + " ";
+  command.trial += ShellQuote(host) + " true";
+  command.argv.push_back(host);
+  for (const std::string& word : AgentArgv(cluster.dtrun)) command.argv.push_back(ShellQuote(word));
+  return command;
 }
 
-std::string ShellTrial(const Cluster& cluster, const std::string& host) {
-  std::string text;
-  for (const std::string& word : cluster.remote_shell) text += ShellQuote(word) + " ";
-  return text + ShellQuote(host) + " true";
+std::string ProgramOf(const hosts::StartCommand& command) {
+  return std::filesystem::path(command.argv[0]).filename();
 }
 
-// --overlap: the ranks may use what the job has, and what its other steps use too. Binding is dtrun's, and
-// --mpi=none keeps Slurm from being the PMI server of the agents. A node that fails takes no other along.
-std::vector<std::string> StepCommand(const Cluster& cluster, const std::vector<std::string>& hosts) {
-  return {"srun",
-          "--quiet",
-          "--overlap",
-          "--input=all",
-          "--cpu-bind=none",
-          "--mpi=none",
-          "--no-kill",
-          "--kill-on-bad-exit=0",
-          "--wait=0",
-          fmt::format("--nodes={}", hosts.size()),
-          fmt::format("--ntasks={}", hosts.size()),
-          "--ntasks-per-node=1",
-          fmt::format("--nodelist={}", fmt::join(hosts, ",")),
-          cluster.dtrun,
-          "agent"};
-}
-
-bool IsTelling(const std::string& line) {
-  return !line.starts_with("srun: ") || line.find(": task") == std::string::npos;
+bool IsTelling(const hosts::StartCommand& command, const std::string& line) {
+  return command.ending.empty() || !line.starts_with(ProgramOf(command) + ": ") ||
+         line.find(command.ending) == std::string::npos;
 }
 
 std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
@@ -98,10 +77,11 @@ std::pair<std::string, std::string> SpeakerOf(const std::string& line) {
   return {host, line.substr(end + 2)};
 }
 
-// What ssh calls by its name is decided there; else the code. srun retries by itself what may pass.
+// What ssh calls by its name is decided there; else the code. A launcher's command retries by itself what may
+// pass.
 bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::string& line) {
   if (ending.signal != 0) return false;
-  if (cluster.connect == Cluster::Connect::kSlurm || ending.code != kSshFailed) return true;
+  if (cluster.connect == Cluster::Connect::kLauncher || ending.code != kSshFailed) return true;
   const auto says = [&](std::string_view word) { return line.find(word) != std::string::npos; };
   constexpr std::string_view kFinal[] = {"Permission denied", "Host key verification failed",
                                          "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -114,19 +94,19 @@ bool IsFinal(const Cluster& cluster, const process::Ending& ending, const std::s
           std::ranges::any_of(kNoSuchName, says));
 }
 
-std::string WhyEnded(const Cluster& cluster, const std::string& host, const process::Ending& ending,
-                     const std::string& line) {
+std::string WhyEnded(const Cluster& cluster, const hosts::StartCommand& command,
+                     const process::Ending& ending, const std::string& line) {
   std::string why = line;
   // What a shell prints before an end without a failure of its own need not be the reason: a banner.
   const bool unclear = line.empty() || ending.signal != 0 || ending.code == 0;
   if (unclear && !line.empty()) why += "; ";
   if (unclear && ending.signal != 0) {
-    why += fmt::format("{} was killed by {} before the agent joined", Program(cluster),
+    why += fmt::format("{} was killed by {} before the agent joined", ProgramOf(command),
                        process::SignalName(ending.signal));
   } else if (unclear) {
-    why += fmt::format("{} exited with code {} before the agent joined", Program(cluster), ending.code);
+    why += fmt::format("{} exited with code {} before the agent joined", ProgramOf(command), ending.code);
   }
-  return why + NextStep(cluster, host, ending, line);
+  return why + NextStep(cluster, command, ending, line);
 }
 
 }  // namespace dtrun::membership

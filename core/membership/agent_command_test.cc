@@ -8,7 +8,6 @@
 namespace dtrun::membership {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -19,25 +18,19 @@ Cluster ByShell() {
   return cluster;
 }
 
-Cluster BySlurm() {
+Cluster ByLauncher() {
   Cluster cluster;
-  cluster.connect = Cluster::Connect::kSlurm;
+  cluster.connect = Cluster::Connect::kLauncher;
   cluster.dtrun = "/opt/dtrun";
   return cluster;
 }
 
-TEST(ShellCommand, QuotesForTheShellOnTheOtherSide) {
-  EXPECT_THAT(ShellCommand(ByShell(), "node1"),
-              ElementsAre("ssh", "-q", "node1", "'/opt/dt run/dtrun'", "agent"));
-}
+const hosts::StartCommand kStep = {
+    {"/usr/bin/srun", "/opt/dtrun", "agent"}, {0, 1}, "NODE", "srun true", ": task"};
 
-TEST(StepCommand, HasOneAgentOnEachNode) {
-  const auto argv = StepCommand(BySlurm(), {"node1", "node2"});
-  EXPECT_THAT(argv, Contains("--nodes=2"));
-  EXPECT_THAT(argv, Contains("--ntasks=2"));
-  EXPECT_THAT(argv, Contains("--nodelist=node1,node2"));
-  EXPECT_EQ(argv[argv.size() - 2], "/opt/dtrun");
-  EXPECT_EQ(argv.back(), "agent");
+TEST(ShellCommand, QuotesForTheShellOnTheOtherSide) {
+  EXPECT_THAT(ShellCommand(ByShell(), "node1").argv,
+              ElementsAre("ssh", "-q", "node1", "'/opt/dt run/dtrun'", "agent"));
 }
 
 TEST(IsFinal, TriesAgainWhatMayPass) {
@@ -46,7 +39,7 @@ TEST(IsFinal, TriesAgainWhatMayPass) {
   EXPECT_FALSE(IsFinal(ssh, {0, SIGKILL}, ""));
   EXPECT_TRUE(IsFinal(ssh, {255, 0}, "me@node1: Permission denied (publickey)."));
   EXPECT_TRUE(IsFinal(ssh, {127, 0}, "sh: dtrun: not found"));
-  EXPECT_TRUE(IsFinal(BySlurm(), {1, 0}, "srun: error: Invalid job id"));
+  EXPECT_TRUE(IsFinal(ByLauncher(), {1, 0}, "srun: error: Invalid job id"));
 }
 
 TEST(IsFinal, KnowsAWrongNameFromAResolverThatDoesNotAnswer) {
@@ -60,32 +53,36 @@ TEST(IsFinal, KnowsAWrongNameFromAResolverThatDoesNotAnswer) {
 }
 
 TEST(IsTelling, PassesByWhatOnlySaysThatATaskEnded) {
-  EXPECT_FALSE(IsTelling("srun: error: node1: task 0: Exited with exit code 2"));
-  EXPECT_FALSE(IsTelling("srun: error: node[1-2]: tasks 0-1: Killed"));
-  EXPECT_TRUE(IsTelling("srun: error: Unable to create step for job 7: Invalid job id specified"));
-  EXPECT_TRUE(IsTelling("slurmstepd: error: execve(): /opt/dtrun: No such file or directory"));
+  EXPECT_FALSE(IsTelling(kStep, "srun: error: node1: task 0: Exited with exit code 2"));
+  EXPECT_FALSE(IsTelling(kStep, "srun: error: node[1-2]: tasks 0-1: Killed"));
+  EXPECT_TRUE(IsTelling(kStep, "srun: error: Unable to create step for job 7: Invalid job id specified"));
+  EXPECT_TRUE(IsTelling(kStep, "slurmstepd: error: execve(): /opt/dtrun: No such file or directory: task"));
+  EXPECT_TRUE(IsTelling(ShellCommand(ByShell(), "node1"), "ssh: node1: task 0: Exited"));
 }
 
 TEST(WhyEnded, SaysWhatToDo) {
-  EXPECT_THAT(WhyEnded(ByShell(), "node9", {127, 0}, "sh: not found"),
+  const Cluster ssh = ByShell();
+  const hosts::StartCommand shell = ShellCommand(ssh, "node9");
+  EXPECT_THAT(WhyEnded(ssh, shell, {127, 0}, "sh: not found"),
               HasSubstr("sh: not found; install dtrun there as"));
-  EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0}, ""),
+  EXPECT_THAT(WhyEnded(ssh, shell, {255, 0}, ""),
               HasSubstr("ssh exited with code 255 before the agent joined; try `ssh -q node9 true` by hand"));
-  EXPECT_THAT(WhyEnded(ByShell(), "node9", {255, 0},
-                       "ssh: Could not resolve hostname node9: Name or service not known"),
-              HasSubstr("known; correct the name in --hosts or cluster.hosts"));
-  EXPECT_THAT(WhyEnded(BySlurm(), "node9", {2, 0},
+  EXPECT_THAT(
+      WhyEnded(ssh, shell, {255, 0}, "ssh: Could not resolve hostname node9: Name or service not known"),
+      HasSubstr("known; correct the name in --hosts or cluster.hosts"));
+  EXPECT_THAT(WhyEnded(ByLauncher(), kStep, {2, 0},
                        "slurmstepd: error: execve(): /opt/dtrun: No such file or directory"),
               HasSubstr("directory; install dtrun there as '/opt/dtrun'"));
-  EXPECT_THAT(WhyEnded(BySlurm(), "node9", {0, SIGKILL}, ""), HasSubstr("srun was killed by SIGKILL"));
-  EXPECT_THAT(WhyEnded(ByShell(), "node9", {0, 0}, "Welcome to node9"),
+  EXPECT_EQ(WhyEnded(ByLauncher(), kStep, {0, SIGKILL}, ""),
+            "srun was killed by SIGKILL before the agent joined; try `srun true` by hand");
+  EXPECT_THAT(WhyEnded(ssh, shell, {0, 0}, "Welcome to node9"),
               HasSubstr("Welcome to node9; ssh exited with code 0 before the agent joined"));
 }
 
-TEST(ShellTrial, QuotesTheWholeCommand) {
+TEST(ShellCommand, HasATrialWithTheWholeCommand) {
   Cluster cluster = ByShell();
   cluster.remote_shell = {"sh", "-c", "sleep 100"};
-  EXPECT_EQ(ShellTrial(cluster, "node9"), "sh -c 'sleep 100' node9 true");
+  EXPECT_EQ(ShellCommand(cluster, "node9").trial, "sh -c 'sleep 100' node9 true");
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // How the hosts of a job come together, as the user has asked for it. Values; any thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/units.h"
+#include "core/hosts/launchers.h"
 #include "core/protocol/key.h"
 
 namespace dtrun::membership {
@@ -13,11 +15,13 @@ namespace dtrun::membership {
 struct Cluster {
   // How agents are started on the other hosts.
   enum class Connect {
-    kShell,   // a remote shell such as ssh, one per host
-    kSlurm,   // one srun for all, in the allocation that dtrun runs in
-    kManual,  // somebody else starts dtrun on each host
+    kShell,     // a remote shell such as ssh, one per host
+    kLauncher,  // commands of a launcher, each for one host or several
+    kManual,    // somebody else starts dtrun on each host
   };
   Connect connect = Connect::kShell;
+  // Of kLauncher: the commands for those hosts.
+  std::function<Result<std::vector<hosts::StartCommand>>(const std::vector<std::string>& hosts)> connector;
   std::vector<std::string> hosts;         // names in order; empty ones: only their number is known
   int here = -1;                          // the one that is this machine; -1: none
   std::size_t min_hosts = 1;              // the job runs on so many of them, when no more come

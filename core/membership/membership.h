@@ -67,8 +67,8 @@ class Membership {
   struct Member;
   // A command that starts agents, and the hosts that it is for.
   struct Starter {
-    std::string label;    // before its lines
-    std::string program;  // "ssh"
+    std::string label;  // before its lines
+    hosts::StartCommand command;
     std::vector<Member*> members;
     std::unique_ptr<AgentShell> shell;
     std::string last_line;
@@ -96,7 +96,7 @@ class Membership {
   void FindOwnNames();
   void CheckAddress();
   void StartMissing();
-  void StartAgents(std::vector<Member*> members);
+  void StartAgents(const hosts::StartCommand& command, std::vector<Member*> members);
   void OnLine(Starter& start, const std::string& line);
   void OnLink(int host, UniqueFd link, const std::string& from);
   void OnEnded(const std::shared_ptr<Starter>& start, const process::Ending& ending);

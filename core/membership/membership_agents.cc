@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/base/port_range.h"
 #include "core/membership/agent_command.h"
@@ -29,31 +28,36 @@ void Membership::StartMissing() {
       missing.push_back(member.get());
   }
   if (missing.empty()) return;
-  if (cluster_.connect == Cluster::Connect::kSlurm) return StartAgents(std::move(missing));
-  for (Member* member : missing) StartAgents({member});
+  if (cluster_.connect == Cluster::Connect::kShell) {
+    for (Member* member : missing) StartAgents(ShellCommand(cluster_, member->name), {member});
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Member* member : missing) names.push_back(member->name);
+  const auto commands = cluster_.connector(names);
+  if (!commands) return Fail(commands.error());
+  for (const hosts::StartCommand& command : *commands) {
+    std::vector<Member*> members;
+    for (const std::size_t host : command.hosts) members.push_back(missing[host]);
+    StartAgents(command, std::move(members));
+  }
 }
 
-void Membership::StartAgents(std::vector<Member*> members) {
+void Membership::StartAgents(const hosts::StartCommand& command, std::vector<Member*> members) {
   Result<protocol::Key> key = protocol::Key::FromHex(key_digits_);
   protocol::JoinRequest request{job_, names_, listener_->port(),     *key,
                                 -1,   {},     cluster_.join_timeout, cluster_.lost_after};
   request.port_range = ToText(UsedPortRange());
-  std::vector<std::string> argv;
   auto start = std::make_shared<Starter>();
+  start->command = command;
   Starter* const self = start.get();
-  if (cluster_.connect == Cluster::Connect::kSlurm) {
-    std::vector<std::string> hosts;
-    for (const Member* member : members) {
-      request.nodes.emplace(member->number, member->name);
-      hosts.push_back(member->name);
-    }
-    start->label = start->program = "srun";
-    argv = StepCommand(cluster_, hosts);
-  } else {
+  if (members.size() == 1) {
     request.host = members[0]->number;
     start->label = members[0]->name;
-    start->program = std::filesystem::path(cluster_.remote_shell[0]).filename();
-    argv = ShellCommand(cluster_, members[0]->name);
+  } else {
+    for (const Member* member : members) request.nodes.emplace(member->number, member->name);
+    request.node_variable = command.host_variable;
+    start->label = ProgramOf(command);
   }
   std::vector<int> numbers;
   for (const Member* member : members) numbers.push_back(member->number);
@@ -70,7 +74,7 @@ void Membership::StartAgents(std::vector<Member*> members) {
       if (!*gone && ended != nullptr) OnEnded(ended, ending);
     });
   };
-  auto shell = AgentShell::Start(loop_, argv, protocol::ToLine(request, key_digits_), numbers, pids_,
+  auto shell = AgentShell::Start(loop_, command.argv, protocol::ToLine(request, key_digits_), numbers, pids_,
                                  std::move(handlers));
   if (!shell) return Fail({shell.error().code, fmt::format("host {}: {}", start->label, shell.error().text)});
   start->shell = *std::move(shell);
@@ -80,7 +84,7 @@ void Membership::StartAgents(std::vector<Member*> members) {
 }
 
 void Membership::OnLine(Starter& start, const std::string& line) {
-  if (!IsTelling(line)) return;
+  if (!IsTelling(start.command, line)) return;
   auto [speaker, text] = SpeakerOf(line);
   if (text.size() > kLongestTold) text = text.substr(0, kLongestTold) + "…";
   start.last_line = text;
@@ -110,14 +114,16 @@ void Membership::OnLink(int host, UniqueFd link, const std::string& from) {
 void Membership::OnEnded(const std::shared_ptr<Starter>& start, const process::Ending& ending) {
   std::erase(starts_, start);
   for (Member* member : start->members) {
-    const std::string why = WhyEnded(cluster_, member->name, ending, start->last_line);
+    const std::string why = WhyEnded(cluster_, start->command, ending, start->last_line);
     member->start = nullptr;
     if (dismissed_) continue;
     if (member->host != nullptr && member->introduction) {
       const std::string how = ending.signal != 0 ? "was killed by " + process::SignalName(ending.signal)
                                                  : fmt::format("exited with code {}", ending.code);
-      member->host->Lose(fmt::format("its {} {}{}{}", start->label == "srun" ? "srun" : "remote shell", how,
-                                     start->last_line.empty() ? "" : ": ", start->last_line),
+      member->host->Lose(fmt::format("its {} {}{}{}",
+                                     cluster_.connect == Cluster::Connect::kShell ? "remote shell"
+                                                                                  : ProgramOf(start->command),
+                                     how, start->last_line.empty() ? "" : ": ", start->last_line),
                          true);
       continue;
     }

@@ -30,17 +30,17 @@ std::string Membership::WhyMissing(const Member& member) const {
   const Starter* const start = member.start;
   if (start == nullptr) return member.last_error;
   if (start->shell->HasStarted(member.number)) {
-    return fmt::format("started by {}; {}", start->program,
+    return fmt::format("started by {}; {}", ProgramOf(start->command),
                        member.last_error.empty() ? "it has not joined yet" : member.last_error);
   }
   if (!member.last_error.empty()) return member.last_error;
   const auto silent = std::chrono::steady_clock::now() - start->begun;
   if (silent < kSilence) return {};
-  const std::string trial = cluster_.connect == Cluster::Connect::kSlurm ? "srun --overlap hostname"
-                                                                         : ShellTrial(cluster_, member.name);
-  return fmt::format(
-      "{} has said nothing for {}; it may wait for the host or for a password: try `{}` by hand",
-      start->program, FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)), trial);
+  const std::string& trial = start->command.trial;
+  return fmt::format("{} has said nothing for {}; it may wait for the host or for a password{}",
+                     ProgramOf(start->command),
+                     FormatDuration(std::chrono::floor<std::chrono::seconds>(silent)),
+                     trial.empty() ? "" : fmt::format(": try `{}` by hand", trial));
 }
 
 std::vector<std::pair<std::string, std::string>> Membership::Missing() const {

@@ -64,7 +64,8 @@ class Agent {
     Result<protocol::JoinRequest> request = protocol::ParseJoinRequest(line);
     if (!request) return link_.Refuse(request.error().text);
     if (!request->nodes.empty()) {
-      Result<int> number = protocol::NumberAmong(request->nodes, std::getenv("SLURMD_NODENAME"));
+      Result<int> number =
+          protocol::NumberAmong(*request, std::getenv(request->node_variable.c_str()), hosts::LeadsHere);
       if (!number) return link_.Refuse(number.error().text);
       request->host = *number;
     }

@@ -18,7 +18,7 @@ constexpr int kHighestPort = 65535;
 
 // What a sink fills: answers, and the first thing that no job can have.
 template <class Answer>
-struct Collector {
+struct Answers {
   std::vector<Answer> answers;
   std::size_t asked = 0;  // hosts
   std::string wrong;
@@ -30,9 +30,9 @@ struct Collector {
   }
 };
 
-std::string Text(const char* text) { return text == nullptr ? "" : text; }
+std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
-std::string Unknown(std::uint32_t flags, std::uint32_t known) {
+std::string UnknownFlags(std::uint32_t flags, std::uint32_t known) {
   if ((flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~known) == 0) return {};
   return fmt::format("its flags are {:#x}, of which this dtrun does not know all", flags);
 }
@@ -48,7 +48,7 @@ std::string AddHosts(const dtrun_allocation& from, hosts::Allocation* out) {
   for (std::uint64_t i = 0; i < from.host_count; ++i) {
     const auto& host = *reinterpret_cast<const dtrun_allocated_host*>(
         reinterpret_cast<const char*>(from.hosts) + i * stride);
-    const std::string name = Text(host.name);
+    const std::string name = OrEmpty(host.name);
     if (const Status valid = hosts::CheckHostName(name); !valid)
       return fmt::format("host {}: {}", i, Printable(valid.error().text));
     if (host.slots < 0 || host.slots > hosts::kMaxSlots)
@@ -63,7 +63,7 @@ std::string AddHosts(const dtrun_allocation& from, hosts::Allocation* out) {
   return twice == names.end() ? "" : fmt::format("it has the host '{}' twice", *twice);
 }
 
-std::string AddCount(const dtrun_allocation& from, hosts::Allocation* out) {
+std::string AddHostCount(const dtrun_allocation& from, hosts::Allocation* out) {
   const int all = out->hosts.empty() ? from.max_hosts : static_cast<int>(out->hosts.size());
   out->count = {from.min_hosts == 0 ? all : from.min_hosts, all};
   if (all < 0 || all > hosts::kMaxHosts || from.min_hosts < 0 || out->count.min > all)
@@ -75,42 +75,42 @@ std::string AddCount(const dtrun_allocation& from, hosts::Allocation* out) {
   return {};
 }
 
-std::string Read(const dtrun_allocation& from, hosts::Allocation* out) {
+std::string ReadAllocation(const dtrun_allocation& from, hosts::Allocation* out) {
   constexpr std::uint32_t kKnown =
       DTRUN_ALLOCATION_EVERYWHERE | DTRUN_ALLOCATION_OWN_INDEX | DTRUN_ALLOCATION_PORT_TAKEN;
-  for (const auto& wrong : {Unknown(from.flags, kKnown), AddHosts(from, out), AddCount(from, out)}) {
+  for (const auto& wrong : {UnknownFlags(from.flags, kKnown), AddHosts(from, out), AddHostCount(from, out)}) {
     if (!wrong.empty()) return wrong;
   }
   out->everywhere = (from.flags & DTRUN_ALLOCATION_EVERYWHERE) != 0;
   out->rank_port_taken = (from.flags & DTRUN_ALLOCATION_PORT_TAKEN) != 0;
-  out->root_address = Text(from.root_address);
+  out->root_address = OrEmpty(from.root_address);
   if (!out->root_address.empty() && !hosts::CheckHostName(out->root_address))
     return fmt::format("its root is at '{}', which is no host name", Printable(out->root_address));
   if (from.rank_port < 0 || from.rank_port > kHighestPort)
     return fmt::format("rank 0 listens at port {}", from.rank_port);
   if (from.rank_port != 0) out->rank_port = from.rank_port;
-  out->processes_per_host = Printable(Text(from.processes_per_host));
-  out->evidence = Printable(Text(from.evidence));
-  out->sharing = Printable(Text(from.sharing));
+  out->processes_per_host = Printable(OrEmpty(from.processes_per_host));
+  out->evidence = Printable(OrEmpty(from.evidence));
+  out->sharing = Printable(OrEmpty(from.sharing));
   for (std::uint64_t i = 0; i < from.implies_count; ++i)
-    out->implies.push_back(Printable(Text(from.implies[i])));
+    out->implies.push_back(Printable(OrEmpty(from.implies[i])));
   return {};
 }
 
 dtrun_status OnAllocation(void* context, const dtrun_allocation* from, dtrun_error* err) noexcept {
-  auto* collector = static_cast<Collector<hosts::Allocation>*>(context);
+  auto* collector = static_cast<Answers<hosts::Allocation>*>(context);
   if (!collector->answers.empty()) return collector->Refuse("it answers twice", err);
   hosts::Allocation out;
-  if (const std::string wrong = Read(sdk::internal::ReadStruct(from), &out); !wrong.empty())
+  if (const std::string wrong = ReadAllocation(sdk::internal::ReadStruct(from), &out); !wrong.empty())
     return collector->Refuse(wrong, err);
   collector->answers.push_back(std::move(out));
   return DTRUN_OK;
 }
 
 dtrun_status OnCommand(void* context, const dtrun_connect_command* from, dtrun_error* err) noexcept {
-  auto* collector = static_cast<Collector<hosts::StartCommand>*>(context);
+  auto* collector = static_cast<Answers<hosts::StartCommand>*>(context);
   const dtrun_connect_command command = sdk::internal::ReadStruct(from);
-  if (const std::string wrong = Unknown(command.flags, 0); !wrong.empty())
+  if (const std::string wrong = UnknownFlags(command.flags, 0); !wrong.empty())
     return collector->Refuse(wrong, err);
   hosts::StartCommand out;
   for (std::uint64_t i = 0; i < command.argc; ++i) {
@@ -129,9 +129,9 @@ dtrun_status OnCommand(void* context, const dtrun_connect_command* from, dtrun_e
   }
   if (out.hosts.empty())
     return collector->Refuse(fmt::format("'{}' starts no host", Printable(out.argv[0])), err);
-  out.host_variable = Text(command.host_variable);
-  out.trial = Printable(Text(command.trial));
-  out.ending = Text(command.ending);
+  out.host_variable = OrEmpty(command.host_variable);
+  out.trial = Printable(OrEmpty(command.trial));
+  out.ending = OrEmpty(command.ending);
   collector->answers.push_back(std::move(out));
   return DTRUN_OK;
 }
@@ -154,8 +154,8 @@ struct Asked {
 };
 
 // init, `call`, shutdown.
-Status Call(const Plugin& launcher, const dtrun_options& options, const std::string& wrong,
-            const std::function<dtrun_status(dtrun_instance*, dtrun_error*)>& call) {
+Status CallMember(const Plugin& launcher, const dtrun_options& options, const std::string& wrong,
+                  const std::function<dtrun_status(dtrun_instance*, dtrun_error*)>& call) {
   const std::string who = fmt::format("launcher '{}'", TypedForm(launcher.file().name));
   PluginError error;
   dtrun_instance* instance = nullptr;
@@ -164,14 +164,15 @@ Status Call(const Plugin& launcher, const dtrun_options& options, const std::str
   status = call(instance, &error);
   launcher.table().shutdown(instance);
   if (!wrong.empty()) {
-    return Error{DTRUN_INTERNAL,
-                 fmt::format("{} gave an impossible answer: {}; report it to the plugin's author", who, wrong)};
+    return Error{
+        DTRUN_INTERNAL,
+        fmt::format("{} gave an impossible answer: {}; report it to the plugin's author", who, wrong)};
   }
   if (status != DTRUN_OK) return Explained(status, error, who);
   return {};
 }
 
-Error Lacks(const Plugin& launcher, const char* member) {
+Error LacksMember(const Plugin& launcher, const char* member) {
   return Error{DTRUN_UNSUPPORTED,
                fmt::format("launcher '{}' has no '{}'", TypedForm(launcher.file().name), member)};
 }
@@ -180,27 +181,28 @@ Error Lacks(const Plugin& launcher, const char* member) {
 
 Result<hosts::Allocation> AskHosts(const Plugin& launcher, const dtrun_options& options,
                                    const hosts::Environment& environment) {
-  if (launcher.launcher().find_hosts == nullptr) return Lacks(launcher, "find_hosts");
-  Collector<hosts::Allocation> collector;
+  if (launcher.launcher().find_hosts == nullptr) return LacksMember(launcher, "find_hosts");
+  Answers<hosts::Allocation> collector;
   dtrun_hosts_sink sink;
   DTRUN_INIT(sink);
   sink.context = &collector;
   sink.allocation = &OnAllocation;
   const Asked<dtrun_hosts_query> asked(environment);
-  const Status called = Call(launcher, options, collector.wrong, [&](dtrun_instance* self, dtrun_error* err) {
-    const dtrun_status status = launcher.launcher().find_hosts(self, &asked.query, &sink, err);
-    if (status == DTRUN_OK && collector.answers.empty() && collector.wrong.empty())
-      collector.wrong = "it found hosts and names none";
-    return status;
-  });
+  const Status called =
+      CallMember(launcher, options, collector.wrong, [&](dtrun_instance* self, dtrun_error* err) {
+        const dtrun_status status = launcher.launcher().find_hosts(self, &asked.query, &sink, err);
+        if (status == DTRUN_OK && collector.answers.empty() && collector.wrong.empty())
+          collector.wrong = "it found hosts and names none";
+        return status;
+      });
   if (!called) return called.error();
   return std::move(collector.answers.front());
 }
 
 Result<std::vector<hosts::StartCommand>> AskConnect(const Plugin& launcher, const dtrun_options& options,
                                                     const ConnectRequest& request) {
-  if (launcher.launcher().connect == nullptr) return Lacks(launcher, "connect");
-  Collector<hosts::StartCommand> collector;
+  if (launcher.launcher().connect == nullptr) return LacksMember(launcher, "connect");
+  Answers<hosts::StartCommand> collector;
   collector.asked = request.hosts.size();
   dtrun_connect_sink sink;
   DTRUN_INIT(sink);
@@ -214,21 +216,22 @@ Result<std::vector<hosts::StartCommand>> AskConnect(const Plugin& launcher, cons
   asked.query.host_count = names.size();
   asked.query.argv = argv.data();
   asked.query.argc = argv.size();
-  const Status called = Call(launcher, options, collector.wrong, [&](dtrun_instance* self, dtrun_error* err) {
-    const dtrun_status status = launcher.launcher().connect(self, &asked.query, &sink, err);
-    if (status != DTRUN_OK || !collector.wrong.empty()) return status;
-    std::vector<int> started(request.hosts.size());
-    for (const hosts::StartCommand& command : collector.answers) {
-      for (const std::size_t host : command.hosts) ++started[host];
-    }
-    for (std::size_t i = 0; i < started.size(); ++i) {
-      if (started[i] == 1) continue;
-      collector.wrong = fmt::format("host '{}' is started {}", request.hosts[i],
-                                    started[i] == 0 ? "by no command" : "more than once");
-      break;
-    }
-    return status;
-  });
+  const Status called =
+      CallMember(launcher, options, collector.wrong, [&](dtrun_instance* self, dtrun_error* err) {
+        const dtrun_status status = launcher.launcher().connect(self, &asked.query, &sink, err);
+        if (status != DTRUN_OK || !collector.wrong.empty()) return status;
+        std::vector<int> started(request.hosts.size());
+        for (const hosts::StartCommand& command : collector.answers) {
+          for (const std::size_t host : command.hosts) ++started[host];
+        }
+        for (std::size_t i = 0; i < started.size(); ++i) {
+          if (started[i] == 1) continue;
+          collector.wrong = fmt::format("host '{}' is started {}", request.hosts[i],
+                                        started[i] == 0 ? "by no command" : "more than once");
+          break;
+        }
+        return status;
+      });
   if (!called) return called.error();
   return std::move(collector.answers);
 }

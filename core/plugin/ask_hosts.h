@@ -1,5 +1,5 @@
-// Asks a launcher that is loaded in this process for hosts, and for the commands that start dtrun on them: the
-// probe's side.
+// Asks a launcher that is loaded in this process for hosts, and for the commands that start dtrun on them:
+// the probe's side.
 //
 // Main thread of the probe.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace dtrun::plugin {
 
-// init, find_hosts, shutdown. DTRUN_NOT_FOUND: its platform is not there. An allocation that no job could have is
-// an error that names the launcher.
+// init, find_hosts, shutdown. DTRUN_NOT_FOUND: its platform is not there. An allocation that no job could
+// have is an error that names the launcher.
 Result<hosts::Allocation> AskHosts(const Plugin& launcher, const dtrun_options& options,
                                    const hosts::Environment& environment);
 

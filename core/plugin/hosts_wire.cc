@@ -16,8 +16,8 @@ std::optional<int> ToMaybe(const Json& json) {
 }  // namespace
 
 std::string Encode(const HostsRequest& request) {
-  return JsonLine(Json{
-      {"find_hosts", {{"options", request.options}, {"environment", FromMap(request.environment)}}}});
+  return JsonLine(
+      Json{{"find_hosts", {{"options", request.options}, {"environment", FromMap(request.environment)}}}});
 }
 
 std::string Encode(const ConnectQuestion& question) {

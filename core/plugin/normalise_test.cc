@@ -96,6 +96,20 @@ TEST(Normalise, NamesBothVersionsOfAnotherAbi) {
   EXPECT_THAT(demanding.Error(), HasSubstr("needs " + AbiText(DTRUN_ABI_MAJOR, DTRUN_ABI_MINOR + 1)));
 }
 
+TEST(Normalise, ALauncherHasOneOfItsThreeMembers) {
+  APlugin plugin;
+  dtrun_launcher launcher;
+  DTRUN_INIT(launcher);
+  plugin.table.kind = DTRUN_KIND_LAUNCHER;
+  plugin.table.launcher = &launcher;
+  EXPECT_THAT(plugin.Normalised("demo", Kind::kLauncher).error().text,
+              HasSubstr("its member 'plan', 'find_hosts' or 'connect' is missing"));
+  launcher.connect = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+  EXPECT_TRUE(plugin.Normalised("demo", Kind::kLauncher));
+  launcher.struct_size = offsetof(dtrun_launcher, connect);  // of an older plugin, which has nothing there
+  EXPECT_FALSE(plugin.Normalised("demo", Kind::kLauncher));
+}
+
 TEST(Normalise, AsksForTheMinorThatTheAuthorNamed) {
   APlugin plugin;  // built with these headers, and content with any host of the major
   EXPECT_EQ(plugin.table.abi_minor_required, 0u);

@@ -128,7 +128,8 @@ class Probe {
   // init + find_hosts + shutdown. DTRUN_NOT_FOUND: its platform is not there. REQUIRES: a launcher
   Result<hosts::Allocation> FindHosts(const dtrun_options& options, const hosts::Environment& environment);
   // init + connect + shutdown. Every host is in one of the commands. REQUIRES: a launcher
-  Result<std::vector<hosts::StartCommand>> Connect(const dtrun_options& options, const ConnectRequest& request);
+  Result<std::vector<hosts::StartCommand>> Connect(const dtrun_options& options,
+                                                   const ConnectRequest& request);
 
  private:
   Probe() = default;

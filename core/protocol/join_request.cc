@@ -15,6 +15,7 @@ std::string ToLine(const JoinRequest& request, const std::string& key_digits) {
                        {"key", key_digits},
                        {"host", request.host},
                        {"nodes", nodes},
+                       {"node_variable", request.node_variable},
                        {"join_timeout_ns", request.join_timeout.count()},
                        {"lost_after_ns", request.lost_after.count()},
                        {"port_range", request.port_range}});
@@ -40,19 +41,22 @@ Result<JoinRequest> ParseJoinRequest(const std::string& line) {
                        std::move(nodes),
                        Nanoseconds(json.at("join_timeout_ns").get<std::int64_t>()),
                        Nanoseconds(json.at("lost_after_ns").get<std::int64_t>()),
-                       json.at("port_range").get<std::string>()};
+                       json.at("port_range").get<std::string>(),
+                       json.at("node_variable").get<std::string>()};
   } catch (const Json::exception&) {  // a field is missing or of another type
     return malformed;
   }
 }
 
-Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node) {
-  for (const auto& [number, name] : nodes) {
-    if (node != nullptr && name == node) return number;
+Result<int> NumberAmong(const JoinRequest& request, const char* node,
+                        const std::function<bool(const std::string& name)>& is_own) {
+  const bool by_variable = !request.node_variable.empty();
+  for (const auto& [number, name] : request.nodes) {
+    if (by_variable ? node != nullptr && name == node : is_own(name)) return number;
   }
-  return Error{DTRUN_NOT_FOUND,
-               fmt::format("Slurm calls this node '{}' (SLURMD_NODENAME), which is not one of the hosts",
-                           node == nullptr ? "" : node)};
+  if (!by_variable) return Error{DTRUN_NOT_FOUND, "none of the names of the job's hosts is this host's"};
+  return Error{DTRUN_NOT_FOUND, fmt::format("{} is {}, which is not one of the hosts", request.node_variable,
+                                            node == nullptr ? "unset" : fmt::format("'{}'", node))};
 }
 
 }  // namespace dtrun::protocol

@@ -2,6 +2,7 @@
 // gets on stdin. Values; any thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,19 +19,21 @@ struct JoinRequest {
   int port = 0;
   protocol::Key key;
   int host = -1;  // its number; -1: see `nodes`, else the root deals it out
-  // One line may be for several: then each finds itself here, by the name that Slurm has for its node. Number
-  // and name of each.
+  // One line may be for several: then each finds itself here. Number and name of each.
   std::map<int, std::string> nodes = {};
   Nanoseconds join_timeout{};
   Nanoseconds lost_after{};
-  std::string port_range = {};  // cluster.port_range
-  std::string key_origin = {};  // where this host has the key from, for errors; not part of the line
+  std::string port_range = {};     // cluster.port_range
+  std::string node_variable = {};  // that has each one's name in `nodes`; empty: the host knows it itself
+  std::string key_origin = {};     // where this host has the key from, for errors; not part of the line
 };
 
 // The one line that a remote shell gives to `dtrun agent`. The key travels in hex.
 std::string ToLine(const JoinRequest& request, const std::string& key_digits);
 Result<JoinRequest> ParseJoinRequest(const std::string& line);
-// The number of the host that Slurm calls `node` (SLURMD_NODENAME, null when unset).
-Result<int> NumberAmong(const std::map<int, std::string>& nodes, const char* node);
+// The number of this host among the request's nodes. `node`: the value of node_variable, null when unset;
+// `is_own` tells whether a name is this host's.
+Result<int> NumberAmong(const JoinRequest& request, const char* node,
+                        const std::function<bool(const std::string& name)>& is_own);
 
 }  // namespace dtrun::protocol

@@ -1,32 +1,29 @@
-// slurm: every rank is a process of its own, with the environment that srun gives a task (srun(1), "OUTPUT
-// ENVIRONMENT VARIABLES") and the env:// variables.
+// slurm: the hosts of an allocation, srun as the way to them, and ranks that are processes of their own with
+// the environment that srun gives a task (srun(1), "OUTPUT ENVIRONMENT VARIABLES") and the env:// variables.
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dtrun/plugin.hpp"
+#include "launchers/schedulers/nodelist.h"
+#include "launchers/slurm/hosts.h"
 
 namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// "2(x3),1" of {2, 2, 2, 1}.
-std::string Compressed(const std::vector<int>& counts) {
-  std::string text;
-  for (std::size_t i = 0; i < counts.size();) {
-    std::size_t end = i;
-    while (end < counts.size() && counts[end] == counts[i]) ++end;
-    text += (text.empty() ? "" : ",") + std::to_string(counts[i]);
-    if (end - i > 1) text += "(x" + std::to_string(end - i) + ")";
-    i = end;
-  }
-  return text;
-}
-
 class Slurm final : public dtrun::sdk::Launcher {
  public:
   Slurm(const dtrun::sdk::Host&, const dtrun::sdk::Options&) {}
+
+  dtrun::sdk::Allocation FindHosts(const dtrun::sdk::HostsQuery& query) override {
+    return dtrun::slurm::FindHosts(query);
+  }
+
+  std::vector<dtrun::sdk::ConnectCommand> Connect(const dtrun::sdk::ConnectQuery& query) override {
+    return dtrun::slurm::Connect(query);
+  }
 
   void Plan(const dtrun::sdk::Job& job, const dtrun::sdk::PlanSink& sink) override {
     if (!job.Inherited("SLURM_JOB_ID")) {
@@ -76,8 +73,8 @@ class Slurm final : public dtrun::sdk::Launcher {
         {"SLURM_NTASKS", tasks},
         {"SLURM_NPROCS", tasks},
         {"SLURM_STEP_NUM_TASKS", tasks},
-        {"SLURM_TASKS_PER_NODE", Compressed(sizes)},
-        {"SLURM_STEP_TASKS_PER_NODE", Compressed(sizes)},
+        {"SLURM_TASKS_PER_NODE", dtrun::schedulers::CompressCounts(sizes)},
+        {"SLURM_STEP_TASKS_PER_NODE", dtrun::schedulers::CompressCounts(sizes)},
         {"SLURM_NNODES", hosts},
         {"SLURM_STEP_NUM_NODES", hosts},
         {"SLURM_NODELIST", names},
@@ -99,7 +96,7 @@ constexpr dtrun::sdk::PluginInfo kInfo = {
     .version = DTRUN_VERSION,
     .vendor = "dtrun",
     .license = "Apache-2.0",
-    .summary = "every rank is a process of its own, with the environment of a task of Slurm's srun",
+    .summary = "an allocation of Slurm; every rank is a process with the environment of a task of srun",
 };
 constexpr dtrun_plugin kPlugin = dtrun::sdk::MakePlugin<Slurm>(kInfo);
 

@@ -8,7 +8,9 @@
 
 #include "core/hosts/allocation.h"
 #include "core/hosts/hostfile.h"
-#include "core/hosts/slurm_list.h"
+#include "launchers/schedulers/nodelist.h"
+#include "launchers/schedulers/reading.h"
+#include "launchers/schedulers/strings_json.h"
 
 namespace {
 
@@ -41,6 +43,26 @@ hosts::Environment Variables(const std::string& text) {
   return environment;
 }
 
+// Those that plugins read.
+void CheckLists(const std::string& text) {
+  namespace schedulers = dtrun::schedulers;
+  try {
+    const std::vector<std::string> names = schedulers::ExpandNodelist(text);
+    Require(names.size() <= schedulers::kMaxHosts, "lists are bounded");
+    for (const std::string& name : names) Require(hosts::CheckHostName(name).ok(), "nodes can be resolved");
+  } catch (const dtrun::sdk::Failure& failure) {
+    Require(failure.code() == DTRUN_INVALID_ARGUMENT, "a list that is none is refused");
+  }
+  try {
+    const std::vector<int> counts = schedulers::ExpandCounts(text);
+    Require(schedulers::ExpandCounts(schedulers::CompressCounts(counts)) == counts,
+            "counts survive compression");
+  } catch (const dtrun::sdk::Failure& failure) {
+    Require(failure.code() == DTRUN_INVALID_ARGUMENT, "counts that are none are refused");
+  }
+  if (schedulers::StringsOf(text)) Require(!schedulers::StringMembersOf(text), "a list is no object");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -56,14 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     Require(hosts.error().text.starts_with("f:"), "errors have a place");
   }
-  if (const auto names = hosts::ExpandNodelist(text); names.ok()) {
-    for (const std::string& name : *names) Require(hosts::CheckHostName(name).ok(), "nodes can be resolved");
-  }
-  if (const auto counts = hosts::ExpandCounts(text); counts.ok()) {
-    const auto again = hosts::ExpandCounts(hosts::CompressCounts(*counts));
-    Require(again.ok() && *again == *counts, "counts survive compression");
-  }
-  for (const char* name : {"SLURM_JOB_NODELIST", "CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
+  CheckLists(text);
+  for (const char* name : {"CLUSTER_SPEC", "PET_NNODES", "AZ_BATCH_MASTER_NODE"}) {
     const auto allocation = hosts::FromEnvironment({{name, text}}, "auto");
     if (allocation.ok()) CheckHosts(allocation->hosts);
   }

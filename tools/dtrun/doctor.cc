@@ -87,7 +87,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
   if (!hardware) return hardware.error();
   auto hosts = plan::PlaceRanks(settings, *hardware, {});
   if (!hosts) return hosts.error();
-  auto cluster = launch::ClusterOf(settings);
+  auto cluster = launch::ClusterOf(settings, {}, preparation.launchers());
   if (!cluster) return cluster.error();
   if (*cluster) {
     if (Status limited = Limit(timeout, &**cluster); !limited) return limited.error();

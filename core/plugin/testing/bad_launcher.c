@@ -1,4 +1,5 @@
-/* A launcher that does what the last word of the job's command says: what core must survive. */
+/* A launcher that does what the last word of the job's command says, or the variable FAULT: what core must
+ * survive. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,63 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   return sink->process(sink->context, &process, err);
 }
 
+static int has(const char* value, const char* fault) { return value != NULL && strcmp(value, fault) == 0; }
+
+static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* query,
+                               const dtrun_hosts_sink* sink, dtrun_error* err) {
+  const char* const fault = query->variable(query, "FAULT");
+  const char* const implied[] = {"pmi"};
+  dtrun_allocated_host hosts[2];
+  dtrun_allocation allocation;
+  dtrun_status status;
+  (void)self;
+  if (fault == NULL) return dtrun_error_set(err, DTRUN_NOT_FOUND, -1, "FAULT is unset");
+  if (has(fault, "contradicts")) return dtrun_error_set(err, DTRUN_INVALID_ARGUMENT, -1, "\x1b[2JA=1, B=2");
+  if (has(fault, "silent")) return DTRUN_OK;
+  if (has(fault, "crashes")) raise(SIGSEGV);
+  while (has(fault, "hangs")) pause();
+  DTRUN_INIT(hosts[0]);
+  DTRUN_INIT(hosts[1]);
+  hosts[0].name = "node0";
+  hosts[0].slots = has(fault, "slots") ? -1 : 4;
+  hosts[1].name = has(fault, "name") ? "-oProxyCommand=x" : has(fault, "twice") ? "node0" : "node1";
+  if (has(fault, "null-name")) hosts[1].name = NULL;
+  if (has(fault, "stride")) hosts[0].struct_size = 8;
+  DTRUN_INIT(allocation);
+  allocation.hosts = hosts;
+  allocation.host_count = has(fault, "many") ? 100000 : 2;
+  allocation.flags = DTRUN_ALLOCATION_EVERYWHERE | DTRUN_ALLOCATION_OWN_INDEX;
+  if (has(fault, "must-understand")) allocation.flags |= 1u << 25;
+  allocation.own_index = has(fault, "index") ? 2 : 1;
+  allocation.rank_port = has(fault, "port") ? 70000 : 29500;
+  allocation.min_hosts = has(fault, "count") ? 3 : 0;
+  allocation.root_address = "node0";
+  allocation.implies = implied;
+  allocation.implies_count = 1;
+  status = sink->allocation(sink->context, &allocation, err);
+  if (has(fault, "answers-twice")) sink->allocation(sink->context, &allocation, NULL);
+  return status;
+}
+
+/* A command for the first host, and one for the others. */
+static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_query* query,
+                                  const dtrun_connect_sink* sink, dtrun_error* err) {
+  const char* const fault = query->variable(query, "FAULT");
+  const char* const words[] = {"there", query->argv[0], has(fault, "null-argument") ? NULL : query->argv[1]};
+  const uint64_t indexes[] = {0, has(fault, "index") ? 9u : 1u};
+  dtrun_connect_command command;
+  (void)self;
+  if (has(fault, "refuses")) return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1, "JOB is unset");
+  DTRUN_INIT(command);
+  command.argv = words;
+  command.argc = has(fault, "no-program") ? 0 : 3;
+  command.hosts = indexes;
+  command.host_count = has(fault, "forgets") ? 1 : 2;
+  command.host_variable = "NODE";
+  if (has(fault, "repeats")) sink->command(sink->context, &command, NULL);
+  return sink->command(sink->context, &command, err);
+}
+
 static dtrun_status init(const dtrun_host* host, const dtrun_options* options, dtrun_instance** out,
                          dtrun_error* err) {
   static int instance;
@@ -58,6 +116,8 @@ dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** 
   (void)host, (void)err;
   DTRUN_INIT(launcher);
   launcher.plan = &plan;
+  launcher.find_hosts = &find_hosts;
+  launcher.connect = &connect_hosts;
   DTRUN_PLUGIN_INIT(table);
   table.kind = DTRUN_KIND_LAUNCHER;
   table.name = "bad";

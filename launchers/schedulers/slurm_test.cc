@@ -1,13 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/hosts/platforms.h"
+#include "launchers/schedulers/asking.h"
 
-namespace dtrun::hosts {
+namespace dtrun::schedulers {
 namespace {
 
+using hosts::HostCount;
 using ::testing::HasSubstr;
-using Hosts = std::vector<HostSlots>;
+using Hosts = std::vector<hosts::HostSlots>;
+using Environment = hosts::Environment;
+
+Result<hosts::Allocation> ReadSlurm(const Environment& environment) { return Ask("slurm", environment); }
 
 const Environment kBatch = {{"SLURM_JOB_NODELIST", "node[1-3]"},
                             {"SLURM_JOB_NUM_NODES", "3"},
@@ -47,6 +51,7 @@ TEST(Slurm, AStepKnowsItsOwnHost) {
   const auto allocation = ReadSlurm(environment);
   ASSERT_TRUE(allocation.ok()) << allocation.error().text;
   EXPECT_EQ(allocation->hosts, (Hosts{{"node2", {}}, {"node3", {}}}));
+  EXPECT_TRUE(allocation->everywhere);
   EXPECT_EQ(allocation->own_index, 1);
   EXPECT_EQ(allocation->root_address, "node2");
   EXPECT_EQ(allocation->rank_port, 18456);
@@ -72,6 +77,35 @@ TEST(Slurm, AStepWithSeveralTasksOnAHostIsRefused) {
               HasSubstr("SLURM_STEP_TASKS_PER_NODE says 2(x2) tasks"));
 }
 
+TEST(Slurm, PmiRankOfItsOwnTaskIsItsOwn) {
+  Environment environment = kBatch;
+  environment.insert(
+      {{"SLURM_STEP_NODELIST", "node1"}, {"SLURM_NODEID", "0"}, {"SLURM_PROCID", "1"}, {"PMI_RANK", "1"}});
+  EXPECT_THAT(ReadSlurm(environment)->implies, ::testing::ElementsAre("pmi"));
+  environment["PMI_RANK"] = "0";  // of an mpiexec inside
+  EXPECT_THAT(ReadSlurm(environment)->implies, ::testing::IsEmpty());
+}
+
+TEST(Slurm, MayCallThisHostByANameThatItDoesNotHave) {
+  Environment environment = kBatch;
+  environment["SLURMD_NODENAME"] = "node2";
+  const auto allocation = ReadSlurm(environment);
+  EXPECT_EQ(allocation->own_index, 1);
+  EXPECT_FALSE(allocation->everywhere);
+}
+
+TEST(Slurm, OneStepStartsAnAgentOnEachNode) {
+  const auto commands = AskToConnect("slurm", {"node1", "node2"}, {{"SLURM_JOB_ID", "7"}});
+  ASSERT_TRUE(commands) << commands.error().text;
+  ASSERT_EQ(commands->size(), 1u);
+  const hosts::StartCommand& step = commands->front();
+  EXPECT_THAT(step.argv, ::testing::IsSupersetOf({"--nodes=2", "--ntasks=2", "--nodelist=node1,node2"}));
+  EXPECT_EQ(step.argv[step.argv.size() - 2], "/opt/dtrun");
+  EXPECT_EQ(step.argv.back(), "agent");
+  EXPECT_EQ(step.host_variable, "SLURMD_NODENAME");
+  EXPECT_THAT(AskToConnect("slurm", {"node1"}, {}).error().text, HasSubstr("SLURM_JOB_ID is unset"));
+}
+
 TEST(Slurm, ContradictionsNameBothVariables) {
   EXPECT_THAT(ErrorWith(kBatch, {{"SLURM_JOB_NUM_NODES", "2"}}),
               HasSubstr("SLURM_JOB_NUM_NODES says 2, but SLURM_JOB_NODELIST says 3 hosts"));
@@ -95,4 +129,4 @@ TEST(Slurm, MissingAndMalformedVariablesAreNamed) {
 }
 
 }  // namespace
-}  // namespace dtrun::hosts
+}  // namespace dtrun::schedulers

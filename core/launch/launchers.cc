@@ -1,0 +1,117 @@
+#include "core/launch/launchers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/launch/preparation.h"
+#include "core/plugin/search_path.h"
+
+namespace dtrun::launch {
+namespace {
+
+const char* MemberFor(hosts::Launchers::Ability ability) {
+  return ability == hosts::Launchers::Ability::kFindHosts ? "find_hosts" : "connect";
+}
+
+bool Can(const plugin::Description& launcher, hosts::Launchers::Ability ability) {
+  return std::ranges::find(launcher.members, MemberFor(ability)) != launcher.members.end();
+}
+
+// The options that nobody has set.
+Result<dtrun_options> DefaultsOf(const options::Schema& schema) {
+  constexpr std::string_view kPrefix = "launcher.options.";
+  dtrun_options all;
+  for (const options::Spec& spec : schema) {
+    options::Spec own = spec;
+    own.key.erase(0, kPrefix.size());
+    options::Value value;
+    if (spec.default_text) {
+      auto data = options::ParseText(spec, *spec.default_text, "/");
+      if (!data) return data.error();
+      value.data = *std::move(data);
+    }
+    all.Set(std::move(own), std::move(value));
+  }
+  return all;
+}
+
+}  // namespace
+
+// All load side by side. One that cannot be loaded is for the user who asks for it by name.
+std::vector<std::string> LauncherPlugins::With(Ability ability) {
+  std::vector<std::unique_ptr<plugin::Probe>> loading;
+  for (const plugin::File& file : plugin::FindAll(folders_)) {
+    if (file.kind != plugin::Kind::kLauncher || known_.contains(plugin::TypedForm(file.name))) continue;
+    const auto checked = plugin::Find(file.kind, file.name, folders_);
+    auto probe = checked ? plugin::Probe::Begin(*checked) : checked.error();
+    if (probe) loading.push_back(*std::move(probe));
+  }
+  for (auto& probe : loading) {
+    if (!probe->Describe()) continue;
+    const plugin::Description& description = probe->description();
+    known_[plugin::TypedForm(description.file.name)] = {description, std::move(probe)};
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, launcher] : known_) {
+    if (Can(launcher.description, ability)) names.push_back(name);
+  }
+  return names;
+}
+
+Result<LauncherPlugins::Known*> LauncherPlugins::Describe(const std::string& name) {
+  if (const auto found = known_.find(name); found != known_.end()) return &found->second;
+  const auto file = plugin::Find(plugin::Kind::kLauncher, name, folders_);
+  if (!file) return file.error();
+  auto probe = plugin::Probe::Start(*file);
+  if (!probe) return probe.error();
+  Known launcher{(*probe)->description(), *std::move(probe)};
+  return &known_.insert_or_assign(name, std::move(launcher)).first->second;
+}
+
+Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
+  const auto launcher = Describe(name);
+  if (launcher) return Can((*launcher)->description, ability);
+  const dtrun_status code = launcher.error().code;
+  if (code == DTRUN_NOT_FOUND || code == DTRUN_INVALID_ARGUMENT) return false;  // no such launcher
+  return launcher.error();
+}
+
+Result<std::unique_ptr<plugin::Probe>> LauncherPlugins::ProbeOf(Known& launcher) {
+  if (launcher.probe != nullptr) return std::move(launcher.probe);
+  return plugin::Probe::Start(launcher.description.file);
+}
+
+Result<hosts::Allocation> LauncherPlugins::FindHosts(const std::string& name,
+                                                     const hosts::Environment& environment) {
+  const auto launcher = Describe(name);
+  if (!launcher) return launcher.error();
+  const auto options = DefaultsOf((*launcher)->description.options);
+  if (!options) return options.error();
+  const auto probe = ProbeOf(**launcher);
+  if (!probe) return probe.error();
+  hosts::Environment shared = environment;
+  shared.erase(kClusterKey);
+  auto allocation = (*probe)->FindHosts(*options, shared);
+  if (!allocation) return allocation;
+  allocation->platform = name;
+  if (Can((*launcher)->description, Ability::kConnect)) allocation->connect = name;
+  return allocation;
+}
+
+Result<std::vector<hosts::StartCommand>> LauncherPlugins::Connect(const std::string& name,
+                                                                  const std::vector<std::string>& hosts,
+                                                                  const std::vector<std::string>& argv) {
+  const auto launcher = Describe(name);
+  if (!launcher) return launcher.error();
+  const auto options = DefaultsOf((*launcher)->description.options);
+  if (!options) return options.error();
+  const auto probe = ProbeOf(**launcher);
+  if (!probe) return probe.error();
+  return (*probe)->Connect(*options, {hosts, argv, RankEnvironment()});
+}
+
+void LauncherPlugins::Rest() {
+  for (auto& [name, launcher] : known_) launcher.probe.reset();
+}
+
+}  // namespace dtrun::launch

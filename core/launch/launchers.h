@@ -1,0 +1,48 @@
+// The launcher plugins on the search path as sources of hosts and as connectors, each asked in a child
+// process.
+//
+// They see their options' defaults. Main thread; the children that wait for a question end with it, or with
+// Rest().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/hosts/launchers.h"
+#include "core/plugin/plugin.h"
+
+namespace dtrun::launch {
+
+class LauncherPlugins final : public hosts::Launchers {
+ public:
+  explicit LauncherPlugins(std::vector<plugin::Folder> folders) : folders_(std::move(folders)) {}
+
+  std::vector<std::string> With(Ability ability) override;
+  Result<bool> Has(const std::string& name, Ability ability) override;
+  Result<hosts::Allocation> FindHosts(const std::string& name,
+                                      const hosts::Environment& environment) override;
+  Result<std::vector<hosts::StartCommand>> Connect(const std::string& name,
+                                                   const std::vector<std::string>& hosts,
+                                                   const std::vector<std::string>& argv) override;
+
+  // Ends the children. What they said of themselves stays known.
+  void Rest();
+
+  const std::vector<plugin::Folder>& folders() const { return folders_; }
+
+ private:
+  struct Known {
+    plugin::Description description;       // with its file
+    std::unique_ptr<plugin::Probe> probe;  // that has described it and was asked nothing yet
+  };
+
+  Result<Known*> Describe(const std::string& name);
+  Result<std::unique_ptr<plugin::Probe>> ProbeOf(Known& launcher);
+
+  const std::vector<plugin::Folder> folders_;
+  std::map<std::string, Known> known_;  // by the name that users type
+};
+
+}  // namespace dtrun::launch

@@ -1,0 +1,155 @@
+// flux: an instance of Flux that flux alloc or flux batch has made for the job, or the tasks of flux run.
+// flux-environment(7): an initial program has FLUX_URI and asks the broker for the rest; a task has
+// FLUX_JOB_ID, FLUX_JOB_NNODES and FLUX_TASK_RANK. flux exec(1) runs a command by the brokers and hands its
+// input to it.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "launchers/schedulers/nodelist.h"
+#include "launchers/schedulers/reading.h"
+
+namespace dtrun::schedulers {
+namespace {
+
+constexpr std::size_t kMostBytes = 4 << 20;
+constexpr std::chrono::seconds kPatience{5};
+
+// What a command prints; throws where it fails or takes too long.
+std::string OutputOf(std::vector<std::string> words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "`" : " ") + word;
+  text += "`";
+  const auto fail = [&](const std::string& how) { throw sdk::Failure(DTRUN_SYSTEM, text + " " + how); };
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(std::string("needs a pipe: ") + std::strerror(errno));
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string output;
+  bool ended = error != 0;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!ended && output.size() < kMostBytes) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wait{ends[0], POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) break;
+    char block[4096];
+    const ssize_t size = ::read(ends[0], block, sizeof block);
+    ended = size <= 0;
+    if (size > 0) output.append(block, static_cast<std::size_t>(size));
+  }
+  ::close(ends[0]);
+  if (error != 0) fail(std::string("does not start: ") + std::strerror(error));
+  if (!ended) ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended) fail("gave no answer in 5s");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed");
+  return output;
+}
+
+std::string OneLine(const std::string& text) {
+  const std::vector<std::string> lines = LinesOf(text);
+  return lines.empty() ? "" : lines.front();
+}
+
+// The hosts of the broker's own instance, in the order of its ranks.
+std::vector<std::string> HostsOfInstance() {
+  return ExpandNodelist(OneLine(OutputOf({"flux", "getattr", "hostlist"})));
+}
+
+// A task of flux run: one per host, or it is no host's.
+sdk::Allocation OfTask(Reading& reading) {
+  sdk::Allocation out;
+  out.evidence = "FLUX_JOB_ID";
+  out.implies = {"pmi"};  // the shell's PMI server
+  out.everywhere = true;
+  out.max_hosts = reading.Number("FLUX_JOB_NNODES", 1);
+  out.own_index = reading.Number("FLUX_TASK_RANK", 0);
+  reading.Expect(
+      "FLUX_JOB_SIZE", out.max_hosts,
+      "FLUX_JOB_NNODES says " + std::to_string(out.max_hosts) +
+          ", and dtrun starts the ranks itself; start it once per host: flux run --tasks-per-node=1 dtrun");
+  if (*out.own_index >= out.max_hosts) reading.Disagree("FLUX_TASK_RANK", "FLUX_JOB_NNODES");
+  out.sharing = "export it before flux run, which passes it on";
+  return out;
+}
+
+class Flux final : public sdk::Launcher {
+ public:
+  Flux(const sdk::Host&, const sdk::Options&) {}
+
+  sdk::Allocation FindHosts(const sdk::HostsQuery& query) override {
+    Reading reading(query);
+    const std::string sign =
+        reading.Sign({"FLUX_JOB_ID", "FLUX_URI"}, "run dtrun from flux alloc, flux batch or flux run");
+    if (sign == "FLUX_JOB_ID") {
+      sdk::Allocation out = OfTask(reading);
+      reading.End();
+      return out;
+    }
+    std::vector<sdk::AllocatedHost> hosts;
+    for (std::string& name : HostsOfInstance()) hosts.push_back({std::move(name)});
+    sdk::Allocation out = OnceFor(std::move(hosts), sign);
+    out.sharing = "export it before flux batch, which passes it on";
+    return out;
+  }
+
+  // The ranks of brokers count the hosts of the instance, of which those asked for are some.
+  std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) override {
+    if (!query.Variable("FLUX_URI"))
+      throw sdk::Failure(
+          DTRUN_FAILED_PRECONDITION,
+          "flux exec starts processes in an instance of Flux, and FLUX_URI is unset; run dtrun "
+          "from flux alloc or flux batch");
+    const std::vector<std::string> all = HostsOfInstance(), hosts = query.hosts();
+    std::vector<sdk::ConnectCommand> commands;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      const auto found = std::find(all.begin(), all.end(), hosts[i]);
+      if (found == all.end())
+        throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
+                           "host '" + hosts[i] + "' is none of the instance's (flux getattr hostlist)");
+      const std::string rank = "--rank=" + std::to_string(found - all.begin());
+      sdk::ConnectCommand command;
+      command.argv = {"flux", "exec", rank};
+      for (std::string& word : query.argv()) command.argv.push_back(std::move(word));
+      command.hosts = {i};
+      command.trial = "flux exec " + rank + " hostname";
+      commands.push_back(std::move(command));
+    }
+    return commands;
+  }
+};
+
+constexpr sdk::PluginInfo kInfo = {
+    .name = "flux",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "the hosts of an instance of Flux, reached by flux exec, or the tasks of flux run",
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Flux>(kInfo);
+
+}  // namespace
+}  // namespace dtrun::schedulers
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
+}

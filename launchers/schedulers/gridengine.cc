@@ -1,0 +1,65 @@
+// gridengine: a job of Grid Engine (Son of, Univa, Altair, Open) in a parallel environment. PE_HOSTFILE has
+// lines "host slots queue processors" (sge_pe(5)); a host may have several queues. qrsh -inherit starts a
+// process on another host of the job, where the parallel environment has control_slaves (qsub(1)).
+#include "launchers/schedulers/reading.h"
+
+namespace dtrun::schedulers {
+namespace {
+
+class GridEngine final : public sdk::Launcher {
+ public:
+  GridEngine(const sdk::Host&, const sdk::Options&) {}
+
+  sdk::Allocation FindHosts(const sdk::HostsQuery& query) override {
+    Reading reading(query);
+    const std::string sign =
+        reading.Sign({"PE_HOSTFILE"}, "run dtrun from the script of qsub -pe, in a parallel environment");
+    const std::string text = reading.FileOf(sign);
+    reading.End();
+    std::vector<sdk::AllocatedHost> hosts;
+    int all = 0;
+    for (const std::string& line : LinesOf(text)) {
+      const std::vector<std::string> words = WordsOf(line);
+      const auto slots = words.size() < 2 ? std::nullopt : NumberOf(words[1]);
+      if (!slots || *slots > kMaxSlots) {
+        reading.Fail("PE_HOSTFILE: '" + line + "' is not \"host slots queue processors\"");
+        break;
+      }
+      AddSlots(words[0], *slots, &hosts);
+      all += *slots;
+    }
+    reading.End();
+    CheckHosts(hosts, sign, reading);
+    reading.Expect("NSLOTS", all, "PE_HOSTFILE has " + std::to_string(all) + " slots");
+    reading.Expect("NHOSTS", static_cast<int>(hosts.size()),
+                   "PE_HOSTFILE has " + std::to_string(hosts.size()) + " hosts");
+    reading.End();
+    sdk::Allocation out = OnceFor(std::move(hosts), sign);
+    out.sharing = "hand it to qsub with -v DTRUN_CLUSTER_KEY";
+    return out;
+  }
+
+  std::vector<sdk::ConnectCommand> Connect(const sdk::ConnectQuery& query) override {
+    if (!query.Variable("JOB_ID") || !query.Variable("PE_HOSTFILE"))
+      throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
+                         "qrsh -inherit starts processes in a job with a parallel environment, and JOB_ID or "
+                         "PE_HOSTFILE is unset; run dtrun from qsub -pe");
+    return OneEach(query, {"qrsh", "-inherit"});
+  }
+};
+
+constexpr sdk::PluginInfo kInfo = {
+    .name = "gridengine",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "the hosts of a parallel job of Grid Engine, reached by qrsh -inherit",
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<GridEngine>(kInfo);
+
+}  // namespace
+}  // namespace dtrun::schedulers
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
+}

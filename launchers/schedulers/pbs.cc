@@ -1,0 +1,61 @@
+// pbs: a job of PBS Professional, OpenPBS or Torque. PBS_NODEFILE has a line for each slot (qsub(1B): select
+// with mpiprocs, or nodes with ppn).
+//
+// It has no connector: pbsdsh and pbs_tmrsh start a process by tm_spawn, which has no standard input for it.
+#include <algorithm>
+
+#include "launchers/schedulers/reading.h"
+
+namespace dtrun::schedulers {
+namespace {
+
+class Pbs final : public sdk::Launcher {
+ public:
+  Pbs(const sdk::Host&, const sdk::Options&) {}
+
+  sdk::Allocation FindHosts(const sdk::HostsQuery& query) override {
+    Reading reading(query);
+    const std::string sign =
+        reading.Sign({"PBS_JOBID"}, "run dtrun from the script of qsub, or from qsub -I");
+    const std::string text = reading.FileOf("PBS_NODEFILE");
+    reading.End();
+    std::vector<sdk::AllocatedHost> hosts;
+    for (const std::string& line : LinesOf(text)) AddSlots(WordsOf(line).front(), 1, &hosts);
+    CheckHosts(hosts, "PBS_NODEFILE", reading);
+    CheckTorque(reading, hosts);
+    reading.End();
+    sdk::Allocation out = OnceFor(std::move(hosts), sign);
+    out.sharing = "hand it to qsub with -v DTRUN_CLUSTER_KEY";
+    return out;
+  }
+
+ private:
+  // Torque also says what was asked for. A host that was asked for twice counts twice there.
+  static void CheckTorque(Reading& reading, const std::vector<sdk::AllocatedHost>& hosts) {
+    const auto nodes = reading.MaybeNumber("PBS_NUM_NODES", 1);
+    const auto slots = reading.MaybeNumber("PBS_NP", 1);
+    int lines = 0;
+    for (const sdk::AllocatedHost& host : hosts) lines += host.slots.value_or(0);
+    const std::string found = "PBS_NODEFILE has " + std::to_string(hosts.size()) + " hosts with " +
+                              std::to_string(lines) + " slots";
+    if (nodes && *nodes < static_cast<int>(hosts.size()))
+      reading.Fail("PBS_NUM_NODES says " + std::to_string(*nodes) + ", but " + found);
+    if (slots && *slots != lines) reading.Fail("PBS_NP says " + std::to_string(*slots) + ", but " + found);
+  }
+};
+
+constexpr sdk::PluginInfo kInfo = {
+    .name = "pbs",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "the hosts of a job of PBS Professional, OpenPBS or Torque",
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Pbs>(kInfo);
+
+}  // namespace
+}  // namespace dtrun::schedulers
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
+}

@@ -1,0 +1,197 @@
+#include "launchers/schedulers/reading.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+namespace dtrun::schedulers {
+namespace {
+
+constexpr std::size_t kMostBytes = 16 << 20;  // 65536 hosts with long names
+
+// A value as a message shows it.
+std::string Shown(const std::string& text) {
+  constexpr std::size_t kShown = 80;
+  return text.size() > kShown ? "'" + text.substr(0, kShown) + "...'" : "'" + text + "'";
+}
+
+}  // namespace
+
+std::string Reading::Sign(const std::vector<std::string>& names, const std::string& next_step) const {
+  for (const std::string& name : names) {
+    if (Find(name)) return name;
+  }
+  throw sdk::Failure(DTRUN_NOT_FOUND, names.front() + " is unset; " + next_step);
+}
+
+std::optional<std::string> Reading::Find(const std::string& name) const {
+  const std::optional<std::string> value = query_.Variable(name);
+  return value && !value->empty() ? value : std::nullopt;
+}
+
+std::string Reading::Text(const std::string& name) {
+  if (auto text = Find(name)) return *std::move(text);
+  Fail(name + " is unset");
+  return {};
+}
+
+int Reading::Number(const std::string& name, int least) {
+  if (Find(name)) return MaybeNumber(name, least).value_or(least);
+  Fail(name + " is unset");
+  return least;
+}
+
+std::optional<int> Reading::MaybeNumber(const std::string& name, int least) {
+  const std::optional<std::string> text = Find(name);
+  if (!text) return std::nullopt;
+  const std::optional<int> number = NumberOf(*text);
+  if (number && *number >= least) return number;
+  Fail(name + "=" + Shown(*text) + " is not a number of at least " + std::to_string(least));
+  return std::nullopt;
+}
+
+void Reading::Disagree(const std::string& one, const std::string& other) {
+  const auto said = [&](const std::string& name) { return name + " says " + Find(name).value_or("nothing"); };
+  Fail(said(one) + ", " + said(other));
+}
+
+void Reading::Expect(const std::string& name, int expected, const std::string& because) {
+  const auto number = MaybeNumber(name, 0);
+  if (number && *number != expected) Fail(name + " says " + std::to_string(*number) + ", but " + because);
+}
+
+std::string Reading::FileOf(const std::string& name) {
+  const std::string path = Text(name);
+  if (path.empty()) return {};
+  try {
+    return ReadFile(path);
+  } catch (const sdk::Failure& failure) {
+    Fail(name + "=" + Shown(path) + ": " + failure.what());
+    return {};
+  }
+}
+
+void Reading::End() const {
+  if (problems_.empty()) return;
+  std::string all;
+  for (const std::string& problem : problems_) all += (all.empty() ? "" : "; ") + problem;
+  throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
+                     all + "; start dtrun where the scheduler has set its variables, or unset them");
+}
+
+std::optional<int> NumberOf(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number >= 0 && text.front() != '-' ? std::optional(number) : std::nullopt;
+}
+
+std::vector<std::string> WordsOf(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> out;
+  for (std::string word; words >> word;) out.push_back(word);
+  return out;
+}
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::istringstream lines(text);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) out.push_back(line);
+  }
+  return out;
+}
+
+std::string ReadFile(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct Close {
+    int file;
+    ~Close() {
+      if (file >= 0) ::close(file);
+    }
+  } const close{file};
+  struct stat info {};
+  if (file < 0 || ::fstat(file, &info) != 0) {
+    const int error = errno;
+    throw sdk::Failure(error == ENOENT ? DTRUN_NOT_FOUND : DTRUN_SYSTEM, std::strerror(error));
+  }
+  if (!S_ISREG(info.st_mode)) throw sdk::Failure(DTRUN_SYSTEM, "it is no regular file");
+  std::string text;
+  char block[16384];
+  for (;;) {
+    const ssize_t size = ::read(file, block, sizeof block);
+    if (size < 0) throw sdk::Failure(DTRUN_SYSTEM, std::strerror(errno));
+    if (size == 0) return text;
+    text.append(block, static_cast<std::size_t>(size));
+    if (text.size() > kMostBytes) throw sdk::Failure(DTRUN_SYSTEM, "it is larger than 16 MiB");
+  }
+}
+
+bool IsHostName(std::string_view name) {
+  constexpr std::size_t kLongest = 255;
+  if (name.empty() || name.size() > kLongest || name.front() == '-') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  });
+}
+
+void AddSlots(const std::string& host, int slots, std::vector<sdk::AllocatedHost>* hosts) {
+  // Lists repeat a host on lines beside each other; only the odd one comes back to it later.
+  const auto same = [&](const sdk::AllocatedHost& one) { return one.name == host; };
+  auto found = hosts->rbegin() != hosts->rend() && same(hosts->back())
+                   ? hosts->end() - 1
+                   : std::find_if(hosts->begin(), hosts->end(), same);
+  if (found == hosts->end()) {
+    hosts->push_back({host, 0});
+    found = hosts->end() - 1;
+  }
+  const int sum = found->slots.value_or(0);
+  found->slots =
+      slots > std::numeric_limits<int>::max() - sum ? std::numeric_limits<int>::max() : sum + slots;
+}
+
+void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string& source, Reading& reading) {
+  if (hosts.empty()) return reading.Fail(source + " names no host");
+  for (const sdk::AllocatedHost& host : hosts) {
+    if (!IsHostName(host.name)) return reading.Fail(source + ": " + Shown(host.name) + " is no host name");
+    const int slots = host.slots.value_or(1);
+    if (slots >= 1 && slots <= kMaxSlots) continue;
+    return reading.Fail(source + ": host '" + host.name + "' has " + std::to_string(slots) +
+                        " slots, which is not from 1 to " + std::to_string(kMaxSlots));
+  }
+}
+
+sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string& evidence) {
+  sdk::Allocation out;
+  out.hosts = std::move(hosts);
+  if (!out.hosts.empty()) out.root_address = out.hosts[0].name;
+  out.evidence = evidence;
+  return out;
+}
+
+std::vector<sdk::ConnectCommand> OneEach(const sdk::ConnectQuery& query,
+                                         const std::vector<std::string>& before) {
+  std::vector<sdk::ConnectCommand> commands;
+  const std::vector<std::string> hosts = query.hosts(), argv = query.argv();
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    sdk::ConnectCommand command;
+    command.argv = before;
+    command.argv.push_back(hosts[i]);
+    for (const std::string& word : command.argv) command.trial += word + " ";
+    command.trial += "hostname";
+    command.argv.insert(command.argv.end(), argv.begin(), argv.end());
+    command.hosts = {i};
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace dtrun::schedulers

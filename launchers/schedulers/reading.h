@@ -1,0 +1,74 @@
+// Reads what a platform says of its hosts and collects what is wrong with it, so that one error names it all.
+//
+// Used inside one FindHosts; one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::schedulers {
+
+inline constexpr int kMaxSlots = 4096;  // that a host may have
+
+class Reading {
+ public:
+  explicit Reading(const sdk::HostsQuery& query) : query_(query) {}
+
+  // The first of the variables that is set and not empty; else the first. Throws DTRUN_NOT_FOUND, with the
+  // next step, where none is: the platform is not there.
+  std::string Sign(const std::vector<std::string>& names, const std::string& next_step) const;
+
+  // Nothing: unset or empty.
+  std::optional<std::string> Find(const std::string& name) const;
+  // Required ones. What is missing or malformed becomes a problem, and a stand-in returns.
+  std::string Text(const std::string& name);
+  int Number(const std::string& name, int least);
+  // Optional ones.
+  std::optional<int> MaybeNumber(const std::string& name, int least);
+
+  void Fail(std::string problem) { problems_.push_back(std::move(problem)); }
+  // Two variables that must agree and do not.
+  void Disagree(const std::string& one, const std::string& other);
+  // A number that must be equal to `expected`, when the variable is set.
+  void Expect(const std::string& name, int expected, const std::string& because);
+
+  // The text of the file that the required variable names; empty when it cannot be read, which is a problem.
+  std::string FileOf(const std::string& name);
+
+  // Throws all problems, if there are any.
+  void End() const;
+
+ private:
+  const sdk::HostsQuery& query_;
+  std::vector<std::string> problems_;
+};
+
+// A number of digits only; nothing: it is none, or too large.
+std::optional<int> NumberOf(std::string_view text);
+// Words between blanks, and lines without their ends; none is empty.
+std::vector<std::string> WordsOf(const std::string& text);
+std::vector<std::string> LinesOf(const std::string& text);
+// A regular file of at most a few megabytes; throws DTRUN_NOT_FOUND or DTRUN_SYSTEM with what the system
+// says.
+std::string ReadFile(const std::string& path);
+// Whether a resolver may be asked for it: letters, digits, '.', '-' and '_', and no '-' in front.
+bool IsHostName(std::string_view name);
+
+// Adds a line of a list where a host stands once for each of its slots, or with their number.
+void AddSlots(const std::string& host, int slots, std::vector<sdk::AllocatedHost>* hosts);
+// Checks names, slots and that there are hosts. `source`: the variable that led to them.
+void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string& source, Reading& reading);
+
+// The allocation of a batch script: dtrun is started once, on the first of these hosts.
+sdk::Allocation OnceFor(std::vector<sdk::AllocatedHost> hosts, const std::string& evidence);
+
+// One command for each host: `before`, the host's name, what is to run. `trial`: the same with a harmless
+// one.
+std::vector<sdk::ConnectCommand> OneEach(const sdk::ConnectQuery& query,
+                                         const std::vector<std::string>& before);
+
+}  // namespace dtrun::schedulers

@@ -1,0 +1,100 @@
+// sagemaker: a training job of Amazon SageMaker, which starts its container on every host. The training
+// toolkit sets SM_HOSTS, SM_CURRENT_HOST and SM_NUM_GPUS; without it the same is in
+// /opt/ml/input/config/resourceconfig.json
+// ("How Amazon SageMaker Provides Training Information"). Hosts are numbered in the order of SM_HOSTS.
+#include <algorithm>
+
+#include "launchers/schedulers/reading.h"
+#include "launchers/schedulers/strings_json.h"
+
+namespace dtrun::schedulers {
+namespace {
+
+constexpr char kFile[] = "/opt/ml/input/config/resourceconfig.json";
+constexpr int kRankPort = 7777;  // the training toolkit's for torch.distributed
+
+struct Cluster {
+  std::string source;
+  std::vector<std::string> hosts;
+  std::string current;
+};
+
+Cluster OfVariables(Reading& reading) {
+  Cluster out{"SM_HOSTS", {}, reading.Text("SM_CURRENT_HOST")};
+  const std::string text = reading.Text("SM_HOSTS");
+  if (const auto hosts = StringsOf(text)) {
+    out.hosts = *hosts;
+  } else if (!text.empty()) {
+    reading.Fail("SM_HOSTS='" + text + "' is not of the form [\"algo-1\",\"algo-2\"]");
+  }
+  return out;
+}
+
+Cluster OfFile(Reading& reading, const std::string& text) {
+  Cluster out{kFile, {}, {}};
+  const auto members = StringMembersOf(text);
+  if (members && members->count("hosts") != 0) out.hosts = members->at("hosts");
+  if (members && members->count("current_host") != 0 && members->at("current_host").size() == 1)
+    out.current = members->at("current_host").front();
+  if (out.hosts.empty() || out.current.empty())
+    reading.Fail(std::string(kFile) +
+                 " is not of the form {\"current_host\": \"algo-1\", \"hosts\": [\"algo-1\"]}");
+  return out;
+}
+
+// Its job's environment is otherwise that of any container.
+std::string FileText(const sdk::Failure& absent) {
+  try {
+    return ReadFile(kFile);
+  } catch (const sdk::Failure&) {
+    throw absent;
+  }
+}
+
+class SageMaker final : public sdk::Launcher {
+ public:
+  SageMaker(const sdk::Host&, const sdk::Options&) {}
+
+  sdk::Allocation FindHosts(const sdk::HostsQuery& query) override {
+    Reading reading(query);
+    const bool toolkit = reading.Find("SM_HOSTS") || reading.Find("SM_CURRENT_HOST");
+    const Cluster cluster =
+        toolkit ? OfVariables(reading)
+                : OfFile(reading, FileText(sdk::Failure(DTRUN_NOT_FOUND,
+                                                        std::string("SM_HOSTS is unset, and there is no ") +
+                                                            kFile + "; run dtrun in a training job")));
+    reading.End();
+    sdk::Allocation out;
+    for (const std::string& name : cluster.hosts) out.hosts.push_back({name});
+    CheckHosts(out.hosts, cluster.source, reading);
+    const auto own = std::find(cluster.hosts.begin(), cluster.hosts.end(), cluster.current);
+    if (own == cluster.hosts.end())
+      reading.Fail("this host is '" + cluster.current + "', which is not in " + cluster.source);
+    const auto gpus = reading.MaybeNumber("SM_NUM_GPUS", 0);
+    reading.End();
+    out.everywhere = true;
+    out.own_index = static_cast<int>(own - cluster.hosts.begin());
+    out.root_address = cluster.hosts.front();
+    out.rank_port = kRankPort;
+    if (gpus && *gpus > 0) out.processes_per_host = std::to_string(*gpus);
+    out.evidence = cluster.source;
+    out.sharing = "write it under Environment of the training job";
+    return out;
+  }
+};
+
+constexpr sdk::PluginInfo kInfo = {
+    .name = "sagemaker",
+    .version = DTRUN_VERSION,
+    .vendor = "dtrun",
+    .license = "Apache-2.0",
+    .summary = "the hosts of a training job of Amazon SageMaker",
+};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<SageMaker>(kInfo);
+
+}  // namespace
+}  // namespace dtrun::schedulers
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(dtrun::schedulers::kPlugin, host, out, err);
+}
