@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/hosts/host_slots.h"
 #include "core/hosts/this_machine.h"
+#include "core/membership/agent_command.h"
 #include "core/plan/hosts.h"
 #include "core/store/server.h"
 
@@ -249,7 +250,7 @@ void Membership::Join(const protocol::Hello& hello, std::unique_ptr<protocol::Ch
   member->hopeless = false;
   if (!member->detour.empty() && channel->peer() == member->detour) {
     services_.say(fmt::format("dtrun: {}: its control link goes through {}{}", member->name,
-                              member->start == nullptr ? "its shell" : member->start->program,
+                              member->start == nullptr ? "its shell" : ProgramOf(member->start->command),
                               member->last_error.empty() ? "" : ": " + member->last_error));
   }
   member->host = std::make_unique<RemoteHost>(

@@ -19,7 +19,7 @@
 namespace dtrun::schedulers {
 namespace {
 
-constexpr std::size_t kMostBytes = 4 << 20;
+constexpr std::size_t kMostOutput = 4 << 20;
 constexpr std::chrono::seconds kPatience{5};
 
 // What a command prints; throws where it fails or takes too long.
@@ -44,7 +44,7 @@ std::string OutputOf(std::vector<std::string> words) {
   std::string output;
   bool ended = error != 0;
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!ended && output.size() < kMostBytes) {
+  while (!ended && output.size() < kMostOutput) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd wait{ends[0], POLLIN, 0};
