@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launchers/schedulers/asking.h"
+#include "launchers/schedulers/asking_test.h"
 #include "launchers/schedulers/strings_json.h"
 
 namespace dtrun::schedulers {

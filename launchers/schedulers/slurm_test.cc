@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launchers/schedulers/asking.h"
+#include "launchers/schedulers/asking_test.h"
 
 namespace dtrun::schedulers {
 namespace {
