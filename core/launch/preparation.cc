@@ -168,6 +168,12 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
       launcher_ = *std::move(launcher);
       launcher_file_ = *std::move(file);
     }
+    const std::vector<std::string>& members = launcher_->description().members;
+    if (std::ranges::find(members, "plan") == members.end()) {
+      return Error{DTRUN_UNSUPPORTED,
+                   fmt::format("launcher '{}' plans no processes, it has {}; choose another launcher.name",
+                               name, fmt::join(members, ", "))};
+    }
     return launcher_->description().options;
   }
   auto probe = file ? Described(*file) : file.error();

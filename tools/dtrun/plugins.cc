@@ -166,6 +166,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
                 {"summary", it.summary},
                 {"abi", it.abi},
                 {"path", file->path.string()}};
+    if (!it.members.empty()) out["members"] = it.members;
     out["options"] = Json::array();
     for (const options::Spec& spec : it.options) out["options"].push_back(ToJson(spec));
     out["here"] = Json::object();
@@ -180,6 +181,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   std::string text = fmt::format("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n",
                                  plugin::KindText(file->kind), ShownName(*file), it.version, it.summary,
                                  it.vendor, it.license, it.abi, file->path.string(), file->origin);
+  if (!it.members.empty()) text += fmt::format("  has {}\n", fmt::join(it.members, ", "));
   if (info.ok()) {
     for (const auto& [key, value] : info->facts) text += fmt::format("  {}: {}\n", key, value);
   } else {
