@@ -40,6 +40,8 @@ class BadFile(JobTest):
         self.check(self.write('{"job": {"command": ["true"]}}\n'), "job.toml:1:1", "TOML, not JSON")
         self.check(self.write(GOOD + "name = train\n"), "job.toml:3", 'put text in quotes: "train"')
         self.check(self.write(GOOD + 'command = ["false"]\n'), "job.toml:3", "given twice, first in line 2")
+        self.check(self.write('[job]\ncommand = ["true",\nranks = 2\n'), "job.toml:2:11: this list is not closed; add ']'")
+        self.check(self.write(GOOD + "[output]\nfold = True\n"), "job.toml:4:8", "write true, in lower case")
 
 
 class BadValue(JobTest):
@@ -56,10 +58,17 @@ class BadValue(JobTest):
         self.check(GOOD + '[backend.options]\ninterfase = "lo"\n', "job.toml:4:1", "interfase", "interface")
 
     def test_wrong_type(self):
-        self.check('[job]\ncommand = "true"\n', "job.toml:2", "job.command", "list of strings")
+        self.check('[job]\ncommand = "sh a.sh"\n', "job.toml:2", "job.command", 'write ["sh", "a.sh"]')
+        self.check(GOOD + 'env = ["A=1"]\n', "job.toml:3:7", 'write { A = "1" }')
+        self.check(GOOD + '[output]\nfold = "true"\n', "job.toml:4:8", "write it without quotes")
 
     def test_out_of_range(self):
         self.check(GOOD + "processes_per_host = 5000\n", "job.toml:3", "4096", "5000")
+
+    def test_a_misspelled_command_is_one_problem(self):
+        result = self.dtrun("config", "check", self.write('[job]\ncomand = ["true"]\n'))
+        self.assert_user_error(result, "did you mean 'command'")
+        self.assertNotIn("is required", result.err)
 
     def test_zero_processes(self):
         self.check(GOOD + "processes_per_host = 0\n", "job.toml:3", "processes_per_host")

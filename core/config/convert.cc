@@ -8,6 +8,7 @@
 #include "core/base/secrets.h"
 #include "core/base/text.h"
 #include "core/options/path_text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -21,17 +22,53 @@ using Texts = std::vector<std::string>;
 // "4", which should have been 4.
 bool IsNumber(const Node& node) { return node.kind == Kind::kString && IsDigits(node.text); }
 
+// ["python3", "train.py"] for "python3 train.py"; empty where quotes leave the parts in doubt.
+std::string AsList(const Spec& spec, const std::string& text) {
+  constexpr std::size_t kLongest = 100;
+  if (text.size() > kLongest || text.find_first_of("\"'\\") != text.npos) return {};
+  const char between = Trim(text).find(' ') == std::string::npos ? ',' : ' ';
+  Texts items;
+  for (const std::string_view item : Split(text, between)) {
+    if (!Trim(item).empty()) items.emplace_back(Trim(item));
+  }
+  return items.empty() ? "" : options::Format(spec, items);
+}
+
+// { A = "1" } for ["A=1"].
+std::string AsTable(const Spec& spec, const Node& list) {
+  std::map<std::string, std::string> table;
+  for (const Node& item : list.items) {
+    const std::size_t equals = item.text.find('=');
+    if (item.kind == Kind::kString && equals != item.text.npos)
+      table[item.text.substr(0, equals)] = item.text.substr(equals + 1);
+  }
+  return table.empty() || table.size() != list.items.size() ? R"({ NAME = "VALUE" })"
+                                                            : options::Format(spec, table);
+}
+
 Fault WrongType(const Spec& spec, const Node& node) {
   std::string message =
       fmt::format("expected {}; found {}", ExpectedText(spec), FoundText(node, spec.secret));
   const bool list = spec.type == Type::kList || spec.type == Type::kPathList;
-  if (list && node.kind == Kind::kString) message += "; put it into [ ], one string per item";
+  if (list && node.kind == Kind::kString) {
+    const std::string items = AsList(spec, node.text);
+    message += items.empty() ? "; put it into [ ], one string per item" : "; write " + items;
+  }
+  if (spec.type == Type::kMap && node.kind == Kind::kList) message += "; write " + AsTable(spec, node);
   if (spec.type == Type::kDuration && node.kind == Kind::kInt && !spec.secret)
     message += fmt::format(", did you mean \"{}s\"?", node.number);
   const bool number = spec.type == Type::kInt || spec.type == Type::kUint || spec.type == Type::kFloat;
-  const bool flag = spec.type == Type::kBool && node.kind == Kind::kString &&
-                    (node.text == "true" || node.text == "false");
-  if (flag || (number && IsNumber(node))) message += "; write it without quotes";
+  if (number && IsNumber(node)) message += "; write it without quotes";
+  if (spec.type == Type::kBool && node.kind == Kind::kString) {
+    const std::string meant = options::BooleanMeant(node.text);
+    if (meant == node.text) {
+      message += "; write it without quotes";
+    } else if (!meant.empty()) {
+      message += fmt::format("; write {}, without quotes", meant);
+    }
+  }
+  if (spec.type == Type::kBool && node.kind == Kind::kInt && (node.number == 0 || node.number == 1))
+    message += fmt::format(", did you mean {}?", node.number == 1);
   return {"", node.at, std::move(message)};
 }
 
@@ -54,6 +91,12 @@ Data ConvertList(const Spec& spec, const Node& node, const std::filesystem::path
                  std::vector<Fault>& faults) {
   Texts texts;
   bool good = true;
+  if (!node.items.empty() && node.items.front().kind == Kind::kTable) {  // [[cluster.hosts]]
+    faults.push_back({"", node.at,
+                      fmt::format(R"(expected {}; found a list of tables; write {} = ["a", "b"])",
+                                  ExpectedText(spec), spec.key.substr(spec.key.rfind('.') + 1))});
+    return {};
+  }
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Node& item = node.items[i];
     const bool usable = item.kind == Kind::kString && !(spec.type == Type::kPathList && item.text.empty());

@@ -59,16 +59,34 @@ TEST(Convert, TakesNumbersAndFlagsInATableAsTheirText) {
 }
 
 TEST(Convert, SaysWhatWasExpectedAndFound) {
-  EXPECT_EQ(Refusal(A(Type::kBool), "1"), ": expected true or false; found integer 1\n");
+  EXPECT_EQ(Refusal(A(Type::kBool), "1"), ": expected true or false; found integer 1, did you mean true?\n");
   EXPECT_EQ(Refusal(A(Type::kInt), "1.5"), ": expected an integer; found number 1.5\n");
   EXPECT_EQ(Refusal(A(Type::kDuration), "60"),
             ": expected a duration such as \"60s\"; found integer 60, did you mean \"60s\"?\n");
   EXPECT_EQ(Refusal(A(Type::kUint), "-1"), ": expected an integer of at least 0; found -1\n");
   EXPECT_EQ(Refusal(A(Type::kFloat), "inf"), ": expected a number; found inf\n");
   EXPECT_EQ(Refusal(A(Type::kCount), "'two'"), ": expected a number or one of \"auto\"; found \"two\"\n");
-  EXPECT_EQ(
-      Refusal(A(Type::kList), "'python a.py'"),
-      ": expected a list of strings; found string \"python a.py\"; put it into [ ], one string per item\n");
+  EXPECT_EQ(Refusal(A(Type::kList), "'python a.py'"),
+            ": expected a list of strings; found string \"python a.py\"; write [\"python\", \"a.py\"]\n");
+  EXPECT_EQ(Refusal(A(Type::kList), "'a,b'"),
+            ": expected a list of strings; found string \"a,b\"; write [\"a\", \"b\"]\n");
+  EXPECT_EQ(Refusal(A(Type::kList), "'sh -c \"a\"'"),
+            ": expected a list of strings; found string \"sh -c \\\"a\\\"\"; put it into [ ], one string per "
+            "item\n");
+  EXPECT_EQ(Refusal(A(Type::kMap), "['A=1', 'B=x=y']"),
+            ": expected a table of strings; found a list; write { A = \"1\", B = \"x=y\" }\n");
+  EXPECT_EQ(Refusal(A(Type::kMap), "['A']"),
+            ": expected a table of strings; found a list; write { NAME = \"VALUE\" }\n");
+  EXPECT_EQ(Refusal(A(Type::kList), "[{ name = 'a' }]"),
+            ": expected a list of strings; found a list of tables; write  = [\"a\", \"b\"]\n");
+}
+
+TEST(Convert, SaysHowABooleanIsWritten) {
+  EXPECT_EQ(Refusal(A(Type::kBool), "'true'"),
+            ": expected true or false; found string \"true\"; write it without quotes\n");
+  EXPECT_EQ(Refusal(A(Type::kBool), "'No'"),
+            ": expected true or false; found string \"No\"; write false, without quotes\n");
+  EXPECT_EQ(Refusal(A(Type::kBool), "'maybe'"), ": expected true or false; found string \"maybe\"\n");
 }
 
 TEST(Convert, ReportsEveryBadItemOfAListOrTable) {

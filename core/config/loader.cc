@@ -69,7 +69,9 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.command") {
     const auto& command = std::get<std::vector<std::string>>(data);
     if (command.empty() || command[0].empty()) {
-      return fmt::format("expected a program and its arguments; found {}", Format(spec, data));
+      return fmt::format(
+          R"(expected a program and its arguments; found {}; write for example ["python3", "train.py"])",
+          Format(spec, data));
     }
   }
   return {};
@@ -132,7 +134,8 @@ void Loader::ReadDocument() {
   }
   std::variant<Node, SyntaxError> parsed = ParseToml(*text);
   if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
-    problems_.Add(InFile(error->at), error->message, SyntaxHint(*error, *text));
+    const SyntaxProblem problem = Diagnose(*error, *text);
+    problems_.Add(InFile(problem.at), problem.message, problem.hint);
     return;
   }
   readable_ = true;
@@ -300,6 +303,11 @@ void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& 
                          bool whole) {
   problems_.Add(place, fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key)),
                 UnknownHint(settings_.schema_, key, whole, pass.plugin));
+  // What was meant is not missing as well.
+  const std::string meant = NearestKey(settings_.schema_, key);
+  for (const options::Spec& spec : settings_.schema_) {
+    if (spec.required && (spec.key == meant || TableOf(spec.key) == meant)) failed_.insert(spec.key);
+  }
 }
 
 bool Loader::Deferred(std::string_view key) const {

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class LoadTest : public ::testing::Test {
@@ -117,6 +118,20 @@ TEST_F(LoadTest, SaysThatTheCommandIsMissing) {
               StartsWith("dtrun: train.toml:2:11: job.command: expected a program"));
   EXPECT_THAT(Problems("[job]\ncommand = [\"\"]\n"),
               HasSubstr("expected a program and its arguments; found [\"\"]"));
+}
+
+TEST_F(LoadTest, DoesNotMissWhatWasMisspelled) {
+  for (const char* text :
+       {"[job]\ncomand = [\"a\"]\n", "command = [\"a\"]\n", "[jobs]\ncommand = [\"a\"]\n"}) {
+    EXPECT_THAT(Problems(text), HasSubstr("did you mean")) << text;
+    EXPECT_THAT(Problems(text), Not(HasSubstr("is required"))) << text;
+  }
+  EXPECT_THAT(Problems("[job]\nnam = \"a\"\n"), HasSubstr("is required"));
+}
+
+TEST_F(LoadTest, SaysHowHostsAreWritten) {
+  EXPECT_THAT(Problems("[job]\ncommand = [\"a\"]\n[[cluster.hosts]]\nname = \"a\"\n"),
+              HasSubstr("write hosts = [\"a\", \"b\"]"));
 }
 
 TEST_F(LoadTest, DoesNotNeedACommandThatTheCommandLineGives) {

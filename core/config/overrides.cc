@@ -106,8 +106,11 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
     }
   }
   if (IsTable(settings_.schema_, key)) {
+    const bool named = settings_.Find(key + ".name") != nullptr && !value.empty();
     problems_.Add(std::move(place), fmt::format("'{}' is a table; set one of its options", key),
-                  fmt::format("see: dtrun config explain {}", key));
+                  named
+                      ? fmt::format("did you mean {}.name={}?", key, Shortened(MaskText(value), kShownBytes))
+                      : fmt::format("see: dtrun config explain {}", key));
     return;
   }
   FailUnknown(pass, key, place, false, true);

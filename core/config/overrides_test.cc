@@ -119,7 +119,10 @@ TEST_F(OverrideTest, ExplainsWhatIsWrongWithASet) {
             "dtrun: --set backend.name: expected key=value; for example: --set backend.timeout=30s\n");
   EXPECT_THAT(Refusal("=x"), HasSubstr("expected key=value"));
   EXPECT_THAT(Refusal(""), HasSubstr("expected key=value"));
-  EXPECT_THAT(Refusal("job=x"), HasSubstr("--set job=x: 'job' is a table; set one of its options"));
+  EXPECT_THAT(Refusal("logs=x"), HasSubstr("--set logs=x: 'logs' is a table; set one of its options; see"));
+  EXPECT_THAT(Refusal("backend=nccl"), HasSubstr("set one of its options; did you mean backend.name=nccl?"));
+  EXPECT_THAT(Refusal("output.fold=True"),
+              HasSubstr("expected true or false; found \"True\", did you mean true?"));
   EXPECT_THAT(Refusal("job.grace=60"), HasSubstr("--set job.grace=60: expected a duration such as"));
   EXPECT_THAT(Refusal("job.command=[a"),
               HasSubstr("expected a list of strings; found \"[a\", which is not TOML"));

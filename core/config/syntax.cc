@@ -7,6 +7,7 @@
 
 #include "core/base/secrets.h"
 #include "core/base/text.h"
+#include "core/options/text.h"
 
 namespace dtrun::config {
 namespace {
@@ -79,10 +80,11 @@ int FirstOf(const std::string& name, std::string_view text, int line) {
   return found;
 }
 
-// The line in which the outermost list begins that is still open where `error` is; 0: none. Strings of one line
-// and comments are passed over.
-int OpenList(std::string_view text, const SyntaxError& error) {
-  int line = 0, first = 0, depth = 0;
+// The place where the outermost list begins that is still open where `error` is; line 0: none. Strings of one
+// line and comments are passed over.
+Position OpenList(std::string_view text, const SyntaxError& error) {
+  Position first;
+  int line = 0, depth = 0;
   for (const std::string_view one : LinesOf(text)) {
     if (++line > error.at.line) break;
     if (depth == 0 && Trim(one).starts_with('[')) continue;  // a table's name
@@ -95,23 +97,39 @@ int OpenList(std::string_view text, const SyntaxError& error) {
       } else if (quote != 0 || c == '"' || c == '\'') {
         quote = quote == 0 ? c : quote == c ? 0 : quote;
       } else if (c == '[' && depth++ == 0) {
-        first = line;
+        first = {line, static_cast<int>(i) + 1};
       } else if (c == ']' && depth > 0) {
         --depth;
       }
     }
   }
-  return depth > 0 ? first : 0;
+  return depth > 0 ? first : Position();
+}
+
+// What no list goes on with: the end of the file, "key = ..." or "[table]".
+bool IsBehindList(std::string_view line) {
+  line = Trim(line.substr(0, line.find('#')));
+  if (line.empty()) return true;
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && std::ranges::all_of(name, [](char c) {
+      return IsLetterOrDigit(c) || std::strchr("_-. ", c) != nullptr;
+    });
+  };
+  if (line.starts_with('[') && line.ends_with(']')) {
+    while (line.starts_with('[') && line.ends_with(']')) line = line.substr(1, line.size() - 2);
+    return is_name(line);
+  }
+  const std::size_t equals = line.find('=');
+  return equals != line.npos && is_name(line.substr(0, equals));
 }
 
 // What Python and YAML call true and false, or empty.
 std::string Boolean(std::string_view word) {
-  std::string lower(word);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
-  if (lower == "true" || lower == "false") return fmt::format("write {}, in lower case", lower);
-  const bool yes = lower == "yes" || lower == "on";
-  if (!yes && lower != "no" && lower != "off") return {};
-  return fmt::format("write {}, or put text in quotes: \"{}\"", yes, word);
+  const std::string meant = options::BooleanMeant(word);
+  if (meant.empty() || IsDigits(word)) return {};
+  if (meant.size() == word.size())  // else yes, no, on or off
+    return fmt::format("write {}, in lower case", meant);
+  return fmt::format("write {}, or put text in quotes: \"{}\"", meant, word);
 }
 
 std::string GivenTwice(const SyntaxError& error, std::string_view text) {
@@ -126,9 +144,34 @@ std::string GivenTwice(const SyntaxError& error, std::string_view text) {
                      first == 0 ? "" : fmt::format(", first in line {}", first));
 }
 
-}  // namespace
+std::string ForValue(const SyntaxError& error, std::string_view line) {
+  if (Says(error, "unknown escape sequence"))
+    return R"(write \\ for a backslash, or put the text in single quotes)";
+  if (!Says(error, "could not determine value type") && !Says(error, "in boolean: ") &&
+      !Says(error, "in decimal integer: ") && !Says(error, "in date") && !Says(error, "in time") &&
+      !Says(error, "in floating-point"))
+    return {};
+  if (line.find("==") != line.npos && Trim(line.substr(line.find('=') + 1)).starts_with('='))
+    return "write one '='";
+  const std::string_view word = BareText(line, error.at.column);
+  if (const std::string boolean = Boolean(word); !boolean.empty()) return boolean;
+  if (word.empty() || word.size() > kLongest) return {};
+  if (word.starts_with('$'))
+    return "write the value itself, in quotes; only paths expand variables of the environment, as ${HOME}";
+  return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
+}
 
-std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
+// About what stands before or behind a value.
+std::string ForLine(const SyntaxError& error, std::string_view line) {
+  if (Says(error, "saw ';'") && Trim(line).starts_with(';')) return "comments begin with #";
+  if (Says(error, "expected a comment or whitespace, saw ','")) return "remove the ','";
+  if (!Says(error, "expected '=', ") && !Says(error, "encountered end-of-file")) return {};
+  const std::string_view key = Trim(line.substr(0, line.find('#')));
+  const bool bare = !key.empty() && key.size() <= kLongest && BareWord(key, 1) == key;
+  return bare ? fmt::format("write {} = VALUE", key) : std::string();
+}
+
+std::string Hint(const SyntaxError& error, std::string_view text) {
   const std::string_view line = LineOf(text, error.at.line);
   if (Says(error, "expected '=', saw ':'")) return FromYaml(line);
   if (Trim(line).starts_with('{') && error.at.line == 1)
@@ -137,18 +180,23 @@ std::string SyntaxHint(const SyntaxError& error, std::string_view text) {
   if (Says(error, "in string: ") && Says(error, "the line ends inside it"))
     return "a quote is missing at its end";
   if (Says(error, "in table header: ") && Says(error, "expected ']'")) return "close the name: [job]";
-  if (const int open = OpenList(text, error); open != 0 && open < error.at.line)
-    return fmt::format("the list that begins in line {} is not closed: add ']'", open);
-  if (Says(error, "in array: ")) return "is a ',' or the ']' missing?";
-  if (Says(error, "could not determine value type") || Says(error, "in boolean: ") ||
-      Says(error, "in decimal integer: ") || Says(error, "in date") || Says(error, "in time") ||
-      Says(error, "in floating-point")) {
-    const std::string_view word = BareText(line, error.at.column);
-    if (const std::string boolean = Boolean(word); !boolean.empty()) return boolean;
-    if (!word.empty() && word.size() <= kLongest)
-      return fmt::format("put text in quotes: \"{}\"", WordShown(word, line));
+  if (Says(error, "in array: ")) {
+    const auto at = std::min(line.size(), static_cast<std::size_t>(std::max(error.at.column - 1, 0)));
+    const bool item = line.substr(at).starts_with('"') || line.substr(at).starts_with('\'');
+    return item ? "is a ',' missing before it?" : "is a ',' or the ']' missing?";
   }
-  return {};
+  if (std::string hint = ForLine(error, line); !hint.empty()) return hint;
+  return ForValue(error, line);
+}
+
+}  // namespace
+
+SyntaxProblem Diagnose(const SyntaxError& error, std::string_view text) {
+  const Position open = OpenList(text, error);
+  const bool behind = open.line < error.at.line && IsBehindList(LineOf(text, error.at.line));
+  if (open.line != 0 && (behind || Says(error, "encountered end-of-file")))
+    return {open, "this list is not closed", "add ']'"};
+  return {error.at, error.message, Hint(error, text)};
 }
 
 }  // namespace dtrun::config

@@ -10,7 +10,13 @@
 
 namespace dtrun::config {
 
-// A hint for `error`, found in `text`; empty when nothing is known of its kind.
-std::string SyntaxHint(const SyntaxError& error, std::string_view text);
+struct SyntaxProblem {
+  Position at;
+  std::string message;
+  std::string hint;  // empty when nothing is known of its kind
+};
+
+// `error`, found in `text`, where it was made rather than where it was noticed.
+SyntaxProblem Diagnose(const SyntaxError& error, std::string_view text);
 
 }  // namespace dtrun::config

@@ -1,5 +1,6 @@
 #include "core/config/syntax.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +10,16 @@ namespace {
 std::string HintFor(std::string_view text) {
   auto parsed = ParseToml(text);
   const auto* error = std::get_if<SyntaxError>(&parsed);
-  return error == nullptr ? "accepted" : SyntaxHint(*error, text);
+  return error == nullptr ? "accepted" : Diagnose(*error, text).hint;
+}
+
+// "2:11 this list is not closed"
+std::string ProblemOf(std::string_view text) {
+  auto parsed = ParseToml(text);
+  const auto* error = std::get_if<SyntaxError>(&parsed);
+  if (error == nullptr) return "accepted";
+  const SyntaxProblem problem = Diagnose(*error, text);
+  return fmt::format("{}:{} {}", problem.at.line, problem.at.column, problem.message);
 }
 
 TEST(SyntaxHint, KnowsYamlAndJson) {
@@ -47,11 +57,32 @@ TEST(SyntaxHint, ShowsTheFirstOfTwo) {
 TEST(SyntaxHint, MissesWhatDoesNotEnd) {
   EXPECT_EQ(HintFor("[job]\nname = \"a\n"), "a quote is missing at its end");
   EXPECT_EQ(HintFor("[job\ncommand = 1\n"), "close the name: [job]");
-  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\"\nname = \"b\"\n"), "the list that begins in line 2 is not closed: add ']'");
-  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\" \"b\"]\n"), "is a ',' or the ']' missing?");
-  const char* open = "the list that begins in line 3 is not closed: add ']'";
-  EXPECT_EQ(HintFor("[job]\n# a ' [\ncommand = [\"a]\", 'b',\nranks = 2\n"), open);
-  EXPECT_EQ(HintFor("[job]\n\ncommand = [\n  [\"a\"],\n[backend]\nname = \"gloo\"\n"), open);
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\" \"b\"]\n"), "is a ',' missing before it?");
+  EXPECT_EQ(HintFor("[job]\ncommand = [\n \"a\"\n \"b\"\n]\n"), "is a ',' missing before it?");
+  EXPECT_EQ(HintFor("[job]\ncommand = [\n \"a\",\n b\n]\n"), "put text in quotes: \"b\"");
+}
+
+TEST(SyntaxHint, FindsTheListThatIsNotClosed) {
+  const char* open = "2:11 this list is not closed";
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a\"\nname = \"b\"\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a\",\nranks = 2\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a\"\n[backend]\nname = \"gloo\"\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a\",\n\n# more [\n[job.env]\nA = \"gloo\"\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a\",\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\"a]\", 'b',\nranks = 2\n"), open);
+  EXPECT_EQ(ProblemOf("[job]\ncommand = [\n  [\"a\"],\n[backend]\nname = \"gloo\"\n"), open);
+  EXPECT_EQ(HintFor("[job]\ncommand = [\"a\",\nranks = 2\n"), "add ']'");
+}
+
+TEST(SyntaxHint, CorrectsOneLine) {
+  EXPECT_EQ(HintFor("; comment\n[job]\n"), "comments begin with #");
+  EXPECT_EQ(HintFor("[job]\nranks = 2,\n"), "remove the ','");
+  EXPECT_EQ(HintFor("[job]\ncommand == [\"a\"]\n"), "write one '='");
+  EXPECT_EQ(HintFor("[job]\nranks\n"), "write ranks = VALUE");
+  EXPECT_EQ(HintFor("[job]\nranks"), "write ranks = VALUE");
+  EXPECT_EQ(HintFor("[job]\ncwd = \"C:\\data\"\n"),
+            "write \\\\ for a backslash, or put the text in single quotes");
+  EXPECT_THAT(HintFor("[job.env]\nA = $HOME\n"), ::testing::StartsWith("write the value itself, in quotes"));
 }
 
 }  // namespace

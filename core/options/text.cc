@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/secrets.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace dtrun::options {
@@ -51,6 +52,13 @@ std::string QuoteShort(std::string_view text) {
   const std::string shown = MaskText(text);
   if (shown.size() <= kShown) return Quote(shown);
   return Quote(PrefixWithin(shown, kShown)) + "...";
+}
+
+std::string BooleanMeant(std::string_view word) {
+  const std::string lower = Lowercase(word);
+  if (lower == "true" || lower == "yes" || lower == "on" || lower == "1") return "true";
+  if (lower == "false" || lower == "no" || lower == "off" || lower == "0") return "false";
+  return {};
 }
 
 }  // namespace dtrun::options

@@ -19,6 +19,9 @@ std::string Quote(std::string_view text);
 // repeats a value shows it so.
 std::string QuoteShort(std::string_view text);
 
+// "true" or "false" for what other languages call so: True, yes, off, 1; else empty.
+std::string BooleanMeant(std::string_view word);
+
 // The items quoted and joined with ", ".
 template <class Texts>
 std::string QuoteAll(const Texts& texts) {

@@ -39,6 +39,12 @@ TEST(QuoteShort, ShowsNoSecret) {
   EXPECT_EQ(QuoteShort("ftp://ann:sekret1@" + std::string(60, 'a')).find("sekret"), std::string::npos);
 }
 
+TEST(BooleanMeant, KnowsOtherLanguages) {
+  for (const char* word : {"True", "TRUE", "yes", "On", "1"}) EXPECT_EQ(BooleanMeant(word), "true") << word;
+  for (const char* word : {"False", "no", "OFF", "0"}) EXPECT_EQ(BooleanMeant(word), "false") << word;
+  EXPECT_EQ(BooleanMeant("maybe"), "");
+}
+
 TEST(QuoteAll, JoinsWithCommas) {
   EXPECT_EQ(QuoteAll(std::vector<std::string>{"a", "b"}), "\"a\", \"b\"");
   EXPECT_EQ(QuoteAll(std::vector<std::string>{}), "");

@@ -189,7 +189,9 @@ Result<Data> ParseText(const Spec& spec, std::string_view text, const std::files
     std::string meant;
     if (spec.type == Type::kDuration) meant = DurationMeant(text);
     if (spec.type == Type::kBytes) meant = BytesMeant(text);
-    if (!meant.empty() && !spec.secret) error.text += fmt::format(", did you mean {}?", QuoteShort(meant));
+    if (!meant.empty()) meant = QuoteShort(meant);
+    if (spec.type == Type::kBool) meant = BooleanMeant(text);
+    if (!meant.empty() && !spec.secret) error.text += fmt::format(", did you mean {}?", meant);
     return error;
   }
   if (Status status = CheckBounds(spec, *data); !status) return status.error();

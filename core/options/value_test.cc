@@ -56,7 +56,8 @@ TEST(ParseText, ReadsEveryType) {
 }
 
 TEST(ParseText, SaysWhatWasExpectedAndFound) {
-  EXPECT_EQ(Refusal(A(Type::kBool), "yes"), "expected true or false; found \"yes\"");
+  EXPECT_EQ(Refusal(A(Type::kBool), "yes"), "expected true or false; found \"yes\", did you mean true?");
+  EXPECT_EQ(Refusal(A(Type::kBool), "maybe"), "expected true or false; found \"maybe\"");
   EXPECT_EQ(Refusal(A(Type::kInt), "1x"), "expected an integer; found \"1x\"");
   EXPECT_EQ(Refusal(A(Type::kInt), "9223372036854775808"),
             "expected an integer; found \"9223372036854775808\"");

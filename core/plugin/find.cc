@@ -7,6 +7,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/suggest.h"
+#include "core/base/text.h"
 #include "core/plugin/permissions.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
@@ -100,6 +101,11 @@ Result<File> Find(Kind kind, const std::string& name_or_path, const std::vector<
     return FindPath(kind, name_or_path);
   }
   if (!IsName(name_or_path)) {
+    const std::string lower = Lowercase(name_or_path);
+    if (IsName(lower)) {
+      return Error{DTRUN_INVALID_ARGUMENT,
+                   fmt::format("'{}' is not a plugin name; did you mean '{}'?", name_or_path, lower)};
+    }
     return Error{
         DTRUN_INVALID_ARGUMENT,
         fmt::format("'{}' is not a plugin name: names have up to 32 of a-z, 0-9, '_' and '-' and begin "

@@ -60,6 +60,8 @@ TEST(Find, RefusesNamesThatAreNoNamesBeforeLookingAtAnyFile) {
     ASSERT_FALSE(file.ok()) << name;
     EXPECT_EQ(file.error().code, DTRUN_INVALID_ARGUMENT) << name;
   }
+  EXPECT_EQ(Find(Kind::kBackend, "Gloo", {}).error().text,
+            "'Gloo' is not a plugin name; did you mean 'gloo'?");
 }
 
 TEST(Find, TakesAnAbsolutePathVerbatim) {
