@@ -29,7 +29,14 @@ LINES = (
     ("plugins describe glo", "plugins describe gloo"),
     ("plugins describe --kind laun", "plugins describe --kind launcher"),
     ("env --as horo", "env --as horovod"),
-    ("jo", "job.toml"),
+    ("job.to", "job.toml"),
+    ("zeb", "zebra.py"),
+    ("plan -n 2 zeb", "plan -n 2 zebra.py"),
+    ("./okap", "./okapi"),
+    ("-n 2 dtrun-torchr", "-n 2 dtrun-torchrun"),
+    ("--color alw", "--color always"),
+    ("config init --template gp", "config init --template gpu"),
+    ("--set launcher.name=per-n", "--set launcher.name=per-node"),
     ("--config jo", "--config job.toml"),
     ("plan job.toml --js", "plan job.toml --json"),
     ("--plugin-dir ap", "--plugin-dir apart/"),
@@ -70,8 +77,9 @@ class Terminal:
 class Completion(JobTest):
     def setUp(self):
         super().setUp()
-        for name in ("job.toml", "job.txt"):
+        for name in ("job.toml", "job.txt", "zebra.py", "zebra.txt", "okapi"):
             self.write("", name)
+        (self.folder / "okapi").chmod(0o755)
         (self.folder / "apart").mkdir()
 
     def environment_of(self, shell):

@@ -3,6 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <set>
+#include <system_error>
+
 #include "core/base/text.h"
 
 namespace dtrun {
@@ -34,6 +37,19 @@ std::optional<fs::path> FindOnPath(const std::string& name, std::string_view pat
     if (fs::path file = folder / name; IsExecutable(file)) return file;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> ProgramsLike(std::string_view beginning, std::string_view path, const fs::path& cwd) {
+  std::set<std::string> names;
+  for (const fs::path& folder : FoldersOfPath(path, cwd)) {
+    std::error_code failure;
+    for (fs::directory_iterator file(folder, failure), end; !failure && file != end;
+         file.increment(failure)) {
+      const std::string name = file->path().filename();
+      if (name.starts_with(beginning) && IsExecutable(file->path())) names.insert(name);
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 }  // namespace dtrun

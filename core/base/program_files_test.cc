@@ -45,6 +45,12 @@ TEST_F(ProgramFilesTest, AnEmptyEntryIsTheWorkingDirectory) {
     EXPECT_EQ(FindOnPath("train", path, folder_ / "bin"), folder_ / "bin/train") << path;
 }
 
+TEST_F(ProgramFilesTest, ListsTheExecutableNamesThatBeginSo) {
+  EXPECT_THAT(ProgramsLike("tr", "plain:absent:bin:bin", folder_), ElementsAre("train"));
+  EXPECT_THAT(ProgramsLike("trap", "bin", folder_), IsEmpty());
+  EXPECT_THAT(ProgramsLike("tr", "plain", folder_), IsEmpty());
+}
+
 TEST(FoldersOfPath, AreInOrderAndRelativeOnesBeginInTheWorkingDirectory) {
   EXPECT_THAT(FoldersOfPath("/a:b::/c", "/here"), ElementsAre("/a", "/here/b", "/here", "/c"));
   EXPECT_THAT(FoldersOfPath("", "/here"), IsEmpty());

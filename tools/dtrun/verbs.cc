@@ -18,7 +18,6 @@
 
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
-#include "core/environments/dialect.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
@@ -26,7 +25,7 @@
 #include "tools/dtrun/command_line/program.h"
 #include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
-#include "tools/dtrun/completion/candidates.h"
+#include "tools/dtrun/complete.h"
 #include "tools/dtrun/completion/man_page.h"
 #include "tools/dtrun/completion/scripts.h"
 #include "tools/dtrun/config_verb.h"
@@ -147,7 +146,9 @@ class CommandLine {
   // The exit code.
   int Run(const std::vector<std::string>& words);
   // What a shell may offer behind the words; returns the exit code.
-  int Complete(const std::vector<std::string>& words) const;
+  int Complete(const std::vector<std::string>& words) const {
+    return dtrun::cli::ShowCandidates(app_, {run_, plan_, doctor_}, words);
+  }
 
  private:
   void AddRun();
@@ -241,40 +242,6 @@ void CommandLine::AddCompletion() {
   CLI::App* man_pages = app_.add_subcommand("man-pages", "")->group("");
   man_pages->add_option("FOLDER", man_folder_, "Where they are written")->required();
   man_pages_ = man_pages;
-}
-
-int CommandLine::Complete(const std::vector<std::string>& words) const {
-  using dtrun::cli::Candidate;
-  dtrun::cli::CompletionSources sources{
-      &app_, {run_, plan_, doctor_}, dtrun::config::CoreSchema(), {}, {}, {}, {}};
-  for (const auto& dialect : dtrun::environments::Dialects())
-    sources.dialects.push_back({dialect.name, dialect.summary});
-  for (const auto& option : dtrun::torchrun::Options(dtrun::torchrun::Program::kTorchrun)) {
-    sources.torchrun.push_back({option.Spelling(), std::string(option.help)});
-  }
-  sources.plugins = [](std::string_view kind) {
-    std::vector<Candidate> names;
-    for (const auto& file : dtrun::plugin::FindAll(dtrun::plugin::SearchPath({}, {}))) {
-      const std::string_view its = dtrun::plugin::KindText(file.kind);
-      if (kind.empty() || kind == its) names.push_back({file.name, std::string(its)});
-    }
-    return names;
-  };
-  sources.plugin_options = [](std::string_view kind) {
-    dtrun::options::Schema options;
-    for (const auto& file : dtrun::plugin::FindAll(dtrun::plugin::SearchPath({}, {}))) {
-      if (dtrun::plugin::KindText(file.kind) != kind) continue;
-      auto probe = dtrun::plugin::Probe::Start(file);
-      if (!probe) continue;  // the shell has no place for the reason
-      for (const auto& spec : (*probe)->description().options) {
-        if (std::ranges::find(options, spec.key, &dtrun::options::Spec::key) == options.end())
-          options.push_back(spec);
-      }
-    }
-    return options;
-  };
-  dtrun::WriteOutput(dtrun::cli::RenderCandidates(dtrun::cli::Complete(sources, words)));
-  return 0;
 }
 
 int CommandLine::WriteManPages() const {

@@ -22,6 +22,7 @@ const std::vector<KnownValues>& ValuesByOption() {
       {"--ranks", {"gpu", "cpu", "auto"}},
       {"--processes-per-host", {"gpu", "cpu", "auto"}},
       {"--local", {"shm", "none", "shm,none"}},
+      {"--color", {"auto", "always", "never"}},
       {"--buffers", {"private", "registered", "both"}},
       {"--peers", {"all", "none", "raw-gloo", "raw-mpi", "raw-ucx", "torch-gloo"}},
   };
@@ -120,13 +121,20 @@ class Completer {
     }
   }
 
+  // All of PATH is more than anybody reads: a beginning must be typed.
+  void Program() {
+    out_.files = config_ ? Files::kAny : Files::kRunnable;
+    if (current_.empty() || current_.find('/') != std::string::npos) return;
+    for (std::string& name : sources_.programs(current_)) Offer(std::move(name), "");
+  }
+
   void NextWord() {
     for (const CLI::App* verb : at_->get_subcommands([](const CLI::App*) { return true; })) {
       if (!verb->get_group().empty() && !config_) Offer(verb->get_name(), verb->get_description());
     }
     if (help_) return;
     if (at_ == sources_.root && !config_) Offer("help", "Explain a verb");
-    if (Runs()) out_.files = config_ ? Files::kAny : Files::kToml;
+    if (Runs()) Program();
     const auto positionals =
         at_->get_options([](const CLI::Option* option) { return option->get_positional(); });
     if (!positionals.empty()) {
@@ -150,6 +158,7 @@ class Completer {
     if (const std::size_t comma = value.rfind(','); comma != value.npos) stem += value.substr(0, comma + 1);
     if (name == "NAME") return Take(sources_.plugins(""), stem);
     if (name == "--backend") return Take(sources_.plugins("backend"), stem);
+    if (name == "--template") return Take(sources_.templates, stem);
     if (name == "--as") return Take(sources_.dialects, stem);
     if (name == "WHAT") Offer("latest", "The newest run started in this folder");
     const std::string type = option.get_type_name();
@@ -194,7 +203,11 @@ class Completer {
     stem += value.substr(0, equals + 1);
     if (const std::size_t comma = value.rfind(','); comma != value.npos)
       stem += value.substr(equals + 1, comma - equals);
-    if (key == "backend.name") return Take(sources_.plugins("backend"), stem);
+    if (key == "backend.name") {
+      Offer(stem + "auto", "The first that can be used here");
+      Offer(stem + "none", "The program brings its own");
+      return Take(sources_.plugins("backend"), stem);
+    }
     if (key == "launcher.name") return Take(sources_.plugins("launcher"), stem);
     if (key == "job.dialects") return Take(sources_.dialects, stem);
     for (const std::string& choice : spec->choices) Offer(stem + choice, "");
@@ -231,7 +244,7 @@ Candidates Complete(const CompletionSources& sources, const std::vector<std::str
 }
 
 std::string RenderCandidates(const Candidates& candidates) {
-  constexpr std::string_view kFiles[] = {"none", "any", "toml", "folders"};
+  constexpr std::string_view kFiles[] = {"none", "any", "toml", "folders", "runnable"};
   std::string out = fmt::format("{}\n", kFiles[static_cast<int>(candidates.files)]);
   for (const Candidate& one : candidates.words) {
     out += one.text.empty() ? one.word + '\n' : fmt::format("{}\t{}\n", one.word, one.text);

@@ -20,7 +20,8 @@ struct Candidate {
 };
 
 // The names of files that fit too. In a word such as KEY=VALUE the file is behind the last '='.
-enum class Files { kNone, kAny, kToml, kFolders };
+// kRunnable: what dtrun takes as its first word, scripts, programs and configs.
+enum class Files { kNone, kAny, kToml, kFolders, kRunnable };
 
 struct Candidates {
   std::vector<Candidate> words;  // all begin with the current word
@@ -33,11 +34,14 @@ struct CompletionSources {
   std::vector<const CLI::App*> runs;  // verbs that take a program besides the root
   options::Schema options;
   std::vector<Candidate> dialects;
-  std::vector<Candidate> torchrun;  // its flags
+  std::vector<Candidate> torchrun;   // its flags
+  std::vector<Candidate> templates;  // of config init
   // `kind`: "backend", "launcher"; empty: both.
   std::function<std::vector<Candidate>(std::string_view kind)> plugins;
   // Of the plugins of that kind, "backend" or "launcher", with full keys; asked when one is typed.
   std::function<options::Schema(std::string_view kind)> plugin_options;
+  // The names in PATH that begin so.
+  std::function<std::vector<std::string>(std::string_view beginning)> programs;
 };
 
 // `words`: what was typed behind "dtrun"; the last is the current one, and may be empty.

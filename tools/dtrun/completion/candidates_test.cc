@@ -27,8 +27,10 @@ class CandidatesTest : public ::testing::Test {
       app->add_option("--set", texts_)->type_name("KEY=VALUE");
     }
     app_.add_flag("-q,--quiet", flag_);
+    app_.add_option("--color", text_, "When to color");
     CLI::App* config = app_.add_subcommand("config", "");
     config->add_subcommand("check", "")->add_option("FILE", text_)->type_name("");
+    config->add_subcommand("init", "")->add_option("--template", text_);
     config->add_subcommand("explain", "")->add_option("KEY", text_)->type_name("");
     CLI::App* describe = app_.add_subcommand("plugins", "")->add_subcommand("describe", "");
     describe->add_option("NAME", text_);
@@ -57,7 +59,15 @@ class CandidatesTest : public ::testing::Test {
                                  option("job.cwd", options::Type::kPath),
                                  option("logs.dir", options::Type::kString),
                                  option("job.env", options::Type::kMap)};
-    sources_ = {&app_, {plan_}, schema, {{"horovod", ""}}, {{"--nnodes", "nodes"}}, {}, {}};
+    sources_ = {&app_, {plan_}, schema, {{"horovod", ""}}, {{"--nnodes", "nodes"}}, {}, {}, {}, {}};
+    sources_.templates = {{"basic", ""}, {"gpu", ""}};
+    sources_.programs = [](std::string_view beginning) {
+      Typed names;
+      for (const char* name : {"plot", "python3"}) {
+        if (std::string_view(name).starts_with(beginning)) names.emplace_back(name);
+      }
+      return names;
+    };
     sources_.plugins = [](std::string_view kind) -> std::vector<Candidate> {
       if (kind == "backend") return {{"gloo", ""}, {"ucx", ""}};
       return {{"gloo", ""}, {"ucx", ""}, {"slurm", ""}};
@@ -87,11 +97,19 @@ class CandidatesTest : public ::testing::Test {
 TEST_F(CandidatesTest, TheFirstWordIsAVerbOrAConfig) {
   EXPECT_THAT(Words({""}),
               AllOf(Contains("plan"), Contains("help"), Not(Contains("agent")), Not(Contains("--set"))));
-  EXPECT_THAT(Words({"pl"}), ElementsAre("plan", "plugins"));
-  EXPECT_EQ(FilesFor({""}), Files::kToml);
-  EXPECT_EQ(FilesFor({"plan", ""}), Files::kToml);
+  EXPECT_THAT(Words({"pl"}), ElementsAre("plan", "plugins", "plot"));
   EXPECT_THAT(Words({"help", "c"}), ElementsAre("config"));
-  EXPECT_THAT(Words({"help", "config", ""}), ElementsAre("check", "explain"));
+  EXPECT_THAT(Words({"help", "config", ""}), ElementsAre("check", "init", "explain"));
+}
+
+TEST_F(CandidatesTest, TheFirstWordIsAProgramOrAFile) {
+  for (const Typed& typed : {Typed{"py"}, Typed{"-n", "2", "py"}, Typed{"plan", "py"}}) {
+    EXPECT_THAT(Words(typed), ElementsAre("python3"));
+    EXPECT_EQ(FilesFor(typed), Files::kRunnable);
+  }
+  EXPECT_THAT(Words({"plan", ""}), IsEmpty()) << "all of PATH";
+  EXPECT_THAT(Words({"./py"}), IsEmpty());
+  EXPECT_EQ(FilesFor({"./py"}), Files::kRunnable);
 }
 
 TEST_F(CandidatesTest, FlagsAreThoseOfTheVerb) {
@@ -107,6 +125,8 @@ TEST_F(CandidatesTest, FlagsHaveTheirValues) {
   EXPECT_THAT(Words({"plugins", "describe", "--kind", "b"}), ElementsAre("backend"));
   EXPECT_THAT(Words({"plugins", "describe", "--kind=l"}), ElementsAre("--kind=launcher"));
   EXPECT_THAT(Words({"bench", "--backend", "gloo,"}), ElementsAre("gloo,gloo", "gloo,ucx"));
+  EXPECT_THAT(Words({"--color", "a"}), ElementsAre("auto", "always"));
+  EXPECT_THAT(Words({"config", "init", "--template", "g"}), ElementsAre("gpu"));
   EXPECT_EQ(FilesFor({"--config", ""}), Files::kToml);
   EXPECT_EQ(FilesFor({"--hostfile", ""}), Files::kAny);
   EXPECT_EQ(FilesFor({"--plugin-dir", ""}), Files::kFolders);
@@ -125,6 +145,8 @@ TEST_F(CandidatesTest, SettingsHaveKeysAndValues) {
   EXPECT_THAT(Words({"--set=job.bind=c"}), ElementsAre("--set=job.bind=core"));
   EXPECT_THAT(Words({"--set", "plugins.strict=t"}), ElementsAre("plugins.strict=true"));
   EXPECT_THAT(Words({"--set", "backend.name=g"}), ElementsAre("backend.name=gloo"));
+  EXPECT_THAT(Words({"--set", "backend.name="}),
+              ElementsAre("backend.name=auto", "backend.name=none", "backend.name=gloo", "backend.name=ucx"));
   EXPECT_THAT(Words({"--set", "restart.on=signal,"}),
               ElementsAre("restart.on=signal,signal", "restart.on=signal,hang"));
   EXPECT_THAT(Words({"--set", "no.such=x"}), IsEmpty());

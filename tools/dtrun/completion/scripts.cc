@@ -31,6 +31,12 @@ _dtrun() {
     any) mapfile -t words < <(compgen -f -P "$before" -- "$word") ;;
     toml) mapfile -t words < <(compgen -f -X '!*.toml' -P "$before" -- "$word"; compgen -d -P "$before" -- "$word") ;;
     folders) mapfile -t words < <(compgen -d -P "$before" -- "$word") ;;
+    runnable)
+      words=()
+      while IFS= read -r word; do
+        [[ ! -x ${word/#\~/$HOME} && $word != *.@(py|toml) ]] || words+=("$word")
+      done < <(compgen -f -- "$current")
+      ;;
     *) return ;;
   esac
   COMPREPLY+=("${words[@]}")
@@ -57,6 +63,7 @@ _dtrun() {
     any) _files ;;
     toml) _files -g '*.toml' ;;
     folders) _files -/ ;;
+    runnable) _files -g '*.(py|toml) *(*)' ;;
   esac
 }
 if [[ $funcstack[1] == _dtrun ]]; then _dtrun "$@"; else compdef _dtrun dtrun; fi
@@ -84,6 +91,11 @@ function __dtrun_complete
         case toml
             for found in (__fish_complete_path "$path")
                 string match -qr '^[^\t]*(/|\.toml)(\t|$)' -- $found; and echo -- "$stem$found"
+            end
+        case runnable
+            for found in (__fish_complete_path "$current")
+                set -l file (string split -f 1 \t -- $found)
+                string match -qr '(/|\.py|\.toml)$' -- $file; or test -x (string replace -r '^~' $HOME -- $file); and echo -- $found
             end
         case folders
             for found in (__fish_complete_directories "$path" '')
