@@ -166,7 +166,7 @@ class Typed(JobTest):
 
     def test_words_that_read_like_verbs(self):
         for words, hint in ((["version"], "dtrun --version"), (["check", "job.toml"], "dtrun config check"),
-                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "two lines"),
+                            (["status"], "dtrun explain latest"), (["kill", "7"], "Ctrl-C"), (["init"], "writes a config with comments"),
                             (["job.yaml"], "dtrun's configs are TOML")):
             result = self.dtrun(*words)
             self.assert_user_error(result, f"'{words[0]}' is n", hint)
@@ -208,7 +208,10 @@ class Typed(JobTest):
         self.assertIn("my plan", self.dtrun("./plan").out)
         self.assertIn("my plan", self.dtrun("--", "plan").out)
         self.assertIn("rank 0 on", self.dtrun("plan", "job.toml").out)
-        self.assert_user_error(self.dtrun("-n", "2", "env", "A=1", "train.py"), "type: dtrun -- env A=1")
+        self.assert_user_error(self.dtrun("-n", "2", "env", "A=1", "train.py"), "dtrun -n 2 --set job.env.A=1 train.py")
+        self.assert_user_error(self.dtrun("plan"), "nothing to plan", "dtrun plan -n 2 python3 train.py")
+        self.assert_user_error(self.dtrun("--hostfile", "train.py"), "nothing to run: 'train.py' was taken as the value of --hostfile")
+        self.assert_user_error(self.dtrun("config", "show"), "did you mean 'list'?")
         self.assert_ok(self.dtrun("--", "env", "A=1", "python3", "train.py"))
 
     def test_quiet_prints_only_what_ranks_print_until_they_fail(self):

@@ -39,7 +39,8 @@ std::optional<fs::path> FindOnPath(const std::string& name, std::string_view pat
   return std::nullopt;
 }
 
-std::vector<std::string> ProgramsLike(std::string_view beginning, std::string_view path, const fs::path& cwd) {
+std::vector<std::string> ProgramsLike(std::string_view beginning, std::string_view path,
+                                      const fs::path& cwd) {
   std::set<std::string> names;
   for (const fs::path& folder : FoldersOfPath(path, cwd)) {
     std::error_code failure;

@@ -157,6 +157,8 @@ class CommandLine {
   void TakeCommand(std::vector<std::string> typed);
   int WriteManPages() const;
   int Dispatch();
+  bool HasProgram() const;
+  int NothingToRun(std::string_view verb) const;
 
   CLI::App app_{kIntroduction, "dtrun"};
   ConfigArguments arguments_;
@@ -167,7 +169,7 @@ class CommandLine {
   dtrun::bench::Arguments bench_arguments_;
   bool json_ = false;
   bool names_only_ = false;
-  std::string name_, kind_, bench_socket_, man_folder_;
+  std::string name_, kind_, bench_socket_, man_folder_, swallowed_;
   const CLI::App *run_, *plan_, *env_, *doctor_, *explain_, *plugins_, *describe_, *bench_, *bench_layer_,
       *completion_, *keys_, *man_pages_, *agent_;
 };
@@ -295,13 +297,28 @@ int CommandLine::Run(const std::vector<std::string>& words) {
     for (const std::string& line : split->assumed) dtrun::PrintMessage("dtrun: {}\n", line);
   }
   for (const std::string& line : split->unset) dtrun::PrintMessage("dtrun: {}\n", line);
+  swallowed_ = std::move(split->swallowed);
   if (!split->command.empty()) TakeCommand(std::move(split->command));
   return Dispatch();
 }
 
+bool CommandLine::HasProgram() const {
+  return !arguments_.file.empty() || !arguments_.command.empty() || SetsCommand(arguments_);
+}
+
+// `verb`: with a blank behind it; empty: none.
+int CommandLine::NothingToRun(std::string_view verb) const {
+  dtrun::PrintMessage(
+      "dtrun: nothing to {}{}; try 'dtrun {}-n 2 python3 train.py', 'dtrun {}job.toml' or 'dtrun {}--help'\n",
+      verb.empty() ? "run" : "plan", swallowed_.empty() ? "" : ": " + swallowed_, verb, verb, verb);
+  return dtrun::kUserError;
+}
+
 int CommandLine::Dispatch() {
   if (agent_->parsed()) return dtrun::cli::RunAgent();
-  if (plan_->parsed()) return dtrun::cli::ShowPlan(arguments_, json_);
+  if (plan_->parsed()) {
+    return HasProgram() ? dtrun::cli::ShowPlan(arguments_, json_) : NothingToRun("plan ");
+  }
   if (env_->parsed()) {
     env_arguments_.config = arguments_;
     return dtrun::cli::ShowEnv(std::move(env_arguments_));
@@ -326,12 +343,7 @@ int CommandLine::Dispatch() {
     return 0;
   }
   if (man_pages_->parsed()) return WriteManPages();
-  if (arguments_.file.empty() && arguments_.command.empty() && !SetsCommand(arguments_)) {
-    std::fputs(
-        "dtrun: nothing to run; try 'dtrun -n 2 python3 train.py', 'dtrun job.toml' or 'dtrun --help'\n",
-        stderr);
-    return dtrun::kUserError;
-  }
+  if (!HasProgram()) return NothingToRun("");
   return dtrun::cli::Run(arguments_);
 }
 

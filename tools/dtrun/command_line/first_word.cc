@@ -68,6 +68,7 @@ constexpr Verb kVerbs[] = {
      "to end a job, type Ctrl-C where its dtrun runs, or send that process SIGTERM"},
     {" start launch submit ", "leave it out: dtrun -n 4 train.py"},
     {" options ", "write dtrun config list"},
+    {" list ls ", "dtrun config list has every option, dtrun plugins every plugin"},
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr ForeignFlag kFlags[] = {
      "or 'dtrun torchrun' takes torchrun's whole command line"},
     {" --standalone ", "torchrun", kNothing, "without --hosts a job is on this machine alone"},
     {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
-    {" -m --module ", "torchrun", kRefused, "write the interpreter: dtrun -n 4 python3 -m MODULE"},
+    {" -m --module ", "torchrun", kModule, ""},
     {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py with python3"},
     {" --max-restarts ", "torchrun", kSetting, "restart.max"},
     {" --log-dir ", "torchrun", kSetting, "logs.dir"},
@@ -69,10 +69,18 @@ constexpr ForeignFlag kFlags[] = {
     {" --tag-output -tag-output -l --label -prepend-rank ", "mpirun, srun", kNothing,
      "lines have their rank in front where there are several (output.prefix)"},
     {" --report-bindings -report-bindings ", "mpirun", kNothing, "'dtrun plan' shows each rank's processors"},
+    {" --pernode -pernode ", "mpirun", kFixed, "job.processes_per_host=1"},
+    {" --prefix -prefix ", "mpirun", kRefused,
+     "leave it out: ranks have dtrun's environment; to name another installation: --set "
+     "job.env.LD_LIBRARY_PATH=DIR/lib"},
+    {" --merge-stderr-to-stdout -merge-stderr-to-stdout ", "mpirun", kRefused,
+     "write 2>&1 behind dtrun's command line"},
     {" --output-filename -output-filename ", "mpirun", kRefused,
      "leave it out: the run's folder has a file for each rank"},
 
     // srun, sbatch
+    {" --export ", "srun", kExport,
+     "ranks have all of dtrun's environment; to set a variable: --set job.env.NAME=VALUE"},
     {" --cpus-per-task --cpu-bind ", "srun", kRefused, kBinding},
     {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
@@ -87,6 +95,23 @@ constexpr ForeignFlag kFlags[] = {
     // horovodrun
     {" --gloo ", "horovodrun", kFixed, "job.dialects=horovod"},
     {" --network-interface --network-interfaces ", "horovodrun", kSetting, "network.interface"},
+    {" --timeline-filename ", "horovodrun", kSetting, "job.env.HOROVOD_TIMELINE"},
+    {" --timeline-mark-cycles ", "horovodrun", kFixed, "job.env.HOROVOD_TIMELINE_MARK_CYCLES=1"},
+    {" --autotune ", "horovodrun", kFixed, "job.env.HOROVOD_AUTOTUNE=1"},
+    {" --autotune-log-file ", "horovodrun", kSetting, "job.env.HOROVOD_AUTOTUNE_LOG"},
+    {" --cycle-time-ms ", "horovodrun", kSetting, "job.env.HOROVOD_CYCLE_TIME"},
+    {" --cache-capacity ", "horovodrun", kSetting, "job.env.HOROVOD_CACHE_CAPACITY"},
+    {" --disable-cache ", "horovodrun", kFixed, "job.env.HOROVOD_CACHE_CAPACITY=0"},
+    {" --no-stall-check ", "horovodrun", kFixed, "job.env.HOROVOD_STALL_CHECK_DISABLE=1"},
+    {" --hierarchical-allreduce ", "horovodrun", kFixed, "job.env.HOROVOD_HIERARCHICAL_ALLREDUCE=1"},
+    {" --hierarchical-allgather ", "horovodrun", kFixed, "job.env.HOROVOD_HIERARCHICAL_ALLGATHER=1"},
+    {" --num-nccl-streams ", "horovodrun", kSetting, "job.env.HOROVOD_NUM_NCCL_STREAMS"},
+    {" --fusion-threshold-mb ", "horovodrun", kRefused,
+     "its variable has bytes: --set job.env.HOROVOD_FUSION_THRESHOLD=33554432 is 32 MB"},
+    {" --log-level ", "horovodrun", kRefused,
+     "write --set job.env.HOROVOD_LOG_LEVEL=INFO; for dtrun itself, set its variable DTRUN_LOG=info"},
+    {" --check-build -cb ", "horovodrun", kRefused,
+     "it starts nothing: run horovodrun --check-build; 'dtrun doctor' checks what dtrun uses"},
     {" --start-timeout ", "horovodrun", kRefused, "write --set cluster.join_timeout=30s"},
     {" --min-np --min-num-proc --max-np --max-num-proc --host-discovery-script --slots-per-host ",
      "horovodrun", kRefused,
@@ -162,6 +187,10 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   if (flag.reading == kNothingOf) return nothing(flag.text);
   if (flag.reading == kOneNode) {
     if (*given == "1" || *given == "1:1") return nothing("without --hosts a job is on this machine alone");
+    return refused();
+  }
+  if (flag.reading == kExport) {
+    if (*given == "ALL") return nothing("ranks have the environment that dtrun has");
     return refused();
   }
   if (flag.reading == kPair) {

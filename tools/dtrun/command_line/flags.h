@@ -21,6 +21,8 @@ enum class Reading {
   kPair,       // two words, NAME VALUE: --set TEXTNAME=VALUE
   kWord,       // one of `words`: --set TEXT=WHAT_IT_MEANS
   kOneNode,    // a number of nodes: 1 has no effect; `text`: what to do for more
+  kExport,     // a list of variables: ALL has no effect; `text`: what to do for others
+  kModule,     // a Python module: the interpreter is to be written
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
   kRefused,    // `text`: what to do instead
@@ -47,7 +49,7 @@ struct ForeignWords {
 };
 
 // `name`: the flag as typed. `value` gives its value, and then the next word, or says that there is none.
-// REQUIRES: it is not read as an option
+// REQUIRES: it is not read as an option, nor as a module
 Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& name,
                                  const std::function<Result<std::string>()>& value);
 

@@ -45,6 +45,10 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("-x", {"PATH"}), "");
   EXPECT_EQ(Read("-x", {"DTRUN_TEST_IS_NOT_SET"}), "");
   EXPECT_EQ(Read("-genv", {"A", "1"}), "job.env.A=1");
+  EXPECT_EQ(Read("--pernode"), "job.processes_per_host=1");
+  EXPECT_EQ(Read("--export", {"ALL"}), "");
+  EXPECT_EQ(Read("--timeline-filename", {"t.json"}), "job.env.HOROVOD_TIMELINE=t.json");
+  EXPECT_EQ(Read("--disable-cache"), "job.env.HOROVOD_CACHE_CAPACITY=0");
   for (const char* flag : {"--standalone", "--allow-run-as-root", "--tag-output", "--report-bindings"}) {
     EXPECT_EQ(Read(flag), "") << flag;
   }
@@ -65,6 +69,10 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--map-by"), HasSubstr("--map-by is a flag of mpirun"));
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
+  EXPECT_THAT(Read("--export", {"NONE"}), HasSubstr("job.env.NAME=VALUE"));
+  EXPECT_THAT(Read("--fusion-threshold-mb"), HasSubstr("a flag of horovodrun; its variable has bytes"));
+  EXPECT_THAT(Read("--check-build"), HasSubstr("run horovodrun --check-build"));
+  EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
   EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
   EXPECT_EQ(Read("--max-restarts"), "no value");
 }

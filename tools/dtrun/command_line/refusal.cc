@@ -16,6 +16,14 @@ std::vector<std::string> VerbsOf(const CLI::App& app) {
   return names;
 }
 
+std::vector<std::string> LongNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb) {
   const CLI::App* at = &root;
   for (std::string_view rest = verb; !rest.empty();) {

@@ -12,6 +12,9 @@ namespace dtrun::cli {
 // The verbs of `app` that a user may type.
 std::vector<std::string> VerbsOf(const CLI::App& app);
 
+// The long options of `app`, with their dashes.
+std::vector<std::string> LongNames(const CLI::App& app);
+
 // One line. `verb`: "config check"; empty: none was typed.
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
 

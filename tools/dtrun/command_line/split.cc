@@ -9,8 +9,10 @@
 #include <set>
 #include <utility>
 
+#include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
+#include "tools/dtrun/command_line/advice.h"
 #include "tools/dtrun/command_line/first_word.h"
 #include "tools/dtrun/command_line/flags.h"
 #include "tools/dtrun/command_line/refusal.h"
@@ -32,14 +34,6 @@ bool HasPositionals(const CLI::App& app) {
 }
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-
-Words LongNames(const CLI::App& app) {
-  Words names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
 
 class Splitter {
  public:
@@ -67,6 +61,15 @@ class Splitter {
   bool TakesJobs() const { return at_->get_option_no_throw("--hosts") != nullptr; }
   std::string Self() const { return out_.verb.empty() ? "dtrun" : "dtrun " + out_.verb; }
 
+  // dtrun, and what stands before the word that was read last.
+  Words Typed() const {
+    Words own{"dtrun"};
+    own.insert(own.end(), words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1);
+    return own;
+  }
+  // The word that was read last, and all behind it.
+  Words Rest() const { return {words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end()}; }
+
   // dtrun help [VERB]: what stands behind it are verbs, and nothing is run.
   Result<SplitWords> Help() {
     for (next_ = 1; next_ < words_.size(); ++next_) {
@@ -81,7 +84,8 @@ class Splitter {
   std::string NoVerb(const std::string& word) const {
     const Words verbs = VerbsOf(*at_);
     if (verbs.empty()) return fmt::format("'{}' takes no '{}'; see {} --help", Self(), word, Self());
-    const auto nearest = Nearest(word, verbs);
+    auto nearest = VerbLike(word, verbs);
+    if (!nearest) nearest = Nearest(word, verbs);
     return fmt::format("'{}' has no verb '{}'; {}", Self(), word,
                        nearest ? fmt::format("did you mean '{}'?", *nearest)
                                : fmt::format("its verbs: {}", fmt::join(verbs, ", ")));
@@ -113,6 +117,12 @@ class Splitter {
       return true;
     }
     if (out_.verb == "env") {
+      Words own = Typed();
+      if (own.back() == "env") own.pop_back();
+      if (const auto meant = WithVariables(std::move(own), Rest())) {
+        return Wrong(
+            MaskText(fmt::format("'dtrun env' prints variables; to set one of the ranks: {}", *meant)));
+      }
       return Wrong(fmt::format(
           "'dtrun env' prints variables and takes no '{}'; to run the program env, type: dtrun -- env {} ...",
           word, word));
@@ -135,13 +145,19 @@ class Splitter {
     if (word.find(' ') != std::string::npos && !grammar_.known(word)) {
       return Wrong(fmt::format(
           "there is no program '{}'; write the program and its arguments as separate words: {} {}", word,
-          Self(), word));
+          Quoted(Typed()), AsWords(word)));
+    }
+    if (IsAssignment(word) && !grammar_.known(word)) {
+      if (const auto meant = WithVariables(Typed(), Rest())) {
+        return Wrong(
+            MaskText(fmt::format("'{}' is no program; to set a variable of the ranks: {}", word, *meant)));
+      }
     }
     if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
       return Wrong(
           fmt::format("'{}' is not a program, and dtrun's configs are TOML: {} JOB.toml", word, Self()));
     }
-    out_.command.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1, words_.end());
+    out_.command = Rest();
     if (const auto launcher = LauncherOf(out_.command)) return Wrong(InPlaceOf(*launcher));
     if (Status meant = NotAVerb(word); !meant) return meant.error();
     for (std::size_t i = 1; i + 1 < out_.command.size(); ++i) {
@@ -186,7 +202,8 @@ class Splitter {
     } else {
       text += InOurWords(launcher, rest);
     }
-    return text + fmt::format("; to run {} itself: {} -- {}", launcher.name, Self(), Quoted(out_.command));
+    return text +
+           fmt::format("; to run {} itself: {} -- {}", launcher.name, Quoted(Typed()), Quoted(out_.command));
   }
 
   std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const {
@@ -264,7 +281,10 @@ class Splitter {
     if (next_ == words_.size()) {
       return Wrong(fmt::format("{} needs a value: {} {}", name, name, option.get_type_name()));
     }
-    return Add(option, name, words_[next_++]);
+    const std::string& value = words_[next_++];
+    if (next_ == words_.size() && (value.ends_with(".py") || grammar_.known(value)))
+      out_.swallowed = fmt::format("'{}' was taken as the value of {}", value, name);
+    return Add(option, name, value);
   }
 
   Result<bool> Add(const CLI::Option& option, const std::string& name, std::string value) {
@@ -305,6 +325,13 @@ class Splitter {
       return taken;
     }
     if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
+    if (flag.reading == Reading::kModule) {
+      const Words rest = equals == std::string::npos
+                             ? Words(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end())
+                             : Words{word.substr(equals + 1)};
+      return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
+                               flag.launcher, Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
+    }
     Result<ForeignWords> read = ReadForeign(flag, name, [&]() -> Result<std::string> {
       if (equals != std::string::npos) return word.substr(std::exchange(equals, std::string::npos) + 1);
       if (next_ == words_.size()) return Wrong(fmt::format("{} needs a value", name));
@@ -325,6 +352,8 @@ class Splitter {
     if (at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) != 0) {
       for (std::string& foreign : ForeignNames()) names.push_back(std::move(foreign));
     }
+    if (const auto whole = LongFor(name, LongNames(*at_)))
+      return text + fmt::format("; did you mean {}?", *whole);
     for (std::string& one : names) one.erase(0, one.find_first_not_of('-'));
     const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     if (const auto nearest = Nearest(bare, names)) {

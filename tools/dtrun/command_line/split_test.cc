@@ -12,6 +12,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Typed = std::vector<std::string>;
 
 // A small dtrun: the job's flags at the root and at `plan`, which both take a program; `config check FILE`;
@@ -86,7 +87,7 @@ TEST_F(SplitTest, ATomlFileIsTheConfig) {
 TEST_F(SplitTest, AVerbComesBeforeAProgramOfItsName) {
   EXPECT_EQ(Good({"plan"}).verb, "plan");
   EXPECT_THAT(Good({"./plan"}).command, ElementsAre("./plan"));
-  EXPECT_THAT(Refused({"env", "A=1", "train"}), HasSubstr("to run the program env, type: dtrun -- env A=1"));
+  EXPECT_THAT(Refused({"env", "A=1"}), HasSubstr("to run the program env, type: dtrun -- env A=1"));
 }
 
 TEST_F(SplitTest, ASlipOfAVerbIsTold) {
@@ -99,7 +100,36 @@ TEST_F(SplitTest, ASlipOfAVerbIsTold) {
 
 TEST_F(SplitTest, ACommandInOneWordIsToldToBeSeveral) {
   EXPECT_THAT(Refused({"-n", "2", "python3 train.py"}),
-              HasSubstr("as separate words: dtrun python3 train.py"));
+              HasSubstr("as separate words: dtrun -n 2 python3 train.py"));
+  EXPECT_THAT(Refused({"-n", "2", "echo hi; echo there"}),
+              HasSubstr(": dtrun -n 2 sh -c 'echo hi; echo there'"));
+}
+
+TEST_F(SplitTest, VariablesBeforeTheProgramAreOptions) {
+  for (const Typed& typed : {Typed{"-n", "2", "A=1", "B=x y", "python3", "train.py"},
+                             Typed{"-n", "2", "env", "A=1", "B=x y", "python3", "train.py"}}) {
+    EXPECT_THAT(Refused(typed),
+                HasSubstr(": dtrun -n 2 --set job.env.A=1 --set 'job.env.B=x y' python3 train.py"));
+  }
+}
+
+TEST_F(SplitTest, SecretsAreNotRepeated) {
+  EXPECT_THAT(Refused({"DB_PASSWORD=sekret1", "x"}),
+              AllOf(HasSubstr("job.env.DB_PASSWORD=(secret)"), Not(HasSubstr("sekret1"))));
+}
+
+TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
+  EXPECT_EQ(Refused({"-n", "2", "-m", "train", "--lr", "1"}),
+            "-m is a flag of torchrun; write the interpreter: dtrun -n 2 python3 -m train --lr 1");
+  EXPECT_THAT(Refused({"plan", "--module=train"}), HasSubstr("dtrun plan python3 -m train"));
+  EXPECT_THAT(Refused({"-m"}), HasSubstr("dtrun python3 -m MODULE"));
+}
+
+TEST_F(SplitTest, AProgramThatAnOptionTookIsNamed) {
+  EXPECT_EQ(Good({"-c", "train.py"}).swallowed, "'train.py' was taken as the value of -c");
+  EXPECT_EQ(Good({"-host", "rum"}).swallowed, "'rum' was taken as the value of -host");
+  EXPECT_EQ(Good({"-n", "2"}).swallowed, "");
+  EXPECT_EQ(Good({"-c", "train.py", "rum"}).swallowed, "");
 }
 
 TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
@@ -120,6 +150,8 @@ TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
               HasSubstr("options of the program go after it: dtrun PROGRAM --epochs"));
   EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
   EXPECT_THAT(Refused({"job.toml", "--epochs", "5"}), HasSubstr("job.command of 'job.toml'"));
+  EXPECT_THAT(Refused({"config", "check", "-s"}), HasSubstr("; dtrun config check --help lists them"));
+  EXPECT_THAT(Refused({"env", "-a"}), HasSubstr("unknown option '-a' of 'dtrun env'; did you mean --as?"));
   EXPECT_THAT(Refused({"-z"}), HasSubstr("unknown option '-z'"));
   EXPECT_THAT(Refused({"bench", "--np", "2"}), HasSubstr("unknown option '--np' of 'dtrun bench'"));
 }
@@ -161,6 +193,7 @@ TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
               HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py;"));
   EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
               HasSubstr("type: dtrun -n 2 train.py;"));
+  EXPECT_THAT(Refused({"-n", "2", "deepspeed", "train.py"}), HasSubstr("dtrun -n 2 -- deepspeed train.py"));
   EXPECT_THAT(Refused({"mpirun", "--map-by", "node", "train"}),
               HasSubstr("type dtrun in its place, where --map-by is a flag of mpirun"));
   EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
