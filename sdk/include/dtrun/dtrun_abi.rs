@@ -113,6 +113,9 @@ pub const DTRUN_CAP_ANY_SOURCE: i32 = 4;
 pub const DTRUN_CAP_LAZY_CONNECT: i32 = 16;
 pub const DTRUN_CAP_DETACHED: i32 = 32;
 pub const DTRUN_ENV_UNSET: i32 = 1 << 16;
+pub const DTRUN_ALLOCATION_EVERYWHERE: i32 = 1 << 16;
+pub const DTRUN_ALLOCATION_OWN_INDEX: i32 = 1 << 17;
+pub const DTRUN_ALLOCATION_PORT_TAKEN: i32 = 1 << 18;
 pub const DTRUN_ABI_MAJOR: u32 = 0;
 pub const DTRUN_ABI_MINOR: u32 = 9;
 pub const DTRUN_ABI_REQUIRED: u32 = 0;
@@ -727,10 +730,142 @@ impl Default for dtrun_plan_sink {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct dtrun_hosts_query {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub variable: Option<unsafe extern "C" fn(*const dtrun_hosts_query, *const c_char) -> *const c_char>,
+}
+impl Default for dtrun_hosts_query {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_allocated_host {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub name: *const c_char,
+    pub slots: i32,
+    pub reserved: i32,
+}
+impl Default for dtrun_allocated_host {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_allocation {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub hosts: *const dtrun_allocated_host,
+    pub host_count: u64,
+    pub min_hosts: i32,
+    pub max_hosts: i32,
+    pub own_index: i32,
+    pub rank_port: i32,
+    pub root_address: *const c_char,
+    pub processes_per_host: *const c_char,
+    pub evidence: *const c_char,
+    pub implies: *const *const c_char,
+    pub implies_count: u64,
+    pub sharing: *const c_char,
+}
+impl Default for dtrun_allocation {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_hosts_sink {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub context: *mut c_void,
+    pub allocation: Option<unsafe extern "C" fn(*mut c_void, *const dtrun_allocation, *mut dtrun_error) -> dtrun_status>,
+}
+impl Default for dtrun_hosts_sink {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_connect_query {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub hosts: *const *const c_char,
+    pub host_count: u64,
+    pub argv: *const *const c_char,
+    pub argc: u64,
+    pub variable: Option<unsafe extern "C" fn(*const dtrun_connect_query, *const c_char) -> *const c_char>,
+}
+impl Default for dtrun_connect_query {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_connect_command {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub argv: *const *const c_char,
+    pub argc: u64,
+    pub hosts: *const u64,
+    pub host_count: u64,
+    pub host_variable: *const c_char,
+    pub trial: *const c_char,
+    pub ending: *const c_char,
+}
+impl Default for dtrun_connect_command {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_connect_sink {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub context: *mut c_void,
+    pub command: Option<unsafe extern "C" fn(*mut c_void, *const dtrun_connect_command, *mut dtrun_error) -> dtrun_status>,
+}
+impl Default for dtrun_connect_sink {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct dtrun_launcher {
     pub struct_size: u32,
     pub flags: u32,
     pub plan: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_job, *const dtrun_plan_sink, *mut dtrun_error) -> dtrun_status>,
+    pub find_hosts: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_hosts_query, *const dtrun_hosts_sink, *mut dtrun_error) -> dtrun_status>,
+    pub connect: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_connect_query, *const dtrun_connect_sink, *mut dtrun_error) -> dtrun_status>,
 }
 impl Default for dtrun_launcher {
     fn default() -> Self {
@@ -958,7 +1093,14 @@ const _: () = {
     assert!(std::mem::size_of::<dtrun_job>() == 120);
     assert!(std::mem::size_of::<dtrun_process>() == 64);
     assert!(std::mem::size_of::<dtrun_plan_sink>() == 32);
-    assert!(std::mem::size_of::<dtrun_launcher>() == 16);
+    assert!(std::mem::size_of::<dtrun_hosts_query>() == 16);
+    assert!(std::mem::size_of::<dtrun_allocated_host>() == 24);
+    assert!(std::mem::size_of::<dtrun_allocation>() == 88);
+    assert!(std::mem::size_of::<dtrun_hosts_sink>() == 24);
+    assert!(std::mem::size_of::<dtrun_connect_query>() == 48);
+    assert!(std::mem::size_of::<dtrun_connect_command>() == 64);
+    assert!(std::mem::size_of::<dtrun_connect_sink>() == 24);
+    assert!(std::mem::size_of::<dtrun_launcher>() == 32);
     assert!(std::mem::size_of::<dtrun_plugin>() == 128);
     assert!(std::mem::size_of::<dtrun_reduction>() == 48);
     assert!(std::mem::size_of::<dtrun_kernels_service>() == 40);
@@ -1180,9 +1322,57 @@ const _: () = {
     assert!(std::mem::offset_of!(dtrun_plan_sink, context) == 8);
     assert!(std::mem::offset_of!(dtrun_plan_sink, process) == 16);
     assert!(std::mem::offset_of!(dtrun_plan_sink, note) == 24);
+    assert!(std::mem::offset_of!(dtrun_hosts_query, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_hosts_query, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_hosts_query, variable) == 8);
+    assert!(std::mem::offset_of!(dtrun_allocated_host, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_allocated_host, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_allocated_host, name) == 8);
+    assert!(std::mem::offset_of!(dtrun_allocated_host, slots) == 16);
+    assert!(std::mem::offset_of!(dtrun_allocated_host, reserved) == 20);
+    assert!(std::mem::offset_of!(dtrun_allocation, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_allocation, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_allocation, hosts) == 8);
+    assert!(std::mem::offset_of!(dtrun_allocation, host_count) == 16);
+    assert!(std::mem::offset_of!(dtrun_allocation, min_hosts) == 24);
+    assert!(std::mem::offset_of!(dtrun_allocation, max_hosts) == 28);
+    assert!(std::mem::offset_of!(dtrun_allocation, own_index) == 32);
+    assert!(std::mem::offset_of!(dtrun_allocation, rank_port) == 36);
+    assert!(std::mem::offset_of!(dtrun_allocation, root_address) == 40);
+    assert!(std::mem::offset_of!(dtrun_allocation, processes_per_host) == 48);
+    assert!(std::mem::offset_of!(dtrun_allocation, evidence) == 56);
+    assert!(std::mem::offset_of!(dtrun_allocation, implies) == 64);
+    assert!(std::mem::offset_of!(dtrun_allocation, implies_count) == 72);
+    assert!(std::mem::offset_of!(dtrun_allocation, sharing) == 80);
+    assert!(std::mem::offset_of!(dtrun_hosts_sink, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_hosts_sink, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_hosts_sink, context) == 8);
+    assert!(std::mem::offset_of!(dtrun_hosts_sink, allocation) == 16);
+    assert!(std::mem::offset_of!(dtrun_connect_query, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_connect_query, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_connect_query, hosts) == 8);
+    assert!(std::mem::offset_of!(dtrun_connect_query, host_count) == 16);
+    assert!(std::mem::offset_of!(dtrun_connect_query, argv) == 24);
+    assert!(std::mem::offset_of!(dtrun_connect_query, argc) == 32);
+    assert!(std::mem::offset_of!(dtrun_connect_query, variable) == 40);
+    assert!(std::mem::offset_of!(dtrun_connect_command, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_connect_command, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_connect_command, argv) == 8);
+    assert!(std::mem::offset_of!(dtrun_connect_command, argc) == 16);
+    assert!(std::mem::offset_of!(dtrun_connect_command, hosts) == 24);
+    assert!(std::mem::offset_of!(dtrun_connect_command, host_count) == 32);
+    assert!(std::mem::offset_of!(dtrun_connect_command, host_variable) == 40);
+    assert!(std::mem::offset_of!(dtrun_connect_command, trial) == 48);
+    assert!(std::mem::offset_of!(dtrun_connect_command, ending) == 56);
+    assert!(std::mem::offset_of!(dtrun_connect_sink, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_connect_sink, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_connect_sink, context) == 8);
+    assert!(std::mem::offset_of!(dtrun_connect_sink, command) == 16);
     assert!(std::mem::offset_of!(dtrun_launcher, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_launcher, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_launcher, plan) == 8);
+    assert!(std::mem::offset_of!(dtrun_launcher, find_hosts) == 16);
+    assert!(std::mem::offset_of!(dtrun_launcher, connect) == 24);
     assert!(std::mem::offset_of!(dtrun_plugin, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_plugin, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_plugin, magic) == 8);
