@@ -93,9 +93,9 @@ TEST_F(OwnFolderTest, EntersNoLinkAndNoFile) {
   fs::create_directory_symlink("target", folder_ / "link");
   std::ofstream(folder_ / "file") << "";
   EXPECT_THAT(EnterFolderAt(outer->get(), folder_, "link", 0700).error().text,
-              AllOf(HasSubstr("/link': a link of user"), HasSubstr("remove it")));
+              AllOf(HasSubstr("/link': there is a link of user"), HasSubstr("remove it")));
   EXPECT_THAT(EnterFolderAt(outer->get(), folder_, "file", 0700).error().text,
-              AllOf(HasSubstr("/file': a file of user"), HasSubstr("remove it")));
+              AllOf(HasSubstr("/file': there is a file of user"), HasSubstr("remove it")));
   for (int time = 0; time < 2; ++time) {
     const auto fd = EnterFolderAt(outer->get(), folder_, "fresh", 0750);
     ASSERT_TRUE(fd) << fd.error().text;

@@ -100,15 +100,16 @@ std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
   const std::string text = reader.Text(contract::kHostRanks);
   std::string_view rest = text;
   std::int64_t sum = 0;
-  for (;;) {
+  bool more = true;  // a number is to come
+  while (more) {
     const auto count = TakeNumber<int>(&rest);
     if (!count || *count < 1 || *count > e.world_size) break;
     ranks.push_back(*count);
     sum += *count;
-    if (!rest.starts_with(',')) break;
-    rest.remove_prefix(1);
+    more = rest.starts_with(',');
+    if (more) rest.remove_prefix(1);
   }
-  if (!rest.empty() || std::ssize(ranks) != e.host_count || sum != e.world_size) {
+  if (more || !rest.empty() || std::ssize(ranks) != e.host_count || sum != e.world_size) {
     reader.Fail(fmt::format("{} is '{}'; expected the numbers of ranks of {} hosts, {} in all",
                             contract::kHostRanks, text, e.host_count, e.world_size));
   }
