@@ -121,6 +121,10 @@ class Explain(JobTest):
     def test_what_cannot_be_read_is_a_user_error(self):
         self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
         self.assert_user_error(self.dtrun("explain", self.folder), "is not a run directory of dtrun")
+        (self.folder / "runs/job/latest").mkdir(parents=True)
+        for folder in ("runs", "runs/job"):
+            self.assert_user_error(self.dtrun("explain", folder), f"'{folder}' holds runs", "dtrun explain latest")
+        shutil.rmtree(self.folder / "runs")
         (self.folder / "plan.json").write_text("{")
         self.assert_user_error(self.dtrun("explain", self.folder), "plan.json' is not JSON")
         (self.folder / "config.json").write_text("{}")

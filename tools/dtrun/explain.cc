@@ -84,6 +84,18 @@ bool IsNearlyLatest(const std::vector<std::string>& words) {
   return words.size() == 1 && Nearest(words[0], {"latest"}).has_value();
 }
 
+// "runs", or "runs/job": a folder of runs, whose newest one has the name latest.
+bool HoldsRuns(const fs::path& folder) {
+  std::error_code none;
+  if (fs::exists(folder / "plan.json", none) || fs::exists(folder / "verdict.json", none)) return false;
+  if (fs::exists(folder / "latest", none)) return true;
+  for (fs::directory_iterator job(folder, none), end; !none && job != end; job.increment(none)) {
+    std::error_code unreadable;
+    if (fs::exists(job->path() / "latest", unreadable)) return true;
+  }
+  return false;
+}
+
 int ExplainWords(const ExplainArguments& arguments) {
   const std::string text = fmt::format("{}", fmt::join(arguments.words, " "));
   if (text == "-" || text == "/dev/stdin") return ExplainFile("/dev/stdin", "", arguments.json);
@@ -99,6 +111,11 @@ int ExplainWords(const ExplainArguments& arguments) {
     return ExplainRun(*latest, arguments);
   }
   std::error_code none;
+  if (fs::is_directory(text, none) && HoldsRuns(text)) {
+    return Fail(fmt::format(
+        "'{}' holds runs; name one of them, or write 'dtrun explain latest' for the newest of this folder",
+        text));
+  }
   if (fs::is_directory(text, none)) return ExplainRun(text, arguments);
   if (fs::exists(text, none)) return ExplainFile(text, text, arguments.json);
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
