@@ -16,7 +16,9 @@ class BadCommand(JobTest):
 
     def test_not_executable(self):
         self.write("echo hi\n", "train.sh")
-        self.assert_user_error(self.ranks(2, "./train.sh"), "train.sh", "chmod +x")
+        self.assert_user_error(self.ranks(2, "./train.sh"), "not executable; put its shell in front: bash ")
+        self.write("#!/bin/sh\n", "train.sh")
+        self.assert_user_error(self.ranks(2, "./train.sh"), "chmod +x", ", or put its shell in front: bash ")
 
     def test_no_interpreter_line(self):
         self.write("echo hi\n", "train.sh").chmod(0o755)

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,40 @@ namespace dtrun::plan {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The first bytes say whether the system can run it: "#!" of a script, or an ELF program.
+bool IsProgram(const fs::path& file) {
+  char first[4] = {};
+  std::ifstream(file, std::ios::binary).read(first, sizeof first);
+  const std::string_view bytes(first, sizeof first);
+  return bytes.starts_with("#!") || bytes ==
+                                        "\x7f"
+                                        "ELF";
+}
+
+bool LooksLikeToml(const fs::path& file) {
+  std::ifstream text(file);
+  for (std::string line; std::getline(text, line);) {
+    const std::string_view trimmed = Trim(line);
+    if (trimmed.empty() || trimmed.starts_with('#')) continue;
+    return trimmed.starts_with('[') && trimmed.ends_with(']');
+  }
+  return false;
+}
+
+// What to do with a file that is not executable; `typed` is how the user names it.
+std::string ToRun(const std::string& typed, const fs::path& file) {
+  const std::string kind = file.extension();
+  const std::string path = typed.find('/') == std::string::npos ? "./" + typed : typed;
+  if (kind == ".c" || kind == ".cc" || kind == ".cpp" || kind == ".cu" || kind == ".f90")
+    return "; it is source code: compile it, and run the program";
+  if (kind == ".py") return fmt::format("; put its interpreter in front: python3 {}", typed);
+  if (LooksLikeToml(file)) return fmt::format("; for a config, write dtrun -c {}", typed);
+  const std::string shell = kind == ".sh" ? fmt::format("put its shell in front: bash {}", typed) : "";
+  if (!IsProgram(file)) return shell.empty() ? ", and it is no program: it has no #! line" : "; " + shell;
+  return fmt::format("; run 'chmod +x {}', and write {}{}", typed, path,
+                     shell.empty() ? "" : ", or " + shell);
+}
 
 Status CheckExecutable(const fs::path& file) {
   struct stat info {};
@@ -39,11 +75,8 @@ Status CheckExecutable(const fs::path& file) {
                                                       : "a device")};
   }
   if (!IsExecutable(file)) {
-    return Error{
-        DTRUN_INVALID_ARGUMENT,
-        fmt::format("cannot run '{0}': it is not executable; run 'chmod +x {0}', or put its interpreter "
-                    "in front: {1} {0}",
-                    file.string(), file.extension() == ".py" ? "python3" : "bash")};
+    return Error{DTRUN_INVALID_ARGUMENT, fmt::format("cannot run '{}': it is not executable{}", file.string(),
+                                                     ToRun(file.string(), file))};
   }
   return {};
 }
@@ -66,12 +99,9 @@ std::string NextStep(const std::string& program, const std::string& cwd) {
   if (program.starts_with("--")) return "; dtrun's options go before '--' and the program";
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
-    if (program.ends_with(".py")) {
-      return fmt::format("; put its interpreter in front: python3 {}", program);
-    }
-    if (!CheckExecutable(fs::path(cwd) / program)) {
-      return fmt::format("; the file in '{1}' is not executable: run 'chmod +x {0}', and write ./{0}",
-                         program, cwd);
+    const fs::path file = fs::path(cwd) / program;
+    if (program.ends_with(".py") || !CheckExecutable(file)) {
+      return fmt::format("; the file in '{}' is not executable{}", cwd, ToRun(program, file));
     }
     return fmt::format("; write ./{} for the file in '{}'", program, cwd);
   }

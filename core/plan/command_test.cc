@@ -44,6 +44,21 @@ TEST_F(FindProgramTest, ExplainsAFileThatIsNotExecutable) {
   EXPECT_THAT(FindProgram("plain", folder_.string(), "/").error().text, HasSubstr("chmod +x"));
 }
 
+TEST_F(FindProgramTest, OffersNoModeForWhatIsNoProgram) {
+  const auto advice = [&](const char* name, const char* text) {
+    std::ofstream(folder_ / name) << text;
+    return FindProgram(name, "/nowhere", folder_.string()).error().text;
+  };
+  EXPECT_THAT(advice("prog.c", "int main() {}\n"), HasSubstr("it is source code: compile it"));
+  EXPECT_THAT(advice("job.tml", "# mine\n\n[job]\n"), HasSubstr("for a config, write dtrun -c job.tml"));
+  EXPECT_THAT(advice("run.sh", "#!/bin/sh\n"),
+              HasSubstr("run 'chmod +x run.sh', and write ./run.sh, or put its "
+                        "shell in front: bash run.sh"));
+  EXPECT_THAT(advice("other.sh", "echo\n"),
+              HasSubstr("not executable; put its shell in front: bash other.sh"));
+  EXPECT_THAT(advice("notes", "x\n"), HasSubstr("it is no program"));
+}
+
 TEST_F(FindProgramTest, RefusesAFolder) {
   EXPECT_THAT(FindProgram(folder_.string() + "/", "", "/").error().text, HasSubstr("it is a folder"));
 }

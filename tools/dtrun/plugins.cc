@@ -52,9 +52,13 @@ std::string TextOf(const options::Spec& spec) {
   if (spec.min_text || spec.max_text) {
     range = fmt::format(", {} to {}", spec.min_text.value_or("any"), spec.max_text.value_or("any"));
   }
-  const std::string fallback = spec.required       ? "required"
-                               : spec.default_text ? fmt::format("default {}", *spec.default_text)
-                                                   : "unset by default";
+  const std::string fallback =
+      spec.required ? "required"
+      : spec.default_text
+          ? fmt::format("default {}", spec.default_text->empty() && spec.type == options::Type::kList
+                                          ? "[]"
+                                          : *spec.default_text)
+          : "unset by default";
   std::string text =
       fmt::format("  {}\n      {}\n      {}{}{}, {}{}\n", spec.key, spec.doc, options::TypeText(spec),
                   spec.unit.empty() ? "" : " in " + spec.unit, range, fallback,
