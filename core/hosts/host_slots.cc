@@ -50,6 +50,11 @@ Status CheckPlainName(std::string_view name) {
   const auto wrong = std::ranges::find_if_not(name, NameCharacter);
   if (wrong != name.end()) {
     const auto byte = static_cast<unsigned char>(*wrong);
+    if (*wrong == ' ' || *wrong == ',')
+      return Bad(fmt::format("a host's name has no {}; write --hosts a,b, or in a hostfile one host a line",
+                             *wrong == ' ' ? "space" : "','"));
+    if (*wrong == '[')
+      return Bad(fmt::format("a host's name has no '['; scontrol show hostnames '{}' lists the names", name));
     const std::string shown =
         byte > 0x20 && byte < 0x7f ? std::string(1, *wrong) : fmt::format("\\x{:02x}", byte);
     return Bad(

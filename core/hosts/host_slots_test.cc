@@ -50,7 +50,7 @@ TEST(ParseHost, RefusesWhatIsNoAddressInBrackets) {
 
 TEST(ParseHost, RefusesNamesThatNoResolverTakes) {
   EXPECT_THAT(SlotsError(""), HasSubstr("name is empty"));
-  EXPECT_THAT(SlotsError("no de"), HasSubstr("\\x20"));
+  EXPECT_THAT(SlotsError("no de"), HasSubstr("has no space; write --hosts a,b"));
   EXPECT_THAT(SlotsError("a;b"), HasSubstr("no ';'"));
   EXPECT_THAT(SlotsError("-oProxyCommand=x"), HasSubstr("no '='"));
   EXPECT_THAT(SlotsError("-v"), HasSubstr("starts with '-'"));

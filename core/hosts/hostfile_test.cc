@@ -54,6 +54,9 @@ TEST(ParseHostfile, PlacesWhatIsWrong) {
   EXPECT_THAT(ErrorIn("a slots="), StartsWith("hosts:1:9: '' is not a number of slots"));
   EXPECT_THAT(ErrorIn("a slots 2"), StartsWith("hosts:1:9: '=' expected after 'slots'"));
   EXPECT_THAT(ErrorIn("a b"), StartsWith("hosts:1:3: unknown word 'b'"));
+  EXPECT_THAT(ErrorIn("a,b"),
+              HasSubstr("a host's name has no ','; write --hosts a,b, or in a hostfile one host a line"));
+  EXPECT_THAT(ErrorIn("a[01-02]"), HasSubstr("scontrol show hostnames 'a[01-02]' lists the names"));
   EXPECT_THAT(ErrorIn("  a;b"), StartsWith("hosts:1:3: a host's name has no ';'"));
   EXPECT_THAT(ErrorIn("a slots=2 slots=3"), StartsWith("hosts:1:11: 'slots' is given twice"));
   EXPECT_THAT(ErrorIn("a:2 slots=3"), StartsWith("hosts:1:5: 'a' has its slots after the colon"));

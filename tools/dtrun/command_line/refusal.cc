@@ -48,6 +48,11 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
     text.remove_prefix(kConversion.size());
     return fmt::format("dtrun: {}: not a number; see {} --help", text, self);
   }
+  constexpr std::string_view kExtra = "not expected: ";
+  if (const std::size_t extra = text.find(kExtra); extra != text.npos) {
+    text.remove_prefix(extra + kExtra.size());
+    return fmt::format("dtrun: '{}' is too much for '{}'; see {} --help", text, self, self);
+  }
   return fmt::format("dtrun: {}; see {} --help", text, self);
 }
 

@@ -345,6 +345,15 @@ class Splitter {
     return true;
   }
 
+  // "plan", "config list": the verbs below `app` that have the option `name`.
+  void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before,
+                    Words* to) const {
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) to->push_back(before + verb->get_name());
+      AddVerbsWith(name, *verb, before + verb->get_name() + " ", to);
+    }
+  }
+
   std::string Unknown(const std::string& name) const {
     std::string text = fmt::format("unknown option '{}'", name);
     if (!out_.verb.empty()) text += fmt::format(" of '{}'", Self());
@@ -360,9 +369,7 @@ class Splitter {
       return text + fmt::format("; did you mean '--{}'?", *nearest);
     }
     Words verbs;
-    for (const CLI::App* verb : grammar_.root->get_subcommands([](const CLI::App*) { return true; })) {
-      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) verbs.push_back(verb->get_name());
-    }
+    AddVerbsWith(name, *grammar_.root, "", &verbs);
     if (!verbs.empty()) {
       return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
                                 verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);
