@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "core/base/json.h"
+#include "core/base/secrets.h"
+#include "core/base/units.h"
 #include "core/base/utf8.h"
 
 namespace dtrun::cli {
@@ -46,6 +48,29 @@ std::string MeaningOf(const Spec& spec) {
   return text;
 }
 
+const char* ScopeWord(int scope) {
+  return scope == DTRUN_SCOPE_PROCESS ? "process" : scope == DTRUN_SCOPE_HOST ? "host" : "job";
+}
+
+// In the types of JSON, secrets masked; durations and sizes as texts.
+Json ValueOf(const Spec& spec, const options::Value& value) {
+  using options::Type;
+  if (!value.set()) return {};
+  if (spec.secret) return std::string(kSecret);
+  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
+  if (const auto* real = std::get_if<double>(&value.data)) return *real;
+  if (const auto* text = std::get_if<std::string>(&value.data)) return MaskValue(spec.key, *text);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value.data)) return MaskArguments(*list);
+  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&value.data)) {
+    Json out = Json::object();
+    for (const auto& [name, text] : *map) out[name] = MaskValue(name, text);
+    return out;
+  }
+  const auto number = std::get<std::int64_t>(value.data);
+  if (spec.type == Type::kDuration) return FormatDuration(Nanoseconds(number));
+  return spec.type == Type::kBytes ? Json(FormatBytes(static_cast<std::uint64_t>(number))) : Json(number);
+}
+
 }  // namespace
 
 std::string ListOptions(const config::Settings& settings, const std::string& prefix) {
@@ -69,12 +94,25 @@ std::string ListOptions(const config::Settings& settings, const std::string& pre
 }
 
 Json ToJson(const options::Spec& spec) {
-  Json out = {{"key", spec.key},     {"type", options::TypeText(spec)}, {"doc", spec.doc},
-              {"unit", spec.unit},   {"choices", spec.choices},         {"since", spec.since},
-              {"scope", spec.scope}, {"required", spec.required},       {"env_alias", spec.env_alias}};
+  Json out = {{"key", spec.key},
+              {"type", options::TypeText(spec)},
+              {"doc", spec.doc},
+              {"unit", spec.unit},
+              {"choices", spec.choices},
+              {"since", spec.since},
+              {"scope", ScopeWord(spec.scope)},
+              {"required", spec.required},
+              {"env_alias", spec.env_alias}};
   out["default"] = spec.default_text ? Json(*spec.default_text) : Json();
   out["min"] = spec.min_text ? Json(*spec.min_text) : Json();
   out["max"] = spec.max_text ? Json(*spec.max_text) : Json();
+  return out;
+}
+
+Json ToJson(const options::Spec& spec, const options::Value& value) {
+  Json out = ToJson(spec);
+  out["value"] = ValueOf(spec, value);
+  out["origin"] = value.origin.place.empty() ? "default" : value.origin.place;
   return out;
 }
 

@@ -14,6 +14,7 @@ namespace dtrun::cli {
 std::string ListOptions(const config::Settings& settings, const std::string& prefix);
 
 Json ToJson(const options::Spec& spec);
+Json ToJson(const options::Spec& spec, const options::Value& value);  // and what it is set to, by whom
 
 // One table of docs/options.md: those of core, or a plugin's.
 struct OptionTable {
