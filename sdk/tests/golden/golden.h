@@ -1,17 +1,13 @@
 /* golden.h - what the golden plugins share: copies of sized structs, and their identity.
  *
- * The plugins are plain C11 on dtrun/abi.h alone, so that any compiler builds them. GOLDEN_NAME renames one.
- * GOLDEN_TRUSTS_SIZES makes a plugin that takes every struct for as long as its own, which golden_driver
- * finds. Nothing here is shared by threads.
+ * The plugins are plain C11 on dtrun/abi.h alone, so that any compiler builds them. GOLDEN_TRUSTS_SIZES makes
+ * a plugin that takes every struct for as long as its own, which golden_driver finds. Nothing here is shared
+ * by threads.
  */
 #ifndef DTRUN_GOLDEN_H
 #define DTRUN_GOLDEN_H
 
 #include "dtrun/abi.h"
-
-#ifndef GOLDEN_NAME
-#define GOLDEN_NAME "golden"
-#endif
 
 #ifdef GOLDEN_TRUSTS_SIZES
 #define GOLDEN_HAS(type, object, member) ((void)(object), 1)
@@ -48,7 +44,7 @@ static dtrun_status golden_enter(const dtrun_host* host, dtrun_error* err) {
 static void golden_identify(dtrun_plugin* table, int32_t kind) {
   DTRUN_PLUGIN_INIT(*table);
   table->kind = kind;
-  table->name = GOLDEN_NAME;
+  table->name = "golden";
   table->version = "0.9.0";
   table->vendor = "dtrun tests";
   table->license = "Apache-2.0";

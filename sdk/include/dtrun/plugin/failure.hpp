@@ -3,6 +3,10 @@
 // Values and pure functions; any thread.
 #pragma once
 
+#ifndef __cpp_exceptions
+#error "dtrun's C++ headers for plugins need exceptions: compile without -fno-exceptions, or use dtrun/abi.h, which is C"
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
