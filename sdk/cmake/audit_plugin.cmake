@@ -1,5 +1,6 @@
-# Fails, and removes the file, unless a plugin is fit to live beside other libraries: one exported symbol,
-# nothing that survives as a unique symbol, marked NODELETE, no link to torch or to dtrun itself.
+# Fails, and removes the file, unless a plugin is fit to live beside other libraries: it exports its entry only,
+# nothing survives as a unique symbol, it is marked NODELETE, and links neither torch nor dtrun itself, nor two C++
+# libraries.
 #
 #   cmake -DREADELF=readelf -DPLUGIN=libdtrun_backend_x.so -P audit_plugin.cmake
 cmake_minimum_required(VERSION 3.16)
@@ -26,33 +27,40 @@ foreach(line IN LISTS symbols)
       list(APPEND exported "${CMAKE_MATCH_3}")
     endif()
     if(CMAKE_MATCH_1 STREQUAL "UNIQUE")
-      list(APPEND problems "symbol '${CMAKE_MATCH_3}' is unique in the process; compile with -fno-gnu-unique")
+      string(APPEND problems "\n  symbol '${CMAKE_MATCH_3}' is unique in the process; compile with -fno-gnu-unique")
     endif()
   endif()
 endforeach()
-# One entry for each major of the ABI that it serves.
+# An entry for this major of the ABI, and for others that it serves too.
 set(foreign ${exported})
 list(FILTER foreign EXCLUDE REGEX "^dtrun_plugin_entry_v[0-9]+$")
-if(foreign OR NOT exported)
+if(foreign OR NOT "dtrun_plugin_entry_v0" IN_LIST exported)
   list(JOIN exported "', '" names)
-  list(APPEND problems "it exports '${names}', must export exactly 'dtrun_plugin_entry_v0'")
+  string(APPEND problems "\n  it exports '${names}', must export exactly 'dtrun_plugin_entry_v0' (and entries of other majors)")
 endif()
 
 read_elf(dynamic -d)
 set(nodelete FALSE)
+set(runtimes "")
 foreach(line IN LISTS dynamic)
   if(line MATCHES "\\(FLAGS_1\\).*NODELETE")
     set(nodelete TRUE)
   elseif(line MATCHES "\\(NEEDED\\).* (lib(torch|c10|dtrun)[^ ]*)")
-    list(APPEND problems "it links '${CMAKE_MATCH_1}'; a plugin sees dtrun through the C ABI only")
+    string(APPEND problems "\n  it links '${CMAKE_MATCH_1}'; a plugin sees dtrun through the C ABI only")
+  elseif(line MATCHES "\\(NEEDED\\).* (lib(std)?c\\+\\+\\.so[^ ]*)")
+    list(APPEND runtimes ${CMAKE_MATCH_1})
   endif()
 endforeach()
+list(LENGTH runtimes count)
+if(count GREATER 1)
+  list(JOIN runtimes "' and '" names)
+  string(APPEND problems "\n  it links '${names}'; build all of it with one C++ library")
+endif()
 if(NOT nodelete)
-  list(APPEND problems "it is not marked NODELETE; link with -Wl,-z,nodelete")
+  string(APPEND problems "\n  it is not marked NODELETE; link with -Wl,-z,nodelete")
 endif()
 
 if(problems)
   file(REMOVE ${PLUGIN})
-  list(JOIN problems "\n  " text)
-  message(FATAL_ERROR "'${PLUGIN}' is not a fit plugin and was removed:\n  ${text}")
+  message(FATAL_ERROR "'${PLUGIN}' is not a fit plugin and was removed:${problems}")
 endif()
