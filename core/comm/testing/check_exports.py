@@ -1,4 +1,4 @@
-"""Fails unless a library exports exactly the functions that a header declares.
+"""Fails unless a library exports exactly the functions that a header declares, each with a version.
 
 usage: check_exports.py NM LIBRARY HEADER
 """
@@ -9,13 +9,17 @@ import sys
 nm, library, header = sys.argv[1:]
 with open(header, encoding="utf-8") as file:
     declared = set(re.findall(r"^DTRUN_API [^;(]*?\b(dtrun_\w+)\(", file.read(), re.MULTILINE))
-listing = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-exported = {line.split()[-1].split("@")[0] for line in listing.splitlines()}
+listing = subprocess.run([nm, "-D", "--defined-only", "--with-symbol-versions", library],
+                         check=True, capture_output=True, text=True).stdout
+# "ADDRESS T dtrun_init@@DTRUN_0.9", and "ADDRESS A DTRUN_0.9" for the version itself
+exported = dict((line.split()[-1].split("@@") + [""])[:2] for line in listing.splitlines() if line.split()[1] != "A")
 
-for name in sorted(declared - exported):
-    print(f"{library} does not export {name}, which {header} declares")
-for name in sorted(exported - declared):
-    print(f"{library} exports {name}, which {header} does not declare")
+wrong = [f"{library} does not export {name}, which {header} declares; name it in dtrun.map"
+         for name in sorted(declared - exported.keys())]
+wrong += [f"{library} exports {name}, which {header} does not declare" for name in sorted(exported.keys() - declared)]
+wrong += [f"{name} has the version '{version}', must have that of its ABI, such as DTRUN_0.9"
+          for name, version in sorted(exported.items()) if not re.fullmatch(r"DTRUN_\d+\.\d+", version)]
 if not declared:
-    print(f"{header} declares no function")
-sys.exit(0 if declared and declared == exported else 1)
+    wrong.append(f"{header} declares no function")
+print("\n".join(wrong))
+sys.exit(1 if wrong else 0)

@@ -1,0 +1,81 @@
+"""libdtrun needs no library but those given, and starts programs linked with it before it had versions of its symbols.
+
+usage: libdtrun_test.py READELF CC LIBRARY HEADERS NEEDED...
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+READELF, CC = sys.argv[1:3]
+LIBRARY = pathlib.Path(sys.argv[3])
+HEADERS, NEEDED = sys.argv[4], set(sys.argv[5:])
+
+PROGRAM = """
+#include <stdio.h>
+#include "dtrun/dtrun.h"
+int main(void) {
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  if (dtrun_init(&error) != DTRUN_OK) return 1;
+  printf("rank %d of %d\\n", (int)dtrun_rank(), (int)dtrun_world_size());
+  dtrun_finalize();
+  return 0;
+}
+"""
+# Linked with instead of libdtrun as it was without versions.
+STAND_IN = """
+#include "dtrun/dtrun.h"
+dtrun_status dtrun_init(dtrun_error* err) { (void)err; return DTRUN_INTERNAL; }
+void dtrun_finalize(void) {}
+int32_t dtrun_rank(void) { return 0; }
+int32_t dtrun_world_size(void) { return 0; }
+"""
+
+
+def call(*command, **more):
+    return subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          **more)
+
+
+class Libdtrun(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def build(self, text, name, *flags):
+        (self.folder / f"{name}.c").write_text(text)
+        made = call(CC, f"-I{HEADERS}", self.folder / f"{name}.c", "-o", self.folder / name, *flags)
+        self.assertEqual(made.returncode, 0, made.stdout)
+        return self.folder / name
+
+    def versions(self, program):
+        return set(re.findall(r"\bDTRUN_[\d.]+", call(READELF, "-V", "-W", program).stdout))
+
+    def assert_runs(self, program):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DTRUN_")}
+        done = call(program, env={**environment, "LD_LIBRARY_PATH": LIBRARY.parent}, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "rank 0 of 1\n"))
+
+    def test_it_needs_no_other_library(self):
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", call(READELF, "-d", LIBRARY).stdout))
+        others = {name for name in needed if not name.startswith(("ld-linux", *NEEDED))}
+        self.assertEqual(others, set())
+
+    def test_a_program_of_today_asks_for_versions(self):
+        program = self.build(PROGRAM, "today", LIBRARY)
+        self.assertEqual(self.versions(program), {"DTRUN_0.9"})
+        self.assert_runs(program)
+
+    def test_a_program_that_was_linked_before_versions_runs(self):
+        old = self.build(STAND_IN, "libdtrun.so.0", "-shared", "-fPIC", "-Wl,-soname,libdtrun.so.0")
+        program = self.build(PROGRAM, "before", old)
+        self.assertEqual(self.versions(program), set())
+        self.assert_runs(program)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
