@@ -112,10 +112,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     if (host == nullptr || out == nullptr) {
       return FillError(err, DTRUN_INVALID_ARGUMENT, "dtrun_plugin_entry_v0 needs a host and an out pointer");
     }
-    if (host->struct_size < offsetof(dtrun_host, get_service) + sizeof host->get_service) {
-      return FillError(err, DTRUN_FAILED_PRECONDITION,
-                       "the host's table is shorter than that of ABI 0.9; upgrade dtrun");
-    }
     *out = &table;
     return DTRUN_OK;
   }

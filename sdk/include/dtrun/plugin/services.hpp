@@ -34,7 +34,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // The table of a service, or null when this host lacks it.
     template <class Table>
     const Table* Find(const char* id) const noexcept {
-      return static_cast<const Table*>(host_->get_service(host_, id));
+      const auto get_service = internal::ReadStruct(host_).get_service;  // a shorter table has none
+      return get_service == nullptr ? nullptr : static_cast<const Table*>(get_service(host_, id));
     }
     // As Find; throws when it is lacking.
     template <class Table>
