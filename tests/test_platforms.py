@@ -69,6 +69,12 @@ PLATFORMS = {
         "SLURM_JOB_ID": "4242", "SLURM_JOB_NODELIST": "node[0-1]", "SLURM_JOB_NUM_NODES": "2",
         "SLURM_STEP_NODELIST": "node[0-1]", "SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
         "SLURM_NODEID": str(i), "SLURM_PROCID": str(i)}),
+    "sagemaker": ("sagemaker", [], 7777, lambda i: {
+        "SM_HOSTS": '["node0","node1"]', "SM_CURRENT_HOST": f"node{i}", "SM_NUM_GPUS": "0"}),
+    "kubernetes, an Indexed Job": ("kubernetes", [], 29500, lambda i: {
+        "JOB_COMPLETION_INDEX": str(i), "HOSTNAME": f"node-{i}", "MASTER_ADDR": "node0", "DTRUN_CONFIG_CLUSTER_HOST_COUNT": "2"}),
+    "flux, tasks": ("flux", [], None, lambda i: {
+        "FLUX_JOB_ID": "f23M1vFtd", "FLUX_JOB_SIZE": "2", "FLUX_JOB_NNODES": "2", "FLUX_TASK_RANK": str(i)}),
     "openmpi": ("openmpi", ["openmpi"], None, mpi),
     "pmi": ("pmi", ["mpich"], None, lambda i: {"PMI_RANK": str(i), "PMI_SIZE": "2", "MPI_LOCALNRANKS": "1"}),
 }

@@ -231,6 +231,9 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.hosts = *std::move(hosts);
   plan.network_rules = *std::move(rules);
   plan.notes = environments::OuterNotes(inputs.environment);
+  if (!settings.hosts_from().platform.empty())
+    plan.notes.push_back(
+        fmt::format("the hosts are those of {} (cluster.from)", settings.hosts_from().platform));
   plan.warnings = IgnoredVariables(inputs.environment, VariablesOf(settings));
   const std::string alone = plan.hosts.size() == 1 ? environments::OneOfSeveral(inputs.environment) : "";
   if (!alone.empty() && !settings.Has("cluster.from")) plan.warnings.push_back(alone);

@@ -39,7 +39,9 @@ int Check(const ConfigArguments& arguments) {
     return kUserError;
   }
   const std::string file = arguments.file.string();
-  PrintOutput("{}: ok{}\n", file,
+  const std::string& platform = preparation->settings().hosts_from().platform;
+  PrintOutput("{}: ok{}{}\n", file,
+              platform.empty() ? "" : fmt::format("; the hosts are those of {}", platform),
               plan::HasCluster(preparation->settings())
                   ? fmt::format("; its hosts were not asked: dtrun doctor --config {}", file)
                   : "");

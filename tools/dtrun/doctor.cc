@@ -35,6 +35,7 @@ struct Visit {
   std::vector<preflight::Request> requests;      // by host
   std::vector<plan::NetworkRule> network_rules;  // by host
   std::optional<membership::Cluster> cluster;    // unset: this host alone
+  std::string platform = {};                     // that named the hosts; empty: none did
 };
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
@@ -95,6 +96,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
   auto rules = plan::NetworkRules(settings, *hosts);
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
+  visit.platform = settings.hosts_from().platform;
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   auto variables = environment;
@@ -153,6 +155,9 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
     by_host.emplace_back(name, std::move(answers.by_host[i]));
   }
   report.between = preflight::Compare(by_host, answers.asked_seconds);
+  if (!visit.platform.empty())
+    report.between.push_back(
+        {"cluster", Level::kOk, fmt::format("the hosts are those of {}", visit.platform), ""});
   for (const auto& [host, why] : answers.missing) {
     report.between.push_back(
         {"cluster", Level::kProblem,
