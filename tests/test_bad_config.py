@@ -15,6 +15,13 @@ class BadFile(JobTest):
     def test_missing(self):
         self.check(self.folder / "absent.toml", "absent.toml", "no such file")
 
+    def test_launchers_that_lack_what_they_are_named_for(self):
+        hosts = '[cluster]\nhosts = ["localhost"]\n'
+        self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs' plans no processes, it has find_hosts")
+        self.check(self.write(GOOD + hosts + 'connect = "pbs"\n'), "job.toml:5", '"pbs" connects to no hosts', "there are ssh, manual, flux")
+        self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node" is not a platform')
+        self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID is unset")
+
     def test_a_folder(self):
         self.check(self.folder, str(self.folder), "folder")
 
