@@ -99,7 +99,8 @@ class BadValue(JobTest):
         self.check('[job]\ncommand = ["echo", "${RNAK}"]\n', "job.toml:2", "${RNAK}", "${RANK}", "$${RNAK}")
 
     def test_a_contract_variable_in_job_env(self):
-        self.check(GOOD + 'env = { RANK = "7" }\n', "job.toml:3", "'RANK'", "per-process")
+        self.check(GOOD + 'env = { RANK = "7" }\n', "job.toml:3:9", "'RANK'", "per-process")
+        self.check(GOOD + '[job.env]\nA = "1"\nRANK = "7"\n', "job.toml:5:1", "'RANK'")
 
     def test_a_bad_override_names_the_flag(self):
         self.assert_user_error(self.dtrun("--set", "job.naem=x", "--", "true"), "--set job.naem=x", "name")
@@ -117,6 +118,41 @@ class Command(JobTest):
         self.assertEqual(self.dtrun(env=environment).out, "from an option\n")
         self.assertEqual(self.dtrun("echo", "typed", env=environment).out, "typed\n")
         self.assert_user_error(self.dtrun("--set", "job.command=python3 train.py"), "strings of their own")
+
+
+class Program(JobTest):
+    def test_check_finds_what_plan_finds(self):
+        file = self.write('[job]\ncommand = ["pythonn3", "train.py"]\n')
+        for verb in (["plan"], ["config", "check"]):
+            self.assert_user_error(self.dtrun(*verb, file), "job.toml:2:11: job.command: cannot find the program 'pythonn3'")
+        self.assert_ok(self.dtrun("config", "check", file, "--set", "cluster.hosts=a,b"))
+
+    def test_a_python_file_runs_as_one_that_is_typed(self):
+        self.write('print("by python")\n', "train.py")
+        file = self.write('[job]\ncommand = ["train.py"]\n')
+        self.assert_ok(self.dtrun("config", "check", file))
+        self.assertEqual(self.dtrun(file).out, "by python\n")
+        self.assertEqual(self.dtrun("--set", "job.command=train.py").out, "by python\n")
+
+    def test_a_file_beside_the_config_is_named_with_the_next_step(self):
+        folder = self.folder / "sub"
+        folder.mkdir()
+        (folder / "inner.py").write_text('print("inner")\n')
+        for command in ('["python3", "-u", "inner.py"]', '["inner.py"]'):
+            (folder / "other.toml").write_text(f"[job]\ncommand = {command}\n")
+            for verb in ([], ["plan"], ["config", "check"]):
+                self.assert_user_error(self.dtrun(*verb, "sub/other.toml"), "sub/other.toml:2:11", "'inner.py' lies beside",
+                                       'write cwd = "." below [job]')
+            (folder / "other.toml").write_text(f'[job]\ncommand = {command}\ncwd = "."\n')
+            self.assertEqual(self.dtrun("sub/other.toml").out, "inner\n")
+
+    def test_what_only_a_shell_expands(self):
+        home = self.environment(HOME="/home/me")
+        for program in ("~/x.sh", "$HOME/x.sh"):
+            file = self.write(f'[job]\ncommand = ["{program}"]\n')
+            self.assert_user_error(self.dtrun("plan", file, env=home), "is not expanded in job.command; write /home/me/x.sh")
+        file = self.write(GOOD + '[job.env]\nB = "1"\nA = "${HOME}"\n')
+        self.assert_user_error(self.dtrun("plan", file, env=home), "job.toml:5:1: job.env: A: variables of the environment")
 
 
 class Precedence(JobTest):

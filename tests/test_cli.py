@@ -290,6 +290,23 @@ class ListOptions(JobTest):
         rows = json.loads(self.dtrun("config", "list", "restart.", "--json").out)["options"]
         self.assertEqual({row["key"] for row in rows}, {"restart.max", "restart.backoff", "restart.on"})
 
+    def test_json_has_values_and_origins(self):
+        file = self.write('[job]\ncommand = ["true"]\ngrace = "3s"\nenv = { A = "1", DB_PASSWORD = "sekret1" }\n')
+        result = self.dtrun("config", "list", "--config", file, "--set", "output.fold=true", "--json")
+        rows = {row["key"]: row for row in json.loads(result.out)["options"]}
+        self.assertEqual((rows["job.grace"]["value"], rows["job.grace"]["scope"]), ("3s", "job"))
+        self.assertTrue(rows["job.grace"]["origin"].endswith("job.toml:3:9"), rows["job.grace"])
+        self.assertEqual((rows["output.fold"]["value"], rows["output.fold"]["origin"]), (True, "--set output.fold"))
+        self.assertEqual((rows["job.processes_per_host"]["value"], rows["job.processes_per_host"]["origin"]), (1, "default"))
+        self.assertEqual((rows["job.env"]["value"]["A"], rows["job.cwd"]["value"]), ("1", None))
+        self.assertNotIn("sekret1", result.out)
+
+    def test_json_elsewhere_names_the_verbs_that_have_it(self):
+        self.assert_user_error(self.dtrun("config", "explain", "job.env", "--json"), "config list", "plugins list")
+
+    def test_one_word_too_many(self):
+        self.assert_user_error(self.dtrun("config", "check", "a.toml", "b.toml"), "'b.toml' is too much for 'dtrun config check'")
+
 
 class Schemas(JobTest):
     """Every JSON output begins with the version of its layout."""

@@ -40,6 +40,17 @@ class Templates(JobTest):
                 self.assert_ok(planned)
                 self.assertEqual([host["local_size"] for host in json.loads(planned.out)["hosts"]], RANKS[name])
 
+    def test_those_of_a_platform_are_checked_away_from_it(self):
+        for name in PLATFORMS:
+            with self.subTest(name):
+                file = self.written(name)
+                checked = self.dtrun("config", "check", file)
+                self.assert_ok(checked)
+                self.assertIn("ok; its hosts are known only where that platform starts dtrun", checked.out)
+                self.assert_user_error(self.dtrun("plan", file), "is unset")
+        misspelled = self.dtrun("config", "check", self.folder / "elsewhere/slurm.toml", "--set", "cluster.from=slrum")
+        self.assert_user_error(misspelled, 'did you mean "slurm"')
+
     def test_the_one_that_requires_infiniband_says_where_there_is_none(self):
         file = self.written("infiniband")
         self.write("#!/bin/sh\n", "train").chmod(0o755)
@@ -49,7 +60,7 @@ class Templates(JobTest):
             self.assert_user_error(planned, 'required = "rdma"', "set required")
 
     def test_the_main_job_is_valid(self):
-        self.assert_ok(self.dtrun("config", "check", SOURCE / "configs" / "quickstart.toml"))
+        self.assert_ok(self.dtrun("config", "check", SOURCE / "configs" / "quickstart.toml", "--set", "job.command=true"))
 
     def test_each_opens_with_what_it_is_for_and_how_it_is_started(self):
         listed = self.dtrun("config", "init", "--list")

@@ -75,7 +75,7 @@ void Loader::TakeHosts() {
     } else {
       TakePlatform(*source);
     }
-    if (failed_.contains(source->key)) return;
+    if (failed_.contains(source->key) || hosts_unknown_) return;
   }
   CheckConnect();
   LimitHosts();
@@ -96,10 +96,15 @@ void Loader::TakeHostfile(const options::Spec& source, const std::string& path) 
   StandIn(kHosts, ToTexts(*hosts), {DTRUN_ORIGIN_FILE, {}, path});
 }
 
+void Loader::FailPlatform(const options::Spec& source, const Error& error) {
+  hosts_unknown_ = request_.elsewhere && error.code == DTRUN_NOT_FOUND;
+  if (!hosts_unknown_) Fail(source, places_[kFrom], "", error.text);
+}
+
 void Loader::TakePlatform(const options::Spec& source) {
   auto allocation =
       hosts::FromEnvironment(request_.environment, settings_.Text(kFrom), OtherLaunchers().get());
-  if (!allocation) return Fail(source, places_[kFrom], "", allocation.error().text);
+  if (!allocation) return FailPlatform(source, allocation.error());
   settings_.hosts_from_ = {allocation->platform, allocation->sharing, {}};
   const bool named = allocation->own_index && !allocation->hosts.empty();
   if (named)

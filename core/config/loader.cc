@@ -271,7 +271,11 @@ void Loader::Assign(const options::Spec& spec, const Node& node, const std::file
   for (const Fault& fault : faults) {
     Fail(spec, place.origin == DTRUN_ORIGIN_FILE ? InFile(fault.at) : place, fault.part, fault.message);
   }
-  if (faults.empty()) Store(spec, std::move(data), place);
+  if (!faults.empty()) return;
+  Store(spec, std::move(data), place);
+  if (place.origin != DTRUN_ORIGIN_FILE) return;
+  for (const Member& member : node.members)
+    settings_.entry_places_[spec.key + "." + member.key] = InFile(member.at).text;
 }
 
 void Loader::Store(const options::Spec& spec, options::Data data, const Place& place) {

@@ -66,6 +66,7 @@ class Loader {
   void TakePlatform(const options::Spec& source);
   std::shared_ptr<hosts::Launchers> OtherLaunchers();
   void CheckConnect();
+  void FailPlatform(const options::Spec& source, const Error& error);
   void LimitHosts();
   void CheckMinimum();
   void CheckIndex();
@@ -90,7 +91,8 @@ class Loader {
   std::filesystem::path start_folder_;
   Settings settings_;
   Problems problems_;
-  bool readable_ = true;  // the file, when one is given
+  bool hosts_unknown_ = false;  // those of a platform, away from it (Request::elsewhere)
+  bool readable_ = true;        // the file, when one is given
   Node root_;
   std::vector<const Member*> backend_tables_;  // [backend.NAME], in root_
   std::map<std::string, Place> places_;        // of values that were given

@@ -7,10 +7,11 @@ void AddJob(Schema& schema) {
   schema.push_back(Long(Option("job.name", Type::kString, kRoot, "name of the job in logs and folders"),
                         "1 to 64 of the characters A-Z a-z 0-9 . _ -. If unset, the name of the config "
                         "file without its extension, or \"job\" without a file."));
-  schema.push_back(
-      Long(Option("job.command", Type::kList, kPlan, "program and arguments of every rank"),
-           "Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and the like expand per rank; write $${ for "
-           "a literal ${. A program on the command line replaces it."));
+  schema.push_back(Long(
+      Option("job.command", Type::kList, kPlan, "program and arguments of every rank"),
+      "Any program. ${RANK}, ${LOCAL_RANK}, ${WORLD_SIZE} and the like expand per rank; write $${ for "
+      "a literal ${; nothing else does. A .py that is not executable runs with python3. Relative paths in it "
+      "are those of the rank's folder, job.cwd. A program on the command line replaces it."));
   schema.back().required = true;
   schema.push_back(
       Choices(Range(Default(Long(Option("job.processes_per_host", Type::kCount, kPlan, "ranks on each host"),
@@ -69,7 +70,8 @@ void AddJob(Schema& schema) {
       "then the failure of any rank fails the job. \"auto\" is all, but in a job with parameter servers, "
       "which never end by themselves, it is the chief, or the workers if there is no chief."));
   schema.push_back(Long(Option("job.cwd", Type::kPath, kPlan, "working folder of every rank"),
-                        "If unset, the folder where dtrun was started. \".\" is the folder of the config file."));
+                        "If unset, the folder where dtrun was started, not that of the config file; \".\" is "
+                        "the folder of the config file."));
   schema.back().must_exist = true;
   schema.push_back(Range(Default(Option("job.grace", Type::kDuration, kAgent,
                                         "time between the first signal to a rank and SIGKILL"),

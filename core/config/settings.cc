@@ -49,4 +49,10 @@ dtrun_options Settings::SnapshotOf(std::string_view prefix) const {
   return options;
 }
 
+const std::string& Settings::PlaceOf(const std::string& key, const std::string& name) const {
+  const options::Origin& origin = Get(key).origin;
+  const auto found = entry_places_.find(key + "." + name);
+  return found == entry_places_.end() || origin.kind != DTRUN_ORIGIN_FILE ? origin.place : found->second;
+}
+
 }  // namespace dtrun::config

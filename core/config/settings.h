@@ -56,6 +56,8 @@ class Settings {
   const std::map<std::string, std::string>& Map(std::string_view key) const;
 
   const options::Value& Get(std::string_view key) const;
+  // Where `name` of a table of strings was given: the place of the table where no better one is known.
+  const std::string& PlaceOf(const std::string& key, const std::string& name) const;
   // Every option known for this config, core's first.
   const options::Schema& schema() const { return schema_; }
   const options::Spec* Find(std::string_view key) const;  // null: no such option
@@ -73,6 +75,7 @@ class Settings {
   options::Schema schema_;
   std::map<std::string, options::Value, std::less<>> values_;
   HostsFrom hosts_from_;
+  std::map<std::string, std::string> entry_places_;  // "job.env.A": where the file gives it
   std::filesystem::path file_;
   std::filesystem::path folder_;
 };
@@ -95,7 +98,8 @@ struct Request {
   std::vector<std::string> command;                // of the command line: replaces job.command when not empty
   std::vector<Given> base;                         // above the defaults, below the file
   std::vector<Given> given;                        // above --set
-  std::string backend;  // of several in backend.name, the one whose options are read; empty: the first
+  bool elsewhere = false;  // a platform that has not set its variables is no problem: there are no hosts
+  std::string backend;     // of several in backend.name, the one whose options are read; empty: the first
   std::vector<std::string>
       backends;  // that exist: a table [backend.NAME] of one that is not asked for is passed by
   // The launcher plugins that find hosts or connect to them, by what plugins.path says so far; asked for when

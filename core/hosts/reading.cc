@@ -14,15 +14,20 @@ const std::string* Reading::Find(const std::string& name) const {
   return found == environment_.end() || found->second.empty() ? nullptr : &found->second;
 }
 
+void Reading::FailUnset(const std::string& name) {
+  ++unset_;
+  Fail(name + " is unset");
+}
+
 std::string Reading::Text(const std::string& name) {
   if (const std::string* text = Find(name)) return *text;
-  Fail(name + " is unset");
+  FailUnset(name);
   return {};
 }
 
 int Reading::Number(const std::string& name, int least) {
   if (Find(name) == nullptr) {
-    Fail(name + " is unset");
+    FailUnset(name);
     return least;
   }
   return MaybeNumber(name, least).value_or(least);
@@ -78,7 +83,7 @@ void Reading::OncePerHost(const std::string& local_size, const std::string& fix)
 Result<Allocation> Reading::Take(Allocation allocation) const {
   if (problems_.empty()) return allocation;
   return Error{
-      DTRUN_INVALID_ARGUMENT,
+      problems_.size() == unset_ ? DTRUN_NOT_FOUND : DTRUN_INVALID_ARGUMENT,
       fmt::format("\"{}\": {}; start dtrun where that platform has set its variables, or choose another "
                   "platform",
                   platform_, fmt::join(problems_, "; "))};

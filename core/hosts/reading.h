@@ -24,6 +24,7 @@ class Reading {
   // Optional ones.
   std::optional<int> MaybeNumber(const std::string& name, int least);
 
+  void FailUnset(const std::string& name);
   void Fail(std::string problem) { problems_.push_back(std::move(problem)); }
   // Two variables that must agree and do not.
   void Disagree(const std::string& one, const std::string& other);
@@ -37,12 +38,14 @@ class Reading {
   // dtrun starts the ranks itself, so the platform starts it once per host. `fix` says how.
   void OncePerHost(const std::string& local_size, const std::string& fix);
 
+  // An error with DTRUN_NOT_FOUND: nothing but variables that are not set, as away from the platform.
   Result<Allocation> Take(Allocation allocation) const;
 
  private:
   const Environment& environment_;
   std::string platform_;
   std::vector<std::string> problems_;
+  std::size_t unset_ = 0;  // how many of them are a variable that is not there
 };
 
 }  // namespace dtrun::hosts

@@ -15,13 +15,21 @@ bool Quotes(const std::string& text, const std::string& value) {
          text.find("\"" + value + "\"") != std::string::npos;
 }
 
-}  // namespace
-
-std::string PlacePrefix(const config::Settings& settings, const std::string& key) {
-  const std::string& place = settings.Get(key).origin.place;
+std::string Prefix(const std::string& place, const std::string& key) {
   if (place == "command line") return {};
   if (place.ends_with(key)) return place + ": ";
   return (place.empty() ? "" : place + ": ") + key + ": ";
+}
+
+}  // namespace
+
+std::string PlacePrefix(const config::Settings& settings, const std::string& key) {
+  return Prefix(settings.Get(key).origin.place, key);
+}
+
+Error AtEntry(const config::Settings& settings, const std::string& key, const std::string& name,
+              const Error& error) {
+  return Error{error.code, Prefix(settings.PlaceOf(key, name), key) + error.text};
 }
 
 Error At(const config::Settings& settings, const std::string& key, const Error& error) {

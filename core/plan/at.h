@@ -15,6 +15,9 @@ std::string PlacePrefix(const config::Settings& settings, const std::string& key
 
 Error At(const config::Settings& settings, const std::string& key, const Error& error);
 Error At(const config::Settings& settings, const std::string& key, std::string text);
+// At `name` of a table of strings.
+Error AtEntry(const config::Settings& settings, const std::string& key, const std::string& name,
+              const Error& error);
 
 // What a plugin says against its options: at the one of them whose value stands in quotes in it, else at
 // `kind`.name. `kind` is "backend" or "launcher". Without a place where neither was given.

@@ -100,7 +100,8 @@ bool NeedsReports(const config::Settings& settings) {
 
 // Completes one process that the launcher has planned: own dialect, backend, user's
 // variables, placeholders, program.
-Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor, Process* process) {
+Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
+                const std::string& program_name, Process* process) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
   Variables contract = process->env;
@@ -114,14 +115,16 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
 
   for (const auto& [name, value] : user) {
     if (contract.contains(name)) {
-      return At(settings, "job.env",
-                Error{DTRUN_INVALID_ARGUMENT,
-                      fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env",
-                                  name, plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
+      return AtEntry(
+          settings, "job.env", name,
+          Error{DTRUN_INVALID_ARGUMENT,
+                fmt::format("'{}' is set by the {} launcher{} for each rank; remove it from job.env", name,
+                            plan.launcher, plan.dialects.empty() ? "" : " or by job.dialects")});
     }
     auto expanded = Expand(value, placeholders);
     if (!expanded)
-      return At(settings, "job.env", Error{expanded.error().code, name + ": " + expanded.error().text});
+      return AtEntry(settings, "job.env", name,
+                     Error{expanded.error().code, name + ": " + expanded.error().text});
     process->env[name] = std::move(*expanded);
   }
   process->env.merge(contract);
@@ -143,7 +146,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
   } else if (const auto inherited = inputs.environment.find("PATH"); inherited != inputs.environment.end()) {
     path = inherited->second;
   }
-  const bool own = process->argv[0] == settings.List("job.command")[0];
+  const bool own = process->argv[0] == program_name;
   auto program = FindProgram(process->argv[0], path, process->cwd);
   if (!program && own) return At(settings, "job.command", program.error());
   if (!program) return AtPlugin(settings, "launcher", program.error());
@@ -277,7 +280,9 @@ Result<Plan> Build(const Inputs& inputs) {
   const std::vector<Variables> vendor =
       VendorEnvironments({plan.hosts, wanted, inputs.network, user, inputs.environment}, &plan.warnings);
   const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : inputs.cwd;
-  auto processes = AskLauncher(inputs, plan, cwd);
+  if (Status beside = CheckBeside(settings, cwd); !beside) return beside.error();
+  const std::vector<std::string> command = CommandOf(settings, inputs.environment, cwd);
+  auto processes = AskLauncher(inputs, plan, command, cwd);
   if (!processes) return processes.error();
   plan.processes = std::move(processes->processes);
   if (std::string missing = RanksThatAreMissing(plan.output, plan.world_size()); !missing.empty())
@@ -285,7 +290,8 @@ Result<Plan> Build(const Inputs& inputs) {
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
   for (Process& process : plan.processes) {
     const Variables& own = vendor[static_cast<std::size_t>(process.host)];
-    if (Status status = Complete(inputs, plan, own, &process); !status) return status.error();
+    if (Status status = Complete(inputs, plan, own, command.front(), &process); !status)
+      return status.error();
     PutInPlace((*placements)[static_cast<std::size_t>(process.host)], &process);
   }
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();

@@ -16,6 +16,10 @@
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
 #include "core/base/text.h"
+#include "core/options/path_text.h"
+#include "core/plan/at.h"
+#include "core/plan/place.h"
+#include "core/plan/program.h"
 
 namespace dtrun::plan {
 namespace {
@@ -94,6 +98,33 @@ std::vector<std::string> FilesIn(const fs::path& folder) {
   return names;
 }
 
+// The value of PATH that ranks have.
+std::string RankPath(const config::Settings& settings, const Environment& environment) {
+  for (const auto* variables : {&UserVariables(settings), &environment}) {
+    if (const auto found = variables->find("PATH"); found != variables->end()) return found->second;
+  }
+  return {};
+}
+
+// The program, and the script that an interpreter is given.
+std::vector<std::string> FilesOf(const std::vector<std::string>& command) {
+  std::vector<std::string> files{command.front()};
+  const auto script = std::ranges::find_if(command.begin() + 1, command.end(),
+                                           [](const std::string& word) { return !word.starts_with('-'); });
+  if (script != command.end() && (script->ends_with(".py") || script->ends_with(".sh")))
+    files.push_back(*script);
+  return files;
+}
+
+// "~" and variables at the beginning of a program, which no shell has expanded.
+std::string NotExpanded(const std::string& program) {
+  if (!program.starts_with("~/") && !program.starts_with("$HOME/")) return {};
+  const auto expanded = options::ExpandPath(program.starts_with('~') ? program : "~" + program.substr(5));
+  if (!expanded) return {};
+  return fmt::format("'{}' is not expanded in job.command; write {}", program.substr(0, program.find('/')),
+                     *expanded);
+}
+
 // What a name that is not in PATH may have been meant as.
 std::string NextStep(const std::string& program, const std::string& cwd) {
   if (program.starts_with("--")) return "; dtrun's options go before '--' and the program";
@@ -131,6 +162,8 @@ std::string Folders(std::string_view path) {
 
 Result<std::string> FindProgram(const std::string& program, const std::string& path, const std::string& cwd) {
   if (program.empty()) return Error{DTRUN_INVALID_ARGUMENT, "the program's name is empty"};
+  if (const std::string literal = NotExpanded(program); !literal.empty())
+    return Error{DTRUN_INVALID_ARGUMENT, literal};
   if (program.find('/') != std::string::npos) {
     const fs::path file = (fs::path(cwd) / program).lexically_normal();
     if (Status status = CheckExecutable(file); !status) return status.error();
@@ -148,6 +181,36 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   if (!nearest.ok()) return nearest.error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
                                             Folders(path), NextStep(program, cwd))};
+}
+
+std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
+                                   const std::string& cwd) {
+  return ProgramOf(settings.List("job.command"), RankPath(settings, environment), cwd).command;
+}
+
+Status CheckBeside(const config::Settings& settings, const std::string& cwd) {
+  const fs::path& folder = settings.folder();
+  if (settings.file().empty() || settings.Has("job.cwd")) return {};
+  std::error_code failure;
+  for (const std::string& file : FilesOf(settings.List("job.command"))) {
+    if (fs::path(file).is_absolute() || fs::exists(fs::path(cwd) / file, failure)) continue;
+    if (!fs::is_regular_file(folder / file, failure)) continue;
+    return At(settings, "job.command",
+              fmt::format("'{}' lies beside {}, and ranks run in {}; write cwd = \".\" below [job]", file,
+                          settings.file().string(), cwd));
+  }
+  return {};
+}
+
+Status CheckCommand(const config::Settings& settings, const Environment& environment,
+                    const std::string& folder) {
+  const std::string cwd = settings.Has("job.cwd") ? settings.Text("job.cwd") : folder;
+  if (Status beside = CheckBeside(settings, cwd); !beside) return beside;
+  const std::string program = CommandOf(settings, environment, cwd).front();
+  const std::string path = RankPath(settings, environment);
+  if (program.find("${") != program.npos || path.find("${") != path.npos) return {};
+  const auto found = FindProgram(program, path, cwd);
+  return found ? Status() : At(settings, "job.command", found.error());
 }
 
 }  // namespace dtrun::plan

@@ -63,6 +63,14 @@ TEST_F(FindProgramTest, RefusesAFolder) {
   EXPECT_THAT(FindProgram(folder_.string() + "/", "", "/").error().text, HasSubstr("it is a folder"));
 }
 
+TEST_F(FindProgramTest, DoesNotExpandAsAShell) {
+  ::setenv("HOME", "/home/me", 1);
+  for (const char* program : {"~/x.sh", "$HOME/x.sh"}) {
+    EXPECT_THAT(FindProgram(program, "", "/").error().text,
+                HasSubstr("is not expanded in job.command; write /home/me/x.sh"));
+  }
+}
+
 TEST_F(FindProgramTest, SaysWhereItLooked) {
   EXPECT_THAT(FindProgram("run", "/nowhere", "/").error().text, HasSubstr("in PATH (/nowhere)"));
   EXPECT_THAT(FindProgram("python3 a.py", "/nowhere", "/").error().text,

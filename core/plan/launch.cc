@@ -38,11 +38,12 @@ Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
 
 }  // namespace
 
-Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::string& cwd) {
+Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::vector<std::string>& command,
+                             const std::string& cwd) {
   const config::Settings& settings = inputs.settings;
   plugin::LaunchJob job;
   job.name = plan.job;
-  job.argv = settings.List("job.command");
+  job.argv = command;
   job.cwd = cwd;
   for (const Host& host : plan.hosts)
     job.hosts.push_back({host.name, host.first_rank, host.local_size, host.cores});

@@ -15,6 +15,7 @@ struct Launched {
 
 // Checks what the plugin answers: every rank exactly once, hosts that exist, a command. A
 // launcher that breaks this is named in the error.
-Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::string& cwd);
+Result<Launched> AskLauncher(const Inputs& inputs, const Plan& plan, const std::vector<std::string>& command,
+                             const std::string& cwd);
 
 }  // namespace dtrun::plan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "core/base/suggest.h"
@@ -10,6 +11,13 @@ namespace dtrun::plan {
 namespace {
 
 Error Unknown(std::string_view name, const std::map<std::string, std::string>& variables) {
+  if (std::getenv(std::string(name).c_str()) != nullptr) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("variables of the environment are not expanded here, as '${{{0}}}'; write its value, or "
+                    "have a shell do it: sh -c with '$${{{0}}}'",
+                    name)};
+  }
   std::vector<std::string> names;
   for (const auto& [key, value] : variables) names.push_back(key);
   std::string hint;

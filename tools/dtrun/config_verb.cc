@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
 #include "core/launch/policies.h"
+#include "core/plan/command.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/options_page.h"
@@ -26,25 +28,36 @@ int Report(const std::vector<config::Problem>& problems) {
   return problems.empty() ? 0 : PrintProblems(problems);
 }
 
-int Check(const ConfigArguments& arguments) {
+// What a run would find of the program; on other hosts it is theirs to say.
+Status CheckProgram(const config::Settings& settings) {
+  std::error_code failure;
+  return plan::CheckCommand(settings, launch::RankEnvironment(),
+                            std::filesystem::current_path(failure).string());
+}
+
+int Check(ConfigArguments arguments) {
+  arguments.elsewhere = true;
   const auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
   // What a run reads for itself.
   Status read;
   if (const auto restart = launch::RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
   if (const auto stall = launch::StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
-  if (const auto here = launch::CheckInterface(preparation->settings()); read && !here) read = here.error();
+  const config::Settings& settings = preparation->settings();
+  const bool cluster = plan::HasCluster(settings), elsewhere = !cluster && settings.Has("cluster.from");
+  if (const auto here = launch::CheckInterface(settings); read && !elsewhere && !here) read = here.error();
+  if (read && !cluster && !elsewhere) read = CheckProgram(settings);
   if (!read) {
-    PrintMessage("{}\n", read.error().text);
+    PrintMessage("dtrun: {}\n", read.error().text);
     return kUserError;
   }
   const std::string file = arguments.file.string();
-  const std::string& platform = preparation->settings().hosts_from().platform;
+  const std::string& platform = settings.hosts_from().platform;
   PrintOutput("{}: ok{}{}\n", file,
               platform.empty() ? "" : fmt::format("; the hosts are those of {}", platform),
-              plan::HasCluster(preparation->settings())
-                  ? fmt::format("; its hosts were not asked: dtrun doctor --config {}", file)
-                  : "");
+              elsewhere ? "; its hosts are known only where that platform starts dtrun"
+              : cluster ? fmt::format("; its hosts were not asked: dtrun doctor --config {}", file)
+                        : "");
   return 0;
 }
 
@@ -92,7 +105,7 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   if (own.json) {
     Json out = Json::array();
     for (const options::Spec& spec : settings.schema()) {
-      if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec));
+      if (spec.key.starts_with(own.prefix)) out.push_back(ToJson(spec, settings.Get(spec.key)));
     }
     WriteOutput(JsonDocument(1, {{"options", out}}));
     return 0;

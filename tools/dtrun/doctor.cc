@@ -15,6 +15,7 @@
 #include "core/launch/launch.h"
 #include "core/membership/ask_hosts.h"
 #include "core/membership/network.h"
+#include "core/plan/command.h"
 #include "core/plan/network.h"
 #include "core/preflight/preflight.h"
 #include "core/preflight/report.h"
@@ -118,7 +119,9 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
     if (hosts->size() > 1) request.host_names = visit.hosts;
     request.host = static_cast<int>(i);
     request.master_port = static_cast<int>(settings.Int("job.master_port"));
-    if (!any_program) request.program = settings.List("job.command").front();
+    if (!any_program) {
+      request.program = plan::CommandOf(settings, environment, folder).front();
+    }
     request.folder = folder;
     request.search_path = environment.contains("PATH") ? environment.at("PATH") : "";
     request.variables = variables;

@@ -18,11 +18,11 @@
 
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/plan/program.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
 #include "core/pmi/pmix_program.h"
 #include "tools/dtrun/bench.h"
-#include "tools/dtrun/command_line/program.h"
 #include "tools/dtrun/command_line/refusal.h"
 #include "tools/dtrun/command_line/split.h"
 #include "tools/dtrun/complete.h"
@@ -261,8 +261,8 @@ int CommandLine::WriteManPages() const {
 void CommandLine::TakeCommand(std::vector<std::string> typed) {
   std::error_code failure;
   const char* path = std::getenv("PATH");
-  dtrun::cli::TypedProgram program = dtrun::cli::ProgramOf(std::move(typed), path == nullptr ? "" : path,
-                                                           std::filesystem::current_path(failure));
+  dtrun::plan::TypedProgram program = dtrun::plan::ProgramOf(std::move(typed), path == nullptr ? "" : path,
+                                                             std::filesystem::current_path(failure));
   arguments_.command = std::move(program.command);
   if (arguments_.verbose && !program.assumed.empty()) {
     dtrun::PrintMessage("dtrun: {}\n", program.assumed);
@@ -272,7 +272,7 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
 int CommandLine::Run(const std::vector<std::string>& words) {
   dtrun::cli::Grammar grammar{&app_, {run_, plan_, doctor_, bench_layer_}, [](const std::string& name) {
                                 const char* path = std::getenv("PATH");
-                                return dtrun::cli::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
+                                return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
                               }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {

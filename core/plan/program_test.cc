@@ -1,4 +1,4 @@
-#include "tools/dtrun/command_line/program.h"
+#include "core/plan/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-namespace dtrun::cli {
+namespace dtrun::plan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ TEST_F(ProgramTest, WhatCannotBeRunStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace dtrun::cli
+}  // namespace dtrun::plan

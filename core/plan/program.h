@@ -1,4 +1,5 @@
-// What a program on the command line stands for: where it is, and what runs it when it does not run itself.
+// What a program, typed or in job.command, stands for: where it is, and what runs it when it does not run
+// itself.
 //
 // Reads file modes and first bytes; any thread.
 #pragma once
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace dtrun::cli {
+namespace dtrun::plan {
 
 struct TypedProgram {
   std::vector<std::string> command;  // what to run
@@ -21,4 +22,4 @@ struct TypedProgram {
 TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path,
                        const std::filesystem::path& folder);
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::plan

@@ -1,4 +1,4 @@
-#include "tools/dtrun/command_line/program.h"
+#include "core/plan/program.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/program_files.h"
 
-namespace dtrun::cli {
+namespace dtrun::plan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,4 +47,4 @@ TypedProgram ProgramOf(std::vector<std::string> typed, const std::string& path, 
   return {std::move(typed), "", true};
 }
 
-}  // namespace dtrun::cli
+}  // namespace dtrun::plan
