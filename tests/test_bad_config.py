@@ -134,6 +134,13 @@ class Program(JobTest):
         self.assertEqual(self.dtrun(file).out, "by python\n")
         self.assertEqual(self.dtrun("--set", "job.command=train.py").out, "by python\n")
 
+    def test_a_launcher_that_runs_scripts_gets_the_script(self):
+        self.write('print("by python")\n', "train.py")
+        file = self.write('[job]\ncommand = ["train.py"]\n[launcher]\nname = "torchrun"\noptions.entry = "script"\n')
+        self.assert_ok(self.dtrun("config", "check", file))
+        self.assertIn("-u train.py\n", self.dtrun("plan", file).out)
+        self.assertNotIn("-u python3", self.dtrun("plan", file).out)
+
     def test_a_file_beside_the_config_is_named_with_the_next_step(self):
         folder = self.folder / "sub"
         folder.mkdir()

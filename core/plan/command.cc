@@ -106,6 +106,12 @@ std::string RankPath(const config::Settings& settings, const Environment& enviro
   return {};
 }
 
+// Whether the launcher makes a command of the words of job.command, as torchrun does of a script.
+bool MakesCommands(const config::Settings& settings) {
+  constexpr char kEntry[] = "launcher.options.entry";
+  return settings.Find(kEntry) != nullptr && settings.Text(kEntry) != "command";
+}
+
 // The program, and the script that an interpreter is given.
 std::vector<std::string> FilesOf(const std::vector<std::string>& command) {
   std::vector<std::string> files{command.front()};
@@ -185,6 +191,7 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
 
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
                                    const std::string& cwd) {
+  if (MakesCommands(settings)) return settings.List("job.command");
   return ProgramOf(settings.List("job.command"), RankPath(settings, environment), cwd).command;
 }
 
@@ -208,7 +215,8 @@ Status CheckCommand(const config::Settings& settings, const Environment& environ
   if (Status beside = CheckBeside(settings, cwd); !beside) return beside;
   const std::string program = CommandOf(settings, environment, cwd).front();
   const std::string path = RankPath(settings, environment);
-  if (program.find("${") != program.npos || path.find("${") != path.npos) return {};
+  if (MakesCommands(settings) || program.find("${") != program.npos || path.find("${") != path.npos)
+    return {};
   const auto found = FindProgram(program, path, cwd);
   return found ? Status() : At(settings, "job.command", found.error());
 }

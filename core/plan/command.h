@@ -17,7 +17,8 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
 
 using Environment = std::map<std::string, std::string>;
 
-// job.command as ranks run it in `cwd`, by the rules for a program that is typed (ProgramOf).
+// job.command as ranks run it in `cwd`, by the rules for a program that is typed (ProgramOf), but for a
+// launcher that has its own, torchrun.
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,
                                    const std::string& cwd);
 
