@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
+#include "core/base/count_list.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/contract/environment.h"
@@ -95,25 +97,16 @@ void ReadPlaceOnHost(Reader& reader, Environment* e) {
 
 // Empty when the variable is not there.
 std::vector<int> ReadHostRanks(Reader& reader, const Environment& e) {
-  std::vector<int> ranks;
-  if (!reader.Has(contract::kHostRanks)) return ranks;
+  if (!reader.Has(contract::kHostRanks)) return {};
   const std::string text = reader.Text(contract::kHostRanks);
-  std::string_view rest = text;
-  std::int64_t sum = 0;
-  bool more = true;  // a number is to come
-  while (more) {
-    const auto count = TakeNumber<int>(&rest);
-    if (!count || *count < 1 || *count > e.world_size) break;
-    ranks.push_back(*count);
-    sum += *count;
-    more = rest.starts_with(',');
-    if (more) rest.remove_prefix(1);
-  }
-  if (more || !rest.empty() || std::ssize(ranks) != e.host_count || sum != e.world_size) {
+  auto ranks = ReadCountList(text, static_cast<std::size_t>(e.host_count));
+  if (!ranks || std::ssize(*ranks) != e.host_count ||
+      std::accumulate(ranks->begin(), ranks->end(), std::int64_t{0}) != e.world_size) {
     reader.Fail(fmt::format("{} is '{}'; expected the numbers of ranks of {} hosts, {} in all",
                             contract::kHostRanks, text, e.host_count, e.world_size));
+    return {};
   }
-  return ranks;
+  return *std::move(ranks);
 }
 
 }  // namespace

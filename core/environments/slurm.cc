@@ -3,27 +3,10 @@
 // so nobody should read it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "core/base/count_list.h"
 #include "core/environments/contracts.h"
 
 namespace dtrun::environments {
-namespace {
-
-// "2(x3),1" of {2, 2, 2, 1}.
-std::string Compressed(const std::vector<int>& counts) {
-  std::string out;
-  for (auto first = counts.begin(); first != counts.end();) {
-    const auto last = std::find_if(first, counts.end(), [&](int count) { return count != *first; });
-    out += fmt::format("{}{}", out.empty() ? "" : ",", *first);
-    if (last - first > 1) out += fmt::format("(x{})", last - first);
-    first = last;
-  }
-  return out;
-}
-
-}  // namespace
-
 Contract WriteSlurm(const RankTable& table, int rank) {
   const Place place = PlaceOf(table, rank);
   const std::string tasks = std::to_string(table.world_size());
@@ -37,7 +20,7 @@ Contract WriteSlurm(const RankTable& table, int rank) {
   for (int local = 0; local < place.local_size; ++local) {
     ranks_here += fmt::format("{}{}", local == 0 ? "" : ",", rank - place.local_rank + local);
   }
-  const std::string tasks_per_node = Compressed(sizes);
+  const std::string tasks_per_node = CountList(sizes);
   Contract out;
   out.set = {
       {"SLURM_PROCID", std::to_string(rank)},

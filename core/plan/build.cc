@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "core/base/count_list.h"
 #include "core/base/number.h"
 #include "core/base/port_range.h"
 #include "core/base/units.h"
@@ -35,20 +36,21 @@ constexpr char kUnbuffered[] = "PYTHONUNBUFFERED";
 using Variables = std::map<std::string, std::string>;
 
 std::string HostRanks(const Plan& plan) {
-  std::string text;
-  for (const Host& host : plan.hosts) text += (text.empty() ? "" : ",") + std::to_string(host.local_size);
-  return text;
+  std::vector<int> counts;
+  for (const Host& host : plan.hosts) counts.push_back(host.local_size);
+  return CountList(counts);
 }
 
-// dtrun's own dialect for one process.
-Variables OwnDialect(const Inputs& inputs, const Plan& plan, const Process& process) {
+// dtrun's own dialect for one process; `host_ranks` is that of the plan.
+Variables OwnDialect(const Inputs& inputs, const Plan& plan, const std::string& host_ranks,
+                     const Process& process) {
   const Host& host = plan.hosts[static_cast<std::size_t>(process.host)];
   Variables out = {
       {contract::kWorldSize, std::to_string(plan.world_size())},
       {contract::kLocalWorldSize, std::to_string(host.local_size)},
       {contract::kNodeRank, std::to_string(process.host)},
       {contract::kHostCount, std::to_string(plan.hosts.size())},
-      {contract::kHostRanks, HostRanks(plan)},
+      {contract::kHostRanks, host_ranks},
       {contract::kJob, plan.job},
       {contract::kGeneration, kTokenGeneration},
       {contract::kStore, kTokenStore},
@@ -101,11 +103,11 @@ bool NeedsReports(const config::Settings& settings) {
 // Completes one process that the launcher has planned: own dialect, backend, user's
 // variables, placeholders, program.
 Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
-                const std::string& program_name, Process* process) {
+                const std::string& program_name, const std::string& host_ranks, Process* process) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
   Variables contract = process->env;
-  contract.merge(OwnDialect(inputs, plan, *process));
+  contract.merge(OwnDialect(inputs, plan, host_ranks, *process));
   auto dialects = DialectVariables(plan, *process, contract);
   if (!dialects) return At(settings, "job.dialects", dialects.error());
   contract.merge(dialects->set);
@@ -288,9 +290,10 @@ Result<Plan> Build(const Inputs& inputs) {
   if (std::string missing = RanksThatAreMissing(plan.output, plan.world_size()); !missing.empty())
     plan.warnings.push_back(std::move(missing));
   plan.notes.insert(plan.notes.end(), processes->notes.begin(), processes->notes.end());
+  const std::string host_ranks = HostRanks(plan);
   for (Process& process : plan.processes) {
     const Variables& own = vendor[static_cast<std::size_t>(process.host)];
-    if (Status status = Complete(inputs, plan, own, command.front(), &process); !status)
+    if (Status status = Complete(inputs, plan, own, command.front(), host_ranks, &process); !status)
       return status.error();
     PutInPlace((*placements)[static_cast<std::size_t>(process.host)], &process);
   }
