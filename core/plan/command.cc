@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/foreign_file.h"
 #include "core/base/program_files.h"
 #include "core/base/secrets.h"
 #include "core/base/suggest.h"
@@ -28,17 +28,15 @@ namespace fs = std::filesystem;
 
 // The first bytes say whether the system can run it: "#!" of a script, or an ELF program.
 bool IsProgram(const fs::path& file) {
-  char first[4] = {};
-  std::ifstream(file, std::ios::binary).read(first, sizeof first);
-  const std::string_view bytes(first, sizeof first);
-  return bytes.starts_with("#!") || bytes ==
+  const std::string first = ReadForeignFile(file, 4);
+  return first.starts_with("#!") || first ==
                                         "\x7f"
                                         "ELF";
 }
 
 bool LooksLikeToml(const fs::path& file) {
-  std::ifstream text(file);
-  for (std::string line; std::getline(text, line);) {
+  const std::string beginning = ReadForeignFile(file, 4096);
+  for (const std::string_view line : LinesOf(beginning)) {
     const std::string_view trimmed = Trim(line);
     if (trimmed.empty() || trimmed.starts_with('#')) continue;
     return trimmed.starts_with('[') && trimmed.ends_with(']');
@@ -55,7 +53,7 @@ std::string ToRun(const std::string& typed, const fs::path& file) {
   if (kind == ".py") return fmt::format("; put its interpreter in front: python3 {}", typed);
   if (LooksLikeToml(file)) return fmt::format("; for a config, write dtrun -c {}", typed);
   const std::string shell = kind == ".sh" ? fmt::format("put its shell in front: bash {}", typed) : "";
-  if (!IsProgram(file)) return shell.empty() ? ", and it is no program: it has no #! line" : "; " + shell;
+  if (!IsProgram(file)) return shell.empty() ? ", and it is not a program: it has no #! line" : "; " + shell;
   return fmt::format("; run 'chmod +x {}', and write {}{}", typed, path,
                      shell.empty() ? "" : ", or " + shell);
 }

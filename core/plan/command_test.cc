@@ -56,7 +56,7 @@ TEST_F(FindProgramTest, OffersNoModeForWhatIsNoProgram) {
                         "shell in front: bash run.sh"));
   EXPECT_THAT(advice("other.sh", "echo\n"),
               HasSubstr("not executable; put its shell in front: bash other.sh"));
-  EXPECT_THAT(advice("notes", "x\n"), HasSubstr("it is no program"));
+  EXPECT_THAT(advice("notes", "x\n"), HasSubstr("it is not a program"));
 }
 
 TEST_F(FindProgramTest, RefusesAFolder) {
