@@ -37,7 +37,6 @@ class Runtime {
   Status JoinAlone();
   Status JoinJob();
   Status StartBackend();
-  // What plugins are given: with several hosts, what the layers of a hierarchy need.
   // Shared memory for the ranks of each host, where the config and the backend allow it.
   Status StartEngine();
   Making WorldMaking();

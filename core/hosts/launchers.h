@@ -33,7 +33,7 @@ class Launchers {
   // Whether the launcher `name` has it. An error: it is there and cannot be loaded.
   virtual Result<bool> Has(const std::string& name, Ability ability) = 0;
 
-  // DTRUN_NOT_FOUND: its platform is not there. REQUIRES: it has kFindHosts
+  // DTRUN_NOT_FOUND: its platform is not there. REQUIRES: it has kFindHosts; the same environment every time
   virtual Result<Allocation> FindHosts(const std::string& name, const Environment& environment) = 0;
   // Commands that run `argv` once on each of `hosts`. REQUIRES: it has kConnect
   virtual Result<std::vector<StartCommand>> Connect(const std::string& name,

@@ -110,14 +110,18 @@ Status ReadConnector(const config::Settings& settings, std::shared_ptr<hosts::La
   cluster->connect = membership::Cluster::Connect::kLauncher;
   if (launchers == nullptr)
     return plan::At(settings, "cluster.connect", fmt::format("launcher '{}' is not to be had here", name));
-  cluster->connector = [launchers = std::move(launchers), name,
-                        argv = membership::AgentArgv(cluster->dtrun)](const std::vector<std::string>& hosts) {
-    return launchers->Connect(name, hosts, argv);
-  };
   std::vector<std::string> others = cluster->hosts;
   if (cluster->here >= 0) others.erase(others.begin() + cluster->here);
-  const auto commands = cluster->connector(others);
-  return commands ? Status() : plan::At(settings, "cluster.connect", commands.error());
+  const std::vector<std::string> argv = membership::AgentArgv(cluster->dtrun);
+  const auto first = launchers->Connect(name, others, argv);
+  if (!first) return plan::At(settings, "cluster.connect", first.error());
+  // Asking takes a child process, for which the membership's loop would have to wait: only another start
+  // does.
+  cluster->connector = [launchers = std::move(launchers), name, argv, others = std::move(others),
+                        first = *first](const std::vector<std::string>& hosts) {
+    return hosts == others ? first : launchers->Connect(name, hosts, argv);
+  };
+  return {};
 }
 
 Status ReadStart(const config::Settings& settings, std::shared_ptr<hosts::Launchers> launchers,

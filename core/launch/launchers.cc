@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/launch/preparation.h"
+#include "core/launch/cluster_key.h"
+#include "core/launch/environment.h"
+#include "core/options/text.h"
 #include "core/plugin/search_path.h"
 
 namespace dtrun::launch {
@@ -49,7 +51,7 @@ std::vector<std::string> LauncherPlugins::With(Ability ability) {
   for (auto& probe : loading) {
     if (!probe->Describe()) continue;
     const plugin::Description& description = probe->description();
-    known_[plugin::TypedForm(description.file.name)] = {description, std::move(probe)};
+    known_[plugin::TypedForm(description.file.name)] = {description, std::move(probe), {}};
   }
   std::vector<std::string> names;
   for (const auto& [name, launcher] : known_) {
@@ -62,10 +64,14 @@ Result<LauncherPlugins::Known*> LauncherPlugins::Describe(const std::string& nam
   if (const auto found = known_.find(name); found != known_.end()) return &found->second;
   const auto file = plugin::Find(plugin::Kind::kLauncher, name, folders_);
   if (!file) return file.error();
+  // A file by its path: another of that name may be on the search path.
+  const std::string key =
+      name.find('/') == std::string::npos ? plugin::TypedForm(file->name) : file->path.string();
+  if (const auto found = known_.find(key); found != known_.end()) return &found->second;
   auto probe = plugin::Probe::Start(*file);
   if (!probe) return probe.error();
-  Known launcher{(*probe)->description(), *std::move(probe)};
-  return &known_.insert_or_assign(name, std::move(launcher)).first->second;
+  Known launcher{(*probe)->description(), *std::move(probe), {}};
+  return &known_.emplace(key, std::move(launcher)).first->second;
 }
 
 Result<bool> LauncherPlugins::Has(const std::string& name, Ability ability) {
@@ -85,16 +91,23 @@ Result<hosts::Allocation> LauncherPlugins::FindHosts(const std::string& name,
                                                      const hosts::Environment& environment) {
   const auto launcher = Describe(name);
   if (!launcher) return launcher.error();
-  const auto options = DefaultsOf((*launcher)->description.options);
+  std::optional<Result<hosts::Allocation>>& found = (*launcher)->found;
+  if (!found) found = AskHosts(**launcher, name, environment);
+  return *found;
+}
+
+Result<hosts::Allocation> LauncherPlugins::AskHosts(Known& launcher, const std::string& name,
+                                                    const hosts::Environment& environment) {
+  const auto options = DefaultsOf(launcher.description.options);
   if (!options) return options.error();
-  const auto probe = ProbeOf(**launcher);
+  const auto probe = ProbeOf(launcher);
   if (!probe) return probe.error();
   hosts::Environment shared = environment;
   shared.erase(kClusterKey);
   auto allocation = (*probe)->FindHosts(*options, shared);
   if (!allocation) return allocation;
   allocation->platform = name;
-  if (Can((*launcher)->description, Ability::kConnect)) allocation->connect = name;
+  if (Can(launcher.description, Ability::kConnect)) allocation->connect = name;
   return allocation;
 }
 
@@ -110,7 +123,7 @@ Result<std::vector<hosts::StartCommand>> LauncherPlugins::Connect(const std::str
   return (*probe)->Connect(*options, {hosts, argv, RankEnvironment()});
 }
 
-void LauncherPlugins::Rest() {
+void LauncherPlugins::EndProbes() {
   for (auto& [name, launcher] : known_) launcher.probe.reset();
 }
 

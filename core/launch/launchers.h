@@ -1,12 +1,13 @@
 // The launcher plugins on the search path as sources of hosts and as connectors, each asked in a child
 // process.
 //
-// They see their options' defaults. Main thread; the children that wait for a question end with it, or with
-// Rest().
+// They see their options' defaults, and are asked for hosts once. Main thread; the children that wait for a
+// request end with it, or with EndProbes().
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,21 +29,24 @@ class LauncherPlugins final : public hosts::Launchers {
                                                    const std::vector<std::string>& argv) override;
 
   // Ends the children. What they said of themselves stays known.
-  void Rest();
+  void EndProbes();
 
   const std::vector<plugin::Folder>& folders() const { return folders_; }
 
  private:
   struct Known {
-    plugin::Description description;       // with its file
-    std::unique_ptr<plugin::Probe> probe;  // that has described it and was asked nothing yet
+    plugin::Description description;                 // with its file
+    std::unique_ptr<plugin::Probe> probe;            // that has described it and was asked nothing yet
+    std::optional<Result<hosts::Allocation>> found;  // once asked: every candidate's config reads the same
   };
 
   Result<Known*> Describe(const std::string& name);
   Result<std::unique_ptr<plugin::Probe>> ProbeOf(Known& launcher);
+  Result<hosts::Allocation> AskHosts(Known& launcher, const std::string& name,
+                                     const hosts::Environment& environment);
 
   const std::vector<plugin::Folder> folders_;
-  std::map<std::string, Known> known_;  // by the name that users type
+  std::map<std::string, Known> known_;  // by the name that users type, or by the path
 };
 
 }  // namespace dtrun::launch

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +11,6 @@
 #include "core/environments/libraries.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
-#include "core/launch/cluster_key.h"
 #include "core/launch/launchers.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
@@ -34,22 +32,6 @@ std::string RecordOf(const config::Settings& settings) {
 }
 
 }  // namespace
-
-std::map<std::string, std::string> Environment() {
-  std::map<std::string, std::string> out;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos) out.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return out;
-}
-
-std::map<std::string, std::string> RankEnvironment() {
-  auto environment = Environment();
-  environment.erase(kClusterKey);
-  return environment;
-}
 
 Result<std::string> DtrunOnHosts(const config::Settings& settings) {
   if (settings.Has("cluster.dtrun")) return settings.Text("cluster.dtrun");
@@ -81,7 +63,7 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   };
   request.launchers = [&self](const config::Settings& so_far) { return self.LaunchersFor(so_far); };
   self.loaded_ = config::Load(request, schema_of);
-  if (self.launchers_ != nullptr) self.launchers_->Rest();
+  if (self.launchers_ != nullptr) self.launchers_->EndProbes();
   if (!self.loaded_.problems.empty()) return self;
   if (self.settings().Has("failures.path")) {
     const std::vector<std::string>& own = self.settings().List("failures.path");
@@ -92,18 +74,20 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   for (std::size_t i = 1; i < names.size(); ++i) {
     request.backend = names[i];
     config::Loaded loaded = config::Load(request, schema_of);
-    if (self.launchers_ != nullptr) self.launchers_->Rest();
+    if (self.launchers_ != nullptr) self.launchers_->EndProbes();
     std::ranges::move(loaded.problems, std::back_inserter(self.loaded_.problems));
     self.AddCandidate(std::move(loaded.settings), names[i]);
   }
   return self;
 }
 
-// Those of the folders that the config names.
+std::vector<plugin::Folder> Preparation::FoldersOf(const config::Settings& so_far) const {
+  return plugin::SearchPath(
+      plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : std::vector<std::string>());
+}
+
 std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Settings& so_far) {
-  const std::vector<std::string> none;
-  std::vector<plugin::Folder> folders =
-      plugin::SearchPath(plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : none);
+  std::vector<plugin::Folder> folders = FoldersOf(so_far);
   if (launchers_ == nullptr ||
       !std::ranges::equal(folders, launchers_->folders(), {}, &plugin::Folder::path, &plugin::Folder::path)) {
     launchers_ = std::make_shared<LauncherPlugins>(std::move(folders));
@@ -112,10 +96,7 @@ std::shared_ptr<LauncherPlugins> Preparation::LaunchersFor(const config::Setting
 }
 
 std::shared_ptr<hosts::Launchers> Preparation::launchers() const {
-  const std::vector<std::string> none;
-  const config::Settings& settings = loaded_.settings;
-  return std::make_shared<LauncherPlugins>(
-      plugin::SearchPath(plugin_dirs_, settings.Has("plugins.path") ? settings.List("plugins.path") : none));
+  return launchers_ != nullptr ? launchers_ : std::make_shared<LauncherPlugins>(FoldersOf(settings()));
 }
 
 void Preparation::AddCandidate(config::Settings settings, std::string name) {
@@ -151,9 +132,7 @@ Result<std::unique_ptr<plugin::Probe>> Preparation::Described(const plugin::File
 Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::string& name,
                                               const config::Settings& so_far) {
   const bool backend = kind == "backend";
-  const std::vector<std::string> none;
-  const auto folders =
-      plugin::SearchPath(plugin_dirs_, so_far.Has("plugins.path") ? so_far.List("plugins.path") : none);
+  const auto folders = FoldersOf(so_far);
   const std::string path_key = fmt::format("{}.path", kind);
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
                            so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);

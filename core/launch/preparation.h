@@ -13,6 +13,7 @@
 #include "core/config/settings.h"
 #include "core/hosts/launchers.h"
 #include "core/job/planner.h"
+#include "core/launch/environment.h"
 #include "core/plan/build.h"
 #include "core/plugin/plugin.h"
 
@@ -77,6 +78,8 @@ class Preparation final : public job::Planner {
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                            const network::Decision* network);
 
+  // Where plugins are, by what plugins.path says so far.
+  std::vector<plugin::Folder> FoldersOf(const config::Settings& so_far) const;
   std::shared_ptr<LauncherPlugins> LaunchersFor(const config::Settings& so_far);
 
   std::vector<std::string> plugin_dirs_;
@@ -98,10 +101,5 @@ Result<config::Settings> DefaultsOf(const plugin::File& backend, std::vector<std
 
 // The path of dtrun on the other hosts: cluster.dtrun, or that of this process.
 Result<std::string> DtrunOnHosts(const config::Settings& settings);
-
-// This process's environment.
-std::map<std::string, std::string> Environment();
-// What ranks inherit of it: all but the key of a cluster.
-std::map<std::string, std::string> RankEnvironment();
 
 }  // namespace dtrun::launch

@@ -20,12 +20,12 @@ std::string Encode(const HostsRequest& request) {
       Json{{"find_hosts", {{"options", request.options}, {"environment", FromMap(request.environment)}}}});
 }
 
-std::string Encode(const ConnectQuestion& question) {
+std::string Encode(const ConnectCall& call) {
   return JsonLine(Json{{"connect",
-                        {{"options", question.options},
-                         {"hosts", FromTexts(question.request.hosts)},
-                         {"argv", FromTexts(question.request.argv)},
-                         {"environment", FromMap(question.request.environment)}}}});
+                        {{"options", call.options},
+                         {"hosts", FromTexts(call.request.hosts)},
+                         {"argv", FromTexts(call.request.argv)},
+                         {"environment", FromMap(call.request.environment)}}}});
 }
 
 std::string Encode(const hosts::Allocation& allocation) {
@@ -64,11 +64,10 @@ Result<HostsRequest> DecodeHostsRequest(std::string_view line) {
   });
 }
 
-Result<ConnectQuestion> DecodeConnectQuestion(std::string_view line) {
-  return Decode<ConnectQuestion>(line, "connect", [](const Json& json) {
-    return ConnectQuestion{
-        json.at("options").get<std::string>(),
-        {ToTexts(json.at("hosts")), ToTexts(json.at("argv")), ToMap(json.at("environment"))}};
+Result<ConnectCall> DecodeConnectCall(std::string_view line) {
+  return Decode<ConnectCall>(line, "connect", [](const Json& json) {
+    return ConnectCall{json.at("options").get<std::string>(),
+                       {ToTexts(json.at("hosts")), ToTexts(json.at("argv")), ToMap(json.at("environment"))}};
   });
 }
 

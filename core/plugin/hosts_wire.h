@@ -21,19 +21,19 @@ struct HostsRequest {
   hosts::Environment environment;
 };
 
-struct ConnectQuestion {
+struct ConnectCall {
   std::string options;
   ConnectRequest request;
 };
 
 std::string Encode(const HostsRequest& request);
-std::string Encode(const ConnectQuestion& question);
+std::string Encode(const ConnectCall& call);
 std::string Encode(const hosts::Allocation& allocation);
 std::string Encode(const std::vector<hosts::StartCommand>& commands);
 
 // The error is the child's own, when the line carries one.
 Result<HostsRequest> DecodeHostsRequest(std::string_view line);
-Result<ConnectQuestion> DecodeConnectQuestion(std::string_view line);
+Result<ConnectCall> DecodeConnectCall(std::string_view line);
 Result<hosts::Allocation> DecodeAllocation(std::string_view line);
 Result<std::vector<hosts::StartCommand>> DecodeCommands(std::string_view line);
 

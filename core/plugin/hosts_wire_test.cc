@@ -43,13 +43,13 @@ TEST(HostsWire, CarriesAnAllocation) {
   EXPECT_EQ(read->sharing, "export it");
 }
 
-TEST(HostsWire, CarriesAQuestionAndItsCommands) {
-  const ConnectQuestion sent{"{}", {{"node1", "node2"}, {"/opt/dtrun", kBytes}, {{"A", "1"}}}};
-  const auto question = DecodeConnectQuestion(Encode(sent));
-  ASSERT_TRUE(question) << question.error().text;
-  EXPECT_EQ(question->request.hosts, sent.request.hosts);
-  EXPECT_EQ(question->request.argv, sent.request.argv);
-  EXPECT_EQ(question->request.environment, sent.request.environment);
+TEST(HostsWire, CarriesACallAndItsCommands) {
+  const ConnectCall sent{"{}", {{"node1", "node2"}, {"/opt/dtrun", kBytes}, {{"A", "1"}}}};
+  const auto call = DecodeConnectCall(Encode(sent));
+  ASSERT_TRUE(call) << call.error().text;
+  EXPECT_EQ(call->request.hosts, sent.request.hosts);
+  EXPECT_EQ(call->request.argv, sent.request.argv);
+  EXPECT_EQ(call->request.environment, sent.request.environment);
   const auto commands =
       DecodeCommands(Encode(std::vector<hosts::StartCommand>{{{"srun", kBytes}, {0, 1}, "N", "try", ": t"}}));
   ASSERT_TRUE(commands) << commands.error().text;

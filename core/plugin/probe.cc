@@ -324,8 +324,8 @@ Result<hosts::Allocation> Probe::FindHosts(const dtrun_options& options,
 
 Result<std::vector<hosts::StartCommand>> Probe::Connect(const dtrun_options& options,
                                                         const ConnectRequest& request) {
-  auto line = Ask(wire::Encode(wire::ConnectQuestion{options::ToJson(options), request}),
-                  "asked how to reach the hosts");
+  auto line =
+      Ask(wire::Encode(wire::ConnectCall{options::ToJson(options), request}), "asked how to reach the hosts");
   if (!line) return std::move(line).error();
   return wire::DecodeCommands(*line);
 }

@@ -89,11 +89,10 @@ Result<hosts::Allocation> FindHosts(const Plugin& plugin, const wire::HostsReque
   return AskHosts(plugin, *options, request.environment);
 }
 
-Result<std::vector<hosts::StartCommand>> Connect(const Plugin& plugin,
-                                                 const wire::ConnectQuestion& question) {
-  Result<dtrun_options> options = options::FromJson(question.options);
+Result<std::vector<hosts::StartCommand>> Connect(const Plugin& plugin, const wire::ConnectCall& call) {
+  Result<dtrun_options> options = options::FromJson(call.options);
   if (!options) return std::move(options).error();
-  return AskConnect(plugin, *options, question.request);
+  return AskConnect(plugin, *options, call.request);
 }
 
 // Reads the request, does what it asks, and writes the answer or the error.
@@ -107,7 +106,7 @@ std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& 
 std::string AnswerTo(std::string_view line, const Plugin& plugin) {
   if (plugin.file().kind == Kind::kLauncher) {
     if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
-    if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectQuestion(line), plugin, Connect);
+    if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectCall(line), plugin, Connect);
     return Answered(wire::DecodePlanRequest(line), plugin, PlanJob);
   }
   return Answered(wire::DecodeLaunchRequest(line), plugin, AskLaunchInfo);
