@@ -51,15 +51,26 @@ std::string OutputOf(std::vector<std::string> words) {
     if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) break;
     char block[4096];
     const ssize_t size = ::read(ends[0], block, sizeof block);
+    if (size < 0 && errno == EINTR) continue;
     ended = size <= 0;
     if (size > 0) output.append(block, static_cast<std::size_t>(size));
   }
   ::close(ends[0]);
   if (error != 0) fail(std::string("does not start: ") + std::strerror(error));
-  if (!ended) ::kill(child, SIGKILL);
+  // It may have closed its output and run on.
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t gone = 0;
+  while (ended && (gone = ::waitpid(child, &status, WNOHANG)) == 0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    ::poll(nullptr, 0, 1);
   }
+  if (gone == 0) {
+    ended = false;
+    ::kill(child, SIGKILL);
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (output.size() >= kMostOutput) fail("printed more than 4 MiB");
   if (!ended) fail("gave no answer in 5s");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("failed");
   return output;
@@ -81,7 +92,7 @@ sdk::Allocation OfTask(Reading& reading) {
   out.evidence = "FLUX_JOB_ID";
   out.implies = {"pmi"};  // the shell's PMI server
   out.everywhere = true;
-  out.max_hosts = reading.Number("FLUX_JOB_NNODES", 1);
+  out.max_hosts = reading.Number("FLUX_JOB_NNODES", 1, kMaxHosts);
   out.own_index = reading.Number("FLUX_TASK_RANK", 0);
   reading.Expect(
       "FLUX_JOB_SIZE", out.max_hosts,

@@ -16,7 +16,7 @@ class GridEngine final : public sdk::Launcher {
         reading.Sign({"PE_HOSTFILE"}, "run dtrun from the script of qsub -pe, in a parallel environment");
     const std::string text = reading.FileOf(sign);
     reading.End();
-    std::vector<sdk::AllocatedHost> hosts;
+    SlotList list;
     int all = 0;
     for (const std::string& line : LinesOf(text)) {
       const std::vector<std::string> words = WordsOf(line);
@@ -25,10 +25,11 @@ class GridEngine final : public sdk::Launcher {
         reading.Fail("PE_HOSTFILE: '" + line + "' is not \"host slots queue processors\"");
         break;
       }
-      AddSlots(words[0], *slots, &hosts);
+      list.Add(words[0], *slots);
       all += *slots;
     }
     reading.End();
+    std::vector<sdk::AllocatedHost> hosts = list.Take();
     CheckHosts(hosts, sign, reading);
     reading.Expect("NSLOTS", all, "PE_HOSTFILE has " + std::to_string(all) + " slots");
     reading.Expect("NHOSTS", static_cast<int>(hosts.size()),

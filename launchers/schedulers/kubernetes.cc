@@ -4,6 +4,7 @@
 // behind them ("Job with Pod-to-Pod Communication").
 //
 // Nothing in a pod says how many there are: the user does, by cluster.host_count.
+#include <unistd.h>
 
 #include "launchers/schedulers/reading.h"
 
@@ -16,7 +17,9 @@ constexpr int kRankPort = 29500;  // of torch.distributed, where MASTER_PORT say
 // "10.0.0.7  train-3.workers.default.svc.cluster.local  train-3". Without a subdomain it writes the short
 // name only.
 std::string FullName(const std::string& name) {
-  for (const std::string& line : LinesOf(ReadFile("/etc/hosts"))) {
+  constexpr char kFile[] = "/etc/hosts";
+  if (::access(kFile, F_OK) != 0) return name;
+  for (const std::string& line : LinesOf(ReadFile(kFile))) {
     for (const std::string& word : WordsOf(line.substr(0, line.find('#')))) {
       if (word.size() > name.size() && word.compare(0, name.size() + 1, name + ".") == 0) return word;
     }
@@ -32,13 +35,13 @@ class Kubernetes final : public sdk::Launcher {
     Reading reading(query);
     const std::string sign = reading.Sign({"JOB_COMPLETION_INDEX"},
                                           "run dtrun in a Job with completionMode: Indexed, or in a JobSet");
-    const int index = reading.Number(sign, 0);
+    const int index = reading.Number(sign, 0, kMaxHosts - 1);
     reading.End();
     sdk::Allocation out;
     out.everywhere = true;
     out.own_index = index;
     out.root_address = Root(reading, index);
-    out.rank_port = reading.MaybeNumber("MASTER_PORT", 1).value_or(kRankPort);
+    out.rank_port = reading.MaybeNumber("MASTER_PORT", 1, kMaxPort).value_or(kRankPort);
     reading.End();
     out.evidence = sign;
     out.sharing = "give it to every pod from a Secret, by env with valueFrom.secretKeyRef";

@@ -7,25 +7,25 @@ namespace dtrun::schedulers {
 namespace {
 
 std::vector<sdk::AllocatedHost> OfFile(Reading& reading) {
-  std::vector<sdk::AllocatedHost> hosts;
+  SlotList hosts;
   for (const std::string& line : LinesOf(reading.FileOf("LSB_DJOB_HOSTFILE")))
-    AddSlots(WordsOf(line).front(), 1, &hosts);
-  return hosts;
+    hosts.Add(WordsOf(line).front(), 1);
+  return hosts.Take();
 }
 
 std::vector<sdk::AllocatedHost> OfPairs(Reading& reading) {
-  std::vector<sdk::AllocatedHost> hosts;
+  SlotList hosts;
   const std::vector<std::string> words = WordsOf(reading.Text("LSB_MCPU_HOSTS"));
   for (std::size_t i = 0; i < words.size(); i += 2) {
     const auto slots = i + 1 < words.size() ? NumberOf(words[i + 1]) : std::nullopt;
     if (slots) {
-      AddSlots(words[i], *slots, &hosts);
+      hosts.Add(words[i], *slots);
       continue;
     }
     reading.Fail("LSB_MCPU_HOSTS: host '" + words[i] + "' has no number of slots after it");
     break;
   }
-  return hosts;
+  return hosts.Take();
 }
 
 bool SameHosts(const std::vector<sdk::AllocatedHost>& a, const std::vector<sdk::AllocatedHost>& b) {

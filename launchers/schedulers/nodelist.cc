@@ -104,7 +104,7 @@ std::vector<std::string> ExpandItem(std::string_view item) {
     Multiply(item, endings, &names);
   }
   for (const std::string& name : names) {
-    if (!IsHostName(name)) Refuse(item, "'" + name + "' is no host name");
+    if (!IsHostName(name)) Refuse(item, "'" + name + "' is not a host name");
   }
   return names;
 }

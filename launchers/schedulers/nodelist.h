@@ -11,8 +11,6 @@
 
 namespace dtrun::schedulers {
 
-inline constexpr int kMaxHosts = 65536;
-
 // Names in order, none twice; the last bracket runs fastest; a range keeps the zeros of its lower end.
 std::vector<std::string> ExpandNodelist(std::string_view text);
 

@@ -47,9 +47,9 @@ TEST(ExpandNodelist, RefusesMalformedLists) {
   EXPECT_THAT(NodelistError("a[3-1]"), HasSubstr("range '3-1' runs backwards"));
   EXPECT_THAT(NodelistError("a[1-]"), HasSubstr("range '1-' has no last number"));
   EXPECT_THAT(NodelistError("a[1-b]"), HasSubstr("range '1-b' has no last number"));
-  EXPECT_THAT(NodelistError("a]"), HasSubstr("'a]' is no host name"));
-  EXPECT_THAT(NodelistError("a[[1]]"), HasSubstr("'a[1]' is no host name"));
-  EXPECT_THAT(NodelistError("a b"), HasSubstr("'a b' is no host name"));
+  EXPECT_THAT(NodelistError("a]"), HasSubstr("'a]' is not a host name"));
+  EXPECT_THAT(NodelistError("a[[1]]"), HasSubstr("'a[1]' is not a host name"));
+  EXPECT_THAT(NodelistError("a b"), HasSubstr("'a b' is not a host name"));
   EXPECT_THAT(NodelistError("a[1-2],a2"), HasSubstr("host 'a2' is in it twice"));
 }
 

@@ -19,8 +19,9 @@ class Pbs final : public sdk::Launcher {
         reading.Sign({"PBS_JOBID"}, "run dtrun from the script of qsub, or from qsub -I");
     const std::string text = reading.FileOf("PBS_NODEFILE");
     reading.End();
-    std::vector<sdk::AllocatedHost> hosts;
-    for (const std::string& line : LinesOf(text)) AddSlots(WordsOf(line).front(), 1, &hosts);
+    SlotList list;
+    for (const std::string& line : LinesOf(text)) list.Add(WordsOf(line).front(), 1);
+    std::vector<sdk::AllocatedHost> hosts = list.Take();
     CheckHosts(hosts, "PBS_NODEFILE", reading);
     CheckTorque(reading, hosts);
     reading.End();

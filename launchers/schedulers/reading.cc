@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <sstream>
+#include <unordered_set>
 
 namespace dtrun::schedulers {
 namespace {
@@ -24,11 +25,17 @@ std::string Shown(const std::string& text) {
 
 }  // namespace
 
-std::string Reading::Sign(const std::vector<std::string>& names, const std::string& next_step) const {
+std::string Reading::FirstSet(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     if (Find(name)) return name;
   }
-  throw sdk::Failure(DTRUN_NOT_FOUND, names.front() + " is unset; " + next_step);
+  return names.front();
+}
+
+std::string Reading::Sign(const std::vector<std::string>& names, const std::string& next_step) const {
+  std::string name = FirstSet(names);
+  if (Find(name)) return name;
+  throw sdk::Failure(DTRUN_NOT_FOUND, name + " is unset; " + next_step);
 }
 
 std::optional<std::string> Reading::Find(const std::string& name) const {
@@ -42,18 +49,20 @@ std::string Reading::Text(const std::string& name) {
   return {};
 }
 
-int Reading::Number(const std::string& name, int least) {
-  if (Find(name)) return MaybeNumber(name, least).value_or(least);
+int Reading::Number(const std::string& name, int least, int most) {
+  if (Find(name)) return MaybeNumber(name, least, most).value_or(least);
   Fail(name + " is unset");
   return least;
 }
 
-std::optional<int> Reading::MaybeNumber(const std::string& name, int least) {
+std::optional<int> Reading::MaybeNumber(const std::string& name, int least, int most) {
   const std::optional<std::string> text = Find(name);
   if (!text) return std::nullopt;
   const std::optional<int> number = NumberOf(*text);
-  if (number && *number >= least) return number;
-  Fail(name + "=" + Shown(*text) + " is not a number of at least " + std::to_string(least));
+  if (number && *number >= least && *number <= most) return number;
+  Fail(name + "=" + Shown(*text) + " is not a number " +
+       (most == kAny ? "of at least " + std::to_string(least)
+                     : "from " + std::to_string(least) + " to " + std::to_string(most)));
   return std::nullopt;
 }
 
@@ -73,7 +82,7 @@ std::string Reading::FileOf(const std::string& name) {
   try {
     return ReadFile(path);
   } catch (const sdk::Failure& failure) {
-    Fail(name + "=" + Shown(path) + ": " + failure.what());
+    Fail(name + ": " + failure.what());
     return {};
   }
 }
@@ -110,6 +119,9 @@ std::vector<std::string> LinesOf(const std::string& text) {
 }
 
 std::string ReadFile(const std::string& path) {
+  const auto fail = [&](const std::string& why) {
+    throw sdk::Failure(DTRUN_SYSTEM, "'" + path + "': " + why);
+  };
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct Close {
     int file;
@@ -118,19 +130,17 @@ std::string ReadFile(const std::string& path) {
     }
   } const close{file};
   struct stat info {};
-  if (file < 0 || ::fstat(file, &info) != 0) {
-    const int error = errno;
-    throw sdk::Failure(error == ENOENT ? DTRUN_NOT_FOUND : DTRUN_SYSTEM, std::strerror(error));
-  }
-  if (!S_ISREG(info.st_mode)) throw sdk::Failure(DTRUN_SYSTEM, "it is no regular file");
+  if (file < 0 || ::fstat(file, &info) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) fail("it is not a regular file");
   std::string text;
   char block[16384];
   for (;;) {
     const ssize_t size = ::read(file, block, sizeof block);
-    if (size < 0) throw sdk::Failure(DTRUN_SYSTEM, std::strerror(errno));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) fail(std::strerror(errno));
     if (size == 0) return text;
     text.append(block, static_cast<std::size_t>(size));
-    if (text.size() > kMostBytes) throw sdk::Failure(DTRUN_SYSTEM, "it is larger than 16 MiB");
+    if (text.size() > kMostBytes) fail("it is larger than 16 MiB");
   }
 }
 
@@ -143,25 +153,25 @@ bool IsHostName(std::string_view name) {
   });
 }
 
-void AddSlots(const std::string& host, int slots, std::vector<sdk::AllocatedHost>* hosts) {
-  // Lists repeat a host on lines beside each other; only the odd one comes back to it later.
-  const auto same = [&](const sdk::AllocatedHost& one) { return one.name == host; };
-  auto found = hosts->rbegin() != hosts->rend() && same(hosts->back())
-                   ? hosts->end() - 1
-                   : std::find_if(hosts->begin(), hosts->end(), same);
-  if (found == hosts->end()) {
-    hosts->push_back({host, 0});
-    found = hosts->end() - 1;
-  }
-  const int sum = found->slots.value_or(0);
-  found->slots =
-      slots > std::numeric_limits<int>::max() - sum ? std::numeric_limits<int>::max() : sum + slots;
+void SlotList::Add(const std::string& host, int slots) {
+  const auto [found, added] = index_.try_emplace(host, hosts_.size());
+  if (added) hosts_.push_back({host, 0});
+  std::optional<int>& sum = hosts_[found->second].slots;
+  const int most = std::numeric_limits<int>::max();
+  sum = slots > most - *sum ? most : *sum + slots;
 }
 
 void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string& source, Reading& reading) {
   if (hosts.empty()) return reading.Fail(source + " names no host");
+  if (hosts.size() > kMaxHosts) {
+    return reading.Fail(source + " names " + std::to_string(hosts.size()) + " hosts; at most " +
+                        std::to_string(kMaxHosts) + " are supported");
+  }
+  std::unordered_set<std::string_view> names;
   for (const sdk::AllocatedHost& host : hosts) {
-    if (!IsHostName(host.name)) return reading.Fail(source + ": " + Shown(host.name) + " is no host name");
+    if (!IsHostName(host.name)) return reading.Fail(source + ": " + Shown(host.name) + " is not a host name");
+    if (!names.insert(host.name).second)
+      return reading.Fail(source + " names host '" + host.name + "' twice");
     const int slots = host.slots.value_or(1);
     if (slots >= 1 && slots <= kMaxSlots) continue;
     return reading.Fail(source + ": host '" + host.name + "' has " + std::to_string(slots) +

@@ -3,32 +3,37 @@
 // Used inside one FindHosts; one thread.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "dtrun/plugin.hpp"
 
 namespace dtrun::schedulers {
 
-inline constexpr int kMaxSlots = 4096;  // that a host may have
+inline constexpr int kMaxHosts = 65536;  // of a job, as core's
+inline constexpr int kMaxSlots = 4096;   // that a host may have
+inline constexpr int kMaxPort = 65535;
 
 class Reading {
  public:
   explicit Reading(const sdk::HostsQuery& query) : query_(query) {}
 
-  // The first of the variables that is set and not empty; else the first. Throws DTRUN_NOT_FOUND, with the
-  // next step, where none is: the platform is not there.
+  // The first of the variables that is set and not empty, else the first.
+  std::string FirstSet(const std::vector<std::string>& names) const;
+  // As FirstSet. Throws DTRUN_NOT_FOUND, with the next step, where none is set: the platform is not there.
   std::string Sign(const std::vector<std::string>& names, const std::string& next_step) const;
 
   // Nothing: unset or empty.
   std::optional<std::string> Find(const std::string& name) const;
   // Required ones. What is missing or malformed becomes a problem, and a stand-in returns.
   std::string Text(const std::string& name);
-  int Number(const std::string& name, int least);
+  int Number(const std::string& name, int least, int most = kAny);
   // Optional ones.
-  std::optional<int> MaybeNumber(const std::string& name, int least);
+  std::optional<int> MaybeNumber(const std::string& name, int least, int most = kAny);
 
   void Fail(std::string problem) { problems_.push_back(std::move(problem)); }
   // Two variables that must agree and do not.
@@ -43,6 +48,8 @@ class Reading {
   void End() const;
 
  private:
+  static constexpr int kAny = std::numeric_limits<int>::max();
+
   const sdk::HostsQuery& query_;
   std::vector<std::string> problems_;
 };
@@ -52,15 +59,23 @@ std::optional<int> NumberOf(std::string_view text);
 // Words between blanks, and lines without their ends; none is empty.
 std::vector<std::string> WordsOf(const std::string& text);
 std::vector<std::string> LinesOf(const std::string& text);
-// A regular file of at most a few megabytes; throws DTRUN_NOT_FOUND or DTRUN_SYSTEM with what the system
-// says.
+// A regular file of at most 16 MiB. Throws DTRUN_SYSTEM, with the path and what the system says.
 std::string ReadFile(const std::string& path);
 // Whether a resolver may be asked for it: letters, digits, '.', '-' and '_', and no '-' in front.
 bool IsHostName(std::string_view name);
 
-// Adds a line of a list where a host stands once for each of its slots, or with their number.
-void AddSlots(const std::string& host, int slots, std::vector<sdk::AllocatedHost>* hosts);
-// Checks names, slots and that there are hosts. `source`: the variable that led to them.
+// A list in which a host stands once for each of its slots, or with their number. Hosts keep the order in
+// which they come first.
+class SlotList {
+ public:
+  void Add(const std::string& host, int slots);
+  std::vector<sdk::AllocatedHost> Take() { return std::move(hosts_); }
+
+ private:
+  std::vector<sdk::AllocatedHost> hosts_;
+  std::unordered_map<std::string, std::size_t> index_;
+};
+// Checks names, each once, slots, and that there are 1 to kMaxHosts. `source`: the variable that led to them.
 void CheckHosts(const std::vector<sdk::AllocatedHost>& hosts, const std::string& source, Reading& reading);
 
 // The allocation of a batch script: dtrun is started once, on the first of these hosts.

@@ -2,10 +2,12 @@
 // toolkit sets SM_HOSTS, SM_CURRENT_HOST and SM_NUM_GPUS; without it the same is in
 // /opt/ml/input/config/resourceconfig.json
 // ("How Amazon SageMaker Provides Training Information"). Hosts are numbered in the order of SM_HOSTS.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "launchers/schedulers/reading.h"
-#include "launchers/schedulers/strings_json.h"
+#include "launchers/schedulers/resource_config.h"
 
 namespace dtrun::schedulers {
 namespace {
@@ -22,33 +24,25 @@ struct Cluster {
 Cluster OfVariables(Reading& reading) {
   Cluster out{"SM_HOSTS", {}, reading.Text("SM_CURRENT_HOST")};
   const std::string text = reading.Text("SM_HOSTS");
-  if (const auto hosts = StringsOf(text)) {
-    out.hosts = *hosts;
+  if (auto hosts = ReadHostList(text)) {
+    out.hosts = *std::move(hosts);
   } else if (!text.empty()) {
     reading.Fail("SM_HOSTS='" + text + "' is not of the form [\"algo-1\",\"algo-2\"]");
   }
   return out;
 }
 
-Cluster OfFile(Reading& reading, const std::string& text) {
-  Cluster out{kFile, {}, {}};
-  const auto members = StringMembersOf(text);
-  if (members && members->count("hosts") != 0) out.hosts = members->at("hosts");
-  if (members && members->count("current_host") != 0 && members->at("current_host").size() == 1)
-    out.current = members->at("current_host").front();
-  if (out.hosts.empty() || out.current.empty())
-    reading.Fail(std::string(kFile) +
-                 " is not of the form {\"current_host\": \"algo-1\", \"hosts\": [\"algo-1\"]}");
-  return out;
-}
-
-// Its job's environment is otherwise that of any container.
-std::string FileText(const sdk::Failure& absent) {
-  try {
-    return ReadFile(kFile);
-  } catch (const sdk::Failure&) {
-    throw absent;
+// Without the toolkit a job's environment is that of any container: the file alone says where this is.
+Cluster OfFile(Reading& reading) {
+  if (::access(kFile, F_OK) != 0) {
+    throw sdk::Failure(DTRUN_NOT_FOUND, std::string("SM_HOSTS is unset, and there is no ") + kFile +
+                                            "; run dtrun in a training job");
   }
+  auto config = ReadResourceConfig(ReadFile(kFile));
+  if (config) return {kFile, std::move(config->hosts), std::move(config->current_host)};
+  reading.Fail(std::string(kFile) +
+               " is not of the form {\"current_host\": \"algo-1\", \"hosts\": [\"algo-1\"]}");
+  return {kFile, {}, {}};
 }
 
 class SageMaker final : public sdk::Launcher {
@@ -58,11 +52,7 @@ class SageMaker final : public sdk::Launcher {
   sdk::Allocation FindHosts(const sdk::HostsQuery& query) override {
     Reading reading(query);
     const bool toolkit = reading.Find("SM_HOSTS") || reading.Find("SM_CURRENT_HOST");
-    const Cluster cluster =
-        toolkit ? OfVariables(reading)
-                : OfFile(reading, FileText(sdk::Failure(DTRUN_NOT_FOUND,
-                                                        std::string("SM_HOSTS is unset, and there is no ") +
-                                                            kFile + "; run dtrun in a training job")));
+    const Cluster cluster = toolkit ? OfVariables(reading) : OfFile(reading);
     reading.End();
     sdk::Allocation out;
     for (const std::string& name : cluster.hosts) out.hosts.push_back({name});

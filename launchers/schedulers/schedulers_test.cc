@@ -9,7 +9,6 @@
 #include <fstream>
 
 #include "launchers/schedulers/asking_test.h"
-#include "launchers/schedulers/strings_json.h"
 
 namespace dtrun::schedulers {
 namespace {
@@ -84,12 +83,13 @@ TEST_F(SchedulersTest, PbsContradictionsAreNamed) {
   EXPECT_THAT(ErrorOf("pbs", With(job, {{"PBS_NP", "4"}})), HasSubstr("PBS_NP says 4, but"));
   EXPECT_THAT(ErrorOf("pbs", {{"PBS_JOBID", "7.head"}}), HasSubstr("PBS_NODEFILE is unset"));
   EXPECT_THAT(ErrorOf("pbs", {{"PBS_JOBID", "7.head"}, {"PBS_NODEFILE", "/nowhere/nodes"}}),
-              HasSubstr("PBS_NODEFILE='/nowhere/nodes': No such file"));
+              HasSubstr("PBS_NODEFILE: '/nowhere/nodes': No such file"));
   EXPECT_THAT(ErrorOf("pbs", With(job, {{"PBS_NODEFILE", Write("empty", "\n")}})),
               HasSubstr("PBS_NODEFILE names no host"));
   EXPECT_THAT(ErrorOf("pbs", With(job, {{"PBS_NODEFILE", Write("option", "-oProxyCommand=x\n")}})),
-              HasSubstr("'-oProxyCommand=x' is no host name"));
-  EXPECT_THAT(ErrorOf("pbs", With(job, {{"PBS_NODEFILE", folder_.string()}})), HasSubstr("no regular file"));
+              HasSubstr("'-oProxyCommand=x' is not a host name"));
+  EXPECT_THAT(ErrorOf("pbs", With(job, {{"PBS_NODEFILE", folder_.string()}})),
+              HasSubstr("not a regular file"));
 }
 
 // ---- LSF: bsub -n 6 -R "span[ptile=4]"
@@ -229,31 +229,8 @@ TEST_F(SchedulersTest, SageMakerNumbersHostsInOrder) {
   EXPECT_THAT(ErrorOf("sagemaker", With(job, {{"SM_HOSTS", "algo-1,algo-2"}})),
               HasSubstr("SM_HOSTS='algo-1,algo-2' is not of the form"));
   EXPECT_THAT(ErrorOf("sagemaker", {{"SM_HOSTS", R"(["algo-1"])"}}), HasSubstr("SM_CURRENT_HOST is unset"));
-}
-
-TEST(StringMembersOf, ReadsAResourceConfig) {
-  const auto members = StringMembersOf(R"({
-    "current_group_name": "homogeneousCluster",
-    "current_host": "algo-1",
-    "current_instance_type": "ml.p4d.24xlarge",
-    "hosts": ["algo-2", "algo-1"],
-    "instance_groups": [{"hosts": ["algo-1"], "instance_group_name": "g", "count": 1.5e3, "x": null}],
-    "network_interface_name": "eth0"
-  })");
-  ASSERT_TRUE(members.has_value());
-  EXPECT_THAT(members->at("hosts"), ElementsAre("algo-2", "algo-1"));
-  EXPECT_THAT(members->at("current_host"), ElementsAre("algo-1"));
-  EXPECT_EQ(members->count("instance_groups"), 0u);
-}
-
-TEST(StringMembersOf, RefusesWhatIsNoObject) {
-  for (const char* text :
-       {"", "[]", "{", R"({"a")", R"({"a":})", R"({"a":"b)", R"({"a":["b"})", R"({"a":1}x)"})
-    EXPECT_FALSE(StringMembersOf(text)) << text;
-  EXPECT_FALSE(StringMembersOf(R"({"a":)" + std::string(100'000, '[')));
-  EXPECT_FALSE(StringsOf(R"(["a",)"));
-  EXPECT_FALSE(StringsOf(R"(["a"] "b")"));
-  EXPECT_THAT(*StringsOf(R"([ "a\"b" , "c" ])"), ElementsAre("a\"b", "c"));
+  EXPECT_THAT(ErrorOf("sagemaker", {{"SM_HOSTS", R"(["a","a"])"}, {"SM_CURRENT_HOST", "a"}}),
+              HasSubstr("SM_HOSTS names host 'a' twice"));
 }
 
 // ---- Kubernetes: the pod "train-3" of an Indexed Job, and one of the JobSet "net" with its replicated job
@@ -281,6 +258,9 @@ TEST_F(SchedulersTest, KubernetesNumbersPodsAndKnowsPodZeroByItsName) {
 TEST_F(SchedulersTest, KubernetesContradictionsAreNamed) {
   EXPECT_THAT(ErrorOf("kubernetes", {{"JOB_COMPLETION_INDEX", "2"}, {"HOSTNAME", "train-3"}}),
               AllOf(HasSubstr("HOSTNAME says train-3"), HasSubstr("JOB_COMPLETION_INDEX=2")));
+  EXPECT_THAT(ErrorOf("kubernetes",
+                      {{"JOB_COMPLETION_INDEX", "2"}, {"HOSTNAME", "train-2"}, {"MASTER_PORT", "70000"}}),
+              HasSubstr("MASTER_PORT='70000' is not a number from 1 to 65535"));
   EXPECT_THAT(ErrorOf("kubernetes", {{"JOB_COMPLETION_INDEX", "two"}}),
               HasSubstr("JOB_COMPLETION_INDEX='two' is not a number"));
 }

@@ -11,14 +11,6 @@ namespace {
 using schedulers::kMaxSlots;
 using schedulers::Reading;
 
-// The first of the variables that is set, else the first.
-std::string FirstSet(const Reading& reading, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (reading.Find(name)) return name;
-  }
-  return names.front();
-}
-
 // Counts per host under `name`; empty when unset or wrong.
 std::vector<int> Counts(Reading& reading, const std::string& name, std::size_t hosts,
                         const std::string& list) {
@@ -95,7 +87,7 @@ sdk::Allocation FindHosts(const sdk::HostsQuery& query) {
       step ? "SLURM_STEP_NODELIST"
            : reading.Sign({"SLURM_JOB_NODELIST", "SLURM_NODELIST"}, "run dtrun from sbatch, salloc or srun");
   const std::string count =
-      step ? "SLURM_STEP_NUM_NODES" : FirstSet(reading, {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"});
+      step ? "SLURM_STEP_NUM_NODES" : reading.FirstSet({"SLURM_JOB_NUM_NODES", "SLURM_NNODES"});
 
   sdk::Allocation out;
   out.evidence = list;

@@ -10,7 +10,7 @@
 #include "core/hosts/hostfile.h"
 #include "launchers/schedulers/nodelist.h"
 #include "launchers/schedulers/reading.h"
-#include "launchers/schedulers/strings_json.h"
+#include "launchers/schedulers/resource_config.h"
 
 namespace {
 
@@ -60,7 +60,8 @@ void CheckLists(const std::string& text) {
   } catch (const dtrun::sdk::Failure& failure) {
     Require(failure.code() == DTRUN_INVALID_ARGUMENT, "counts that are none are refused");
   }
-  if (schedulers::StringsOf(text)) Require(!schedulers::StringMembersOf(text), "a list is no object");
+  if (schedulers::ReadHostList(text))
+    Require(!schedulers::ReadResourceConfig(text), "a list is not an object");
 }
 
 }  // namespace
