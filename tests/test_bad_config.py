@@ -8,8 +8,8 @@ GOOD = '[job]\ncommand = ["true"]\n'
 
 
 class BadFile(JobTest):
-    def check(self, config, *texts):
-        for verb in (["--config"], ["config", "check"], ["plan", "--config"]):
+    def check(self, config, *texts, verbs=(["--config"], ["config", "check"], ["plan", "--config"])):
+        for verb in verbs:
             self.assert_user_error(self.dtrun(*verb, config), *texts)
 
     def test_missing(self):
@@ -20,7 +20,8 @@ class BadFile(JobTest):
         self.check(self.write(GOOD + '[launcher]\nname = "pbs"\n'), "job.toml:4", "launcher 'pbs' plans no processes, it has find_hosts")
         self.check(self.write(GOOD + hosts + 'connect = "pbs"\n'), "job.toml:5", '"pbs" connects to no hosts', "there are ssh, manual, flux")
         self.check(self.write(GOOD + '[cluster]\nfrom = "per-node"\n'), "job.toml:4", '"per-node" is not a platform')
-        self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID is unset")
+        # A config may be checked away from the platform it is for.
+        self.check(self.write(GOOD + '[cluster]\nfrom = "pbs"\n'), "job.toml:4", "PBS_JOBID is unset", verbs=[["--config"]])
 
     def test_a_folder(self):
         self.check(self.folder, str(self.folder), "folder")
