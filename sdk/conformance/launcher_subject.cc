@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dtrun/plugin/failure.hpp"
 #include "guard.h"
 #include "load.h"
 
@@ -106,8 +107,8 @@ void TestJob::SetStride(std::size_t bytes) {
 
 LauncherSubject::LauncherSubject(const BackendUnderTest& under_test)
     : plugin_(LoadPlugin(under_test.plugin, DTRUN_KIND_LAUNCHER)) {
-  if (plugin_->launcher == nullptr || plugin_->launcher->plan == nullptr)
-    throw std::runtime_error("the table has no launcher with a plan");
+  if (plugin_->launcher == nullptr) throw std::runtime_error("the table has no launcher");
+  table_ = sdk::internal::ReadStruct(plugin_->launcher);
   options_ = MakeOptions(*plugin_, under_test.options);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
@@ -122,7 +123,7 @@ LauncherSubject::~LauncherSubject() {
 
 dtrun_status LauncherSubject::Call(const dtrun_job* job, const dtrun_plan_sink* sink,
                                    dtrun_error* error) const {
-  const dtrun_status status = plugin_->launcher->plan(instance_, job, sink, error);
+  const dtrun_status status = table_.plan(instance_, job, sink, error);
   EXPECT_TRUE(status >= DTRUN_OK && status <= DTRUN_MISMATCH && status != DTRUN_PENDING)
       << "plan returned status " << status << " (E2, E8)";
   return status;

@@ -63,11 +63,14 @@ class LauncherSubject {
   LauncherSubject(const LauncherSubject&) = delete;
   LauncherSubject& operator=(const LauncherSubject&) = delete;
 
+  // Whether it has `plan`; the rest is for those that do.
+  bool Plans() const { return table_.plan != nullptr; }
   Plan PlanOf(const dtrun_job& job) const;
   dtrun_status Call(const dtrun_job* job, const dtrun_plan_sink* sink, dtrun_error* error) const;
 
  private:
   const dtrun_plugin* plugin_ = nullptr;
+  dtrun_launcher table_{};
   std::unique_ptr<dtrun_options> options_;
   dtrun_instance* instance_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// What every launcher must do: plans that are complete, equal every time, and made of valid texts.
+// What every launcher that plans must do: plans that are complete, equal every time, and made of valid texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,10 +27,11 @@ std::string NameOf(const std::vector<int>& ranks) {
   return text + (ranks == std::vector<int>{1} ? " rank" : " ranks");
 }
 
-// Plans each of kJobs. A launcher that says why it cannot plan here has no case.
+// Plans each of kJobs. A launcher that plans nothing, or says why it cannot plan here, has no case.
 template <class Body>
 void ForEachJob(const Under& under_test, Body&& body) {
   const LauncherSubject subject(under_test);
+  if (!subject.Plans()) GTEST_SKIP() << "the launcher plans nothing";
   for (const std::vector<int>& ranks : kJobs) {
     SCOPED_TRACE(NameOf(ranks));
     const TestJob job(ranks);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "dtrun/plugin/failure.hpp"
 #include "guard.h"
 #include "host.h"
 #include "load.h"
@@ -88,6 +89,10 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   EXPECT_NE(plugin.shutdown, nullptr);
   EXPECT_EQ(plugin.backend != nullptr, plugin.kind == DTRUN_KIND_BACKEND);
   EXPECT_EQ(plugin.launcher != nullptr, plugin.kind == DTRUN_KIND_LAUNCHER);
+  if (plugin.launcher == nullptr) return;
+  const dtrun_launcher launcher = sdk::internal::ReadStruct(plugin.launcher);
+  EXPECT_TRUE(launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr)
+      << "the launcher has none of plan, find_hosts and connect";
 }
 
 void UnknownExtensionsAreNone(const Under& under_test) {

@@ -48,6 +48,7 @@ enum {
   RELEASES_EARLY,
   LEAKS_MEMORY,
   /* of launchers */
+  NO_MEMBER,
   OTHER_PLAN,
   RANK_TWICE,
   RANK_MISSING,

@@ -78,6 +78,7 @@ FAULTS = {
     "backend_changes_outcome": ((PENDING,), "B7", "ok()"),
     "backend_waits_too_long": (("Requests.SurviveShortWaits",), "B8", "waited in vain for 'waited'"),
     "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "data"),
+    "launcher_no_member": (("Load.SaysWhoItIs",), "V10", "none of plan, find_hosts and connect"),
     "launcher_other_plan": ((SAME, SIZES, LAUNCHER_FLAGS), "", "the second time"),
     "launcher_rank_twice": ((RANKS,), "L2", "times that rank 0 is planned"),
     "launcher_rank_missing": ((RANKS,), "L2", "times that rank 1 is planned"),

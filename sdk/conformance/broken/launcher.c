@@ -59,7 +59,7 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
 static void fill_kind(dtrun_plugin* plugin) {
   static dtrun_launcher launcher;
   DTRUN_INIT(launcher);
-  launcher.plan = plan;
+  if (!FAULT(NO_MEMBER)) launcher.plan = plan;
   plugin->kind = DTRUN_KIND_LAUNCHER;
   plugin->launcher = &launcher;
 }
