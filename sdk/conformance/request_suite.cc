@@ -64,9 +64,21 @@ void TestSeesTheEnd(const Subject& subject) {
   });
 }
 
+// The other rank comes only when release has had the time to return without it.
 void ReleaseWaitsForTheOperation(const Subject& subject) {
-  subject.Play(2, [](Rank& rank) {
+  constexpr std::chrono::milliseconds kTimeToReturn(300);
+  subject.Play(2, [=](Rank& rank) {
+    if (rank.rank() == 1) {
+      rank.Await("releases");
+      ASSERT_FALSE(rank.IsTold("released", kTimeToReturn))
+          << "release returned before the other rank took part";
+    }
     Calls calls(rank);
+    if (rank.rank() == 0) {
+      rank.Tell("releases");
+      calls.pending.front().reset();
+      rank.Tell("released");
+    }
     calls.pending.clear();
     calls.ExpectSums(rank.size());
   });

@@ -180,6 +180,10 @@ void Rank::Await(const std::string& word) const {
       << "rank " << rank_ << " waited in vain for '" << word << "'";
 }
 
+bool Rank::IsTold(const std::string& word, std::chrono::milliseconds within) const {
+  return kv_->WaitFor({"suite/" + word}, std::chrono::steady_clock::now() + within);
+}
+
 void Rank::Meet(const std::string& word) const {
   Tell(word + "/" + std::to_string(rank_));
   for (int other = 0; other < size_; ++other) Await(word + "/" + std::to_string(other));

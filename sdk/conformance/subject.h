@@ -99,6 +99,8 @@ class Rank {
   // if no rank has told `word` after kPatience.
   void Tell(const std::string& word) const;
   void Await(const std::string& word) const;
+  // Whether a rank tells `word` within that time.
+  bool IsTold(const std::string& word, std::chrono::milliseconds within) const;
   // Returns when all ranks have come here, without the backend. Once for each word.
   void Meet(const std::string& word) const;
   // Adds to a number that all ranks see and returns it.
@@ -124,7 +126,6 @@ class Subject {
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
-  const dtrun_plugin& plugin() const { return *plugin_; }
   dtrun_instance* instance() const { return instance_; }
   const dtrun_backend& table() const { return *plugin_->backend; }
   dtrun_backend_caps Caps() const;

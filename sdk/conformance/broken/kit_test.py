@@ -77,7 +77,7 @@ FAULTS = {
     "backend_pending_alone": ((PENDING,), "B6", "without a request"),
     "backend_changes_outcome": ((PENDING,), "B7", "ok()"),
     "backend_waits_too_long": (("Requests.SurviveShortWaits",), "B8", "waited in vain for 'waited'"),
-    "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "data"),
+    "backend_releases_early": (("Requests.FinishBeforeReleaseReturns",), "B10", "before the other rank took part"),
     "launcher_no_member": (("Load.SaysWhoItIs",), "V10", "none of plan, find_hosts and connect"),
     "launcher_other_plan": ((SAME, SIZES, LAUNCHER_FLAGS), "", "the second time"),
     "launcher_rank_twice": ((RANKS,), "L2", "times that rank 0 is planned"),
