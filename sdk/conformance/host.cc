@@ -36,7 +36,10 @@ std::vector<std::pair<int, std::string>> reports;
 std::int32_t ShouldStop(const dtrun_host*) { return 0; }
 void ReportPeer(const dtrun_host*, dtrun_kv* kv, std::int32_t peer, dtrun_string what) {
   if (kv != nullptr && kv->quiet) return;
-  if (kv != nullptr && !kv->ranks.empty()) peer = kv->ranks.at(static_cast<std::size_t>(peer));
+  if (kv != nullptr && !kv->ranks.empty()) {
+    const auto index = static_cast<std::size_t>(peer);  // of -1, which is an unknown rank, behind the end
+    peer = index < kv->ranks.size() ? kv->ranks[index] : -1;
+  }
   const std::lock_guard lock(reports_mutex);
   reports.emplace_back(peer, std::string(what.data, what.size));
 }
@@ -132,7 +135,7 @@ std::unique_ptr<dtrun_options> MakeOptions(const dtrun_plugin& plugin,
                                            const std::map<std::string, std::string>& values) {
   auto options = std::make_unique<dtrun_options>();
   for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
-    const dtrun_option& option = OptionAt(plugin.options, i);
+    const dtrun_option option = OptionAt(plugin.options, i);
     Entry& entry = options->entries[option.key];
     entry.option = option;
     entry.set = option.default_text != nullptr;

@@ -109,7 +109,7 @@ void OptionsMakeSense(const Under& under_test) {
   static const std::regex kKey("[a-z][a-z0-9]*(_[a-z0-9]+)*");
   std::set<std::string> keys;
   for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
-    const dtrun_option& option = OptionAt(plugin.options, i);
+    const dtrun_option option = OptionAt(plugin.options, i);
     ASSERT_NE(option.key, nullptr) << "option " << i;
     SCOPED_TRACE(std::string("option '") + option.key + "'");
     EXPECT_TRUE(std::regex_match(option.key, kKey)) << "its key is no snake_case";

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "dtrun/plugin/failure.hpp"
+
 namespace dtrun::conformance {
 namespace {
 
@@ -127,9 +129,10 @@ OptionValue ReadOption(const dtrun_option& option, const std::string& text) {
   return value;
 }
 
-const dtrun_option& OptionAt(const dtrun_option* options, std::uint64_t index) {
+dtrun_option OptionAt(const dtrun_option* options, std::uint64_t index) {
   const auto* first = reinterpret_cast<const char*>(options);
-  return *reinterpret_cast<const dtrun_option*>(first + index * options->struct_size);
+  return sdk::internal::ReadStruct(
+      reinterpret_cast<const dtrun_option*>(first + index * options->struct_size));
 }
 
 }  // namespace dtrun::conformance

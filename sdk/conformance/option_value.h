@@ -19,7 +19,7 @@ struct OptionValue {
 // out of its bounds.
 OptionValue ReadOption(const dtrun_option& option, const std::string& text);
 
-// Option `index` of a plugin's table.
-const dtrun_option& OptionAt(const dtrun_option* options, std::uint64_t index);
+// A full-size copy of option `index` of a plugin's table.
+dtrun_option OptionAt(const dtrun_option* options, std::uint64_t index);
 
 }  // namespace dtrun::conformance
