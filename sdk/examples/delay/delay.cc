@@ -1,4 +1,4 @@
-// delay.cc - a backend that passes everything on to another one and lets each operation take longer.
+// delay.cc - a backend that has another one carry its operations and lets each take longer.
 //
 //   [backend]
 //   name = "delay"
@@ -7,7 +7,8 @@
 //   delay = "5ms"
 //
 // It shows how a plugin stands on another through the same C tables. The other must have no options of its
-// own, because this one's are all that dtrun knows, and DTRUN_CAP_ABORT.
+// own, because this one's are all that dtrun knows, and DTRUN_CAP_ABORT. What the other can do besides
+// operations in host memory is not passed on: launch information, snapshots, groups, memory and extensions.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "dtrun/abi/structs.h"
 #include "dtrun/plugin.hpp"
 
 namespace {
@@ -75,10 +77,14 @@ T& As(Handle* handle) {
 
 dtrun_status QueryCaps(dtrun_instance* self, dtrun_backend_caps* out, dtrun_error* err) {
   const Instance& instance = As<Instance>(self);
-  const dtrun_status status = instance.table->query_caps(instance.inner, out, err);
-  out->flags &= ~static_cast<std::uint32_t>(DTRUN_CAP_DETACHED);  // nobody would wait for its delay
-  out->device_kinds = 1u << DTRUN_DEVICE_HOST;
-  return status;
+  dtrun_backend_caps caps;
+  DTRUN_INIT(caps);
+  const dtrun_status status = instance.table->query_caps(instance.inner, &caps, err);
+  if (status != DTRUN_OK) return status;
+  caps.flags &= ~static_cast<std::uint32_t>(DTRUN_CAP_DETACHED);  // nobody would wait for its delay
+  caps.device_kinds = 1u << DTRUN_DEVICE_HOST;
+  dtrun_struct_write(out, &caps, sizeof caps);
+  return DTRUN_OK;
 }
 
 dtrun_status CommCreate(dtrun_instance* self, const dtrun_comm_params* params, dtrun_backend_comm** out,

@@ -6,8 +6,8 @@
 use crate::abi::*;
 use crate::host::*;
 use std::collections::VecDeque;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -28,6 +28,11 @@ pub fn deadline_after(timeout_ns: i64) -> Deadline {
 
 fn passed(deadline: Deadline) -> bool {
     deadline.is_some_and(|moment| Instant::now() >= moment)
+}
+
+/// For calls that take a time limit: none when there is no deadline, and never zero, which they refuse.
+fn time_left(deadline: Deadline) -> Option<Duration> {
+    deadline.map(|moment| moment.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
 }
 
 /// A receive that was started. Its memory is the caller's again once it is done.
@@ -327,7 +332,13 @@ fn connect_all(members: &Membership, params: &dtrun_comm_params, address: &str) 
         let said = members.said(c"tcp", peer)?;
         let (place, secret) = said.split_once(' ').unwrap_or_default();
         let failed = |e| Failure::system(DTRUN_REMOTE_FAILURE, peer, &format!("cannot connect to rank {peer}"), e);
-        let mut stream = TcpStream::connect(place).map_err(failed)?;
+        let place: SocketAddr = place.parse().map_err(|e| failed(std::io::Error::new(ErrorKind::InvalidData, e)))?;
+        let mut stream = match time_left(deadline) {
+            None => TcpStream::connect(place),
+            Some(time) => TcpStream::connect_timeout(&place, time),
+        }
+        .map_err(failed)?;
+        stream.set_write_timeout(time_left(deadline)).map_err(failed)?;
         stream.write_all(format!("{secret} {:08}", params.rank).as_bytes()).map_err(failed)?;
         streams[peer as usize] = Some(stream);
     }
@@ -353,6 +364,7 @@ fn connect_all(members: &Membership, params: &dtrun_comm_params, address: &str) 
     for stream in streams.iter().flatten() {
         let _ = stream.set_nodelay(true);
         let _ = stream.set_read_timeout(None);
+        let _ = stream.set_write_timeout(None);
     }
     Ok(streams)
 }
