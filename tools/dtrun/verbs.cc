@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/secrets.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/plan/program.h"
@@ -265,7 +266,7 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
                                                              std::filesystem::current_path(failure));
   arguments_.command = std::move(program.command);
   if (arguments_.verbose && !program.assumed.empty()) {
-    dtrun::PrintMessage("dtrun: {}\n", program.assumed);
+    dtrun::PrintMessage("dtrun: {}\n", dtrun::MaskText(program.assumed));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/base/secrets.h"
+
 namespace dtrun::cli {
 
 std::vector<std::string> VerbsOf(const CLI::App& app) {
@@ -36,7 +38,8 @@ std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const st
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs.empty()) {
     return fmt::format("dtrun: '{}' needs a verb: {}", self, fmt::join(verbs, ", "));
   }
-  std::string_view text = error.what();
+  const std::string masked = MaskText(error.what());  // it repeats words
+  std::string_view text = masked;
   constexpr std::string_view kRequired = " is required", kConversion = "Could not convert: ";
   if (text.ends_with(kRequired)) {
     text.remove_suffix(kRequired.size());

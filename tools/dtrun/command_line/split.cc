@@ -120,8 +120,7 @@ class Splitter {
       Words own = Typed();
       if (own.back() == "env") own.pop_back();
       if (const auto meant = WithVariables(std::move(own), Rest())) {
-        return Wrong(
-            MaskText(fmt::format("'dtrun env' prints variables; to set one of the ranks: {}", *meant)));
+        return Wrong(fmt::format("'dtrun env' prints variables; to set one of the ranks: {}", *meant));
       }
       return Wrong(fmt::format(
           "'dtrun env' prints variables and takes no '{}'; to run the program env, type: dtrun -- env {} ...",
@@ -149,8 +148,7 @@ class Splitter {
     }
     if (IsAssignment(word) && !grammar_.known(word)) {
       if (const auto meant = WithVariables(Typed(), Rest())) {
-        return Wrong(
-            MaskText(fmt::format("'{}' is no program; to set a variable of the ranks: {}", word, *meant)));
+        return Wrong(fmt::format("'{}' is no program; to set a variable of the ranks: {}", word, *meant));
       }
     }
     if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
@@ -298,7 +296,7 @@ class Splitter {
         !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
       const std::string& next = words_[next_];
       const bool other = next.ends_with(".py") || next.ends_with(".toml") || grammar_.known(next);
-      return Wrong(fmt::format("{} takes KEY=VALUE in one word; write {} {}={}", name, name, value,
+      return Wrong(fmt::format("{} takes a key and its value in one word; write {} {}={}", name, name, value,
                                other ? "VALUE" : next));
     }
     const bool digits = value.find_first_not_of("0123456789") == std::string::npos;
@@ -398,8 +396,15 @@ class Splitter {
 
 }  // namespace
 
+// Whatever a message repeats is masked here, and only here.
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const Words& words) {
-  return Splitter(grammar, words).Run();
+  Result<SplitWords> split = Splitter(grammar, words).Run();
+  if (!split) return Wrong(MaskText(split.error().text));
+  for (Words* lines : {&split->assumed, &split->unset}) {
+    for (std::string& line : *lines) line = MaskText(line);
+  }
+  split->swallowed = MaskText(split->swallowed);
+  return split;
 }
 
 }  // namespace dtrun::cli

@@ -31,7 +31,7 @@ struct Grammar {
   std::function<bool(const std::string& name)> known;
 };
 
-// Errors name the word, and say what to type instead.
+// Errors name the word, and say what to type instead. Secrets are masked in them and in the lines.
 Result<SplitWords> SplitCommandLine(const Grammar& grammar, const std::vector<std::string>& words);
 
 }  // namespace dtrun::cli

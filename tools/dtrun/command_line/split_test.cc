@@ -116,6 +116,32 @@ TEST_F(SplitTest, VariablesBeforeTheProgramAreOptions) {
 TEST_F(SplitTest, SecretsAreNotRepeated) {
   EXPECT_THAT(Refused({"DB_PASSWORD=sekret1", "x"}),
               AllOf(HasSubstr("job.env.DB_PASSWORD=(secret)"), Not(HasSubstr("sekret1"))));
+  for (const Typed& typed : {
+           Typed{"--set", "job.env.API_TOKEN=sekret1", "python3 train.py"},
+           Typed{"python3 train.py --api-key sekret1"},
+           Typed{"--set", "job.env.API_TOKEN=sekret1 two", "mpirun", "-np", "2", "x"},
+           Typed{"mpirun", "-x", "API_TOKEN=sekret1", "-np", "2", "x"},
+           Typed{"mpirun", "-np", "2", "--", "x", "--password=sekret1"},
+           Typed{"torchrun", "--nproc-per-node", "2", "x", "--password", "sekret1"},
+           Typed{"--set", "job.env.API_TOKEN=sekret1", "-m", "train"},
+           Typed{"-m", "train", "--password", "sekret1"},
+           Typed{"--set", "job.env.API_TOKEN", "sekret1", "x"},
+           Typed{"--set", "job.env.API_TOKEN=sekret1", "a.py", ":", "-n", "1", "b.py"},
+           Typed{"--set", "job.env.API_TOKEN=sekret1", "a.py", ":", "--password", "sekret1"},
+           Typed{"env", "API_TOKEN=sekret1"},
+           Typed{"-n", "API_TOKEN=sekret1", "x"},
+           Typed{"--bind-to", "API_TOKEN=sekret1", "x"},
+       }) {
+    EXPECT_THAT(Refused(typed), Not(HasSubstr("sekret1")));
+  }
+}
+
+TEST_F(SplitTest, WhatWasAssumedHasNoSecretsEither) {
+  const SplitWords split = Good({"-x", "API_TOKEN=sekret1", "-genv", "DB_PASSWORD", "sekret2", "x"});
+  EXPECT_THAT(split.words,
+              ElementsAre("--set", "job.env.API_TOKEN=sekret1", "--set", "job.env.DB_PASSWORD=sekret2"));
+  EXPECT_THAT(split.assumed, ElementsAre("-x is read as --set job.env.API_TOKEN=(secret)",
+                                         "-genv is read as --set job.env.DB_PASSWORD=(secret)"));
 }
 
 TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
@@ -227,7 +253,7 @@ TEST_F(SplitTest, WhatIsNoNumberOfRanksAndNoConfig) {
   EXPECT_THAT(Good({"-n", "gpu", "a"}).words, ElementsAre("-n", "gpu"));
   EXPECT_THAT(Refused({"job.yaml"}), HasSubstr("dtrun's configs are TOML"));
   EXPECT_EQ(Refused({"--set", "job.grace", "train.py"}),
-            "--set takes KEY=VALUE in one word; write --set job.grace=VALUE");
+            "--set takes a key and its value in one word; write --set job.grace=VALUE");
 }
 
 TEST_F(SplitTest, HelpRunsNothing) {
@@ -250,6 +276,13 @@ TEST_F(SplitTest, WhatCli11RefusesIsOneLine) {
   } catch (const CLI::ParseError& error) {
     EXPECT_EQ(Refusal(error, app_, "config check"),
               "dtrun: 'dtrun config check' needs FILE: a config; see dtrun config check --help");
+  }
+  try {
+    app_.parse(Typed{"API_TOKEN=sekret1", "a.toml", "check", "config"});
+    FAIL();
+  } catch (const CLI::ParseError& error) {
+    EXPECT_THAT(Refusal(error, app_, "config check"),
+                AllOf(HasSubstr("'API_TOKEN=(secret)' is too much"), Not(HasSubstr("sekret1"))));
   }
 }
 
