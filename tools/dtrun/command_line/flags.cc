@@ -158,7 +158,8 @@ const ForeignFlag* FindForeignFlag(std::string_view flag) {
 std::vector<std::string> ForeignNames() {
   std::vector<std::string> names;
   for (const ForeignFlag& flag : kFlags) {
-    for (std::size_t at = flag.names.find(" --"); at != flag.names.npos && flag.reading != kRefused;
+    if (flag.reading == kRefused || flag.reading == kModule) continue;
+    for (std::size_t at = flag.names.find(" --"); at != flag.names.npos;
          at = flag.names.find(" --", at + 1)) {
       names.emplace_back(flag.names.substr(at + 1, flag.names.find(' ', at + 1) - at - 1));
     }

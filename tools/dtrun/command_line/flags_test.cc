@@ -6,7 +6,11 @@
 namespace dtrun::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ForeignFlags, MeanTheSameUnderBothSpellings) {
   for (const char* flag : {"--nproc_per_node", "--nproc-per-node", "-ppn", "--ntasks-per-node"}) {
@@ -75,6 +79,11 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--prefix"), HasSubstr("a flag of mpirun; leave it out"));
   EXPECT_THAT(Read("--dry-run"), HasSubstr("dtrun plan"));
   EXPECT_EQ(Read("--max-restarts"), "no value");
+}
+
+TEST(ForeignFlags, AreOfferedWhereTheyAreRead) {
+  EXPECT_THAT(ForeignNames(), AllOf(Contains("--nproc-per-node"), Contains("--standalone")));
+  EXPECT_THAT(ForeignNames(), Not(AnyOf(Contains("--module"), Contains("--partition"))));
 }
 
 TEST(ForeignFlags, AreNotFoundByAPart) {

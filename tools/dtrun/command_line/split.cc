@@ -324,9 +324,8 @@ class Splitter {
     }
     if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
     if (flag.reading == Reading::kModule) {
-      const Words rest = equals == std::string::npos
-                             ? Words(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end())
-                             : Words{word.substr(equals + 1)};
+      Words rest(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
+      if (equals != std::string::npos) rest.insert(rest.begin(), word.substr(equals + 1));
       return Wrong(fmt::format("{} is a flag of {}; write the interpreter: {} python3 -m {}", name,
                                flag.launcher, Quoted(Typed()), rest.empty() ? "MODULE" : Quoted(rest)));
     }

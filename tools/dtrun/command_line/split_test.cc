@@ -148,6 +148,8 @@ TEST_F(SplitTest, AModuleNeedsTheInterpreter) {
   EXPECT_EQ(Refused({"-n", "2", "-m", "train", "--lr", "1"}),
             "-m is a flag of torchrun; write the interpreter: dtrun -n 2 python3 -m train --lr 1");
   EXPECT_THAT(Refused({"plan", "--module=train"}), HasSubstr("dtrun plan python3 -m train"));
+  EXPECT_THAT(Refused({"--module=train", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
+  EXPECT_THAT(Refused({"-mtrain", "--lr", "1"}), HasSubstr("dtrun python3 -m train --lr 1"));
   EXPECT_THAT(Refused({"-m"}), HasSubstr("dtrun python3 -m MODULE"));
 }
 
