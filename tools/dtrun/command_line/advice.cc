@@ -1,9 +1,9 @@
 #include "tools/dtrun/command_line/advice.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "core/base/text.h"
 #include "tools/dtrun/command_line/first_word.h"
 
 namespace dtrun::cli {
@@ -31,9 +31,8 @@ std::string AsWords(const std::string& command) {
 
 bool IsAssignment(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  const auto legal = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-  return name.size() < word.size() && !name.empty() &&
-         std::isdigit(static_cast<unsigned char>(name[0])) == 0 && std::ranges::all_of(name, legal);
+  const auto legal = [](char c) { return IsLetterOrDigit(c) || c == '_'; };
+  return name.size() < word.size() && !name.empty() && !IsDigit(name[0]) && std::ranges::all_of(name, legal);
 }
 
 std::optional<std::string> WithVariables(std::vector<std::string> own,

@@ -13,7 +13,8 @@ TEST(Advice, AShellRunsWhatOnlyAShellReads) {
 
 TEST(Advice, AssignmentsAreNamesAndValues) {
   EXPECT_TRUE(IsAssignment("A_1="));
-  for (const char* word : {"=1", "1A=2", "./A=1", "A", "--a=1", ""}) EXPECT_FALSE(IsAssignment(word)) << word;
+  for (const char* word : {"=1", "1A=2", "./A=1", "A", "--a=1", "\xc3\xa9=1", ""})
+    EXPECT_FALSE(IsAssignment(word)) << word;
 }
 
 TEST(Advice, VariablesNeedAProgramBehind) {
