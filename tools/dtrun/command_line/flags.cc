@@ -15,6 +15,10 @@ constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 constexpr std::string_view kBinding =
     "choose the ranks' processors with --set job.bind=compact, spread or none";
+constexpr std::string_view kInherited = "ranks have the environment that dtrun has";
+constexpr std::string_view kSetVariable =
+    "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE";
+constexpr std::string_view kOneHost = "without --hosts a job is on this machine alone";
 constexpr std::string_view kOneNodeMeetsNobody = "a job on one host has no rendezvous";
 constexpr std::string_view kAddress =
     "leave it out: dtrun tests which network connects the hosts, and MASTER_ADDR is on it (--set "
@@ -32,13 +36,14 @@ constexpr ForeignFlag kFlags[] = {
      "torchrun, srun, mpirun, deepspeed", kOption, "--processes-per-host"},
 
     // torchrun
-    {" --nnodes ", "torchrun", kOneNode,
+    {" --nnodes ", "torchrun", kDefault,
      "dtrun starts all hosts from one: --hosts node0,node1; where every node runs the command itself, "
-     "'dtrun torchrun --nnodes ...' takes torchrun's whole command line"},
+     "'dtrun torchrun --nnodes ...' takes torchrun's whole command line",
+     "1 1:1", kOneHost},
     {" --node-rank ", "torchrun", kRefused,
      "where every host runs the command itself, dtrun's flag is --host-index (cluster.connect = \"manual\"); "
      "or 'dtrun torchrun' takes torchrun's whole command line"},
-    {" --standalone ", "torchrun", kNothing, "without --hosts a job is on this machine alone"},
+    {" --standalone ", "torchrun", kNothing, kOneHost},
     {" --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf ", "torchrun", kNothingOf, kOneNodeMeetsNobody},
     {" -m --module ", "torchrun", kModule, ""},
     {" --no-python ", "torchrun", kNothing, "dtrun runs any program, and a .py with python3"},
@@ -53,10 +58,9 @@ constexpr ForeignFlag kFlags[] = {
     // mpirun and mpiexec
     {" -x ", "mpirun", kVariable, ""},
     {" -env -genv ", "mpiexec", kPair, "job.env."},
-    {" -genvall -envall ", "mpiexec", kNothing, "ranks have the environment that dtrun has"},
-    {" -genvlist -envlist ", "mpiexec", kNothingOf, "ranks have the environment that dtrun has"},
-    {" --env ", "mpirun", kRefused,
-     "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE"},
+    {" -genvall -envall ", "mpiexec", kNothing, kInherited},
+    {" -genvlist -envlist ", "mpiexec", kNothingOf, kInherited},
+    {" --env ", "mpirun", kRefused, kSetVariable},
     {" --mca -mca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
     {" --bind-to -bind-to ", "mpirun", kWord, "job.bind",
      "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
@@ -79,8 +83,7 @@ constexpr ForeignFlag kFlags[] = {
      "leave it out: the run's folder has a file for each rank"},
 
     // srun, sbatch
-    {" --export ", "srun", kExport,
-     "ranks have all of dtrun's environment; to set a variable: --set job.env.NAME=VALUE"},
+    {" --export ", "srun", kDefault, kSetVariable, "ALL", kInherited},
     {" --cpus-per-task --cpu-bind ", "srun", kRefused, kBinding},
     {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
@@ -121,8 +124,8 @@ constexpr ForeignFlag kFlags[] = {
 
     // accelerate, deepspeed
     {" --multi-gpu ", "accelerate", kRefused, "write -n gpu, a rank for each GPU of a host"},
-    {" --num-machines ", "accelerate", kOneNode, "name the hosts: --hosts node0,node1"},
-    {" --num-nodes ", "deepspeed", kOneNode, "name the hosts: --hosts node0,node1"},
+    {" --num-machines --num-nodes ", "accelerate, deepspeed", kDefault, "name the hosts: --hosts node0,node1",
+     "1", kOneHost},
     {" --machine-rank ", "accelerate", kRefused,
      "dtrun's flag is --host-index, with cluster.connect = \"manual\""},
     {" --mixed-precision ", "accelerate", kSetting, "job.env.ACCELERATE_MIXED_PRECISION"},
@@ -186,12 +189,9 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   if (!given) return given.error();
   if (flag.reading == kSetting) return set(fmt::format("{}={}", flag.text, *given));
   if (flag.reading == kNothingOf) return nothing(flag.text);
-  if (flag.reading == kOneNode) {
-    if (*given == "1" || *given == "1:1") return nothing("without --hosts a job is on this machine alone");
-    return refused();
-  }
-  if (flag.reading == kExport) {
-    if (*given == "ALL") return nothing("ranks have the environment that dtrun has");
+  if (flag.reading == kDefault) {
+    const auto harmless = Split(flag.words, ' ');
+    if (std::ranges::count(harmless, *given) > 0) return nothing(flag.why);
     return refused();
   }
   if (flag.reading == kPair) {
@@ -211,7 +211,7 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
                              expected, flag.text)};
   }
   if (given->find('=') == std::string::npos) {
-    if (std::getenv(given->c_str()) != nullptr) return nothing("ranks have the environment that dtrun has");
+    if (std::getenv(given->c_str()) != nullptr) return nothing(kInherited);
     return ForeignWords{
         {},
         fmt::format("{} {}: this variable is not set here, so ranks do not have it; export it, "

@@ -20,8 +20,7 @@ enum class Reading {
   kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect, for they inherit it
   kPair,       // two words, NAME VALUE: --set TEXTNAME=VALUE
   kWord,       // one of `words`: --set TEXT=WHAT_IT_MEANS
-  kOneNode,    // a number of nodes: 1 has no effect; `text`: what to do for more
-  kExport,     // a list of variables: ALL has no effect; `text`: what to do for others
+  kDefault,    // one of `words` has no effect, and `why` says so; `text`: what to do for others
   kModule,     // a Python module: the interpreter is to be written
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
@@ -33,7 +32,8 @@ struct ForeignFlag {
   std::string_view launcher;  // whose it is, for messages
   Reading reading;
   std::string_view text;
-  std::string_view words = {};  // "core=compact none=none": a value there, and what it is here
+  std::string_view words = {};  // of kWord, a value there and what it is here: "core=compact none=none"
+  std::string_view why = {};
 };
 
 // Null: nobody's that is known. `flag`: without "=VALUE"; "_" and "-" are the same in it.

@@ -61,10 +61,12 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   }
   EXPECT_EQ(Read("--nnodes", {"1"}), "");
   EXPECT_EQ(Read("--nnodes", {"1:1"}), "");
+  EXPECT_EQ(Read("--num_machines", {"1"}), "");
 }
 
 TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--nnodes", {"2"}), HasSubstr("dtrun torchrun"));
+  EXPECT_THAT(Read("--num-nodes", {"2"}), HasSubstr("name the hosts: --hosts"));
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("-p"), HasSubstr("sbatch"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
