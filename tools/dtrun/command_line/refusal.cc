@@ -4,17 +4,36 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "core/base/secrets.h"
+#include "core/base/suggest.h"
+#include "tools/dtrun/command_line/advice.h"
+#include "tools/dtrun/command_line/flags.h"
 
 namespace dtrun::cli {
+namespace {
+
+// Those without a group are dtrun's own, and in no list.
+std::vector<const CLI::App*> ShownVerbs(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
+}
+
+// "plan", "config list": the verbs below `app` that have the option `name`.
+void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before,
+                  std::vector<std::string>* to) {
+  for (const CLI::App* verb : ShownVerbs(app)) {
+    if (verb->get_option_no_throw(name) != nullptr) to->push_back(before + verb->get_name());
+    AddVerbsWith(name, *verb, before + verb->get_name() + " ", to);
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> VerbsOf(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!verb->get_group().empty()) names.push_back(verb->get_name());
-  }
+  for (const CLI::App* verb : ShownVerbs(app)) names.push_back(verb->get_name());
   return names;
 }
 
@@ -24,6 +43,45 @@ std::vector<std::string> LongNames(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
+}
+
+std::string NoVerb(const Position& position, const std::string& word) {
+  const std::vector<std::string> verbs = VerbsOf(position.at);
+  if (verbs.empty())
+    return fmt::format("'{}' takes no '{}'; see {} --help", position.self, word, position.self);
+  auto nearest = VerbLike(word, verbs);
+  if (!nearest) nearest = Nearest(word, verbs);
+  return fmt::format("'{}' has no verb '{}'; {}", position.self, word,
+                     nearest ? fmt::format("did you mean '{}'?", *nearest)
+                             : fmt::format("its verbs: {}", fmt::join(verbs, ", ")));
+}
+
+std::string UnknownOption(const Position& position, const std::string& name) {
+  std::string text = fmt::format("unknown option '{}'", name);
+  if (&position.at != &position.root) text += fmt::format(" of '{}'", position.self);
+  std::vector<std::string> names = LongNames(position.at);
+  if (const auto whole = LongFor(name, names)) return text + fmt::format("; did you mean {}?", *whole);
+  if (position.takes_program) std::ranges::move(ForeignNames(), std::back_inserter(names));
+  for (std::string& one : names) one.erase(0, one.find_first_not_of('-'));
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  if (const auto nearest = Nearest(bare, names)) {
+    return text + fmt::format("; did you mean '--{}'?", *nearest);
+  }
+  std::vector<std::string> verbs;
+  AddVerbsWith(name, position.root, "", &verbs);
+  if (!verbs.empty()) {
+    return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
+                              verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);
+  }
+  if (!position.takes_program) return text + fmt::format("; {} --help lists them", position.self);
+  if (!position.config.empty()) {
+    return text + fmt::format(
+                      "; put arguments of the program into job.command of '{}', or give the whole command "
+                      "here: {} {} PROGRAM {}",
+                      position.config, position.self, position.config, name);
+  }
+  return text + fmt::format("; options of the program go after it: {} PROGRAM {}; {} --help lists dtrun's",
+                            position.self, name, position.self);
 }
 
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb) {

@@ -1,4 +1,4 @@
-// What CLI11 has refused, in dtrun's words.
+// What is refused of a command line, in dtrun's words, and the nearest that could be meant.
 //
 // Pure; one thread.
 #pragma once
@@ -15,7 +15,21 @@ std::vector<std::string> VerbsOf(const CLI::App& app);
 // The long options of `app`, with their dashes.
 std::vector<std::string> LongNames(const CLI::App& app);
 
-// One line. `verb`: "config check"; empty: none was typed.
+// Where a word stands that is refused.
+struct Position {
+  const CLI::App& root;
+  const CLI::App& at;  // the root, or the verb that was read last
+  std::string self;    // "dtrun", "dtrun config"
+  bool takes_program;  // `at` runs one
+  std::string config;  // that was given; empty: none
+};
+
+std::string NoVerb(const Position& position, const std::string& word);
+
+// `name`: without its value.
+std::string UnknownOption(const Position& position, const std::string& name);
+
+// What CLI11 has refused: one line. `verb`: "config check"; empty: none was typed.
 std::string Refusal(const CLI::ParseError& error, const CLI::App& root, const std::string& verb);
 
 }  // namespace dtrun::cli

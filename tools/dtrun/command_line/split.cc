@@ -1,11 +1,9 @@
 #include "tools/dtrun/command_line/split.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -81,15 +79,12 @@ class Splitter {
     return std::move(out_);
   }
 
-  std::string NoVerb(const std::string& word) const {
-    const Words verbs = VerbsOf(*at_);
-    if (verbs.empty()) return fmt::format("'{}' takes no '{}'; see {} --help", Self(), word, Self());
-    auto nearest = VerbLike(word, verbs);
-    if (!nearest) nearest = Nearest(word, verbs);
-    return fmt::format("'{}' has no verb '{}'; {}", Self(), word,
-                       nearest ? fmt::format("did you mean '{}'?", *nearest)
-                               : fmt::format("its verbs: {}", fmt::join(verbs, ", ")));
+  Position Here() const {
+    const bool takes_program = at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) > 0;
+    return {*grammar_.root, *at_, Self(), takes_program, config_};
   }
+  std::string NoVerb(const std::string& word) const { return cli::NoVerb(Here(), word); }
+  std::string Unknown(const std::string& option) const { return UnknownOption(Here(), option); }
 
   void Enter(CLI::App* verb) {
     at_ = verb;
@@ -110,8 +105,7 @@ class Splitter {
       return true;
     }
     if (word.ends_with(".toml") && at_->get_option_no_throw("--config") != nullptr) return TakeConfig(word);
-    const bool runs = at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) > 0;
-    if (runs) return TakeProgram(word);
+    if (Here().takes_program) return TakeProgram(word);
     if (HasPositionals(*at_)) {
       out_.words.push_back(word);
       return true;
@@ -340,48 +334,6 @@ class Splitter {
     out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
     (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
     return true;
-  }
-
-  // "plan", "config list": the verbs below `app` that have the option `name`.
-  void AddVerbsWith(const std::string& name, const CLI::App& app, const std::string& before,
-                    Words* to) const {
-    for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-      if (verb != at_ && verb->get_option_no_throw(name) != nullptr) to->push_back(before + verb->get_name());
-      AddVerbsWith(name, *verb, before + verb->get_name() + " ", to);
-    }
-  }
-
-  std::string Unknown(const std::string& name) const {
-    std::string text = fmt::format("unknown option '{}'", name);
-    if (!out_.verb.empty()) text += fmt::format(" of '{}'", Self());
-    Words names = LongNames(*at_);
-    if (at_ == grammar_.root || std::ranges::count(grammar_.runs, at_) != 0) {
-      for (std::string& foreign : ForeignNames()) names.push_back(std::move(foreign));
-    }
-    if (const auto whole = LongFor(name, LongNames(*at_)))
-      return text + fmt::format("; did you mean {}?", *whole);
-    for (std::string& one : names) one.erase(0, one.find_first_not_of('-'));
-    const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    if (const auto nearest = Nearest(bare, names)) {
-      return text + fmt::format("; did you mean '--{}'?", *nearest);
-    }
-    Words verbs;
-    AddVerbsWith(name, *grammar_.root, "", &verbs);
-    if (!verbs.empty()) {
-      return text + fmt::format("; '{}' belongs to the verb{} {}: dtrun {} {}", name,
-                                verbs.size() == 1 ? "" : "s", fmt::join(verbs, ", "), verbs.front(), name);
-    }
-    if (at_ != grammar_.root && std::ranges::count(grammar_.runs, at_) == 0) {
-      return text + fmt::format("; {} --help lists them", Self());
-    }
-    if (!config_.empty()) {
-      return text + fmt::format(
-                        "; put arguments of the program into job.command of '{}', or give the whole command "
-                        "here: {} {} PROGRAM {}",
-                        config_, Self(), config_, name);
-    }
-    return text + fmt::format("; options of the program go after it: {} PROGRAM {}; {} --help lists dtrun's",
-                              Self(), name, Self());
   }
 
   const Grammar& grammar_;

@@ -37,7 +37,7 @@ class SplitTest : public ::testing::Test {
     app_.add_subcommand("doctor", "");
     app_.add_subcommand("env", "")->add_option("--as", text_);
     app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
-    app_.add_subcommand("agent", "")->group("");
+    app_.add_subcommand("agent", "")->group("")->add_option("--socket", text_);
     grammar_ = {&app_, {plan}, [](const std::string& name) { return name == "rum"; }};
   }
 
@@ -177,6 +177,7 @@ TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
   EXPECT_THAT(Refused({"--epochs", "5", "train.py"}),
               HasSubstr("options of the program go after it: dtrun PROGRAM --epochs"));
   EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
+  EXPECT_THAT(Refused({"--socket", "x"}), Not(HasSubstr("agent"))) << "a hidden verb";
   EXPECT_THAT(Refused({"job.toml", "--epochs", "5"}), HasSubstr("job.command of 'job.toml'"));
   EXPECT_THAT(Refused({"config", "check", "-s"}), HasSubstr("; dtrun config check --help lists them"));
   EXPECT_THAT(Refused({"env", "-a"}), HasSubstr("unknown option '-a' of 'dtrun env'; did you mean --as?"));
