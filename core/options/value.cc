@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/options/path_text.h"
+#include "core/options/shown.h"
 #include "core/options/text.h"
 
 namespace dtrun::options {
@@ -161,16 +162,10 @@ Status CheckTexts(const Data& data) {
   return {};
 }
 
-std::string FormatNumber(const Spec& spec, std::int64_t number) {
-  if (spec.type == Type::kDuration) return Quote(FormatDuration(Nanoseconds(number)));
-  if (spec.type != Type::kBytes || number < 1024) return fmt::format("{}", number);
-  return Quote(FormatBytes(static_cast<std::uint64_t>(number)));
-}
-
 std::string FormatMap(const std::map<std::string, std::string>& map) {
   std::string out;
   for (const auto& [name, text] : map)
-    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, Quote(MaskValue(name, text)));
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, Quote(text));
   return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
 }
 
@@ -210,12 +205,15 @@ Status CheckBounds(const Spec& spec, const Data& data) {
 std::string Format(const Spec& spec, const Data& data) {
   if (data.index() == 0) return "unset";
   if (spec.secret) return std::string(kSecret);
-  if (const auto* flag = std::get_if<bool>(&data)) return *flag ? "true" : "false";
-  if (const auto* number = std::get_if<std::int64_t>(&data)) return FormatNumber(spec, *number);
-  if (const auto* real = std::get_if<double>(&data)) return fmt::format("{}", *real);
-  if (const auto* text = std::get_if<std::string>(&data)) return Quote(MaskValue(spec.key, *text));
-  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&data)) return FormatMap(*map);
-  return fmt::format("[{}]", QuoteAll(MaskArguments(std::get<std::vector<std::string>>(data))));
+  const Data shown = Shown(spec, data);
+  if (const auto* flag = std::get_if<bool>(&shown)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&shown)) return fmt::format("{}", *number);
+  if (const auto* real = std::get_if<double>(&shown)) return fmt::format("{}", *real);
+  // A size without a unit is a number.
+  if (const auto* text = std::get_if<std::string>(&shown))
+    return spec.type == Type::kBytes && IsDigits(*text) ? *text : Quote(*text);
+  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&shown)) return FormatMap(*map);
+  return fmt::format("[{}]", QuoteAll(std::get<std::vector<std::string>>(shown)));
 }
 
 }  // namespace dtrun::options

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 
 #include "core/base/json.h"
-#include "core/base/secrets.h"
-#include "core/base/units.h"
 #include "core/base/utf8.h"
+#include "core/options/shown.h"
 
 namespace dtrun::cli {
 namespace {
@@ -52,23 +53,15 @@ const char* ScopeWord(int scope) {
   return scope == DTRUN_SCOPE_PROCESS ? "process" : scope == DTRUN_SCOPE_HOST ? "host" : "job";
 }
 
-// In the types of JSON, secrets masked; durations and sizes as texts.
+// In the types of JSON.
 Json ValueOf(const Spec& spec, const options::Value& value) {
-  using options::Type;
-  if (!value.set()) return {};
-  if (spec.secret) return std::string(kSecret);
-  if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
-  if (const auto* real = std::get_if<double>(&value.data)) return *real;
-  if (const auto* text = std::get_if<std::string>(&value.data)) return MaskValue(spec.key, *text);
-  if (const auto* list = std::get_if<std::vector<std::string>>(&value.data)) return MaskArguments(*list);
-  if (const auto* map = std::get_if<std::map<std::string, std::string>>(&value.data)) {
-    Json out = Json::object();
-    for (const auto& [name, text] : *map) out[name] = MaskValue(name, text);
-    return out;
-  }
-  const auto number = std::get<std::int64_t>(value.data);
-  if (spec.type == Type::kDuration) return FormatDuration(Nanoseconds(number));
-  return spec.type == Type::kBytes ? Json(FormatBytes(static_cast<std::uint64_t>(number))) : Json(number);
+  const auto to_json = [](const auto& data) -> Json {
+    if constexpr (std::is_same_v<std::decay_t<decltype(data)>, std::monostate>)
+      return {};
+    else
+      return data;
+  };
+  return std::visit(to_json, options::Shown(spec, value.data));
 }
 
 }  // namespace
