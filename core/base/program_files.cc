@@ -39,15 +39,15 @@ std::optional<fs::path> FindOnPath(const std::string& name, std::string_view pat
   return std::nullopt;
 }
 
-std::vector<std::string> ProgramsLike(std::string_view beginning, std::string_view path,
-                                      const fs::path& cwd) {
+std::vector<std::string> ProgramsWithPrefix(std::string_view prefix, std::string_view path,
+                                            const fs::path& cwd) {
   std::set<std::string> names;
   for (const fs::path& folder : FoldersOfPath(path, cwd)) {
     std::error_code failure;
     for (fs::directory_iterator file(folder, failure), end; !failure && file != end;
          file.increment(failure)) {
       const std::string name = file->path().filename();
-      if (name.starts_with(beginning) && IsExecutable(file->path())) names.insert(name);
+      if (name.starts_with(prefix) && IsExecutable(file->path())) names.insert(name);
     }
   }
   return {names.begin(), names.end()};

@@ -21,9 +21,9 @@ std::vector<std::filesystem::path> FoldersOfPath(std::string_view path, const st
 std::optional<std::filesystem::path> FindOnPath(const std::string& name, std::string_view path,
                                                 const std::filesystem::path& cwd);
 
-// The names of the executable files in them that begin so, each once, in order of the alphabet.
-std::vector<std::string> ProgramsLike(std::string_view beginning, std::string_view path,
-                                      const std::filesystem::path& cwd);
+// The names of the executable files in them that have the prefix, each once, in order of the alphabet.
+std::vector<std::string> ProgramsWithPrefix(std::string_view prefix, std::string_view path,
+                                            const std::filesystem::path& cwd);
 
 // share/dtrun of the installation, or of the build, that this program belongs to.
 std::filesystem::path SharedFolder();

@@ -46,9 +46,9 @@ TEST_F(ProgramFilesTest, AnEmptyEntryIsTheWorkingDirectory) {
 }
 
 TEST_F(ProgramFilesTest, ListsTheExecutableNamesThatBeginSo) {
-  EXPECT_THAT(ProgramsLike("tr", "plain:absent:bin:bin", folder_), ElementsAre("train"));
-  EXPECT_THAT(ProgramsLike("trap", "bin", folder_), IsEmpty());
-  EXPECT_THAT(ProgramsLike("tr", "plain", folder_), IsEmpty());
+  EXPECT_THAT(ProgramsWithPrefix("tr", "plain:absent:bin:bin", folder_), ElementsAre("train"));
+  EXPECT_THAT(ProgramsWithPrefix("trap", "bin", folder_), IsEmpty());
+  EXPECT_THAT(ProgramsWithPrefix("tr", "plain", folder_), IsEmpty());
 }
 
 TEST(FoldersOfPath, AreInOrderAndRelativeOnesBeginInTheWorkingDirectory) {

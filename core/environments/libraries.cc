@@ -26,7 +26,7 @@ using network::Offer;
 // How a variable names interfaces.
 enum class Grammar {
   kNames,     // whole names
-  kPrefixes,  // NCCL's: "^" excludes, "=" makes beginnings whole names
+  kPrefixes,  // NCCL's: "^" excludes, "=" makes prefixes whole names
   kDevices,   // UCX's: whole names; "^" excludes, from 1.21 on
   kNetworks,  // Open MPI's: whole names, or addresses with a number of bits
   kExcluded   // the same, of what is not to be used

@@ -43,10 +43,10 @@ options::Schema PluginOptions(std::string_view kind) {
   return options;
 }
 
-std::vector<std::string> ProgramsOfPath(std::string_view beginning) {
+std::vector<std::string> ProgramsOfPath(std::string_view prefix) {
   const char* path = std::getenv("PATH");
   std::error_code failure;
-  return ProgramsLike(beginning, path == nullptr ? "" : path, std::filesystem::current_path(failure));
+  return ProgramsWithPrefix(prefix, path == nullptr ? "" : path, std::filesystem::current_path(failure));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ class Completer {
     }
   }
 
-  // All of PATH is more than anybody reads: a beginning must be typed.
+  // All of PATH is more than anybody reads: a prefix must be typed.
   void Program() {
     out_.files = config_ ? Files::kAny : Files::kRunnable;
     if (current_.empty() || current_.find('/') != std::string::npos) return;

@@ -40,8 +40,8 @@ struct CompletionSources {
   std::function<std::vector<Candidate>(std::string_view kind)> plugins;
   // Of the plugins of that kind, "backend" or "launcher", with full keys; asked when one is typed.
   std::function<options::Schema(std::string_view kind)> plugin_options;
-  // The names in PATH that begin so.
-  std::function<std::vector<std::string>(std::string_view beginning)> programs;
+  // The names in PATH that have the prefix.
+  std::function<std::vector<std::string>(std::string_view prefix)> programs;
 };
 
 // `words`: what was typed behind "dtrun"; the last is the current one, and may be empty.

@@ -61,10 +61,10 @@ class CandidatesTest : public ::testing::Test {
                                  option("job.env", options::Type::kMap)};
     sources_ = {&app_, {plan_}, schema, {{"horovod", ""}}, {{"--nnodes", "nodes"}}, {}, {}, {}, {}};
     sources_.templates = {{"basic", ""}, {"gpu", ""}};
-    sources_.programs = [](std::string_view beginning) {
+    sources_.programs = [](std::string_view prefix) {
       Typed names;
       for (const char* name : {"plot", "python3"}) {
-        if (std::string_view(name).starts_with(beginning)) names.emplace_back(name);
+        if (std::string_view(name).starts_with(prefix)) names.emplace_back(name);
       }
       return names;
     };
