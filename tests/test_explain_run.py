@@ -1,0 +1,231 @@
+"""`dtrun explain` of a run: what it used and why, how it ended."""
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support.job import DTRUN, RANK, Job, JobTest, end, main
+from support.lab import why_not
+from support.site import Site
+
+WARNING = "NCCL WARN Bootstrap : no socket interface found"
+
+
+class Latest(JobTest):
+    def latest(self):
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        return result.out.splitlines()[0]
+
+    def test_is_the_newest_of_dtrun_and_of_dtrun_torchrun(self):
+        script = self.write("", "train.py")
+        self.assert_ok(self.dtrun("--set", "job.name=ours", "--", "true"))
+        self.assertIn("job 'ours'", self.latest())
+        self.assert_ok(self.dtrun("torchrun", script))
+        self.assertIn("job 'train'", self.latest())
+        self.assert_ok(self.dtrun("torchrun", "--log-dir", "kept", self.write("", "other.py")))
+        self.assertIn("job 'other'", self.latest())
+        self.assert_ok(self.dtrun("--set", "job.name=last", "--", "true"))
+        self.assertIn("job 'last'", self.latest())
+
+    def test_is_of_this_folder_and_of_this_user(self):
+        script = self.write("", "train.py")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.assert_ok(self.dtrun("torchrun", script))
+        done = subprocess.run([DTRUN, "explain", "latest"], cwd=elsewhere, env=self.environment(), capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        if os.geteuid() == 0:
+            for logs in self.folder.glob("torchelastic_*"):
+                os.chown(logs, 65534, 65534)
+            self.assert_user_error(self.dtrun("explain", "latest"), "there is no run under 'runs'")
+
+
+class ExplainRun(JobTest):
+    def test_a_failed_job(self):
+        config = self.write('[job]\ncommand = ["sh", "-c", "echo \'%s\'; exit 3"]\n' % WARNING)
+        self.assertEqual(self.dtrun("--config", config).code, 3)
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "interface ",
+                     "known failure: NCCL found no network interface"):
+            self.assertIn(text, result.out)
+        for once in ("NCCL found no network interface", "  next: ", " after "):  # the verdict has said it
+            self.assertEqual(result.out.count(once), 1, result.out)
+        story = json.loads(self.dtrun("explain", "latest", "--json").out)
+        self.assertEqual(story["findings"][0]["rank"], 0)
+
+    def topics(self):
+        return {choice["topic"]: choice for choice in json.loads(self.dtrun("explain", "latest", "--json").out)["choices"]}
+
+    def test_nothing_is_told_of_a_backend_that_no_rank_used(self):
+        self.assert_ok(self.dtrun("--set", "job.processes_per_host=2", "--", "true"))
+        topics = self.topics()
+        self.assertIn("not used: no rank called dtrun_init", topics["backend"]["reason"])
+        for topic in ("transport", "peers", "algorithm"):
+            self.assertNotIn(topic, topics)
+        self.assertIsNone(topics["p2p"]["value"])
+
+    def test_the_number_of_ranks_comes_from_the_option_that_was_given(self):
+        self.assert_ok(self.dtrun("-n", "2", "true"))
+        self.assertEqual(self.topics()["ranks"]["reason"], "job.ranks = 2 (-n)")
+        self.assert_ok(self.dtrun("--set", "job.processes_per_host=2", "--hosts", "localhost:2", "true"))
+        self.assertRegex(self.topics()["ranks"]["reason"], r"^job.processes_per_host = 2 \(--set .*; cluster.hosts = .*localhost:2")
+
+    def test_on_one_host_no_option_chooses_between_networks(self):
+        result = self.dtrun("--set", "network.interface=eth0", "--", "true")
+        self.assert_ok(result)
+        self.assertIn("warning    --set network.interface has no effect: the job is on one host; "
+                      "backend.options.interface chooses the backend's there", result.err)
+        self.assertEqual(self.topics()["interface"]["reason"], "all ranks share one host")
+
+    def test_a_job_on_one_host_uses_no_interface(self):
+        self.assert_ok(self.dtrun("--", "true"))
+        file = next(self.folder.glob("runs/*/2*/plan.json"))
+        plan = json.loads(file.read_text())
+        del plan["backend"]["facts"]["interface"]  # of a backend that reports none
+        file.write_text(json.dumps(plan))
+        interface = self.topics()["interface"]
+        self.assertEqual((interface["value"], interface["reason"]), ("not used on one host", ""))
+
+    def test_every_variable_that_names_an_interface_is_told(self):
+        self.assert_ok(self.dtrun("--set", "job.env.PRTE_MCA_prte_if_include=lo", "--", "true"))
+        self.assertIn("ranks see PRTE_MCA_prte_if_include=lo", self.topics()["interface"]["reason"])
+
+    def test_the_algorithm_is_what_the_backend_says_of_itself(self):
+        self.assert_ok(self.ranks(2, RANK, sets=["comm.local=none"]))
+        topics = self.topics()
+        self.assertEqual(topics["transport"]["value"], "gloo alone")
+        self.assertTrue(topics["algorithm"]["value"].startswith("small vectors by recursive doubling"), topics)
+        self.assert_ok(self.ranks(2, RANK))
+        self.assertEqual(self.topics()["algorithm"]["value"], "dtrun's, in shared memory")
+
+    def test_nothing_is_told_of_a_backend_that_it_has_not_told(self):
+        self.assert_ok(self.ranks(2, RANK))
+        file = next(self.folder.glob("runs/*/2*/plan.json"))
+        plan = json.loads(file.read_text())
+        plan["backend"] = {"name": "strange", "facts": {}}
+        for host in plan["hosts"]:
+            host["facts"] = {"by p2p": "turbo STRANGE_PATHS"}
+        plan["processes"][0]["env"]["STRANGE_PATHS"] = "few"
+        file.write_text(json.dumps(plan))
+        config = json.loads((file.parent / "config.json").read_text())
+        config["backend.options.turbo"] = {"value": True, "origin": "--set"}
+        config["backend.options.p2p"] = {"value": "on", "origin": "--set"}
+        (file.parent / "config.json").write_text(json.dumps(config))
+        p2p = self.topics()["p2p"]
+        self.assertIsNone(p2p["value"])
+        self.assertEqual(p2p["reason"], "backend.options.turbo = true (--set); ranks see STRANGE_PATHS=few")
+
+    def test_records_that_somebody_has_changed_reach_no_terminal(self):
+        job = self.start_ranks(1, "sh", "-c", "exit 3")
+        self.assertEqual(job.finish().code, 3)
+        file = job.run_dir() / "verdict.json"
+        verdict = json.loads(file.read_text())
+        verdict["job"] = "a\x1b[2Jb"
+        verdict["text"] = "one\x1b]0;EVIL\x07 two\n\x1b[31mred\nthree\r\x9b2J"
+        file.write_text(json.dumps(verdict))
+        result = self.dtrun("explain", job.run_dir())
+        self.assert_ok(result)
+        self.assertIn("one two\n", result.out)
+        self.assertIn("\nthree\n", result.out)
+        self.assertNotIn("EVIL", result.out)
+        plain = re.sub(r"\x1b\[(0|31)?m", "", result.out)
+        self.assertFalse([c for c in plain if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")], repr(result.out))
+
+    def test_the_blamed_rank_and_its_place(self):
+        script = self.write("import sys, time, os\nrank = os.environ['RANK']\nif rank == '1':\n    time.sleep(1000)\n"
+                            "time.sleep(1)\nsys.exit('RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] '\n"
+                            "         'Timed out waiting 8000ms for recv operation to complete')\n", "train.py")
+        self.assertEqual(self.ranks(2, "/usr/bin/python3", script).code, 1)
+        result = self.dtrun("explain", "latest")
+        self.assert_ok(result)
+        verdict = json.loads(self.dtrun("explain", "latest", "--json").out)["verdict"]
+        self.assertIn(verdict, result.out)
+        self.assertIn("failed after", verdict)
+        self.assertRegex(verdict, r"rank 1.* in .*(time.sleep at train.py:4|clock_nanosleep)")
+
+    def test_after_an_interruption_nobody_is_sent_to_the_failure_of_another_rank(self):
+        script = self.write("import signal, sys, time\n"
+                            "signal.signal(signal.SIGTERM, lambda *_: sys.exit('[Errno 104] Connection reset by peer'))\n"
+                            "print('up', flush=True)\nwhile True:\n    time.sleep(1)\n", "train.py")
+        job = self.start_ranks(2, sys.executable, script)
+        for rank in range(2):
+            job.wait_for_line(rank, "up")
+        job.signal(signal.SIGTERM)
+        self.assertEqual(job.finish().code, 143)
+        story = json.loads(self.dtrun("explain", "latest", "--json").out)
+        self.assertIn("interrupted by SIGTERM", story["verdict"])
+        self.assertEqual(story["findings"], [])
+
+    def test_a_running_job(self):
+        job = self.start_ranks(2, "sh", "-c", "echo up; sleep 1000")
+        job.wait_for_line(0, "up")
+        result = self.dtrun("explain", job.run_dir())
+        self.assert_ok(result)
+        self.assertIn("running, or ended without a verdict", result.out)
+        self.assertIn("ranks      2 (", result.out)
+        job.signal(signal.SIGTERM)
+        job.finish()
+
+
+@unittest.skipIf(why_not(), f"no laboratory of hosts: {why_not()}")
+class ExplainHosts(JobTest):
+    """Every word of a job on two hosts: interface, transport, algorithm, peer access, each with its reason."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="dtrun-site-")
+        self.addCleanup(folder.cleanup)
+        self.site = Site(folder.name, "10.5.0.{}", 2)
+        self.addCleanup(self.site.close)
+
+    def explain(self, backend, interfaces):
+        for i, name in enumerate(interfaces):
+            self.site.wire(i, name, "red", f"10.5.0.{i + 1}/24")
+        self.site.lay()
+        key = self.write(secrets.token_hex(32), "key")
+        key.chmod(0o600)
+        config = self.write(
+            f'[job]\ncommand = ["{RANK}"]\nprocesses_per_host = 2\n[backend]\nname = "{backend}"\n'
+            f'[cluster]\nhosts = {json.dumps(self.site.names)}\nconnect = "manual"\nroot = "10.5.0.1:29400"\n'
+            f'key_file = "{key}"\njoin_timeout = "60s"\n[logs]\ndir = "{self.folder}/{backend}"\n')
+        jobs = []
+        for i in range(2):
+            process = subprocess.Popen([*self.site.enter(i, self.folder), str(DTRUN), "--config", str(config), "--host-index",
+                                        str(i)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+            self.addCleanup(end, process)
+            jobs.append(Job(process, self.folder))
+        self.assert_ok([job.finish() for job in jobs][0])
+        result = self.dtrun("explain", str(self.folder / backend))
+        self.assert_ok(result)
+        return result.out
+
+    def test_shared_memory_and_gloo(self):
+        out = self.explain("gloo", ["eth0", "ens3"])
+        self.assertIn("interface  node0 eth0 10.5.0.1, node1 ens3 10.5.0.2\n"
+                      '             because: tested between all hosts before ranks started; network.interface = "auto" (default)', out)
+        self.assertIn("peers      ranks 0, 1 of node0: shared memory among themselves; other hosts by gloo over TCP, at eth0 10.5.0.1\n"
+                      '             because: comm.local = "shm" (default); eth0 chosen, ', out)
+        self.assertIn("peers      ranks 2, 3 of node1: shared memory among themselves; other hosts by gloo over TCP, at ens3 10.5.0.2\n", out)
+        self.assertIn("algorithm  a step inside each host, one among a rank of each host, one back\n"
+                      "             because: between hosts: small vectors by recursive doubling", out)
+        self.assertIn("p2p        not used\n             because: this backend moves host memory", out)
+
+    def test_ucx_says_why_no_rdma(self):
+        out = self.explain("ucx", ["eth0", "eth0"])
+        self.assertIn("other hosts by ucx over TCP, at eth0 10.5.0.1", out)
+        self.assertIn("; no RDMA: ", out)
+        self.assertIn('backend.options.p2p = "auto" (default)', out)
+
+
+if __name__ == "__main__":
+    main()
