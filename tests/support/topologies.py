@@ -1,56 +1,10 @@
 """The networks in which users' jobs fail, as a list: how each is laid out, and what is right in it.
 
-Hosts are node0, node1 and so on; host i has the address .i+1 of each of its networks. `addresses` are those that
-the hosts' names stand for, and where their agents meet. `expect` is the interface that every host has to use (a
-list: one per host; a set: any of these), or None where no network joins all hosts: then `says` is what the user has
-to read.
+Those where the user has chosen an interface are in chosen_topologies.py, and in the list too.
 """
 
-from dataclasses import dataclass, field
-from typing import Callable, Optional
-
-NETWORK = "10.5.0"
-
-
-@dataclass
-class Topology:
-    name: str
-    lay: Callable
-    expect: object
-    addresses: str = NETWORK + ".{}"
-    rule: Optional[str] = None  # network.interface
-    rules: dict = field(default_factory=dict)  # network.interface_on
-    env: dict = field(default_factory=dict)
-    config: str = ""  # more of it
-    sees: dict = field(default_factory=dict)  # by nccl, gloo or mpi, where ranks see the user's value
-    says: tuple = ()  # texts of stderr
-    loopback_names: bool = False
-
-
-TOPOLOGIES = []
-
-
-def topology(expect, **more):
-    def register(lay):
-        name = lay.__name__
-        TOPOLOGIES.append(Topology(name, lay, expect, **more))
-        return lay
-    return register
-
-
-def hosts(site):
-    return range(len(site.names))
-
-
-def plain(site, interface="eth0", switch="red", network=NETWORK, gateway=True, **more):
-    for i in hosts(site):
-        site.wire(i, interface, switch, f"{network}.{i + 1}/24", **more)
-        if gateway:
-            site.route(i, "default", "via", f"{network}.250")
-
-
-def second(site, interface="eth1", **more):
-    plain(site, interface, "blue", "10.6.0", gateway=False, **more)
+import support.chosen_topologies  # adds to TOPOLOGIES
+from support.topology import NETWORK, TOPOLOGIES, hosts, plain, second, topology
 
 
 @topology("eth0")
@@ -333,87 +287,11 @@ def a_name_that_begins_like_an_exclusion(site):
     plain(site, interface="^lan")
 
 
-@topology("eth0", rule="enp129s0f0np0-lan")
-def an_alternative_name(site):
-    plain(site)
-    second(site)
-    for i in hosts(site):
-        site.more(i, "link property add dev eth0 altname enp129s0f0np0-lan")
-
-
 @topology("eth0")
 def a_second_address_that_moves(site):
     plain(site)
     for i in (0, 1):  # two hosts believe that it is theirs, as after a failover
         site.more(i, f"address add {NETWORK}.100/24 dev eth0")
-
-
-@topology(None, rule="etg0", says=("network.interface: host node", "'etg0' is not an interface of this host",
-                                   "eth0 (10.5.0.", "did you mean 'eth0'?"))
-def a_name_with_a_slip(site):
-    plain(site)
-
-
-@topology(None, rule="eth0,enp7s9", says=("'enp7s9' is not an interface of any host",))
-def a_name_that_no_host_has(site):
-    plain(site)
-
-
-@topology(None, rule="^eth", says=("leaves no interface", "eth0 is excluded by '^eth'", "docker0 is a virtual bridge"))
-def an_exclusion_that_leaves_nothing(site):
-    for i in hosts(site):
-        site.bridge(i, "docker0", "172.17.0.1/16")
-    plain(site)
-
-
-@topology("eth1", rule="^eth0")
-def an_exclusion_adds_to_the_built_in_ones(site):
-    for i in hosts(site):
-        site.bridge(i, "docker0", "172.17.0.1/16")
-    plain(site)
-    second(site, rate="50mbit")
-
-
-@topology("eth1", rule="10.6.0.0/16")
-def a_network_by_its_address(site):
-    plain(site)
-    second(site, rate="50mbit")
-
-
-@topology(["eth0", "ens3", "eth0"], rule="=eth0", rules={"node1": "ens3"})
-def a_name_of_its_own_for_one_host(site):
-    for i, name in enumerate(["eth0", "ens3", "eth0"]):
-        site.wire(i, name, "red", f"{NETWORK}.{i + 1}/24")
-    second(site, "eth9")
-
-
-@topology("eth0", env={"NCCL_SOCKET_IFNAME": "docker0"}, sees={"nccl": "docker0"},
-          says=("NCCL_SOCKET_IFNAME=docker0 is yours and is kept; dtrun would set =eth0",
-                "on node0, node1, node2 it means docker0 there, which is a virtual bridge of this host"))
-def a_value_of_the_users_that_cannot_work(site):
-    for i in hosts(site):
-        site.bridge(i, "docker0", "172.17.0.1/16")
-    plain(site)
-
-
-@topology("eth0", env={"GLOO_SOCKET_IFNAME": "eth9", "UCX_NET_DEVICES": "eth9", "OMPI_MCA_btl_tcp_if_exclude": "lo,eth0"},
-          sees={"gloo": "eth9", "mpi": ""},
-          says=("GLOO_SOCKET_IFNAME=eth9 is yours and is kept; dtrun would set eth0; on node0, node1, node2 it means eth9 "
-                "there, which is not known to reach all hosts",
-                "UCX_NET_DEVICES=eth9 is yours and is kept; dtrun would set eth0; on node0",
-                "OMPI_MCA_btl_tcp_if_exclude=lo,eth0 is yours and is kept; dtrun would set OMPI_MCA_btl_tcp_if_include=eth0, "
-                "which conflicts with it; on node0"))
-def values_of_the_users_for_every_library(site):
-    for i in hosts(site):
-        site.wire(i, "eth9", f"lonely{i}", f"10.9.0.{i + 1}/24")
-    plain(site)
-
-
-@topology("eth0", config='[backend]\nname = "gloo"\noptions.interface = "eth1"\n', sees={"gloo": "eth1"},
-          says=("GLOO_SOCKET_IFNAME=eth1 is what backend.options say and is kept; dtrun would set eth0\n",))
-def an_interface_that_the_backend_is_told(site):
-    plain(site)
-    second(site, rate="50mbit")
 
 
 @topology("lo", addresses="10.99.0.{}")
