@@ -1,9 +1,9 @@
 // backend.hpp - base classes of a transport, and the C table made from them.
 //
-// Core owns the objects: it makes the backend, asks it for communicators, asks those for
-// requests, and destroys all three in the opposite order. dtrun/abi/backend.h says which
-// threads call a method, beside the slot of the same name. Overrides are public and not
-// overloaded.
+// Core owns the objects: it makes the backend, asks it for communicators, asks those for requests, and
+// destroys all three in the opposite order. dtrun/abi/backend.h says which threads call a method, beside the
+// slot of the same name. Overrides are public and not overloaded. The file is longer than others because a
+// method and the slot that calls it change together.
 #pragma once
 
 #include <initializer_list>
