@@ -150,6 +150,14 @@ class Typed(JobTest):
         self.assertTrue((self.folder / "kept").is_dir())
         self.assertIn("--max_restarts is read as --set restart.max=1", self.dtrun("-v", "--max_restarts", "1", "true").err)
 
+    def test_what_was_assumed_is_told_without_secrets(self):
+        self.write("", "train--token sekret1.py")
+        told = self.dtrun("-v", "-x", "API_TOKEN=sekret1", "-n", "1", "train--token sekret1.py")
+        self.assert_ok(told)
+        self.assertIn("-x is read as --set job.env.API_TOKEN=(secret)", told.err)
+        self.assertIn("'train--token (secret)' is not executable", told.err)
+        self.assertNotIn("sekret1", told.err)
+
     def test_another_launcher_is_not_started_on_each_rank(self):
         for words, instead in (("mpirun -np 2 --allow-run-as-root train.py", "type: dtrun -n 2 train.py;"),
                                ("horovodrun -np 2 python3 train.py", "type: dtrun -n 2 --set job.dialects=horovod python3"),
