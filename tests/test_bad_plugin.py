@@ -1,5 +1,6 @@
 """Plugins that cannot be had or must not be loaded: one clear answer each."""
 
+import hashlib
 import json
 import os
 import re
@@ -131,6 +132,26 @@ class BadPlugin(JobTest):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
                 self.assert_user_error(result, text)
         self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
+
+    def test_replaced_between_plan_and_load(self):
+        gloo, demo = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_demo.so"
+        placed = self.place(gloo, "gloo")
+        command = f'cp -f {demo} {placed}.new && mv {placed}.new {placed}; exec {RANK}'
+        result = self.dtrun("--plugin-dir", self.plugins, "-n", "1", "--", "sh", "-c", command)
+        self.assertNotEqual(result.code, 0, str(result))
+        self.assertRegex(result.err, rf"backend plugin '{placed}'.* wanted is build-id [0-9a-f]+; it was replaced since dtrun examined it: start the job again")
+
+    def test_pinned(self):
+        gloo = PLUGINS / "libdtrun_backend_gloo.so"
+        right = hashlib.sha256(gloo.read_bytes()).hexdigest()
+        self.assert_ok(self.dtrun("--set", f"backend.sha256={right.upper()}", "-n", "2", "--", RANK))
+        wrong = "0" * 64
+        result = self.dtrun("--set", f"backend.sha256={wrong}", "-n", "2", "--", RANK)
+        self.assert_user_error(result, f"its file has sha256 {right}, wanted is sha256 {wrong}; install the pinned file")
+        result = self.dtrun("--set", f"launcher.sha256={wrong}", "-n", "2", "--", RANK)
+        self.assert_user_error(result, f"wanted is sha256 {wrong}; install the pinned file, or change launcher.sha256")
+        result = self.dtrun("--set", f"backend.sha256={right[1:]}", "--", "true")
+        self.assert_user_error(result, "backend.sha256", "64 hexadecimal digits")
 
     def test_a_launcher_takes_a_variable_away(self):
         shutil.copy(WRONG / "libdtrun_launcher_bad.so", self.plugins)

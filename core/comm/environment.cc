@@ -186,6 +186,7 @@ Result<Environment> ReadEnvironment(const Lookup& lookup) {
       reader.Fail(
           fmt::format("{} is '{}'; expected an absolute path", contract::kBackendPath, e.backend_path));
     }
+    if (reader.Has(contract::kBackendFileId)) e.backend_file_id = reader.Text(contract::kBackendFileId);
     e.backend_options = reader.Text(contract::kBackendOptions);
   }
   Result<Nanoseconds> timeout = ParseDuration(reader.Text(contract::kBackendTimeout));

@@ -29,6 +29,7 @@ struct Environment {
   std::string recorder;  // empty: calls are not recorded
   std::string backend;   // "none": the job wants no communicator
   std::string backend_path;
+  std::string backend_file_id;  // empty: any file
   std::string backend_options;  // JSON
   Nanoseconds timeout{-1};      // -1: no limit
   std::string interface_name;   // of this host, to reach the others; empty: dtrun has chosen none

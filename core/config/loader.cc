@@ -48,6 +48,8 @@ std::string UnknownPlaceholder(const std::string& pattern) {
   return {};
 }
 
+bool IsSha256(const std::string& text) { return text.size() == 64 && IsLowerHex(Lowercase(text)); }
+
 // What a spec cannot say; empty when all is well.
 std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (spec.key == "job.name" && !IsJobName(std::get<std::string>(data))) {
@@ -57,6 +59,9 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   const auto* const text = std::get_if<std::string>(&data);
   if (text != nullptr && std::ranges::any_of(*text, IsControl))
     return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
+  if (spec.key.ends_with(".sha256") && !IsSha256(*text))
+    return fmt::format("expected the 64 hexadecimal digits that `sha256sum FILE` prints; found {}",
+                       options::QuoteShort(*text));
   if (spec.key == "logs.dir") {
     if (text->empty()) return "expected a folder; found \"\" (write \".\" for the working directory)";
     const auto expanded = options::ExpandPath(*text);

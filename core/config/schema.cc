@@ -93,12 +93,20 @@ void AddCluster(Schema& schema) {
                            "false"));
 }
 
+Spec Sha256(const char* key) {
+  return Long(
+      Option(key, Type::kString, kPlugins, "the only content the plugin file may have; any by default"),
+      "What `sha256sum FILE` prints. On every host, a file that differs is not loaded. Of a list of "
+      "backends, those whose file differs cannot be used.");
+}
+
 void AddPlugins(Schema& schema) {
   schema.push_back(Default(Option("launcher.name", Type::kString, kPlugins,
                                   "how ranks are launched; dtrun plugins list shows the choices"),
                            "per-process"));
   schema.push_back(
       Option("launcher.path", Type::kPath, kPlugins, "launcher plugin file, instead of a search by name"));
+  schema.push_back(Sha256("launcher.sha256"));
   schema.push_back(Long(
       Default(Option("backend.name", Type::kNames, kPlugins,
                      "transport of the communicator; dtrun plugins list shows the choices"),
@@ -109,6 +117,7 @@ void AddPlugins(Schema& schema) {
       "back to another."));
   schema.push_back(
       Option("backend.path", Type::kPath, kPlugins, "backend plugin file, instead of a search by name"));
+  schema.push_back(Sha256("backend.sha256"));
   schema.push_back(Range(Default(Option("backend.timeout", Type::kDuration, kCommunicator,
                                         "longest wait for peers in one operation"),
                                  "60s"),

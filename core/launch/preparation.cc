@@ -14,6 +14,7 @@
 #include "core/launch/launchers.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
+#include "core/plugin/file_id.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::launch {
@@ -29,6 +30,12 @@ std::string RecordOf(const config::Settings& settings) {
                      {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
   }
   return JsonText(out);
+}
+
+// The file id that the config wants; empty: any.
+std::string PinOf(const config::Settings& settings, std::string_view kind) {
+  const std::string key = fmt::format("{}.sha256", kind);
+  return settings.Has(key) ? plugin::Sha256Id(settings.Text(key)) : std::string();
 }
 
 }  // namespace
@@ -116,15 +123,17 @@ std::unique_ptr<plugin::Probe> Preparation::BeginBackend(const config::Settings&
   const std::string name =
       so_far.Has("backend.path") ? so_far.Text("backend.path") : config::BackendNames(so_far).front();
   if (name == "none") return nullptr;
-  const auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
+  auto file = plugin::Find(plugin::Kind::kBackend, name, folders);
   if (!file) return nullptr;  // whoever asks for it says why
+  file->id = PinOf(so_far, "backend");
   auto probe = plugin::Probe::Begin(*file);
   return probe ? *std::move(probe) : nullptr;
 }
 
 Result<std::unique_ptr<plugin::Probe>> Preparation::Described(const plugin::File& backend) {
   std::unique_ptr<plugin::Probe> early = std::exchange(early_, nullptr);
-  if (early == nullptr || early->file().path != backend.path) return plugin::Probe::Start(backend);
+  if (early == nullptr || early->file().path != backend.path || early->file().id != backend.id)
+    return plugin::Probe::Start(backend);
   if (Status described = early->Describe(); !described) return std::move(described).error();
   return early;
 }
@@ -136,10 +145,11 @@ Result<options::Schema> Preparation::SchemaOf(std::string_view kind, const std::
   const std::string path_key = fmt::format("{}.path", kind);
   auto file = plugin::Find(backend ? plugin::Kind::kBackend : plugin::Kind::kLauncher,
                            so_far.Has(path_key) ? so_far.Text(path_key) : name, folders);
+  if (file) file->id = PinOf(so_far, kind);
   if (!backend) {
     if (!file) return file.error();
     // The same for every candidate, mostly.
-    if (launcher_ == nullptr || launcher_file_.path != file->path) {
+    if (launcher_ == nullptr || launcher_file_.path != file->path || launcher_file_.id != file->id) {
       auto launcher = plugin::Probe::Begin(*file);
       if (!launcher) return launcher.error();
       early_ = BeginBackend(so_far, folders);
@@ -350,6 +360,7 @@ std::vector<preflight::BackendRequest> Preparation::BackendRequests(int host_cou
     request.why_not = candidate.why_not;
     if (candidate.file) {
       request.path = candidate.file->path.string();
+      request.file_id = candidate.file->id;
       request.why_not = plan::WhyNotServed(candidate.settings, candidate.name, host_count, world_size);
     }
     request.pmix = plan::WantedPmi(candidate.settings, candidate.name, host_count, world_size, program_) ==

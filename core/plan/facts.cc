@@ -26,6 +26,10 @@ const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host) {
   return backend.info[host < backend.info.size() ? host : 0];
 }
 
+std::string FileIdOn(const Backend& backend, std::size_t host) {
+  return host < backend.info.size() ? backend.info[host].file_id : std::string();
+}
+
 std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::vector<std::string>>> said;  // text, by whom
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -14,6 +14,9 @@ namespace dtrun::plan {
 // The answer for `host`.
 const plugin::LaunchInfo& InfoOf(const Backend& backend, std::size_t host);
 
+// Of the plugin file that `host` has answered with; empty when it has not been asked.
+std::string FileIdOn(const Backend& backend, std::size_t host);
+
 // A text for all hosts, given one for each: said once, or with their names where they differ.
 std::string TellByHost(const std::vector<Host>& hosts, const std::vector<std::string>& texts);
 

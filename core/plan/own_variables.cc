@@ -17,16 +17,33 @@ namespace {
 constexpr std::string_view kPrefix = "DTRUN_", kOfOptions = "DTRUN_CONFIG_";
 constexpr std::string_view kLevels[] = {"debug", "info", "warn", "error"};
 constexpr std::string_view kRead[] = {"DTRUN_LOG", "DTRUN_PLUGIN_PATH", "DTRUN_CLUSTER_KEY"};
-constexpr std::string_view kOfRanks[] = {
-    contract::kRank,        contract::kFirstRank,      contract::kWorldSize,
-    contract::kLocalRank,   contract::kLocalWorldSize, contract::kNodeRank,
-    contract::kHostCount,   contract::kHostRanks,      contract::kJob,
-    contract::kGeneration,  contract::kStore,          contract::kJobKey,
-    contract::kRunDir,      contract::kConsole,        contract::kBackend,
-    contract::kBackendPath, contract::kBackendOptions, contract::kBackendTimeout,
-    contract::kInterface,   contract::kAddress,        contract::kRecorder,
-    contract::kLocal,       contract::kEmulatedHosts,  contract::kLocalProcessors,
-    contract::kRankOutputs, contract::kIsolatedRanks};
+constexpr std::string_view kOfRanks[] = {contract::kRank,
+                                         contract::kFirstRank,
+                                         contract::kWorldSize,
+                                         contract::kLocalRank,
+                                         contract::kLocalWorldSize,
+                                         contract::kNodeRank,
+                                         contract::kHostCount,
+                                         contract::kHostRanks,
+                                         contract::kJob,
+                                         contract::kGeneration,
+                                         contract::kStore,
+                                         contract::kJobKey,
+                                         contract::kRunDir,
+                                         contract::kConsole,
+                                         contract::kBackend,
+                                         contract::kBackendPath,
+                                         contract::kBackendFileId,
+                                         contract::kBackendOptions,
+                                         contract::kBackendTimeout,
+                                         contract::kInterface,
+                                         contract::kAddress,
+                                         contract::kRecorder,
+                                         contract::kLocal,
+                                         contract::kEmulatedHosts,
+                                         contract::kLocalProcessors,
+                                         contract::kRankOutputs,
+                                         contract::kIsolatedRanks};
 
 bool IsIn(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();

@@ -15,6 +15,7 @@ struct Identity {
   std::string build_id;  // hex; empty when the file has none
   std::string version;   // empty until the plugin has said it
   std::string abi;       // "0.1"; empty until the plugin has said it
+  std::string id = {};   // file_id.h; empty until it was read
 
   // "backend plugin '/x/libdtrun_backend_a.so' (name 'a', version 1.2, build-id 0f…, ABI 0.2; this dtrun has
   // ABI 0.1): <why>; <action>". The action is one next step.

@@ -8,6 +8,7 @@
 
 #include "core/base/plugin_error.h"
 #include "core/plugin/elf.h"
+#include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
 #include "core/plugin/identity.h"
 #include "core/plugin/normalise.h"
@@ -27,6 +28,15 @@ Result<Identity> Identify(const File& file) {
     return identity.Refuse(status.error().code, "it is not loaded because others could have changed it",
                            status.error().text);
   }
+  Result<std::string> id = FileId(file.path, identity.build_id, file.id);
+  if (!id) return identity.Refuse(id.error().code, id.error().text, "start the job again");
+  if (!file.id.empty() && *id != file.id) {
+    return identity.Refuse(
+        DTRUN_FAILED_PRECONDITION, fmt::format("its file has {}, wanted is {}", *id, file.id),
+        IsPin(file.id) ? fmt::format("install the pinned file, or change {}.sha256", KindText(file.kind))
+                       : "it was replaced since dtrun examined it: start the job again");
+  }
+  identity.id = *std::move(id);
   return identity;
 }
 
@@ -132,6 +142,7 @@ class Registry {
     auto plugin = std::make_unique<Plugin>();
     plugin->file_ = file;
     plugin->file_.name = tables->plugin.name;
+    plugin->id_ = identity->id;
     plugin->host_ = host;
     plugin->table_ = tables->plugin;
     plugin->backend_ = tables->backend;

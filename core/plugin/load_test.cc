@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "core/plugin/file_id.h"
 #include "core/plugin/host.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/testing/support.h"
@@ -53,6 +54,24 @@ TEST(Load, GivesOneFinalAnswerPerFile) {
   const std::string first = ErrorOf(file);
   std::filesystem::remove(file.path);
   EXPECT_EQ(ErrorOf(file), first);
+}
+
+TEST(Load, RefusesAFileThatIsNotTheOneThatWasExamined) {
+  const testing::TempFolder folder;
+  File file{Kind::kBackend, "demo", folder.Copy("demo"), "test", {}, {}, "build-id 0f"};
+  EXPECT_THAT(ErrorOf(file), Refusal(file, "wanted is build-id 0f; it was replaced since dtrun examined it"));
+
+  const testing::TempFolder other;
+  file.path = other.Copy("demo");
+  file.id = Sha256Id(std::string(64, '0'));
+  EXPECT_THAT(ErrorOf(file), Refusal(file, "install the pinned file, or change backend.sha256"));
+}
+
+TEST(Load, TellsTheIdOfWhatItLoaded) {
+  const auto plugin = Load(testing::Built("demo"));
+  ASSERT_TRUE(plugin.ok());
+  const testing::TempFolder folder;
+  EXPECT_TRUE(Load({Kind::kBackend, "demo", folder.Copy("demo"), "test", {}, {}, (*plugin)->id()}).ok());
 }
 
 TEST(Load, ReadsThePrefixOfANewerAndLongerTable) {

@@ -46,6 +46,7 @@ struct File {
   std::string origin;                           // of the folder
   std::vector<std::filesystem::path> shadowed;  // same name, later folders
   std::vector<std::string> warnings;            // group-writable folder, ...
+  std::string id = {};                          // that it must have (file_id.h); empty: any
 };
 
 // The file of `name`, or of an absolute path used verbatim. Names match
@@ -66,12 +67,14 @@ class Plugin {
   const dtrun_backend& backend() const { return backend_; }     // REQUIRES: kind is backend
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
   const File& file() const { return file_; }
+  const std::string& id() const { return id_; }      // of what was loaded (file_id.h)
   const dtrun_host& host() const { return *host_; }  // to pass to table().init
   options::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
 
  private:
   friend class Registry;
   File file_;
+  std::string id_;
   const dtrun_host* host_ = nullptr;
   dtrun_plugin table_{};
   dtrun_backend backend_{};
@@ -97,13 +100,14 @@ struct Description {
 struct LaunchInfo {
   std::vector<std::pair<std::string, std::string>> facts;  // "library", "interface", ...
   std::vector<std::pair<std::string, std::string>> env;    // for every rank
+  std::string file_id = {};                                // of the plugin that says it (file_id.h)
 };
 
 // Why the backend cannot be used on this host, by its fact of that name; empty when it can.
 std::string Unusable(const LaunchInfo& info);
 
 // A child process that loads one plugin, so that a crash is an answer and the launching
-// process never holds a plugin. Runs `<self> --probe-plugin KIND PATH NAME` of the
+// process never holds a plugin. Runs `<self> --probe-plugin KIND PATH NAME ID` of the
 // executable given to SetProbeProgram; talks JSON lines over a socketpair; each answer is
 // due in 10 s. Start it from a thread that outlives it: the child dies with that thread.
 // Not shared between threads.

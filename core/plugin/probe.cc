@@ -200,9 +200,15 @@ Result<std::unique_ptr<Probe::Child>> Probe::Child::Start(const File& file,
     const std::lock_guard lock(Settings::Get().mutex);
     program = Settings::Get().program;
   }
-  std::string arguments[] = {program, "--probe-plugin", KindText(file.kind), file.path.string(), file.name};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
-                  arguments[3].data(), arguments[4].data(), nullptr};
+  std::string arguments[] = {program,   "--probe-plugin", KindText(file.kind), file.path.string(),
+                             file.name, file.id};
+  char* argv[] = {arguments[0].data(),
+                  arguments[1].data(),
+                  arguments[2].data(),
+                  arguments[3].data(),
+                  arguments[4].data(),
+                  arguments[5].data(),
+                  nullptr};
   std::vector<char*> variables;
   for (const std::string& entry : environment) variables.push_back(const_cast<char*>(entry.c_str()));
   variables.push_back(nullptr);

@@ -52,7 +52,7 @@ dtrun_launch_sink MakeSink(LaunchInfo* info) {
 
 // init, launch_info, shutdown. The instance never outlives `options`.
 Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest& request) {
-  LaunchInfo info;
+  LaunchInfo info{{}, {}, plugin.id()};
   if (plugin.table().backend == nullptr || plugin.backend().launch_info == nullptr) return info;
   Result<dtrun_options> options = options::FromJson(request.options);
   if (!options) return std::move(options).error();
@@ -152,8 +152,8 @@ bool ParentIsGone() {
 
 int ProbeMain(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--probe-plugin") != 0) return -1;
-  if (argc != 5) {
-    std::fputs("usage: --probe-plugin backend|launcher PATH NAME\n", stderr);
+  if (argc != 6) {
+    std::fputs("usage: --probe-plugin backend|launcher PATH NAME ID\n", stderr);
     return 2;
   }
   // First, then look: a parent that died before is seen at the socket.
@@ -163,7 +163,7 @@ int ProbeMain(int argc, char** argv) {
     return 2;
   }
   const Kind kind = std::strcmp(argv[2], "backend") == 0 ? Kind::kBackend : Kind::kLauncher;
-  return Serve(File{kind, argv[4], argv[3], {}, {}, {}});
+  return Serve(File{kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 
 }  // namespace dtrun::plugin

@@ -79,7 +79,8 @@ std::string Encode(const Description& description) {
 }
 
 std::string Encode(const LaunchInfo& info) {
-  return JsonLine(Json{{"launch_info", {{"facts", info.facts}, {"env", info.env}}}});
+  return JsonLine(
+      Json{{"launch_info", {{"facts", info.facts}, {"env", info.env}, {"file_id", info.file_id}}}});
 }
 
 std::string Encode(const LaunchRequest& request) {
@@ -107,7 +108,8 @@ Result<Description> DecodeDescription(std::string_view line) {
 Result<LaunchInfo> DecodeLaunchInfo(std::string_view line) {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   return Decode<LaunchInfo>(line, "launch_info", [](const Json& json) {
-    return LaunchInfo{json.at("facts").get<Pairs>(), json.at("env").get<Pairs>()};
+    return LaunchInfo{json.at("facts").get<Pairs>(), json.at("env").get<Pairs>(),
+                      json.at("file_id").get<std::string>()};
   });
 }
 

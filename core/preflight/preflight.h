@@ -21,6 +21,7 @@ struct BackendRequest {
   std::string why_not;       // known already: the root could not load it
   bool wanted = true;        // the job asks for it, alone or in a list
   bool pmix = false;         // its ranks are served PMIx, so the host needs libpmix
+  std::string file_id = {};  // that its file must have; empty: any
 };
 
 struct Request {

@@ -26,8 +26,8 @@ BackendAnswer Try(const BackendRequest& backend, const Request& request,
   if (backend.name == "none") return answer;  // it needs nothing
   std::error_code none;
   if (!std::filesystem::exists(backend.path, none)) return refuse("'" + backend.path + "' is not there");
-  auto probe =
-      plugin::Probe::Start({plugin::Kind::kBackend, backend.name, backend.path, {}, {}, {}}, environment);
+  auto probe = plugin::Probe::Start(
+      {plugin::Kind::kBackend, backend.name, backend.path, {}, {}, {}, backend.file_id}, environment);
   if (!probe) return refuse(probe.error().text);
   const Result<dtrun_options> options = options::FromJson(backend.options_json);
   if (!options) return refuse(options.error().text);

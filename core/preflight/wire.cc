@@ -33,6 +33,7 @@ std::string Encode(const Request& request) {
   for (const BackendRequest& one : request.backends) {
     backends.push_back({{"name", one.name},
                         {"path", one.path},
+                        {"file_id", one.file_id},
                         {"options", one.options_json},
                         {"why_not", one.why_not},
                         {"wanted", one.wanted},
@@ -58,6 +59,7 @@ Result<Request> DecodeRequest(const std::string& text) {
       BackendRequest& backend = request.backends.emplace_back();
       one.at("name").get_to(backend.name);
       one.at("path").get_to(backend.path);
+      one.at("file_id").get_to(backend.file_id);
       one.at("options").get_to(backend.options_json);
       one.at("why_not").get_to(backend.why_not);
       one.at("wanted").get_to(backend.wanted);
@@ -84,7 +86,8 @@ std::string Encode(const Answer& answer) {
                         {"why_not", one.why_not},
                         {"library", one.library},
                         {"facts", one.info.facts},
-                        {"env", one.info.env}});
+                        {"env", one.info.env},
+                        {"file_id", one.info.file_id}});
   Json checks = Json::array();
   for (const Check& one : answer.checks) {
     checks.push_back(
@@ -105,6 +108,7 @@ Result<Answer> DecodeAnswer(const std::string& text) {
       one.at("library").get_to(backend.library);
       one.at("facts").get_to(backend.info.facts);
       one.at("env").get_to(backend.info.env);
+      one.at("file_id").get_to(backend.info.file_id);
     }
     for (const Json& one : json.at("checks")) {
       Check& check = answer.checks.emplace_back();
