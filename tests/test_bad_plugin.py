@@ -51,11 +51,12 @@ class BadPlugin(JobTest):
     def test_that_hangs_or_exits_in_a_rank_ends_the_job_and_is_named(self):
         exited = "called exit, which is the program's to call"
         for name, said in (("init_exits", f"in its init, {exited}"), ("exits_when_loaded", f"being loaded, {exited}"),
+                           ("operation_exits", f"in an operation, {exited}"),
                            ("init_hangs", "in its init, has not returned for 11s, far beyond backend.timeout")):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", f"backend.name={name}", "--set", "backend.timeout=1s",
-                                    "-n", "2", "--", RANK)
+                                    "--set", "comm.local=none", "-n", "2", "--", RANK)
                 self.assertEqual(result.code, 70, str(result))
                 self.assertRegex(result.err, r"failed after .*: rank \d exited with code 70\n")
                 self.assertRegex(result.err, rf"\n    \| dtrun: backend '{name}', {said}.*report it to the plugin's author")

@@ -76,9 +76,7 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   error.Clear();
   // Layers join the ranks of a host first, and then the hosts, each for as long as the limit at most.
   const Nanoseconds limit = m.timeout.count() < 0 ? m.timeout : 2 * m.timeout + std::chrono::seconds(10);
-  PluginCall::Report report;
-  if (m.report) report = [&](std::string_view what) { m.report(-1, what); };
-  PluginCall call(fmt::format("backend '{}', making '{}'", m.backend_name, m.name), limit, std::move(report));
+  PluginCall call(fmt::format("backend '{}', making '{}'", m.backend_name, m.name), limit, m.report);
   if (const dtrun_status status = m.backend.comm_create(m.instance, &params, &made->comm_, &error);
       status != DTRUN_OK) {
     made->comm_ = nullptr;

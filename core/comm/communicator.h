@@ -20,6 +20,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/comm/operation.h"
+#include "core/comm/plugin_call.h"
 #include "core/comm/work.h"
 #include "core/contract/recorder.h"
 #include "dtrun/dtrun.h"
@@ -49,7 +50,7 @@ struct Making {
   contract::Recorder* recorder = nullptr;  // outlives the communicator; null: calls are not recorded
   // The first failure that a peer or the time caused: rank (-1 unknown), text. With it comm_create is watched
   // (plugin_call.h).
-  std::function<void(int peer, std::string_view what)> report;
+  PluginReport report;
   // It was aborted on purpose.
   std::function<void(std::string_view reason)> aborted;
   // A line for the log.

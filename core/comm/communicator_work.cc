@@ -12,6 +12,7 @@
 using dtrun::Error;
 using dtrun::PluginError;
 using dtrun::Status;
+using dtrun::comm::OperationCall;
 namespace comm = dtrun::comm;
 namespace sdk = dtrun::sdk;
 
@@ -85,6 +86,7 @@ dtrun_status dtrun_comm::Enqueue(dtrun_op& op, std::unique_ptr<dtrun_work>& work
     dtrun::contract::Begin(*ring_, op.sequence, sdk::SignatureOf(op, making_.size));
   // Without elements there is nothing to move, on any rank; the call is only counted.
   if (comm::Moves(op, scope_)) {
+    const OperationCall call(making_.backend_name, making_.report);
     const dtrun_status status = making_.backend.enqueue(comm_, &op, nullptr, request, cause);
     if (status == DTRUN_OK) {
       *request = nullptr;  // it has completed, whatever the plugin has left there
@@ -113,6 +115,7 @@ dtrun_status dtrun_comm::WaitBlocking(const dtrun_op& op, dtrun_request* request
   // No clock is read: the wait begins when the operation does, near enough.
   const std::int64_t budget = op.timeout_ns < 0 ? -1 : Add(op.timeout_ns, making_.patience.count());
   PluginError cause;
+  const OperationCall call(making_.backend_name, making_.report);
   dtrun_status status = making_.backend.req_wait_host(request, budget, &cause);
   if (status == DTRUN_PENDING && budget >= 0) {  // the backend has let all the time pass
     const dtrun_status overrun = Overrun(op, err);
@@ -185,6 +188,7 @@ dtrun_status dtrun_comm::WaitOne(dtrun_work& work, std::int64_t timeout_ns, dtru
   }
   for (;;) {
     PluginError cause;
+    const OperationCall call(making_.backend_name, making_.report);
     const dtrun_status status = making_.backend.req_wait_host(work.request, budget, &cause);
     if (status == DTRUN_OK) {
       work.succeeded = true;

@@ -1,7 +1,8 @@
-// A call into a plugin that makes something, init or comm_create, watched from outside: a plugin that does
-// not return, or calls exit, must not leave a job that hangs or one that succeeded.
+// Calls into a plugin, watched from outside: a plugin that does not return, or calls exit, must not leave a
+// job that hangs or one that succeeded.
 //
-// On the stack of the thread that calls the plugin, for as long as the call takes. Has a thread of its own.
+// On the stack of the thread that calls the plugin, for as long as the call takes. exit is seen on that
+// thread only; a plugin's own thread may still end the process, and so may _exit.
 #pragma once
 
 #include <condition_variable>
@@ -15,35 +16,58 @@
 
 namespace dtrun::comm {
 
+// Gets the sentence that says what happened, on any thread, before the process ends. `peer`: -1.
+using PluginReport = std::function<void(int peer, std::string_view what)>;
+
+// Of a member that makes something: loading, init, comm_create. Has a thread of its own.
 class PluginCall {
  public:
-  // Gets the sentence that says what happened, on any thread, before the process ends.
-  using Report = std::function<void(std::string_view what)>;
-
   // What a process exits with that a plugin has kept or tried to end: EX_SOFTWARE of sysexits.h.
   static constexpr int kExitCode = 70;
 
   // `call`: "backend 'demo', in init". `limit`: negative for none; a plugin that keeps to its own limits is
   // back long before. Without a `report` nothing is watched.
-  PluginCall(std::string call, Nanoseconds limit, Report report);
+  PluginCall(std::string call, Nanoseconds limit, PluginReport report);
   ~PluginCall();
   PluginCall(const PluginCall&) = delete;
   PluginCall& operator=(const PluginCall&) = delete;
 
  private:
-  static void OnExit();
-  [[noreturn]] void End(const std::string& what) const;
+  friend void EndOfPluginsExit();
   void Watch(Nanoseconds limit);
 
   static thread_local PluginCall* current_;
 
   const std::string call_;
-  const Report report_;
+  const PluginReport report_;
   PluginCall* const outer_ = current_;  // a plugin that makes another one's communicator
   std::mutex mutex_;
   std::condition_variable returned_;
   bool done_ = false;
   std::thread watch_;
+};
+
+// Of a member that an operation calls: takes a nanosecond, and leaves time limits to the operation.
+// REQUIRES: a PluginCall with a report came before; both arguments outlive it
+class OperationCall {
+ public:
+  OperationCall(const std::string& backend, const PluginReport& report)
+      : backend_(backend), report_(report), outer_(current_) {
+    current_ = this;
+  }
+  ~OperationCall() { current_ = outer_; }
+  OperationCall(const OperationCall&) = delete;
+  OperationCall& operator=(const OperationCall&) = delete;
+
+ private:
+  friend void EndOfPluginsExit();
+
+  // libdtrun is loaded late by Python; this takes 8 of the bytes that the loader keeps for such libraries.
+  [[gnu::tls_model("initial-exec")]] static thread_local const OperationCall* current_;
+
+  const std::string& backend_;
+  const PluginReport& report_;
+  const OperationCall* const outer_;
 };
 
 }  // namespace dtrun::comm

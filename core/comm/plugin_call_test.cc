@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 namespace dtrun::comm {
@@ -11,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void Say(std::string_view what) { fprintf(stderr, "reported: %s\n", std::string(what).c_str()); }
+void Say(int, std::string_view what) { fprintf(stderr, "reported: %s\n", std::string(what).c_str()); }
 
 TEST(PluginCall, EndsAProcessWhosePluginDoesNotReturn) {
   const auto hang = [] {
@@ -31,11 +32,40 @@ TEST(PluginCall, EndsAProcessWhosePluginCallsExitAsAFailure) {
               "reported: backend 'rude', making 'world', called exit, which is the program's to call");
 }
 
+TEST(PluginCall, EndsAProcessWhosePluginCallsExitInAnOperation) {
+  const auto leave = [] {
+    { PluginCall("backend 'rude', making 'world'", milliseconds(-1), Say); }
+    const std::string backend = "rude";
+    const PluginReport report = Say;
+    { OperationCall over(backend, report); }
+    std::atexit([] { fprintf(stderr, "the program's own\n"); });
+    OperationCall call(backend, report);
+    std::exit(0);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(PluginCall::kExitCode),
+              "the program's own\n.*reported: backend 'rude', in an operation, called exit");
+}
+
+TEST(PluginCall, LetsTheProgramsSignalHandlerCallExit) {
+  const auto leave = [] {
+    { PluginCall("backend 'kind', making 'world'", milliseconds(-1), Say); }
+    const std::string backend = "kind";
+    const PluginReport report = Say;
+    OperationCall call(backend, report);
+    std::signal(SIGTERM, [](int) { std::exit(3); });
+    std::raise(SIGTERM);
+  };
+  EXPECT_EXIT(leave(), ::testing::ExitedWithCode(3), "^$");
+}
+
 TEST(PluginCall, LeavesAProcessAloneOnceItIsOver) {
   const auto well = [] {
     {
       PluginCall outer("outer", std::chrono::hours(1), Say);
       PluginCall inner("inner", milliseconds(-1), Say);
+      const std::string backend = "inner";
+      const PluginReport report = Say;
+      OperationCall operation(backend, report);
     }
     std::exit(0);
   };

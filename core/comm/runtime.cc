@@ -114,7 +114,7 @@ Status Runtime::StartBackend() {
   Result<plugin::File> file = plugin::Find(plugin::Kind::kBackend, environment_.backend_path, {});
   if (!file) return std::move(file).error();
   file->id = environment_.backend_file_id;
-  const PluginCall::Report report = [to = client_](std::string_view what) { to->Report(-1, what); };
+  const PluginReport report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
   const Nanoseconds timeout = environment_.timeout;
   const Nanoseconds limit = timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10);
   {

@@ -29,7 +29,8 @@ enum {
   FAULT_ENTRY_CLOSES = 16,
   FAULT_INIT_HANGS = 17, /* in a rank */
   FAULT_INIT_EXITS = 18,
-  FAULT_EXITS_WHEN_LOADED = 19 /* in a rank */
+  FAULT_EXITS_WHEN_LOADED = 19, /* in a rank */
+  FAULT_OPERATION_EXITS = 20
 };
 
 struct dtrun_instance {
@@ -91,14 +92,18 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   (void)self;
   (void)err;
   out->ops = 1u << DTRUN_BARRIER;
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS)
+    out->ops = out->dtypes = out->reduces = out->reduce_dtypes = ~UINT64_C(0);
   return DTRUN_OK;
 }
 
 static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* params,
                                 dtrun_backend_comm** out, dtrun_error* err) {
-  (void)self;
   (void)params;
-  (void)out;
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) {
+    *out = (dtrun_backend_comm*)self;
+    return DTRUN_OK;
+  }
   fail(err, DTRUN_UNSUPPORTED, "the demo makes no communicators");
   return DTRUN_UNSUPPORTED;
 }
@@ -111,6 +116,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   (void)op;
   (void)stream;
   (void)out;
+  if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) exit(0);
   fail(err, DTRUN_UNSUPPORTED, "the demo starts no operations");
   return DTRUN_UNSUPPORTED;
 }
