@@ -32,6 +32,9 @@ struct World {
   StallPolicy stall = {};
   // What a Python program needs to end after its last line, on a busy machine.
   std::chrono::nanoseconds leaves_within = std::chrono::milliseconds(500);
+  // What the ranks may differ by in failing alike, by an import or a missing file, before any has joined
+  // another.
+  std::chrono::nanoseconds fails_alike_within = std::chrono::milliseconds(200);
   // Keeps stacks where the user finds them, and says where that is; empty: they could not be kept.
   std::function<std::string(const std::string& why, const std::vector<verdict::RankDoing>& ranks)>
       keep_stacks = {};
@@ -157,10 +160,12 @@ class Controller {
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
   void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
-  // Before ranks are stopped because one has lost a connection: who closed it may be about to end. Until a
-  // rank has ended for another reason than a lost connection. Where ranks have reported the loss to dtrun
-  // nobody is awaited: a report names the rank, and the one that closed its connections has told why.
-  void AwaitWhoLeaves();
+  // Stops all, unless they end before. After an error that came before any rank has joined another: the
+  // others may be about to fail alike. After a lost connection: who closed it may be about to end
+  // (awaits_who_leaves_); until a rank has ended for another reason than a lost connection. Where ranks have
+  // reported the loss to dtrun nobody is awaited: a report names the rank, and the one that closed its
+  // connections has told why.
+  void StopAfter(std::chrono::nanoseconds pause);
   // Whether its end says who left, while that is awaited.
   bool TellsWhoLeft(const verdict::RankFacts& ended) const;
   // What keep_stacks says.

@@ -39,8 +39,11 @@ void Controller::FailedFirst(std::size_t index) {
   const bool killed = first.ending && !verdict::EndedByItself(*first.ending);
   const std::vector<std::string> lines = killed ? std::vector<std::string>() : LastLines(first);
   const bool differ = verdict::SaysCallsDiffer(lines);
-  if (first.abort || (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)))
-    return StopAll(SIGTERM);
+  if (first.abort) return StopAll(SIGTERM);
+  if (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)) {
+    const bool alike = !have_joined_ && !verdict::ErrorIn(lines).empty();
+    return alike ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
+  }
   KeepLastLines();
   const bool waited =
       verdict::SaysTimeOut(lines) || std::ranges::any_of(facts_.ranks, [](const verdict::RankFacts& rank) {
@@ -54,13 +57,13 @@ void Controller::FailedFirst(std::size_t index) {
   // One that leaves has closed its connections some time before it has ended.
   const auto ended = std::ranges::count_if(
       facts_.ranks, [](const verdict::RankFacts& rank) { return rank.ending.has_value(); });
-  ended > 1 || !first.reports.empty() ? StopAll(SIGTERM) : AwaitWhoLeaves();
+  awaits_who_leaves_ = ended == 1 && first.reports.empty();
+  awaits_who_leaves_ ? StopAfter(world_.leaves_within) : StopAll(SIGTERM);
 }
 
-void Controller::AwaitWhoLeaves() {
+void Controller::StopAfter(std::chrono::nanoseconds pause) {
   phase_ = Phase::kLooking;
-  awaits_who_leaves_ = true;
-  deadline_.expires_after(world_.leaves_within);
+  deadline_.expires_after(pause);
   deadline_.async_wait([this, ended = ended_](const boost::system::error_code& error) {
     if (!error && !*ended && phase_ == Phase::kLooking) StopAll(SIGTERM);
   });

@@ -38,6 +38,17 @@ TEST_F(ControllerTest, FailsWhenAnyRankFailsBeforeThoseHaveSucceeded) {
   EXPECT_EQ(verdict::ExitCode(MustRun()), 5);
 }
 
+// As ranks that lack a module do, each in its own time.
+TEST_F(ControllerTest, LetsRanksFailAlikeBeforeTheyHaveJoined) {
+  const std::string fails = "printf 'ValueError: x'; exit 1";
+  Plan({": > $DIR/first; " + fails, "while [ ! -e $DIR/first ]; do sleep 0.01; done; sleep 0.1; " + fails});
+  fails_alike_within_ = std::chrono::hours(1);
+  const verdict::Facts facts = MustRun();
+  EXPECT_EQ(facts.ranks[0].ending->code, 1);
+  EXPECT_EQ(facts.ranks[1].ending->code, 1);
+  EXPECT_THAT(verdict::VerdictText(facts), HasSubstr("failed alike: ValueError: x"));
+}
+
 TEST_F(ControllerTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
   Plan({"trap '' TERM; : > $DIR/armed; while :; do sleep 1000; done",
         "while [ ! -e $DIR/armed ]; do sleep 0.01; done; exit 5"});

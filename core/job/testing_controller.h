@@ -67,6 +67,7 @@ class ControllerTest : public ::testing::Test {
     if (!prepared) return prepared.error();
     World world;
     world.tokens.resize(1);
+    world.fails_alike_within = fails_alike_within_;
     // Outputs end with the run; what a test looks at is kept.
     for (auto& output : owned_) world.outputs.push_back(std::make_unique<Keeper>(*output));
     Result<verdict::Facts> facts = controller_->Run(std::move(world));
@@ -113,6 +114,7 @@ class ControllerTest : public ::testing::Test {
   std::vector<int> closed_;
   std::vector<std::string> said_;
   std::function<void()> on_say_;
+  std::chrono::nanoseconds fails_alike_within_{0};
 };
 
 // A host of one process that tells what it is told to.
