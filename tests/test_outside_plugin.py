@@ -1,7 +1,7 @@
 """What is built outside the tree, from an installation: a program, and a backend.
 
-The backend is a copy of gloo under another name; the same program and config run over it
-by changing nothing but backend.name.
+The backend is a copy of gloo under another name; the same program and config run over it once its file is copied into
+the installation and one line, backend.name, is edited.
 """
 
 import re
@@ -31,6 +31,12 @@ class Outside(JobTest):
         self.run_tool("cmake", "--install", BUILD, "--prefix", prefix)
         return prefix
 
+    def run_installed(self, prefix, *arguments):
+        done = subprocess.run([prefix / "bin/dtrun", *arguments], cwd=self.folder, env=self.environment(),
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
     def test_a_program_runs_under_the_installed_dtrun(self):
         prefix = self.install()
         outside = self.folder / "program"
@@ -40,10 +46,8 @@ class Outside(JobTest):
         self.run_tool("cmake", "-G", "Ninja", "-S", outside, "-B", outside / "build",
                       f"-DCMAKE_PREFIX_PATH={prefix}", *sanitizer_flags())
         self.run_tool("cmake", "--build", outside / "build")
-        done = subprocess.run([prefix / "bin/dtrun", "-v", "--set", "job.processes_per_host=2", "--set", "comm.local=none", "--",
-                               outside / "build/rank"],
-                              cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_installed(prefix, "-v", "--set", "job.processes_per_host=2", "--set", "comm.local=none", "--",
+                                  outside / "build/rank")
         self.assertIn("rank 1 of 2 over gloo: sum 3", done.stdout)
         self.assertIn(f"{prefix}/lib/dtrun/plugins", done.stderr)
 
@@ -60,12 +64,11 @@ class Outside(JobTest):
         made = next(build.rglob("libdtrun_backend_elsewhere.so"))
 
         config = self.write(f'[job]\nprocesses_per_host = 2\ncommand = ["{RANK}"]\n[backend]\nname = "gloo"\n[comm]\nlocal = "none"\n')
-        dtrun = ["--plugin-dir", made.parent, "--config", config]
-        self.assertIn("over gloo", self.dtrun(*dtrun).out)
+        self.assertIn("over gloo", self.run_installed(prefix, config).stdout)
+        # One file copied, one line edited.
+        shutil.copy(made, prefix / "lib/dtrun/plugins")
         config.write_text(config.read_text().replace('"gloo"', '"elsewhere"'))
-        result = self.dtrun(*dtrun)
-        self.assert_ok(result)
-        self.assertIn("rank 1 of 2 over elsewhere: sum 3", result.out)
+        self.assertIn("rank 1 of 2 over elsewhere: sum 3", self.run_installed(prefix, config).stdout)
 
 
 def sanitizer_flags():
