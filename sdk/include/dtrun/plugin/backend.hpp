@@ -80,7 +80,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Takes the facts and environment variables of Backend::LaunchInfo.
   class LaunchSink {
    public:
-    explicit LaunchSink(const dtrun_launch_sink* sink) : sink_(internal::ReadStruct(sink)) {}
+    explicit LaunchSink(const dtrun_launch_sink* sink)
+        : sink_(internal::ReadKnown(sink, "dtrun_launch_sink")) {}
     void Fact(const std::string& key, const std::string& value) const {
       const auto fact = internal::Offered(sink_.fact, "facts");
       Check([&](dtrun_error* e) { return fact(sink_.context, key.c_str(), internal::View(value), e); });
@@ -97,9 +98,11 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Takes the lines of Communicator::Snapshot.
   class SnapshotSink {
    public:
-    explicit SnapshotSink(const dtrun_snapshot_sink* sink) : sink_(internal::ReadStruct(sink)) {}
+    explicit SnapshotSink(const dtrun_snapshot_sink* sink)
+        : sink_(internal::ReadKnown(sink, "dtrun_snapshot_sink")) {}
     void Line(const std::string& text) const {
-      Check([&](dtrun_error* e) { return sink_.line(sink_.context, internal::View(text), e); });
+      const auto line = internal::Offered(sink_.line, "lines of a snapshot");
+      Check([&](dtrun_error* e) { return line(sink_.context, internal::View(text), e); });
     }
 
    private:
@@ -189,8 +192,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   namespace internal {
 
   inline CommParams ReadCommParams(const Host& host, const dtrun_comm_params* params) {
-    const dtrun_comm_params raw = ReadStruct(params);
-    Understand(raw.flags, "dtrun_comm_params");
+    const dtrun_comm_params raw = ReadKnown(params, "dtrun_comm_params");
     return {raw.rank,
             raw.size,
             raw.host_count,
@@ -281,7 +283,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status LaunchInfo(dtrun_instance* self, const dtrun_launch_query* query,
                                    const dtrun_launch_sink* sink, dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        Self(self).LaunchInfo(ReadStruct(query), LaunchSink(sink));
+        Self(self).LaunchInfo(ReadKnown(query, "dtrun_launch_query"), LaunchSink(sink));
         return dtrun_status{DTRUN_OK};
       });
     }
@@ -320,16 +322,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status CommAbort(dtrun_backend_comm* handle, const dtrun_abort_params* params,
                                   dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        As<Comm<CommT>>(handle)->object->Abort(Text(ReadStruct(params).reason));
+        As<Comm<CommT>>(handle)->object->Abort(Text(ReadKnown(params, "dtrun_abort_params").reason));
         return dtrun_status{DTRUN_OK};
       });
     }
     static dtrun_status Enqueue(dtrun_backend_comm* handle, const dtrun_op* op, const dtrun_stream* stream,
                                 dtrun_request** out, dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        const dtrun_op raw = ReadStruct(op);
-        Understand(raw.flags, "dtrun_op", DTRUN_OP_DETACHED);
-        const dtrun_stream on = ReadStruct(stream);
+        const dtrun_op raw = ReadKnown(op, "dtrun_op", DTRUN_OP_DETACHED);
+        const dtrun_stream on = ReadKnown(stream, "dtrun_stream");
         std::unique_ptr<RequestT> request =
             As<Comm<CommT>>(handle)->object->Enqueue(raw, stream == nullptr ? nullptr : &on);
         if (request == nullptr) return dtrun_status{DTRUN_OK};
@@ -350,7 +351,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status ReqWaitStream(dtrun_request* handle, const dtrun_stream* stream,
                                       dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        As<RequestT>(handle)->WaitStream(ReadStruct(stream));
+        As<RequestT>(handle)->WaitStream(ReadKnown(stream, "dtrun_stream"));
         return dtrun_status{DTRUN_OK};
       });
     }
@@ -359,16 +360,18 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       auto* comm = As<Comm<CommT>>(handle);
       GuardVoid(comm->host, "snapshot", [&] { comm->object->Snapshot(SnapshotSink(sink)); });
     }
-    static dtrun_status GroupBegin(dtrun_backend_comm* handle, const dtrun_group_params*,
+    static dtrun_status GroupBegin(dtrun_backend_comm* handle, const dtrun_group_params* params,
                                    dtrun_error* err) noexcept {
       return Guard(err, [&] {
+        ReadKnown(params, "dtrun_group_params");
         As<Comm<CommT>>(handle)->object->GroupBegin();
         return dtrun_status{DTRUN_OK};
       });
     }
-    static dtrun_status GroupEnd(dtrun_backend_comm* handle, const dtrun_group_params*,
+    static dtrun_status GroupEnd(dtrun_backend_comm* handle, const dtrun_group_params* params,
                                  dtrun_error* err) noexcept {
       return Guard(err, [&] {
+        ReadKnown(params, "dtrun_group_params");
         As<Comm<CommT>>(handle)->object->GroupEnd();
         return dtrun_status{DTRUN_OK};
       });
@@ -376,7 +379,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status MemAlloc(dtrun_backend_comm* handle, const dtrun_mem_params* params, void** out,
                                  dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(ReadStruct(params));
+        void* const memory = As<Comm<CommT>>(handle)->object->MemAlloc(ReadKnown(params, "dtrun_mem_params"));
         if (memory == nullptr) throw Failure(DTRUN_OUT_OF_MEMORY, "MemAlloc returned null");
         *out = memory;
         return dtrun_status{DTRUN_OK};
@@ -390,7 +393,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status QuerySupport(dtrun_instance* self, const dtrun_support_query* query,
                                      dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        if (Self(self).Supports(ReadStruct(query))) return dtrun_status{DTRUN_OK};
+        if (Self(self).Supports(ReadKnown(query, "dtrun_support_query"))) return dtrun_status{DTRUN_OK};
         return FillError(err, DTRUN_UNSUPPORTED, "this backend does not combine these");
       });
     }

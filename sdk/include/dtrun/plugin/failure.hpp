@@ -4,7 +4,8 @@
 #pragma once
 
 #ifndef __cpp_exceptions
-#error "dtrun's C++ headers for plugins need exceptions: compile without -fno-exceptions, or use dtrun/abi.h, which is C"
+#error \
+    "dtrun's C++ headers for plugins need exceptions: compile without -fno-exceptions, or use dtrun/abi.h, which is C"
 #endif
 
 #include <algorithm>
@@ -104,7 +105,16 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
                                          ", which this plugin does not know; use a newer plugin");
   }
 
-  // A member of a sink that an older host may lack.
+  // ReadStruct of what a caller gives to a member; throws when it has flags that must be understood and are
+  // not in `known`.
+  template <class T>
+  T ReadKnown(const T* in, const char* what, std::uint32_t known = 0) {
+    const T value = ReadStruct(in);
+    Understand(value.flags, what, known);
+    return value;
+  }
+
+  // A member of a query or a sink that an older host may lack.
   template <class Function>
   Function* Offered(Function* function, const char* what) {
     if (function == nullptr)

@@ -45,9 +45,10 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
 
   namespace internal {
 
+  // `read` is ReadKnown of `query`, which the caller's member takes back.
   template <class Query>
-  std::optional<std::string> VariableOf(const Query* query, const std::string& name) {
-    const char* const value = query->variable(query, name.c_str());
+  std::optional<std::string> VariableOf(const Query& read, const Query* query, const std::string& name) {
+    const char* const value = Offered(read.variable, "variables of a query")(query, name.c_str());
     return value == nullptr ? std::nullopt : std::make_optional<std::string>(value);
   }
 
@@ -64,26 +65,28 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Borrows, valid during FindHosts.
   class HostsQuery {
    public:
-    explicit HostsQuery(const dtrun_hosts_query* query) : query_(query) {}
+    explicit HostsQuery(const dtrun_hosts_query* query)
+        : query_(query), read_(internal::ReadKnown(query, "dtrun_hosts_query")) {}
     // A variable of the dtrun that asks; nullopt when unset.
     std::optional<std::string> Variable(const std::string& name) const {
-      return internal::VariableOf(query_, name);
+      return internal::VariableOf(read_, query_, name);
     }
 
    private:
     const dtrun_hosts_query* query_;
+    dtrun_hosts_query read_;
   };
 
   // Borrows, valid during Connect.
   class ConnectQuery {
    public:
     explicit ConnectQuery(const dtrun_connect_query* query)
-        : query_(query), read_(internal::ReadStruct(query)) {}
+        : query_(query), read_(internal::ReadKnown(query, "dtrun_connect_query")) {}
     std::vector<std::string> hosts() const { return {read_.hosts, read_.hosts + read_.host_count}; }
     // What is to run once on each host.
     std::vector<std::string> argv() const { return {read_.argv, read_.argv + read_.argc}; }
     std::optional<std::string> Variable(const std::string& name) const {
-      return internal::VariableOf(query_, name);
+      return internal::VariableOf(read_, query_, name);
     }
 
    private:
@@ -116,7 +119,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     raw.implies = implies.data();
     raw.implies_count = implies.size();
     raw.sharing = OrNull(from.sharing);
-    Check([&](dtrun_error* e) { return sink->allocation(sink->context, &raw, e); });
+    const dtrun_hosts_sink to = ReadKnown(sink, "dtrun_hosts_sink");
+    const auto allocation = Offered(to.allocation, "allocations");
+    Check([&](dtrun_error* e) { return allocation(to.context, &raw, e); });
   }
 
   inline void Give(const ConnectCommand& from, const dtrun_connect_sink* sink) {
@@ -130,7 +135,9 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     raw.host_variable = OrNull(from.host_variable);
     raw.trial = OrNull(from.trial);
     raw.ending = OrNull(from.ending);
-    Check([&](dtrun_error* e) { return sink->command(sink->context, &raw, e); });
+    const dtrun_connect_sink to = ReadKnown(sink, "dtrun_connect_sink");
+    const auto command = Offered(to.command, "commands that connect");
+    Check([&](dtrun_error* e) { return command(to.context, &raw, e); });
   }
 
   }  // namespace internal

@@ -31,7 +31,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // The job to plan; borrows, valid during Plan.
   class Job {
    public:
-    explicit Job(const dtrun_job* job) : raw_(job), job_(internal::ReadStruct(job)) {}
+    explicit Job(const dtrun_job* job) : raw_(job), job_(internal::ReadKnown(job, "dtrun_job")) {}
 
     std::string name() const { return job_.name; }
     std::vector<std::string> argv() const { return {job_.argv, job_.argv + job_.argc}; }
@@ -49,8 +49,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     // REQUIRES: index < host_count()
     dtrun_job_host host(std::uint64_t index) const {
       const auto* first = reinterpret_cast<const char*>(job_.hosts);
-      return internal::ReadStruct(
-          reinterpret_cast<const dtrun_job_host*>(first + index * job_.hosts->struct_size));
+      return internal::ReadKnown(
+          reinterpret_cast<const dtrun_job_host*>(first + index * job_.hosts->struct_size), "dtrun_job_host");
     }
     // A process for rank `local` of host `index`.
     Process ProcessFor(std::uint64_t index, int local) const {
@@ -75,7 +75,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   // Takes what Plan decides.
   class PlanSink {
    public:
-    explicit PlanSink(const dtrun_plan_sink* sink) : sink_(internal::ReadStruct(sink)) {}
+    explicit PlanSink(const dtrun_plan_sink* sink) : sink_(internal::ReadKnown(sink, "dtrun_plan_sink")) {}
 
     void Add(const Process& process) const {
       std::vector<const char*> argv;
@@ -158,7 +158,6 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     static dtrun_status Plan(dtrun_instance* self, const dtrun_job* job, const dtrun_plan_sink* sink,
                              dtrun_error* err) noexcept {
       return Guard(err, [&] {
-        Understand(ReadStruct(job).flags, "dtrun_job");
         Self(self).Plan(Job(job), PlanSink(sink));
         return dtrun_status{DTRUN_OK};
       });
