@@ -112,7 +112,7 @@ dtrun_status FirstFailure(const dtrun_host* host, dtrun_membership* handle, std:
     const std::optional<sdk::Membership::Published> first = membership.FirstPublished();
     if (!first) throw sdk::Failure(DTRUN_NOT_FOUND, "no rank of '" + membership.name() + "' has failed");
     if (out_rank != nullptr) *out_rank = first->rank;
-    membership.FailureOfAnother().value_or(first->failure).CopyTo(out_failure);
+    membership.AsThisRankReports(*first).CopyTo(out_failure);
     return DTRUN_OK;
   });
 }

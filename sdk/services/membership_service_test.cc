@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,25 @@ namespace dtrun::services {
 namespace {
 
 using testing::HasSubstr;
+
+// Counts the questions.
+struct CountingKv final : dtrun_kv {
+  void Set(const std::string& key, const std::string& value) override { kv.Set(key, value); }
+  std::optional<std::string> TryGet(const std::string& key) override {
+    ++asked;
+    return kv.TryGet(key);
+  }
+  bool Erase(const std::string& key) override { return kv.Erase(key); }
+  bool Update(const std::string& key, Change change, void* context) override {
+    return kv.Update(key, change, context);
+  }
+  bool WaitFor(const std::vector<std::string>& keys, Deadline deadline) override {
+    return kv.WaitFor(keys, deadline);
+  }
+
+  conformance::ThreadKv kv;
+  std::atomic<int> asked{0};
+};
 
 dtrun_string Words(const char* text) { return {text, std::strlen(text)}; }
 
@@ -48,7 +69,7 @@ class MembershipServiceTest : public testing::Test {
 
   const dtrun_membership_service* const service_ = Memberships();
   const dtrun_host* const host_ = conformance::Host();
-  conformance::ThreadKv space_;
+  CountingKv space_;
   dtrun_error error_;
 };
 
@@ -74,7 +95,7 @@ TEST_F(MembershipServiceTest, NamesWhoDoesNotJoin) {
   dtrun_membership* const membership = Open(0, 2);
   EXPECT_EQ(service_->join(host_, membership, Words("place"), nullptr, 0, 1'000'000, &error_), DTRUN_TIMEOUT);
   EXPECT_EQ(error_.peer, 1);
-  EXPECT_THAT(error_.message, HasSubstr("rank 1 of 2 did not join 'world'"));
+  EXPECT_THAT(error_.message, HasSubstr("rank 1 of 2 did not join 'world' within 1 ms"));
   service_->close(host_, membership);
 }
 
@@ -108,7 +129,9 @@ TEST_F(MembershipServiceTest, KeepsTheFirstFailureAndSaysItAsEachRankReportsIt) 
   dtrun_error_set(&own, DTRUN_TIMEOUT, 1, "late");
   EXPECT_EQ(service_->publish_failure(host_, first, &own, nullptr), DTRUN_OK);
 
+  space_.asked = 0;
   EXPECT_EQ(service_->first_failure(host_, first, &rank, &failure, &error_), DTRUN_OK);
+  EXPECT_EQ(space_.asked, 1) << "questions to the store";
   EXPECT_EQ(rank, 1);
   EXPECT_EQ(failure.code, DTRUN_REMOTE_FAILURE);
   EXPECT_EQ(failure.peer, 1);

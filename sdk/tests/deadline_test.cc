@@ -17,6 +17,12 @@ TEST(Deadline, TellsWhatIsLeft) {
   EXPECT_EQ(Deadline(hours(24 * 365 * 200)).Left(), kNoLimit);
 }
 
+TEST(Deadline, KnowsWhatItWasMadeOf) {
+  EXPECT_EQ(Deadline(milliseconds(20)).timeout(), milliseconds(20));
+  EXPECT_EQ(Deadline().timeout(), kNoLimit);
+  EXPECT_EQ(Deadline(Nanoseconds(-5)).timeout(), kNoLimit);
+}
+
 TEST(DurationText, SaysSecondsAndMilliseconds) {
   EXPECT_EQ(DurationText(milliseconds(200)), "200 ms");
   EXPECT_EQ(DurationText(milliseconds(1500)), "1.5 s");

@@ -42,7 +42,7 @@ TEST_F(MembershipTest, NamesTheRanksThatDoNotCome) {
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), DTRUN_TIMEOUT);
     EXPECT_EQ(failure.peer(), 0);
-    EXPECT_THAT(failure.what(), HasSubstr("ranks 0, 2 and 3 of 4 did not join 'world'"));
+    EXPECT_THAT(failure.what(), HasSubstr("ranks 0, 2 and 3 of 4 did not join 'world' within 10 ms;"));
   }
 }
 

@@ -20,11 +20,15 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     Deadline() = default;
     // `timeout` from now; negative, or ten years and more: never.
     explicit Deadline(Nanoseconds timeout) {
-      if (timeout.count() >= 0 && timeout < kForever) at_ = Clock::now() + timeout;
+      if (timeout.count() < 0 || timeout >= kForever) return;
+      at_ = Clock::now() + timeout;
+      timeout_ = timeout;
     }
 
     // Clock::time_point::max() when it never comes, so deadlines compare by it.
     Clock::time_point at() const { return at_; }
+    // What it was made of; kNoLimit when it never comes.
+    Nanoseconds timeout() const { return timeout_; }
     bool never() const { return at_ == Clock::time_point::max(); }
     bool passed() const { return !never() && Clock::now() >= at_; }
 
@@ -49,6 +53,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
    private:
     static constexpr Nanoseconds kForever = std::chrono::hours(24 * 3650);
     Clock::time_point at_ = Clock::time_point::max();
+    Nanoseconds timeout_ = kNoLimit;
   };
 
   // "60 s", "1.5 s", "200 ms".

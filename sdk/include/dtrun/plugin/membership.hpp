@@ -47,7 +47,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       } catch (const Failure& failure) {
         if (failure.code() != DTRUN_TIMEOUT) throw;
         if (const auto cause = FailureOfAnother()) throw *cause;
-        ThrowMissing(topic);
+        ThrowMissing(topic, deadline);
       }
     }
     // What `peer` published. REQUIRES that Join has returned.
@@ -98,25 +98,29 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       std::getline(text.ignore(), what, '\0');
       return Published{rank, Failure(code, what, peer)};
     }
-    // The same as this rank reports it; nullopt when it is this rank's own. An abort stays an abort; anything
-    // else becomes DTRUN_REMOTE_FAILURE of the rank to blame, not of one that only noticed the failure.
+    // The same; nullopt when it is this rank's own.
     std::optional<Failure> FailureOfAnother() const {
       const std::optional<Published> first = FirstPublished();
       if (!first || first->rank == rank_) return std::nullopt;
-      const Failure& cause = first->failure;
-      const std::string who = RanksText({first->rank});
-      if (cause.code() == DTRUN_ABORTED)
-        return Failure(DTRUN_ABORTED, who + ": " + cause.what(), first->rank);
+      return AsThisRankReports(*first);
+    }
+    // This rank's own is reported as it is, and another's abort as an abort; anything else becomes
+    // DTRUN_REMOTE_FAILURE of the rank to blame, not of one that only noticed the failure. Asks nothing.
+    Failure AsThisRankReports(const Published& first) const {
+      const Failure& cause = first.failure;
+      if (first.rank == rank_) return cause;
+      const std::string who = RanksText({first.rank});
+      if (cause.code() == DTRUN_ABORTED) return Failure(DTRUN_ABORTED, who + ": " + cause.what(), first.rank);
       const bool noticed = cause.code() == DTRUN_REMOTE_FAILURE && cause.peer() >= 0 && cause.peer() != rank_;
       return Failure(DTRUN_REMOTE_FAILURE, who + " gave up: " + cause.what(),
-                     noticed ? cause.peer() : first->rank);
+                     noticed ? cause.peer() : first.rank);
     }
 
    private:
     static std::string Key(const std::string& topic, int rank) { return topic + "/" + std::to_string(rank); }
 
     // Returns if the last rank has joined meanwhile.
-    void ThrowMissing(const std::string& topic) const {
+    void ThrowMissing(const std::string& topic, const Deadline& deadline) const {
       std::vector<int> missing;
       for (int peer = 0; peer < size_; ++peer) {
         if (!kv_.TryGet(Key(topic, peer))) missing.push_back(peer);
@@ -124,7 +128,7 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
       if (missing.empty()) return;
       throw Failure(DTRUN_TIMEOUT,
                     RanksText(missing) + " of " + std::to_string(size_) + " did not join '" + name_ +
-                        "' within " + DurationText(timeout_) + "; look at the output of " +
+                        "' within " + DurationText(deadline.timeout()) + "; look at the output of " +
                         (missing.size() == 1 ? "that rank" : "those ranks") + ", or raise backend.timeout",
                     missing.front());
     }
