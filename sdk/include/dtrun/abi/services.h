@@ -59,9 +59,9 @@ typedef struct dtrun_messenger {
   int32_t rank;
   int32_t size;
   /* Start a message and return at once. *out is NULL at the call and stays so when the message has completed
-   * already; else it is given to `wait`. The memory stays valid until then, or until `cancel`. `peer` is never
-   * this rank; both sides give the same `bytes`. A message of 0 bytes is one, too: its receive completes only
-   * after the peer has sent. */
+   * already; else it is given to `wait`. The memory stays valid until then, or until `cancel`. `peer` is
+   * never this rank; both sides give the same `bytes`. A message of 0 bytes is one, too: its receive
+   * completes only after the peer has sent. */
   dtrun_status (*send)(void* context, int32_t peer, const void* data, uint64_t bytes, dtrun_message** out,
                        dtrun_error* err);
   dtrun_status (*recv)(void* context, int32_t peer, void* data, uint64_t bytes, dtrun_message** out,
@@ -81,9 +81,9 @@ typedef struct dtrun_collectives_service {
   /* For one communicator; copies the table and keeps scratch memory from call to call. [any] */
   dtrun_status (*open)(const dtrun_host* host, const dtrun_messenger* messenger, dtrun_collectives** out,
                        dtrun_error* err);
-  /* Carries out `op`, as core gave it to `enqueue`; blocks. The buffers are the caller's again when it returns,
-   * also on failure, which is the messenger's own or says what is wrong with `op`. One thread at a time for
-   * one object. */
+  /* Carries out `op`, as core gave it to `enqueue`; blocks. The buffers are the caller's again when it
+   * returns, also on failure, which is the messenger's own or says what is wrong with `op`. One thread at a
+   * time for one object. */
   dtrun_status (*run)(const dtrun_host* host, dtrun_collectives* collectives, const dtrun_op* op,
                       dtrun_error* err);
   /* When no call runs. NULL is allowed. [any] */
@@ -105,14 +105,17 @@ typedef struct dtrun_runner {
   /* Carries out `op`, a copy whose timeout_ns is what is left of the operation's time; may block. One call at
    * a time, in the order of enqueue. After a failure the communicator has failed, so later calls fail too. */
   dtrun_status (*run)(void* context, const dtrun_op* op, dtrun_error* err);
-  /* The time of `op` was over before its turn: fails the communicator, so that the call ahead of it returns
-   * soon and later ones fail. Must not block; may come again for the same operation. [any] */
+  /* The time of `op` is over before its turn. Fails the communicator with DTRUN_TIMEOUT, so that the `run`
+   * that is under way returns soon and later ones fail, that of `op` too; ends nothing itself. The queue
+   * alone calls it, beside that `run`, on the thread that is in `test`, `wait` or `release` of the call of
+   * `op`, and again each time that one of them looks until the call has ended. Must neither block nor call
+   * the queue. [any] */
   void (*abandon)(void* context, const dtrun_op* op);
 } dtrun_runner;
 
-/* Collectives, one after another, for a transport that blocks. An operation with DTRUN_OP_BLOCKING and nothing
- * ahead of it runs on the thread that waits for it; others on a thread of the queue. For collectives only: a
- * message must not wait for them. */
+/* Collectives, one after another, for a transport that blocks. An operation with DTRUN_OP_BLOCKING and
+ * nothing ahead of it runs on the thread that waits for it; others on a thread of the queue. For collectives
+ * only: a message must not wait for them. */
 typedef struct dtrun_calls_service {
   uint32_t struct_size;
   uint32_t flags;
@@ -144,8 +147,8 @@ typedef struct dtrun_membership dtrun_membership; /* opaque, the host's */
 
 /* The ranks of a communicator, as its key-value space knows them: what each said when it joined, which have
  * left, and the first failure of all. Every member asks the store, one round trip or more: not for the data
- * path. A topic is a short text that all ranks use alike. Values are bytes; one that a member hands out is the
- * caller's: memory->release it. All [any]. */
+ * path. A topic is a short text that all ranks use alike. Values are bytes; one that a member hands out is
+ * the caller's: memory->release it. All [any]. */
 typedef struct dtrun_membership_service {
   uint32_t struct_size;
   uint32_t flags;
@@ -171,8 +174,8 @@ typedef struct dtrun_membership_service {
   dtrun_status (*publish_failure)(const dtrun_host* host, dtrun_membership* membership,
                                   const dtrun_error* failure, dtrun_error* err);
   /* Fills *out_failure, which the caller has sized, with the failure that was published first, and *out_rank
-   * with who published it. Another rank's reads as this one should report it: DTRUN_REMOTE_FAILURE of the rank
-   * to blame, or DTRUN_ABORTED. DTRUN_NOT_FOUND while there is none. */
+   * with who published it. Another rank's reads as this one should report it: DTRUN_REMOTE_FAILURE of the
+   * rank to blame, or DTRUN_ABORTED. DTRUN_NOT_FOUND while there is none. */
   dtrun_status (*first_failure)(const dtrun_host* host, dtrun_membership* membership, int32_t* out_rank,
                                 dtrun_error* out_failure, dtrun_error* err);
   /* Tells nobody. NULL is allowed. */
