@@ -25,6 +25,19 @@ T Read(const T* given, const char* what) {
                                             " that this dtrun does not know; upgrade dtrun");
 }
 
+// Throws what `ask(&error)`, a call of the plugin's `member`, returned. It has no reason to say that
+// something is pending.
+template <class Ask>
+void CheckAnswer(const char* member, Ask&& ask) {
+  dtrun_error error;
+  DTRUN_ERROR_INIT(error);
+  const dtrun_status status = ask(&error);
+  if (status == DTRUN_OK) return;
+  if (status > DTRUN_PENDING && status <= DTRUN_MISMATCH) throw sdk::Failure(error, status);
+  throw sdk::Failure(DTRUN_INTERNAL, std::string("the plugin's ") + member + " returned status " +
+                                         std::to_string(status) + "; return DTRUN_OK or a failure");
+}
+
 inline void RequireRank(int rank, int size, const char* what) {
   if (size < 1 || rank < 0 || rank >= size) {
     throw sdk::Failure(DTRUN_INVALID_ARGUMENT, std::string(what) + " is " + std::to_string(rank) + " of " +

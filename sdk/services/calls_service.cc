@@ -17,13 +17,7 @@ class PluginRunner final : public sdk::Runner {
   void Run(sdk::Running& running) override {
     dtrun_op op = *running.op;
     if (op.timeout_ns >= 0) op.timeout_ns = running.deadline.Left(sdk::Nanoseconds(op.timeout_ns)).count();
-    dtrun_error error;
-    DTRUN_ERROR_INIT(error);
-    const dtrun_status status = table_.run(table_.context, &op, &error);
-    if (status == DTRUN_OK) return;
-    if (status > DTRUN_PENDING && status <= DTRUN_MISMATCH) throw sdk::Failure(error, status);
-    throw sdk::Failure(DTRUN_INTERNAL, "run of the plugin's dtrun_runner returned status " +
-                                           std::to_string(status) + "; return DTRUN_OK or a failure");
+    CheckAnswer("dtrun_runner.run", [&](dtrun_error* e) { return table_.run(table_.context, &op, e); });
   }
   void Abandon(const sdk::Running& running) override { table_.abandon(table_.context, running.op); }
 

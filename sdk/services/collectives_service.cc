@@ -7,19 +7,6 @@
 namespace dtrun::services {
 namespace {
 
-// Throws what a plugin's function returned. It has no reason to say that something is pending.
-template <class Ask>
-void CheckAnswer(const char* member, Ask&& ask) {
-  dtrun_error error;
-  DTRUN_ERROR_INIT(error);
-  const dtrun_status status = ask(&error);
-  if (status == DTRUN_OK) return;
-  if (status > DTRUN_PENDING && status <= DTRUN_MISMATCH) throw sdk::Failure(error, status);
-  throw sdk::Failure(DTRUN_INTERNAL, std::string(member) +
-                                         " of the plugin's dtrun_messenger returned status " +
-                                         std::to_string(status) + "; return DTRUN_OK or a failure");
-}
-
 class PluginMessenger final : public algorithms::Messenger {
  public:
   explicit PluginMessenger(const dtrun_messenger& table) : table_(table) {}
@@ -29,18 +16,18 @@ class PluginMessenger final : public algorithms::Messenger {
 
   Message Send(int peer, const void* data, std::size_t bytes) override {
     dtrun_message* message = nullptr;
-    CheckAnswer("send",
+    CheckAnswer("dtrun_messenger.send",
                 [&](dtrun_error* e) { return table_.send(table_.context, peer, data, bytes, &message, e); });
     return message;
   }
   Message Recv(int peer, void* data, std::size_t bytes) override {
     dtrun_message* message = nullptr;
-    CheckAnswer("recv",
+    CheckAnswer("dtrun_messenger.recv",
                 [&](dtrun_error* e) { return table_.recv(table_.context, peer, data, bytes, &message, e); });
     return message;
   }
   void Wait(Message message) override {
-    CheckAnswer("wait", [&](dtrun_error* e) {
+    CheckAnswer("dtrun_messenger.wait", [&](dtrun_error* e) {
       return table_.wait(table_.context, static_cast<dtrun_message*>(message), e);
     });
   }

@@ -137,7 +137,7 @@ TEST(CollectivesService, NamesAStatusThatAMessengerCannotHave) {
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
   EXPECT_EQ(Collectives()->run(nullptr, collectives.handle, &op, &error), DTRUN_INTERNAL);
-  EXPECT_THAT(error.message, HasSubstr("of the plugin's dtrun_messenger returned status 1"));
+  EXPECT_THAT(error.message, HasSubstr("the plugin's dtrun_messenger.recv returned status 1"));
 }
 
 TEST(CollectivesService, RefusesWhatIsNoCollectiveOfThisCommunicator) {
