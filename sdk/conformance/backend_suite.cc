@@ -37,46 +37,7 @@ class Launched final : public testing::Environment {
 
 class Case : public testing::Test {
  public:
-  Case(BackendUnderTest backend, std::string name, Body body, Launched* launched)
-      : backend_(std::move(backend)), name_(std::move(name)), body_(std::move(body)), launched_(launched) {}
-
-  void TestBody() override {
-    RecordProperty("rule", RulesOf(name_));
-    if (const auto skip = backend_.skips.find(name_); skip != backend_.skips.end()) {
-      GTEST_SKIP() << skip->second;
-    }
-    try {
-      if (launched_ != nullptr) return Run(launched_->subject());
-      Subject subject(backend_);
-      Run(subject);
-    } catch (const std::exception& error) {
-      FAIL() << error.what();
-    }
-  }
-
- private:
-  void Run(Subject& subject) {
-    subject.EnterCase(name_);
-    body_(subject);
-    int wanted = 0;
-    if (!subject.TakePlayed(&wanted) && wanted != 0 && !IsSkipped()) {
-      if (backend_.most_ranks > 0 && wanted > backend_.most_ranks) {
-        GTEST_SKIP() << "needs " << wanted << " ranks, of which " << backend_.most_ranks << " are allowed";
-      }
-      GTEST_SKIP() << "needs " << wanted << " ranks; the launcher started " << backend_.process.size;
-    }
-  }
-
-  const BackendUnderTest backend_;
-  const std::string name_;
-  const Body body_;
-  Launched* const launched_;
-};
-
-// One that loads the plugin itself.
-class LoadingCase : public testing::Test {
- public:
-  LoadingCase(BackendUnderTest plugin, std::string name, std::function<void()> body)
+  Case(BackendUnderTest plugin, std::string name, std::function<void()> body)
       : plugin_(std::move(plugin)), name_(std::move(name)), body_(std::move(body)) {}
 
   void TestBody() override {
@@ -96,6 +57,18 @@ class LoadingCase : public testing::Test {
   const std::string name_;
   const std::function<void()> body_;
 };
+
+// Skips the case when it played nothing because of the number of ranks.
+void RunOn(Subject& subject, const BackendUnderTest& backend, const std::string& name, const Body& body) {
+  subject.EnterCase(name);
+  body(subject);
+  int wanted = 0;
+  if (subject.TakePlayed(&wanted) || wanted == 0 || testing::Test::IsSkipped()) return;
+  if (backend.most_ranks > 0 && wanted > backend.most_ranks) {
+    GTEST_SKIP() << "needs " << wanted << " ranks, of which " << backend.most_ranks << " are allowed";
+  }
+  GTEST_SKIP() << "needs " << wanted << " ranks; the launcher started " << backend.process.size;
+}
 
 Launched* EnvironmentOf(const BackendUnderTest& backend) {
   static Launched* launched = nullptr;
@@ -140,16 +113,19 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& backend, const Body& body) {
   Launched* const launched = EnvironmentOf(backend);
-  KnownCases()[suite + "." + name] = rule;
-  testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [=]() -> Case* { return new Case(backend, suite + "." + name, body, launched); });
+  const std::function<void()> run = [=, full = suite + "." + name] {
+    if (launched != nullptr) return RunOn(launched->subject(), backend, full, body);
+    Subject subject(backend);
+    RunOn(subject, backend, full, body);
+  };
+  AddCase(suite, name, rule, backend, run);
 }
 
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& plugin, const std::function<void()>& body) {
   KnownCases()[suite + "." + name] = rule;
   testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [=]() -> LoadingCase* { return new LoadingCase(plugin, suite + "." + name, body); });
+                        [=]() -> Case* { return new Case(plugin, suite + "." + name, body); });
 }
 
 std::string RulesOf(const std::string& name) {
