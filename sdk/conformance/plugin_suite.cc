@@ -1,18 +1,12 @@
 // The plugin itself: its table, what it reports, what it leaves alone.
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <iterator>
 #include <string>
-#include <vector>
 
 #include "dtrun/plugin/names.hpp"
+#include "process_state.h"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -58,24 +52,6 @@ void CollectivesAreThere(const Subject& subject) {
   }
 }
 
-// Signal dispositions and this thread's mask.
-std::vector<std::string> SignalState() {
-  std::vector<std::string> state;
-  for (int number = 1; number < 32; ++number) {
-    struct sigaction action {};
-    sigaction(number, nullptr, &action);
-    state.push_back(std::to_string(number) + (action.sa_handler == SIG_DFL   ? " default"
-                                              : action.sa_handler == SIG_IGN ? " ignored"
-                                                                             : " handled"));
-  }
-  sigset_t mask;
-  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-  for (int number = 1; number < 32; ++number) {
-    if (sigismember(&mask, number) == 1) state.push_back(std::to_string(number) + " blocked");
-  }
-  return state;
-}
-
 // A message, and a collective where there is one.
 void MakeSomeCalls(const Subject& subject, Rank& rank) {
   float value = 1;
@@ -89,28 +65,11 @@ void MakeSomeCalls(const Subject& subject, Rank& rank) {
 
 void SignalsAreLeftAlone(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) {
-    const auto before = SignalState();
+    const ProcessState before = ProcessState::Now();
     MakeSomeCalls(subject, rank);
-    EXPECT_EQ(SignalState(), before);
+    EXPECT_EQ(Changes(before, ProcessState::Now(), false), "");
   });
 }
-
-// What a process has of the system: open files, threads, environment.
-struct Resources {
-  std::size_t files = 0;
-  std::size_t threads = 0;
-  std::vector<std::string> environment;
-
-  static std::size_t Entries(const char* folder) {
-    const std::filesystem::directory_iterator entries(folder);
-    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-  }
-  static Resources Now() {
-    Resources now{Entries("/proc/self/fd"), Entries("/proc/self/task"), {}};
-    for (char** variable = environ; *variable != nullptr; ++variable) now.environment.emplace_back(*variable);
-    return now;
-  }
-};
 
 void PlayOnce(const Subject& subject) {
   subject.Play(2, [&](Rank& rank) { MakeSomeCalls(subject, rank); });
@@ -119,17 +78,9 @@ void PlayOnce(const Subject& subject) {
 // The first round may open what a library keeps for ever.
 void CommunicatorsComeAndGo(const Subject& subject) {
   PlayOnce(subject);
-  const Resources before = Resources::Now();
+  const ProcessState before = ProcessState::Now();
   for (int round = 0; round < 10; ++round) PlayOnce(subject);
-  // The kernel may list a thread for a moment after it was joined.
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  Resources after = Resources::Now();
-  while (after.threads > before.threads && std::chrono::steady_clock::now() < deadline)
-    after = Resources::Now();
-  EXPECT_EQ(after.files, before.files) << "open files";
-  EXPECT_LE(after.threads, before.threads)
-      << "threads";  // one that was on its way out may have counted before
-  EXPECT_EQ(after.environment, before.environment);
+  EXPECT_EQ(Changes(before, ProcessState::Settled(before.threads), true), "");
 }
 
 // Bytes that all threads have allocated. 0 where another allocator does that, as under a sanitizer.

@@ -62,7 +62,7 @@ FAULTS = {
     "backend_no_text": ((ERRORS, UNANSWERED), "E3", "no text"),
     "backend_exits": (EVERY_WORLD, "T8", "exit code 0"),
     "backend_out_untouched": ((PENDING, ORDER, SUM), "B17", "left *out untouched"),
-    "backend_leaks_descriptor": (("Plugin.KeepsNothingOfCommunicatorsThatWent",), "T9", "open files"),
+    "backend_leaks_descriptor": (("Plugin.KeepsNothingOfCommunicatorsThatWent",), "T9", "descriptor "),
     "backend_leaks_memory": (("Plugin.NeedsNoMoreMemoryForEachCall",), "T13", "bytes that the process grows by"),
     "backend_abort_is_deaf": (("Abort.EndsWhatIsBlocked",), "F6", "waited in vain for 'aborted'"),
     "backend_forgets_failure": (("Failures.EndACallThatAnotherRankSkips",), "F3", "did not end within"),
