@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,20 +66,25 @@ FolderKv::FolderKv(std::string folder) : folder_(std::move(folder)) {
 }
 
 std::string FolderKv::Path(const std::string& key) const {
-  std::string name;
-  for (const unsigned char c : key) {
+  constexpr std::size_t kBytesOfAName = 100;  // NAME_MAX allows 127; a key has up to 1024
+  std::string name = folder_ + "/";
+  for (std::size_t i = 0; i < key.size(); ++i) {
     char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", c);
+    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(key[i]));
     name += hex;
+    if ((i + 1) % kBytesOfAName == 0) name += "+/";  // no key is a folder, too
   }
-  return folder_ + "/" + name;
+  return name + "=";
 }
 
 void FolderKv::Set(const std::string& key, const std::string& value) {
+  const std::string path = Path(key);
+  for (std::size_t at = path.find("+/"); at != path.npos; at = path.find("+/", at + 1))
+    mkdir(path.substr(0, at + 1).c_str(), 0700);
   std::ostringstream part;
-  part << Path(key) << "." << getpid() << "." << std::this_thread::get_id();
+  part << path << "." << getpid() << "." << std::this_thread::get_id();
   std::ofstream(part.str(), std::ios::binary) << value;
-  std::rename(part.str().c_str(), Path(key).c_str());
+  std::rename(part.str().c_str(), path.c_str());
 }
 
 std::optional<std::string> FolderKv::TryGet(const std::string& key) {
@@ -120,6 +127,34 @@ dtrun_kv::Deadline DeadlineOf(std::int64_t timeout_ns) {
   return std::chrono::steady_clock::now() + left;
 }
 
+constexpr std::size_t kMaxKeyBytes = DTRUN_KV_MAX_KEY_BYTES, kMaxValueBytes = DTRUN_KV_MAX_VALUE_BYTES;
+
+// What a key-value space takes (H5): DTRUN_OK, or fills `err` and returns its code.
+struct Limits {
+  dtrun_kv* kv;
+  dtrun_error* err;
+
+  dtrun_status Refuse(dtrun_status code, const std::string& text) const { return FillError(err, code, text); }
+  dtrun_status Key(dtrun_string key) const {
+    if (kv == nullptr)
+      return Refuse(DTRUN_FAILED_PRECONDITION, "no key-value space here; one comes with dtrun_comm_params");
+    if (key.size == 0 || key.data == nullptr) return Refuse(DTRUN_INVALID_ARGUMENT, "the key is empty");
+    if (key.size <= kMaxKeyBytes) return DTRUN_OK;
+    return Refuse(DTRUN_INVALID_ARGUMENT, "the key has " + std::to_string(key.size) + " bytes, at most " +
+                                              std::to_string(kMaxKeyBytes) + " are allowed");
+  }
+  dtrun_status Value(const void* value, std::uint64_t bytes) const {
+    if (bytes > 0 && value == nullptr) return Refuse(DTRUN_INVALID_ARGUMENT, "the value is a null pointer");
+    if (bytes <= kMaxValueBytes) return DTRUN_OK;
+    return Refuse(DTRUN_INVALID_ARGUMENT, "the value has " + std::to_string(bytes) + " bytes, at most " +
+                                              std::to_string(kMaxValueBytes) + " are allowed");
+  }
+};
+
+std::string Bytes(const void* value, std::uint64_t bytes) {
+  return bytes == 0 ? std::string() : std::string(static_cast<const char*>(value), bytes);
+}
+
 dtrun_status Give(const std::string& value, void** out, std::uint64_t* bytes) {
   *out = std::malloc(value.size() + 1);
   std::memcpy(*out, value.c_str(), value.size() + 1);
@@ -128,13 +163,17 @@ dtrun_status Give(const std::string& value, void** out, std::uint64_t* bytes) {
 }
 
 dtrun_status Set(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* value, std::uint64_t bytes,
-                 dtrun_error*) {
-  kv->Set(Text(key), std::string(static_cast<const char*>(value), bytes));
+                 dtrun_error* err) {
+  const Limits limits{kv, err};
+  if (const dtrun_status status = limits.Key(key); status != DTRUN_OK) return status;
+  if (const dtrun_status status = limits.Value(value, bytes); status != DTRUN_OK) return status;
+  kv->Set(Text(key), Bytes(value, bytes));
   return DTRUN_OK;
 }
 
 dtrun_status TryGet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, void** out, std::uint64_t* bytes,
                     dtrun_error* err) {
+  if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
   const auto value = kv->TryGet(Text(key));
   if (!value) return FillError(err, DTRUN_NOT_FOUND, "no key '" + Text(key) + "'");
   return Give(*value, out, bytes);
@@ -142,6 +181,7 @@ dtrun_status TryGet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, void** ou
 
 dtrun_status Get(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t timeout_ns, void** out,
                  std::uint64_t* bytes, dtrun_error* err) {
+  if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
   if (!kv->WaitFor({Text(key)}, DeadlineOf(timeout_ns))) {
     return FillError(err, DTRUN_TIMEOUT, "no key '" + Text(key) + "' in time");
   }
@@ -149,32 +189,45 @@ dtrun_status Get(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t
 }
 
 dtrun_status Add(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int64_t amount, std::int64_t* sum,
-                 dtrun_error*) {
+                 dtrun_error* err) {
+  if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
   struct Context {
     std::int64_t amount;
     std::int64_t sum;
   } context{amount, 0};
-  kv->Update(
+  const bool added = kv->Update(
       Text(key),
       [](const std::optional<std::string>& now, void* raw) -> std::optional<std::string> {
         auto* const add = static_cast<Context*>(raw);
-        add->sum = (now ? std::stoll(*now) : 0) + add->amount;
+        const std::string text = now.value_or("0");
+        std::int64_t before = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), before);
+        if (problem != std::errc() || end != text.data() + text.size() ||
+            __builtin_add_overflow(before, add->amount, &add->sum))
+          return std::nullopt;
         return std::to_string(add->sum);
       },
       &context);
+  if (!added) return FillError(err, DTRUN_INVALID_ARGUMENT, "key '" + Text(key) + "' is no counter");
   *sum = context.sum;
   return DTRUN_OK;
 }
 
 dtrun_status CompareSet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const void* expected,
                         std::uint64_t expected_bytes, const void* desired, std::uint64_t desired_bytes,
-                        std::int32_t* swapped, dtrun_error*) {
+                        std::int32_t* swapped, dtrun_error* err) {
+  const Limits limits{kv, err};
+  if (const dtrun_status status = limits.Key(key); status != DTRUN_OK) return status;
+  for (const dtrun_status status :
+       {limits.Value(expected, expected_bytes), limits.Value(desired, desired_bytes)}) {
+    if (status != DTRUN_OK) return status;
+  }
   struct Context {
     std::optional<std::string> expected;
     std::string desired;
   } context;
-  if (expected != nullptr) context.expected = std::string(static_cast<const char*>(expected), expected_bytes);
-  context.desired = std::string(static_cast<const char*>(desired), desired_bytes);
+  if (expected != nullptr) context.expected = Bytes(expected, expected_bytes);
+  context.desired = Bytes(desired, desired_bytes);
   *swapped = kv->Update(
                  Text(key),
                  [](const std::optional<std::string>& now, void* raw) -> std::optional<std::string> {
@@ -188,7 +241,9 @@ dtrun_status CompareSet(const dtrun_host*, dtrun_kv* kv, dtrun_string key, const
   return DTRUN_OK;
 }
 
-dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32_t* existed, dtrun_error*) {
+dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32_t* existed,
+                   dtrun_error* err) {
+  if (const dtrun_status status = Limits{kv, err}.Key(key); status != DTRUN_OK) return status;
   *existed = kv->Erase(Text(key)) ? 1 : 0;
   return DTRUN_OK;
 }
@@ -196,19 +251,26 @@ dtrun_status Erase(const dtrun_host*, dtrun_kv* kv, dtrun_string key, std::int32
 dtrun_status WaitMany(const dtrun_host*, dtrun_kv* kv, const dtrun_string* keys, std::uint64_t count,
                       std::int64_t timeout_ns, dtrun_error* err) {
   std::vector<std::string> names;
-  for (std::uint64_t i = 0; i < count; ++i) names.push_back(Text(keys[i]));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (const dtrun_status status = Limits{kv, err}.Key(keys[i]); status != DTRUN_OK) return status;
+    names.push_back(Text(keys[i]));
+  }
   if (kv->WaitFor(names, DeadlineOf(timeout_ns))) return DTRUN_OK;
   return FillError(err, DTRUN_TIMEOUT, "not all keys came in time");
 }
 
 void* Allocate(const dtrun_host*, std::uint64_t bytes, std::uint64_t alignment) {
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory = nullptr;
+  const bool usable = alignment >= sizeof(void*) && (alignment & (alignment - 1)) == 0;
+  if (!usable || posix_memalign(&memory, alignment, std::max<std::uint64_t>(bytes, 1)) != 0) return nullptr;
+  return memory;
 }
 
 void Release(const dtrun_host*, void* memory) { std::free(memory); }
 
 dtrun_status OpenPart(const dtrun_host*, dtrun_kv* kv, dtrun_string prefix, const std::int32_t* ranks,
-                      std::uint64_t rank_count, dtrun_kv** out, dtrun_error*) {
+                      std::uint64_t rank_count, dtrun_kv** out, dtrun_error* err) {
+  if (const dtrun_status status = Limits{kv, err}.Key(prefix); status != DTRUN_OK) return status;
   auto part = std::make_unique<PartKv>(kv, Text(prefix));
   if (ranks != nullptr) part->ranks.assign(ranks, ranks + rank_count);
   part->quiet = ranks == nullptr;

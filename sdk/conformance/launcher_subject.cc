@@ -23,21 +23,28 @@ std::string Given(const char* text, const std::string& what, Plan* plan) {
   return {};
 }
 
-dtrun_status TakeProcess(void* context, const dtrun_process* process, dtrun_error*) {
+void CheckFlags(std::uint32_t flags, std::uint32_t known, const std::string& of, Plan* plan) {
+  if ((flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~known) != 0)
+    plan->problems.push_back(of + " has flags that no host understands");
+}
+
+dtrun_status TakeProcess(void* context, const dtrun_process* given, dtrun_error*) {
   Plan* const plan = static_cast<Plan*>(context);
-  PlannedProcess copy{process->host_index, process->rank, process->local_rank, process->rank_count, {}, {}};
-  const std::string who = "the process of rank " + std::to_string(process->rank);
-  for (std::uint64_t i = 0; process->argv != nullptr && i < process->argc; ++i)
-    copy.argv.push_back(Given(process->argv[i], who + ": argument " + std::to_string(i), plan));
-  const auto* raw = reinterpret_cast<const char*>(process->env);
-  for (std::uint64_t i = 0; i < process->env_count; ++i) {
-    const auto& entry = *reinterpret_cast<const dtrun_env_entry*>(raw + i * process->env->struct_size);
+  const dtrun_process process = sdk::internal::ReadStruct(given);
+  PlannedProcess copy{process.host_index, process.rank, process.local_rank, process.rank_count, {}, {}};
+  const std::string who = "the process of rank " + std::to_string(process.rank);
+  CheckFlags(process.flags, 0, who, plan);
+  for (std::uint64_t i = 0; process.argv != nullptr && i < process.argc; ++i)
+    copy.argv.push_back(Given(process.argv[i], who + ": argument " + std::to_string(i), plan));
+  const auto* raw = reinterpret_cast<const char*>(process.env);
+  for (std::uint64_t i = 0; i < process.env_count; ++i) {
+    const dtrun_env_entry entry = sdk::internal::ReadStruct(
+        reinterpret_cast<const dtrun_env_entry*>(raw + i * process.env->struct_size));
     const bool unset = (entry.flags & DTRUN_ENV_UNSET) != 0;
     const std::string name = Given(entry.name, who + ": the name of variable " + std::to_string(i), plan);
     copy.env.emplace_back(
         name, unset ? "(unset)" : Given(entry.value, who + ": the value of '" + name + "'", plan));
-    if ((entry.flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~std::uint32_t{DTRUN_ENV_UNSET}) != 0)
-      plan->problems.push_back(who + ": variable '" + name + "' has flags that no host understands");
+    CheckFlags(entry.flags, DTRUN_ENV_UNSET, who + ": variable '" + name + "'", plan);
   }
   plan->processes.push_back(std::move(copy));
   return DTRUN_OK;
@@ -105,11 +112,12 @@ void TestJob::SetStride(std::size_t bytes) {
   job_.hosts = reinterpret_cast<const dtrun_job_host*>(laid_.data());
 }
 
-LauncherSubject::LauncherSubject(const BackendUnderTest& under_test)
+LauncherSubject::LauncherSubject(const BackendUnderTest& under_test, OptionsOf options)
     : plugin_(LoadPlugin(under_test.plugin, DTRUN_KIND_LAUNCHER)) {
   if (plugin_->launcher == nullptr) throw std::runtime_error("the table has no launcher");
   table_ = sdk::internal::ReadStruct(plugin_->launcher);
-  options_ = MakeOptions(*plugin_, under_test.options);
+  options_ =
+      options == OptionsOf::kTest ? MakeOptions(*plugin_, under_test.options) : DefaultOptions(*plugin_);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
   if (plugin_->init(Host(DTRUN_KIND_LAUNCHER), options_.get(), &instance_, &error) != DTRUN_OK)

@@ -57,12 +57,15 @@ class TestJob {
 
 class LauncherSubject {
  public:
+  enum class OptionsOf { kTest, kDefaults };
   // Loads the plugin and makes an instance; throws std::runtime_error with the reason.
-  explicit LauncherSubject(const BackendUnderTest& under_test);
+  explicit LauncherSubject(const BackendUnderTest& under_test, OptionsOf options = OptionsOf::kTest);
   ~LauncherSubject();
   LauncherSubject(const LauncherSubject&) = delete;
   LauncherSubject& operator=(const LauncherSubject&) = delete;
 
+  const dtrun_launcher& table() const { return table_; }  // of full size
+  dtrun_instance* instance() const { return instance_; }
   // Whether it has `plan`; the rest is for those that do.
   bool Plans() const { return table_.plan != nullptr; }
   Plan PlanOf(const dtrun_job& job) const;

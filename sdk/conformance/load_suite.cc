@@ -73,7 +73,10 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   EXPECT_EQ(plugin.abi_major, DTRUN_ABI_MAJOR);
   EXPECT_LE(plugin.abi_minor_required, plugin.abi_minor_built) << "it requires more than it was built with";
   EXPECT_LE(plugin.abi_minor_required, DTRUN_ABI_MINOR);
-  EXPECT_GE(plugin.struct_size, offsetof(dtrun_plugin, get_extension));
+  if (DTRUN_ABI_MAJOR == 0) {
+    EXPECT_EQ(plugin.abi_minor_built, DTRUN_ABI_MINOR) << "while the major is 0, equal minors work together";
+  }
+  EXPECT_GE(plugin.struct_size, offsetof(dtrun_plugin, get_extension) + sizeof plugin.get_extension);
   EXPECT_EQ(plugin.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags that no host understands";
   ASSERT_NE(plugin.name, nullptr);
   EXPECT_EQ(WithUnderscores(plugin.name), WithUnderscores(NameOfFile(under_test.plugin).name))
@@ -89,6 +92,9 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   EXPECT_NE(plugin.shutdown, nullptr);
   EXPECT_EQ(plugin.backend != nullptr, plugin.kind == DTRUN_KIND_BACKEND);
   EXPECT_EQ(plugin.launcher != nullptr, plugin.kind == DTRUN_KIND_LAUNCHER);
+  for (const std::uint32_t flags : {plugin.backend == nullptr ? 0 : plugin.backend->flags,
+                                    plugin.launcher == nullptr ? 0 : plugin.launcher->flags})
+    EXPECT_EQ(flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "its members have flags that no host understands";
   if (plugin.launcher == nullptr) return;
   const dtrun_launcher launcher = sdk::internal::ReadStruct(plugin.launcher);
   EXPECT_TRUE(launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr)
@@ -106,6 +112,9 @@ void OptionsMakeSense(const Under& under_test) {
   const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
   if (plugin.option_count == 0) GTEST_SKIP() << "the plugin has no options";
   ASSERT_NE(plugin.options, nullptr);
+  ASSERT_TRUE(plugin.options->struct_size >= offsetof(dtrun_option, replaced_by) + sizeof(const char*) &&
+              plugin.options->struct_size % alignof(dtrun_option) == 0)
+      << "the first option says that it has " << plugin.options->struct_size << " bytes";
   static const std::regex kKey("[a-z][a-z0-9]*(_[a-z0-9]+)*");
   std::set<std::string> keys;
   for (std::uint64_t i = 0; i < plugin.option_count; ++i) {
@@ -120,6 +129,12 @@ void OptionsMakeSense(const Under& under_test) {
     EXPECT_EQ(option.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags that no host understands";
     EXPECT_TRUE(option.doc != nullptr && *option.doc != '\0' && IsText(option.doc))
         << "it has no line of text";
+    for (const char* text : {option.default_text, option.unit, option.min_text, option.max_text, option.since,
+                             option.env_alias, option.replaced_by})
+      EXPECT_TRUE(text == nullptr || IsText(text))
+          << "it has a text that is more than a line: '" << text << "'";
+    for (std::uint64_t choice = 0; choice < option.choice_count; ++choice)
+      EXPECT_TRUE(option.choices[choice] != nullptr && IsText(option.choices[choice])) << "choice " << choice;
     EXPECT_EQ(option.type == DTRUN_TYPE_ENUM, option.choice_count > 0)
         << "choices are for enums, which need some";
     const bool required = (option.flags & DTRUN_OPTION_REQUIRED) != 0;

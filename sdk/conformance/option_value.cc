@@ -63,14 +63,20 @@ bool ReadDuration(std::string_view text, std::int64_t* out) {
   return false;
 }
 
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t") + 1 - first);
+}
+
 std::vector<std::string> ReadItems(const std::string& text) {
   std::vector<std::string> items;
-  for (std::size_t begin = 0; begin < text.size();) {
+  if (Trimmed(text).empty()) return items;
+  for (std::size_t begin = 0;;) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    items.push_back(text.substr(begin, end - begin));
+    items.push_back(Trimmed(text.substr(begin, end - begin)));
+    if (end == text.size()) return items;
     begin = end + 1;
   }
-  return items;
 }
 
 OptionValue ReadUnbounded(const dtrun_option& option, const std::string& text) {
@@ -108,8 +114,10 @@ OptionValue ReadUnbounded(const dtrun_option& option, const std::string& text) {
       Refuse(option, text, "one of " + choices);
     }
     case DTRUN_TYPE_LIST: value.items = ReadItems(text); break;
-    case DTRUN_TYPE_STRING:
-    case DTRUN_TYPE_PATH: break;
+    case DTRUN_TYPE_PATH:
+      if (text.empty()) Refuse(option, text, "a path");
+      break;
+    case DTRUN_TYPE_STRING: break;
     default: Refuse(option, text, "of a type that exists; " + std::to_string(option.type) + " does not");
   }
   return value;

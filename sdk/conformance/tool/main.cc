@@ -133,7 +133,10 @@ constexpr char kTrial[] = "(trial)";
 // Records what is wrong with the values of --set. Other defects are for the cases to find.
 void CheckOptions(const Arguments& arguments) {
   try {
-    MakeOptions(*LoadPlugin(arguments.plugin, KindOf(arguments)), arguments.options);
+    const dtrun_plugin& plugin = *LoadPlugin(arguments.plugin, KindOf(arguments));
+    if (const std::string missing = MissingOption(plugin, arguments.options); !missing.empty())
+      return record->Failure(missing);
+    if (!arguments.options.empty()) MakeOptions(plugin, arguments.options);
   } catch (const std::invalid_argument& error) {
     record->Failure(error.what());
   } catch (const std::runtime_error&) {
@@ -145,7 +148,7 @@ int RunOneCase(const Arguments& arguments) {
   const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
   record = &writer;
   if (arguments.run_case == kTrial) {
-    if (!arguments.options.empty()) CheckOptions(arguments);
+    CheckOptions(arguments);
     writer.Over();
     return 0;
   }
