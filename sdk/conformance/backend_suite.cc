@@ -162,6 +162,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
 bool RegisterLauncherSuite(const BackendUnderTest& launcher) {
   AddLoadCases(launcher);
   AddLauncherCases(launcher);
+  AddHostsCases(launcher);
   CheckSkips(launcher);
   return true;
 }

@@ -28,7 +28,9 @@ struct LaunchedProcess {
 struct BackendUnderTest {
   std::string plugin = {};                          // path of libdtrun_backend_<name>.so
   std::map<std::string, std::string> options = {};  // values of the plugin's options, as text
-  std::vector<int> worlds = {1, 2, 3, 4, 7};        // numbers of ranks to try
+  // Of a launcher: what find_hosts and connect are asked in, the variables of an allocation.
+  std::map<std::string, std::string> environment = {};
+  std::vector<int> worlds = {1, 2, 3, 4, 7};  // numbers of ranks to try
   LaunchedProcess process = {};
   // Cases that this backend cannot pass, as "Suite.Case", and why; they are skipped with that reason. A name
   // that no case has fails the run.

@@ -32,5 +32,6 @@ void AddStructCases(const BackendUnderTest& backend);
 // Of plugins of any kind.
 void AddLoadCases(const BackendUnderTest& plugin);
 void AddLauncherCases(const BackendUnderTest& launcher);
+void AddHostsCases(const BackendUnderTest& launcher);
 
 }  // namespace dtrun::conformance

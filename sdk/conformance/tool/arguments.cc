@@ -24,6 +24,9 @@ constexpr Flag kFlags[] = {
     {"--timeout", "SECONDS", "the time that a case has (default 120)"},
     {"--set", "OPTION=VALUE",
      "a value of an option of the plugin, in the spelling of its type; may be repeated"},
+    {"--env", "NAME=VALUE",
+     "a variable of an allocation, for a launcher that is asked for hosts or how to connect to them; may be "
+     "repeated"},
     {"--launch", "COMMAND",
      "starts each case as --world ranks, one for each process, by this command and the rank's own behind it, "
      "for "
@@ -83,6 +86,14 @@ void CheckPattern(const std::string& text) {
   }
 }
 
+void AddPair(std::map<std::string, std::string>* to, const std::string& flag, const std::string& text,
+             const std::string& must) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UsageError("'" + flag + "' is '" + text + "', must be " + must);
+  (*to)[text.substr(0, equals)] = text.substr(equals + 1);
+}
+
 void Set(Arguments* out, const std::string& flag, const std::string& value) {
   if (flag == "--plugin") out->plugin = value;
   if (flag == "--world") out->world = Number(flag, value, 1, kMostRanks);
@@ -99,13 +110,9 @@ void Set(Arguments* out, const std::string& flag, const std::string& value) {
   if (flag == "--help") out->help = true;
   if (flag == "--version") out->version = true;
   if (flag == "--manual-page") out->manual_page = true;
-  if (flag != "--set") return;
-  const std::size_t equals = value.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw UsageError("'--set' is '" + value +
-                     "', must be OPTION=VALUE; dtrun plugins describe lists the options");
-  }
-  out->options[value.substr(0, equals)] = value.substr(equals + 1);
+  if (flag == "--set")
+    AddPair(&out->options, flag, value, "OPTION=VALUE; dtrun plugins describe lists the options");
+  if (flag == "--env") AddPair(&out->environment, flag, value, "NAME=VALUE");
 }
 
 }  // namespace

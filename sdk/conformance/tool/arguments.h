@@ -30,8 +30,9 @@ struct Arguments {
   unsigned seed = 20261121;
   std::string junit;
   bool list = false;
-  int timeout = 120;                           // seconds
-  std::map<std::string, std::string> options;  // of the plugin
+  int timeout = 120;                               // seconds
+  std::map<std::string, std::string> options;      // of the plugin
+  std::map<std::string, std::string> environment;  // that a launcher is asked in
   std::string launch;
   bool help = false, version = false, manual_page = false;
 

@@ -80,6 +80,7 @@ void Register(const Arguments& arguments, std::int32_t kind, const LaunchedProce
   if (place.size > 0) worlds = {place.size};
   const BackendUnderTest plugin{.plugin = fs::absolute(arguments.plugin),
                                 .options = arguments.options,
+                                .environment = arguments.environment,
                                 .worlds = {worlds.begin(), worlds.end()},
                                 .process = place,
                                 .most_ranks = place.size > 0 ? 0 : arguments.world,

@@ -17,7 +17,8 @@ constexpr std::string_view kUsage = "dtrun-conformance --plugin FILE [ARGUMENT .
 constexpr std::string_view kAbout[] = {
     "Plays the host: it loads the plugin as dtrun does, and runs the ranks of a backend as threads, or asks "
     "a "
-    "launcher for plans. Each case runs in a process of its own, so one that crashes, exits or hangs fails "
+    "launcher for plans, hosts and commands. Each case runs in a process of its own, so one that crashes, "
+    "exits or hangs fails "
     "alone.",
     "A line for each case says ok, FAILED or skipped, how long it took, and why. A failure is followed by "
     "what was "
