@@ -17,7 +17,7 @@ import unittest
 import xml.etree.ElementTree as xml
 
 # Cases that are run on every broken plugin, and pass unless they are expected to fail.
-CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Capabilities.MakeSense", "Launcher", "Requests.KeepTheirOutcome",
+CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Capabilities.MakeSense", "Launcher", "Hosts", "Connect", "Requests.KeepTheirOutcome",
             "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2")
 
 LOADING = "Load.TouchesNothingInInit"
@@ -31,6 +31,11 @@ SIZES = "Launcher.TakesStructsOfAnotherSize"
 SAME = "Launcher.PlansTheSameEachTime"
 LAUNCHER_FLAGS = "Launcher.RefusesFlagsThatMustBeUnderstood"
 ALL_PLANS = (RANKS, SAME, "Launcher.TouchesNothingWhenItPlans", TEXTS, REFUSAL, SIZES, LAUNCHER_FLAGS)
+NO_HOSTS = "Hosts.AreNotFoundWithoutThePlatform"
+ALLOCATION = "Hosts.AreOnePossibleAllocation"
+STARTED = "Connect.StartsEachHostOnce"
+QUERY_SIZES = ("Hosts.TakeStructsOfAnotherSize", "Connect.TakesStructsOfAnotherSize")
+QUERY_FLAGS = ("Hosts.RefuseFlagsThatMustBeUnderstood", "Connect.RefusesFlagsThatMustBeUnderstood")
 PENDING = "Requests.KeepTheirOutcome"
 ORDER = "Messages.OfOneTagKeepTheirOrder"
 SUM = "Collectives.AllreduceInWorld2"
@@ -91,6 +96,23 @@ FAULTS = {
     "launcher_ignores_flags": ((LAUNCHER_FLAGS,), "S6", "with bit 30"),
     "launcher_unknown_status": (ALL_PLANS, "E2", "status 99"),
     "launcher_fails_silently": (ALL_PLANS, "L6", "without a text"),
+    "launcher_finds_always": ((NO_HOSTS,), "L8", "in an empty environment"),
+    "launcher_reads_environment": ((NO_HOSTS,), "L7", "variables that only the process has"),
+    "launcher_no_platform_is_a_failure": ((NO_HOSTS,), "L8", "DTRUN_NOT_FOUND"),
+    "launcher_host_twice": ((ALLOCATION,), "L9", "the host 'a' twice"),
+    "launcher_negative_slots": ((ALLOCATION,), "L9", "has -1 slots"),
+    "launcher_other_hosts": (("Hosts.AreTheSameEachTime", QUERY_SIZES[0], QUERY_FLAGS[0]), "", "the second time"),
+    "launcher_no_allocation": ((ALLOCATION, "Hosts.PassOnARefusal"), "", "allocations"),
+    "launcher_two_allocations": ((ALLOCATION,), "L9", "a second allocation"),
+    "launcher_hosts_deaf_to_refusal": (("Hosts.PassOnARefusal",), "L6", "DTRUN_OUT_OF_MEMORY"),
+    "launcher_query_reads_behind": (QUERY_SIZES, "S2", "behind a dtrun_hosts_query of"),
+    "launcher_query_ignores_flags": (QUERY_FLAGS, "S6", "with bit 30"),
+    "launcher_connect_without_text": (("Connect.ReadsTheQueryOnly",), "L10", "failed without a text"),
+    "launcher_no_program": ((STARTED,), "L10", "a command has no program"),
+    "launcher_unknown_host": ((STARTED,), "L10", "starts host 2 of 2"),
+    "launcher_host_not_started": ((STARTED,), "L10", "commands that start host 1 of 2"),
+    "launcher_host_started_twice": ((STARTED,), "L10", "commands that start host 1 of 2"),
+    "launcher_connect_deaf_to_refusal": (("Connect.PassesOnARefusal",), "L6", "DTRUN_OUT_OF_MEMORY"),
     "launcher_bad_default": (("Load.HasOptionsThatMakeSense",), "O1", "'retries' is 'many'"),
 }
 # These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
@@ -102,8 +124,26 @@ HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_comp
 
 # What the sound ones pass. Of plugins that have a test of their own, a part is enough here.
 WHOLE = "^(?!Sizes|Sequences|.*World[124]|Failures.NameARankThatWasKilled)"  # its ranks are threads of one process
-PART = ("Load|Structs|Plugin|Capabilities|Launcher|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
+PART = ("Load|Structs|Plugin|Capabilities|Launcher|Hosts|Connect|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
         "Messages.(OfOne|Are|ThatCross)|Failures.(NameARankThatLeft|EndAMessage)")
+
+
+def allocations(folder):
+    """Launchers, the variables of an allocation of each, and the suites that they pass then. Writes the files."""
+    (folder / "nodes").write_text("node1\nnode1\nnode2\n")
+    (folder / "pe").write_text("node1 2 all.q@node1 UNDEFINED\nnode2 1 all.q@node2 UNDEFINED\n")
+    (folder / "flux").write_text("#!/bin/sh\necho 'node[1-2]'\n")
+    (folder / "flux").chmod(0o755)
+    both = ("Hosts", "Connect")
+    return [("sound", ["BROKEN_NODES=a:2 b:2"], both),
+            ("slurm", ["SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=node[1-2]", "SLURM_TASKS_PER_NODE=2(x2)"], both),
+            ("pbs", ["PBS_JOBID=7.head", f"PBS_NODEFILE={folder}/nodes"], ("Hosts",)),
+            ("lsf", ["LSB_JOBID=7", "LSB_MCPU_HOSTS=node1 2 node2 1"], both),
+            ("gridengine", ["JOB_ID=7", "NSLOTS=3", "NHOSTS=2", f"PE_HOSTFILE={folder}/pe"], both),
+            ("flux", ["FLUX_URI=local:///run/flux/local"], both),
+            ("flux", ["FLUX_JOB_ID=f2", "FLUX_JOB_NNODES=2", "FLUX_JOB_SIZE=2", "FLUX_TASK_RANK=1"], ("Hosts",)),
+            ("sagemaker", ['SM_HOSTS=["algo-1","algo-2"]', "SM_CURRENT_HOST=algo-2"], ("Hosts",)),
+            ("kubernetes", ["JOB_COMPLETION_INDEX=3", "HOSTNAME=train-3"], ("Hosts",))]
 
 
 class Run:
@@ -135,7 +175,8 @@ def broken(name):
     else:
         own = [re.escape(case) + "$" for case in expected if case.split(".")[0] not in wide]
         only = "^(" + "|".join([*wide, "Load", *own]) + ")"
-    return Run(GIVEN.broken / f"libdtrun_{name}.so", only, "--timeout", "10" if name in HANGING else "100")
+    nodes = ["--env", "BROKEN_NODES=a:2 b:2"] if name.startswith("launcher") else []
+    return Run(GIVEN.broken / f"libdtrun_{name}.so", only, *nodes, "--timeout", "10" if name in HANGING else "100")
 
 
 class Broken(unittest.TestCase):
@@ -173,6 +214,22 @@ class Sound(unittest.TestCase):
             for file, run in zip(files, runs):
                 with self.subTest(plugin=file.name):
                     self.expect_pass(run)
+
+    def test_sources_of_hosts_pass_in_an_allocation(self):
+        sound = {file.stem.removeprefix("libdtrun_launcher_"): file for file in GIVEN.sound}
+        sound["sound"] = GIVEN.broken / "libdtrun_launcher_sound.so"
+        with tempfile.TemporaryDirectory() as folder:
+            for name, words, members in allocations(pathlib.Path(folder)):
+                if name not in sound:
+                    continue
+                path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+                given = [word for variable in words for word in ("--env", variable)]
+                run = Run(sound[name], r"^(Hosts|Connect)\.", *given, environment=path)
+                with self.subTest(plugin=name):
+                    self.expect_pass(run)
+                    for case, (state, _, _) in run.cases.items():
+                        if case.split(".")[0] in members:
+                            self.assertEqual(state, "passed", case + run.out)
 
     def test_a_library_of_one_rank_for_each_process(self):
         if GIVEN.mpi is None:
@@ -212,6 +269,7 @@ class CommandLine(unittest.TestCase):
             (*plugin, "--profile", "device-collectives"): ("not there yet",),
             (*plugin, "--set", "x"): ("'--set' is 'x'", "OPTION=VALUE"),
             (*plugin, "--set", "nothing=1"): ("no option 'nothing'", "dtrun plugins describe"),
+            (*plugin, "--env", "=1"): ("'--env' is '=1'", "NAME=VALUE"),
             (*plugin, "--set", "retries=12"): ("'retries' is '12'", "at most 9"),
             (*plugin, "--junit", "/nowhere/x.xml"): ("'--junit'", "another file"),
             (*plugin, "--launch", "/nowhere/mpirun"): ("no case can be started", "/nowhere/mpirun"),
@@ -228,7 +286,7 @@ class CommandLine(unittest.TestCase):
 
     def test_help_has_every_argument(self):
         text = subprocess.run([GIVEN.tool, "--help"], capture_output=True, text=True, check=True).stdout
-        for word in ("plugin", "world", "only", "profile", "seed", "junit", "list", "timeout", "set", "launch"):
+        for word in ("plugin", "world", "only", "profile", "seed", "junit", "list", "timeout", "set", "env", "launch"):
             self.assertIn(f"--{word}", text)
 
 

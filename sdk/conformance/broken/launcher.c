@@ -1,6 +1,9 @@
-/* launcher.c - a launcher with one fault: a process per rank, with its number. */
+/* launcher.c - a launcher with one fault: a process per rank, with its number; the hosts of BROKEN_NODES,
+ * words such as node1:2, and a command for each. */
 #include <stdio.h>
+#include <string.h>
 
+#include "dtrun/abi/structs.h"
 #include "table.h"
 
 static int plans;
@@ -56,10 +59,108 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   return DTRUN_OK;
 }
 
+/* What both queries and both sinks are read with: their first `bytes` bytes, as these headers know them. */
+static dtrun_status read_both(void* query, size_t query_bytes, const void* given_query, void* sink,
+                              size_t sink_bytes, const void* given_sink, dtrun_error* err) {
+  uint32_t flags;
+  dtrun_struct_read(query, query_bytes, given_query);
+  dtrun_struct_read(sink, sink_bytes, given_sink);
+  if (FAULT(QUERY_READS_BEHIND)) memcpy(query, given_query, query_bytes);
+  memcpy(&flags, (const char*)query + sizeof flags, sizeof flags);
+  if (!FAULT(QUERY_IGNORES_FLAGS) && (flags & DTRUN_FLAGS_MUST_UNDERSTAND) != 0)
+    return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "the query has a flag that is not known here");
+  return DTRUN_OK;
+}
+
+static dtrun_status lacking(dtrun_error* err) {
+  return dtrun_error_set(err, DTRUN_UNSUPPORTED, -1, "this dtrun is too old; upgrade it");
+}
+
+/* Fills `hosts` from `text`, whose names it cuts out; returns how many there are. */
+static uint64_t split(char* text, dtrun_allocated_host hosts[4]) {
+  uint64_t count = 0;
+  char* rest = NULL;
+  for (char* word = strtok_r(text, " ", &rest); word != NULL && count < 4;
+       word = strtok_r(NULL, " ", &rest)) {
+    char* const colon = strchr(word, ':');
+    DTRUN_INIT(hosts[count]);
+    hosts[count].name = word;
+    hosts[count].slots = FAULT(NEGATIVE_SLOTS) ? -1 : colon == NULL ? 0 : atoi(colon + 1);
+    if (colon != NULL) *colon = '\0';
+    if (FAULT(HOST_TWICE)) hosts[count].name = hosts[0].name;
+    ++count;
+  }
+  return count;
+}
+
+static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* given,
+                               const dtrun_hosts_sink* given_sink, dtrun_error* err) {
+  static int answers;
+  dtrun_hosts_query query;
+  dtrun_hosts_sink sink;
+  dtrun_allocated_host hosts[4];
+  dtrun_allocation allocation;
+  char text[256] = "here:1";
+  const char* nodes;
+  dtrun_status status = read_both(&query, sizeof query, given, &sink, sizeof sink, given_sink, err);
+  (void)self;
+  if (status != DTRUN_OK) return status;
+  if (query.variable == NULL || sink.allocation == NULL) return lacking(err);
+  nodes = query.variable(given, "BROKEN_NODES");
+  if (nodes == NULL && FAULT(READS_ENVIRONMENT)) nodes = getenv("BROKEN_NODES");
+  if (nodes == NULL && !FAULT(FINDS_ALWAYS)) {
+    return dtrun_error_set(err, FAULT(NO_PLATFORM_IS_A_FAILURE) ? DTRUN_FAILED_PRECONDITION : DTRUN_NOT_FOUND,
+                           -1, "BROKEN_NODES is unset");
+  }
+  if (nodes != NULL) snprintf(text, sizeof text, "%s", nodes);
+  DTRUN_INIT(allocation);
+  allocation.host_count = split(text, hosts);
+  allocation.hosts = hosts;
+  allocation.evidence = "BROKEN_NODES";
+  if (FAULT(OTHER_HOSTS)) hosts[0].slots += answers++;
+  if (FAULT(NO_ALLOCATION)) return DTRUN_OK;
+  status = sink.allocation(sink.context, &allocation, err);
+  if (FAULT(TWO_ALLOCATIONS) && status == DTRUN_OK) sink.allocation(sink.context, &allocation, err);
+  return FAULT(HOSTS_DEAF_TO_REFUSAL) ? DTRUN_OK : status;
+}
+
+static dtrun_status connect_hosts(dtrun_instance* self, const dtrun_connect_query* given,
+                                  const dtrun_connect_sink* given_sink, dtrun_error* err) {
+  dtrun_connect_query query;
+  dtrun_connect_sink sink;
+  dtrun_status status = read_both(&query, sizeof query, given, &sink, sizeof sink, given_sink, err);
+  (void)self;
+  if (status != DTRUN_OK) return status;
+  if (query.variable == NULL || sink.command == NULL) return lacking(err);
+  if (query.variable(given, "BROKEN_NODES") == NULL)
+    return dtrun_error_set(err, DTRUN_FAILED_PRECONDITION, -1,
+                           FAULT(CONNECT_WITHOUT_TEXT) ? "" : "BROKEN_NODES is unset");
+  for (uint64_t i = 0; i < query.host_count; ++i) {
+    const uint64_t number = FAULT(UNKNOWN_HOST) && i == 1 ? query.host_count : i;
+    const char* words[] = {"reach", query.hosts[i], query.argv[0], NULL};
+    dtrun_connect_command command;
+    if (FAULT(HOST_NOT_STARTED) && i == 1) continue;
+    DTRUN_INIT(command);
+    command.argv = words;
+    command.argc = FAULT(NO_PROGRAM) ? 0 : 3;
+    command.hosts = &number;
+    command.host_count = 1;
+    for (int time = 0; time < (FAULT(HOST_STARTED_TWICE) && i == 1 ? 2 : 1); ++time) {
+      status = sink.command(sink.context, &command, err);
+      if (status != DTRUN_OK && !FAULT(CONNECT_DEAF_TO_REFUSAL)) return status;
+    }
+  }
+  return DTRUN_OK;
+}
+
 static void fill_kind(dtrun_plugin* plugin) {
   static dtrun_launcher launcher;
   DTRUN_INIT(launcher);
-  if (!FAULT(NO_MEMBER)) launcher.plan = plan;
+  if (!FAULT(NO_MEMBER)) {
+    launcher.plan = plan;
+    launcher.find_hosts = find_hosts;
+    launcher.connect = connect_hosts;
+  }
   plugin->kind = DTRUN_KIND_LAUNCHER;
   plugin->launcher = &launcher;
 }
