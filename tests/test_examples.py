@@ -16,6 +16,28 @@ from support.job import BUILD, DTRUN, RANK, SOURCE, JobTest, main
 STRICT = "-Wall -Wextra -Werror"
 # Cases that take gigabytes of memory are left to the backends of the tree.
 GREEDY = ("Sizes", "Messages.OfMoreThanTwoGibibytesArrive")
+# Fails the thread number FAIL_THREAD that libdtrun_backend_tcp.so starts, by std::thread.
+FAILING_THREADS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+static int is_in(const void* address, const char* file) {
+  Dl_info info;
+  return dladdr(address, &info) != 0 && strstr(info.dli_fname, file) != NULL;
+}
+int pthread_create(pthread_t* out, const pthread_attr_t* how, void* (*run)(void*), void* state) {
+  static int started;
+  int (*next)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = dlsym(RTLD_NEXT, "pthread_create");
+  /* libstdc++ gives an object whose table of functions is where std::thread was compiled. */
+  if (is_in((const void*)run, "libstdc++") && is_in(*(void**)state, "libdtrun_backend_tcp") &&
+      ++started == atoi(getenv("FAIL_THREAD")))
+    return EAGAIN;
+  return next(out, how, run, state);
+}
+"""
 
 
 def sanitizer():
@@ -99,6 +121,20 @@ class Examples(JobTest):
         result = self.job(self.build("tcp"), backend="tcp", command=(RANK, "die", "in-allreduce", "1", "9"))
         self.assertNotEqual(result.code, 0)
         self.assertRegex(result.err, r"rank 1\b.*(SIGKILL|signal 9)")
+
+    def test_tcp_without_threads_is_a_failure_with_a_text(self):
+        if SANITIZER:
+            self.skipTest("a sanitizer has its own pthread_create")
+        source = self.write(FAILING_THREADS, "threads.c")
+        library = self.folder / "threads.so"
+        run("cc", "-shared", "-fPIC", "-o", library, source, "-ldl")
+        for number in (1, 2, 3):
+            with self.subTest(thread=number):
+                variables = f'[job.env]\nLD_PRELOAD = "{library}"\nFAIL_THREAD = "{number}"\n'
+                result = self.job(self.build("tcp"), backend="tcp", launcher=variables)
+                self.assertNotEqual(result.code, 0)
+                self.assertIn("Resource temporarily unavailable", result.err)
+                self.assertNotRegex(result.err + result.out, "terminate called|SIGABRT")
 
     def test_tcp_in_c(self):
         folder = self.build("tcp_c")

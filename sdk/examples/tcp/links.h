@@ -15,9 +15,9 @@ namespace tcp {
 
 class Links final : private sdk::Inbox::Owner {
  public:
-  // Connects all ranks. Ends within params.timeout.
-  Links(const sdk::Host& host, const sdk::CommParams& params)
-      : host_(host), members_(params), inbox_(*this, params.size), peers_(params.size) {
+  // Connects all ranks. Ends within params.timeout. Delegates first, so that the destructor runs when a
+  // thread cannot be started: those that run are joined.
+  Links(const sdk::Host& host, const sdk::CommParams& params) : Links(params, host) {
     const sdk::BlockSignals block;  // the threads take none
     auto sockets = ConnectAll(members_, params.host_count == 1 ? "127.0.0.1" : params.address,
                               sdk::Deadline(params.timeout));
@@ -34,8 +34,8 @@ class Links final : private sdk::Inbox::Owner {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait_for(lock, std::chrono::seconds(5), [&] { return shut_ || unsent_ == 0; });
     }
-    Quietly(
-        [&] { members_.Leave(); });  // before the connections end, so that nobody takes that for a failure
+    // Before the connections end, so that nobody takes that for a failure.
+    Quietly([&] { members_.Leave(); });
     Shut();
     for (Peer& peer : peers_) {
       if (peer.sender.joinable()) peer.sender.join();
@@ -84,6 +84,8 @@ class Links final : private sdk::Inbox::Owner {
     std::thread sender, receiver;
   };
 
+  Links(const sdk::CommParams& params, const sdk::Host& host)
+      : host_(host), members_(params), inbox_(*this, params.size), peers_(params.size) {}
   // The store may be gone, and the job with it: nothing can be done about that here.
   template <class Body>
   static void Quietly(Body&& body) {
