@@ -197,6 +197,24 @@ class Examples(JobTest):
         result = self.job(*folders, backend="tcp", launcher=launcher.replace('"{}"', '"true"'))
         self.assertIn("is '{}'", result.err)
 
+    def test_site_hosts(self):
+        folder = self.build("site_hosts")
+        variable = "MYSITE_NODES=node1:2 node2:2"
+        out = run(self.sdk / "bin/dtrun-conformance", "--plugin", folder / "libdtrun_launcher_mysite.so", "--env", variable,
+                  env=self.environment())
+        for case in ("AreNotFoundWithoutThePlatform", "AreOnePossibleAllocation", "TakeStructsOfAnotherSize"):
+            self.assertRegex(out, rf"ok +Hosts\.{case} ")
+        self.assertRegex(out, r", 0 failed, \d+ skipped$")
+
+        config = self.write('[job]\ncommand = ["true"]\n[cluster]\nfrom = "mysite"\n')
+        ask = ("--plugin-dir", folder, "plan", "--config", config)
+        result = self.dtrun(*ask, env=self.environment(MYSITE_NODES="node1:2 node2:2"))
+        self.assert_ok(result)
+        self.assertRegex(result.out, r"(?s)node1.*node2")
+        result = self.dtrun(*ask, env=self.environment(MYSITE_NODES="node1:2 node1:2"))
+        self.assertIn("MYSITE_NODES='node1:2 node1:2' has 'node1' twice", result.err)
+        self.assertIn("MYSITE_NODES is unset", self.dtrun(*ask).err)
+
     def test_the_page_quotes_the_files_and_its_commands_work(self):
         text = (SOURCE / "docs/writing-a-backend.md").read_text()
         quoted = re.findall(r"^```\w+ from=(\S+)\n(.*?)^```$", text, re.M | re.S)
