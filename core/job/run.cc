@@ -225,6 +225,7 @@ class Runner {
         return facts;
       }
       ++restarts;
+      facts->restarts = true;
       Note(record.WriteVerdict(history_));
       Say(WithoutNewline(verdict::VerdictText(*facts)));
       Say(fmt::format("dtrun: {}{}", decision.why,

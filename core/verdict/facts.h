@@ -157,6 +157,7 @@ struct Facts {
   std::string stalled;       // for how long nobody worked, which fails the job; empty: it does not
   int regroups = 0;          // before it, because hosts came or left
   bool guard_died = false;   // dtrun's first process was killed
+  bool restarts = false;     // another generation follows
   bool accomplished = false;  // by the ranks whose success is the job's, before the others ended
 };
 

@@ -42,6 +42,12 @@ std::string FailureText(const RankFacts& rank) {
                      rank.abort->message.empty() ? "" : ": ", rank.abort->message);
 }
 
+// "dtrun: job 'mnist' failed after 3.2 s", how every verdict of a failure begins.
+std::string Failed(const Facts& facts, std::chrono::nanoseconds at) {
+  return fmt::format("dtrun: job '{}' failed after {}{}", facts.job, FormatElapsed(at),
+                     facts.restarts ? " and is started again" : "");
+}
+
 bool AnyJoined(const Facts& facts) {
   for (const RankFacts& rank : facts.ranks) {
     if (rank.joined) return true;
@@ -180,12 +186,11 @@ std::string RankText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   const std::vector<int> locked_out = LockedOutBy(facts, why.index);
   const bool apart = !suspected && why.exit_class == ExitClass::kHang && locked_out.empty();
-  std::string text =
-      fmt::format("dtrun: job '{}' failed after {}: {}\n", facts.job, FormatElapsed(first.ended_at),
-                  suspected ? SuspicionText(facts, why.suspicion)
-                  : apart   ? fmt::format("the ranks waited in different calls: {}\n  {}",
-                                          PlacesText(PlacesOf(facts)), Headline(facts, cause))
-                            : Headline(facts, cause));
+  std::string text = fmt::format("{}: {}\n", Failed(facts, first.ended_at),
+                                 suspected ? SuspicionText(facts, why.suspicion)
+                                 : apart   ? fmt::format("the ranks waited in different calls: {}\n  {}",
+                                                         PlacesText(PlacesOf(facts)), Headline(facts, cause))
+                                           : Headline(facts, cause));
   text += fmt::format("  host {}, pid {}{}\n", cause.host, cause.failed ? cause.failed->pid : cause.pid,
                       PhaseText(facts, cause));
   const std::vector<int> alike = suspected ? std::vector<int>() : FailedAlike(facts, why.first);
@@ -247,8 +252,7 @@ bool LostAllTogether(const Facts& facts) {
 
 std::string LossText(const Facts& facts, const Cause& why) {
   const HostLoss& loss = facts.losses[why.index];
-  std::string text = fmt::format("dtrun: job '{}' failed after {}: host {} was lost: {}\n", facts.job,
-                                 FormatElapsed(loss.at), loss.host, loss.why);
+  std::string text = fmt::format("{}: host {} was lost: {}\n", Failed(facts, loss.at), loss.host, loss.why);
   std::string hint = fmt::format("check that {} is up and reachable", loss.host);
   if (loss.agent_died) hint = fmt::format("look in `dmesg` on {} for the out-of-memory killer", loss.host);
   if (!loss.next.empty()) hint = loss.next;
@@ -260,10 +264,8 @@ std::string LossText(const Facts& facts, const Cause& why) {
 std::string MpiServerText(const Facts& facts, const Cause& why) {
   const MpiServerLoss& loss = *facts.mpi_server_loss;
   const std::string text = fmt::format(
-      "dtrun: job '{}' failed after {}: the PMIx server of host {} {}, and {} still needed it, between "
-      "MPI_Init "
-      "and MPI_Finalize\n",
-      facts.job, FormatElapsed(loss.at), loss.host, loss.how, FoldRanks(loss.needed));
+      "{}: the PMIx server of host {} {}, and {} still needed it, between MPI_Init and MPI_Finalize\n",
+      Failed(facts, loss.at), loss.host, loss.how, FoldRanks(loss.needed));
   // Only this user's processes reach it.
   const std::string hint = fmt::format(
       "start the job again; if it happens again, look in `dmesg` on {} and what else of yours connects to "
@@ -275,8 +277,7 @@ std::string MpiServerText(const Facts& facts, const Cause& why) {
 std::string StallText(const Facts& facts, const Cause& why) {
   const bool suspected = why.suspicion.kind != Suspicion::Kind::kNone;
   const bool deadlock = WaitInDifferentCollectives(PlacesOf(facts));
-  std::string text = fmt::format("dtrun: job '{}' failed after {}: no progress for {}", facts.job,
-                                 FormatElapsed(facts.duration), facts.stalled);
+  std::string text = fmt::format("{}: no progress for {}", Failed(facts, facts.duration), facts.stalled);
   if (suspected) {
     const RankFacts& suspect = facts.ranks[why.suspicion.indices.front()];
     text += fmt::format(": {}\n  host {}, pid {}\n", SuspicionText(facts, why.suspicion), suspect.host,
@@ -343,7 +344,7 @@ std::string VerdictText(const Facts& facts) {
     case Cause::Kind::kStalled: return StallText(facts, cause);
     case Cause::Kind::kIsolatedRanks:
       return fmt::format(
-          "dtrun: job '{}' failed after {}: {}\n{}", facts.job, elapsed, facts.isolated_ranks->what,
+          "{}: {}\n{}", Failed(facts, facts.duration), facts.isolated_ranks->what,
           Around(facts, nullptr, facts.duration, facts.isolated_ranks->next, cause.exit_class));
     case Cause::Kind::kMpiServer: return MpiServerText(facts, cause);
     case Cause::Kind::kNone: break;
