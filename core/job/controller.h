@@ -160,11 +160,11 @@ class Controller {
   void Look(Inspection::Done done, const std::vector<int>& closely = {});
   // Then stops all. `again`: when a rank seems to stand still it has to be found so once more.
   void LookAndStop(int signal, bool again, const std::vector<int>& closely = {});
-  // Stops all, unless they end before. After an error that came before any rank has joined another: the
-  // others may be about to fail alike. After a lost connection: who closed it may be about to end
-  // (awaits_who_leaves_); until a rank has ended for another reason than a lost connection. Where ranks have
-  // reported the loss to dtrun nobody is awaited: a report names the rank, and the one that closed its
-  // connections has told why.
+  // Stops all, unless they end before. After the end of a rank that has printed something, before any has
+  // joined another: the others may be about to fail alike. After a lost connection: who closed it may be
+  // about to end (awaits_who_leaves_); until a rank has ended for another reason than a lost connection.
+  // Where ranks have reported the loss to dtrun nobody is awaited: a report names the rank, and the one that
+  // closed its connections has told why.
   void StopAfter(std::chrono::nanoseconds pause);
   // Whether its end says who left, while that is awaited.
   bool TellsWhoLeft(const verdict::RankFacts& ended) const;

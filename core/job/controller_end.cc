@@ -41,8 +41,7 @@ void Controller::FailedFirst(std::size_t index) {
   const bool differ = verdict::SaysCallsDiffer(lines);
   if (first.abort) return StopAll(SIGTERM);
   if (!differ && first.reports.empty() && !verdict::SaysPeerIsMissing(lines)) {
-    const bool alike = !have_joined_ && !verdict::ErrorIn(lines).empty();
-    return alike ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
+    return !have_joined_ && !lines.empty() ? StopAfter(world_.fails_alike_within) : StopAll(SIGTERM);
   }
   KeepLastLines();
   const bool waited =

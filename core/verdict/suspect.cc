@@ -160,6 +160,17 @@ std::string KindOfError(const std::vector<std::string>& lines) {
   return WithoutNumbers(ErrorIn(lines));
 }
 
+// By which ranks are found that failed alike: its error, or how it ended by itself and what it printed last.
+std::string KindOfFailure(const RankFacts& rank) {
+  if (std::string error = KindOfError(rank.tail); !error.empty()) return error;
+  if (!rank.ending || !rank.ending->failed() || !EndedByItself(*rank.ending) || rank.signal_sent != 0)
+    return {};
+  const auto last = std::ranges::find_if(rank.tail.rbegin(), rank.tail.rend(),
+                                         [](const std::string& line) { return !line.empty(); });
+  if (last == rank.tail.rend()) return {};
+  return fmt::format("{} {}", rank.ending->code, WithoutNumbers(*last));
+}
+
 }  // namespace
 
 bool WaitInDifferentCollectives(const std::vector<RankDoing>& ranks) {
@@ -304,10 +315,10 @@ std::vector<RankDoing> PlacesOf(const Facts& facts) {
 }
 
 std::vector<int> FailedAlike(const Facts& facts, std::size_t index) {
-  const std::string error = KindOfError(facts.ranks[index].tail);
+  const std::string failure = KindOfFailure(facts.ranks[index]);
   std::vector<int> ranks;
   for (const RankFacts& rank : facts.ranks) {
-    if (!error.empty() && rank.count == 1 && KindOfError(rank.tail) == error) ranks.push_back(rank.rank);
+    if (!failure.empty() && rank.count == 1 && KindOfFailure(rank) == failure) ranks.push_back(rank.rank);
   }
   return ranks;
 }

@@ -71,6 +71,8 @@ bool SaysTimeOut(const std::vector<std::string>& lines);
 std::vector<RankDoing> PlacesOf(const Facts& facts);
 
 // The ranks whose output ends in the same error, numbers aside, as that of the rank `index`, in order.
+// Without an error that is known as one: those that ended by themselves with the same code and the same last
+// line.
 std::vector<int> FailedAlike(const Facts& facts, std::size_t index);
 
 // Ranks at the same place together: "ranks 0, 2 in all_reduce at train.py:8; rank 1 in time.sleep at

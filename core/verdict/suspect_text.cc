@@ -108,7 +108,8 @@ std::string AlikeText(const Facts& facts, std::size_t index) {
   if (alike.size() < 2) return {};
   const std::string who =
       alike.size() == facts.ranks.size() ? fmt::format("all {} ranks", alike.size()) : FoldRanks(alike);
-  return fmt::format("  {} failed alike: {}\n", who, ErrorIn(facts.ranks[index].tail));
+  const std::string error = ErrorIn(facts.ranks[index].tail);
+  return fmt::format("  {} failed alike{}{}\n", who, error.empty() ? "" : ": ", error);
 }
 
 }  // namespace dtrun::verdict

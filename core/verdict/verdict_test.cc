@@ -71,6 +71,23 @@ TEST(Verdict, RanksThatFailedAlikeAreNoConsequence) {
                                         HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
 }
 
+TEST(Verdict, RanksThatEndedInTheSameLineFailedAlike) {
+  Facts facts = RunOf({Rank(0, {2, 0, false}, milliseconds(3205)), Rank(1, {2, 0, false}, milliseconds(3200)),
+                       Rank(2, kTerm, milliseconds(3250), SIGTERM)},
+                      1);
+  for (RankFacts& rank : facts.ranks) rank.tail = {"train: no option --bacth (pid 4242)", ""};
+  EXPECT_THAT(VerdictText(facts), AllOf(HasSubstr("  ranks 0, 1 failed alike\n"),
+                                        HasSubstr("  because of it: rank 2 was stopped by dtrun\n")));
+  facts.ranks[0].ending->code = 3;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("  also failed: rank 0 exited with code 3"));
+}
+
+TEST(Verdict, SaysThatTheJobIsStartedAgain) {
+  Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
+  facts.restarts = true;
+  EXPECT_THAT(VerdictText(facts), HasSubstr("' failed after 0.16 s and is started again: rank 0 exited"));
+}
+
 TEST(Verdict, SaysWhichLaunchersSetRank) {
   Facts facts = RunOf({Rank(0, {1, 0, false}, milliseconds(160))}, 0);
   facts.ranks[0].count = 2;
