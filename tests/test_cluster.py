@@ -186,7 +186,7 @@ class Joining(ClusterTest):
         result = self.start_on(0, "--config", file, env=self.environment(KUBERNETES_SERVICE_HOST="10.0.0.1")).finish()
         self.assertEqual(result.code, 2, str(result))
         self.assertIn("not all hosts have joined within", result.err)
-        self.assertIn("2 of 3 hosts joined; missing: nowhere; nowhere: ssh: Could not resolve", result.err)
+        self.assertIn("2 of 3 hosts joined; missing: nowhere: ssh: Could not resolve", result.err)
 
     def test_a_wrong_ssh_key(self):
         shell = LAB.shell()

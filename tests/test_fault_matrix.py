@@ -99,9 +99,9 @@ CELLS = [
     # A world that starts again on the agents that are there asks for no name.
     Cell("name lost", "rank", 3, 0, None, r"succeeded: 3 ranks, .*after 1 restart"),
     Cell("name lost", "agent", 3, 1, "launcher",
-         r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2; node2: .*resolve"),
+         r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2: .*resolve"),
     Cell("name lost", "ssh client", 3, 1, "launcher",
-         r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2; node2: .*resolve"),
+         r"not restarted: not all hosts have joined .*: 2 of 3 hosts joined; missing: node2: .*resolve"),
     # Of a host that somebody starts by hand, and that writes no verdict.
     Cell("name lost", "root", 3, 2, "user-error", r"could not join .* last error: 'node0' does not resolve",
          recorded=False),

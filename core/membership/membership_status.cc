@@ -96,6 +96,8 @@ std::string Membership::StatusLine() const {
                               ? fmt::format("{} missing", cluster_.hosts.size() - There())
                               : "missing: " + names;
   std::string line = fmt::format("{} of {} hosts joined; {}", There(), cluster_.hosts.size(), who);
+  // One reason for all that are missing follows their names.
+  if (reasons.size() == 1 && reasons[0].hosts == names) return line + ": " + reasons[0].why + Where();
   for (const Reason& reason : reasons) line += fmt::format("; {}: {}", reason.hosts, reason.why);
   return line + Where();
 }
