@@ -1,8 +1,13 @@
 """Every kind of wrong config: exit code 2, one clear message each, all of them at once."""
 
+import fcntl
 import os
+import pty
+import struct
+import subprocess
+import termios
 
-from support.job import JobTest, main
+from support.job import BUILD, JobTest, main
 
 GOOD = '[job]\ncommand = ["true"]\n'
 
@@ -50,6 +55,22 @@ class BadFile(JobTest):
         self.check(self.write(GOOD + 'command = ["false"]\n'), "job.toml:3", "given twice, first in line 2")
         self.check(self.write('[job]\ncommand = ["true",\nranks = 2\n'), "job.toml:2:11: this list is not closed; add ']'")
         self.check(self.write(GOOD + "[output]\nfold = True\n"), "job.toml:4:8", "write true, in lower case")
+
+
+class AtATerminal(JobTest):
+    def test_errors_break_between_words(self):
+        config = self.write(GOOD + '[backend]\nnam = "gloo"\n')
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
+        done = subprocess.run([BUILD / "bin/dtrun", "config", "check", config], stdout=subprocess.PIPE, stderr=terminal,
+                              env={**self.environment(), "TERM": "xterm"}, timeout=60, check=False)
+        os.close(terminal)
+        text = os.read(master, 65536).decode()
+        os.close(master)
+        self.assertEqual(done.returncode, 2, text)
+        self.assertGreater(text.count("\n"), 2, text)
+        for line in text.splitlines():
+            self.assertTrue(len(line) <= 50 or " " not in line.strip(), line)  # words, such as paths, are never broken
 
 
 class BadValue(JobTest):

@@ -19,6 +19,8 @@ void KeepFailure() {
   output_failure.compare_exchange_strong(none, errno == 0 ? EIO : errno);
 }
 
+MessageForm message_form = nullptr;
+
 }  // namespace
 
 void WriteOutput(std::string_view text) {
@@ -33,8 +35,11 @@ void WriteMessage(std::string_view text) {
     if (end < text.size()) shown += text[end];
     begin = end + 1;
   }
+  if (message_form != nullptr) shown = message_form(shown);
   std::fwrite(shown.data(), 1, shown.size(), stderr);
 }
+
+void FormMessages(MessageForm form) { message_form = form; }
 
 Status FlushOutput() {
   errno = 0;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,11 @@ namespace dtrun {
 
 void WriteOutput(std::string_view text);
 void WriteMessage(std::string_view text);
+
+// How messages are shown from now on: broken at the width of a terminal, say. As they are by default. Call it
+// before there are other threads.
+using MessageForm = std::string (*)(std::string_view text);
+void FormMessages(MessageForm form);
 
 template <class... Args>
 void PrintOutput(fmt::format_string<Args...> format, Args&&... args) {

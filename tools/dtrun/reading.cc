@@ -9,10 +9,20 @@
 
 namespace dtrun::cli {
 
-void WriteForReading(std::string_view text) {
-  const output::Sink sink(STDOUT_FILENO);
-  if (!sink.terminal()) return WriteOutput(text);
-  WriteOutput(output::Message(text, sink.columns(), output::WantsColour(output::ColourWhen::kAuto, true)));
+namespace {
+
+std::string FormFor(int descriptor, std::string_view text) {
+  const output::Sink sink(descriptor);
+  if (!sink.terminal()) return std::string(text);
+  return output::Message(text, sink.columns(), output::WantsColour(output::ColourWhen::kAuto, true));
+}
+
+}  // namespace
+
+void WriteForReading(std::string_view text) { WriteOutput(FormFor(STDOUT_FILENO, text)); }
+
+void FormMessagesForReading() {
+  FormMessages([](std::string_view text) { return FormFor(STDERR_FILENO, text); });
 }
 
 }  // namespace dtrun::cli

@@ -35,6 +35,7 @@
 #include "tools/dtrun/explain.h"
 #include "tools/dtrun/job_flags.h"
 #include "tools/dtrun/mpirun/verbs.h"
+#include "tools/dtrun/reading.h"
 #include "tools/dtrun/torchrun/options.h"
 #include "tools/dtrun/torchrun/verb.h"
 
@@ -355,6 +356,7 @@ namespace dtrun::cli {
 int Main(int argc, char** argv) {
   if (const int code = plugin::ProbeMain(argc, argv); code >= 0) return code;
   UseOwnPrograms();
+  FormMessagesForReading();
   if (argc > 2 && std::string_view(argv[1]) == "completion" && std::string_view(argv[2]) == "words") {
     return FinishOutput(CommandLine().Complete({argv + 3, argv + argc}));  // words that are not complete
   }
