@@ -126,7 +126,8 @@ class BadPlugin(JobTest):
                 "null-name": "launcher 'bad' planned an impossible process: variable 0 of rank 0 is ''",
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
                 "equals": "variable 0 of rank 0 is 'A=B'",
-                "must-understand": "variable 0 of rank 0 is 'GOOD' with the flags 0x100000",
+                "must-understand": "variable 0 of rank 0 is 'GOOD': its flags are 0x100000, of which this dtrun does not know all",
+                "process-flags": "launcher 'bad' planned an impossible process: rank 0: its flags are 0x100000",
                 "beyond": "launcher 'bad' planned an impossible process: rank 2147483647, host 0"}
         for fault, text in said.items():
             with self.subTest(fault=fault):

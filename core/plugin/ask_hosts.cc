@@ -7,6 +7,7 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/plugin/given_struct.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
 #include "dtrun/plugin/failure.hpp"
@@ -32,22 +33,17 @@ struct Answers {
 
 std::string OrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
-std::string UnknownFlags(std::uint32_t flags, std::uint32_t known) {
-  if ((flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~known) == 0) return {};
-  return fmt::format("its flags are {:#x}, of which this dtrun does not know all", flags);
-}
-
 // Adds the plugin's hosts; returns what is wrong with them, or nothing.
 std::string AddHosts(const dtrun_allocation& from, hosts::Allocation* out) {
   if (from.host_count == 0) return {};
   if (from.host_count > hosts::kMaxHosts)
     return fmt::format("it has {} hosts, more than {}", from.host_count, hosts::kMaxHosts);
-  const std::size_t stride = from.hosts == nullptr ? 0 : from.hosts->struct_size;
-  if (stride < sizeof(dtrun_allocated_host) || stride % alignof(dtrun_allocated_host) != 0)
-    return fmt::format("its first host says that it has {} bytes", stride);
+  const GivenArray hosts(from.hosts);
+  if (!hosts.valid()) return fmt::format("its first host says that it has {} bytes", hosts.stride());
   for (std::uint64_t i = 0; i < from.host_count; ++i) {
-    const auto& host = *reinterpret_cast<const dtrun_allocated_host*>(
-        reinterpret_cast<const char*>(from.hosts) + i * stride);
+    const dtrun_allocated_host host = hosts[i];
+    if (const std::string wrong = UnknownFlags(host.flags, 0); !wrong.empty())
+      return fmt::format("host {}: {}", i, wrong);
     const std::string name = OrEmpty(host.name);
     if (const Status valid = hosts::CheckHostName(name); !valid)
       return fmt::format("host {}: {}", i, Printable(valid.error().text));

@@ -70,10 +70,11 @@ TEST_F(AskHostsTest, NamesAnswersThatNoJobCanHave) {
        {std::pair("silent", "it found hosts and names none"), std::pair("slots", "host 'node0' has -1 slots"),
         std::pair("name", "host 1: "), std::pair("null-name", "host 1: "),
         std::pair("twice", "the host 'node0' twice"),
-        std::pair("stride", "its first host says that it has 8 bytes"),
-        std::pair("many", "it has 100000 hosts"), std::pair("must-understand", "its flags are 0x2030000"),
-        std::pair("index", "this is host 2 of 2"), std::pair("port", "port 70000"),
-        std::pair("count", "it has from 3 to 2 hosts"), std::pair("answers-twice", "it answers twice")}) {
+        std::pair("stride", "its first host says that it has 12 bytes"),
+        std::pair("host-flags", "host 1: its flags are 0x100000"), std::pair("many", "it has 100000 hosts"),
+        std::pair("must-understand", "its flags are 0x2030000"), std::pair("index", "this is host 2 of 2"),
+        std::pair("port", "port 70000"), std::pair("count", "it has from 3 to 2 hosts"),
+        std::pair("answers-twice", "it answers twice")}) {
     const Error error = FindError(fault);
     EXPECT_EQ(error.code, DTRUN_INTERNAL) << fault;
     EXPECT_THAT(error.text, AllOf(HasSubstr("launcher 'bad' gave an impossible answer: "), HasSubstr(text),

@@ -4,6 +4,7 @@
 
 #include "core/base/plugin_error.h"
 #include "core/base/printable.h"
+#include "core/plugin/given_struct.h"
 #include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
 #include "dtrun/plugin/failure.hpp"
@@ -29,9 +30,8 @@ dtrun_status Wrong(Collector* collector, const std::string& wrong, dtrun_error* 
 std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
   const std::string name = entry.name == nullptr ? "" : entry.name;
   const bool unset = (entry.flags & DTRUN_ENV_UNSET) != 0;
-  if ((entry.flags & DTRUN_FLAGS_MUST_UNDERSTAND & ~std::uint32_t{DTRUN_ENV_UNSET}) != 0)
-    return fmt::format("'{}' with the flags {:#x}, of which this dtrun does not know all", Printable(name),
-                       entry.flags);
+  if (const std::string wrong = UnknownFlags(entry.flags, DTRUN_ENV_UNSET); !wrong.empty())
+    return fmt::format("'{}': {}", Printable(name), wrong);
   if (name.empty() || name.find('=') != name.npos) return fmt::format("'{}'", Printable(name));
   if (unset) {
     out->unset.push_back(name);
@@ -46,6 +46,8 @@ std::string AddVariable(const dtrun_env_entry& entry, PlannedProcess* out) {
 dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* err) noexcept {
   auto* collector = static_cast<Collector*>(context);
   const dtrun_process process = sdk::internal::ReadStruct(from);
+  if (const std::string wrong = UnknownFlags(process.flags, 0); !wrong.empty())
+    return Wrong(collector, fmt::format("rank {}: {}", process.rank, wrong), err);
   PlannedProcess out;
   out.host = process.host_index;
   out.rank = process.rank;
@@ -60,13 +62,12 @@ dtrun_status OnProcess(void* context, const dtrun_process* from, dtrun_error* er
       out.argv.emplace_back(process.argv[i]);
     }
   }
-  const auto* first = reinterpret_cast<const char*>(process.env);
-  const std::size_t stride = process.env_count == 0 ? 0 : process.env->struct_size;
-  if (process.env_count != 0 && (stride < sizeof(dtrun_env_entry) || stride % alignof(dtrun_env_entry) != 0))
-    return Wrong(collector, fmt::format("a variable of rank {} has {} bytes", out.rank, stride), err);
+  const GivenArray variables(process.env);
+  if (process.env_count != 0 && !variables.valid())
+    return Wrong(collector, fmt::format("a variable of rank {} has {} bytes", out.rank, variables.stride()),
+                 err);
   for (std::uint64_t i = 0; i < process.env_count; ++i) {
-    const auto& entry = *reinterpret_cast<const dtrun_env_entry*>(first + i * stride);
-    if (const std::string wrong = AddVariable(entry, &out); !wrong.empty())
+    if (const std::string wrong = AddVariable(variables[i], &out); !wrong.empty())
       return Wrong(collector, fmt::format("variable {} of rank {} is {}", i, out.rank, wrong), err);
   }
   out.cwd = process.cwd == nullptr ? collector->job->cwd : process.cwd;

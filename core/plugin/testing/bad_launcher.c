@@ -34,10 +34,11 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   process.env = &entry;
   process.env_count = 1;
   if (is(job, "must-understand")) entry.flags = 1u << 20;
+  if (is(job, "process-flags")) process.flags = 1u << 20;
   if (is(job, "beyond")) process.rank = process.rank_count = 0x7fffffff;
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;
-    entry.value = NULL;
+    entry.struct_size = offsetof(dtrun_env_entry, value); /* as of a plugin that knows no values */
   }
   sink->note(sink->context, (dtrun_string){NULL, 0}, err);
   return sink->process(sink->context, &process, err);
@@ -64,7 +65,8 @@ static dtrun_status find_hosts(dtrun_instance* self, const dtrun_hosts_query* qu
   hosts[0].slots = has(fault, "slots") ? -1 : 4;
   hosts[1].name = has(fault, "name") ? "-oProxyCommand=x" : has(fault, "twice") ? "node0" : "node1";
   if (has(fault, "null-name")) hosts[1].name = NULL;
-  if (has(fault, "stride")) hosts[0].struct_size = 8;
+  if (has(fault, "stride")) hosts[0].struct_size = 12;
+  if (has(fault, "host-flags")) hosts[1].flags = 1u << 20;
   DTRUN_INIT(allocation);
   allocation.hosts = hosts;
   allocation.host_count = has(fault, "many") ? 100000 : 2;
