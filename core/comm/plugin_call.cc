@@ -44,7 +44,7 @@ std::string CalledExit(std::string_view call) {
 }  // namespace
 
 thread_local PluginCall* PluginCall::current_ = nullptr;
-thread_local const OperationCall* OperationCall::current_ = nullptr;
+constinit thread_local const OperationCall* OperationCall::current_ = nullptr;
 
 // Runs on the thread that has called exit.
 void EndOfPluginsExit() {

@@ -63,7 +63,7 @@ class OperationCall {
   friend void EndOfPluginsExit();
 
   // libdtrun is loaded late by Python; this takes 8 of the bytes that the loader keeps for such libraries.
-  [[gnu::tls_model("initial-exec")]] static thread_local const OperationCall* current_;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local const OperationCall* current_;
 
   const std::string& backend_;
   const PluginReport& report_;
