@@ -15,6 +15,9 @@ constexpr std::string_view kSchedulers =
     "this is for the scheduler: give it to sbatch, salloc or srun, and start dtrun inside";
 constexpr std::string_view kBinding =
     "choose the ranks' processors with --set job.bind=compact, spread or none";
+constexpr std::string_view kThreads =
+    "--set job.bind=compact gives each rank an equal share of a host's cores, and --set "
+    "job.env.OMP_NUM_THREADS=N sets its threads";
 constexpr std::string_view kInherited = "ranks have the environment that dtrun has";
 constexpr std::string_view kSetVariable =
     "ranks have the environment that dtrun has; to set a variable: --set job.env.NAME=VALUE";
@@ -84,7 +87,8 @@ constexpr ForeignFlag kFlags[] = {
 
     // srun, sbatch
     {" --export ", "srun", kDefault, kSetVariable, "ALL", kInherited},
-    {" --cpus-per-task --cpu-bind ", "srun", kRefused, kBinding},
+    {" --cpus-per-task ", "srun", kRefused, kThreads},
+    {" --cpu-bind ", "srun", kRefused, kBinding},
     {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
      "job.gpu_visibility=own gives each rank its own"},

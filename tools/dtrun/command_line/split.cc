@@ -285,6 +285,10 @@ class Splitter {
       return Wrong(fmt::format("{} is given twice; leave one of them out",
                                option.get_lnames().empty() ? name : "--" + option.get_lnames().back()));
     }
+    if (name == "-c" && option.check_name("--config") && IsDigits(value) && !grammar_.known("./" + value)) {
+      return Wrong(fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}",
+                               value, value, FindForeignFlag("--cpus-per-task")->text));
+    }
     if (option.check_name("--config")) config_ = value;
     if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
         !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {

@@ -259,6 +259,16 @@ TEST_F(SplitTest, WhatIsNoNumberOfRanksAndNoConfig) {
             "--set takes a key and its value in one word; write --set job.grace=VALUE");
 }
 
+TEST_F(SplitTest, ANumberIsAConfigOnlyWhereThereIsSuchAFile) {
+  for (const Typed& typed : {Typed{"-c", "2", "-n", "2", "x"}, Typed{"-c2", "x"}}) {
+    EXPECT_THAT(Refused(typed), AllOf(HasSubstr("-c 2: -c names a config here, and there is no file '2'"),
+                                      HasSubstr("for srun's -c: --set job.bind=compact")));
+  }
+  EXPECT_THAT(Good({"--config", "2", "x"}).words, ElementsAre("--config", "2"));
+  grammar_.known = [](const std::string& name) { return name == "./2"; };
+  EXPECT_THAT(Good({"-c", "2", "x"}).words, ElementsAre("-c", "2"));
+}
+
 TEST_F(SplitTest, HelpRunsNothing) {
   EXPECT_THAT(Good({"help"}).words, ElementsAre("--help"));
   EXPECT_THAT(Good({"help", "config", "check"}).words, ElementsAre("config", "check", "--help"));
