@@ -67,9 +67,8 @@ constexpr ForeignFlag kFlags[] = {
     {" --mca -mca ", "mpirun", kPair, "job.env.OMPI_MCA_"},
     {" --bind-to -bind-to ", "mpirun", kWord, "job.bind",
      "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
-    {" --map-by -map-by --rank-by -rank-by ", "mpirun", kRefused,
-     "ranks are numbered along the hosts, and fill each; --set job.bind=spread places neighbours apart, and "
-     "--set launcher.name=mpirun keeps mpirun's mapping"},
+    {" --map-by -map-by --rank-by -rank-by ", "mpirun", kMpirun,
+     "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
     {" -wdir --wdir -wd --wd --chdir ", "mpirun, srun", kSetting, "job.cwd"},
     {" --oversubscribe -oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
     {" --allow-run-as-root -allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},
@@ -165,7 +164,7 @@ const ForeignFlag* FindForeignFlag(std::string_view flag) {
 std::vector<std::string> ForeignNames() {
   std::vector<std::string> names;
   for (const ForeignFlag& flag : kFlags) {
-    if (flag.reading == kRefused || flag.reading == kModule) continue;
+    if (flag.reading == kRefused || flag.reading == kMpirun || flag.reading == kModule) continue;
     for (std::size_t at = flag.names.find(" --"); at != flag.names.npos;
          at = flag.names.find(" --", at + 1)) {
       names.emplace_back(flag.names.substr(at + 1, flag.names.find(' ', at + 1) - at - 1));
@@ -191,6 +190,13 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
   if (flag.reading == kNothing) return nothing(flag.text);
   const Result<std::string> given = value();
   if (!given) return given.error();
+  if (flag.reading == kMpirun) {
+    return Error{
+        DTRUN_INVALID_ARGUMENT,
+        fmt::format("{} is a flag of {}; {}; for mpirun's own mapping: --set launcher.name=mpirun --set "
+                    "'launcher.options.arguments=[\"{}\",\"{}\"]'",
+                    name, flag.launcher, flag.text, name, *given)};
+  }
   if (flag.reading == kSetting) return set(fmt::format("{}={}", flag.text, *given));
   if (flag.reading == kNothingOf) return nothing(flag.text);
   if (flag.reading == kDefault) {

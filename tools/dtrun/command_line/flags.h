@@ -25,6 +25,7 @@ enum class Reading {
   kNothing,    // has no effect, and no value; `text`: why
   kNothingOf,  // has no effect, and a value; `text`: why
   kRefused,    // `text`: what to do instead
+  kMpirun,     // refused too, with its value; where mpirun starts the ranks it can have both
 };
 
 struct ForeignFlag {

@@ -72,7 +72,9 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
   EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));
-  EXPECT_THAT(Read("--map-by"), HasSubstr("--map-by is a flag of mpirun"));
+  EXPECT_THAT(Read("--map-by", {"socket"}),
+              AllOf(HasSubstr("--map-by is a flag of mpirun"),
+                    HasSubstr(R"(--set 'launcher.options.arguments=["--map-by","socket"]')")));
   EXPECT_THAT(Read("--bind-to", {"l3cache"}),
               HasSubstr("--bind-to l3cache: dtrun reads core, hwthread, numa"));
   EXPECT_THAT(Read("--export", {"NONE"}), HasSubstr("job.env.NAME=VALUE"));
