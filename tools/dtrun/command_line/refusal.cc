@@ -59,6 +59,10 @@ std::string NoVerb(const Position& position, const std::string& word) {
 std::string UnknownOption(const Position& position, const std::string& name) {
   std::string text = fmt::format("unknown option '{}'", name);
   if (&position.at != &position.root) text += fmt::format(" of '{}'", position.self);
+  if (position.takes_program && position.root.get_option_no_throw(name) != nullptr) {
+    return text + fmt::format("; it goes before the verb: dtrun {}{}", name,
+                              position.self.substr(position.self.find(' ')));
+  }
   std::vector<std::string> names = LongNames(position.at);
   if (const auto whole = LongFor(name, names)) return text + fmt::format("; did you mean {}?", *whole);
   if (position.takes_program) std::ranges::move(ForeignNames(), std::back_inserter(names));

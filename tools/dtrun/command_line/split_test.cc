@@ -30,6 +30,7 @@ class SplitTest : public ::testing::Test {
       app->add_flag("-q,--quiet", flag_);
       app->add_flag("-v,--verbose", flag_);
     }
+    app_.add_flag("--extra", flag_);
     plan->add_flag("--json", flag_);
     CLI::App* config = app_.add_subcommand("config", "");
     config->require_subcommand(1);
@@ -177,6 +178,8 @@ TEST_F(SplitTest, UnknownOptionsHaveTheNearestOrSayWhereTheProgramsGo) {
   EXPECT_THAT(Refused({"--epochs", "5", "train.py"}),
               HasSubstr("options of the program go after it: dtrun PROGRAM --epochs"));
   EXPECT_THAT(Refused({"--json"}), HasSubstr("belongs to the verb plan: dtrun plan --json"));
+  EXPECT_EQ(Refused({"plan", "--extra", "x"}),
+            "unknown option '--extra' of 'dtrun plan'; it goes before the verb: dtrun --extra plan");
   EXPECT_THAT(Refused({"--socket", "x"}), Not(HasSubstr("agent"))) << "a hidden verb";
   EXPECT_THAT(Refused({"job.toml", "--epochs", "5"}), HasSubstr("job.command of 'job.toml'"));
   EXPECT_THAT(Refused({"config", "check", "-s"}), HasSubstr("; dtrun config check --help lists them"));
