@@ -54,7 +54,7 @@ constexpr ForeignFlag kFlags[] = {
     {" --log-dir ", "torchrun", kSetting, "logs.dir"},
     {" --master-port ", "torchrun", kSetting, "job.master_port"},
     {" --master-addr ", "torchrun, deepspeed", kRefused, kAddress},
-    {" --redirects --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
+    {" --redirects -r --tee --role --run-path --use-env --monitor-interval --start-method --local-addr "
      "--virtual-local-rank ",
      "torchrun", kRefused, "'dtrun torchrun' takes torchrun's whole command line, this flag included"},
 
@@ -91,8 +91,16 @@ constexpr ForeignFlag kFlags[] = {
     {" --gpus --gpus-per-task --gpus-per-node --gres ", "srun", kRefused,
      "ask the scheduler for GPUs; here -n gpu starts a rank for each GPU of a host, and --set "
      "job.gpu_visibility=own gives each rank its own"},
-    {" --partition -p --account -A --time -t --job-name -J --exclusive --mem --constraint --qos ", "srun",
-     kRefused, kSchedulers},
+    {" -p ", "srun and horovodrun", kRefused,
+     "srun's partition is for the scheduler: give it to sbatch, salloc or srun; horovodrun's ssh port goes "
+     "into "
+     "cluster.remote_shell, such as [\"ssh\", \"-p\", \"2222\"]"},
+    {" -t ", "srun and torchrun", kRefused,
+     "srun's time limit is for the scheduler: give it to sbatch, salloc or srun; 'dtrun torchrun' takes "
+     "torchrun's "
+     "whole command line, --tee included"},
+    {" --partition --account -A --time --job-name -J --exclusive --mem --constraint --qos ", "srun", kRefused,
+     kSchedulers},
     {" --mpi ", "srun, horovodrun", kRefused,
      "for srun's --mpi=pmix write --set job.pmi=pmix (or pmi1), where dtrun does not see the need itself; "
      "for "

@@ -68,7 +68,9 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("--nnodes", {"2"}), HasSubstr("dtrun torchrun"));
   EXPECT_THAT(Read("--num-nodes", {"2"}), HasSubstr("name the hosts: --hosts"));
   EXPECT_THAT(Read("--partition"), HasSubstr("sbatch"));
-  EXPECT_THAT(Read("-p"), HasSubstr("sbatch"));
+  EXPECT_THAT(Read("-p"), AllOf(HasSubstr("srun and horovodrun"), HasSubstr("sbatch"), HasSubstr("2222")));
+  EXPECT_THAT(Read("-t"), AllOf(HasSubstr("sbatch"), HasSubstr("--tee")));
+  EXPECT_THAT(Read("-r"), HasSubstr("dtrun torchrun"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
   EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));

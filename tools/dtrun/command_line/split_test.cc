@@ -197,6 +197,9 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersWorkWhereTheyMeanTheSame) {
   EXPECT_THAT(Refused({"--nnodes=2", "train.py"}),
               AllOf(HasSubstr("--nnodes is a flag of torchrun"), HasSubstr("dtrun torchrun")));
   EXPECT_THAT(Refused({"--map-by", "node", "train.py"}), HasSubstr("--map-by is a flag of mpirun"));
+  for (const Typed& typed : {Typed{"-r", "3", "train.py"}, Typed{"-r3", "train.py"}}) {
+    EXPECT_THAT(Refused(typed), HasSubstr("-r is a flag of torchrun; 'dtrun torchrun' takes"));
+  }
 }
 
 TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
