@@ -159,15 +159,16 @@ class Typed(JobTest):
         self.assertNotIn("sekret1", told.err)
 
     def test_another_launcher_is_not_started_on_each_rank(self):
-        for words, instead in (("mpirun -np 2 --allow-run-as-root train.py", "type: dtrun -n 2 train.py;"),
+        for words, instead in (("mpirun -np 2 --allow-run-as-root train.py", "type: dtrun -n 2 train.py\n"),
                                ("horovodrun -np 2 python3 train.py", "type: dtrun -n 2 --set job.dialects=horovod python3"),
-                               ("deepspeed --num_gpus 2 train.py", "type: dtrun --processes-per-host 2 train.py;"),
-                               ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py;"),
-                               ("srun -n 2 train.py", "type: dtrun -n 2 train.py;"),
+                               ("deepspeed --num_gpus 2 train.py", "type: dtrun --processes-per-host 2 train.py\n"),
+                               ("accelerate launch --num_processes 2 train.py", "type: dtrun -n 2 train.py\n"),
+                               ("srun -n 2 train.py", "type: dtrun -n 2 train.py\n"),
                                ("python3 -m torch.distributed.run --nproc-per-node 2 train.py",
-                                "type: dtrun torchrun --nproc-per-node 2 train.py;")):
+                                "type: dtrun torchrun --nproc-per-node 2 train.py\n")):
             result = self.dtrun(*words.split())
-            self.assert_user_error(result, "is a launcher too", instead, f"dtrun -- {words}")
+            other = "add --set launcher.name=mpirun" if words.startswith("mpirun") else f"dtrun -- {words}"
+            self.assert_user_error(result, "is a launcher too", instead, other)
         self.assert_user_error(self.dtrun("-np", "1", "a.py", ":", "-np", "1", "b.py"), "after ':' mpirun takes another program")
         self.write("#!/bin/sh\necho ours: $@\n", "mpirun").chmod(0o755)
         self.assertEqual(self.dtrun("--", "./mpirun", "-np", "2").out, "ours: -np 2\n")

@@ -101,10 +101,9 @@ constexpr ForeignFlag kFlags[] = {
      "whole command line, --tee included"},
     {" --partition --account -A --time --job-name -J --exclusive --mem --constraint --qos ", "srun", kRefused,
      kSchedulers},
-    {" --mpi ", "srun, horovodrun", kRefused,
-     "for srun's --mpi=pmix write --set job.pmi=pmix (or pmi1), where dtrun does not see the need itself; "
-     "for "
-     "horovodrun's --mpi, ranks started by mpirun, --set launcher.name=mpirun"},
+    {" --mpi ", "srun", kWord, "job.pmi", "pmix=pmix none=none",
+     "for MPICH and Intel MPI, which have PMI-1: --set job.pmi=pmi1; for horovodrun's --mpi: --set "
+     "launcher.name=mpirun"},
 
     // horovodrun
     {" --gloo ", "horovodrun", kFixed, "job.dialects=horovod"},
@@ -225,8 +224,9 @@ Result<ForeignWords> ReadForeign(const ForeignFlag& flag, const std::string& nam
       expected += fmt::format("{}{}", expected.empty() ? "" : ", ", there);
     }
     return Error{DTRUN_INVALID_ARGUMENT,
-                 fmt::format("{} {}: dtrun reads {}; else see: dtrun config explain {}", name, *given,
-                             expected, flag.text)};
+                 fmt::format("{} {}: dtrun reads {}; {}", name, *given, expected,
+                             flag.why.empty() ? fmt::format("else see: dtrun config explain {}", flag.text)
+                                              : flag.why)};
   }
   if (given->find('=') == std::string::npos) {
     if (std::getenv(given->c_str()) != nullptr) return nothing(kInherited);

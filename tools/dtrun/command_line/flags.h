@@ -19,7 +19,7 @@ enum class Reading {
   kFixed,      // takes no value: --set TEXT, which has its value
   kVariable,   // NAME=VALUE sets a variable of the ranks; NAME alone has no effect, for they inherit it
   kPair,       // two words, NAME VALUE: --set TEXTNAME=VALUE
-  kWord,       // one of `words`: --set TEXT=WHAT_IT_MEANS
+  kWord,       // one of `words`: --set TEXT=WHAT_IT_MEANS; `why`, if given: what to do for others
   kDefault,    // one of `words` has no effect, and `why` says so; `text`: what to do for others
   kModule,     // a Python module: the interpreter is to be written
   kNothing,    // has no effect, and no value; `text`: why

@@ -41,6 +41,7 @@ TEST(ForeignFlags, AreReadAsTheOptionThatIsTheSame) {
   EXPECT_EQ(Read("--wdir", {"/tmp"}), "job.cwd=/tmp");
   EXPECT_EQ(Read("--bind-to", {"core"}), "job.bind=compact");
   EXPECT_EQ(Read("--bind-to", {"none"}), "job.bind=none");
+  EXPECT_EQ(Read("--mpi", {"pmix"}), "job.pmi=pmix");
   EXPECT_EQ(Read("--mca", {"pml", "ucx"}), "job.env.OMPI_MCA_pml=ucx");
   EXPECT_EQ(Read("--backend", {"gloo"}), "backend.name=gloo");
   EXPECT_EQ(Read("--gloo"), "job.dialects=horovod");
@@ -73,7 +74,7 @@ TEST(ForeignFlags, HaveANextStepWhereNothingIsTheSame) {
   EXPECT_THAT(Read("-r"), HasSubstr("dtrun torchrun"));
   EXPECT_THAT(Read("--cpu-bind"), HasSubstr("job.bind"));
   EXPECT_THAT(Read("--deepspeed"), HasSubstr("go after it"));
-  EXPECT_THAT(Read("--mpi"), HasSubstr("launcher.name=mpirun"));
+  EXPECT_THAT(Read("--mpi", {"pmi2"}), AllOf(HasSubstr("job.pmi=pmi1"), HasSubstr("launcher.name=mpirun")));
   EXPECT_THAT(Read("--map-by", {"socket"}),
               AllOf(HasSubstr("--map-by is a flag of mpirun"),
                     HasSubstr(R"(--set 'launcher.options.arguments=["--map-by","socket"]')")));

@@ -187,22 +187,27 @@ class Splitter {
     const Words rest(out_.command.begin() + static_cast<std::ptrdiff_t>(launcher.words), out_.command.end());
     std::string text =
         fmt::format("{} is a launcher too, and every rank would start a job of its own; ", launcher.name);
-    if (launcher.torchrun) {
-      const char* verb = launcher.old ? "torch.distributed.launch" : "torchrun";
-      text += fmt::format("type: {} {}", out_.verb == "plan" ? "dtrun plan" : "dtrun", verb);
-      if (!rest.empty()) text += ' ' + Quoted(rest);
-    } else {
-      text += InOurWords(launcher, rest);
-    }
-    return text +
-           fmt::format("; to run {} itself: {} -- {}", launcher.name, Quoted(Typed()), Quoted(out_.command));
+    if (!launcher.torchrun) return text + InOurWords(launcher, rest);
+    Words ours{"dtrun"};
+    if (out_.verb == "plan") ours.emplace_back("plan");
+    ours.emplace_back(launcher.old ? "torch.distributed.launch" : "torchrun");
+    ours.insert(ours.end(), rest.begin(), rest.end());
+    return text + "type: " + Quoted(ours) + Itself(launcher);
+  }
+
+  std::string Itself(const OtherLauncher& launcher) const {
+    return fmt::format("\n  to run {} itself: {} -- {}", launcher.name, Quoted(Typed()),
+                       Quoted(out_.command));
   }
 
   std::string InOurWords(const OtherLauncher& launcher, const Words& rest) const {
-    Words typed(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(next_) - 1);
+    const Words own = Typed();
+    Words typed(own.begin() + 1, own.end());
     typed.insert(typed.end(), rest.begin(), rest.end());
-    const auto read = Splitter(grammar_, typed).Run();
-    if (!read) return fmt::format("type dtrun in its place, where {}", read.error().text);
+    Splitter both(grammar_, typed);
+    both.last_wins_ = true;
+    const auto read = both.Run();
+    if (!read) return "type dtrun in its place\n  " + read.error().text;
     if (read->command.empty()) return "type dtrun in its place, and a program";
     Words ours{"dtrun"};
     std::ranges::replace_copy(read->words, std::back_inserter(ours), std::string("--ranks"),
@@ -211,13 +216,11 @@ class Splitter {
     if (!launcher.setting.empty() && (hosts || !launcher.setting.starts_with("cluster."))) {
       ours.insert(ours.end(), {"--set", launcher.setting});
     }
-    const std::string program = ' ' + Quoted(read->command);
-    std::string text = "type: " + Quoted(ours) + program;
-    if (!launcher.mpi) return text;
-    ours.insert(ours.end(), {"--set", "launcher.name=mpirun"});
-    if (launcher.name != "mpirun")
-      ours.insert(ours.end(), {"--set", "launcher.options.program=" + launcher.name});
-    return text + fmt::format("; to have {} start the ranks: {}", launcher.name, Quoted(ours) + program);
+    std::string text = fmt::format("type: {} {}", Quoted(ours), Quoted(read->command));
+    if (!launcher.mpi) return text + Itself(launcher);
+    text += fmt::format("\n  to have {} start the ranks, add --set launcher.name=mpirun", launcher.name);
+    if (launcher.name != "mpirun") text += " --set launcher.options.program=" + launcher.name;
+    return text;
   }
 
   Result<bool> TakeOption(const std::string& word) {
@@ -282,8 +285,13 @@ class Splitter {
   Result<bool> Add(const CLI::Option& option, const std::string& name, std::string value) {
     const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
     if (once && !seen_.insert(&option).second) {
-      return Wrong(fmt::format("{} is given twice; leave one of them out",
-                               option.get_lnames().empty() ? name : "--" + option.get_lnames().back()));
+      if (!last_wins_) {
+        return Wrong(fmt::format("{} is given twice; leave one of them out",
+                                 option.get_lnames().empty() ? name : "--" + option.get_lnames().back()));
+      }
+      const auto earlier =
+          std::ranges::find_if(out_.words, [&](const std::string& word) { return option.check_name(word); });
+      out_.words.erase(earlier, earlier + 2);
     }
     if (name == "-c" && option.check_name("--config") && IsDigits(value) && !grammar_.known("./" + value)) {
       return Wrong(fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}",
@@ -315,9 +323,8 @@ class Splitter {
       const CLI::Option* own = at_->get_option_no_throw(std::string(flag.text));
       if (own == nullptr) return Wrong(Unknown(name));
       out_.assumed.push_back(fmt::format("{} is read as {}", name, flag.text));
-      const std::size_t before = out_.words.size();
       Result<bool> taken = TakeOwn(*own, name, word, equals);
-      if (taken) out_.words[before] = std::string(flag.text);
+      if (taken) out_.words.end()[-2] = std::string(flag.text);
       return taken;
     }
     if (!TakesJobs()) return Wrong(Unknown(name));  // another launcher has no such verb
@@ -345,6 +352,7 @@ class Splitter {
   CLI::App* at_;
   std::size_t next_ = 0;
   std::string config_;
+  bool last_wins_ = false;  // of an option that is given twice; else that is an error
   std::set<const CLI::Option*> seen_;
   SplitWords out_;
 };

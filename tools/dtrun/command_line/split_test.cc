@@ -217,22 +217,29 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
 }
 
 TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
-  EXPECT_THAT(Refused({"mpirun", "-np", "2", "-x", "A=b c", "./train", "-n", "9"}),
-              AllOf(HasSubstr("mpirun is a launcher too"),
-                    HasSubstr("type: dtrun -n 2 --set 'job.env.A=b c' ./train -n 9;"),
-                    HasSubstr("dtrun -n 2 --set 'job.env.A=b c' --set launcher.name=mpirun ./train"),
-                    HasSubstr("to run mpirun itself: dtrun -- mpirun -np 2")));
-  EXPECT_THAT(Refused({"plan", "-q", "srun", "-N", "2", "-n", "8", "train"}),
-              HasSubstr("type: dtrun plan -q -N 2 -n 8 --set cluster.from=slurm train;"));
+  EXPECT_EQ(Refused({"mpiexec", "-np", "2", "-x", "A=b c", "./train", "-n", "9"}),
+            "mpiexec is a launcher too, and every rank would start a job of its own; type: dtrun -n 2 --set "
+            "'job.env.A=b c' ./train -n 9\n"
+            "  to have mpiexec start the ranks, add --set launcher.name=mpirun --set "
+            "launcher.options.program=mpiexec");
+  EXPECT_EQ(
+      Refused({"plan", "-q", "srun", "-N", "2", "-n", "8", "train"}),
+      "srun is a launcher too, and every rank would start a job of its own; type: dtrun plan -q -N 2 -n 8 "
+      "--set cluster.from=slurm train\n"
+      "  to run srun itself: dtrun plan -q -- srun -N 2 -n 8 train");
+  EXPECT_THAT(Refused({"srun", "--mpi=pmix", "-n", "2", "train"}),
+              HasSubstr("type: dtrun --set job.pmi=pmix -n 2 train\n"));
   EXPECT_THAT(Refused({"horovodrun", "-np", "2", "train.py"}),
-              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py;"));
+              HasSubstr("type: dtrun -n 2 --set job.dialects=horovod train.py\n"));
   EXPECT_THAT(Refused({"accelerate", "launch", "--num_processes", "2", "train.py"}),
-              HasSubstr("type: dtrun -n 2 train.py;"));
+              HasSubstr("type: dtrun -n 2 train.py\n"));
   EXPECT_THAT(Refused({"-n", "2", "deepspeed", "train.py"}), HasSubstr("dtrun -n 2 -- deepspeed train.py"));
+  EXPECT_THAT(Refused({"-n", "4", "-H", "a", "mpirun", "-np", "2", "train"}),
+              HasSubstr("type: dtrun -H a -n 2 train\n"));
   EXPECT_THAT(Refused({"mpirun", "--map-by", "node", "train"}),
-              HasSubstr("type dtrun in its place, where --map-by is a flag of mpirun"));
+              HasSubstr("type dtrun in its place\n  --map-by is a flag of mpirun"));
   EXPECT_THAT(Refused({"-n", "2", "python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "a.py"}),
-              HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py;"));
+              HasSubstr("type: dtrun torchrun --nproc_per_node 2 a.py\n"));
   EXPECT_THAT(Good({"-n", "1", "--", "mpirun", "-np", "2"}).command, ElementsAre("mpirun", "-np", "2"));
 }
 
