@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,8 +130,24 @@ std::string NotExpanded(const std::string& program) {
                      *expanded);
 }
 
+// The program of PATH that `program` is a slip of, with a wrong letter in four at most: there are thousands
+// of programs, and something else is near every short name.
+std::optional<std::string> ProgramLike(const std::string& program, const std::string& path,
+                                       const std::string& cwd) {
+  if (program == "python" && FindOnPath("python3", path, cwd)) return "python3";
+  std::optional<std::string> best;
+  int most = static_cast<int>(program.size()) / 4;
+  for (const std::string& one : ProgramsWithPrefix(program.substr(0, 1), path, cwd)) {
+    const int distance = EditDistance(program, one);
+    if (distance > most) continue;
+    best = one;
+    most = distance - 1;
+  }
+  return best;
+}
+
 // What a name that is not in PATH may have been meant as.
-std::string NextStep(const std::string& program, const std::string& cwd) {
+std::string NextStep(const std::string& program, const std::string& path, const std::string& cwd) {
   if (program.starts_with("--")) return "; dtrun's options go before '--' and the program";
   std::error_code failure;
   if (fs::is_regular_file(fs::path(cwd) / program, failure)) {
@@ -143,8 +160,11 @@ std::string NextStep(const std::string& program, const std::string& cwd) {
   if (program.find(' ') != std::string::npos)
     return "; the program and each of its arguments are strings of their own, as in [\"python3\", "
            "\"train.py\"]";
-  if (const auto nearest = Nearest(program, FilesIn(cwd)))
-    return fmt::format("; did you mean the file '{}'?", *nearest);
+  const auto file = Nearest(program, FilesIn(cwd));
+  const auto other = ProgramLike(program, path, cwd);
+  if (other && (!file || EditDistance(program, *other) < EditDistance(program, *file)))
+    return fmt::format("; did you mean '{}'?", *other);
+  if (file) return fmt::format("; did you mean the file '{}'?", *file);
   return fmt::format(", and there is no such file in '{}'; check the name, or write the program's path", cwd);
 }
 
@@ -184,7 +204,7 @@ Result<std::string> FindProgram(const std::string& program, const std::string& p
   }
   if (!nearest.ok()) return nearest.error();
   return Error{DTRUN_NOT_FOUND, fmt::format("cannot find the program '{}' in PATH ({}){}", MaskText(program),
-                                            Folders(path), NextStep(program, cwd))};
+                                            Folders(path), NextStep(program, path, cwd))};
 }
 
 std::vector<std::string> CommandOf(const config::Settings& settings, const Environment& environment,

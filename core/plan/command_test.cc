@@ -79,5 +79,23 @@ TEST_F(FindProgramTest, SaysWhereItLooked) {
               HasSubstr("program 'DB_PASSWORD=(secret)'"));
 }
 
+TEST_F(FindProgramTest, NamesTheProgramThatItMayBeASlipOf) {
+  const fs::path bin = folder_ / "bin", here = folder_ / "here";
+  fs::create_directories(here);
+  fs::create_directories(bin);
+  for (const char* name : {"python3", "python2", "prun", "true"}) {
+    std::ofstream(bin / name) << "#!/bin/sh\n";
+    fs::permissions(bin / name, fs::perms::owner_all);
+  }
+  const auto told = [&](const std::string& name) {
+    return FindProgram(name, bin.string(), here.string()).error().text;
+  };
+  EXPECT_THAT(told("python"), HasSubstr("; did you mean 'python3'?"));
+  EXPECT_THAT(told("pyhton3"), HasSubstr("; did you mean 'python3'?"));
+  EXPECT_THAT(told("pro"), HasSubstr("there is no such file")) << "a short name is near to many";
+  std::ofstream(here / "pyhton3.py") << "";
+  EXPECT_THAT(told("pyhtn3.py"), HasSubstr("; did you mean the file 'pyhton3.py'?"));
+}
+
 }  // namespace
 }  // namespace dtrun::plan
