@@ -82,7 +82,7 @@ class Parser {
   Status TakeShort(const std::string& word) {
     for (std::size_t i = 1; i < word.size(); ++i) {
       const Option* option = FindShort(word[i]);
-      if (option == nullptr) return Bad(fmt::format("unrecognized arguments: {}", word));
+      if (option == nullptr) return Unknown(word);
       const std::string name = fmt::format("-{}", word[i]);
       if (option->flag()) {
         if (word.substr(i + 1, 1) == "=") {
@@ -139,12 +139,31 @@ class Parser {
     if (found.size() == 1) return found[0];
     if (found.empty()) {
       const auto nearest = Nearest(word, spellings);
-      return Bad(fmt::format("unrecognized arguments: {}{}", word,
-                             nearest ? fmt::format("; did you mean {}?", *nearest) : ""));
+      if (!nearest || IsCount(word)) return Unknown(word);
+      return Bad(fmt::format("unrecognized arguments: {}; did you mean {}?", word, *nearest));
     }
     std::string names;
     for (const Option* option : found) names += (names.empty() ? "" : ", ") + option->Spelling();
     return Bad(fmt::format("ambiguous option: {} could match {}", word, names));
+  }
+
+  // dtrun's and mpirun's number of ranks.
+  static bool IsCount(const std::string& word) {
+    return word.starts_with("-n") || word == "--np" || word == "--ranks";
+  }
+
+  Error Unknown(const std::string& word) const {
+    if (IsCount(word)) {
+      return Bad(
+          fmt::format("unrecognized arguments: {}; torchrun has --nproc-per-node; dtrun's -n is without "
+                      "torchrun: dtrun -n 2 "
+                      "train.py",
+                      word));
+    }
+    return Bad(
+        fmt::format("unrecognized arguments: {}; {} --help lists torchrun's; dtrun's own are set by "
+                    "DTRUN_CONFIG_<KEY>, and the script's go after it",
+                    word, ProgramName(program_)));
   }
 
   const Option* FindShort(char letter) const {
