@@ -33,6 +33,15 @@ class Install(JobTest):
         self.assertEqual(self.run_here("dtrun -q -n 2 echo hello").count("hello\n"), 2)
         self.assertIn(str(self.prefix / "lib/dtrun/plugins"), self.run_here("dtrun plugins list"))
 
+    def test_the_training_example_has_its_config_its_source_and_its_page(self):
+        if not (BUILD / "bin/dtrun-train").exists():
+            self.skipTest("because libtorch was not found when this build was configured")
+        share = self.prefix / "share"
+        self.assertIn("2 ranks", self.run_here(f"dtrun plan {share}/doc/dtrun/configs/quickstart.toml"))
+        for name in "main.cc", "trainer.h", "CMakeLists.txt":
+            self.assertTrue((share / "dtrun/examples/dtrun-train" / name).exists(), name)
+        self.assertIn("--epochs N", (share / "man/man1/dtrun-train.1").read_text().replace("\\-", "-"))
+
     def test_the_conformance_tool_tries_an_installed_plugin(self):
         plugin = self.prefix / "lib/dtrun/plugins/libdtrun_launcher_per_process.so"
         self.assertIn(" 0 failed", self.run_here(f"dtrun-conformance --plugin {plugin}"))

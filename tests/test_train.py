@@ -40,10 +40,11 @@ class Train(JobTest):
         self.assertLessEqual(abs(results[1] - results[2]), 0.01, results)
 
     def test_the_quickstart_config_is_this_job(self):
-        result = self.dtrun("plan", "--config", SOURCE / "configs/quickstart.toml", "--",
-                            TRAIN, "--model", "mlp", "--epochs", "5", "--batch", "128")
+        environment = self.environment(PATH=f"{TRAIN.parent}:{os.environ['PATH']}")
+        result = self.dtrun("plan", SOURCE / "configs/quickstart.toml", env=environment)
         self.assert_ok(result)
         self.assertIn("2 ranks", result.out)
+        self.assertIn(f"{TRAIN} --model mlp --epochs 5 --batch 128", result.out)
 
     def test_a_cnn_trains(self):
         result = self.train(2, "--model", "cnn", "--epochs", "1", "--batch", "64", "--data", small(self.folder / "small"))

@@ -9,7 +9,7 @@
 
 #include "dtrun/dtrun.hpp"
 #include "dtrun/torch/blas.h"
-#include "tools/dtrun-train/trainer.h"
+#include "trainer.h"
 
 namespace train {
 namespace {

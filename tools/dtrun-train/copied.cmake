@@ -1,0 +1,12 @@
+cmake_minimum_required(VERSION 3.18)
+project(dtrun_train LANGUAGES CXX)
+find_package(dtrun REQUIRED)
+find_package(Torch REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+
+add_executable(dtrun-train main.cc)
+target_compile_features(dtrun-train PRIVATE cxx_std_17)
+target_compile_definitions(dtrun-train PRIVATE DTRUN_VERSION="${dtrun_VERSION}")
+target_link_libraries(dtrun-train PRIVATE dtrun::dtrun ${TORCH_LIBRARIES} ZLIB::ZLIB fmt::fmt CLI11::CLI11 ${CMAKE_DL_LIBS})
