@@ -20,6 +20,7 @@ class Help(JobTest):
             result = self.dtrun(*verb, "--help")
             self.assert_ok(result)
             self.assertIn("Usage", result.out)
+            self.assertNotRegex(result.out, r"\b(U?INT|FLOAT|TEXT|Excludes|Needs)\b")  # words of the parser
 
     def test_version(self):
         result = self.dtrun("--version")

@@ -20,6 +20,9 @@ void Describe(CLI::App& app, Options& options) {
   const auto option = [&](const char* name, auto& to, const char* what) {
     return app.add_option(name, to, what)->capture_default_str();
   };
+  const auto number = [&](const char* name, auto& to, auto least, auto most, const char* what) {
+    return app.add_option(name, to, what)->check(CLI::Range(least, most).description(""))->type_name("N");
+  };
   app.set_version_flag(
       "--version",
       [] {
@@ -30,21 +33,21 @@ void Describe(CLI::App& app, Options& options) {
   option("--model", options.model, "mlp: 784-256-128-10; cnn: two convolutions and two linear layers")
       ->check(CLI::IsMember({"mlp", "cnn"}).description(""))
       ->type_name("mlp|cnn");
-  option("--epochs", options.epochs, "passes over the training images")->check(CLI::Range(1, 100000));
-  option("--batch", options.batch, "images per step, of all ranks together; a multiple of the ranks")
-      ->check(CLI::Range(1, 1000000));
-  option("--lr", options.learning_rate, "peak learning rate")->check(CLI::Range(1e-12, 1e6));
-  option("--momentum", options.momentum, "momentum of SGD")->check(CLI::Range(0.0, 0.9999));
-  option("--seed", options.seed, "of the weights and the order of images");
+  number("--epochs", options.epochs, 1, 100000, "passes over the training images")->capture_default_str();
+  number("--batch", options.batch, 1, 1000000,
+         "images per step, of all ranks together; a multiple of the ranks")
+      ->capture_default_str();
+  number("--lr", options.learning_rate, 1e-12, 1e6, "peak learning rate")->capture_default_str();
+  number("--momentum", options.momentum, 0.0, 0.9999, "momentum of SGD, below 1")->capture_default_str();
+  option("--seed", options.seed, "of the weights and the order of images")->type_name("N");
   option("--data", options.data, "folder of the four gzip files of dataset-fashion-mnist")
       ->type_name("FOLDER");
   option("--checkpoint", options.checkpoint, "file that rank 0 replaces after each epoch")->type_name("FILE");
   option("--resume", options.resume,
          "checkpoint to continue from, read by rank 0; the file of --checkpoint need not exist yet")
       ->type_name("FILE");
-  app.add_option("--threads", options.threads,
-                 "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)")
-      ->check(CLI::Range(1, 1024));
+  number("--threads", options.threads, 1, 1024,
+         "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)");
 }
 
 // A crash at any moment leaves the old or the new checkpoint.

@@ -39,31 +39,48 @@ class LayerFront final : public launch::Front {
 CLI::App* AddBench(CLI::App& app, bench::Arguments* to) {
   CLI::App* verb = app.add_subcommand(
       "bench", "Measure collectives, backend by backend, beside the libraries called directly");
-  verb->add_option("OPERATION", to->operation, "One of " + bench::OperationNames())->required();
-  verb->add_option("-n,--np,--ranks", to->ranks, "Ranks, all on this machine")->capture_default_str();
-  verb->add_option("--sizes", to->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
+  verb->add_option("OPERATION", to->operation, "One of " + bench::OperationNames())
+      ->type_name("")
+      ->required();
+  verb->add_option("-n,--np,--ranks", to->ranks, "Ranks, all on this machine")
+      ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--factor", to->factor, "From one size to the next")->capture_default_str();
-  verb->add_option("--dtype", to->dtype, "One of " + bench::ElementNames())->capture_default_str();
+  verb->add_option("--sizes", to->sizes, "FIRST:LAST in bytes (K, M, G), one size, or a list with commas")
+      ->type_name("SIZES")
+      ->capture_default_str();
+  verb->add_option("--factor", to->factor, "From one size to the next")
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--dtype", to->dtype, "One of " + bench::ElementNames())
+      ->type_name("TYPE")
+      ->capture_default_str();
   verb->add_option("--backend", to->backends, "Backends, with commas (dtrun plugins list)")
+      ->type_name("NAMES")
       ->capture_default_str();
   verb->add_option(
           "--local", to->locals,
           "Transport between ranks on one host: shm (shared memory, the same for every backend), none "
           "(the backend alone), or both with a comma")
+      ->type_name("NAMES")
       ->capture_default_str();
   verb->add_option("--buffers", to->buffers, "private, registered (from dtrun_alloc) or both")
+      ->type_name("WHICH")
       ->capture_default_str();
   verb->add_option("--peers", to->peers,
                    "Libraries called directly: raw-gloo, raw-mpi, raw-ucx, torch-gloo; all, none")
+      ->type_name("NAMES")
       ->capture_default_str();
   verb->add_option("--rounds", to->rounds, "Rounds at each size; every layer is measured in each")
+      ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--warmup", to->warmup, "Calls before each turn, not measured")->capture_default_str();
+  verb->add_option("--warmup", to->warmup, "Calls before each turn, not measured")
+      ->type_name("N")
+      ->capture_default_str();
   verb->add_option(
-      "--seconds", to->seconds,
-      fmt::format("Approximate duration [{} for each size]; slow layers at large sizes take longer",
-                  bench::kSecondsPerSize));
+          "--seconds", to->seconds,
+          fmt::format("Approximate duration [{} for each size]; slow layers at large sizes take longer",
+                      bench::kSecondsPerSize))
+      ->type_name("SECONDS");
   verb->add_option("--json", to->json, "Write everything to this file")->type_name("FILE");
   verb->add_option("--plot", to->plot, "Draw the curves into this .svg or .html")->type_name("FILE");
   verb->add_option("--wrap", to->wrap,

@@ -125,6 +125,11 @@ class HelpFormatter : public CLI::Formatter {
     label("SUBCOMMAND", "VERB");
     label("SUBCOMMANDS", "VERB");
   }
+  // What excludes what is for the descriptions to say.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    return text.substr(0, text.find(" Excludes:"));
+  }
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override {
     constexpr std::string_view kTitle = "\nSubcommands:\n";
     std::string text = CLI::Formatter::make_subcommands(app, mode);
@@ -227,6 +232,7 @@ void CommandLine::AddPlugins() {
       ->type_name("")
       ->required();
   describe->add_option("--kind", kind_, "Where a backend and a launcher share the name")
+      ->type_name("KIND")
       ->check(CLI::IsMember({"backend", "launcher"}));
   describe->add_flag("--json", json_, "Machine-readable");
   dtrun::cli::AddOverrides(describe, &arguments_);
