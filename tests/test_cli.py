@@ -247,6 +247,8 @@ class Plugins(JobTest):
         described = json.loads(self.dtrun("plugins", "describe", "gloo", "--json").out)
         text = self.dtrun("plugins", "describe", "gloo").out
         self.assertIn("library", described["here"])
+        self.assertIn("\n  interface is decided by: backend.options.interface\n", text)
+        self.assertIn("\n  members: plan\n", self.dtrun("plugins", "describe", "per-process").out)
         self.assertGreater(len(described["options"]), 0)
         for option in described["options"]:
             self.assertIn(option["key"], text)

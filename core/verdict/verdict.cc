@@ -65,7 +65,7 @@ std::string Who(const RankFacts& process) {
 
 // When in its life the rank failed. A program that never calls dtrun_init tells nothing.
 std::string PhaseText(const Facts& facts, const RankFacts& rank) {
-  if (rank.left) return ", after dtrun_finalize";
+  if (rank.left) return ", after it had left the job (dtrun_finalize)";
   if (rank.joined) return ", in the middle of the run (it had joined the job)";
   if (AnyJoined(facts)) return ", before dtrun_init (others had joined the job already)";
   return "";

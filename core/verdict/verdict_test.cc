@@ -172,7 +172,7 @@ TEST(Verdict, DistinguishesWhereInItsLifeARankFailed) {
   facts.ranks[0].joined = true;
   EXPECT_THAT(VerdictText(facts), HasSubstr("in the middle of the run"));
   facts.ranks[0].left = true;
-  EXPECT_THAT(VerdictText(facts), HasSubstr("after dtrun_finalize"));
+  EXPECT_THAT(VerdictText(facts), HasSubstr("after it had left the job (dtrun_finalize)"));
 }
 
 TEST(Verdict, KeepsRanksThatHadEndedWellApart) {

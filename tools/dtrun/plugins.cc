@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/plan/plan.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/verbs.h"
@@ -80,6 +81,21 @@ std::vector<std::string> NamesOf(plugin::Kind kind, const std::vector<plugin::Fo
     if (file.kind == kind) names.push_back(ShownName(file));
   }
   return names;
+}
+
+// Of a fact "by TOPIC" the options and variables that it names, options by their whole key.
+std::string FactText(const std::string& key, const std::string& value,
+                     const std::vector<options::Spec>& options) {
+  if (!key.starts_with(plan::kByFact)) return fmt::format("{}: {}", key, value);
+  std::string deciding;
+  for (const std::string_view word : Split(value, ' ')) {
+    if (word.empty()) continue;
+    const auto option =
+        std::ranges::find(options, "backend.options." + std::string(word), &options::Spec::key);
+    deciding +=
+        fmt::format("{}{}", deciding.empty() ? "" : ", ", option == options.end() ? word : option->key);
+  }
+  return fmt::format("{} is decided by: {}", key.substr(std::string_view(plan::kByFact).size()), deciding);
 }
 
 // What the backend would use here with its default options; a reason when it cannot say.
@@ -185,9 +201,9 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   std::string text = fmt::format("{} {} {}: {}\n  by {}, {}, ABI {}\n  {} ({})\n",
                                  plugin::KindText(file->kind), ShownName(*file), it.version, it.summary,
                                  it.vendor, it.license, it.abi, file->path.string(), file->origin);
-  if (!it.members.empty()) text += fmt::format("  has {}\n", fmt::join(it.members, ", "));
+  if (!it.members.empty()) text += fmt::format("  members: {}\n", fmt::join(it.members, ", "));
   if (info.ok()) {
-    for (const auto& [key, value] : info->facts) text += fmt::format("  {}: {}\n", key, value);
+    for (const auto& [key, value] : info->facts) text += "  " + FactText(key, value, it.options) + '\n';
   } else {
     text += fmt::format("  not usable here: {}\n", info.error().text);
   }
