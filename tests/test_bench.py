@@ -36,6 +36,7 @@ class Results(Bench):
             self.assertIn(word, result.out)
         report = json.loads((self.folder / "out.json").read_text())
         self.assertEqual(report["schema"], 1)
+        self.assertIn("dtrun: bench: wrote out.json\ndtrun: bench: wrote out.svg\n", result.err)
         self.assertEqual([(row["bytes"], row["layer"]) for row in report["results"]],
                          [(size, layer) for size in (8, 64, 512) for layer in layers])
         self.assertEqual(report["wrong"], [])

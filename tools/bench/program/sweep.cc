@@ -247,7 +247,10 @@ class Run {
     std::ofstream out(file, std::ios::trunc);
     out << text;
     out.close();
-    if (out) return true;
+    if (out) {
+      PrintMessage("dtrun: bench: wrote {}\n", file);
+      return true;
+    }
     Complain(Error::System(fmt::format("write '{}'", file), errno).text);
     return false;
   }
