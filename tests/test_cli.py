@@ -22,6 +22,9 @@ class Help(JobTest):
             self.assertIn("Usage", result.out)
             self.assertNotRegex(result.out, r"\b(U?INT|FLOAT|TEXT|Excludes|Needs)\b")  # words of the parser
 
+    def test_it_says_who_logs(self):
+        self.assertIn("ranks that call dtrun's library; dtrun itself prints more with -v", self.dtrun("--help").out)
+
     def test_version(self):
         result = self.dtrun("--version")
         self.assert_ok(result)

@@ -56,7 +56,8 @@ constexpr char kEpilogue[] =
     "Exit code: 0 when all ranks succeed; else the code of the rank that failed first (128 + signal\n"
     "for a signal); 2 when the command line or the config is wrong.\n"
     "Environment: DTRUN_CONFIG_<KEY> sets an option (backend.name: DTRUN_CONFIG_BACKEND_NAME);\n"
-    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn or error.\n"
+    "DTRUN_PLUGIN_PATH adds plugin folders; DTRUN_LOG = debug, info, warn or error says what plugins\n"
+    "log, and ranks that call dtrun's library; dtrun itself prints more with -v.\n"
     "'dtrun help VERB' explains a verb.\n";
 
 // Whether an option gives what the command line does not.
