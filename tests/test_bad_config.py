@@ -117,8 +117,33 @@ class BadValue(JobTest):
     def test_all_problems_are_reported_in_one_run(self):
         self.check('[job]\nprocesses_per_host = 0\nnaem = "x"\ncommand = 3\n', ":2:", ":3:", ":4:")
 
+    def test_values_that_their_readers_refuse_are_reported_with_the_schemas(self):
+        file = self.write('[job]\ncommand = ["true"]\n[cluster]\nhosts = "a,b"\n[logs]\ndir = "$HOME/x"\n'
+                          '[output]\nranks = "0,x"\n[restart]\non = ["oom"]\n')
+        for verb in ([], ["plan"], ["config", "check"], ["doctor"]):
+            result = self.dtrun(*verb, file)
+            self.assert_user_error(result, "job.toml:4:9: cluster.hosts", "job.toml:6:7: logs.dir", "job.toml:8:9: output.ranks",
+                                   "job.toml:10:6: restart.on")
+            self.assertEqual(result.err.count("dtrun: "), 4, result.err)
+
     def test_unknown_placeholder(self):
         self.check('[job]\ncommand = ["echo", "${RNAK}"]\n', "job.toml:2", "${RNAK}", "${RANK}", "$${RNAK}")
+
+    def test_check_and_doctor_make_the_plan(self):
+        wrong = {"": '', 'env = { A = "${RNK}" }\n': "job.toml:3:9: job.env: A: unknown placeholder",
+                 '[job.env]\nX = "${HOME}"\n': "job.toml:4:1: job.env: X: variables of the environment",
+                 'roles = { worker = 3 }\n': "job.toml:3:9: job.roles"}
+        for more, text in wrong.items():
+            argument = "a" if more else "${RNK}"
+            file = self.write(f'[job]\ncommand = ["true", "{argument}"]\n{more}')
+            text = text or "job.toml:2:11: job.command: unknown placeholder '${RNK}'"
+            for verb in (["plan"], ["config", "check"]):
+                self.assert_user_error(self.dtrun(*verb, file), text)
+            doctor = self.dtrun("doctor", file)
+            self.assertEqual(doctor.code, 1, str(doctor))
+            self.assertIn(text, doctor.out)
+        hosts = self.write('[job]\ncommand = ["nosuch", "${RNK}"]\n[cluster]\nhosts = ["a", "b"]\n')
+        self.assert_user_error(self.dtrun("config", "check", hosts), "unknown placeholder '${RNK}'")
 
     def test_a_contract_variable_in_job_env(self):
         self.check(GOOD + 'env = { RANK = "7" }\n', "job.toml:3:9", "'RANK'", "per-process")

@@ -60,12 +60,19 @@ bool ClaimRoot(int port) {
   return true;
 }
 
+Result<PortRange> PortsOf(const config::Settings& settings) {
+  constexpr char kKey[] = "cluster.port_range";
+  if (!settings.Has(kKey)) return PortRange();
+  Result<PortRange> range = ParsePortRange(settings.Text(kKey));
+  if (!range) return plan::At(settings, kKey, range.error().text);
+  return range;
+}
+
 // From here on this process listens in the window only.
 Status UsePorts(const config::Settings& settings) {
-  if (!settings.Has("cluster.port_range")) return {};
-  const Result<PortRange> range = ParsePortRange(settings.Text("cluster.port_range"));
-  if (!range) return plan::At(settings, "cluster.port_range", range.error().text);
-  UsePortRange(*range);
+  const Result<PortRange> range = PortsOf(settings);
+  if (!range) return range.error();
+  if (range->last != 0) UsePortRange(*range);
   return {};
 }
 
@@ -136,6 +143,12 @@ Status ReadStart(const config::Settings& settings, std::shared_ptr<hosts::Launch
 }
 
 }  // namespace
+
+Status CheckAddresses(const config::Settings& settings) {
+  if (const auto root = RootOf(settings); !root) return root.error();
+  const auto range = PortsOf(settings);
+  return range ? Status() : range.error();
+}
 
 bool RootIsHere(const std::string& host, int port) {
   return hosts::LeadsHere(host) && ProgramListeningOn(port) != "dtrun" && ClaimRoot(port);

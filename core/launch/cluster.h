@@ -20,6 +20,9 @@ Result<std::optional<membership::Cluster>> ClusterOf(const config::Settings& set
                                                      const KeyRule& rule = {},
                                                      std::shared_ptr<hosts::Launchers> launchers = nullptr);
 
+// What of [cluster] is wrong on any host. Errors name the place.
+Status CheckAddresses(const config::Settings& settings);
+
 // Set when this process is to be the agent of a host whose root somebody else has started:
 // cluster.connect is "manual" and this host is not host 0.
 Result<std::optional<protocol::JoinRequest>> JoinRequestOf(const config::Settings& settings,

@@ -9,10 +9,13 @@
 #include "core/base/suggest.h"
 #include "core/base/units.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/cluster.h"
 #include "core/membership/network.h"
 #include "core/plan/at.h"
+#include "core/plan/dialects.h"
 #include "core/plan/hosts.h"
 #include "core/plan/network.h"
+#include "core/plan/output.h"
 
 namespace dtrun::launch {
 namespace {
@@ -61,6 +64,21 @@ Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings) {
   }
   policy.after = *after;
   return policy;
+}
+
+std::vector<Error> WrongValues(const config::Settings& settings) {
+  std::vector<Error> wrong;
+  const auto take = [&](const auto& read) {
+    if (!read) wrong.push_back(read.error());
+  };
+  take(RestartPolicyOf(settings));
+  take(StallPolicyOf(settings));
+  take(CheckAddresses(settings));
+  take(plan::CheckDialects(settings));
+  take(plan::CheckRules(settings));
+  take(plan::LogModeOf(settings));
+  take(plan::StyleOf(settings));
+  return wrong;
 }
 
 Status CheckInterface(const config::Settings& settings) {

@@ -2,6 +2,8 @@
 // thread.
 #pragma once
 
+#include <vector>
+
 #include "core/config/settings.h"
 #include "core/job/restart.h"
 #include "core/job/stall_watch.h"
@@ -13,6 +15,10 @@ Result<job::RestartPolicy> RestartPolicyOf(const config::Settings& settings);
 
 // Errors name the place of a limit that is no duration.
 Result<job::StallPolicy> StallPolicyOf(const config::Settings& settings);
+
+// The values that those who read them refuse on any host, each with its place: a spec cannot say all of a
+// value. `settings` may have other problems.
+std::vector<Error> WrongValues(const config::Settings& settings);
 
 // Whether this host has the interfaces that a job on it alone names. What other hosts have is not asked here.
 Status CheckInterface(const config::Settings& settings);

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/base/printable.h"
 #include "core/environments/libraries.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
 #include "core/launch/launchers.h"
+#include "core/launch/policies.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/file_id.h"
@@ -71,6 +73,8 @@ Preparation Preparation::Load(config::Request request, std::vector<std::string> 
   request.launchers = [&self](const config::Settings& so_far) { return self.LaunchersFor(so_far); };
   self.loaded_ = config::Load(request, schema_of);
   if (self.launchers_ != nullptr) self.launchers_->EndProbes();
+  for (const Error& wrong : WrongValues(self.loaded_.settings))
+    self.loaded_.problems.push_back({"", Printable(wrong.text), ""});
   if (!self.loaded_.problems.empty()) return self;
   if (self.settings().Has("failures.path")) {
     const std::vector<std::string>& own = self.settings().List("failures.path");
@@ -301,6 +305,15 @@ Result<plan::Plan> Preparation::PlanFor(const std::vector<plan::HostOffer>& offe
   return Build(candidates_[*chosen], std::move(reported), network);
 }
 
+Status Preparation::Check() {
+  if (Status read = ReadHardware(); !read) return read;
+  Candidate& draft = candidates_.front();
+  draft.answer = AnswerOf(draft);
+  const auto plan = Build(draft, {}, nullptr, false);
+  draft.answer.reset();
+  return plan ? Status() : plan.error();
+}
+
 namespace {
 
 // Of several hosts the connectivity checks tell it.
@@ -323,7 +336,7 @@ void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
 }  // namespace
 
 Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
-                                      const network::Decision* network) {
+                                      const network::Decision* network, bool find_programs) {
   std::error_code failure;
   const std::filesystem::path cwd = std::filesystem::current_path(failure);
   if (failure)
@@ -340,7 +353,7 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
   auto launcher = launcher_ == nullptr ? plugin::Probe::Start(launcher_file_) : std::move(launcher_);
   if (!launcher) return launcher.error();
   auto plan = plan::Build({candidate.settings, **launcher, std::move(backend), *hardware_, RankEnvironment(),
-                           cwd.string(), *std::move(program), std::move(reported), network});
+                           cwd.string(), *std::move(program), std::move(reported), network, find_programs});
   if (!plan) return plan;
   if (plan->hosts.size() == 1 && !plan::HasCluster(candidate.settings)) {
     if (Status here = CheckInterface(candidate.settings); !here) return here.error();

@@ -24,7 +24,7 @@ class LauncherPlugins;  // core/launch/launchers.h
 // The config with the plugins that it names: found, and asked for their options, each in a child process.
 class Preparation final : public job::Planner {
  public:
-  // `problems` is what Load reports; an empty list means that the config is usable.
+  // `problems` is what Load and WrongValues report; an empty list means that the config is usable.
   // `request` needs neither an environment nor the backends that exist.
   static Preparation Load(config::Request request, std::vector<std::string> plugin_dirs = {});
 
@@ -44,6 +44,10 @@ class Preparation final : public job::Planner {
   // REQUIRES: a plan was made
   Result<std::vector<preflight::Request>> PreflightRequests(
       const std::vector<plan::HostOffer>& offers) const override;
+
+  // What a run would refuse before it asks other hosts or backends, but for the program, which a host may
+  // have and this one not. REQUIRES: no problems.
+  Status Check();
 
   // The launcher plugins, for those who connect to hosts.
   std::shared_ptr<hosts::Launchers> launchers() const;
@@ -76,7 +80,7 @@ class Preparation final : public job::Planner {
   Status ReadHardware();
   std::vector<plan::Hardware> HardwareOf(const std::vector<plan::HostOffer>& offers) const;
   Result<plan::Plan> Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
-                           const network::Decision* network);
+                           const network::Decision* network, bool find_programs = true);
 
   // Where plugins are, by what plugins.path says so far.
   std::vector<plugin::Folder> FoldersOf(const config::Settings& so_far) const;

@@ -7,14 +7,12 @@
 #include <iterator>
 
 #include "core/base/count_list.h"
-#include "core/base/number.h"
 #include "core/base/port_range.h"
 #include "core/base/units.h"
 #include "core/contract/environment.h"
 #include "core/environments/libraries.h"
 #include "core/environments/outer.h"
 #include "core/options/path_text.h"
-#include "core/options/text.h"
 #include "core/plan/at.h"
 #include "core/plan/command.h"
 #include "core/plan/dialects.h"
@@ -144,6 +142,7 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
     if (!expanded) return At(settings, "job.command", expanded.error());
     argument = std::move(*expanded);
   }
+  if (!inputs.find_programs) return {};
   std::string path;
   if (const auto own = process->env.find("PATH"); own != process->env.end()) {
     path = own->second;
@@ -197,19 +196,6 @@ Result<std::vector<Placement>> PlaceAll(const Inputs& inputs, Plan* plan) {
   return placements;
 }
 
-// The mode of the run's folder.
-Result<unsigned> LogMode(const std::string& text) {
-  if (text == "private") return 0700u;
-  if (text == "group") return 0750u;
-  if (text == "all") return 0755u;
-  const std::optional<unsigned> mode = NumberOf<unsigned>(text, 8);
-  if (mode && *mode <= 0777 && (*mode & 0700) == 0700) return *mode;
-  return Error{
-      DTRUN_INVALID_ARGUMENT,
-      fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
-                  options::QuoteShort(text))};
-}
-
 // cluster.port_range as libraries take it.
 Variables PortVariables(const config::Settings& settings) {
   if (!settings.Has("cluster.port_range")) return {};
@@ -258,8 +244,8 @@ Result<Plan> Build(const Inputs& inputs) {
   if (!log_dir) return At(settings, "logs.dir", log_dir.error());
   plan.log_dir = (std::filesystem::path(inputs.cwd) / *log_dir).lexically_normal().string();
   plan.log_dir_place = PlacePrefix(settings, "logs.dir");
-  auto log_mode = LogMode(settings.Text("logs.mode"));
-  if (!log_mode) return At(settings, "logs.mode", log_mode.error());
+  const auto log_mode = LogModeOf(settings);
+  if (!log_mode) return log_mode.error();
   plan.log_mode = *log_mode;
   auto style = StyleOf(settings);
   if (!style) return style.error();
@@ -299,6 +285,7 @@ Result<Plan> Build(const Inputs& inputs) {
       return status.error();
     PutInPlace((*placements)[static_cast<std::size_t>(process.host)], &process);
   }
+  if (!inputs.find_programs) return plan;  // what it serves hangs on the program
   if (Status served = ServePmi(inputs, &plan); !served) return served.error();
   return plan;
 }

@@ -34,6 +34,7 @@ struct Inputs {
   std::string program;                             // dtrun itself, on all hosts
   std::vector<Hardware> reported = {};             // of the job's hosts, once they have joined
   const network::Decision* network = nullptr;      // once it has been connected
+  bool find_programs = true;                       // false: the plan is to be checked, never run
 };
 
 // Errors carry the place of the value that caused them.

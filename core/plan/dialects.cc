@@ -70,6 +70,15 @@ bool NeedsRendezvous(const Plan& plan) {
   return std::ranges::find(plan.dialects, "horovod") != plan.dialects.end();
 }
 
+Status CheckDialects(const config::Settings& settings) {
+  if (!settings.Has("job.dialects")) return {};
+  for (const std::string& name : settings.List("job.dialects")) {
+    if (const auto found = environments::FindDialect(name); !found)
+      return At(settings, "job.dialects", found.error());
+  }
+  return {};
+}
+
 Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   if (settings.Has("job.roles")) {
     auto roles = environments::AssignRoles(settings.Map("job.roles"), plan->world_size());
@@ -79,10 +88,10 @@ Status ChooseDialects(const config::Settings& settings, Plan* plan) {
   auto success = SuccessOf(settings, plan->roles);
   if (!success) return success.error();
   plan->success = *std::move(success);
+  if (Status known = CheckDialects(settings); !known) return known;
   if (!settings.Has("job.dialects")) return {};
   for (const std::string& name : settings.List("job.dialects")) {
     auto found = environments::FindDialect(name);
-    if (!found) return At(settings, "job.dialects", found.error());
     plan->dialects.push_back(name);
     if ((*found)->built_in_port == nullptr || plan->master_port != 0) continue;
     plan->master_port = (*found)->built_in_port(static_cast<int>(plan->hosts.size()));

@@ -19,6 +19,9 @@ bool NeedsRendezvous(const Plan& plan);
 // Ports and paths as tokens of the plan.
 environments::RankTable TableOf(const Plan& plan);
 
+// That those of job.dialects exist. Errors carry the place.
+Status CheckDialects(const config::Settings& settings);
+
 // Checks job.dialects and job.roles, and fills Plan::dialects and Plan::roles; a port that
 // a dialect's programs have built in becomes the plan's, when the user has not chosen one.
 // REQUIRES: hosts and master_port of the plan are final.

@@ -38,21 +38,29 @@ Error UnknownHost(const config::Settings& settings, const std::string& name, con
 
 }  // namespace
 
+Status CheckRules(const config::Settings& settings) {
+  const std::string& text = settings.Text(kInterface);
+  if (const auto rule = network::Rule::Parse(text); text != kOff && !rule)
+    return At(settings, kInterface, rule.error());
+  if (!settings.Has(kInterfaceOn)) return {};
+  for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
+    if (const auto rule = network::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
+  }
+  return {};
+}
+
 Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,
                                               const std::vector<Host>& hosts) {
   const std::string& text = settings.Text(kInterface);
   const bool off = text == kOff;
   std::vector<NetworkRule> rules;
-  if (!off) {
-    if (const auto rule = network::Rule::Parse(text); !rule) return At(settings, kInterface, rule.error());
-    rules.assign(hosts.size(), {text, PlaceOf(settings, kInterface)});
-  }
+  if (Status legal = CheckRules(settings); !legal) return legal.error();
+  if (!off) rules.assign(hosts.size(), {text, PlaceOf(settings, kInterface)});
   const bool per_host = settings.Has(kInterfaceOn);
   if (per_host) {
     for (const auto& [name, own] : settings.Map(kInterfaceOn)) {
       const auto host = std::ranges::find(hosts, name, &Host::name);
       if (host == hosts.end()) return UnknownHost(settings, name, hosts);
-      if (const auto rule = network::Rule::Parse(own); !rule) return At(settings, kInterfaceOn, rule.error());
       if (off) {
         return At(settings, kInterfaceOn,
                   {DTRUN_INVALID_ARGUMENT,

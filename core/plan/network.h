@@ -13,6 +13,9 @@
 
 namespace dtrun::plan {
 
+// Their grammar. Errors carry the place.
+Status CheckRules(const config::Settings& settings);
+
 // By host. Empty when dtrun shall choose nothing: network.interface is "off", or there is one host
 // and nothing was asked for. Checks the grammar and the names of hosts; errors carry the place.
 Result<std::vector<NetworkRule>> NetworkRules(const config::Settings& settings,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/number.h"
 #include "core/base/number_list.h"
 #include "core/options/text.h"
 #include "core/plan/at.h"
@@ -41,6 +42,20 @@ Result<output::Style> StyleOf(const config::Settings& settings) {
                           options::QuoteShort(ranks)));
   }
   return style;
+}
+
+Result<unsigned> LogModeOf(const config::Settings& settings) {
+  constexpr char kMode[] = "logs.mode";
+  const std::string& text = settings.Text(kMode);
+  if (text == "private") return 0700u;
+  if (text == "group") return 0750u;
+  if (text == "all") return 0755u;
+  const std::optional<unsigned> mode = NumberOf<unsigned>(text, 8);
+  if (mode && *mode <= 0777 && (*mode & 0700) == 0700) return *mode;
+  return At(
+      settings, kMode,
+      fmt::format("expected \"private\", \"group\", \"all\" or an octal mode from 0700 to 0777; found {}",
+                  options::QuoteShort(text)));
 }
 
 std::string RanksThatAreMissing(const output::Style& style, int world_size) {

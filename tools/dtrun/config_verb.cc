@@ -8,7 +8,6 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
-#include "core/launch/policies.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/job_flags.h"
@@ -37,20 +36,14 @@ Status CheckProgram(const config::Settings& settings) {
 
 int Check(ConfigArguments arguments) {
   arguments.elsewhere = true;
-  const auto preparation = LoadOrExplain(arguments);
+  auto preparation = LoadOrExplain(arguments);
   if (!preparation) return kUserError;
-  // What a run reads for itself.
-  Status read;
-  if (const auto restart = launch::RestartPolicyOf(preparation->settings()); !restart) read = restart.error();
-  if (const auto stall = launch::StallPolicyOf(preparation->settings()); read && !stall) read = stall.error();
   const config::Settings& settings = preparation->settings();
   const bool cluster = plan::HasCluster(settings), elsewhere = !cluster && settings.Has("cluster.from");
-  if (const auto here = launch::CheckInterface(settings); read && !elsewhere && !here) read = here.error();
-  if (read && !cluster && !elsewhere) read = CheckProgram(settings);
-  if (!read) {
-    PrintMessage("dtrun: {}\n", read.error().text);
-    return kUserError;
-  }
+  Status checked;
+  if (!elsewhere) checked = preparation->Check();
+  if (checked && !cluster && !elsewhere) checked = CheckProgram(settings);
+  if (!checked) return Complain(checked.error());
   const std::string file = arguments.file.string();
   const std::string& platform = settings.hosts_from().platform;
   PrintOutput("{}: ok{}{}\n", file,

@@ -37,6 +37,7 @@ struct Visit {
   std::vector<plan::NetworkRule> network_rules;  // by host
   std::optional<membership::Cluster> cluster;    // unset: this host alone
   std::string platform = {};                     // that named the hosts; empty: none did
+  std::string refusal = {};                      // why no plan could be made; empty: nothing is wrong
 };
 
 // A plugin with the options that it has by default; its problem when it cannot be described.
@@ -81,7 +82,7 @@ Status Limit(const std::string& timeout, membership::Cluster* cluster) {
   return {};
 }
 
-Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& preparation,
+Result<Visit> Plan(const ConfigArguments& arguments, launch::Preparation& preparation,
                    const std::string& timeout) {
   const config::Settings& settings = preparation.settings();
   const auto environment = launch::RankEnvironment();
@@ -98,6 +99,7 @@ Result<Visit> Plan(const ConfigArguments& arguments, const launch::Preparation& 
   if (!rules) return rules.error();
   Visit visit{settings.Text("job.name"), {}, {}, *std::move(rules), *std::move(cluster)};
   visit.platform = settings.hosts_from().platform;
+  if (const Status checked = preparation.Check(); !checked) visit.refusal = checked.error().text;
   const std::vector<BackendRequest> backends = Backends(arguments, preparation, *hosts);
   for (const plan::Host& host : *hosts) visit.hosts.push_back(host.name);
   auto variables = environment;
@@ -161,6 +163,9 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (!visit.platform.empty())
     report.between.push_back(
         {"cluster", Level::kOk, fmt::format("the hosts are those of {}", visit.platform), ""});
+  if (!visit.refusal.empty())
+    report.between.push_back({"config", Level::kProblem, visit.refusal,
+                              "a job would end the same way, before any rank starts; fix this first"});
   for (const auto& [host, why] : answers.missing) {
     report.between.push_back(
         {"cluster", Level::kProblem,
@@ -171,7 +176,7 @@ Result<DoctorReport> Look(const Visit& visit, process::Lifeline& lifeline) {
   if (!answers.lost.empty()) AddThisHostAlone(visit, answers.lost, &report);
   if (report.network) std::ranges::move(CheckNetwork(*report.network), std::back_inserter(report.between));
   // One machine needs no network; what the user has asked for is checked all the same.
-  if (!report.network && !visit.network_rules.empty()) {
+  if (!report.network && !visit.network_rules.empty() && visit.refusal.empty()) {
     if (Status here = membership::CheckRuleHere(visit.network_rules[0]); !here)
       report.between.push_back({"network", Level::kProblem, here.error().text,
                                 "a job would end the same way, before any rank starts; fix this first"});
