@@ -246,6 +246,18 @@ class Plugins(JobTest):
         rows = json.loads(self.dtrun("plugins", "list", "--json").out)["plugins"]
         self.assertEqual({row["state"] for row in rows}, {"ok"}, rows)
 
+    def test_a_folder_that_is_not_there(self):
+        for words in (["--set", "plugins.path=nosuch"], [self.write('[plugins]\npath = ["nosuch"]\n')]):
+            place = "--set plugins.path" if len(words) == 2 else "job.toml:2:8: plugins.path"
+            self.assert_user_error(self.dtrun(*words, "--", "true"), place, "nosuch", "does not exist")
+        shared = self.environment(DTRUN_PLUGIN_PATH=f"/nonexist:{self.folder}")
+        line = "DTRUN_PLUGIN_PATH: there is no folder '/nonexist'; correct it, or take it out"
+        job = self.dtrun("true", env=shared)
+        self.assert_ok(job)
+        self.assertEqual(job.err.count("  warning    "), 1, job.err)
+        for text in (job.err, self.dtrun("plan", "true", env=shared).out, self.dtrun("plugins", "list", env=shared).err):
+            self.assertIn(line, text)
+
     def test_describe_prints_every_option(self):
         described = json.loads(self.dtrun("plugins", "describe", "gloo", "--json").out)
         text = self.dtrun("plugins", "describe", "gloo").out

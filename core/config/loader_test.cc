@@ -43,6 +43,7 @@ TEST_F(LoadTest, FillsEveryDefaultAroundTheShortestFile) {
 }
 
 TEST_F(LoadTest, ReadsEveryOptionOfAFullFile) {
+  std::filesystem::create_directory(folder_.path() / "plugins");
   const Settings settings = Good(R"([job]
 name = "mnist"
 command = ["bin/train", "--epochs", "5"]
@@ -58,7 +59,7 @@ path = "/lib/b.so"
 timeout = "2m"
 options = { anything = 1 }
 [plugins]
-path = ["plugins", "/opt/p"]
+path = ["plugins", "/usr"]
 [logs]
 dir = "logs"
 [output]
@@ -71,7 +72,7 @@ prefix = "rank"
   EXPECT_EQ(std::filesystem::path(settings.Text("job.cwd")), folder_.path() / "");
   EXPECT_EQ(settings.Text("launcher.path"), folder_.path() / "lib/l.so");
   EXPECT_EQ(settings.Text("backend.path"), "/lib/b.so");
-  EXPECT_EQ(settings.List("plugins.path"), (std::vector<std::string>{folder_.path() / "plugins", "/opt/p"}));
+  EXPECT_EQ(settings.List("plugins.path"), (std::vector<std::string>{folder_.path() / "plugins", "/usr"}));
   EXPECT_EQ(settings.Get("job.grace").origin.kind, DTRUN_ORIGIN_FILE);
   EXPECT_THAT(settings.Get("job.grace").origin.place, ::testing::EndsWith("train.toml:7:9"));
 }

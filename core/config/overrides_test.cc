@@ -85,13 +85,13 @@ TEST_F(OverrideTest, NamesWhatWasTypedInAnotherSpelling) {
 TEST_F(OverrideTest, TakesTomlWhereItFitsAndPlainTextElsewhere) {
   const Settings settings =
       Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",
-           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/a,/b", "output.prefix=none"});
+           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/usr,/", "output.prefix=none"});
   EXPECT_EQ(settings.Text("job.name"), "123");
   EXPECT_EQ(settings.Int("job.processes_per_host"), 4);
   EXPECT_EQ(settings.List("job.command"), (Texts{"a", "b,c"}));
   EXPECT_EQ(settings.Text("launcher.name"), "quoted");
   EXPECT_EQ(settings.Duration("backend.timeout"), std::chrono::seconds(5));
-  EXPECT_EQ(settings.List("plugins.path"), (Texts{"/a", "/b"}));
+  EXPECT_EQ(settings.List("plugins.path"), (Texts{"/usr", "/"}));
   EXPECT_EQ(settings.Text("output.prefix"), "none");
   EXPECT_EQ(Set({"job.command=a, b"}).List("job.command"), (Texts{"a", "b"}));
 }

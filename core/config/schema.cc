@@ -125,6 +125,7 @@ void AddPlugins(Schema& schema) {
   schema.push_back(Scope(Option("plugins.path", Type::kPathList, kPlugins,
                                 "folders searched for plugins, before the installed ones"),
                          DTRUN_SCOPE_HOST));
+  schema.back().must_exist = true;
 }
 
 void AddComm(Schema& schema) {

@@ -17,6 +17,7 @@
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/file_id.h"
+#include "core/plugin/search_path.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::launch {
@@ -359,6 +360,8 @@ Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<pl
     if (Status here = CheckInterface(candidate.settings); !here) return here.error();
     AddInterfaceNotes(candidate.settings, &*plan);
   }
+  for (std::string& missing : plugin::MissingFolders(FoldersOf(candidate.settings)))
+    plan->warnings.push_back(std::move(missing));
   plan->record["config.json"] = RecordOf(candidate.settings);
   program_ = plan->processes.front().argv.front();
   return plan;

@@ -1,12 +1,14 @@
 #include "core/plugin/search_path.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/auxv.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/printable.h"
 #include "core/base/text.h"
 
 namespace dtrun::plugin {
@@ -16,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "libdtrun_";
 constexpr std::string_view kSuffix = ".so";
+constexpr char kVariable[] = "DTRUN_PLUGIN_PATH";
 
 void Add(std::vector<Folder>* folders, const fs::path& path, const char* origin) {
   if (path.empty()) return;  // an empty element would mean the working directory
@@ -53,7 +56,7 @@ std::vector<Folder> OrderFolders(const SearchInputs& inputs) {
   std::vector<Folder> folders;
   for (const std::string& folder : inputs.plugin_dirs) Add(&folders, folder, "--plugin-dir");
   if (!inputs.secure) {
-    for (const std::string_view one : Split(inputs.environment, ':')) Add(&folders, one, "DTRUN_PLUGIN_PATH");
+    for (const std::string_view one : Split(inputs.environment, ':')) Add(&folders, one, kVariable);
     for (const std::string& folder : inputs.config_folders) Add(&folders, folder, "plugins.path");
   }
   for (const fs::path& folder : inputs.installed) Add(&folders, folder, "installed");
@@ -61,9 +64,20 @@ std::vector<Folder> OrderFolders(const SearchInputs& inputs) {
   return folders;
 }
 
+std::vector<std::string> MissingFolders(const std::vector<Folder>& folders) {
+  std::vector<std::string> missing;
+  for (const Folder& folder : folders) {
+    std::error_code failure;
+    if (folder.origin != kVariable || fs::is_directory(folder.path, failure)) continue;
+    missing.push_back(fmt::format("{}: there is no folder '{}'; correct it, or take it out", kVariable,
+                                  Printable(folder.path.string())));
+  }
+  return missing;
+}
+
 std::vector<Folder> SearchPath(const std::vector<std::string>& plugin_dirs,
                                const std::vector<std::string>& config_folders) {
-  const char* environment = std::getenv("DTRUN_PLUGIN_PATH");
+  const char* environment = std::getenv(kVariable);
   return OrderFolders({.plugin_dirs = plugin_dirs,
                        .environment = environment == nullptr ? "" : environment,
                        .config_folders = config_folders,

@@ -23,6 +23,10 @@ struct SearchInputs {
 
 std::vector<Folder> OrderFolders(const SearchInputs& inputs);
 
+// Of those, a sentence for each that DTRUN_PLUGIN_PATH names and that is not there. The variable is often
+// shared between machines, so it is no error.
+std::vector<std::string> MissingFolders(const std::vector<Folder>& folders);
+
 // Folders of plugins that belong to the object (program or library) that holds this code.
 std::vector<std::filesystem::path> InstalledFolders();
 

@@ -12,6 +12,13 @@ auto FolderIs(const std::string& path, const std::string& origin) {
   return ::testing::AllOf(Field(&Folder::path, std::filesystem::path(path)), Field(&Folder::origin, origin));
 }
 
+TEST(MissingFolders, AreThoseOfTheVariable) {
+  const auto folders =
+      OrderFolders({.plugin_dirs = {"/nowhere"}, .environment = "/usr:/none", .installed = {"/absent"}});
+  EXPECT_THAT(MissingFolders(folders),
+              ElementsAre("DTRUN_PLUGIN_PATH: there is no folder '/none'; correct it, or take it out"));
+}
+
 TEST(SearchPath, GoesFromTheCommandLineToTheCompiledInFolder) {
   EXPECT_THAT(OrderFolders({.plugin_dirs = {"/a"},
                             .environment = "/b:/c",

@@ -8,6 +8,7 @@
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
 #include "core/plan/plan.h"
+#include "core/plugin/search_path.h"
 #include "tools/dtrun/options_page.h"
 #include "tools/dtrun/reading.h"
 #include "tools/dtrun/verbs.h"
@@ -145,6 +146,7 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
     for (const std::string& warning : row.file.warnings) PrintOutput("{:<40} warning: {}\n", "", warning);
   }
   if (rows.empty()) PrintMessage("dtrun: no plugins found\n");
+  for (const std::string& missing : plugin::MissingFolders(folders)) PrintMessage("dtrun: {}\n", missing);
   PrintOutput("\nlooked in:\n");
   for (const plugin::Folder& folder : folders)
     PrintOutput("  {} ({})\n", folder.path.string(), folder.origin);
