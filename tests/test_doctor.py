@@ -55,6 +55,15 @@ class Here(JobTest):
         self.assertIn("nosuch0", found["backend gloo"]["what"])
         self.assertEqual(found["backend nccl"]["level"], "not here")  # nobody asked for it
 
+    def test_a_program_is_looked_for_as_a_job_would(self):
+        self.write("print(1)\n", "train.py")
+        for name, text in (("nosuch.py", "and there is no such file in"), ("tran.py", "did you mean the file 'train.py'?")):
+            self.assert_user_error(self.dtrun(name), text)
+            found = [check for check in self.checks(self.report(name, code=1)) if check["topic"] == "program"]
+            self.assertEqual([check["level"] for check in found], ["problem"], found)
+            self.assertIn(f"cannot find the program '{name}' in PATH", found[0]["what"])
+            self.assertIn(text, found[0]["what"] + "; " + found[0]["fix"])
+
     def test_a_variable_that_names_no_interface_is_a_warning(self):
         wrong = ("--set", "job.env.GLOO_SOCKET_IFNAME=nosuch0", "--set", "job.env.NCCL_SOCKET_IFNAME=lo")
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "core/base/program_files.h"
+#include "core/plan/command.h"
 #include "core/preflight/check/checks.h"
 
 namespace dtrun::preflight {
@@ -21,20 +21,16 @@ void CheckProgram(const Request& request, Checks* to) {
   }
   const std::string& program = request.program;
   if (program.empty() || program.find("${") != std::string::npos) return;
-  const bool path = program.find('/') != std::string::npos;
-  if (path ? IsExecutable(fs::path(folder) / program)
-           : FindOnPath(program, request.search_path, folder).has_value()) {
+  const auto found = plan::FindProgram(program, request.search_path, folder);
+  if (found) {
     to->push_back({"program", Level::kOk, fmt::format("'{}' can be run", program)});
     return;
   }
-  const bool exists = path && fs::exists(fs::path(folder) / program, error);
-  to->push_back({"program", Level::kProblem,
-                 fmt::format("the program '{}' {}", program,
-                             exists ? "cannot be executed here"
-                             : path ? "does not exist here"
-                                    : "is in no folder of the ranks' PATH here"),
-                 exists ? "make it executable (chmod +x) by the user who runs the job"
-                        : "install it on every host at the same place, or correct job.command"});
+  const std::string& text = found.error().text;
+  const std::size_t step = text.find("; ");
+  to->push_back({"program", Level::kProblem, text.substr(0, step),
+                 step == text.npos ? "install it on every host at the same place, or correct job.command"
+                                   : text.substr(step + 2) + "; every host needs it at the same place"});
 }
 
 }  // namespace dtrun::preflight
