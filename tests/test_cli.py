@@ -311,7 +311,9 @@ class ListOptions(JobTest):
         self.assertTrue(all(line.startswith("job.") for line in result.out.splitlines()), result.out)
         self.assertRegex(result.out, r'(?m)^job.grace +"3s" .*\(.*job.toml:3:9\)$')
         self.assertRegex(result.out, r'(?m)^job.bind +"none" .*\(--set job.bind\)$')
-        self.assert_user_error(self.dtrun("config", "list", "jbo"), "no option begins with 'jbo'", "job")
+        unknown = self.dtrun("config", "list", "jbo")
+        self.assert_user_error(unknown, "no option begins with 'jbo'; did you mean 'job'?")
+        self.assertNotIn("unknown option", unknown.err)
 
     def test_json(self):
         rows = json.loads(self.dtrun("config", "list", "restart.", "--json").out)["options"]

@@ -54,10 +54,10 @@ class ExplainRun(JobTest):
         self.assertEqual(self.dtrun("--config", config).code, 3)
         result = self.dtrun("explain", "latest")
         self.assert_ok(result)
-        for text in ("exit code 3 (user-error)", "backend    gloo", 'backend.name = "gloo" (default)', "interface ",
+        for text in ("failed after", "backend    gloo", 'backend.name = "gloo" (default)', "interface ",
                      "known failure: NCCL found no network interface"):
             self.assertIn(text, result.out)
-        for once in ("NCCL found no network interface", "  next: ", " after "):  # the verdict has said it
+        for once in ("job 'job'", "NCCL found no network interface", "  next: ", " after "):  # the verdict has said it
             self.assertEqual(result.out.count(once), 1, result.out)
         story = json.loads(self.dtrun("explain", "latest", "--json").out)
         self.assertEqual(story["findings"][0]["rank"], 0)

@@ -214,8 +214,12 @@ TEST_F(LoadTest, PointsAtWhereTheTextIsNotToml) {
               StartsWith("dtrun: train.toml:2:13: syntax error in string: "));
   EXPECT_THAT(Problems("[job]\nname = \"\xff\"\n"),
               StartsWith("dtrun: train.toml:2:9: byte 0xff at offset 14 is not UTF-8"));
-  EXPECT_THAT(Problems("a = 1\na = 2\n"),
-              StartsWith("dtrun: train.toml:2:5: syntax error in key-value pair: cannot redefine"));
+  EXPECT_EQ(Problems("a = 1\na = 2\n"),
+            "dtrun: train.toml:2:5: 'a' is given twice, first in line 1; remove one\n");
+  EXPECT_EQ(Problems("[job]\nname = \"a\"\nb.name = 1\nname = [\"b\"]\n"),
+            "dtrun: train.toml:4:8: 'name' is given twice, first in line 2; remove one\n");
+  EXPECT_EQ(Problems("[job]\nname = \"a\"\n[job]\n"),
+            "dtrun: train.toml:3:1: [job] is repeated, first in line 1; merge the two\n");
 }
 
 TEST_F(LoadTest, SaysHowAnotherLaunchersWordIsCalledHere) {

@@ -132,16 +132,15 @@ std::string Boolean(std::string_view word) {
   return fmt::format("write {}, or put text in quotes: \"{}\"", meant, word);
 }
 
-std::string GivenTwice(const SyntaxError& error, std::string_view text) {
+SyntaxProblem GivenTwice(const SyntaxError& error, std::string_view text) {
   const std::size_t begin = error.message.rfind(" '");
-  if (begin == error.message.npos || !error.message.ends_with('\'')) return {};
+  if (begin == error.message.npos || !error.message.ends_with('\'')) return {error.at, error.message, ""};
   const std::string name = error.message.substr(begin + 2, error.message.size() - begin - 3);
   const int first = FirstOf(name, text, error.at.line);
+  const std::string where = first == 0 ? "" : fmt::format(", first in line {}", first);
   if (Says(error, "existing table"))
-    return fmt::format("[{}] is repeated{}; merge the two", name,
-                       first == 0 ? "" : fmt::format(", first in line {}", first));
-  return fmt::format("'{}' is given twice{}; remove one", name,
-                     first == 0 ? "" : fmt::format(", first in line {}", first));
+    return {error.at, fmt::format("[{}] is repeated{}", name, where), "merge the two"};
+  return {error.at, fmt::format("'{}' is given twice{}", name, where), "remove one"};
 }
 
 std::string ForValue(const SyntaxError& error, std::string_view line) {
@@ -176,7 +175,6 @@ std::string Hint(const SyntaxError& error, std::string_view text) {
   if (Says(error, "expected '=', saw ':'")) return FromYaml(line);
   if (Trim(line).starts_with('{') && error.at.line == 1)
     return "dtrun reads TOML, not JSON; write [job], and below it command = [\"python3\", \"train.py\"]";
-  if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
   if (Says(error, "in string: ") && Says(error, "the line ends inside it"))
     return "a quote is missing at its end";
   if (Says(error, "in table header: ") && Says(error, "expected ']'")) return "close the name: [job]";
@@ -196,6 +194,7 @@ SyntaxProblem Diagnose(const SyntaxError& error, std::string_view text) {
   const bool behind = open.line < error.at.line && IsBehindList(LineOf(text, error.at.line));
   if (open.line != 0 && (behind || Says(error, "encountered end-of-file")))
     return {open, "this list is not closed", "add ']'"};
+  if (Says(error, "cannot redefine existing")) return GivenTwice(error, text);
   return {error.at, error.message, Hint(error, text)};
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
+#include "core/config/lookup.h"
 #include "core/plan/command.h"
 #include "core/plan/hosts.h"
 #include "tools/dtrun/job_flags.h"
@@ -105,8 +106,8 @@ int List(const ConfigArguments& arguments, const ConfigVerb::Arguments& own) {
   }
   const std::string text = ListOptions(settings, own.prefix);
   if (text.empty()) {
-    const auto hint = config::Explain(settings, own.prefix);
-    PrintMessage("dtrun: no option begins with '{}'{}\n", own.prefix, hint ? "" : "; " + hint.error().text);
+    PrintMessage("dtrun: no option begins with '{}'; {}\n", own.prefix,
+                 config::UnknownHint(settings.schema(), own.prefix, true, ""));
     return kUserError;
   }
   WriteOutput(text);

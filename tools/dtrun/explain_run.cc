@@ -201,7 +201,9 @@ Result<RunStory> ReadRun(const fs::path& folder) {
 }
 
 std::string ToText(const RunStory& story) {
-  std::string out = fmt::format("job '{}': {}\n{}", story.job, story.state, story.verdict);
+  // The verdict begins with the job and how it ended.
+  std::string out =
+      story.verdict.empty() ? fmt::format("job '{}': {}\n", story.job, story.state) : story.verdict;
   if (!out.ends_with('\n')) out += '\n';
   const auto append = std::back_inserter(out);
   for (const Choice& choice : story.choices) {
