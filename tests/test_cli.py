@@ -269,6 +269,15 @@ class Plugins(JobTest):
             self.assertIn(option["key"], text)
             self.assertIn(option["doc"], text)
 
+    def test_describe_of_words_that_are_no_plugin(self):
+        for name, text in (("none", "backend none: no plugin: dtrun only starts the ranks"),
+                           ("auto", "backend auto: no plugin: the first of nccl, ucx and gloo")):
+            result = self.dtrun("plugins", "describe", name)
+            self.assert_ok(result)
+            self.assertEqual(len(result.out.splitlines()), 1)
+            self.assertIn(text, result.out)
+            self.assertEqual(json.loads(self.dtrun("plugins", "describe", name, "--json").out)["name"], name)
+
     def test_describe_of_nothing_lists_what_exists(self):
         result = self.dtrun("plugins", "describe", "golo")
         self.assert_user_error(result, "'golo'", "gloo")

@@ -99,6 +99,14 @@ std::string FactText(const std::string& key, const std::string& value,
   return fmt::format("{} is decided by: {}", key.substr(std::string_view(plan::kByFact).size()), deciding);
 }
 
+// What backend.name takes besides the names of plugins; empty: it is one of those.
+std::string_view WithoutPlugin(std::string_view name) {
+  if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
+  if (name == "auto")
+    return "no plugin: the first of nccl, ucx and gloo that all hosts can use; 'dtrun doctor' tells which";
+  return {};
+}
+
 // What the backend would use here with its default options; a reason when it cannot say.
 Result<plugin::LaunchInfo> DefaultLaunch(const ConfigArguments& arguments, const plugin::File& file,
                                          plugin::Probe& probe) {
@@ -155,6 +163,13 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
 
 int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
                    bool json) {
+  if (const std::string_view special = WithoutPlugin(name); !special.empty() && kind != "launcher") {
+    if (json)
+      WriteOutput(JsonDocument(1, {{"kind", "backend"}, {"name", name}, {"summary", special}}));
+    else
+      PrintOutput("backend {}: {}\n", name, special);
+    return 0;
+  }
   const auto folders = FoldersOf(arguments);
   auto file =
       plugin::Find(kind == "launcher" ? plugin::Kind::kLauncher : plugin::Kind::kBackend, name, folders);
