@@ -220,7 +220,13 @@ class Typed(JobTest):
         self.write("#!/bin/sh\necho my plan\n", "plan").chmod(0o755)
         self.assertIn("my plan", self.dtrun("./plan").out)
         self.assertIn("my plan", self.dtrun("--", "plan").out)
-        self.assertIn("rank 0 on", self.dtrun("plan", "job.toml").out)
+        planned = self.dtrun("plan", "job.toml")
+        self.assertIn("rank 0 on", planned.out)
+        shown = "DTRUN_BACKEND_OPTIONS=(backend.options)"  # as the help of plan has it
+        self.assertIn(shown, planned.out)
+        self.assertIn(shown.split("=")[1], self.dtrun("plan", "--help").out)
+        whole = json.loads(self.dtrun("plan", "--json", "job.toml").out)["processes"][0]["env"]["DTRUN_BACKEND_OPTIONS"]
+        self.assertIn("interface", json.loads(whole))
         self.assert_user_error(self.dtrun("-n", "2", "env", "A=1", "train.py"), "dtrun -n 2 --set job.env.A=1 train.py")
         self.assert_user_error(self.dtrun("plan"), "nothing to plan", "dtrun plan -n 2 python3 train.py")
         self.assert_user_error(self.dtrun("--hostfile", "train.py"), "nothing to run: 'train.py' was taken as the value of --hostfile")

@@ -211,7 +211,11 @@ void CommandLine::AddRun() {
   CLI::App* plan =
       app_.add_subcommand("plan", "Print each process's exact command and environment; start nothing");
   dtrun::cli::AddJobFlags(plan, &arguments_);
-  plan->add_flag("--json", json_, "Machine-readable; equals plan.json of the run directory");
+  plan->add_flag("--json", json_,
+                 "Machine-readable, nothing shortened; equals plan.json of the run directory");
+  plan->footer(
+      "Each variable is printed as a rank gets it, but for secrets and DTRUN_BACKEND_OPTIONS, a record for\n"
+      "dtrun's library, which is shown as (backend.options). --json has it whole.");
   plan_ = plan;
   app_.add_subcommand("torchrun", "Take torchrun's command line; 'dtrun plan torchrun ...' previews it");
   // Started by the root on another host; for nobody else.
