@@ -104,7 +104,9 @@ std::string WhereElse(const std::filesystem::path& path) {
   if (nearest && *nearest != name) {
     return fmt::format("did you mean '{}'?", (path.parent_path() / *nearest).string());
   }
-  return path.is_absolute() ? "" : fmt::format("it was looked for at '{}'", whole.string());
+  const std::string looked =
+      path.is_absolute() ? "" : fmt::format("it was looked for at '{}'; ", whole.string());
+  return looked + fmt::format("'dtrun config init {}' writes a new one", path.string());
 }
 
 }  // namespace dtrun::config

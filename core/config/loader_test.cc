@@ -203,7 +203,8 @@ TEST_F(LoadTest, ExplainsAFileItCannotRead) {
   Request request;
   request.file = folder_.path() / "none.toml";
   EXPECT_EQ(folder_.Short(Load(request, {}).problems),
-            "dtrun: none.toml: cannot open the file: no such file or directory\n");
+            "dtrun: none.toml: cannot open the file: no such file or directory; 'dtrun config init none.toml' "
+            "writes a new one\n");
   request.file = folder_.path();
   EXPECT_THAT(Render(Load(request, {}).problems), HasSubstr("this is a folder"));
   EXPECT_THAT(Problems(std::string(kMaxFileBytes + 1, '#')), HasSubstr("the file has more than 1MiB"));

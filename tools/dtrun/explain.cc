@@ -11,6 +11,8 @@
 #include "core/base/json.h"
 #include "core/base/standard_output.h"
 #include "core/base/suggest.h"
+#include "core/config/lookup.h"
+#include "core/config/settings.h"
 #include "core/failures/log.h"
 #include "core/failures/report.h"
 #include "core/output/display.h"
@@ -121,6 +123,11 @@ int ExplainWords(const ExplainArguments& arguments) {
   const std::vector<failures::Finding> findings = failures::FindFailures(text);
   if (findings.empty() && IsNearlyLatest(arguments.words)) {
     return Fail(fmt::format("there is no file '{}'; did you mean 'dtrun explain latest'?", text));
+  }
+  if (findings.empty() &&
+      (config::FindSpec(config::CoreSchema(), text) != nullptr ||
+       config::IsTable(config::CoreSchema(), text) || text.starts_with("backend.options."))) {
+    return Fail(fmt::format("'{0}' is no failure but an option; write dtrun config explain {0}", text));
   }
   if (findings.empty() && arguments.words.size() == 1 && LooksLikeAPath(text)) {
     return Fail(

@@ -19,6 +19,7 @@
 #include "core/base/secrets.h"
 #include "core/base/standard_output.h"
 #include "core/base/text.h"
+#include "core/config/lookup.h"
 #include "core/plan/program.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/search_path.h"
@@ -283,9 +284,16 @@ void CommandLine::TakeCommand(std::vector<std::string> typed) {
 }
 
 int CommandLine::Run(const std::vector<std::string>& words) {
-  dtrun::cli::Grammar grammar{&app_, {run_, plan_, doctor_, bench_layer_}, [](const std::string& name) {
+  dtrun::cli::Grammar grammar{&app_,
+                              {run_, plan_, doctor_, bench_layer_},
+                              [](const std::string& name) {
                                 const char* path = std::getenv("PATH");
                                 return dtrun::plan::ProgramOf({name}, path == nullptr ? "" : path, ".").found;
+                              },
+                              [](const std::string& name) {
+                                const auto& schema = dtrun::config::CoreSchema();
+                                return dtrun::config::FindSpec(schema, name) != nullptr ||
+                                       dtrun::config::IsTable(schema, name);
                               }};
   dtrun::Result<dtrun::cli::SplitWords> split = dtrun::cli::SplitCommandLine(grammar, words);
   if (!split) {

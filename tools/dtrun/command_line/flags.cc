@@ -38,6 +38,9 @@ constexpr ForeignFlag kFlags[] = {
     {" --nproc-per-node --ntasks-per-node --npernode -npernode -ppn --ppn --num-gpus ",
      "torchrun, srun, mpirun, deepspeed", kOption, "--processes-per-host"},
 
+    {" --nproc ", "other launchers", kRefused,
+     "-n N counts the ranks of all hosts together, --processes-per-host N those of each"},
+
     // torchrun
     {" --nnodes ", "torchrun", kDefault,
      "dtrun starts all hosts from one: --hosts node0,node1; where every node runs the command itself, "
@@ -69,6 +72,9 @@ constexpr ForeignFlag kFlags[] = {
      "core=compact hwthread=compact numa=per-numa socket=per-socket package=per-socket none=none"},
     {" --map-by -map-by --rank-by -rank-by ", "mpirun", kMpirun,
      "ranks are numbered along the hosts, and fill each, and --set job.bind=spread places neighbours apart"},
+    {" --rankfile -rankfile -rf ", "mpirun", kRefused,
+     "name hosts and slots, --hosts a:2,b:4, which are filled in order; --set job.bind=compact or spread "
+     "chooses processors, and --set launcher.name=mpirun keeps mpirun's mapping"},
     {" -wdir --wdir -wd --wd --chdir ", "mpirun, srun", kSetting, "job.cwd"},
     {" --oversubscribe -oversubscribe ", "mpirun", kFixed, "cluster.oversubscribe=true"},
     {" --allow-run-as-root -allow-run-as-root ", "mpirun", kNothing, "root needs no permission here"},

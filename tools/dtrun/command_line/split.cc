@@ -72,6 +72,9 @@ class Splitter {
   Result<SplitWords> Help() {
     for (next_ = 1; next_ < words_.size(); ++next_) {
       CLI::App* verb = VerbNamed(*at_, words_[next_]);
+      if (verb == nullptr && grammar_.option && grammar_.option(words_[next_]))
+        return Wrong(
+            fmt::format("'{0}' is an option of a job; write dtrun config explain {0}", words_[next_]));
       if (verb == nullptr) return Wrong(NoVerb(words_[next_]));
       Enter(verb);
     }
@@ -116,9 +119,11 @@ class Splitter {
       if (const auto meant = WithVariables(std::move(own), Rest())) {
         return Wrong(fmt::format("'dtrun env' prints variables; to set one of the ranks: {}", *meant));
       }
-      return Wrong(fmt::format(
-          "'dtrun env' prints variables and takes no '{}'; to run the program env, type: dtrun -- env {} ...",
-          word, word));
+      const bool alone = next_ == words_.size() && word.find_first_of("./=") == word.npos;
+      return Wrong(
+          fmt::format("'dtrun env' prints variables and takes no '{0}'; {1}to run the program env, type: "
+                      "dtrun -- env {0} ...",
+                      word, alone ? fmt::format("a dialect is named by --as {}; ", word) : ""));
     }
     return Wrong(NoVerb(word));
   }

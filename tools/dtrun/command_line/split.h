@@ -29,6 +29,8 @@ struct Grammar {
   std::vector<const CLI::App*> runs;  // verbs that take a program besides the root
   // Whether there is a program of that name.
   std::function<bool(const std::string& name)> known;
+  // Whether a config has an option of that name. Empty: nobody knows.
+  std::function<bool(const std::string& name)> option = {};
 };
 
 // Errors name the word, and say what to type instead. Secrets are masked in them and in the lines.

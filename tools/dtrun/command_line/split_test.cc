@@ -39,7 +39,10 @@ class SplitTest : public ::testing::Test {
     app_.add_subcommand("env", "")->add_option("--as", text_);
     app_.add_subcommand("bench", "")->add_option("OPERATION", text_);
     app_.add_subcommand("agent", "")->group("")->add_option("--socket", text_);
-    grammar_ = {&app_, {plan}, [](const std::string& name) { return name == "rum"; }};
+    grammar_ = {&app_,
+                {plan},
+                [](const std::string& name) { return name == "rum"; },
+                [](const std::string& name) { return name == "job.grace"; }};
   }
 
   SplitWords Good(const Typed& words) {
