@@ -83,9 +83,9 @@ TEST_F(OverrideTest, NamesWhatWasTypedInAnotherSpelling) {
 }
 
 TEST_F(OverrideTest, TakesTomlWhereItFitsAndPlainTextElsewhere) {
-  const Settings settings =
-      Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",
-           "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/usr,/", "output.prefix=none"});
+  const Settings settings = Set({"job.name=123", "job.processes_per_host=4", "job.command=[\"a\", \"b,c\"]",
+                                 "launcher.name=\"quoted\"", "backend.timeout=\"5s\"", "plugins.path=/usr,/",
+                                 "output.prefix=none"});
   EXPECT_EQ(settings.Text("job.name"), "123");
   EXPECT_EQ(settings.Int("job.processes_per_host"), 4);
   EXPECT_EQ(settings.List("job.command"), (Texts{"a", "b,c"}));
@@ -158,6 +158,13 @@ TEST_F(OverrideTest, ReportsABadVariableByItsName) {
 TEST(EnvironmentName, IsTheKeyInCapitals) {
   EXPECT_EQ(EnvironmentName("backend.name"), "DTRUN_CONFIG_BACKEND_NAME");
   EXPECT_EQ(EnvironmentName("backend.options.if_name"), "DTRUN_CONFIG_BACKEND_OPTIONS_IF_NAME");
+}
+
+TEST_F(OverrideTest, NamesTheFlagThatWasTyped) {
+  request_.spelled = {{"--set job.grace=soon", "--patience"}, {"--set job.grace=5s", "-p"}};
+  EXPECT_THAT(Refusal("job.grace=soon"), HasSubstr("dtrun: --patience=soon: job.grace: expected a duration"));
+  EXPECT_EQ(Set({"job.grace=5s"}).Get("job.grace").origin.place, "-p");
+  EXPECT_EQ(Set({"job.grace=6s"}).Get("job.grace").origin.place, "--set job.grace");
 }
 
 }  // namespace
