@@ -202,7 +202,7 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("--epochs", "5", "train.py"), "options of the program go after it")
         self.assert_user_error(self.dtrun("python3 train.py"), "as separate words: dtrun python3 train.py")
         self.assert_user_error(self.dtrun("absent.py"), "cannot find the program 'absent.py'", "there is no such file")
-        self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "--config is given twice")
+        self.assert_user_error(self.dtrun("-c", "job.toml", "--config", "job.toml"), "-c and --config are the same option")
         self.assert_user_error(self.dtrun("--set", "job.grace", "4", "train.py"), "write --set job.grace=4")
         self.assert_user_error(self.dtrun("--plugin-dir", "/nowhere", "true"), "--plugin-dir: there is no folder '/nowhere'")
         self.assert_user_error(self.dtrun("--rankfile", "x", "train.py"), "--rankfile is a flag of mpirun; name hosts and slots")
@@ -218,6 +218,20 @@ class Typed(JobTest):
         self.assert_user_error(self.dtrun("-n", "2"), "nothing to run", "dtrun job.toml")
         self.assert_user_error(self.dtrun("-n", "x", "train.py"), "-n 'x': expected a number of ranks")
         self.assert_user_error(self.dtrun("--set", "job.grace", "train.py"), "write --set job.grace=VALUE")
+
+    def test_messages_name_the_flag_that_was_typed(self):
+        self.assert_user_error(self.dtrun("--network-interface", "lo", "true"), "dtrun: --network-interface: network.interface: 'lo'")
+        self.assert_user_error(self.dtrun("-np", "9999999", "true"), "dtrun: -np 9999999: job.ranks")
+        self.assert_user_error(self.dtrun("--ntasks=9999999", "true"), "dtrun: --ntasks=9999999: job.ranks")
+        self.assert_user_error(self.dtrun("-n", "2", "-n", "3", "true"), "-n is given twice")
+        self.assert_user_error(self.dtrun("-n", "2", "-np", "3", "true"), "-n and -np are the same option")
+        self.assert_user_error(self.dtrun("--max-restarts", "x", "true"), "dtrun: --max-restarts=x: restart.max")
+        for typed in "--set backend.gloo.interfce=lo", "--config job.toml":
+            self.write('[backend.gloo]\ninterfce = "lo"\n')
+            unknown = self.dtrun(*typed.split(), "--", "true")
+            self.assert_user_error(unknown, "unknown option 'backend.gloo.interfce'")
+            self.assertNotIn("backend.options", unknown.err)
+        self.assertIn("origin    -np on the command line", self.dtrun("config", "explain", "job.ranks", "-np", "2").out)
 
     def test_one_machine_under_two_names(self):
         self.assert_user_error(self.dtrun("-H", f"{os.uname().nodename},localhost", "train.py"), "are both this machine")

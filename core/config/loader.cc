@@ -150,7 +150,11 @@ void Loader::ReadDocument() {
 void Loader::RunPass(const Pass& pass) {
   TakeGiven(pass, request_.base);
   if (pass.table != nullptr) WalkTable(pass, *pass.table, pass.prefix);
-  if (pass.own_table != nullptr) WalkTable(pass, *pass.own_table, pass.prefix);
+  if (pass.own_table != nullptr) {
+    Pass own = pass;
+    own.shown = fmt::format("backend.{}.", pass.plugin);
+    WalkTable(own, *pass.own_table, pass.prefix);
+  }
   ReadEnvironment(pass);
   ReadSets(pass);
   TakeGiven(pass, request_.given);
@@ -292,10 +296,8 @@ void Loader::Store(const options::Spec& spec, options::Data data, const Place& p
     Fail(spec, place, "", broken);
     return;
   }
-  // A command line's problem shows what was typed; an origin needs only the key.
-  std::string text = place.text;
-  if (place.origin == DTRUN_ORIGIN_COMMAND_LINE) text.resize(std::min(text.size(), text.find('=')));
-  settings_.values_[spec.key] = {std::move(data), {place.origin, std::move(text)}};
+  const std::string& source = place.source.empty() ? place.text : place.source;
+  settings_.values_[spec.key] = {std::move(data), {place.origin, source}};
   places_[spec.key] = place;
 }
 
@@ -310,8 +312,12 @@ void Loader::Fail(const options::Spec& spec, const Place& place, const std::stri
 
 void Loader::FailUnknown(const Pass& pass, const std::string& key, const Place& place, bool table,
                          bool whole) {
-  problems_.Add(place, fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key)),
-                UnknownHint(settings_.schema_, key, whole, pass.plugin));
+  const auto as_typed = [&](std::string text) {
+    const std::size_t at = pass.shown.empty() ? text.npos : text.find(pass.prefix);
+    return at == text.npos ? text : text.replace(at, pass.prefix.size(), pass.shown);
+  };
+  problems_.Add(place, as_typed(fmt::format("unknown {} '{}'", table ? "table" : "option", MaskText(key))),
+                as_typed(UnknownHint(settings_.schema_, key, whole, pass.plugin)));
   // What was meant is not missing as well.
   const std::string meant = NearestKey(settings_.schema_, key);
   for (const options::Spec& spec : settings_.schema_) {

@@ -31,6 +31,7 @@ class Loader {
     std::string plugin;  // its name, for hints
     const Node* table = nullptr;
     const Node* own_table = nullptr;  // [backend.gloo]: the same options, under the plugin's name
+    std::string shown = {};           // in place of `prefix`, where that is what was typed: "backend.gloo."
   };
 
   // backends.cc

@@ -29,6 +29,11 @@ std::string Shown(const std::string& text) {
   return MaskText(text.substr(0, equals)) + "=" + MaskValue(text.substr(0, equals), text.substr(equals + 1));
 }
 
+// "--ranks=4", "-n 4".
+std::string AsTyped(const std::string& flag, const std::string& value) {
+  return flag + (flag.starts_with("--") ? "=" : " ") + Shortened(value, kShownBytes);
+}
+
 }  // namespace
 
 std::string EnvironmentName(std::string_view key) {
@@ -82,9 +87,19 @@ void Loader::ReadSets(const Pass& pass) {
 void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   const std::size_t equals = text.find('=');
   std::string key = text.substr(0, equals);
-  Place place{DTRUN_ORIGIN_COMMAND_LINE, {number, 0}, "--set " + Shortened(Shown(text), kShownBytes)};
+  Place place{DTRUN_ORIGIN_COMMAND_LINE,
+              {number, 0},
+              "--set " + Shortened(Shown(text), kShownBytes),
+              "--set " + MaskText(key)};
+  if (const auto typed = request_.spelled.find("--set " + text);
+      typed != request_.spelled.end() && equals != text.npos) {
+    place.text = AsTyped(typed->second, MaskValue(key, text.substr(equals + 1)));
+    place.source = typed->second;
+  }
+  Pass of = pass;
   if (const auto own = BackendKey(key)) {
     if (own->empty()) return;  // another backend's
+    of.shown = key.substr(0, key.find('.', key.find('.') + 1) + 1);
     key = *own;
   }
   const bool mine = pass.prefix.empty() ? !Deferred(key) : key.starts_with(pass.prefix);
@@ -95,7 +110,7 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
   }
   const std::string_view value = std::string_view(text).substr(equals + 1);
   if (const options::Spec* spec = settings_.Find(key)) {
-    if (spec->secret) place.text = "--set " + key;
+    if (spec->secret) place.text = place.source;
     AssignText(*spec, value, place);
     return;
   }
@@ -113,13 +128,13 @@ void Loader::TakeSet(const Pass& pass, const std::string& text, int number) {
                       : fmt::format("see: dtrun config explain {}", key));
     return;
   }
-  FailUnknown(pass, key, place, false, true);
+  FailUnknown(of, key, place, false, true);
 }
 
 void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
   int number = 0;
   for (const Given& given : values) {
-    Place place{given.origin.kind, {++number, 0}, given.origin.place};
+    Place place{given.origin.kind, {++number, 0}, given.origin.place, given.origin.place};
     const bool mine = pass.prefix.empty() ? !Deferred(given.key) : given.key.starts_with(pass.prefix);
     if (!mine) continue;
     const options::Spec* spec = settings_.Find(given.key);
@@ -134,7 +149,7 @@ void Loader::TakeGiven(const Pass& pass, const std::vector<Given>& values) {
     } else {
       const std::string& text = std::get<std::string>(given.value);
       if (place.origin == DTRUN_ORIGIN_COMMAND_LINE && !spec->secret)
-        place.text += "=" + Shortened(MaskValue(given.key, text), kShownBytes);
+        place.text = AsTyped(place.source, MaskValue(given.key, text));
       data = ParseText(*spec, text, start_folder_);
     }
     if (data) {

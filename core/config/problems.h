@@ -14,8 +14,9 @@ namespace dtrun::config {
 // Where a value was given. Sorted by origin (DTRUN_ORIGIN_*), line, column, text.
 struct Place {
   int origin = DTRUN_ORIGIN_DEFAULT;
-  Position at;       // of --set: its number, as line
-  std::string text;  // as it is printed
+  Position at;              // of --set: its number, as line
+  std::string text;         // as it is printed
+  std::string source = {};  // that without the value, which an origin keeps; empty: the same
 };
 
 class Problems {

@@ -93,7 +93,10 @@ struct Request {
   std::filesystem::path file;  // empty: no file, defaults and overrides only
   // In overrides, as in all that a shell completes, relative paths start at the current folder;
   // in the file they start at the file's folder.
-  std::vector<std::string> sets;                   // "key=value" of --set, in order
+  std::vector<std::string> sets;  // "key=value" of --set, in order
+  // Flags that were typed for words with a value: "--set network.interface=eth0" to "--network-interface",
+  // "--ranks 4" to "-np". Problems and origins name those.
+  std::map<std::string, std::string> spelled;
   std::map<std::string, std::string> environment;  // the whole environment; DTRUN_CONFIG_* are read
   std::vector<std::string> command;                // of the command line: replaces job.command when not empty
   std::vector<Given> base;                         // above the defaults, below the file

@@ -20,21 +20,27 @@ CLI::Option* AddRepeated(CLI::App* verb, const char* names, std::vector<std::str
 
 std::vector<config::Given> GivenBy(const ConfigArguments& arguments) {
   std::vector<config::Given> given;
-  const auto add = [&](const char* key, const char* flag, std::string value) {
-    if (!value.empty()) given.push_back({key, std::move(value), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
+  const auto typed = [&](const std::string& flag, const std::string& value) {
+    const auto found = arguments.spelled.find(flag + " " + value);
+    return found == arguments.spelled.end() ? flag : found->second;
   };
-  add(IsDigits(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "-n", arguments.ranks);
+  const auto add = [&](const char* key, const char* flag, const std::string& value) {
+    if (!value.empty()) given.push_back({key, value, {DTRUN_ORIGIN_COMMAND_LINE, typed(flag, value)}});
+  };
+  add(IsDigits(arguments.ranks) ? "job.ranks" : "job.processes_per_host", "--ranks", arguments.ranks);
   add("job.processes_per_host", "--processes-per-host", arguments.processes_per_host);
   std::vector<std::string> hosts;
+  std::string flag;  // of the first
   for (const std::string& one : arguments.hosts) {
     if (IsDigits(one)) {
-      add("cluster.host_count", "-N", one);
+      add("cluster.host_count", "--hosts", one);
     } else {
+      if (flag.empty()) flag = typed("--hosts", one);
       for (const std::string_view host : Split(one, ',')) hosts.emplace_back(host);
     }
   }
   if (!hosts.empty()) {
-    given.push_back({"cluster.hosts", std::move(hosts), {DTRUN_ORIGIN_COMMAND_LINE, "--hosts"}});
+    given.push_back({"cluster.hosts", std::move(hosts), {DTRUN_ORIGIN_COMMAND_LINE, flag}});
   }
   add("cluster.hostfile", "--hostfile", arguments.hostfile);
   add("cluster.host_index", "--host-index", arguments.host_index);

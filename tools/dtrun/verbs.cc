@@ -319,6 +319,7 @@ int CommandLine::Run(const std::vector<std::string>& words) {
   }
   for (const std::string& line : split->unset) dtrun::PrintMessage("dtrun: {}\n", line);
   swallowed_ = std::move(split->swallowed);
+  arguments_.spelled = std::move(split->spelled);
   if (!split->command.empty()) TakeCommand(std::move(split->command));
   return Dispatch();
 }

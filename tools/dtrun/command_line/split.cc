@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "core/base/secrets.h"
@@ -289,10 +289,12 @@ class Splitter {
 
   Result<bool> Add(const CLI::Option& option, const std::string& name, std::string value) {
     const bool once = option.get_multi_option_policy() == CLI::MultiOptionPolicy::Throw;
-    if (once && !seen_.insert(&option).second) {
+    if (const auto [first, fresh] = seen_.try_emplace(&option, name); once && !fresh) {
       if (!last_wins_) {
-        return Wrong(fmt::format("{} is given twice; leave one of them out",
-                                 option.get_lnames().empty() ? name : "--" + option.get_lnames().back()));
+        return Wrong(
+            first->second == name
+                ? fmt::format("{} is given twice; leave one of them out", name)
+                : fmt::format("{} and {} are the same option; leave one of them out", first->second, name));
       }
       const auto earlier =
           std::ranges::find_if(out_.words, [&](const std::string& word) { return option.check_name(word); });
@@ -302,6 +304,9 @@ class Splitter {
       return Wrong(fmt::format("-c {}: -c names a config here, and there is no file '{}'; for srun's -c: {}",
                                value, value, FindForeignFlag("--cpus-per-task")->text));
     }
+    if (const std::string own = option.get_lnames().empty() ? name : "--" + option.get_lnames().back();
+        own != name)
+      out_.spelled[own + " " + value] = name;
     if (option.check_name("--config")) config_ = value;
     if (option.check_name("--set") && value.find('=') == std::string::npos && next_ < words_.size() &&
         !words_[next_].starts_with('-') && value.find('.') != std::string::npos) {
@@ -348,6 +353,7 @@ class Splitter {
     if (equals != std::string::npos)
       return Wrong(fmt::format("{} takes no value; write {} alone", name, name));
     out_.words.insert(out_.words.end(), read->words.begin(), read->words.end());
+    if (!read->words.empty()) out_.spelled["--set " + read->words.back()] = name;
     (read->unset ? out_.unset : out_.assumed).push_back(std::move(read->assumed));
     return true;
   }
@@ -357,8 +363,8 @@ class Splitter {
   CLI::App* at_;
   std::size_t next_ = 0;
   std::string config_;
-  bool last_wins_ = false;  // of an option that is given twice; else that is an error
-  std::set<const CLI::Option*> seen_;
+  bool last_wins_ = false;                          // of an option that is given twice; else that is an error
+  std::map<const CLI::Option*, std::string> seen_;  // and how it was typed first
   SplitWords out_;
 };
 

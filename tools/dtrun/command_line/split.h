@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@
 namespace dtrun::cli {
 
 struct SplitWords {
-  std::vector<std::string> words;    // for CLI11, without the name of the program
-  std::vector<std::string> command;  // the job's; empty: none was given
-  std::string verb;                  // "config check"; empty: none
+  std::vector<std::string> words;              // for CLI11, without the name of the program
+  std::vector<std::string> command;            // the job's; empty: none was given
+  std::string verb;                            // "config check"; empty: none
+  std::map<std::string, std::string> spelled;  // config::Request::spelled
   std::vector<std::string> assumed;  // a line for each thing that was typed in another launcher's spelling
   std::string swallowed;             // the last word is an option's value and may be meant as the program
   std::vector<std::string> unset;    // a line for each variable that is to be exported and is not set

@@ -167,7 +167,8 @@ TEST_F(SplitTest, AProgramThatAnOptionTookIsNamed) {
 TEST_F(SplitTest, OptionsMayStandAloneTogetherOrWithTheirValue) {
   EXPECT_THAT(Good({"-qv", "-n=4", "-Ha,b", "--set=a.b=c", "x"}).words,
               ElementsAre("-q", "-v", "-n", "4", "-H", "a,b", "--set", "a.b=c"));
-  EXPECT_THAT(Refused({"-n", "1", "--np", "2", "x"}), HasSubstr("is given twice"));
+  EXPECT_THAT(Refused({"-n", "1", "--np", "2", "x"}), HasSubstr("-n and --np are the same option"));
+  EXPECT_EQ(Refused({"-n", "1", "-n", "2", "x"}), "-n is given twice; leave one of them out");
   EXPECT_THAT(Good({"-H", "a", "-N", "2", "x"}).words, ElementsAre("-H", "a", "-N", "2"));
   EXPECT_EQ(Refused({"-n"}), "-n needs a value: -n N");
   EXPECT_EQ(Refused({"--quiet=yes"}), "--quiet takes no value; write --quiet alone");
@@ -217,6 +218,13 @@ TEST_F(SplitTest, FlagsOfOtherLaunchersAreSettingsOrHaveNoEffect) {
   EXPECT_EQ(Refused({"--standalone=yes", "x"}), "--standalone takes no value; write --standalone alone");
   EXPECT_EQ(Refused({"--max-restarts"}), "--max-restarts needs a value");
   EXPECT_THAT(Refused({"config", "--standalone"}), HasSubstr("unknown option '--standalone'"));
+}
+
+TEST_F(SplitTest, RemembersHowAnOptionWasTyped) {
+  const auto spelled = Good({"-np", "4", "--max-restarts=2", "-H", "a,b", "--set", "a.b=c", "x"}).spelled;
+  EXPECT_THAT(spelled,
+              ::testing::UnorderedElementsAre(std::pair("--ranks 4", "-np"), std::pair("--hosts a,b", "-H"),
+                                              std::pair("--set restart.max=2", "--max-restarts")));
 }
 
 TEST_F(SplitTest, AnotherLauncherIsNoProgram) {
