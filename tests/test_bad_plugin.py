@@ -52,6 +52,8 @@ class BadPlugin(JobTest):
         exited = "called exit, which is the program's to call"
         for name, said in (("init_exits", f"in its init, {exited}"), ("exits_when_loaded", f"being loaded, {exited}"),
                            ("operation_exits", f"in an operation, {exited}"),
+                           ("shutdown_exits", f"in its shutdown, {exited}"),
+                           ("destroy_hangs", "ending 'world', has not returned for 12s, far beyond backend.timeout"),
                            ("init_hangs", "in its init, has not returned for 11s, far beyond backend.timeout")):
             with self.subTest(name=name):
                 self.place(WRONG / f"libdtrun_backend_{name}.so", name)
@@ -127,6 +129,9 @@ class BadPlugin(JobTest):
                 "null-value": "variable 0 of rank 0 is 'GOOD' without a value",
                 "equals": "variable 0 of rank 0 is 'A=B'",
                 "must-understand": "variable 0 of rank 0 is 'GOOD': its flags are 0x100000, of which this dtrun does not know all",
+                "local-rank": "rank 0, host 0: its local rank is 99, of 1 on that host; report it to the plugin's author",
+                "own-variable": "launcher 'bad' sets DTRUN_BACKEND_PATH, which is dtrun's to set",
+                "cwd": "its working directory has control characters",
                 "process-flags": "launcher 'bad' planned an impossible process: rank 0: its flags are 0x100000",
                 "beyond": "launcher 'bad' planned an impossible process: rank 2147483647, host 0"}
         for fault, text in said.items():
@@ -134,6 +139,15 @@ class BadPlugin(JobTest):
                 result = self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", fault)
                 self.assert_user_error(result, text)
         self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "--set", "launcher.name=bad", "--", "true", "well"))
+
+    def test_a_link_bears_the_name(self):
+        shutil.copy(PLUGINS / "libdtrun_backend_gloo.so", self.folder / "any.so")
+        (self.plugins / "libdtrun_backend_gloo.so").symlink_to("../any.so")
+        self.assert_ok(self.dtrun("--plugin-dir", self.plugins, "-n", "2", "--", RANK))
+
+    def test_that_says_too_much_costs_an_answer(self):
+        self.place(WRONG / "libdtrun_backend_launch_talks.so", "launch_talks")
+        self.check("launch_talks", "launch_info says more than 4096 facts; report it to the plugin's author")
 
     def test_replaced_between_plan_and_load(self):
         gloo, demo = PLUGINS / "libdtrun_backend_gloo.so", WRONG / "libdtrun_backend_demo.so"

@@ -14,15 +14,19 @@ namespace dtrun {
 // `name` has at most 15 bytes.
 template <class Body>
 std::thread StartThread(const char* name, Body&& body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([name, run = std::forward<Body>(body)] {
+  const struct Masked {  // also when the thread cannot start
+    Masked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Masked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before;
+  } masked;
+  return std::thread([name, run = std::forward<Body>(body)] {
     pthread_setname_np(pthread_self(), name);
     run();
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace dtrun

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/base/plugin_error.h"
@@ -43,8 +44,12 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   dtrun_backend_caps& caps = made->scope_.caps;
   DTRUN_INIT(caps);
   PluginError error;
-  if (const dtrun_status status = m.backend.query_caps(m.instance, &caps, &error); status != DTRUN_OK) {
-    return Explained(status, error, fmt::format("what backend '{}' can do", m.backend_name));
+  std::optional<PluginCall> call(std::in_place, fmt::format("backend '{}', in query_caps", m.backend_name),
+                                 m.Limit(), m.report);
+  const dtrun_status asked = m.backend.query_caps(m.instance, &caps, &error);
+  call.reset();
+  if (asked != DTRUN_OK) {
+    return Explained(asked, error, fmt::format("what backend '{}' can do", m.backend_name));
   }
 
   if (const std::uint32_t unknown = caps.flags & DTRUN_FLAGS_MUST_UNDERSTAND; unknown != 0) {
@@ -74,9 +79,7 @@ Result<std::unique_ptr<dtrun_comm>> dtrun_comm::Create(comm::Making making) {
   params.device_index = -1;
   params.parent = m.parent;
   error.Clear();
-  // Layers join the ranks of a host first, and then the hosts, each for as long as the limit at most.
-  const Nanoseconds limit = m.timeout.count() < 0 ? m.timeout : 2 * m.timeout + std::chrono::seconds(10);
-  PluginCall call(fmt::format("backend '{}', making '{}'", m.backend_name, m.name), limit, m.report);
+  call.emplace(fmt::format("backend '{}', making '{}'", m.backend_name, m.name), m.Limit(), m.report);
   if (const dtrun_status status = m.backend.comm_create(m.instance, &params, &made->comm_, &error);
       status != DTRUN_OK) {
     made->comm_ = nullptr;
@@ -129,7 +132,10 @@ dtrun_comm::~dtrun_comm() {
   }
   Delete(group_.first);  // a group that was never ended belongs to nobody else
   while (!memory_.empty()) Free(*memory_.begin());
-  if (!stuck_) table.comm_destroy(comm_);
+  if (stuck_) return;
+  const PluginCall call(fmt::format("backend '{}', ending '{}'", making_.backend_name, making_.name),
+                        making_.Limit(), making_.report);
+  table.comm_destroy(comm_);
 }
 
 Status dtrun_comm::Usable() {

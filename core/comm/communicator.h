@@ -57,6 +57,10 @@ struct Making {
   std::function<void(const std::string& what)> warn;
   // An operation will not end and the backend cannot abort: it must never be ended.
   std::function<void()> stuck;
+
+  // By when any member must have returned. Layers join the ranks of a host first, and then the hosts, each
+  // for as long as the timeout at most. Negative: never.
+  Nanoseconds Limit() const { return timeout.count() < 0 ? timeout : 2 * timeout + std::chrono::seconds(10); }
 };
 
 }  // namespace dtrun::comm

@@ -5,6 +5,7 @@
 #include <unwind.h>
 
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "core/base/thread.h"
@@ -60,7 +61,10 @@ PluginCall::PluginCall(std::string call, Nanoseconds limit, PluginReport report)
   static const int watching = std::atexit(&EndOfPluginsExit);
   if (watching == 0) current_ = this;
   if (limit.count() < 0) return;
-  watch_ = StartThread("dtrun-watch", [this, limit] { Watch(limit); });
+  try {
+    watch_ = StartThread("dtrun-watch", [this, limit] { Watch(limit); });
+  } catch (const std::system_error&) {  // at the limit of threads: unwatched is better than not called
+  }
 }
 
 PluginCall::~PluginCall() {

@@ -19,7 +19,8 @@ namespace dtrun::comm {
 // Gets the sentence that says what happened, on any thread, before the process ends. `peer`: -1.
 using PluginReport = std::function<void(int peer, std::string_view what)>;
 
-// Of a member that makes something: loading, init, comm_create. Has a thread of its own.
+// Of a member that no operation calls: loading, init, query_caps, comm_create, comm_destroy, shutdown. Has a
+// thread of its own.
 class PluginCall {
  public:
   // What a process exits with that a plugin has kept or tried to end: EX_SOFTWARE of sysexits.h.

@@ -11,6 +11,7 @@
 #include "core/comm/shm/backend.h"
 #include "core/contract/environment.h"
 #include "core/plugin/host.h"
+#include "core/plugin/search_path.h"
 #include "core/plugin/services.h"
 #include "dtrun/plugin/backend.hpp"
 
@@ -42,7 +43,11 @@ Runtime::~Runtime() {
   family_.reset();
   world_.reset();
   if (engine_ != nullptr) shm::EnginePlugin().shutdown(engine_);
-  if (instance_ != nullptr && !stuck_) plugin_->table().shutdown(instance_);
+  if (instance_ != nullptr && !stuck_) {
+    const PluginCall call(fmt::format("backend '{}', in its shutdown", environment_.backend), PluginLimit(),
+                          PluginReports());
+    plugin_->table().shutdown(instance_);
+  }
   plugin::SetHealthHooks({}, {});
   // A rank that failed to join leaves without a word, so that the agent sees it as failed.
   if (joined && client_ != nullptr) client_->Goodbye();
@@ -110,16 +115,27 @@ Status Runtime::JoinJob() {
   return {};
 }
 
-Status Runtime::StartBackend() {
-  Result<plugin::File> file = plugin::Find(plugin::Kind::kBackend, environment_.backend_path, {});
-  if (!file) return std::move(file).error();
-  file->id = environment_.backend_file_id;
-  const PluginReport report = [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+PluginReport Runtime::PluginReports() const {
+  return [to = client_](int peer, std::string_view what) { to->Report(peer, what); };
+}
+
+Nanoseconds Runtime::PluginLimit() const {
   const Nanoseconds timeout = environment_.timeout;
-  const Nanoseconds limit = timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10);
+  return timeout.count() < 0 ? timeout : timeout + std::chrono::seconds(10);
+}
+
+Status Runtime::StartBackend() {
+  // The file that was found for the job, by its real path: a link to it may have been what bears the name.
+  plugin::File file;
+  file.name = plugin::FileForm(environment_.backend);
+  file.path = environment_.backend_path;
+  file.origin = "its path";
+  file.id = environment_.backend_file_id;
+  const PluginReport report = PluginReports();
+  const Nanoseconds limit = PluginLimit();
   {
     PluginCall entry(fmt::format("backend '{}', being loaded", environment_.backend), limit, report);
-    Result<const plugin::Plugin*> loaded = plugin::Load(*file);
+    Result<const plugin::Plugin*> loaded = plugin::Load(file);
     if (!loaded) return std::move(loaded).error();
     plugin_ = *loaded;
   }

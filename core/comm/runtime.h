@@ -41,6 +41,11 @@ class Runtime {
   Status StartEngine();
   Making WorldMaking();
 
+  // For calls of the plugin's members that no operation calls: who is told, and by when they must have
+  // returned.
+  PluginReport PluginReports() const;
+  Nanoseconds PluginLimit() const;
+
   const Environment environment_;
   // What dtrun.health/1 says to plugins; shared with the hook, which may outlive this.
   const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);

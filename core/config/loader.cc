@@ -60,8 +60,9 @@ std::string BrokenRule(const options::Spec& spec, const options::Data& data) {
   if (text != nullptr && std::ranges::any_of(*text, IsControl))
     return fmt::format("expected a text without control characters; found {}", options::QuoteShort(*text));
   if (spec.key.ends_with(".sha256") && !IsSha256(*text))
-    return fmt::format("expected the 64 hexadecimal digits that `sha256sum FILE` prints; found {}",
-                       options::QuoteShort(*text));
+    return fmt::format(
+        "expected the 64 hexadecimal digits that `sha256sum FILE` prints; found {} characters, {}",
+        text->size(), options::QuoteShort(*text));
   if (spec.key == "logs.dir") {
     if (text->empty()) return "expected a folder; found \"\" (write \".\" for the working directory)";
     const auto expanded = options::ExpandPath(*text);

@@ -16,6 +16,7 @@
 #include "core/plan/hosts.h"
 #include "core/plan/network.h"
 #include "core/plan/output.h"
+#include "core/plugin/file_id.h"
 
 namespace dtrun::launch {
 namespace {
@@ -88,6 +89,11 @@ Status CheckInterface(const config::Settings& settings) {
   const auto rules = plan::NetworkRules(settings, {here});
   if (!rules) return rules.error();
   return rules->empty() ? Status() : membership::CheckRuleHere(rules->front());
+}
+
+std::string PinOf(const config::Settings& settings, std::string_view kind) {
+  const std::string key = fmt::format("{}.sha256", kind);
+  return settings.Has(key) ? plugin::Sha256Id(settings.Text(key)) : std::string();
 }
 
 }  // namespace dtrun::launch

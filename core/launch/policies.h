@@ -2,6 +2,8 @@
 // thread.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/settings.h"
@@ -22,5 +24,9 @@ std::vector<Error> WrongValues(const config::Settings& settings);
 
 // Whether this host has the interfaces that a job on it alone names. What other hosts have is not asked here.
 Status CheckInterface(const config::Settings& settings);
+
+// The file id (core/plugin/file_id.h) that the config wants of the plugin; empty: any. `kind`: "backend" or
+// "launcher".
+std::string PinOf(const config::Settings& settings, std::string_view kind);
 
 }  // namespace dtrun::launch

@@ -16,7 +16,6 @@
 #include "core/launch/policies.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
-#include "core/plugin/file_id.h"
 #include "core/plugin/search_path.h"
 #include "core/preflight/check/checks.h"
 
@@ -33,12 +32,6 @@ std::string RecordOf(const config::Settings& settings) {
                      {"origin", value.origin.place.empty() ? "default" : value.origin.place}};
   }
   return JsonText(out);
-}
-
-// The file id that the config wants; empty: any.
-std::string PinOf(const config::Settings& settings, std::string_view kind) {
-  const std::string key = fmt::format("{}.sha256", kind);
-  return settings.Has(key) ? plugin::Sha256Id(settings.Text(key)) : std::string();
 }
 
 }  // namespace

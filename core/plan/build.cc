@@ -106,8 +106,14 @@ Status Complete(const Inputs& inputs, const Plan& plan, const Variables& vendor,
                 const std::string& program_name, const std::string& host_ranks, Process* process) {
   const config::Settings& settings = inputs.settings;
   const Variables& user = UserVariables(settings);
-  Variables contract = process->env;
-  contract.merge(OwnDialect(inputs, plan, host_ranks, *process));
+  Variables contract = OwnDialect(inputs, plan, host_ranks, *process);
+  for (const auto& [name, value] : process->env) {
+    if (contract.emplace(name, value).second) continue;
+    return Error{DTRUN_INTERNAL,
+                 fmt::format("launcher '{}' sets {}, which is dtrun's to set; report it to the "
+                             "plugin's author",
+                             plan.launcher, name)};
+  }
   auto dialects = DialectVariables(plan, *process, contract);
   if (!dialects) return At(settings, "job.dialects", dialects.error());
   contract.merge(dialects->set);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "core/environments/outer.h"
 #include "core/plan/at.h"
@@ -11,17 +12,34 @@
 namespace dtrun::plan {
 namespace {
 
+bool HasControl(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+// Why no host could start the process; empty when one could.
+std::string Impossible(const Plan& plan, const Process& process) {
+  if (process.host < 0 || process.host >= static_cast<int>(plan.hosts.size()))
+    return fmt::format("the job has {} hosts", plan.hosts.size());
+  if (process.rank_count < 1) return fmt::format("it has {} ranks", process.rank_count);
+  if (process.rank < 0 || std::int64_t{process.rank} + process.rank_count > plan.world_size())
+    return fmt::format("the world has {} ranks", plan.world_size());
+  const int local_size = plan.hosts[static_cast<std::size_t>(process.host)].local_size;
+  if (process.local_rank < 0 || std::int64_t{process.local_rank} + process.rank_count > local_size)
+    return fmt::format("its local rank is {}, of {} on that host", process.local_rank, local_size);
+  if (process.argv.empty() || process.argv[0].empty()) return "it has no program";
+  if (HasControl(process.cwd)) return "its working directory has control characters";
+  return {};
+}
+
 Status CheckRanks(const Plan& plan, const std::vector<Process>& processes) {
   std::vector<int> owners(static_cast<std::size_t>(plan.world_size()), 0);
   for (const Process& process : processes) {
-    const bool valid = process.host >= 0 && process.host < static_cast<int>(plan.hosts.size()) &&
-                       process.rank >= 0 && process.rank_count >= 1 &&
-                       std::int64_t{process.rank} + process.rank_count <= plan.world_size() &&
-                       !process.argv.empty();
-    if (!valid) {
-      return Error{DTRUN_INTERNAL,
-                   fmt::format("launcher '{}' planned an impossible process: rank {}, host {}", plan.launcher,
-                               process.rank, process.host)};
+    if (const std::string wrong = Impossible(plan, process); !wrong.empty()) {
+      return Error{
+          DTRUN_INTERNAL,
+          fmt::format("launcher '{}' planned an impossible process: rank {}, host {}: {}; report it to "
+                      "the plugin's author",
+                      plan.launcher, process.rank, process.host, wrong)};
     }
     for (int rank = process.rank; rank < process.rank + process.rank_count; ++rank) {
       ++owners[static_cast<std::size_t>(rank)];

@@ -11,7 +11,7 @@ namespace dtrun::plugin {
 namespace {
 
 // Longer answers are a defect: a description has a few kilobytes.
-constexpr std::size_t kMaxLineBytes = 16 << 20;
+constexpr std::size_t kMaxLineBytes = 64 << 20;
 
 int RemainingMs(std::optional<LineSocket::Time> deadline) {
   if (!deadline) return -1;
@@ -59,7 +59,7 @@ Result<std::optional<std::string>> LineSocket::Receive(std::optional<Time> deadl
       return std::optional(std::move(line));
     }
     if (buffer_.size() > kMaxLineBytes)
-      return Error{DTRUN_INTERNAL, "the probe's answer is longer than 16 MiB"};
+      return Error{DTRUN_INTERNAL, "the probe's answer is longer than 64 MiB"};
 
     pollfd fds[] = {{fd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
     const int ready = ::poll(fds, 2, RemainingMs(deadline));

@@ -35,15 +35,29 @@ std::string WrongVariable(const LaunchInfo& info) {
   return {};
 }
 
+// Of facts, and of variables: a plugin that says more is at fault.
+constexpr std::size_t kMostAnswers = 4096;
+
+Error TooMany(const char* what) {
+  return Error{
+      DTRUN_INVALID_ARGUMENT,
+      fmt::format("launch_info says more than {} {}; report it to the plugin's author", kMostAnswers, what)};
+}
+
 dtrun_launch_sink MakeSink(LaunchInfo* info) {
   dtrun_launch_sink sink;
   DTRUN_INIT(sink);
   sink.context = info;
-  sink.fact = [](void* context, const char* key, dtrun_string text, dtrun_error*) noexcept -> dtrun_status {
+  sink.fact = [](void* context, const char* key, dtrun_string text,
+                 dtrun_error* err) noexcept -> dtrun_status {
+    if (static_cast<LaunchInfo*>(context)->facts.size() >= kMostAnswers) return TooMany("facts").CopyTo(err);
     static_cast<LaunchInfo*>(context)->facts.emplace_back(Printable(TextOf(key)), Printable(View(text)));
     return DTRUN_OK;
   };
-  sink.env = [](void* context, const char* name, const char* value, dtrun_error*) noexcept -> dtrun_status {
+  sink.env = [](void* context, const char* name, const char* value,
+                dtrun_error* err) noexcept -> dtrun_status {
+    if (static_cast<LaunchInfo*>(context)->env.size() >= kMostAnswers)
+      return TooMany("variables").CopyTo(err);
     static_cast<LaunchInfo*>(context)->env.emplace_back(TextOf(name), TextOf(value));
     return DTRUN_OK;
   };

@@ -41,6 +41,9 @@ static dtrun_status plan(dtrun_instance* self, const dtrun_job* job, const dtrun
   process.env_count = 1;
   if (is(job, "must-understand")) entry.flags = 1u << 20;
   if (is(job, "process-flags")) process.flags = 1u << 20;
+  if (is(job, "local-rank")) process.local_rank = 99;
+  if (is(job, "own-variable")) entry.name = "DTRUN_BACKEND_PATH";
+  if (is(job, "cwd")) process.cwd = "/tmp\n\x1b[2J";
   if (is(job, "beyond")) process.rank = process.rank_count = 0x7fffffff;
   if (is(job, "unset")) {
     entry.flags = DTRUN_ENV_UNSET;

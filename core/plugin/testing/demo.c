@@ -30,7 +30,10 @@ enum {
   FAULT_INIT_HANGS = 17, /* in a rank */
   FAULT_INIT_EXITS = 18,
   FAULT_EXITS_WHEN_LOADED = 19, /* in a rank */
-  FAULT_OPERATION_EXITS = 20
+  FAULT_OPERATION_EXITS = 20,
+  FAULT_SHUTDOWN_EXITS = 21,
+  FAULT_DESTROY_HANGS = 22,
+  FAULT_LAUNCH_TALKS = 23
 };
 
 struct dtrun_instance {
@@ -69,7 +72,16 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
   return DTRUN_OK;
 }
 
-static void shutdown_instance(dtrun_instance* self) { free(self); }
+/* Whether it has communicators, in which every operation is done at once. */
+static int works(void) {
+  return DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS || DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS ||
+         DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS;
+}
+
+static void shutdown_instance(dtrun_instance* self) {
+  if (DTRUN_TEST_FAULT == FAULT_SHUTDOWN_EXITS && self->host->in_probe == 0) exit(0);
+  free(self);
+}
 
 static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* query,
                                 const dtrun_launch_sink* sink, dtrun_error* err) {
@@ -82,6 +94,11 @@ static dtrun_status launch_info(dtrun_instance* self, const dtrun_launch_query* 
   dtrun_string interface;
   const dtrun_status status = options->get_string(self->host, self->options, "interface", &interface, err);
   if (status != DTRUN_OK) return status;
+  if (DTRUN_TEST_FAULT == FAULT_LAUNCH_TALKS) {
+    dtrun_status told = DTRUN_OK;
+    while (told == DTRUN_OK) told = sink->fact(sink->context, "once more", text("x"), err);
+    return told;
+  }
   sink->fact(sink->context, "library", text("demo 1.2"), err);
   sink->fact(sink->context, "hosts", text(query->host_count == 3 ? "three" : "some"), err);
   sink->fact(sink->context, "in_probe", text(self->host->in_probe == 1 ? "yes" : "no"), err);
@@ -92,15 +109,14 @@ static dtrun_status query_caps(dtrun_instance* self, dtrun_backend_caps* out, dt
   (void)self;
   (void)err;
   out->ops = 1u << DTRUN_BARRIER;
-  if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS)
-    out->ops = out->dtypes = out->reduces = out->reduce_dtypes = ~UINT64_C(0);
+  if (works()) out->ops = out->dtypes = out->reduces = out->reduce_dtypes = ~UINT64_C(0);
   return DTRUN_OK;
 }
 
 static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* params,
                                 dtrun_backend_comm** out, dtrun_error* err) {
   (void)params;
-  if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) {
+  if (works()) {
     *out = (dtrun_backend_comm*)self;
     return DTRUN_OK;
   }
@@ -108,7 +124,10 @@ static dtrun_status comm_create(dtrun_instance* self, const dtrun_comm_params* p
   return DTRUN_UNSUPPORTED;
 }
 
-static void comm_destroy(dtrun_backend_comm* comm) { (void)comm; }
+static void comm_destroy(dtrun_backend_comm* comm) {
+  (void)comm;
+  while (DTRUN_TEST_FAULT == FAULT_DESTROY_HANGS) pause();
+}
 
 static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
                             dtrun_request** out, dtrun_error* err) {
@@ -117,6 +136,7 @@ static dtrun_status enqueue(dtrun_backend_comm* comm, const dtrun_op* op, const 
   (void)stream;
   (void)out;
   if (DTRUN_TEST_FAULT == FAULT_OPERATION_EXITS) exit(0);
+  if (works()) return DTRUN_OK;
   fail(err, DTRUN_UNSUPPORTED, "the demo starts no operations");
   return DTRUN_UNSUPPORTED;
 }
