@@ -9,15 +9,14 @@
 
 #include "core/base/json.h"
 #include "core/base/printable.h"
-#include "core/environments/libraries.h"
 #include "core/failures/table.h"
 #include "core/hosts/this_machine.h"
+#include "core/launch/interface_notes.h"
 #include "core/launch/launchers.h"
 #include "core/launch/policies.h"
 #include "core/plan/at.h"
 #include "core/plan/pmi.h"
 #include "core/plugin/search_path.h"
-#include "core/preflight/check/checks.h"
 
 namespace dtrun::launch {
 namespace {
@@ -307,27 +306,6 @@ Status Preparation::Check() {
   draft.answer.reset();
   return plan ? Status() : plan.error();
 }
-
-namespace {
-
-// Of several hosts the connectivity checks tell it.
-void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
-  const plan::Process& rank = plan->processes.front();
-  auto variables = RankEnvironment();
-  const std::string path = variables["PATH"];
-  for (const auto& [name, value] : rank.env) variables[name] = value;
-  std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
-  if (variables.empty()) return;  // and libnl, which reads the interfaces, is not loaded
-  auto interfaces = network::ReadInterfaces();
-  if (!interfaces) return;
-  const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
-  const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
-  for (const preflight::Check& check :
-       preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
-    plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
-}
-
-}  // namespace
 
 Result<plan::Plan> Preparation::Build(const Candidate& candidate, std::vector<plan::Hardware> reported,
                                       const network::Decision* network, bool find_programs) {

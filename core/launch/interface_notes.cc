@@ -1,0 +1,30 @@
+#include "core/launch/interface_notes.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/environments/libraries.h"
+#include "core/launch/environment.h"
+#include "core/network/interface.h"
+#include "core/preflight/check/checks.h"
+
+namespace dtrun::launch {
+
+void AddInterfaceNotes(const config::Settings& settings, plan::Plan* plan) {
+  const plan::Process& rank = plan->processes.front();
+  auto variables = RankEnvironment();
+  const std::string path = variables["PATH"];
+  for (const auto& [name, value] : rank.env) variables[name] = value;
+  std::erase_if(variables, [](const auto& one) { return !environments::NamesInterfaces(one.first); });
+  if (variables.empty()) return;  // and libnl, which reads the interfaces, is not loaded
+  auto interfaces = network::ReadInterfaces();
+  if (!interfaces) return;
+  const auto program = preflight::ProgramOf(settings.List("job.command").front(), rank.cwd, path);
+  const auto of_backend = preflight::VariablesOfBackend(plan->hosts.front().backend_facts);
+  for (const preflight::Check& check :
+       preflight::CheckInterfaceVariables({variables, program, of_backend, *std::move(interfaces)}))
+    plan->warnings.push_back(fmt::format("on {} {}; {}", plan->hosts.front().name, check.what, check.fix));
+}
+
+}  // namespace dtrun::launch
