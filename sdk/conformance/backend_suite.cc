@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "own_process.h"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -47,7 +48,9 @@ class Case : public testing::Test {
     }
     try {
       body_();
+      EndIfCopied();
     } catch (const std::exception& error) {
+      EndIfCopied();
       FAIL() << error.what();
     }
   }

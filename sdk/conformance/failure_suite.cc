@@ -10,6 +10,7 @@
 #include <iostream>
 #include <thread>
 
+#include "own_process.h"
 #include "suite.h"
 
 namespace dtrun::conformance {
@@ -264,6 +265,7 @@ void AKilledRankIsNamed(const BackendUnderTest& backend) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
+      ClaimProcess();
       int code = 5;
       try {
         code = Player{backend, folder, kSize, kVictim}.Play(rank);

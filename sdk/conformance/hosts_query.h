@@ -10,6 +10,7 @@
 
 #include "dtrun/abi.h"
 #include "launcher_subject.h"
+#include "own_process.h"
 
 namespace dtrun::conformance {
 
@@ -99,6 +100,7 @@ class Asking {
     Asked<Query>::given = query;
     Asked<Query>::strange = false;
     const dtrun_status status = Member::Of(subject_.table())(subject_.instance(), query, sink, error);
+    EndIfCopied();
     CheckStatus(Member::kName, status, Asked<Query>::strange);
     return status;
   }

@@ -10,6 +10,7 @@
 #include "dtrun/plugin/failure.hpp"
 #include "guard.h"
 #include "load.h"
+#include "own_process.h"
 
 namespace dtrun::conformance {
 namespace {
@@ -120,8 +121,9 @@ LauncherSubject::LauncherSubject(const BackendUnderTest& under_test, OptionsOf o
       options == OptionsOf::kTest ? MakeOptions(*plugin_, under_test.options) : DefaultOptions(*plugin_);
   dtrun_error error;
   DTRUN_ERROR_INIT(error);
-  if (plugin_->init(Host(DTRUN_KIND_LAUNCHER), options_.get(), &instance_, &error) != DTRUN_OK)
-    throw std::runtime_error(std::string("init: ") + error.message);
+  const dtrun_status status = plugin_->init(Host(DTRUN_KIND_LAUNCHER), options_.get(), &instance_, &error);
+  EndIfCopied();
+  if (status != DTRUN_OK) throw std::runtime_error(std::string("init: ") + error.message);
   if (instance_ == nullptr) throw std::runtime_error("init returned DTRUN_OK and left *out untouched");
 }
 
@@ -132,6 +134,7 @@ LauncherSubject::~LauncherSubject() {
 dtrun_status LauncherSubject::Call(const dtrun_job* job, const dtrun_plan_sink* sink,
                                    dtrun_error* error) const {
   const dtrun_status status = table_.plan(instance_, job, sink, error);
+  EndIfCopied();
   EXPECT_TRUE(status >= DTRUN_OK && status <= DTRUN_MISMATCH && status != DTRUN_PENDING)
       << "plan returned status " << status << " (E2, E8)";
   return status;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "host.h"
+#include "own_process.h"
 
 namespace dtrun::conformance {
 
@@ -26,6 +27,7 @@ const dtrun_plugin* LoadPlugin(const std::string& file, std::int32_t kind) {
   dtrun_status status = DTRUN_OK;
   try {
     status = entry(Host(kind), &plugin, &error);
+    EndIfCopied();
   } catch (const std::exception& exception) {
     throw std::runtime_error(std::string("an exception left the entry (E1): ") + exception.what());
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "load.h"
+#include "own_process.h"
 #include "rank_watch.h"
 #include "values.h"
 
@@ -35,6 +36,7 @@ Outcome Ask(Call&& call) {
   std::string thrown = "something that is no std::exception";
   try {
     const dtrun_status status = call(&error);
+    EndIfCopied();
     return Read(status, error);
   } catch (const std::exception& exception) {
     thrown = exception.what();

@@ -58,6 +58,7 @@ enum {
   DEAF_TO_REFUSAL,
   WRONG_STRIDE,
   FAILS_SILENTLY,
+  FORKS,
   /* of launchers that are asked for hosts, or for commands */
   FINDS_ALWAYS,
   READS_ENVIRONMENT,

@@ -96,6 +96,7 @@ FAULTS = {
     "launcher_ignores_flags": ((LAUNCHER_FLAGS,), "S6", "with bit 30"),
     "launcher_unknown_status": (ALL_PLANS, "E2", "status 99"),
     "launcher_fails_silently": (ALL_PLANS, "L6", "without a text"),
+    "launcher_forks": (ALL_PLANS, "T8", "processes behind"),
     "launcher_finds_always": ((NO_HOSTS,), "L8", "in an empty environment"),
     "launcher_reads_environment": ((NO_HOSTS,), "L7", "variables that only the process has"),
     "launcher_no_platform_is_a_failure": ((NO_HOSTS,), "L8", "DTRUN_NOT_FOUND"),

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -23,6 +25,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{2};  // from SIGTERM to SIGKILL
 constexpr std::size_t kLines = 20;         // of its output
+
+// More processes of one case than any plugin needs: a plugin that forks doubles them at each call.
+constexpr std::size_t kMostProcesses = 256;
+constexpr std::chrono::milliseconds kCount{200};  // between two looks at how many there are
+constexpr int kShare = 20;                        // a look takes at most one part of these of the time
 
 void Redirect(int to, const char* file, int flags) {
   const int opened = open(file, flags, 0600);
@@ -55,20 +62,6 @@ pid_t Start(const std::vector<std::string>& command, const std::string& output) 
   _exit(write(STDERR_FILENO, text.data(), text.size()) < 0 ? 126 : 127);
 }
 
-// Waits for `child` until `deadline`. REQUIRES: SIGCHLD is blocked.
-bool Ended(pid_t child, Clock::time_point deadline, int* status) {
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
-  for (;;) {
-    if (waitpid(child, status, WNOHANG) == child) return true;
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
-    const timespec time{left / 1'000'000'000, left % 1'000'000'000};
-    sigtimedwait(&ended, nullptr, &time);
-  }
-}
-
 std::string LastLines(const std::string& file) {
   std::ifstream in(file);
   std::vector<std::string> lines;
@@ -81,8 +74,23 @@ std::string LastLines(const std::string& file) {
 
 bool NotStarted(int status) { return WIFEXITED(status) && WEXITSTATUS(status) >= kNotStarted; }
 
+// What a case has left behind; "" when that is nothing.
+std::string LeftBehind(const std::map<pid_t, std::string>& left, bool launched) {
+  const std::string own = OwnName();
+  const auto count = std::count_if(left.begin(), left.end(),
+                                   [&](const auto& entry) { return !launched || entry.second == own; });
+  if (count == 0) return {};
+  return "it left " + std::to_string(count) + (count == 1 ? " process" : " processes") +
+         " behind, which a plugin that forks without exec does (T8)";
+}
+
 // "" when the process ended as one that has said all.
-std::string BadEnd(int status, bool in_time, std::chrono::seconds limit, const Record& record) {
+std::string BadEnd(int status, bool in_time, bool too_many, std::chrono::seconds limit,
+                   const Record& record) {
+  if (too_many) {
+    return "it had more than " + std::to_string(kMostProcesses) +
+           " processes and was killed; the plugin or its library forks without exec (T8)";
+  }
   if (!in_time) return "it did not end within " + std::to_string(limit.count()) + " s and was killed";
   const char* const when = record.over ? " after the case was over" : " in the middle of the case";
   if (WIFSIGNALED(status)) return std::string("the process died of ") + strsignal(WTERMSIG(status)) + when;
@@ -110,21 +118,55 @@ Record Merged(const std::string& folder) {
 
 }  // namespace
 
-CaseResult RunCase(const std::vector<std::string>& command, const std::string& folder,
-                   std::chrono::seconds limit) {
+CaseRunner::CaseRunner() {
+  sigemptyset(&awaited_);
+  sigaddset(&awaited_, SIGCHLD);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    // Under nohup, or in the background of a script, some are ignored, which stays so.
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(&awaited_, number);
+  }
+  sigprocmask(SIG_BLOCK, &awaited_, nullptr);
+}
+
+CaseRunner::Ending CaseRunner::Await(pid_t child, Clock::time_point deadline, int* status) const {
+  Clock::time_point look = Clock::now() + kCount;
+  for (;;) {
+    if (waitpid(child, status, WNOHANG) == child) return Ending::kByItself;
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) return Ending::kTooLate;
+    if (now >= look) {
+      if (family_.Descendants().size() > kMostProcesses) return Ending::kTooMany;
+      look = Clock::now() + std::max<Clock::duration>(kCount, kShare * (Clock::now() - now));
+    }
+    const auto left = std::min(deadline, look) - Clock::now();
+    const auto ns =
+        std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count(), 0);
+    const timespec time{ns / 1'000'000'000, ns % 1'000'000'000};
+    const int number = sigtimedwait(&awaited_, nullptr, &time);
+    if (number <= 0 || number == SIGCHLD) continue;
+    kill(-child, SIGKILL);
+    family_.EndAll();
+    throw Interrupted{number};
+  }
+}
+
+CaseResult CaseRunner::Run(const std::vector<std::string>& command, const std::string& folder,
+                           std::chrono::seconds limit, bool launched) {
   const std::string output = folder + "/output";
   const auto start = Clock::now();
   const pid_t child = Start(command, output);
   int status = 0;
-  const bool in_time = Ended(child, start + limit, &status);
-  if (!in_time) {
-    kill(-child, SIGTERM);
-    if (!Ended(child, Clock::now() + kGrace, &status)) {
-      kill(-child, SIGKILL);
-      waitpid(child, &status, 0);
-    }
+  const Ending ending = Await(child, start + limit, &status);
+  const bool in_time = ending == Ending::kByItself;
+  if (ending == Ending::kTooLate) kill(-child, SIGTERM);
+  if (ending == Ending::kTooMany ||
+      (ending == Ending::kTooLate && Await(child, Clock::now() + kGrace, &status) != Ending::kByItself)) {
+    kill(-child, SIGKILL);
+    waitpid(child, &status, 0);
   }
-  kill(-child, SIGKILL);  // what it has left behind
+  const std::string left = LeftBehind(family_.EndAll(), launched);
 
   CaseResult result;
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -132,7 +174,10 @@ CaseResult RunCase(const std::vector<std::string>& command, const std::string& f
   result.failures = record.failures;
   result.started = !NotStarted(status) || record.over;
   result.over = record.over;
-  const std::string end = BadEnd(status, in_time, limit, record);
+  result.complained = !record.failures.empty();
+  std::string end = BadEnd(status, in_time, ending == Ending::kTooMany, limit, record);
+  // Of a case that was killed, what is left may be the suite's own.
+  if (end.empty()) end = in_time ? left : "";
   if (!end.empty()) {
     result.failures.push_back(end);
     result.output = LastLines(output);

@@ -1,11 +1,15 @@
 // Runs one case in a process of its own, for a limited time, and says how it ended.
 //
-// Used by the main thread, which blocks SIGCHLD.
+// Used by the main thread.
 #pragma once
+
+#include <signal.h>
 
 #include <chrono>
 #include <string>
 #include <vector>
+
+#include "family.h"
 
 namespace dtrun::conformance::tool {
 
@@ -18,17 +22,41 @@ struct CaseResult {
   std::vector<std::string> failures;  // what was expected, one text each
   std::string output;                 // the last lines on stderr of a process that did not end well
   double seconds = 0;
-  bool started = true;  // else `output` says why not
-  bool over = false;    // it has said all
+  bool started = true;      // else `output` says why not
+  bool over = false;        // it has said all
+  bool complained = false;  // it has said a failure itself
 };
 
 // Exit code of a process whose case could not be started.
 inline constexpr int kNotStarted = 125;
 
-// Starts `command`, which ends with arguments of this program that name the case. Results are in `folder`,
-// which is the case's own, as files that begin with "record"; kRecord is the first of them.
-CaseResult RunCase(const std::vector<std::string>& command, const std::string& folder,
-                   std::chrono::seconds limit);
+// Thrown when a signal asks this program to end; no process of a case is left then.
+struct Interrupted {
+  int signal;
+};
+
+class CaseRunner {
+ public:
+  // Blocks SIGCHLD and the signals that ask a program to end, and stays the parent of orphans.
+  CaseRunner();
+  CaseRunner(const CaseRunner&) = delete;
+  CaseRunner& operator=(const CaseRunner&) = delete;
+
+  // Starts `command`, which ends with arguments of this program that name the case. Results are in `folder`,
+  // which is the case's own, as files that begin with "record"; kRecord is the first of them. No process of
+  // the case is left; a plugin's that was fails it. `launched`: the command is a launcher's, which may leave
+  // processes of its own. Throws Interrupted.
+  CaseResult Run(const std::vector<std::string>& command, const std::string& folder,
+                 std::chrono::seconds limit, bool launched);
+
+ private:
+  enum class Ending { kByItself, kTooLate, kTooMany };
+  // Waits for `child` until `deadline`.
+  Ending Await(pid_t child, std::chrono::steady_clock::time_point deadline, int* status) const;
+
+  sigset_t awaited_;
+  const Family family_;
+};
 inline constexpr char kRecord[] = "record";
 
 }  // namespace dtrun::conformance::tool

@@ -27,6 +27,7 @@
 #include "sdk/conformance/guard.h"
 #include "sdk/conformance/host.h"
 #include "sdk/conformance/load.h"
+#include "sdk/conformance/own_process.h"
 #include "sdk/conformance/rank_watch.h"
 
 namespace dtrun::conformance::tool {
@@ -145,6 +146,7 @@ void CheckOptions(const Arguments& arguments) {
 }
 
 int RunOneCase(const Arguments& arguments) {
+  ClaimProcess();
   const LaunchedProcess place = PlaceOf(arguments);
   const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
   record = &writer;
@@ -162,6 +164,7 @@ int RunOneCase(const Arguments& arguments) {
   delete listeners.Release(listeners.default_result_printer());
   listeners.Append(new Recorder);
   const int code = RUN_ALL_TESTS();
+  EndIfCopied();
   writer.Over();
   return code;
 }
@@ -170,6 +173,7 @@ int TryOneCase(const Arguments& arguments) {
   try {
     return RunOneCase(arguments);
   } catch (const std::exception& error) {
+    EndIfCopied();
     std::cerr << error.what() << "\n";
     return kNotStarted;
   }
@@ -254,23 +258,20 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   std::cout << VersionText() << ": " << file << ", profile " << profile << ", up to " << arguments.world
             << " ranks, seed " << arguments.seed << ", " << cases.size() << " cases" << std::endl;
   setenv("DTRUN_CONFORMANCE_TIMEOUT", std::to_string(arguments.timeout).c_str(), 1);
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &ended, nullptr);
-
+  CaseRunner runner;
   const Folder folder;
   const auto limit = std::chrono::seconds(arguments.timeout) + kSlack;
   const auto run = [&](const std::string& name) {
     const std::string own = folder.path() + "/" + name;
     fs::create_directory(own);
-    CaseResult result = RunCase(CommandOf(arguments, words, name, own), own, limit);
+    CaseResult result =
+        runner.Run(CommandOf(arguments, words, name, own), own, limit, !arguments.launch.empty());
     fs::remove_all(own);
     return result;
   };
   if (const CaseResult trial = run(kTrial); !trial.started) {
     throw UsageError("no case can be started: " + trial.output);
-  } else if (trial.over && !trial.failures.empty()) {
+  } else if (trial.over && trial.complained) {
     throw UsageError("'--set': " + trial.failures[0] + "; dtrun plugins describe lists the options");
   }
   const auto start = std::chrono::steady_clock::now();
@@ -306,12 +307,25 @@ int Main(const std::vector<std::string>& words) {
   return 0;
 }
 
+// Its folder is removed by now; whoever sent the signal sees that it was obeyed.
+int EndBySignal(int number) {
+  signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  raise(number);
+  return 2;
+}
+
 }  // namespace
 }  // namespace dtrun::conformance::tool
 
 int main(int argc, char** argv) {
   try {
     return dtrun::conformance::tool::Main({argv + 1, argv + argc});
+  } catch (const dtrun::conformance::tool::Interrupted& interrupted) {
+    return dtrun::conformance::tool::EndBySignal(interrupted.signal);
   } catch (const std::exception& error) {
     std::cerr << "dtrun-conformance: " << error.what() << "\n";
     return 2;

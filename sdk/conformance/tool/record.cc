@@ -6,6 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "sdk/conformance/own_process.h"
+
 namespace dtrun::conformance::tool {
 
 // An entry is a letter, the bytes of its text in decimal, a line feed and the text; one write, so that
@@ -16,6 +18,7 @@ RecordWriter::RecordWriter(const std::string& file)
 }
 
 void RecordWriter::Write(char what, const std::string& text) const {
+  EndIfCopied();
   const std::string entry = what + std::to_string(text.size()) + "\n" + text;
   if (write(file_, entry.data(), entry.size()) < 0) _exit(1);  // then it counts as failed
 }
