@@ -10,9 +10,11 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -247,6 +249,22 @@ class Sound(unittest.TestCase):
         self.expect_pass(run)
         self.assertIn("Messages.OfEverySizeArrive", run.cases)
         self.assertNotIn("Collectives.AllreduceInWorld2", run.cases)
+
+
+class Interrupted(unittest.TestCase):
+    def test_a_signal_ends_the_case_and_leaves_no_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number), tempfile.TemporaryDirectory() as folder:
+                command = [GIVEN.tool, "--plugin", GIVEN.broken / "libdtrun_backend_blocks.so", "--only", "Requests.OfMessagesStart"]
+                tool = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": folder},
+                                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                case = list(pathlib.Path(folder).glob("*/Requests*/record"))
+                while not case and tool.poll() is None:
+                    time.sleep(0.05)
+                    case = list(pathlib.Path(folder).glob("*/Requests*/record"))
+                tool.send_signal(number)
+                self.assertEqual(tool.wait(30), -number)
+                self.assertEqual(os.listdir(folder), [])
 
 
 class CommandLine(unittest.TestCase):

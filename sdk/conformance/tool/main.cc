@@ -147,6 +147,7 @@ void CheckOptions(const Arguments& arguments) {
 
 int RunOneCase(const Arguments& arguments) {
   ClaimProcess();
+  setenv("DTRUN_CONFORMANCE_FOLDER", fs::absolute(arguments.record).parent_path().c_str(), 1);
   const LaunchedProcess place = PlaceOf(arguments);
   const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
   record = &writer;
