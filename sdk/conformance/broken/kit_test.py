@@ -55,6 +55,7 @@ FAULTS = {
     "backend_entry_reads_behind": (("Load.TakesHostsOfAnotherSize",), "S2", "behind a dtrun_host of"),
     "backend_any_extension": (("Load.KnowsNoUnknownExtension",), "S13", "nobody.nothing"),
     "backend_key_twice": (("Load.HasOptionsThatMakeSense",), "O1", "there twice"),
+    "backend_long_key": (("Load.HasOptionsThatMakeSense",), "O1", "has 3000000 characters"),
     "backend_signal_handler": ((LOADING,), "T7", "is 'handled'"),
     "backend_changes_environment": ((LOADING,), "T7", "BROKEN_WAS_HERE"),
     "backend_changes_folder": ((LOADING,), "T7", "working folder"),

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "dtrun/abi.h"
@@ -67,12 +68,14 @@ int broken_helper(void) { return 1; }
 
 dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
   static dtrun_option options[2];
+  static char long_key[FAULT(LONG_KEY) ? 3000001 : 2];
   static dtrun_plugin plugin;
   (void)err;
   if (FAULT(THREAD_IN_ENTRY)) start_thread();
   if (FAULT(ENTRY_READS_BEHIND) && host->get_service(host, "nobody.nothing/1") != NULL) abort();
   fill_option(&options[0], "retries", FAULT(BAD_DEFAULT) ? "many" : "3");
-  fill_option(&options[1], FAULT(KEY_TWICE) ? "retries" : "attempts", "3");
+  if (FAULT(LONG_KEY)) memset(long_key, 'k', sizeof long_key - 1);
+  fill_option(&options[1], FAULT(KEY_TWICE) ? "retries" : FAULT(LONG_KEY) ? long_key : "attempts", "3");
   DTRUN_PLUGIN_INIT(plugin);
   plugin.name = FAULT(OTHER_NAME) ? "somebody_else" : DTRUN_FAULT_NAME;
   plugin.version = "1.0";
