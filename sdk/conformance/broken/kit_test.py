@@ -200,7 +200,7 @@ class Broken(unittest.TestCase):
 
     def test_every_plugin_of_the_folder_has_an_entry_here(self):
         files = {file.stem.removeprefix("libdtrun_") for file in GIVEN.broken.glob("libdtrun_*.so")}
-        self.assertEqual(files - {"backend_sound", "launcher_sound"}, set(FAULTS))
+        self.assertEqual(files - {"backend_sound", "launcher_sound", "backend_needs_library"}, set(FAULTS))
 
 
 class Sound(unittest.TestCase):
@@ -244,6 +244,16 @@ class Sound(unittest.TestCase):
                   f"{GIVEN.mpirun} --oversubscribe -n {{ranks}}", environment=allowed)
         self.expect_pass(run)
         self.assertEqual({state for state, _, _ in run.cases.values()}, {"passed"}, run.out)
+
+    def test_a_plugin_that_lacks_its_library_is_tried_in_part(self):
+        plugin = GIVEN.broken / "libdtrun_backend_needs_library.so"
+        run = Run(plugin, ".")
+        self.assertEqual((run.code, run.failed()), (0, set()), run.out)
+        self.assertEqual({name for name, (state, _, _) in run.cases.items() if state == "passed"},
+                         {name for name in run.cases if name.startswith("Load.")} - {LOADING})
+        self.assertIn(f"skipped  {SUM} (0.00 s): cannot be initialised here: cannot load libvendor.so\n", run.out)
+        self.assertEqual(run.out.splitlines()[-1],
+                         "only loading was tried: the plugin cannot be initialised here: cannot load libvendor.so")
 
     def test_messages_alone_are_a_profile(self):
         run = Run(GIVEN.broken / "libdtrun_backend_sound.so", "^[LSM]", "--profile", "messages")

@@ -24,6 +24,10 @@ static dtrun_status init(const dtrun_host* host, const dtrun_options* options, d
                          dtrun_error* err) {
   dtrun_instance* const self = malloc(sizeof *self);
   (void)options;
+  if (FAULT(NEEDS_LIBRARY)) {
+    free(self);
+    return dtrun_error_set(err, DTRUN_NOT_FOUND, -1, "cannot load libvendor.so");
+  }
   if (self == NULL) return dtrun_error_set(err, DTRUN_OUT_OF_MEMORY, -1, "out of memory");
   self->host = host;
   if (FAULT(SIGNAL_HANDLER)) signal(SIGUSR2, handle);

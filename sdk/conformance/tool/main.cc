@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -38,6 +39,9 @@ namespace fs = std::filesystem;
 // A process ends itself at the limit and says what its ranks did; the one that waits for it has more
 // patience.
 constexpr std::chrono::seconds kSlack{5};
+
+// An init that takes longer is for the cases to find.
+constexpr std::chrono::seconds kTrialLimit{30};
 
 // Where launchers say which of how many ranks a process is.
 constexpr const char* kRankVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -136,20 +140,57 @@ class Recorder final : public testing::EmptyTestEventListener {
   }
 };
 
-// Instead of a case: whether what the user typed fits the plugin.
+// Instead of a case: whether what the user typed fits the plugin, and whether that has an instance here.
 constexpr char kTrial[] = "(trial)";
 
-// Records what is wrong with the values of --set. Other defects are for the cases to find.
-void CheckOptions(const Arguments& arguments) {
+// Records what is wrong with the values of --set, and returns whether nothing is. Other defects are for the
+// cases to find.
+bool CheckOptions(const Arguments& arguments) {
   try {
     const dtrun_plugin& plugin = *LoadPlugin(arguments.plugin, KindOf(arguments));
-    if (const std::string missing = MissingOption(plugin, arguments.options); !missing.empty())
-      return record->Failure(missing);
+    if (const std::string missing = MissingOption(plugin, arguments.options); !missing.empty()) {
+      record->Failure(missing);
+      return false;
+    }
     if (!arguments.options.empty()) MakeOptions(plugin, arguments.options);
   } catch (const std::invalid_argument& error) {
     record->Failure(error.what());
+    return false;
   } catch (const std::runtime_error&) {
   }
+  return true;
+}
+
+// Whether a failure of init may lie at what this host has, not at the plugin.
+bool LacksSomething(dtrun_status status) {
+  return status == DTRUN_UNSUPPORTED || status == DTRUN_NOT_FOUND || status == DTRUN_FAILED_PRECONDITION ||
+         status == DTRUN_VENDOR || status == DTRUN_SYSTEM;
+}
+
+// Records, as the reason of a skip, what init says is missing here. Other failures are for the cases to find.
+void TryInit(const Arguments& arguments) {
+  try {
+    const std::int32_t kind = KindOf(arguments);
+    const dtrun_plugin& plugin = *LoadPlugin(arguments.plugin, kind);
+    if (plugin.init == nullptr || plugin.shutdown == nullptr) return;
+    const auto options = MakeOptions(plugin, arguments.options);
+    dtrun_instance* instance = nullptr;
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    const dtrun_status status = plugin.init(Host(kind), options.get(), &instance, &error);
+    const bool has_text = error.message[0] != '\0' && std::memchr(error.message, '\0', sizeof error.message);
+    if (LacksSomething(status) && has_text)
+      record->Skip(std::string("cannot be initialised here: ") + error.message);
+    if (status == DTRUN_OK && instance != nullptr) plugin.shutdown(instance);
+  } catch (const std::exception&) {
+  }
+}
+
+// Of a plugin that cannot be initialised with the options that were given. Hosts and Connect ask it with its
+// defaults (L12).
+bool NeedsInstance(const std::string& name, bool with_options) {
+  if (name.starts_with("Hosts.") || name.starts_with("Connect.")) return !with_options;
+  return !name.starts_with("Load.") || name == "Load.TouchesNothingInInit";
 }
 
 int RunOneCase(const Arguments& arguments) {
@@ -159,7 +200,7 @@ int RunOneCase(const Arguments& arguments) {
   const RecordWriter writer(arguments.record + (place.size > 0 ? "." + std::to_string(place.rank) : ""));
   record = &writer;
   if (arguments.run_case == kTrial) {
-    CheckOptions(arguments);
+    if (CheckOptions(arguments)) TryInit(arguments);
     writer.Over();
     return 0;
   }
@@ -269,23 +310,33 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   CaseRunner runner;
   const Folder folder;
   const auto limit = std::chrono::seconds(arguments.timeout) + kSlack;
-  const auto run = [&](const std::string& name) {
+  const auto run = [&](const std::string& name, std::chrono::seconds own_limit) {
     const std::string own = folder.path() + "/" + name;
     fs::create_directory(own);
     CaseResult result =
-        runner.Run(CommandOf(arguments, words, name, own), own, limit, !arguments.launch.empty());
+        runner.Run(CommandOf(arguments, words, name, own), own, own_limit, !arguments.launch.empty());
     fs::remove_all(own);
     return result;
   };
-  if (const CaseResult trial = run(kTrial); !trial.started) {
+  const CaseResult trial = run(kTrial, std::min(limit, kTrialLimit));
+  if (!trial.started) {
     throw UsageError("no case can be started: " + trial.output);
   } else if (trial.over && trial.complained) {
     throw UsageError("'--set': " + trial.failures[0] + "; dtrun plugins describe lists the options");
   }
   const auto start = std::chrono::steady_clock::now();
-  bool failed = false;
+  bool failed = false, tried_more = false;
   for (CaseResult& one : cases) {
-    CaseResult result = run(one.name);
+    const bool skip =
+        trial.kind == CaseResult::Kind::kSkipped && NeedsInstance(one.name, !arguments.options.empty());
+    CaseResult result;
+    if (skip) {
+      result.kind = CaseResult::Kind::kSkipped;
+      result.reason = trial.reason;
+    } else {
+      result = run(one.name, limit);
+    }
+    tried_more = tried_more || (!skip && !one.name.starts_with("Load."));
     result.name = one.name;
     result.rules = RulesBroken(result.failures, one.rules);
     one = std::move(result);
@@ -294,6 +345,8 @@ int RunAll(const Arguments& arguments, const std::vector<std::string>& words) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   PrintSummary(cases, seconds);
+  if (trial.kind == CaseResult::Kind::kSkipped && !tried_more)
+    PrintNote("only loading was tried: the plugin " + trial.reason);
   if (junit.is_open() && !(junit << JunitXml(file, cases, seconds) << std::flush))
     throw UsageError("'--junit' is '" + arguments.junit +
                      "', which could not be written to the end; is the disk full?");

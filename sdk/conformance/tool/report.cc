@@ -110,4 +110,6 @@ void PrintSummary(const std::vector<CaseResult>& results, double seconds) {
               of(CaseResult::Kind::kPassed), of(CaseResult::Kind::kFailed), of(CaseResult::Kind::kSkipped));
 }
 
+void PrintNote(const std::string& text) { std::printf("%s\n", Visible(text).c_str()); }
+
 }  // namespace dtrun::conformance::tool

@@ -11,6 +11,8 @@ namespace dtrun::conformance::tool {
 // Prints the line of a case, and of a failure what was expected and which rules are broken.
 void PrintResult(const CaseResult& result);
 void PrintSummary(const std::vector<CaseResult>& results, double seconds);
+// A line of its own; `text` may have pieces of the plugin's.
+void PrintNote(const std::string& text);
 
 // The ids that a failure names, as in "(E1)", and behind them those of its case, `rules`.
 std::string RulesBroken(const std::vector<std::string>& failures, const std::string& rules);
