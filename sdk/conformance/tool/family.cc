@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -33,7 +33,8 @@ struct Process {
 // Of "PID (NAME) STATE PARENT ..."; a name may have parentheses and blanks.
 Process ReadProcess(const fs::path& folder) {
   std::ifstream in(folder / "stat");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::getline(in, text, '\0');  // unlike an iterator, it does not throw when the process ends just now
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == text.npos || close == text.npos) return {};
   std::istringstream rest(text.substr(close + 1));
