@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/base/printable.h"
+#include "core/base/text.h"
 #include "core/plugin/search_path.h"
 
 namespace dtrun::plugin {
@@ -74,19 +76,28 @@ std::string CheckFlags(std::uint32_t flags, std::string_view of) {
   return fmt::format("its {} has the flags {:#x}, which this dtrun would have to understand", of, unknown);
 }
 
-// A text of an option that would reach a terminal as more than a line of text, or null. A long text may have lines.
+// A text of an option that would reach a terminal as more than a line of text, or null. A long text may have
+// lines.
 const char* RawText(const dtrun_option& option) {
   for (const char* text : {option.key, option.default_text, option.doc, option.unit, option.min_text,
                            option.max_text, option.since, option.env_alias, option.replaced_by}) {
     if (text != nullptr && Printable(text) != text) return text;
   }
   for (std::uint64_t i = 0; i < option.choice_count && option.choices != nullptr; ++i) {
-    if (option.choices[i] != nullptr && Printable(option.choices[i]) != option.choices[i]) return option.choices[i];
+    if (option.choices[i] != nullptr && Printable(option.choices[i]) != option.choices[i])
+      return option.choices[i];
   }
   if (option.long_doc == nullptr) return nullptr;
   std::string lines = option.long_doc;
   std::ranges::replace(lines, '\n', ' ');
   return Printable(lines) == lines ? nullptr : option.long_doc;
+}
+
+constexpr std::size_t kMostKeyBytes = 64;
+
+bool IsOptionKey(std::string_view key) {
+  return key.size() <= kMostKeyBytes && key.front() >= 'a' && key.front() <= 'z' &&
+         std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || IsDigit(c) || c == '_'; });
 }
 
 // What is wrong with the options table, or empty.
@@ -105,7 +116,12 @@ std::string CheckOptions(const dtrun_plugin& table) {
     const auto* option = reinterpret_cast<const dtrun_option*>(first + i * stride);
     if (option->key == nullptr || option->key[0] == '\0') return fmt::format("its option {} has no key", i);
     if (const char* raw = RawText(*option); raw != nullptr)
-      return fmt::format("its option '{}' has control characters: '{}'", Printable(option->key), Printable(raw));
+      return fmt::format("its option '{}' has control characters: '{}'", Printable(option->key),
+                         Printable(raw));
+    if (!IsOptionKey(option->key)) {
+      return fmt::format("its option '{}' is no snake_case of 1 to {} characters",
+                         std::string_view(option->key).substr(0, kMostKeyBytes), kMostKeyBytes);
+    }
     if (!keys.insert(option->key).second) return fmt::format("it has the option '{}' twice", option->key);
     if (option->type < DTRUN_TYPE_BOOL || option->type > DTRUN_TYPE_LIST) {
       return fmt::format("its option '{}' has the type {}, which this dtrun does not know", option->key,

@@ -211,6 +211,12 @@ TEST(Normalise, RefusesABrokenTableOfOptions) {
   APlugin key;
   key.option.key = nullptr;
   EXPECT_THAT(key.Error(), HasSubstr("option 0 has no key"));
+  const std::string long_key(65, 'k');
+  for (const char* wrong : {"Mode", "mode-x", "1mode", "mode.x", long_key.c_str()}) {
+    APlugin named;
+    named.option.key = wrong;
+    EXPECT_THAT(named.Error(), HasSubstr("' is no snake_case of 1 to 64 characters")) << wrong;
+  }
 }
 
 }  // namespace
