@@ -48,7 +48,7 @@ class PluginCall {
   std::thread watch_;
 };
 
-// Of a member that an operation calls: takes a nanosecond, and leaves time limits to the operation.
+// Of a member that an operation calls: takes nanoseconds, and leaves time limits to the operation.
 // REQUIRES: a PluginCall with a report came before; both arguments outlive it
 class OperationCall {
  public:
