@@ -29,6 +29,16 @@ inline constexpr char kBackendFileId[] =
 inline constexpr char kBackendOptions[] = "DTRUN_BACKEND_OPTIONS";  // options::ToJson
 inline constexpr char kBackendTimeout[] = "DTRUN_BACKEND_TIMEOUT";  // as in TOML: "60s"
 
+// The backend of device memory, where the job has one beside the host's; as the four above.
+inline constexpr char kDeviceBackend[] = "DTRUN_DEVICE_BACKEND";
+inline constexpr char kDeviceBackendPath[] = "DTRUN_DEVICE_BACKEND_PATH";
+inline constexpr char kDeviceBackendFileId[] = "DTRUN_DEVICE_BACKEND_FILE_ID";
+inline constexpr char kDeviceBackendOptions[] = "DTRUN_DEVICE_BACKEND_OPTIONS";
+// Device plugins that the ranks may load, "cuda=/path:other=/path"; each with its file's id after a '#', if
+// known.
+inline constexpr char kDevices[] = "DTRUN_DEVICES";
+inline constexpr char kStaging[] = "DTRUN_STAGING";  // backend.staging: "auto" or "off"
+
 // What this host uses between hosts, when dtrun has chosen it.
 inline constexpr char kInterface[] = "DTRUN_INTERFACE";  // name
 inline constexpr char kAddress[] = "DTRUN_ADDRESS";      // numeric

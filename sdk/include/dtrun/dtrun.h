@@ -5,12 +5,11 @@
  * backend that the config names and joins the other ranks. A program that dtrun did
  * not start is a world of one rank, so the same binary runs alone.
  *
- * Buffers are host memory, counts and offsets are in elements, and all ranks make the same
- * calls on a communicator in the same order. Every function that can fail returns a dtrun_status
- * and fills `err` (which may be NULL). After any failure of an operation, other than
- * DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator
- * stays failed: later calls return the first cause again, also after an abort. What is
- * frozen: docs/abi.md.
+ * Buffers are host memory, or a device's in the calls that take a stream. Counts and offsets are in
+ * elements, and all ranks make the same calls on a communicator in the same order. Every function that can
+ * fail returns a dtrun_status and fills `err` (which may be NULL). After any failure of an operation, other
+ * than DTRUN_INVALID_ARGUMENT and DTRUN_UNSUPPORTED, which start nothing, the communicator stays failed:
+ * later calls return the first cause again, also after an abort. What is frozen: docs/abi.md.
  *
  * Operations take a dtrun_work**. NULL: the call blocks until the result is there.
  * Otherwise it returns at once; the buffers belong to the operation until wait or test
@@ -25,8 +24,8 @@
 #ifndef DTRUN_DTRUN_H
 #define DTRUN_DTRUN_H
 
+#include "dtrun/abi/backend.h"
 #include "dtrun/abi/error.h"
-#include "dtrun/abi/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -178,6 +177,38 @@ DTRUN_API dtrun_status dtrun_recv(dtrun_comm* comm, void* recv, uint64_t count, 
 DTRUN_API dtrun_status dtrun_recv_any(dtrun_comm* comm, void* recv, uint64_t count, int32_t dtype,
                                       uint32_t tag, int32_t* source, dtrun_work** work, dtrun_error* err);
 
+/* ---- memory of a device: docs/devices.md ---------------------------------------------- */
+
+/* The operation that `op` describes, on buffers of the stream's device. It starts after the work that is
+ * queued on `stream`, and the call does not wait for it. With work == NULL later work on `stream` starts
+ * after it; otherwise dtrun_work_wait_on orders a stream after it, and until then its buffers belong to it. A
+ * NULL stream is dtrun_submit. The first operation on a device connects the ranks and blocks; it must not be
+ * a send or a recv unless dtrun_comm_connect came before. */
+DTRUN_API dtrun_status dtrun_submit_on(dtrun_comm* comm, const dtrun_op* op, const dtrun_stream* stream,
+                                       dtrun_work** work, dtrun_error* err);
+/* Later work on `stream` starts after the operation, or all of a group. Does not block, and says nothing
+ * about its success: dtrun_work_test, dtrun_work_wait and later calls on the communicator do. For operations
+ * on memory of the stream's kind of device. */
+DTRUN_API dtrun_status dtrun_work_wait_on(dtrun_work* work, const dtrun_stream* stream, dtrun_error* err);
+/* Called by every rank of `comm`: its operations on this kind of device use device `device_index` of this
+ * process. Connects the ranks, which the first such operation does otherwise, with its stream's device. Once
+ * it is connected, another device is DTRUN_INVALID_ARGUMENT. */
+DTRUN_API dtrun_status dtrun_comm_connect(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
+                                          dtrun_error* err);
+/* What carries the operations on that kind of device: "nccl", "staging over shm+gloo", ...; "" when nothing
+ * does, and `err` says why. Connects nothing. Valid until `comm` is freed. */
+DTRUN_API const char* dtrun_comm_route(dtrun_comm* comm, int32_t device_kind, dtrun_error* err);
+/* Memory of a device, as dtrun_alloc's for the host: freed with dtrun_free. Where the transport has none of
+ * its own, the device's library's. */
+DTRUN_API dtrun_status dtrun_alloc_on(dtrun_comm* comm, uint64_t bytes, int32_t device_kind,
+                                      int32_t device_index, void** out, dtrun_error* err);
+/* A stream of the device, for those who have no library of it at hand. priority: 0, or 1 for one whose work
+ * goes before that of others. Ends with `comm` at the latest. */
+DTRUN_API dtrun_status dtrun_stream_create(dtrun_comm* comm, int32_t device_kind, int32_t device_index,
+                                           int32_t priority, dtrun_stream* out, dtrun_error* err);
+/* When its work has ended. */
+DTRUN_API void dtrun_stream_destroy(dtrun_comm* comm, const dtrun_stream* stream);
+
 /* ---- any operation, and several as one --------------------------------------------- */
 
 /* The operation that `op` describes. Members that its kind does not use are not read; flags
@@ -186,10 +217,10 @@ DTRUN_API dtrun_status dtrun_submit(dtrun_comm* comm, const dtrun_op* op, dtrun_
                                     dtrun_error* err);
 
 /* Operations between the two, all with work == NULL, return at once, may be started as one,
- * and end as one: `work` of group_end, or group_end itself when that is NULL. A send and a
- * recv of one group never wait for each other. An operation that is refused is not part of
- * the group. In between only the thread that began the group may use `comm`. After a failure
- * of group_end no operation of the group is running. */
+ * and end as one: `work` of group_end, or group_end itself when that is NULL, which does not wait for those
+ * on a stream. A send and a recv of one group never wait for each other. An operation that is refused is not
+ * part of the group. In between only the thread that began the group may use `comm`. After a failure of
+ * group_end no operation of the group is running. */
 DTRUN_API dtrun_status dtrun_group_begin(dtrun_comm* comm, dtrun_error* err);
 DTRUN_API dtrun_status dtrun_group_end(dtrun_comm* comm, dtrun_work** work, dtrun_error* err);
 
@@ -201,7 +232,8 @@ DTRUN_API dtrun_status dtrun_work_test(dtrun_work* work, int32_t* done, dtrun_er
  * runs, the handle is still live, and err has a text. DTRUN_TIMEOUT: the operation's own time is over, and it
  * has failed. */
 DTRUN_API dtrun_status dtrun_work_wait(dtrun_work* work, int64_t timeout_ns, dtrun_error* err);
-/* Drops the handle; waits first when the operation still runs. NULL is allowed. */
+/* Drops the handle; waits first when the operation still runs and no stream was ordered after it. NULL is
+ * allowed. */
 DTRUN_API void dtrun_work_release(dtrun_work* work);
 
 #ifdef __cplusplus

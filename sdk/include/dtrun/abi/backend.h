@@ -54,8 +54,11 @@ enum {
   DTRUN_CAP_THREAD_MULTIPLE = 2, /* enqueue may be called concurrently on one communicator */
   DTRUN_CAP_ANY_SOURCE = 4,      /* a receive may match a message of any rank; 8 is retired */
   DTRUN_CAP_LAZY_CONNECT =
-      16,                 /* ranks connect when they first talk, so any number may share a communicator */
-  DTRUN_CAP_DETACHED = 32 /* takes operations with DTRUN_OP_DETACHED */
+      16,                  /* ranks connect when they first talk, so any number may share a communicator */
+  DTRUN_CAP_DETACHED = 32, /* takes operations with DTRUN_OP_DETACHED */
+  DTRUN_CAP_CAPTURE =
+      64, /* takes operations on a stream that is being captured into a graph, as detached ones */
+  DTRUN_CAP_STREAM_ORDER = 128 /* messages wait for the operations before them: rule D6 */
 };
 
 /* What the backend can do. Bit v of a mask is enum value v. */
@@ -78,6 +81,7 @@ typedef struct dtrun_support_query {
   int32_t dtype;
   int32_t reduce;
   int32_t device_kind;
+  int32_t device_index; /* -1 with DTRUN_DEVICE_HOST */
 } dtrun_support_query;
 
 /* ---- communicators ----------------------------------------------------------------- */

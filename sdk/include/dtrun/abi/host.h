@@ -12,7 +12,7 @@
 #include "dtrun/abi/options.h"
 
 /* What a plugin is. */
-enum { DTRUN_KIND_BACKEND = 1, DTRUN_KIND_LAUNCHER = 2 };
+enum { DTRUN_KIND_BACKEND = 1, DTRUN_KIND_LAUNCHER = 2, DTRUN_KIND_DEVICE = 3 };
 
 typedef struct dtrun_host {
   uint32_t struct_size;

@@ -10,6 +10,7 @@
 #define DTRUN_ABI_PLUGIN_H
 
 #include "dtrun/abi/backend.h"
+#include "dtrun/abi/device.h"
 #include "dtrun/abi/launcher.h"
 
 #define DTRUN_PLUGIN_MAGIC UINT64_C(0x31306e7572746400) /* "\0dtrun01" read as little endian */
@@ -45,6 +46,8 @@ typedef struct dtrun_plugin {
   /* Optional. Table for "<vendor>.<name>/<revision>", or NULL. `self` is the instance that will be used with
    * it, NULL before `init`. [any] */
   const void* (*get_extension)(dtrun_instance* self, const char* id);
+
+  const dtrun_device* device; /* DTRUN_KIND_DEVICE */
 } dtrun_plugin;
 
 /* Stamps size, magic and both ABI numbers into a zeroed or fresh table. */

@@ -80,7 +80,10 @@ enum {
   DTRUN_DEVICE_HOST = 0, /* the host's memory; its index is -1, and it has no streams */
   DTRUN_DEVICE_CUDA = 1,
   DTRUN_DEVICE_ROCM = 2,
-  DTRUN_DEVICE_LEVEL_ZERO = 3
+  DTRUN_DEVICE_LEVEL_ZERO = 3,
+  /* From here to 62: kinds that dtrun has no name for. A plugin of such a kind takes any number; two with the
+   * same one do not work together. */
+  DTRUN_DEVICE_OTHER = 32
 };
 
 #endif
