@@ -12,7 +12,7 @@ import re
 import sys
 
 SDK = pathlib.Path(__file__).resolve().parent
-HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "plugin", "services"]
+HEADERS = ["base", "error", "types", "op", "options", "host", "backend", "launcher", "device", "plugin", "services"]
 OUT = SDK / "include/dtrun/dtrun_abi.rs"
 PLAIN = {"uint8_t": "u8", "uint32_t": "u32", "uint64_t": "u64", "int32_t": "i32", "int64_t": "i64", "double": "f64",
          "char": "c_char", "void": "c_void"}

@@ -76,6 +76,7 @@ pub const DTRUN_DEVICE_HOST: i32 = 0;
 pub const DTRUN_DEVICE_CUDA: i32 = 1;
 pub const DTRUN_DEVICE_ROCM: i32 = 2;
 pub const DTRUN_DEVICE_LEVEL_ZERO: i32 = 3;
+pub const DTRUN_DEVICE_OTHER: i32 = 32;
 pub const DTRUN_OP_BLOCKING: i32 = 1;
 pub const DTRUN_OP_DETACHED: i32 = 1 << 16;
 pub const DTRUN_TYPE_BOOL: i32 = 1;
@@ -101,6 +102,7 @@ pub const DTRUN_ORIGIN_ENVIRONMENT: i32 = 2;
 pub const DTRUN_ORIGIN_COMMAND_LINE: i32 = 3;
 pub const DTRUN_KIND_BACKEND: i32 = 1;
 pub const DTRUN_KIND_LAUNCHER: i32 = 2;
+pub const DTRUN_KIND_DEVICE: i32 = 3;
 pub const DTRUN_LOG_DEBUG: i32 = 1;
 pub const DTRUN_LOG_INFO: i32 = 2;
 pub const DTRUN_LOG_WARN: i32 = 3;
@@ -112,6 +114,8 @@ pub const DTRUN_CAP_THREAD_MULTIPLE: i32 = 2;
 pub const DTRUN_CAP_ANY_SOURCE: i32 = 4;
 pub const DTRUN_CAP_LAZY_CONNECT: i32 = 16;
 pub const DTRUN_CAP_DETACHED: i32 = 32;
+pub const DTRUN_CAP_CAPTURE: i32 = 64;
+pub const DTRUN_CAP_STREAM_ORDER: i32 = 128;
 pub const DTRUN_ENV_UNSET: i32 = 1 << 16;
 pub const DTRUN_ALLOCATION_EVERYWHERE: i32 = 1 << 16;
 pub const DTRUN_ALLOCATION_OWN_INDEX: i32 = 1 << 17;
@@ -152,6 +156,11 @@ pub struct dtrun_calls {
 
 #[repr(C)]
 pub struct dtrun_collectives {
+    private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct dtrun_event {
     private: [u8; 0],
 }
 
@@ -475,6 +484,7 @@ pub struct dtrun_support_query {
     pub dtype: i32,
     pub reduce: i32,
     pub device_kind: i32,
+    pub device_index: i32,
 }
 impl Default for dtrun_support_query {
     fn default() -> Self {
@@ -877,6 +887,70 @@ impl Default for dtrun_launcher {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct dtrun_memory {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub device_kind: i32,
+    pub device_index: i32,
+}
+impl Default for dtrun_memory {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_stream_params {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub device_index: i32,
+    pub priority: i32,
+}
+impl Default for dtrun_stream_params {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct dtrun_device {
+    pub struct_size: u32,
+    pub flags: u32,
+    pub kind: i32,
+    pub reserved: u32,
+    pub count: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut i32, *mut dtrun_error) -> dtrun_status>,
+    pub current: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut i32, *mut dtrun_error) -> dtrun_status>,
+    pub describe: Option<unsafe extern "C" fn(*mut dtrun_instance, i32, *mut c_char, u64, *mut dtrun_error) -> dtrun_status>,
+    pub memory_of: Option<unsafe extern "C" fn(*mut dtrun_instance, *const c_void, *mut dtrun_memory, *mut dtrun_error) -> dtrun_status>,
+    pub mem_alloc: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_mem_params, *mut *mut c_void, *mut dtrun_error) -> dtrun_status>,
+    pub mem_free: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_mem_params, *mut c_void)>,
+    pub stream_create: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_stream_params, *mut dtrun_stream, *mut dtrun_error) -> dtrun_status>,
+    pub stream_destroy: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_stream)>,
+    pub stream_capturing: Option<unsafe extern "C" fn(*mut dtrun_instance, *const dtrun_stream, *mut i32, *mut dtrun_error) -> dtrun_status>,
+    pub copy: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut c_void, *const c_void, u64, *const dtrun_stream, *mut dtrun_error) -> dtrun_status>,
+    pub event_create: Option<unsafe extern "C" fn(*mut dtrun_instance, i32, *mut *mut dtrun_event, *mut dtrun_error) -> dtrun_status>,
+    pub event_destroy: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut dtrun_event)>,
+    pub event_record: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut dtrun_event, *const dtrun_stream, *mut dtrun_error) -> dtrun_status>,
+    pub event_test: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut dtrun_event, *mut dtrun_error) -> dtrun_status>,
+    pub event_wait: Option<unsafe extern "C" fn(*mut dtrun_instance, *mut dtrun_event, *const dtrun_stream, *mut dtrun_error) -> dtrun_status>,
+    pub counter_wait: Option<unsafe extern "C" fn(*mut dtrun_instance, *const u32, u32, *const dtrun_stream, *mut dtrun_error) -> dtrun_status>,
+}
+impl Default for dtrun_device {
+    fn default() -> Self {
+        let mut value: Self = unsafe { std::mem::zeroed() };
+        value.struct_size = std::mem::size_of::<Self>() as u32;
+        value
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct dtrun_plugin {
     pub struct_size: u32,
     pub flags: u32,
@@ -897,6 +971,7 @@ pub struct dtrun_plugin {
     pub backend: *const dtrun_backend,
     pub launcher: *const dtrun_launcher,
     pub get_extension: Option<unsafe extern "C" fn(*mut dtrun_instance, *const c_char) -> *const c_void>,
+    pub device: *const dtrun_device,
 }
 impl Default for dtrun_plugin {
     fn default() -> Self {
@@ -1080,7 +1155,7 @@ const _: () = {
     assert!(std::mem::size_of::<dtrun_launch_query>() == 16);
     assert!(std::mem::size_of::<dtrun_launch_sink>() == 32);
     assert!(std::mem::size_of::<dtrun_backend_caps>() == 56);
-    assert!(std::mem::size_of::<dtrun_support_query>() == 24);
+    assert!(std::mem::size_of::<dtrun_support_query>() == 28);
     assert!(std::mem::size_of::<dtrun_comm_params>() == 128);
     assert!(std::mem::size_of::<dtrun_stream>() == 24);
     assert!(std::mem::size_of::<dtrun_abort_params>() == 24);
@@ -1101,7 +1176,10 @@ const _: () = {
     assert!(std::mem::size_of::<dtrun_connect_command>() == 64);
     assert!(std::mem::size_of::<dtrun_connect_sink>() == 24);
     assert!(std::mem::size_of::<dtrun_launcher>() == 32);
-    assert!(std::mem::size_of::<dtrun_plugin>() == 128);
+    assert!(std::mem::size_of::<dtrun_memory>() == 16);
+    assert!(std::mem::size_of::<dtrun_stream_params>() == 16);
+    assert!(std::mem::size_of::<dtrun_device>() == 144);
+    assert!(std::mem::size_of::<dtrun_plugin>() == 136);
     assert!(std::mem::size_of::<dtrun_reduction>() == 48);
     assert!(std::mem::size_of::<dtrun_kernels_service>() == 40);
     assert!(std::mem::size_of::<dtrun_messenger>() == 56);
@@ -1222,6 +1300,7 @@ const _: () = {
     assert!(std::mem::offset_of!(dtrun_support_query, dtype) == 12);
     assert!(std::mem::offset_of!(dtrun_support_query, reduce) == 16);
     assert!(std::mem::offset_of!(dtrun_support_query, device_kind) == 20);
+    assert!(std::mem::offset_of!(dtrun_support_query, device_index) == 24);
     assert!(std::mem::offset_of!(dtrun_comm_params, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_comm_params, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_comm_params, rank) == 8);
@@ -1373,6 +1452,34 @@ const _: () = {
     assert!(std::mem::offset_of!(dtrun_launcher, plan) == 8);
     assert!(std::mem::offset_of!(dtrun_launcher, find_hosts) == 16);
     assert!(std::mem::offset_of!(dtrun_launcher, connect) == 24);
+    assert!(std::mem::offset_of!(dtrun_memory, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_memory, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_memory, device_kind) == 8);
+    assert!(std::mem::offset_of!(dtrun_memory, device_index) == 12);
+    assert!(std::mem::offset_of!(dtrun_stream_params, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_stream_params, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_stream_params, device_index) == 8);
+    assert!(std::mem::offset_of!(dtrun_stream_params, priority) == 12);
+    assert!(std::mem::offset_of!(dtrun_device, struct_size) == 0);
+    assert!(std::mem::offset_of!(dtrun_device, flags) == 4);
+    assert!(std::mem::offset_of!(dtrun_device, kind) == 8);
+    assert!(std::mem::offset_of!(dtrun_device, reserved) == 12);
+    assert!(std::mem::offset_of!(dtrun_device, count) == 16);
+    assert!(std::mem::offset_of!(dtrun_device, current) == 24);
+    assert!(std::mem::offset_of!(dtrun_device, describe) == 32);
+    assert!(std::mem::offset_of!(dtrun_device, memory_of) == 40);
+    assert!(std::mem::offset_of!(dtrun_device, mem_alloc) == 48);
+    assert!(std::mem::offset_of!(dtrun_device, mem_free) == 56);
+    assert!(std::mem::offset_of!(dtrun_device, stream_create) == 64);
+    assert!(std::mem::offset_of!(dtrun_device, stream_destroy) == 72);
+    assert!(std::mem::offset_of!(dtrun_device, stream_capturing) == 80);
+    assert!(std::mem::offset_of!(dtrun_device, copy) == 88);
+    assert!(std::mem::offset_of!(dtrun_device, event_create) == 96);
+    assert!(std::mem::offset_of!(dtrun_device, event_destroy) == 104);
+    assert!(std::mem::offset_of!(dtrun_device, event_record) == 112);
+    assert!(std::mem::offset_of!(dtrun_device, event_test) == 120);
+    assert!(std::mem::offset_of!(dtrun_device, event_wait) == 128);
+    assert!(std::mem::offset_of!(dtrun_device, counter_wait) == 136);
     assert!(std::mem::offset_of!(dtrun_plugin, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_plugin, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_plugin, magic) == 8);
@@ -1392,6 +1499,7 @@ const _: () = {
     assert!(std::mem::offset_of!(dtrun_plugin, backend) == 104);
     assert!(std::mem::offset_of!(dtrun_plugin, launcher) == 112);
     assert!(std::mem::offset_of!(dtrun_plugin, get_extension) == 120);
+    assert!(std::mem::offset_of!(dtrun_plugin, device) == 128);
     assert!(std::mem::offset_of!(dtrun_reduction, struct_size) == 0);
     assert!(std::mem::offset_of!(dtrun_reduction, flags) == 4);
     assert!(std::mem::offset_of!(dtrun_reduction, dtype) == 8);

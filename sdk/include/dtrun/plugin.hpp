@@ -1,9 +1,9 @@
 // plugin.hpp - the C++17 wrapper for authors of plugins: write classes, get the C tables.
 //
 // Header-only; everything is hidden, so two plugins with different wrappers never merge. Core owns the
-// objects that the wrapper makes, and calls them by the threads that abi/backend.h and abi/launcher.h name.
-// An author derives from Backend, Communicator and Request (or Launcher), and defines the
-// entry point:
+// objects that the wrapper makes, and calls them by the threads that abi/backend.h, abi/launcher.h and
+// abi/device.h name. An author derives from Backend, Communicator and Request (or Launcher, or Device), and
+// defines the entry point:
 //
 //   class DemoRequest final : public dtrun::sdk::Request { ... };
 //   class DemoCommunicator final : public dtrun::sdk::Communicator<DemoRequest> { ... };
@@ -25,6 +25,7 @@
 
 #include "dtrun/plugin/backend.hpp"   // IWYU pragma: export
 #include "dtrun/plugin/deadline.hpp"  // IWYU pragma: export
+#include "dtrun/plugin/device.hpp"    // IWYU pragma: export
 #include "dtrun/plugin/entry.hpp"     // IWYU pragma: export
 #include "dtrun/plugin/failure.hpp"   // IWYU pragma: export
 #include "dtrun/plugin/launcher.hpp"  // IWYU pragma: export

@@ -3,6 +3,7 @@
 // Pure; the tables are constants that any thread may read.
 #pragma once
 
+#include "dtrun/plugin/device.hpp"
 #include "dtrun/plugin/launcher.hpp"
 
 namespace dtrun::sdk {
@@ -100,6 +101,8 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
     table.get_extension = info.get_extension;
     if constexpr (T::kKind == DTRUN_KIND_BACKEND) {
       table.backend = &internal::kBackendTable<T>;
+    } else if constexpr (T::kKind == DTRUN_KIND_DEVICE) {
+      table.device = &internal::kDeviceTable<T>;
     } else {
       table.launcher = &internal::kLauncherTable<T>;
     }

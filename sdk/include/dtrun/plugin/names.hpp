@@ -1,4 +1,4 @@
-// dtrun/plugin/names.hpp - what operations, element types, reductions and ranks are called in messages.
+// dtrun/plugin/names.hpp - what operations, element types, reductions, devices and ranks are called in messages.
 //
 // Not part of plugin.hpp. Pure functions of the values of dtrun/abi/types.h; any thread.
 #pragma once
@@ -54,6 +54,14 @@ inline namespace v0 __attribute__((visibility("hidden"))) {
   constexpr const char* OperationName(std::int32_t kind) { return NameIn(kOperationNames, kind); }
   constexpr const char* TypeName(std::int32_t dtype) { return NameIn(kTypeNames, dtype); }
   constexpr const char* ReductionName(std::int32_t reduce) { return NameIn(kReductionNames, reduce); }
+
+  // "cuda"; "device kind 32" for one that dtrun has no name for.
+  inline std::string DeviceKindText(std::int32_t kind) {
+    constexpr const char* kNames[] = {"host", "cuda", "rocm", "level_zero"};
+    static_assert(sizeof kNames / sizeof *kNames == DTRUN_DEVICE_LEVEL_ZERO + 1);
+    if (kind >= 0 && kind <= DTRUN_DEVICE_LEVEL_ZERO) return kNames[kind];
+    return "device kind " + std::to_string(kind);
+  }
 
   // "rank 1", "ranks 1, 4 and 7", "ranks 1, 2, 3, 4 and 59 more". REQUIRES at least one.
   inline std::string RanksText(const std::vector<int>& ranks) {
