@@ -5,11 +5,13 @@
 
 #include "core/launch/cluster_key.h"
 #include "core/launch/environment.h"
-#include "core/options/text.h"
+#include "core/options/snapshot.h"
 #include "core/plugin/search_path.h"
 
 namespace dtrun::launch {
 namespace {
+
+constexpr std::string_view kOptions = "launcher.options.";
 
 const char* MemberFor(hosts::Launchers::Ability ability) {
   return ability == hosts::Launchers::Ability::kFindHosts ? "find_hosts" : "connect";
@@ -17,24 +19,6 @@ const char* MemberFor(hosts::Launchers::Ability ability) {
 
 bool Can(const plugin::Description& launcher, hosts::Launchers::Ability ability) {
   return std::ranges::find(launcher.members, MemberFor(ability)) != launcher.members.end();
-}
-
-// The options that nobody has set.
-Result<dtrun_options> DefaultsOf(const options::Schema& schema) {
-  constexpr std::string_view kPrefix = "launcher.options.";
-  dtrun_options all;
-  for (const options::Spec& spec : schema) {
-    options::Spec own = spec;
-    own.key.erase(0, kPrefix.size());
-    options::Value value;
-    if (spec.default_text) {
-      auto data = options::ParseText(spec, *spec.default_text, "/");
-      if (!data) return data.error();
-      value.data = *std::move(data);
-    }
-    all.Set(std::move(own), std::move(value));
-  }
-  return all;
 }
 
 }  // namespace
@@ -98,7 +82,7 @@ Result<hosts::Allocation> LauncherPlugins::FindHosts(const std::string& name,
 
 Result<hosts::Allocation> LauncherPlugins::AskHosts(Known& launcher, const std::string& name,
                                                     const hosts::Environment& environment) {
-  const auto options = DefaultsOf(launcher.description.options);
+  const auto options = options::DefaultsOf(launcher.description.options, kOptions);
   if (!options) return options.error();
   const auto probe = ProbeOf(launcher);
   if (!probe) return probe.error();
@@ -116,7 +100,7 @@ Result<std::vector<hosts::StartCommand>> LauncherPlugins::Connect(const std::str
                                                                   const std::vector<std::string>& argv) {
   const auto launcher = Describe(name);
   if (!launcher) return launcher.error();
-  const auto options = DefaultsOf((*launcher)->description.options);
+  const auto options = options::DefaultsOf((*launcher)->description.options, kOptions);
   if (!options) return options.error();
   const auto probe = ProbeOf(**launcher);
   if (!probe) return probe.error();

@@ -172,4 +172,20 @@ Result<dtrun_options> FromJson(std::string_view text) {
   return options;
 }
 
+Result<dtrun_options> DefaultsOf(const Schema& schema, std::string_view prefix) {
+  dtrun_options all;
+  for (const Spec& spec : schema) {
+    Spec own = spec;
+    own.key.erase(0, prefix.size());
+    Value value;
+    if (spec.default_text) {
+      auto data = ParseText(spec, *spec.default_text, "/");
+      if (!data) return data.error();
+      value.data = *std::move(data);
+    }
+    all.Set(std::move(own), std::move(value));
+  }
+  return all;
+}
+
 }  // namespace dtrun::options

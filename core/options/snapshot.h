@@ -39,6 +39,9 @@ namespace dtrun::options {
 std::string ToJson(const dtrun_options& options);
 Result<dtrun_options> FromJson(std::string_view json);
 
+// Of a schema whose keys begin with `prefix`, the options that nobody has set.
+Result<dtrun_options> DefaultsOf(const Schema& schema, std::string_view prefix);
+
 // The "dtrun.options/1" table.
 const dtrun_options_service* OptionsService();
 

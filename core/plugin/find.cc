@@ -67,14 +67,13 @@ std::string FolderState(const fs::path& folder) {
 
 Error NotFound(Kind kind, const std::string& name, const std::vector<Folder>& folders) {
   std::vector<std::string> names;
-  bool other_kind = false;
+  const char* other = nullptr;
   for (const File& file : FindAll(folders)) {
     if (file.kind == kind) names.push_back(TypedForm(file.name));
-    if (file.kind != kind && file.name == FileForm(name)) other_kind = true;
+    if (file.kind != kind && file.name == FileForm(name)) other = KindText(file.kind);
   }
   std::string text = fmt::format("there is no {} plugin '{}'", KindText(kind), name);
-  const char* other = KindText(kind == Kind::kBackend ? Kind::kLauncher : Kind::kBackend);
-  if (other_kind) text += fmt::format("\n  there is a {} of that name", other);
+  if (other != nullptr) text += fmt::format("\n  there is a {} of that name", other);
   if (const auto near = Nearest(TypedForm(name), names)) text += fmt::format("\n  did you mean '{}'?", *near);
   if (kind == Kind::kBackend && name == "shm") {
     text +=

@@ -105,6 +105,16 @@ TEST(Find, RefusesAWorldWritableFile) {
               HasSubstr("chmod o-w"));
 }
 
+TEST(Find, KnowsDevices) {
+  const testing::TempFolder folder;
+  folder.Write("libdtrun_device_cuda.so");
+  EXPECT_TRUE(Find(Kind::kDevice, "cuda", {{folder.path(), "installed"}}).ok());
+  EXPECT_THAT(Find(Kind::kBackend, "cuda", {{folder.path(), "installed"}}).error().text,
+              HasSubstr("there is a device of that name"));
+  EXPECT_EQ(KindOf("device"), Kind::kDevice);
+  EXPECT_EQ(KindOf("gadget"), std::nullopt);
+}
+
 TEST(FindAll, ListsEveryPluginOnceInSearchOrder) {
   const testing::TempFolder first, second;
   first.Write("libdtrun_backend_b.so");

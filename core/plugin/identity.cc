@@ -4,7 +4,21 @@
 
 namespace dtrun::plugin {
 
-const char* KindText(Kind kind) { return kind == Kind::kBackend ? "backend" : "launcher"; }
+const char* KindText(Kind kind) {
+  switch (kind) {
+    case Kind::kBackend: return "backend";
+    case Kind::kLauncher: return "launcher";
+    case Kind::kDevice: return "device";
+  }
+  return "unknown";
+}
+
+std::optional<Kind> KindOf(std::string_view text) {
+  for (const Kind kind : kKinds) {
+    if (text == KindText(kind)) return kind;
+  }
+  return std::nullopt;
+}
 
 std::string AbiText(std::uint32_t major, std::uint32_t minor) { return fmt::format("{}.{}", major, minor); }
 

@@ -147,8 +147,10 @@ class Registry {
     plugin->table_ = tables->plugin;
     plugin->backend_ = tables->backend;
     plugin->launcher_ = tables->launcher;
+    plugin->device_ = tables->device;
     plugin->table_.backend = file.kind == Kind::kBackend ? &plugin->backend_ : nullptr;
     plugin->table_.launcher = file.kind == Kind::kLauncher ? &plugin->launcher_ : nullptr;
+    plugin->table_.device = file.kind == Kind::kDevice ? &plugin->device_ : nullptr;
     Announce(*plugin);
     return plugin.release();
   }
@@ -163,6 +165,10 @@ Result<const Plugin*> Load(const File& file, bool in_probe) { return Registry::G
 options::Schema Plugin::schema() const {
   const std::string kind = KindText(file_.kind);
   return options::FromAbi(table_.options, table_.option_count, kind + ".options.", file_.name + " " + kind);
+}
+
+Result<dtrun_options> Plugin::Defaults() const {
+  return options::DefaultsOf(schema(), std::string(KindText(file_.kind)) + ".options.");
 }
 
 }  // namespace dtrun::plugin

@@ -35,6 +35,28 @@ TEST(Load, GivesTheTableOfAGoodPlugin) {
   EXPECT_EQ(schema[0].key, "backend.options.interface");
 }
 
+TEST(Load, GivesTheTableOfADevicePlugin) {
+  const auto plugin = Load(testing::BuiltDevice());
+  ASSERT_TRUE(plugin.ok()) << plugin.error().text;
+  EXPECT_EQ((*plugin)->device().kind, DTRUN_DEVICE_OTHER + 1);
+  EXPECT_EQ((*plugin)->device().stream_capturing, nullptr);
+  EXPECT_EQ((*plugin)->table().device, &(*plugin)->device());
+  EXPECT_EQ((*plugin)->table().backend, nullptr);
+  EXPECT_EQ((*plugin)->host().kind, DTRUN_KIND_DEVICE);
+  const auto defaults = (*plugin)->Defaults();
+  ASSERT_TRUE(defaults.ok()) << defaults.error().text;
+  EXPECT_TRUE(defaults->entries.empty());
+}
+
+TEST(Load, DefaultsAreThoseOfTheTable) {
+  const auto plugin = Load(testing::Built("demo"));
+  ASSERT_TRUE(plugin.ok()) << plugin.error().text;
+  const auto defaults = (*plugin)->Defaults();
+  ASSERT_TRUE(defaults.ok()) << defaults.error().text;
+  ASSERT_TRUE(defaults->entries.contains("interface"));
+  EXPECT_EQ(defaults->entries.find("interface")->second.spec.key, "interface");
+}
+
 TEST(Load, SaysWhatItLoadedAndFromWhere) {
   const testing::TempFolder folder;
   const File file{Kind::kBackend, "demo", folder.Copy("demo"), "--plugin-dir", {}, {}};

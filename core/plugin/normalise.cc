@@ -137,6 +137,30 @@ std::string CheckOptions(const dtrun_plugin& table) {
   return {};
 }
 
+// All but describe and stream_capturing.
+const char* MissingMember(const dtrun_device& device) {
+  const std::pair<bool, const char*> members[] = {
+      {device.count != nullptr, "count"},
+      {device.current != nullptr, "current"},
+      {device.memory_of != nullptr, "memory_of"},
+      {device.mem_alloc != nullptr, "mem_alloc"},
+      {device.mem_free != nullptr, "mem_free"},
+      {device.stream_create != nullptr, "stream_create"},
+      {device.stream_destroy != nullptr, "stream_destroy"},
+      {device.copy != nullptr, "copy"},
+      {device.event_create != nullptr, "event_create"},
+      {device.event_destroy != nullptr, "event_destroy"},
+      {device.event_record != nullptr, "event_record"},
+      {device.event_test != nullptr, "event_test"},
+      {device.event_wait != nullptr, "event_wait"},
+      {device.counter_wait != nullptr, "counter_wait"},
+  };
+  for (const auto& [there, name] : members) {
+    if (!there) return name;
+  }
+  return nullptr;
+}
+
 // The first mandatory member that is missing, or null.
 const char* MissingMember(const Tables& tables) {
   if (tables.plugin.init == nullptr) return "init";
@@ -147,6 +171,7 @@ const char* MissingMember(const Tables& tables) {
         launcher.plan != nullptr || launcher.find_hosts != nullptr || launcher.connect != nullptr;
     return any ? nullptr : "plan', 'find_hosts' or 'connect";
   }
+  if (tables.plugin.kind == DTRUN_KIND_DEVICE) return MissingMember(tables.device);
   const dtrun_backend& backend = tables.backend;
   if (backend.query_caps == nullptr) return "query_caps";
   if (backend.comm_create == nullptr) return "comm_create";
@@ -157,6 +182,11 @@ const char* MissingMember(const Tables& tables) {
   if (backend.req_release == nullptr) return "req_release";
   return nullptr;
 }
+
+// A mask has a bit for each kind, and bit 63 stays free.
+constexpr std::int32_t kLastDeviceKind = 62;
+
+bool IsDeviceKind(std::int32_t kind) { return kind > DTRUN_DEVICE_HOST && kind <= kLastDeviceKind; }
 
 // What is wrong with members that come in pairs, or empty.
 std::string CheckPairs(const dtrun_backend& backend) {
@@ -187,6 +217,7 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
   if (plugin.kind != static_cast<std::int32_t>(file.kind)) {
     const char* says = plugin.kind == DTRUN_KIND_BACKEND    ? "a backend"
                        : plugin.kind == DTRUN_KIND_LAUNCHER ? "a launcher"
+                       : plugin.kind == DTRUN_KIND_DEVICE   ? "a device"
                                                             : "of an unknown kind";
     return refuse(
         fmt::format("it says that it is {}, its file name that it is a {}", says, KindText(file.kind)),
@@ -205,14 +236,20 @@ Result<Tables> Normalise(Identity* identity, const dtrun_plugin* raw) {
 
   if (file.kind == Kind::kBackend) tables.backend = Copy(plugin.backend);
   if (file.kind == Kind::kLauncher) tables.launcher = Copy(plugin.launcher);
+  if (file.kind == Kind::kDevice) tables.device = Copy(plugin.device);
   for (const auto& [flags, of] :
        {std::pair(plugin.flags, "table"), std::pair(tables.backend.flags, "backend"),
-        std::pair(tables.launcher.flags, "launcher")}) {
+        std::pair(tables.launcher.flags, "launcher"), std::pair(tables.device.flags, "device")}) {
     if (const std::string problem = CheckFlags(flags, of); !problem.empty())
       return refuse(problem, "upgrade dtrun or install an older release of the plugin");
   }
   if (const char* member = MissingMember(tables)) {
     return refuse(fmt::format("its member '{}' is missing", member), "ask its author for a complete release");
+  }
+  if (file.kind == Kind::kDevice && !IsDeviceKind(tables.device.kind)) {
+    return refuse(fmt::format("it is for devices of kind {}, which must be 1 to {}", tables.device.kind,
+                              kLastDeviceKind),
+                  "correct `kind` of its device");
   }
   if (const std::string problem = CheckPairs(tables.backend); !problem.empty()) {
     return refuse(problem, "ask its author for a release with both or none");

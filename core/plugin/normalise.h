@@ -13,6 +13,7 @@ struct Tables {
   dtrun_plugin plugin{};
   dtrun_backend backend{};    // zero unless the kind is backend
   dtrun_launcher launcher{};  // zero unless the kind is launcher
+  dtrun_device device{};      // zero unless the kind is device
 };
 
 // `raw` is borrowed and stays valid because plugins are never unloaded. Fills version and

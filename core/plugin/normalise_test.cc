@@ -110,6 +110,68 @@ TEST(Normalise, ALauncherHasOneOfItsThreeMembers) {
   EXPECT_FALSE(plugin.Normalised("demo", Kind::kLauncher));
 }
 
+// A device with all that it needs.
+struct ADevice : APlugin {
+  ADevice() {
+    DTRUN_INIT(device);
+    device.kind = DTRUN_DEVICE_CUDA;
+    device.count = device.current = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.memory_of = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.mem_alloc = [](auto*, auto*, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.mem_free = [](auto*, auto*, auto*) {};
+    device.stream_create = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.stream_destroy = [](auto*, auto*) {};
+    device.copy = [](auto*, auto*, auto*, auto, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.event_create = [](auto*, auto, auto**, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.event_destroy = [](auto*, auto*) {};
+    device.event_record =
+        device.event_wait = [](auto*, auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.event_test = [](auto*, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    device.counter_wait = [](auto*, auto*, auto, auto*, auto*) { return dtrun_status{DTRUN_OK}; };
+    table.kind = DTRUN_KIND_DEVICE;
+    table.backend = nullptr;
+    table.device = &device;
+  }
+  std::string Refusal() const {
+    const auto tables = Normalised("demo", Kind::kDevice);
+    return tables ? "it was accepted" : tables.error().text;
+  }
+
+  dtrun_device device;
+};
+
+TEST(Normalise, ADeviceNeedsAllButTwoMembers) {
+  ADevice device;
+  const auto tables = device.Normalised("demo", Kind::kDevice);
+  ASSERT_TRUE(tables.ok()) << tables.error().text;
+  EXPECT_EQ(tables->device.describe, nullptr);
+  EXPECT_NE(tables->device.counter_wait, nullptr);
+  device.device.event_test = nullptr;
+  EXPECT_THAT(device.Refusal(), HasSubstr("its member 'event_test' is missing"));
+  ADevice older;
+  older.device.struct_size = offsetof(dtrun_device, counter_wait);
+  EXPECT_THAT(older.Refusal(), HasSubstr("its member 'counter_wait' is missing"));
+  ADevice shorter;  // a table of before there were devices
+  shorter.table.struct_size = offsetof(dtrun_plugin, device);
+  EXPECT_THAT(shorter.Refusal(), HasSubstr("its member 'count' is missing"));
+}
+
+TEST(Normalise, ADeviceIsOfAKindThatMasksCanHold) {
+  for (const std::int32_t kind : {DTRUN_DEVICE_OTHER + 30, static_cast<int>(DTRUN_DEVICE_LEVEL_ZERO)}) {
+    ADevice device;
+    device.device.kind = kind;
+    EXPECT_EQ(device.Refusal(), "it was accepted") << kind;
+  }
+  for (const std::int32_t kind : {static_cast<int>(DTRUN_DEVICE_HOST), 63, -1}) {
+    ADevice device;
+    device.device.kind = kind;
+    EXPECT_THAT(device.Refusal(), HasSubstr("it is for devices of kind " + std::to_string(kind)));
+  }
+  ADevice strange;
+  strange.device.flags = 0x20000;
+  EXPECT_THAT(strange.Refusal(), HasSubstr("its device has the flags 0x20000"));
+}
+
 TEST(Normalise, AsksForTheMinorThatTheAuthorNamed) {
   APlugin plugin;  // built with these headers, and content with any host of the major
   EXPECT_EQ(plugin.table.abi_minor_required, 0u);

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,8 +24,15 @@
 
 namespace dtrun::plugin {
 
-enum class Kind { kBackend = DTRUN_KIND_BACKEND, kLauncher = DTRUN_KIND_LAUNCHER };
-const char* KindText(Kind kind);  // "backend", "launcher"
+enum class Kind {
+  kBackend = DTRUN_KIND_BACKEND,
+  kLauncher = DTRUN_KIND_LAUNCHER,
+  kDevice = DTRUN_KIND_DEVICE
+};
+inline constexpr Kind kKinds[] = {Kind::kBackend, Kind::kLauncher, Kind::kDevice};
+const char* KindText(Kind kind);  // "backend", "launcher", "device"
+// Nothing for any other text.
+std::optional<Kind> KindOf(std::string_view text);
 
 // ---- find ------------------------------------------------------------------------------
 
@@ -66,10 +75,13 @@ class Plugin {
   const dtrun_plugin& table() const { return table_; }
   const dtrun_backend& backend() const { return backend_; }     // REQUIRES: kind is backend
   const dtrun_launcher& launcher() const { return launcher_; }  // REQUIRES: kind is launcher
+  const dtrun_device& device() const { return device_; }        // REQUIRES: kind is device
   const File& file() const { return file_; }
   const std::string& id() const { return id_; }      // of what was loaded (file_id.h)
   const dtrun_host& host() const { return *host_; }  // to pass to table().init
-  options::Schema schema() const;  // full keys: "backend.options.…" or "launcher.options.…"
+  options::Schema schema() const;  // full keys: "backend.options.…", "launcher.options.…", …
+  // Its options as they are when nobody has set one. Those of a device plugin always are.
+  Result<dtrun_options> Defaults() const;
 
  private:
   friend class Registry;
@@ -79,6 +91,7 @@ class Plugin {
   dtrun_plugin table_{};
   dtrun_backend backend_{};
   dtrun_launcher launcher_{};
+  dtrun_device device_{};
 };
 
 // Loads once per file; later calls give the same answer, also when it was an error. The
@@ -103,7 +116,7 @@ struct LaunchInfo {
   std::string file_id = {};                                // of the plugin that says it (file_id.h)
 };
 
-// Why the backend cannot be used on this host, by its fact of that name; empty when it can.
+// Why the backend or device cannot be used on this host, by its fact of that name; empty when it can.
 std::string Unusable(const LaunchInfo& info);
 
 // A child process that loads one plugin, so that a crash is an answer and the launching
@@ -126,6 +139,9 @@ class Probe {
   const File& file() const { return description_.file; }
   // init + launch_info + shutdown with these options. Empty when the plugin has neither. REQUIRES: a backend
   Result<LaunchInfo> Launch(const dtrun_options& options, int host_count, int local_ranks);
+  // init + count + describe of each + shutdown, with its defaults: the facts `kind`, `devices` (how many) and
+  // `device N`, or `unusable`. REQUIRES: a device plugin
+  Result<LaunchInfo> Devices();
   // init + plan + shutdown. What it answers is what some system could start; whether it is the job's is for
   // the caller to see. REQUIRES: a launcher
   Result<LaunchPlan> Plan(const dtrun_options& options, const LaunchJob& job);

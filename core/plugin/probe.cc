@@ -315,6 +315,12 @@ Result<LaunchInfo> Probe::Launch(const dtrun_options& options, int host_count, i
   return wire::DecodeLaunchInfo(*line);
 }
 
+Result<LaunchInfo> Probe::Devices() {
+  auto line = Ask(wire::Encode(wire::LaunchRequest{}), "asked for its devices");
+  if (!line) return std::move(line).error();
+  return wire::DecodeLaunchInfo(*line);
+}
+
 Result<LaunchPlan> Probe::Plan(const dtrun_options& options, const LaunchJob& job) {
   auto line = Ask(wire::Encode(wire::PlanRequest{options::ToJson(options), job}), "planning the job");
   if (!line) return std::move(line).error();

@@ -18,6 +18,7 @@
 #include "core/plugin/plugin.h"
 #include "core/plugin/services.h"
 #include "core/plugin/wire.h"
+#include "dtrun/plugin/names.hpp"
 
 namespace dtrun::plugin {
 namespace {
@@ -37,6 +38,7 @@ std::string WrongVariable(const LaunchInfo& info) {
 
 // Of facts, and of variables: a plugin that says more is at fault.
 constexpr std::size_t kMostAnswers = 4096;
+constexpr std::int32_t kMostDevices = 256;
 
 Error TooMany(const char* what) {
   return Error{
@@ -91,6 +93,45 @@ Result<LaunchInfo> AskLaunchInfo(const Plugin& plugin, const wire::LaunchRequest
   return Explained(status, reported, who);
 }
 
+// What of a device's table is here, as facts.
+Result<LaunchInfo> DescribeDevices(const dtrun_device& table, dtrun_instance* instance) {
+  LaunchInfo info;
+  PluginError error;
+  std::int32_t count = 0;
+  info.facts.emplace_back("kind", sdk::DeviceKindText(table.kind));
+  dtrun_status status = table.count(instance, &count, &error);
+  if (status == DTRUN_FAILED_PRECONDITION) {
+    info.facts.emplace_back("unusable", Printable(Explained(status, error, "").text));
+    return info;
+  }
+  if (status != DTRUN_OK) return Explained(status, error, "count");
+  info.facts.emplace_back("devices", std::to_string(count));
+  for (std::int32_t i = 0; i < count && i < kMostDevices && table.describe != nullptr; ++i) {
+    char text[256] = {};
+    status = table.describe(instance, i, text, sizeof text, &error);
+    if (status != DTRUN_OK) return Explained(status, error, fmt::format("describe device {}", i));
+    text[sizeof text - 1] = '\0';
+    info.facts.emplace_back(fmt::format("device {}", i), Printable(text));
+  }
+  return info;
+}
+
+// init, count, describe of each, shutdown. An instance that cannot be made has no device either.
+Result<LaunchInfo> AskDevices(const Plugin& plugin, const wire::LaunchRequest&) {
+  const Result<dtrun_options> options = plugin.Defaults();
+  if (!options) return options.error();
+  const std::string who = fmt::format("device plugin '{}'", plugin.file().name);
+  PluginError reported;
+  dtrun_instance* instance = nullptr;
+  const dtrun_status status = plugin.table().init(&plugin.host(), &*options, &instance, &reported);
+  if (status != DTRUN_OK) return Explained(status, reported, who + " cannot be initialised");
+  Result<LaunchInfo> info = DescribeDevices(plugin.device(), instance);
+  plugin.table().shutdown(instance);
+  if (!info) return Error{info.error().code, who + ": " + info.error().text};
+  info->file_id = plugin.id();
+  return info;
+}
+
 Result<LaunchPlan> PlanJob(const Plugin& plugin, const wire::PlanRequest& request) {
   Result<dtrun_options> options = options::FromJson(request.options);
   if (!options) return std::move(options).error();
@@ -116,14 +157,16 @@ std::string Answered(const Result<Request>& request, const Plugin& plugin, Do&& 
   return answer ? wire::Encode(*answer) : wire::Encode(answer.error());
 }
 
-// Of a backend its launch information; of a launcher its plan, its hosts or its commands.
+// Of a backend its launch information; of a launcher its plan, its hosts or its commands; of a device plugin
+// its devices.
 std::string AnswerTo(std::string_view line, const Plugin& plugin) {
   if (plugin.file().kind == Kind::kLauncher) {
     if (wire::Asks(line, "find_hosts")) return Answered(wire::DecodeHostsRequest(line), plugin, FindHosts);
     if (wire::Asks(line, "connect")) return Answered(wire::DecodeConnectCall(line), plugin, Connect);
     return Answered(wire::DecodePlanRequest(line), plugin, PlanJob);
   }
-  return Answered(wire::DecodeLaunchRequest(line), plugin, AskLaunchInfo);
+  const auto ask = plugin.file().kind == Kind::kDevice ? AskDevices : AskLaunchInfo;
+  return Answered(wire::DecodeLaunchRequest(line), plugin, ask);
 }
 
 int Serve(const File& file) {
@@ -166,8 +209,9 @@ bool ParentIsGone() {
 
 int ProbeMain(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "--probe-plugin") != 0) return -1;
-  if (argc != 6) {
-    std::fputs("usage: --probe-plugin backend|launcher PATH NAME ID\n", stderr);
+  const std::optional<Kind> kind = argc == 6 ? KindOf(argv[2]) : std::nullopt;
+  if (!kind) {
+    std::fputs("usage: --probe-plugin backend|launcher|device PATH NAME ID\n", stderr);
     return 2;
   }
   // First, then look: a parent that died before is seen at the socket.
@@ -176,8 +220,7 @@ int ProbeMain(int argc, char** argv) {
     std::fputs("a probe is started by dtrun only, with a socket as descriptor 3\n", stderr);
     return 2;
   }
-  const Kind kind = std::strcmp(argv[2], "backend") == 0 ? Kind::kBackend : Kind::kLauncher;
-  return Serve(File{kind, argv[4], argv[3], {}, {}, {}, argv[5]});
+  return Serve(File{*kind, argv[4], argv[3], {}, {}, {}, argv[5]});
 }
 
 }  // namespace dtrun::plugin

@@ -49,6 +49,26 @@ TEST_F(ProbeTest, DescribesAPlugin) {
   EXPECT_EQ(description.options[1].max_text, "9");
 }
 
+TEST_F(ProbeTest, AsksADevicePluginForItsDevices) {
+  auto probe = Probe::Start(testing::BuiltDevice());
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  EXPECT_EQ((*probe)->description().summary, "a device that is the host");
+  const auto info = (*probe)->Devices();
+  ASSERT_TRUE(info.ok()) << info.error().text;
+  EXPECT_THAT(info->facts, ElementsAre(Pair("kind", "device kind 33"), Pair("devices", "2"),
+                                       Pair("device 0", "demo number 0"), Pair("device 1", "demo number 1")));
+  EXPECT_EQ(Unusable(*info), "");
+  EXPECT_NE(info->file_id, "");
+}
+
+TEST_F(ProbeTest, SaysWhyThereIsNoDevice) {
+  auto probe = Probe::Start(testing::BuiltDevice(), {"DTRUN_TEST_NO_DEVICE=1"});
+  ASSERT_TRUE(probe.ok()) << probe.error().text;
+  const auto info = (*probe)->Devices();
+  ASSERT_TRUE(info.ok()) << info.error().text;
+  EXPECT_EQ(Unusable(*info), "the demo is switched off; unset DTRUN_TEST_NO_DEVICE");
+}
+
 TEST_F(ProbeTest, AsksForLaunchInformationMoreThanOnce) {
   auto probe = Probe::Start(testing::Built("demo"));
   ASSERT_TRUE(probe.ok()) << probe.error().text;

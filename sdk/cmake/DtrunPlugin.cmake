@@ -1,4 +1,4 @@
-# dtrun_add_plugin(NAME name KIND backend|launcher SOURCES a.cc ...
+# dtrun_add_plugin(NAME name KIND backend|launcher|device SOURCES a.cc ...
 #                  [LIBRARIES target ...] [OUTPUT_DIRECTORY folder] [NO_INSTALL] [COMPONENT name])
 #
 # A plugin as the loader wants it: one shared object libdtrun_<kind>_<name>.so ('-' in a name is written '_'
@@ -14,8 +14,8 @@ function(dtrun_add_plugin)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "dtrun_add_plugin: unknown argument '${ARG_UNPARSED_ARGUMENTS}'")
   endif()
-  if(NOT ARG_KIND MATCHES "^(backend|launcher)$")
-    message(FATAL_ERROR "dtrun_add_plugin: KIND is '${ARG_KIND}', must be backend or launcher")
+  if(NOT ARG_KIND MATCHES "^(backend|launcher|device)$")
+    message(FATAL_ERROR "dtrun_add_plugin: KIND is '${ARG_KIND}', must be backend, launcher or device")
   endif()
   string(LENGTH "${ARG_NAME}" length)
   if(NOT ARG_NAME MATCHES "^[a-z][a-z0-9_-]*$" OR length GREATER 32)

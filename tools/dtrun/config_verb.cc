@@ -72,7 +72,7 @@ std::vector<OptionTable> PluginTables(const ConfigArguments& arguments) {
   const auto folders = plugin::SearchPath(arguments.plugin_dirs, {});
   for (const plugin::File& found : plugin::FindAll(folders)) {
     const auto file = plugin::Find(found.kind, found.name, folders);
-    if (!file) continue;
+    if (!file || file->kind == plugin::Kind::kDevice) continue;  // its options are its defaults
     const auto probe = plugin::Probe::Start(*file);
     if (!probe || (*probe)->description().options.empty()) continue;
     const std::string_view kind = plugin::KindText(found.kind);

@@ -99,6 +99,9 @@ std::string FactText(const std::string& key, const std::string& value,
   return fmt::format("{} is decided by: {}", key.substr(std::string_view(plan::kByFact).size()), deciding);
 }
 
+// Where a name that no backend has is looked for.
+constexpr plugin::Kind kOtherKinds[] = {plugin::Kind::kLauncher, plugin::Kind::kDevice};
+
 // What backend.name takes besides the names of plugins; empty: it is one of those.
 std::string_view WithoutPlugin(std::string_view name) {
   if (name == "none") return "no plugin: dtrun only starts the ranks, which communicate by themselves";
@@ -163,7 +166,8 @@ int ListPlugins(const ConfigArguments& arguments, bool json, bool names_only) {
 
 int DescribePlugin(const ConfigArguments& arguments, const std::string& name, const std::string& kind,
                    bool json) {
-  if (const std::string_view special = WithoutPlugin(name); !special.empty() && kind != "launcher") {
+  if (const std::string_view special = WithoutPlugin(name);
+      !special.empty() && (kind.empty() || kind == "backend")) {
     if (json)
       WriteOutput(JsonDocument(1, {{"kind", "backend"}, {"name", name}, {"summary", special}}));
     else
@@ -171,15 +175,19 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
     return 0;
   }
   const auto folders = FoldersOf(arguments);
-  auto file =
-      plugin::Find(kind == "launcher" ? plugin::Kind::kLauncher : plugin::Kind::kBackend, name, folders);
-  if (!file && kind.empty()) {
-    auto launcher = plugin::Find(plugin::Kind::kLauncher, name, folders);
-    if (launcher.ok()) file = std::move(launcher);
+  auto file = plugin::Find(plugin::KindOf(kind).value_or(plugin::Kind::kBackend), name, folders);
+  for (const plugin::Kind other : kOtherKinds) {
+    if (file || !kind.empty()) break;
+    if (auto found = plugin::Find(other, name, folders); found.ok()) file = std::move(found);
   }
   if (!file && kind.empty()) {
-    PrintMessage("dtrun: {}\n  launcher plugins that exist: {}\n", file.error().text,
-                 fmt::join(NamesOf(plugin::Kind::kLauncher, folders), ", "));
+    std::string text = file.error().text;
+    for (const plugin::Kind other : kOtherKinds) {
+      const std::vector<std::string> names = NamesOf(other, folders);
+      text += fmt::format("\n  {} plugins that exist: {}", plugin::KindText(other),
+                          names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+    }
+    PrintMessage("dtrun: {}\n", text);
     return 2;
   }
   if (!file) {
@@ -194,6 +202,7 @@ int DescribePlugin(const ConfigArguments& arguments, const std::string& name, co
   const plugin::Description& it = (*probe)->description();
   Result<plugin::LaunchInfo> info = plugin::LaunchInfo{};
   if (file->kind == plugin::Kind::kBackend) info = DefaultLaunch(arguments, *file, **probe);
+  if (file->kind == plugin::Kind::kDevice) info = (*probe)->Devices();
   if (json) {
     Json out = {{"kind", plugin::KindText(file->kind)},
                 {"name", ShownName(*file)},

@@ -237,9 +237,9 @@ void CommandLine::AddPlugins() {
   describe->add_option("NAME", name_, "A name such as gloo, or the absolute path of a plugin file")
       ->type_name("")
       ->required();
-  describe->add_option("--kind", kind_, "Where a backend and a launcher share the name")
+  describe->add_option("--kind", kind_, "Where plugins of several kinds share the name")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"backend", "launcher"}));
+      ->check(CLI::IsMember({"backend", "launcher", "device"}));
   describe->add_flag("--json", json_, "Machine-readable");
   dtrun::cli::AddOverrides(describe, &arguments_);
   describe_ = describe;

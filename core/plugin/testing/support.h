@@ -65,6 +65,12 @@ inline File Built(const std::string& name) {
   return File{Kind::kBackend, name, fs::canonical(path), "test", {}, {}};
 }
 
+// The device plugin of the tests.
+inline File BuiltDevice() {
+  const fs::path path = fs::path(DTRUN_TEST_PLUGIN_DIR) / "libdtrun_device_demo.so";
+  return File{Kind::kDevice, "demo", fs::canonical(path), "test", {}, {}};
+}
+
 inline void SetMode(const fs::path& path, ::mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
 
 // What is written to descriptor 2 while it lives.

@@ -1,9 +1,9 @@
 // device.hpp - base class of a device, and the C table made from it.
 //
 // Core owns the object and the events that it makes; streams and memory are values of the device's own
-// library. dtrun/abi/device.h says what a method promises, beside the slot of the same name: all may be called
-// by any thread, by several at once, and leave the thread's current device as it was. Overrides are public and
-// not overloaded.
+// library. dtrun/abi/device.h says what a method promises, beside the slot of the same name: all may be
+// called by any thread, by several at once, and leave the thread's current device as it was. Overrides are
+// public and not overloaded.
 #pragma once
 
 #include <memory>
