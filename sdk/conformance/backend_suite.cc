@@ -162,6 +162,13 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
   return true;
 }
 
+bool RegisterDeviceSuite(const BackendUnderTest& device) {
+  AddLoadCases(device);
+  AddDeviceCases(device);
+  CheckSkips(device);
+  return true;
+}
+
 bool RegisterLauncherSuite(const BackendUnderTest& launcher) {
   AddLoadCases(launcher);
   AddLauncherCases(launcher);

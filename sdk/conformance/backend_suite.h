@@ -48,6 +48,7 @@ LaunchedProcess ProcessFromEnvironment(const char* rank_variable, const char* si
 // Call one of them once, before main. Each returns true, so that it can initialise a constant.
 bool RegisterBackendSuite(const BackendUnderTest& backend);
 bool RegisterLauncherSuite(const BackendUnderTest& launcher);
+bool RegisterDeviceSuite(const BackendUnderTest& device);
 
 // The rules of docs/abi.md that a registered case proves, such as "C4, F2", by "Suite.Case"; empty for
 // others. The results of a run have them as the property "rule".

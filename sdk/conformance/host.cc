@@ -181,7 +181,9 @@ const dtrun_host* Host(std::int32_t kind) {
                       {kProduct.data(), kProduct.size()},
                       &GetService};
   };
-  static const dtrun_host backend = make(DTRUN_KIND_BACKEND), launcher = make(DTRUN_KIND_LAUNCHER);
+  static const dtrun_host backend = make(DTRUN_KIND_BACKEND), launcher = make(DTRUN_KIND_LAUNCHER),
+                          device = make(DTRUN_KIND_DEVICE);
+  if (kind == DTRUN_KIND_DEVICE) return &device;
   return kind == DTRUN_KIND_LAUNCHER ? &launcher : &backend;
 }
 

@@ -41,11 +41,14 @@ const dtrun_plugin* LoadPlugin(const std::string& file, std::int32_t kind) {
 }
 
 FileName NameOfFile(const std::string& file) {
-  static const std::regex kPattern("libdtrun_(backend|launcher)_([a-z][a-z0-9_-]{0,31})\\.so");
+  static const std::regex kPattern("libdtrun_(backend|launcher|device)_([a-z][a-z0-9_-]{0,31})\\.so");
   std::smatch parts;
   const std::string name = std::filesystem::path(file).filename();
   if (!std::regex_match(name, parts, kPattern)) return {};
-  return {parts[1] == "backend" ? DTRUN_KIND_BACKEND : DTRUN_KIND_LAUNCHER, parts[2]};
+  const std::int32_t kind = parts[1] == "backend"    ? DTRUN_KIND_BACKEND
+                            : parts[1] == "launcher" ? DTRUN_KIND_LAUNCHER
+                                                     : DTRUN_KIND_DEVICE;
+  return {kind, parts[2]};
 }
 
 }  // namespace dtrun::conformance

@@ -67,6 +67,27 @@ bool IsText(const char* text) {
   return true;
 }
 
+// NULL in a table of before there were devices.
+const dtrun_device* DeviceOf(const dtrun_plugin& plugin) { return sdk::internal::ReadStruct(&plugin).device; }
+
+void ADeviceHasItsMembers(const dtrun_device& device) {
+  EXPECT_NE(device.count, nullptr);
+  EXPECT_NE(device.current, nullptr);
+  EXPECT_NE(device.memory_of, nullptr);
+  EXPECT_NE(device.mem_alloc, nullptr);
+  EXPECT_NE(device.mem_free, nullptr);
+  EXPECT_NE(device.stream_create, nullptr);
+  EXPECT_NE(device.stream_destroy, nullptr);
+  EXPECT_NE(device.copy, nullptr);
+  EXPECT_NE(device.event_create, nullptr);
+  EXPECT_NE(device.event_destroy, nullptr);
+  EXPECT_NE(device.event_record, nullptr);
+  EXPECT_NE(device.event_test, nullptr);
+  EXPECT_NE(device.event_wait, nullptr);
+  EXPECT_NE(device.counter_wait, nullptr);
+  EXPECT_EQ(device.flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "flags of its device that no host understands";
+}
+
 void TheTableSaysWhoItIs(const Under& under_test) {
   const dtrun_plugin& plugin = *LoadPlugin(under_test.plugin, KindOf(under_test));
   EXPECT_EQ(plugin.magic, DTRUN_PLUGIN_MAGIC);
@@ -92,6 +113,8 @@ void TheTableSaysWhoItIs(const Under& under_test) {
   EXPECT_NE(plugin.shutdown, nullptr);
   EXPECT_EQ(plugin.backend != nullptr, plugin.kind == DTRUN_KIND_BACKEND);
   EXPECT_EQ(plugin.launcher != nullptr, plugin.kind == DTRUN_KIND_LAUNCHER);
+  EXPECT_EQ(DeviceOf(plugin) != nullptr, plugin.kind == DTRUN_KIND_DEVICE);
+  if (DeviceOf(plugin) != nullptr) ADeviceHasItsMembers(sdk::internal::ReadStruct(DeviceOf(plugin)));
   for (const std::uint32_t flags : {plugin.backend == nullptr ? 0 : plugin.backend->flags,
                                     plugin.launcher == nullptr ? 0 : plugin.launcher->flags})
     EXPECT_EQ(flags & DTRUN_FLAGS_MUST_UNDERSTAND, 0u) << "its members have flags that no host understands";

@@ -15,7 +15,8 @@ namespace dtrun::conformance {
 using Body = std::function<void(const Subject&)>;
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& backend, const Body& body);
-// The same for a case that loads the plugin itself, or a launcher; `body` throws what it cannot go on after.
+// The same for a case that loads the plugin itself, a launcher or a device; `body` throws what it cannot go
+// on after.
 void AddCase(const std::string& suite, const std::string& name, const std::string& rule,
              const BackendUnderTest& plugin, const std::function<void()>& body);
 
@@ -33,5 +34,6 @@ void AddStructCases(const BackendUnderTest& backend);
 void AddLoadCases(const BackendUnderTest& plugin);
 void AddLauncherCases(const BackendUnderTest& launcher);
 void AddHostsCases(const BackendUnderTest& launcher);
+void AddDeviceCases(const BackendUnderTest& device);
 
 }  // namespace dtrun::conformance

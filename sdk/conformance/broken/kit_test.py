@@ -20,7 +20,7 @@ import xml.etree.ElementTree as xml
 
 # Cases that are run on every broken plugin, and pass unless they are expected to fail.
 CONTROLS = ("Load", "Structs", "Plugin.HasACompleteTable", "Capabilities.MakeSense", "Launcher", "Hosts", "Connect", "Requests.KeepTheirOutcome",
-            "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2")
+            "Messages.OfOneTagKeepTheirOrder", "Collectives.AllreduceInWorld2", "Devices", "DeviceMemory", "Streams", "Events", "Counters")
 
 LOADING = "Load.TouchesNothingInInit"
 ERRORS = "Structs.ErrorsOfAnotherSize"
@@ -38,6 +38,10 @@ ALLOCATION = "Hosts.AreOnePossibleAllocation"
 STARTED = "Connect.StartsEachHostOnce"
 QUERY_SIZES = ("Hosts.TakeStructsOfAnotherSize", "Connect.TakesStructsOfAnotherSize")
 QUERY_FLAGS = ("Hosts.RefuseFlagsThatMustBeUnderstood", "Connect.RefusesFlagsThatMustBeUnderstood")
+NO_DEVICE = "DeviceMemory.ThatIsNotThereIsRefused"
+EVENTS = "Events.HoldStreamsBack"
+COUNTERS = "Counters.ReleaseAtTheirValueAndAbove"
+DESTROYED = "Streams.EndWhenTheirWorkHasEnded"
 PENDING = "Requests.KeepTheirOutcome"
 ORDER = "Messages.OfOneTagKeepTheirOrder"
 SUM = "Collectives.AllreduceInWorld2"
@@ -117,18 +121,46 @@ FAULTS = {
     "launcher_host_not_started": ((STARTED,), "L10", "commands that start host 1 of 2"),
     "launcher_host_started_twice": ((STARTED,), "L10", "commands that start host 1 of 2"),
     "launcher_connect_deaf_to_refusal": (("Connect.PassesOnARefusal",), "L6", "DTRUN_OUT_OF_MEMORY"),
+    "device_no_text": (("Devices.AreDescribedInALine", NO_DEVICE, "Devices.RefuseFlagsThatMustBeUnderstood",
+                        "Devices.FillErrorsOfAnotherSize"), "E3", "failed without a text"),
+    "device_writes_out": ((NO_DEVICE,), "S14", "wrote to *out"),
+    "device_ignores_flags": (("Devices.RefuseFlagsThatMustBeUnderstood",), "S6", "with bit 30"),
+    "device_no_counter_wait": (("Load.SaysWhoItIs",), "V10", "counter_wait"),
+    "device_kind_of_host": (("Devices.AreCountedFromZero",), "G1", "its kind is 0"),
+    "device_no_devices": (("Devices.AreCountedFromZero",), "G1", "DTRUN_FAILED_PRECONDITION"),
+    "device_long_description": (("Devices.AreDescribedInALine",), "G11", "behind a description of 1 bytes"),
+    "device_keeps_device": (("Devices.LeaveTheThreadsDeviceAlone",), "G2", "after mem_alloc on device 1"),
+    "device_first_byte_only": (("DeviceMemory.KnowsItsDevice",), "G4", "the last byte"),
+    "device_all_on_first_device": (("DeviceMemory.KnowsItsDevice",), "G4", "memory of a device"),
+    "device_longer_memory": (("Devices.TakeStructsOfAnotherSize",), "S3", "behind a dtrun_memory of"),
+    "device_bad_alignment": (("DeviceMemory.IsAlignedAndKeepsWhatIsWritten",), "G5", "aligned to 256"),
+    "device_takes_any_device": ((NO_DEVICE,), "G5", "it gave what it cannot have"),
+    "device_copies_at_once": (("Streams.KeepTheOrderOfTheirWork",), "G6", "before the stream's earlier work had ended"),
+    "device_always_captured": (("Streams.AreNotCapturedByThemselves",), "G10", "nobody captures"),
+    "device_never_recorded_runs": ((EVENTS,), "G7", "never recorded"),
+    "device_events_are_early": ((EVENTS,), "G7", "before the stream came to it"),
+    "device_wait_forgets": ((EVENTS, DESTROYED), "G7", "a stream did not wait for an event"),
+    "device_waits_for_new_place": (("Events.KeepTheirOldPlaceForThoseThatWait",), "G7", "was not reached"),
+    "device_counter_forgets": ((COUNTERS,), "G8", "at 4, of a wait for 5"),
+    "device_counter_equal": ((COUNTERS,), "G8", "was not reached"),
+    "device_counter_blocks": (("Streams.HoldUpNoCall",), "G3", "counter_wait waits"),
+    "device_destroy_waits": ((DESTROYED,), "G9", "stream_destroy waits"),
+    "device_destroy_drops": ((DESTROYED,), "G9", "was not reached"),
     "launcher_bad_default": (("Load.HasOptionsThatMakeSense",), "O1", "'retries' is 'many'"),
 }
 # These harm more than is worth a list, or hang: only the cases that are expected, beside those of the file.
 NARROW = {"backend_forgets_failure", "backend_unknown_status", "backend_no_text", "backend_out_untouched", "backend_pending_alone", "backend_wrong_sum",
           "backend_early_barrier", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
-          "backend_waits_too_long", "backend_releases_early", "backend_rounds_each_step", "launcher_bad_default"}
+          "backend_waits_too_long", "backend_releases_early", "backend_rounds_each_step", "launcher_bad_default", "device_no_counter_wait",
+          "device_kind_of_host", "device_no_devices", "device_takes_any_device", "device_events_are_early", "device_counter_forgets",
+          "device_counter_equal", "device_counter_blocks"}
 HANGING = {"backend_forgets_failure", "backend_no_timeouts", "backend_never_completes", "backend_abort_is_deaf", "backend_blocks",
-           "backend_waits_too_long"}
+           "backend_waits_too_long", "device_never_recorded_runs", "device_waits_for_new_place", "device_counter_equal",
+           "device_counter_blocks", "device_destroy_waits", "device_destroy_drops"}
 
 # What the sound ones pass. Of plugins that have a test of their own, a part is enough here.
 WHOLE = "^(?!Sizes|Sequences|.*World[124]|Failures.NameARankThatWasKilled)"  # its ranks are threads of one process
-PART = ("Load|Structs|Plugin|Capabilities|Launcher|Hosts|Connect|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
+PART = ("Load|Structs|Plugin|Capabilities|Launcher|Hosts|Connect|Device|Streams|Events|Counters|Abort|Requests.(Start|Of|Keep|Finish)|Communicators.DoNot|"
         "Messages.(OfOne|Are|ThatCross)|Failures.(NameARankThatLeft|EndAMessage)")
 
 
@@ -200,7 +232,7 @@ class Broken(unittest.TestCase):
 
     def test_every_plugin_of_the_folder_has_an_entry_here(self):
         files = {file.stem.removeprefix("libdtrun_") for file in GIVEN.broken.glob("libdtrun_*.so")}
-        self.assertEqual(files - {"backend_sound", "launcher_sound", "backend_needs_library"}, set(FAULTS))
+        self.assertEqual(files - {"backend_sound", "launcher_sound", "device_sound", "backend_needs_library"}, set(FAULTS))
 
 
 class Sound(unittest.TestCase):
@@ -211,7 +243,8 @@ class Sound(unittest.TestCase):
         self.assertRegex(run.out.splitlines()[-1], r"^\d+ cases in .* passed, 0 failed, \d+ skipped$")
 
     def test_the_sound_ones_pass(self):
-        files = [GIVEN.broken / "libdtrun_backend_sound.so", GIVEN.broken / "libdtrun_launcher_sound.so", *GIVEN.sound]
+        files = [GIVEN.broken / "libdtrun_backend_sound.so", GIVEN.broken / "libdtrun_launcher_sound.so",
+                 GIVEN.broken / "libdtrun_device_sound.so", *GIVEN.sound]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             runs = pool.map(lambda file: Run(file, WHOLE if "sound" in file.name else PART, environment={"SLURM_JOB_ID": "7"}),
                             files)

@@ -57,9 +57,9 @@ std::int32_t KindOf(const Arguments& arguments) {
   }
   const std::int32_t kind = NameOfFile(arguments.plugin).kind;
   if (kind == 0) {
-    throw UsageError("'--plugin' is '" + arguments.plugin +
-                     "', whose file must be named libdtrun_backend_NAME.so or " +
-                     "libdtrun_launcher_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
+    throw UsageError(
+        "'--plugin' is '" + arguments.plugin + "', whose file must be named libdtrun_backend_NAME.so, " +
+        "libdtrun_launcher_NAME.so or libdtrun_device_NAME.so, NAME of a-z, 0-9, '_' and '-'; rename it");
   }
   return kind;
 }
@@ -92,6 +92,8 @@ void Register(const Arguments& arguments, std::int32_t kind, const LaunchedProce
                                 .seed = arguments.seed};
   if (kind == DTRUN_KIND_LAUNCHER)
     RegisterLauncherSuite(plugin);
+  else if (kind == DTRUN_KIND_DEVICE)
+    RegisterDeviceSuite(plugin);
   else
     RegisterBackendSuite(plugin);
 }

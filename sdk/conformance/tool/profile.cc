@@ -17,19 +17,25 @@ const char kMessages[] =
 }  // namespace
 
 std::string ProfileFor(std::int32_t kind, const std::string& wanted) {
-  const bool launcher = kind == DTRUN_KIND_LAUNCHER;
-  if (wanted.empty()) return launcher ? "launcher" : "host-collectives";
+  const bool backend = kind == DTRUN_KIND_BACKEND;
+  const std::string only = kind == DTRUN_KIND_LAUNCHER ? "launcher" : "devices";  // of what is no backend
+  if (wanted.empty()) return backend ? "host-collectives" : only;
   if (wanted == "device-collectives") {
     throw UsageError(
         "'--profile' is 'device-collectives', which is not there yet; try messages or host-collectives");
   }
-  if (wanted != "messages" && wanted != "host-collectives" && wanted != "launcher") {
-    throw UsageError("'--profile' is '" + wanted + "', must be messages, host-collectives or launcher");
+  const bool of_backends = wanted == "messages" || wanted == "host-collectives";
+  if (!of_backends && wanted != "launcher" && wanted != "devices") {
+    throw UsageError("'--profile' is '" + wanted +
+                     "', must be messages, host-collectives, launcher or devices");
   }
-  if ((wanted == "launcher") != launcher) {
+  if (backend && !of_backends) {
+    throw UsageError("'--profile' is '" + wanted +
+                     "', and the plugin is a backend, whose profiles are messages and host-collectives");
+  }
+  if (!backend && wanted != only) {
     throw UsageError("'--profile' is '" + wanted + "', and the plugin is a " +
-                     (launcher ? "launcher, whose profile is launcher"
-                               : "backend, whose profiles are messages and host-collectives"));
+                     (only == "launcher" ? "launcher" : "device") + ", whose profile is " + only);
   }
   return wanted;
 }
