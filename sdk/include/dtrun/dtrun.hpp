@@ -7,6 +7,11 @@
 //   dtrun::Session session;                     // init ... finalize
 //   dtrun::Communicator world = session.world();
 //   world.allreduce(gradient.data(), gradient.size(), dtrun::Reduce::avg);
+//
+// On memory of a device, in the order of a stream of its library:
+//
+//   const dtrun_stream stream = dtrun::stream_of(DTRUN_DEVICE_CUDA, device, cuda_stream);
+//   world.on(stream).allreduce(gradient, count, dtrun::Reduce::avg);  // returns at once
 #pragma once
 
 #include <cstddef>
@@ -15,8 +20,10 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "dtrun/on_stream.hpp"
 #include "dtrun/work.hpp"
 
 namespace dtrun {
@@ -218,6 +225,24 @@ class Communicator {
     return start(dtrun_recv_any, data, count, dtype_of<T>(), tag, source);
   }
 
+  // ---- memory of a device
+
+  // Its operations work on buffers of the stream's device: on_stream.hpp. The first one connects the ranks,
+  // and blocks, unless connect came before.
+  OnStream on(const dtrun_stream& stream) const { return OnStream(comm_, stream); }
+  // Called by every rank: operations on this kind of device use device `index` of this process.
+  void connect(int device_kind, int index) const {
+    detail::check([&](dtrun_error* e) { return dtrun_comm_connect(comm_, device_kind, index, e); });
+  }
+  // What carries them: "nccl", "staging over gloo", ... Throws where nothing does, with the reason.
+  std::string route(int device_kind) const {
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    const std::string name = dtrun_comm_route(comm_, device_kind, &error);
+    if (name.empty()) throw Failure(error);
+    return name;
+  }
+
   // ---- any operation
 
   void submit(const dtrun_op& op) const { run(dtrun_submit, &op); }
@@ -323,6 +348,45 @@ class Memory {
   };
   std::unique_ptr<T, Free> memory_;
   std::size_t count_;
+};
+
+// A stream that the device's own library has made.
+inline dtrun_stream stream_of(int device_kind, int device_index, void* native) {
+  dtrun_stream stream;
+  DTRUN_INIT(stream);
+  stream.device_kind = device_kind;
+  stream.device_index = device_index;
+  stream.native = native;
+  return stream;
+}
+
+// A stream of a device, for those who have no library of it at hand. Ends before its communicator, when its
+// work has ended.
+class Stream {
+ public:
+  // priority: 1 for one whose work goes before that of others.
+  Stream(Communicator comm, int device_kind, int device_index, int priority = 0) : comm_(comm.get()) {
+    DTRUN_INIT(stream_);
+    detail::check([&](dtrun_error* e) {
+      return dtrun_stream_create(comm_, device_kind, device_index, priority, &stream_, e);
+    });
+  }
+  ~Stream() {
+    if (comm_ != nullptr) dtrun_stream_destroy(comm_, &stream_);
+  }
+  Stream(Stream&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), stream_(other.stream_) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+
+  const dtrun_stream& get() const { return stream_; }
+  operator const dtrun_stream&() const { return stream_; }  // NOLINT: a Stream is one
+
+ private:
+  dtrun_comm* comm_;
+  dtrun_stream stream_;
 };
 
 // Membership in the job: dtrun_init ... dtrun_finalize.

@@ -77,7 +77,8 @@ struct ReleaseWork {
 };
 }  // namespace detail
 
-// An operation under way. The destructor waits for its end, so buffers may be freed after it.
+// An operation under way. The destructor waits for its end, so buffers may be freed after it; not where
+// wait_on has ordered a stream after it.
 class Work {
  public:
   Work() = default;
@@ -99,6 +100,11 @@ class Work {
       return finished ? status : dtrun_status{DTRUN_OK};
     });
     return finished;
+  }
+  // Later work on `stream` starts after the operation, or all of a group. Does not block, and says nothing of
+  // its success; the destructor waits no more.
+  void wait_on(const dtrun_stream& stream) {
+    detail::check([&](dtrun_error* e) { return dtrun_work_wait_on(work_.get(), &stream, e); });
   }
   explicit operator bool() const { return work_ != nullptr; }
 
