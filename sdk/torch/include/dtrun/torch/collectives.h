@@ -1,9 +1,9 @@
-// What the torch layer needs from the ranks: five calls, behind an interface so that
-// several ranks can be emulated in one process.
+// What the torch layer needs from the ranks: five calls on host memory and two on a device's, behind an
+// interface so that several ranks can be emulated in one process.
 //
-// All ranks make the same calls in the same order. Calls come from one thread at a time:
-// the one that constructs DataParallel or runs backward. Failures are exceptions, and
-// nothing may be called after one.
+// All ranks make the same calls in the same order. Calls come from one thread at a time: the one that
+// constructs DataParallel or runs backward, or, with a device, autograd's thread for it. Failures are
+// exceptions, and nothing may be called after one.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
-#include "dtrun/dtrun.hpp"
+#include "dtrun/torch/failure.h"
 
 namespace dtrun::torch {
 
@@ -44,6 +45,18 @@ class Collectives {
     std::memset(memory.get(), 0, rounded);
     return memory;
   }
+  // Connects the ranks on their devices of this kind, this one on device `index`, and makes the stream that
+  // average_on is called with; it ends when its work has.
+  virtual std::shared_ptr<const dtrun_stream> stream_on(std::int32_t kind, std::int32_t index) {
+    detail::fail(DTRUN_UNSUPPORTED, "these ranks average host memory only, not that of device " +
+                                        std::to_string(index) + " of kind " + std::to_string(kind));
+  }
+  // Replaces `data` by its mean over all ranks when what is queued on `stream` has ended; later work on it
+  // sees the result. Does not wait, and reports a failure at a later call.
+  virtual void average_on(const dtrun_stream& stream, void* data, std::uint64_t count, std::int32_t dtype) {
+    (void)stream, (void)data, (void)count, (void)dtype;
+    detail::fail(DTRUN_UNSUPPORTED, "these ranks average host memory only");
+  }
 };
 
 // The real ones. Valid until the Session that made the communicator ends.
@@ -65,11 +78,27 @@ class CommunicatorCollectives final : public Collectives {
   // Where the transport moves it fastest: every rank of the host reads and writes it in place.
   std::shared_ptr<void> allocate(std::uint64_t bytes) override {
     void* memory = nullptr;
-    detail::check([&](dtrun_error* e) { return dtrun_alloc(comm_.get(), bytes, &memory, e); });
+    dtrun::detail::check([&](dtrun_error* e) { return dtrun_alloc(comm_.get(), bytes, &memory, e); });
     // The end of the Session has freed it already.
     return std::shared_ptr<void>(memory, [comm = comm_.get()](void* made) {
       if (dtrun_is_initialized() != 0) dtrun_free(comm, made);
     });
+  }
+  std::shared_ptr<const dtrun_stream> stream_on(std::int32_t kind, std::int32_t index) override {
+    comm_.connect(kind, index);
+    constexpr int kBeforeOthers = 1;  // what is averaged early hides behind more of backward
+    dtrun_stream made;
+    DTRUN_INIT(made);
+    dtrun::detail::check([&](dtrun_error* e) {
+      return dtrun_stream_create(comm_.get(), kind, index, kBeforeOthers, &made, e);
+    });
+    return {new dtrun_stream(made), [comm = comm_.get()](const dtrun_stream* stream) {
+              if (dtrun_is_initialized() != 0) dtrun_stream_destroy(comm, stream);
+              delete stream;
+            }};
+  }
+  void average_on(const dtrun_stream& stream, void* data, std::uint64_t count, std::int32_t dtype) override {
+    comm_.on(stream).allreduce(data, count, dtype, Reduce::avg);
   }
 
  private:

@@ -15,6 +15,10 @@
 // work happens in backward (see engine.h for what is refused). Parameters added, moved or
 // converted afterwards are not seen. In a world of one nothing is hooked or allocated.
 //
+// The parameters are on one device of any kind, of the same kind on all ranks; gradients are
+// averaged there (device_exchange.h). What is compared or copied at the start, and buffers,
+// go through host memory.
+//
 // The module must outlive the object. One thread at a time.
 #pragma once
 
@@ -40,9 +44,10 @@ class DataParallel {
       detail::fail(DTRUN_INVALID_ARGUMENT,
                    "the module has no parameter that requires a gradient; register its submodules first");
     }
+    const c10::Device device = device_of(parameters_);
     if (ranks_->size() == 1) return;
     const std::vector<NamedTensor> state = state_of(module);
-    std::vector<std::string> parts;
+    std::vector<std::string> parts{"parameters on " + c10::DeviceTypeName(device.type(), true)};
     for (const NamedTensor& entry : state) parts.push_back(signature(entry));
     parts.push_back("buckets of " + std::to_string(options.first_bucket_bytes) + " and " +
                     std::to_string(options.bucket_bytes) + " bytes");
@@ -83,7 +88,7 @@ class DataParallel {
   };
   NoSync no_sync() { return NoSync(engine_.get()); }
 
-  // Rank 0's buffers (running means and the like) to all ranks. Collective.
+  // Rank 0's buffers (running means and the like) to all ranks. Collective; waits for the device.
   void broadcast_buffers() {
     if (ranks_->size() == 1) return;
     std::vector<NamedTensor> buffers;
@@ -101,7 +106,7 @@ class DataParallel {
     ::torch::NoGradGuard no_grad;
     for (const NamedTensor& entry : tensors) {
       ::torch::Tensor data = entry.tensor.detach();
-      ::torch::Tensor dense = data.contiguous();
+      ::torch::Tensor dense = data.to(::torch::kCPU).contiguous();
       if (dense.numel() == 0) continue;
       ranks_->broadcast(dense.data_ptr(), static_cast<std::uint64_t>(dense.nbytes()), 0);
       if (!dense.is_same(data)) data.copy_(dense);

@@ -6,7 +6,9 @@
 // earlier buckets have started, so every rank starts them in the same order whatever
 // order its gradients came in. The first hook of a backward queues a callback at the end
 // of it, which reduces what is left (parameters that got no gradient count as zero) and
-// waits: when backward() returns, every .grad holds the mean over all ranks.
+// waits: when backward() returns, every .grad holds the mean over all ranks. On a device
+// it does not wait: every .grad holds the mean for what the caller's current stream does
+// next (device_exchange.h).
 //
 // Every rank runs the same number of backward passes that reach at least one parameter.
 // A backward inside a backward is counted as a pass or part of one; it is refused where
@@ -14,7 +16,7 @@
 // exception during backward the ranks may differ, and the engine refuses to go on.
 //
 // Owned by DataParallel; not movable, because hooks hold its address. One thread at a
-// time: the one that calls backward().
+// time: the one that calls backward(), or, with a device, autograd's thread for it.
 #pragma once
 
 #include <torch/csrc/autograd/engine.h>
@@ -30,7 +32,8 @@
 #include <utility>
 #include <vector>
 
-#include "dtrun/torch/collectives.h"
+#include "dtrun/torch/device_exchange.h"
+#include "dtrun/torch/exchange.h"
 #include "dtrun/torch/gradient_arena.h"
 
 namespace dtrun::torch {
@@ -51,11 +54,12 @@ struct EngineStats {
 
 class Engine {
  public:
-  // `parameters` in order of registration, from trainable_parameters.
+  // `parameters` in order of registration, from trainable_parameters, all on one device.
   Engine(const std::vector<NamedTensor>& parameters, std::shared_ptr<Collectives> ranks,
          const EngineOptions& options)
-      : ranks_(std::move(ranks)),
-        arena_(reversed(parameters), [this](std::uint64_t bytes) { return ranks_->allocate(bytes); }),
+      : exchange_(make_exchange(device_of(parameters), std::move(ranks))),
+        arena_(reversed(parameters), [this](::torch::ScalarType type,
+                                            std::int64_t count) { return exchange_->buffer(type, count); }),
         fired_(arena_.size()),
         bucket_of_(arena_.size()) {
     make_buckets(options);
@@ -63,6 +67,7 @@ class Engine {
   }
   ~Engine() {
     for (const Hook& hook : hooks_) hook.accumulator->del_post_hook(hook.key);
+    exchange_->end();
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -93,6 +98,10 @@ class Engine {
   };
   struct Pass {};  // lives as long as the autograd engine keeps this pass's callback
 
+  static std::unique_ptr<Exchange> make_exchange(c10::Device device, std::shared_ptr<Collectives> ranks) {
+    if (device.is_cpu()) return std::make_unique<HostExchange>(std::move(ranks));
+    return std::make_unique<DeviceExchange>(std::move(ranks), device);
+  }
   static std::vector<NamedTensor> reversed(std::vector<NamedTensor> parameters) {
     std::reverse(parameters.begin(), parameters.end());
     return parameters;
@@ -153,6 +162,7 @@ class Engine {
     }
     fired_[i] = true;
     arena_.adopt(i);
+    exchange_->wrote();
     if (--buckets_[bucket_of_[i]].missing == 0) {
       while (next_ < buckets_.size() && buckets_[next_].missing == 0) launch(stats_.early);
     }
@@ -169,6 +179,7 @@ class Engine {
     pass_ = pass;
     running_ = true;
     next_ = 0;
+    exchange_->begin();
     std::fill(fired_.begin(), fired_.end(), false);
     for (Bucket& bucket : buckets_) bucket.missing = bucket.members.size();
   }
@@ -177,9 +188,9 @@ class Engine {
     for (std::size_t i = 0; i < arena_.size(); ++i) {
       if (!fired_[i]) arena_.adopt(i);
     }
+    exchange_->wrote();
     while (next_ < buckets_.size()) launch(stats_.late);
-    for (auto& pending : pending_) pending->wait();
-    pending_.clear();
+    exchange_->finish();
     pass_.reset();
     running_ = false;
     ++stats_.passes;
@@ -187,12 +198,12 @@ class Engine {
 
   void launch(std::uint64_t& counter) {
     const Bucket& bucket = buckets_[next_];
-    if (bucket.count > 0) pending_.push_back(ranks_->average_async(bucket.data, bucket.count, bucket.dtype));
+    if (bucket.count > 0) exchange_->start(bucket.data, bucket.count, bucket.dtype);
     ++next_;
     ++counter;
   }
 
-  std::shared_ptr<Collectives> ranks_;
+  std::unique_ptr<Exchange> exchange_;
   GradientArena arena_;
   std::vector<bool> fired_;
   std::vector<std::size_t> bucket_of_;
@@ -203,8 +214,7 @@ class Engine {
   bool sync_ = true;
   bool running_ = false;  // a pass has begun and not finished
   std::weak_ptr<Pass> pass_;
-  std::size_t next_ = 0;                           // first bucket that has not been started
-  std::vector<std::unique_ptr<Pending>> pending_;  // after arena_: they write into it
+  std::size_t next_ = 0;  // first bucket that has not been started
 };
 
 }  // namespace dtrun::torch

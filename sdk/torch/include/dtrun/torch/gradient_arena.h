@@ -5,8 +5,9 @@
 // torch::optim::Optimizer::zero_grad(), which detaches in place and throws on views, works
 // on them. What the user or an optimizer replaces or drops, adopt() takes back.
 //
-// The buffers come from the communicator and end with it, so the destructor gives every
-// gradient memory of its own again. Owned by the gradient engine; one thread at a time.
+// The buffers may come from the communicator and end with it, so the destructor gives every
+// gradient memory of its own again. Owned by the gradient engine; one thread at a time. On a
+// device everything here is queued on the calling thread's current stream.
 #pragma once
 
 #include <torch/types.h>
@@ -16,7 +17,6 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -27,9 +27,9 @@ namespace dtrun::torch {
 class GradientArena {
  public:
   // Slices lie in the order of `parameters`, each element type in a buffer of its own.
-  // Gradients that exist are taken over, the others are zero.
+  // `make` returns zeros. Gradients that exist are taken over, the others are zero.
   GradientArena(const std::vector<NamedTensor>& parameters,
-                const std::function<std::shared_ptr<void>(std::uint64_t bytes)>& allocate) {
+                const std::function<::torch::Tensor(::torch::ScalarType, std::int64_t count)>& make) {
     ::torch::NoGradGuard no_grad;
     std::map<::torch::ScalarType, std::int64_t> totals;
     for (const NamedTensor& parameter : parameters) {
@@ -38,17 +38,14 @@ class GradientArena {
     std::map<::torch::ScalarType, std::size_t> index;
     for (const auto& [type, total] : totals) {
       index[type] = flats_.size();
-      const std::uint64_t bytes = static_cast<std::uint64_t>(total) * c10::elementSize(type);
-      const std::shared_ptr<void> memory = allocate(bytes);
-      flats_.push_back(::torch::from_blob(
-          memory.get(), {total}, [memory](void*) {}, type));
+      flats_.push_back(make(type, total));
     }
     std::map<::torch::ScalarType, std::int64_t> used;
     for (const NamedTensor& parameter : parameters) {
       const ::torch::Tensor& tensor = parameter.tensor;
       const ::torch::Tensor& flat = flats_[index[tensor.scalar_type()]];
       std::int64_t& offset = used[tensor.scalar_type()];
-      ::torch::Tensor slice = ::torch::empty({0}, tensor.scalar_type());
+      ::torch::Tensor slice = ::torch::empty({0}, flat.options());
       // Same strides as the parameter where they are dense, which is what autograd makes.
       if (tensor.is_non_overlapping_and_dense()) {
         slice.set_(flat.storage(), offset, tensor.sizes(), tensor.strides());

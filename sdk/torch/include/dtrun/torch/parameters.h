@@ -55,11 +55,11 @@ inline std::vector<NamedTensor> trainable_parameters(const ::torch::nn::Module& 
                    "parameter '" + parameter.name +
                        "' is the result of a computation, not a leaf; register the leaf itself");
     }
-    if (!tensor.device().is_cpu() || tensor.layout() != ::torch::kStrided) {
-      detail::fail(DTRUN_UNSUPPORTED, "parameter '" + parameter.name + "' is on device '" +
-                                          tensor.device().str() +
-                                          "': only dense parameters in host memory are supported; move " +
-                                          "the module to the cpu");
+    if (tensor.layout() != ::torch::kStrided) {
+      detail::fail(DTRUN_UNSUPPORTED,
+                   "parameter '" + parameter.name +
+                       "' is not dense: gradients of dense parameters can be averaged only; "
+                       "use Tensor::to_dense");
     }
     (void)dtype_of_gradient(parameter);
     found.push_back(std::move(parameter));
