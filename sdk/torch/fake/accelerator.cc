@@ -1,0 +1,307 @@
+#include "sdk/torch/fake/accelerator.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace dtrun::fake {
+namespace {
+
+std::atomic<std::uint64_t> waits{0};
+std::atomic<Ignored> ignored{Ignored::none};
+
+std::uint64_t Mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+struct DelayTable {
+  std::mutex mutex;
+  Delays delays;
+  std::uint64_t round = 0;  // of set_delays
+
+  std::pair<Delays, std::uint64_t> get() {
+    const std::lock_guard lock(mutex);
+    return {delays, round};
+  }
+};
+DelayTable& Table() {
+  static auto& table = *new DelayTable;
+  return table;
+}
+
+class Worker;
+struct Workers {
+  std::mutex mutex;
+  std::vector<Worker*> all, ended;
+};
+Workers& All() {
+  static auto& workers = *new Workers;
+  return workers;
+}
+
+class Worker final : public Stream {
+ public:
+  Worker(int device, bool made)
+      : Stream(device, made), number_(static_cast<std::uint64_t>(device) * 2 + (made ? 1 : 0)) {
+    std::thread([this] { run(); }).detach();
+  }
+
+  void post(std::function<void()> task) override { queue({std::move(task), true}); }
+  void mark(std::function<void()> task) override { queue({std::move(task), false}); }
+  bool idle() const override {
+    const std::lock_guard lock(mutex_);
+    return tasks_.empty() && !running_;
+  }
+  void drain() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return tasks_.empty() && !running_; });
+  }
+  // The thread ends after the last task.
+  void finish() {
+    queue({[this] { finishing_ = true; }, false});
+  }
+
+ private:
+  struct Task {
+    std::function<void()> body;
+    bool delayed;
+  };
+
+  void queue(Task task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+  void run() {
+    (void)::prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds: short delays are short
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return !tasks_.empty(); });
+      {
+        const Task task = std::move(tasks_.front());
+        tasks_.pop_front();
+        running_ = true;
+        lock.unlock();
+        if (task.delayed) delay();
+        task.body();
+      }
+      lock.lock();
+      running_ = false;
+      changed_.notify_all();
+      if (finishing_) break;
+    }
+    lock.unlock();
+    Workers& workers = All();
+    const std::lock_guard all(workers.mutex);
+    workers.all.erase(std::find(workers.all.begin(), workers.all.end(), this));
+    workers.ended.push_back(this);  // the memory stays: another thread may be about to leave its lock
+  }
+  void delay() {
+    const auto [delays, round] = Table().get();
+    if (round != round_) count_ = 0;
+    round_ = round;
+    const std::uint64_t random = Mixed(Mixed(delays.seed ^ Mixed(number_)) + count_++);
+    std::int64_t us = delays.always_us;
+    if (delays.longest_us > 0 && random % 4 == 0) {
+      us += static_cast<std::int64_t>((random >> 8) % static_cast<std::uint64_t>(delays.longest_us));
+    }
+    if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
+  }
+
+  const std::uint64_t number_;
+  std::uint64_t count_ = 0, round_ = 0;  // of the thread
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  bool running_ = false;
+  bool finishing_ = false;  // of the thread
+};
+
+Worker* Make(int device, bool made) {
+  Workers& workers = All();
+  const std::lock_guard lock(workers.mutex);
+  workers.all.push_back(new Worker(device, made));
+  return workers.all.back();
+}
+
+}  // namespace
+
+// ---- streams and events
+
+Stream& default_stream(int device) {
+  static const std::array<Worker*, kDevices> streams = [] {
+    std::array<Worker*, kDevices> made{};
+    for (int d = 0; d < kDevices; ++d) made[static_cast<std::size_t>(d)] = Make(d, false);
+    return made;
+  }();
+  return *streams.at(static_cast<std::size_t>(device));
+}
+Stream* make_stream(int device) { return Make(device, true); }
+void destroy_stream(Stream* stream) { static_cast<Worker*>(stream)->finish(); }
+
+void Stream::wait_on_host() {
+  ++waits;
+  static_cast<Worker*>(this)->drain();
+}
+
+void Event::record(Stream& stream) {
+  auto reached = std::make_shared<std::atomic<bool>>(false);
+  reached_ = reached;
+  stream.mark([reached] {
+    *reached = true;
+    reached->notify_all();
+  });
+}
+void Event::block(Stream& stream) const {
+  const Ignored which = ignored;
+  if (which == (stream.made() ? Ignored::waits_of_made_streams : Ignored::waits_of_default_streams)) return;
+  if (reached_) stream.mark([reached = reached_] { reached->wait(false); });
+}
+bool Event::reached() const { return !reached_ || *reached_; }
+void Event::wait_on_host() const {
+  ++waits;
+  if (reached_) reached_->wait(false);
+}
+
+void set_delays(const Delays& delays) {
+  DelayTable& table = Table();
+  const std::lock_guard lock(table.mutex);
+  table.delays = delays;
+  ++table.round;
+}
+
+std::uint64_t host_waits() { return waits; }
+void count_host_wait() { ++waits; }
+void ignore(Ignored which) { ignored = which; }
+
+void settle() {
+  for (bool idle = false; !idle;) {
+    idle = true;
+    Workers& workers = All();
+    const std::lock_guard lock(workers.mutex);
+    for (const Worker* worker : workers.all) idle = idle && worker->idle();
+    if (!idle) std::this_thread::yield();
+  }
+}
+
+// ---- memory
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+
+struct Block {
+  std::uint64_t bytes = 0;
+  int device = 0;
+  Stream* home = nullptr;       // of cached_allocate
+  std::vector<Stream*> users;   // other streams
+  std::vector<Event> released;  // what they were doing when it was freed
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::map<const char*, Block> blocks;
+  std::vector<std::pair<void*, Block>> free;
+};
+Memory& TheMemory() {
+  static auto& memory = *new Memory;
+  return memory;
+}
+
+void* Aligned(std::uint64_t bytes) {
+  void* memory = std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+// All bits set: not a number, in every floating type.
+void Destroy(void* memory, std::uint64_t bytes) { std::memset(memory, 0xff, bytes); }
+
+}  // namespace
+
+void* allocate(int device, std::uint64_t bytes) {
+  void* made = Aligned(bytes);
+  Destroy(made, bytes);
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  memory.blocks[static_cast<const char*>(made)] = {bytes, device, nullptr, {}, {}};
+  return made;
+}
+
+void release(void* pointer) {
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  if (memory.blocks.erase(static_cast<const char*>(pointer)) > 0) std::free(pointer);
+}
+
+int device_of(const void* pointer) {
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  auto after = memory.blocks.upper_bound(static_cast<const char*>(pointer));
+  if (after == memory.blocks.begin()) return -1;
+  const auto& [begin, block] = *std::prev(after);
+  const bool inside = pointer == begin || static_cast<const char*>(pointer) < begin + block.bytes;
+  return inside ? block.device : -1;
+}
+
+void* cached_allocate(Stream& stream, std::uint64_t bytes) {
+  Memory& memory = TheMemory();
+  {
+    const std::lock_guard lock(memory.mutex);
+    for (std::size_t i = memory.free.size(); i-- > 0;) {
+      auto& [pointer, block] = memory.free[i];
+      if (block.home != &stream || block.bytes != bytes) continue;
+      if (!std::all_of(block.released.begin(), block.released.end(),
+                       [](const Event& e) { return e.reached(); }))
+        continue;
+      void* found = pointer;
+      if (!block.released.empty()) stream.mark([found, bytes] { Destroy(found, bytes); });
+      memory.blocks[static_cast<const char*>(found)] = {bytes, block.device, &stream, {}, {}};
+      memory.free.erase(memory.free.begin() + static_cast<std::ptrdiff_t>(i));
+      return found;
+    }
+  }
+  void* made = Aligned(bytes);
+  Destroy(made, bytes);
+  const std::lock_guard lock(memory.mutex);
+  memory.blocks[static_cast<const char*>(made)] = {bytes, stream.device(), &stream, {}, {}};
+  return made;
+}
+
+void cached_release(void* pointer) {
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  const auto found = memory.blocks.find(static_cast<const char*>(pointer));
+  if (found == memory.blocks.end()) return;
+  Block block = std::move(found->second);
+  memory.blocks.erase(found);
+  for (Stream* user : block.users) block.released.emplace_back().record(*user);
+  if (block.users.empty()) block.home->mark([pointer, bytes = block.bytes] { Destroy(pointer, bytes); });
+  block.users.clear();
+  memory.free.emplace_back(pointer, std::move(block));
+}
+
+void used_on(void* pointer, Stream& stream) {
+  Memory& memory = TheMemory();
+  const std::lock_guard lock(memory.mutex);
+  const auto found = memory.blocks.find(static_cast<const char*>(pointer));
+  if (found == memory.blocks.end() || found->second.home == &stream) return;
+  auto& users = found->second.users;
+  if (std::find(users.begin(), users.end(), &stream) == users.end()) users.push_back(&stream);
+}
+
+}  // namespace dtrun::fake

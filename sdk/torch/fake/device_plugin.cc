@@ -1,0 +1,77 @@
+// The fake accelerator as a dtrun device: memory, streams, events and copies over accelerator.h. Any thread.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "dtrun/plugin.hpp"
+#include "sdk/torch/fake/accelerator.h"
+
+namespace dtrun::fake {
+namespace {
+
+class Device final : public sdk::Device<Event> {
+ public:
+  static constexpr int kDeviceKind = DTRUN_DEVICE_OTHER;
+  Device(const sdk::Host&, const sdk::Options&) {}
+
+  int Count() override { return kDevices; }
+  int Current() override { return 0; }
+  std::string Describe(int index) override {
+    return "a fake accelerator in host memory, number " + std::to_string(index);
+  }
+
+  sdk::MemoryPlace MemoryOf(const void* pointer) override {
+    const int index = device_of(pointer);
+    if (index < 0) return {};
+    return {kDeviceKind, index};
+  }
+  void* MemAlloc(const dtrun_mem_params& params) override {
+    return allocate(params.device_kind == DTRUN_DEVICE_HOST ? -1 : params.device_index, params.bytes);
+  }
+  void MemFree(const dtrun_mem_params&, void* memory) override { release(memory); }
+
+  void* StreamCreate(const dtrun_stream_params& params) override {
+    if (params.device_index < 0 || params.device_index >= kDevices) {
+      throw sdk::Failure(DTRUN_INVALID_ARGUMENT,
+                         "there is no fake device " + std::to_string(params.device_index));
+    }
+    return make_stream(params.device_index);
+  }
+  void StreamDestroy(const dtrun_stream& stream) override {
+    if (stream.native != nullptr) destroy_stream(&Of(stream));
+  }
+  void Copy(void* to, const void* from, std::uint64_t bytes, const dtrun_stream& stream) override {
+    Of(stream).post([=] { std::memcpy(to, from, bytes); });
+  }
+
+  std::unique_ptr<Event> EventCreate(int) override { return std::make_unique<Event>(); }
+  void EventRecord(Event& event, const dtrun_stream& stream) override { event.record(Of(stream)); }
+  bool EventTest(Event& event) override { return event.reached(); }
+  void EventWait(Event& event, const dtrun_stream& stream) override { event.block(Of(stream)); }
+
+  void CounterWait(const std::uint32_t* counter, std::uint32_t value, const dtrun_stream& stream) override {
+    Of(stream).mark([=] {
+      while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < value) {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    });
+  }
+
+ private:
+  static Stream& Of(const dtrun_stream& stream) {
+    return stream.native != nullptr ? *static_cast<Stream*>(stream.native)
+                                    : default_stream(stream.device_index);
+  }
+};
+
+constexpr sdk::PluginInfo kInfo = {"fake", "1.0", "dtrun tests", "Apache-2.0",
+                                   "a device over host memory, for tests"};
+constexpr dtrun_plugin kPlugin = sdk::MakePlugin<Device>(kInfo);
+
+}  // namespace
+}  // namespace dtrun::fake
+
+dtrun_status dtrun_plugin_entry_v0(const dtrun_host* host, const dtrun_plugin** out, dtrun_error* err) {
+  return dtrun::sdk::Enter(dtrun::fake::kPlugin, host, out, err);
+}
