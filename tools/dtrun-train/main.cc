@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void Describe(CLI::App& app, Options& options) {
+void Describe(CLI::App& app, Options& options, std::string& device) {
   const auto option = [&](const char* name, auto& to, const char* what) {
     return app.add_option(name, to, what)->capture_default_str();
   };
@@ -46,6 +46,19 @@ void Describe(CLI::App& app, Options& options) {
   option("--resume", options.resume,
          "checkpoint to continue from, read by rank 0; the file of --checkpoint need not exist yet")
       ->type_name("FILE");
+  option("--device", device,
+         "auto: cuda where libtorch sees a GPU, else cpu; cuda: the GPU with the rank's number on its host")
+      ->check([](const std::string& text) {
+        const bool numbered = text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 9 &&
+                              text.find_first_not_of("0123456789", 5) == std::string::npos;
+        return numbered || text == "auto" || text == "cpu" || text == "cuda"
+                   ? ""
+                   : "must be auto, cpu, cuda or cuda:N";
+      })
+      ->type_name("auto|cpu|cuda|cuda:N");
+  option("--dtype", options.dtype, "of weights and gradients")
+      ->check(CLI::IsMember({"float32", "bfloat16"}).description(""))
+      ->type_name("float32|bfloat16");
   number("--threads", options.threads, 1, 1024,
          "threads of each rank (default: OMP_NUM_THREADS, else libtorch's)");
 }
@@ -92,9 +105,18 @@ bool Watched() {
   return console != nullptr ? std::strcmp(console, "terminal") == 0 : ::isatty(STDOUT_FILENO) == 1;
 }
 
-void Train(const Options& options) {
+// What carries the gradients: "backend gloo", or "cuda:0, nccl".
+std::string Carrier(const dtrun::Communicator& world, const torch::Device& device) {
+  if (device.is_cpu()) return "backend " + world.backend();
+  if (world.size() == 1) return device.str();
+  return device.str() + ", " + world.route(dtrun::torch::kind_of_device(device.type()));
+}
+
+void Train(Options options, const std::string& device) {
   const dtrun::Session session;  // joins the job
   const dtrun::Communicator world = session.world();
+  options.device = ChooseDevice(device, dtrun_local_rank());
+  if (!options.device.is_cpu()) c10::impl::VirtualGuardImpl(options.device.type()).setDevice(options.device);
   const bool first = world.rank() == 0;
   const char* omp = std::getenv("OMP_NUM_THREADS");
   const int threads = options.threads > 0 ? options.threads : omp != nullptr ? std::atoi(omp) : 0;
@@ -112,9 +134,9 @@ void Train(const Options& options) {
   const std::string ranks = Count(static_cast<std::uint64_t>(world.size()), "rank");
   if (first) {
     const dtrun::torch::Blas blas = dtrun::torch::blas_in_use();
-    print(fmt::format("dtrun-train {}: {} with {} parameters, {} images, batch {} over {} (backend {})",
+    print(fmt::format("dtrun-train {}: {} with {} parameters, {} images, batch {} over {} ({})",
                       DTRUN_VERSION, options.model, trainer.parameters(), trainer.size(), options.batch,
-                      ranks, world.backend()));
+                      ranks, Carrier(world, options.device)));
     print(fmt::format("libtorch {}, {} per rank, BLAS: {}", TORCH_VERSION,
                       Count(static_cast<std::uint64_t>(torch::get_num_threads()), "thread"), blas.text()));
     const std::string slow = dtrun::torch::why_slow(blas);
@@ -159,10 +181,11 @@ int main(int argc, char** argv) {
       "Trains a model on Fashion-MNIST, data-parallel over the ranks that dtrun starts.\n"
       "Started without dtrun it trains as one rank.",
       "dtrun-train");
-  train::Describe(app, options);
+  std::string device = "auto";
+  train::Describe(app, options, device);
   try {
     app.parse(argc, argv);
-    train::Train(options);
+    train::Train(options, device);
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) fmt::print(stderr, "dtrun-train: ");

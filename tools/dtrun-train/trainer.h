@@ -7,6 +7,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
+#include <torch/cuda.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -16,6 +17,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/utils.h>
+#include <torch/version.h>
 #include <zlib.h>
 
 #include <chrono>
@@ -47,7 +49,31 @@ struct Options {
   std::string checkpoint;  // empty: none
   std::string resume;      // empty: from the start
   int threads = 0;         // 0: OMP_NUM_THREADS, or what libtorch takes
+  torch::Device device = torch::kCPU;
+  std::string dtype = "float32";  // of weights and gradients; or "bfloat16"
 };
+
+// What --device means for this rank: "auto" is "cuda" where libtorch sees a GPU, else "cpu"; "cuda" is the
+// GPU with the rank's number on its host, or the only one that it sees.
+inline torch::Device ChooseDevice(const std::string& wanted, int local_rank) {
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  if (wanted == "cpu" || (wanted == "auto" && count == 0)) return torch::kCPU;
+  const bool numbered = wanted.rfind("cuda:", 0) == 0;
+  if (count == 0) {
+    throw std::runtime_error(
+        fmt::format("--device {}: libtorch {} sees no GPU; use one that is built for CUDA on a host with a "
+                    "GPU, or --device cpu",
+                    wanted, TORCH_VERSION));
+  }
+  const int index = numbered ? std::stoi(wanted.substr(5)) : count == 1 ? 0 : local_rank;
+  if (index >= count) {
+    throw std::runtime_error(fmt::format(
+        "--device {}: there is no cuda:{} for local rank {}, because libtorch sees {} GPUs; start as "
+        "many ranks on a host, or pass --device cuda:N or cpu",
+        wanted, index, local_rank, count));
+  }
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
 
 // ---- Data: the four gzip files of Debian's dataset-fashion-mnist, in the IDX format of the MNIST database.
 
@@ -166,8 +192,8 @@ struct Epoch {
 class Trainer {
  public:
   using Ranks = std::shared_ptr<dtrun::torch::Collectives>;
-  // Called after each step with the images of this epoch that all ranks have trained on and this rank's mean
-  // loss.
+  // Called after each step, or on a device after some of them, with the images of this epoch that all ranks
+  // have trained on and this rank's mean loss.
   using OnStep = std::function<void(std::uint64_t samples, double loss)>;
 
   // `checkpoint` is what Save returned, on rank 0; empty to start anew. Its settings must be those of
@@ -185,6 +211,12 @@ class Trainer {
     if (options.batch % n != 0) {
       throw std::runtime_error(fmt::format("--batch {} is not a multiple of {} ranks; the next one is: {}",
                                            options.batch, n, (options.batch / n + 1) * n));
+    }
+    model_->to(options.device, options.dtype == "bfloat16" ? torch::kBFloat16 : torch::kFloat32);
+    const auto type = model_->parameters()[0].scalar_type();
+    for (Images* images : {&train_, &test_}) {
+      images->pixels = images->pixels.to(options.device, type);
+      images->labels = images->labels.to(options.device);
     }
     std::uint64_t bytes = checkpoint.size();
     ranks_->broadcast(&bytes, sizeof bytes, 0);
@@ -215,18 +247,31 @@ class Trainer {
     const std::uint64_t steps = (sampler_.samples_per_rank() + local_batch - 1) / local_batch;
     std::uint64_t step = 0;
     sampler_.set_epoch(epoch_);
+    std::vector<std::pair<Tensor, std::size_t>> losses;  // of steps, with their images, that nobody has read
+    const auto read = [&] {
+      for (const auto& [tensor, images] : losses) {
+        const auto loss = tensor.item<double>();
+        if (!std::isfinite(loss)) {
+          throw std::runtime_error(fmt::format(
+              "rank {}: the loss is {} in epoch {}, step {}; try a smaller --lr than {}", ranks_->rank(),
+              std::isnan(loss) ? "not a number" : "infinite", epoch_ + 1, step, options_.learning_rate));
+        }
+        mine.loss_sum += loss * static_cast<double>(images);
+        mine.samples += static_cast<std::int64_t>(images);
+      }
+      losses.clear();
+      on_step(sampler_.position(), mine.loss_sum / static_cast<double>(mine.samples));
+    };
     for (auto samples = sampler_.next(local_batch); !samples.empty(); samples = sampler_.next(local_batch)) {
       const double rate = OneCycle(options_.learning_rate, epoch_ * steps + step++, options_.epochs * steps);
-      const double loss = Step(samples, rate);
-      if (!std::isfinite(loss)) {
-        throw std::runtime_error(fmt::format(
-            "rank {}: the loss is {} in epoch {}, step {}; try a smaller --lr than {}", ranks_->rank(),
-            std::isnan(loss) ? "not a number" : "infinite", epoch_ + 1, step, options_.learning_rate));
-      }
-      mine.loss_sum += loss * static_cast<double>(samples.size());
-      mine.samples += static_cast<std::int64_t>(samples.size());
-      on_step(sampler_.position(), mine.loss_sum / static_cast<double>(mine.samples));
+      const Tensor loss = Forward(samples);
+      losses.emplace_back(loss.detach(), samples.size());
+      // To read what a device computes is to wait for it, which would leave it idle in every step.
+      constexpr std::uint64_t kStepsBetween = 50;
+      if (options_.device.is_cpu() || step % kStepsBetween == 0) read();
+      Backward(loss, rate);
     }
+    if (!losses.empty()) read();
     Epoch result;
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     mine.correct = CorrectOfMyShare();
@@ -261,8 +306,9 @@ class Trainer {
  private:
   // What must be equal for a checkpoint to fit. With other epochs the rest of the schedule is theirs.
   std::string Settings() const {
-    return fmt::format("--model {} --batch {} --lr {} --momentum {} --seed {} on {} images", options_.model,
-                       options_.batch, options_.learning_rate, options_.momentum, options_.seed, size());
+    return fmt::format("--model {} --batch {} --lr {} --momentum {} --seed {}{} on {} images", options_.model,
+                       options_.batch, options_.learning_rate, options_.momentum, options_.seed,
+                       options_.dtype == "float32" ? "" : " --dtype " + options_.dtype, size());
   }
 
   void Load(const std::string& checkpoint) {
@@ -270,7 +316,7 @@ class Trainer {
     torch::serialize::InputArchive archive, part;
     c10::IValue settings, epoch;
     try {
-      archive.load_from(stream);
+      archive.load_from(stream, options_.device);
       archive.read("settings", settings);
     } catch (const c10::Error&) {
       throw std::runtime_error("the checkpoint is damaged or not one of dtrun-train; start without --resume");
@@ -289,23 +335,23 @@ class Trainer {
   }
 
   // The loss of one step on these training images.
-  double Step(const std::vector<std::int64_t>& samples, double learning_rate) {
-    static_cast<torch::optim::SGDOptions&>(optimizer_.param_groups()[0].options()).lr(learning_rate);
-    const Tensor index = torch::tensor(samples);
+  Tensor Forward(const std::vector<std::int64_t>& samples) {
+    const Tensor index = torch::tensor(samples).to(options_.device, /*non_blocking=*/true);
     parallel_->zero_grad();
-    const Tensor loss = torch::nn::functional::cross_entropy(
-        model_->forward(train_.pixels.index_select(0, index)), train_.labels.index_select(0, index));
-    const double value = loss.item<double>();
-    if (!std::isfinite(value)) return value;
+    const Tensor out = model_->forward(train_.pixels.index_select(0, index)).to(torch::kFloat32);
+    return torch::nn::functional::cross_entropy(out, train_.labels.index_select(0, index));
+  }
+  void Backward(const Tensor& loss, double learning_rate) {
+    static_cast<torch::optim::SGDOptions&>(optimizer_.param_groups()[0].options()).lr(learning_rate);
     loss.backward();  // returns with averaged gradients
     optimizer_.step();
-    return value;
   }
 
   // Test images of this rank's share that are classified right.
   std::int64_t CorrectOfMyShare() {
     torch::NoGradGuard no_grad;
-    const Tensor mine = torch::arange(ranks_->rank(), test_.labels.size(0), ranks_->size(), torch::kInt64);
+    const Tensor mine = torch::arange(ranks_->rank(), test_.labels.size(0), ranks_->size(),
+                                      torch::TensorOptions(options_.device).dtype(torch::kInt64));
     std::int64_t correct = 0;
     for (const Tensor& index : mine.split(kTestBatch)) {
       if (index.numel() == 0) continue;
