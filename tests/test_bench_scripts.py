@@ -17,7 +17,7 @@ SCRIPTS = {
     "launch.py --ranks 2 --failures 2 --restarts 2 --rounds 1 --without mpirun":
         ["### Launch to the first user line", "| 2 ranks | dtrun (0 survivors) |", "first line after the restart"],
     f"soak.py {DTRUN} --trials kill,stop --rounds 3": ["3 rounds", "0 failures"],
-    f"soak.py {DTRUN} --trials restart --rounds 1 --restarts 300": ["300 restarts", "0 failures"],
+    f"soak.py {DTRUN} --trials restart --rounds 1 --restarts 60": ["60 restarts", "0 failures"],
     f"soak.py {DTRUN} --trials short --rounds 1 --jobs 3": ["3 short jobs", "0 failures"],
     f"healthy_jobs.py --dtrun {DTRUN} --jobs 4": ["0 false accusations"],
     "peers.py --rounds 1": ["| hang |"],
