@@ -9,7 +9,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-#include "sdk/torch/fake/accelerator.h"
+#include "sdk/fake/accelerator.h"
 
 namespace dtrun::fake {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "dtrun/torch/data_parallel.h"
-#include "sdk/torch/fake/accelerator.h"
+#include "sdk/fake/accelerator.h"
 
 namespace dtrun::torch::testing {
 

@@ -10,7 +10,7 @@
 #include "dtrun/plugin/collectives.hpp"
 #include "dtrun/plugin/op.hpp"
 #include "links.h"
-#include "sdk/torch/fake/accelerator.h"
+#include "sdk/fake/accelerator.h"
 
 namespace dtrun::fake {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "dtrun/plugin.hpp"
-#include "sdk/torch/fake/accelerator.h"
+#include "sdk/fake/accelerator.h"
 
 namespace dtrun::fake {
 namespace {

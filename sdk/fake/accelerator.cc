@@ -1,4 +1,4 @@
-#include "sdk/torch/fake/accelerator.h"
+#include "sdk/fake/accelerator.h"
 
 #include <sys/prctl.h>
 

@@ -1,0 +1,102 @@
+// Staging over two wires: everything a backend must do is inherited; what is its own, streams, stands here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "sdk/conformance/backend_suite.h"
+#include "sdk/conformance/subject.h"
+#include "sdk/fake/accelerator.h"
+
+namespace dtrun::conformance {
+namespace {
+
+const BackendUnderTest kStaging = {
+    .plugin = STAGING_PLUGIN_FILE,
+    .options = {{"device", FAKE_DEVICE_FILE}, {"wire", STAGING_WIRE}},
+    .skips = {{"Sizes.AllreduceOfMoreThan2To31Elements", "the wire's own suite has it"},
+              {"Sizes.BroadcastOfMoreThan2To31Elements", "the wire's own suite has it"},
+              {"Messages.OfMoreThanTwoGibibytesArrive", "the wire's own suite has it"}}};
+
+const bool kRegistered = RegisterBackendSuite(kStaging);
+
+// A stream of one rank's device, and what a program does with it.
+class OnStream {
+ public:
+  OnStream(const Subject& subject, const Rank& rank)
+      : rank_(rank), table_(subject.table()), stream_(fake::make_stream(rank.rank() % fake::kDevices)) {}
+  ~OnStream() {
+    stream_->wait_on_host();
+    for (dtrun_request* request : requests_) table_.req_release(request);
+    fake::destroy_stream(stream_);
+  }
+
+  void Post(std::function<void()> task) { stream_->post(std::move(task)); }
+  void Do(dtrun_op op) {
+    dtrun_stream stream;
+    DTRUN_INIT(stream);
+    stream.device_kind = DTRUN_DEVICE_OTHER;
+    stream.device_index = rank_.rank() % fake::kDevices;
+    stream.native = stream_;
+    if (op.kind != DTRUN_SEND && op.kind != DTRUN_RECV) op.sequence = ++sequence_;
+    op.timeout_ns = kPatience.count();
+    dtrun_error error;
+    DTRUN_ERROR_INIT(error);
+    dtrun_request* request = nullptr;
+    ASSERT_EQ(table_.enqueue(rank_.raw(), &op, &stream, &request, &error), DTRUN_PENDING) << error.message;
+    requests_.push_back(request);
+  }
+  void Finish() { stream_->wait_on_host(); }
+
+ private:
+  const Rank& rank_;
+  const dtrun_backend& table_;
+  fake::Stream* const stream_;
+  std::uint64_t sequence_ = 0;
+  std::vector<dtrun_request*> requests_;
+};
+
+// Without any of the waits some seed shows a wrong sum: the buffer is written late, and read early.
+TEST(Staging, IsOrderedWithTheWorkOnItsStream) {
+  const Subject subject(kStaging);
+  for (int seed = 1; seed <= 20; ++seed) {
+    fake::set_delays({static_cast<std::uint64_t>(seed), 2000, 0});
+    subject.Play(3, [&](Rank& rank) {
+      constexpr std::size_t kCount = 2'500'001;  // several pieces
+      std::vector<float> data(kCount), seen(kCount);
+      {
+        OnStream stream(subject, rank);
+        for (int step = 1; step <= 3; ++step) {
+          stream.Post([&, step] {
+            std::fill(data.begin(), data.end(), static_cast<float>(step * (rank.rank() + 1)));
+          });
+          stream.Do(AllreduceOp(data.data(), data.data(), kCount, DTRUN_FLOAT32, DTRUN_SUM));
+          stream.Post(
+              [&] { std::transform(seen.begin(), seen.end(), data.begin(), seen.begin(), std::plus<>()); });
+        }
+        stream.Finish();
+      }
+      EXPECT_EQ(seen, std::vector<float>(kCount, 36)) << "seed " << seed;
+    });
+  }
+  fake::set_delays({});
+}
+
+// A send and a receive of one group do not wait for each other, although both make the stream wait.
+TEST(Staging, ExchangesMessagesOfAGroupOnOneStream) {
+  const Subject subject(kStaging);
+  subject.Play(2, [&](Rank& rank) {
+    constexpr std::size_t kCount = 3'000'000;
+    std::vector<float> mine(kCount, static_cast<float>(rank.rank())), theirs(kCount, -1);
+    OnStream stream(subject, rank);
+    ASSERT_TRUE(rank.GroupBegin().ok());
+    stream.Do(SendOp(mine.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    stream.Do(RecvOp(theirs.data(), kCount, DTRUN_FLOAT32, 1 - rank.rank(), 7));
+    ASSERT_TRUE(rank.GroupEnd().ok());
+    stream.Finish();
+    EXPECT_EQ(theirs, std::vector<float>(kCount, static_cast<float>(1 - rank.rank())));
+  });
+}
+
+}  // namespace
+}  // namespace dtrun::conformance
