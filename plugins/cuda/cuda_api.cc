@@ -22,8 +22,10 @@ std::string MoreAbout(const CudaApi& api, Error error) {
   if (error == kInsufficientDriver) {
     int runtime = 0;
     api.runtime_get_version(&runtime);
-    return ", the driver is for CUDA " + api.DriverText() + " and '" + api.library.path() + "' is CUDA " +
-           CudaVersionText(runtime);
+    const int driver = api.DriverVersion();
+    if (driver == 0) return ", for there is no driver";
+    return ", the driver is for CUDA " + CudaVersionText(driver) + " and '" + api.library.path() +
+           "' is CUDA " + CudaVersionText(runtime);
   }
   const std::string denied = DeniedDeviceFile("/dev");
   return denied.empty() ? "" : ", and this user " + denied;
@@ -50,12 +52,12 @@ void CudaApi::Check(Error error, const std::string& doing) const {
       .Vendor("cuda", error);
 }
 
-int CudaApi::DeviceCount(const std::string& who, const std::string& advice) const {
+int CudaApi::DeviceCount(const std::string& none, const std::string& advice) const {
   int count = 0;
   const Error error = get_device_count(&count);
   if (error == kSuccess && count > 0) return count;
   throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
-                     who + " and this process has none" +
+                     none +
                          (error == kSuccess ? std::string() : ": " + Text(error) + MoreAbout(*this, error)) +
                          "; " + advice)
       .Vendor("cuda", error);
@@ -68,10 +70,10 @@ std::string CudaApi::BusId(int device) const {
   return text;
 }
 
-std::string CudaApi::DriverText() const {
+int CudaApi::DriverVersion() const {
   int version = 0;
   Check(driver_get_version(&version), "tell the driver's version");
-  return version == 0 ? "nothing, for there is none" : CudaVersionText(version);
+  return version;
 }
 
 OnDevice::OnDevice(const CudaApi& api, int device) : api_(api) {

@@ -23,13 +23,13 @@ struct CudaApi {
   void Check(Error error, const std::string& doing) const;
   // "'CUDA driver version is insufficient for CUDA runtime version'".
   std::string Text(Error error) const;
-  // How many devices this process may use. Where there is none it throws one sentence: `who` ("nccl moves the
-  // memory of CUDA devices"), why there is none, `advice`.
-  int DeviceCount(const std::string& who, const std::string& advice) const;
+  // How many devices this process may use. Where there is none it throws one sentence: `none` ("this process
+  // has no CUDA device"), the reason, `advice`.
+  int DeviceCount(const std::string& none, const std::string& advice) const;
   // "0000:19:00.0".
   std::string BusId(int device) const;
-  // "13.0": the newest CUDA that the driver serves.
-  std::string DriverText() const;
+  // The newest CUDA that the driver serves: 13000; 0 without a driver.
+  int DriverVersion() const;
 
   sdk::SharedLibrary library;
 

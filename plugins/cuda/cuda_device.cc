@@ -23,7 +23,7 @@ CudaEvent::~CudaEvent() { api_.event_destroy(event_); }
 CudaDevice::CudaDevice(const sdk::Host&, const sdk::Options&) : api_("", "") {}
 
 int CudaDevice::Count() {
-  return api_.DeviceCount("cuda is about CUDA devices",
+  return api_.DeviceCount("this process has no CUDA device",
                           "check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES");
 }
 
@@ -67,7 +67,7 @@ std::string CudaDevice::Describe(int device_index) {
              "describe device " + std::to_string(device_index));
   properties->name[sizeof properties->name - 1] = '\0';
   return std::string(static_cast<const char*>(properties->name)) + ", " + api_.BusId(device_index) +
-         ", driver for CUDA " + api_.DriverText();
+         ", driver for CUDA " + CudaVersionText(api_.DriverVersion());
 }
 
 sdk::MemoryPlace CudaDevice::MemoryOf(const void* pointer) {

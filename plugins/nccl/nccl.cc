@@ -26,7 +26,7 @@ using sdk::Failure;
 
 int CountDevices(const CudaApi& cuda) {
   return cuda.DeviceCount(
-      "nccl moves the memory of CUDA devices",
+      "nccl moves the memory of CUDA devices and this process has none",
       "check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES, or choose backend gloo");
 }
 
@@ -129,7 +129,7 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
       const CudaApi& cuda = Cuda();
       const int count = CountDevices(cuda);
       return {std::to_string(count) + (count == 1 ? " CUDA device at " : " CUDA devices, the first at ") +
-                  cuda.BusId(0) + ", driver for CUDA " + cuda.DriverText(),
+                  cuda.BusId(0) + ", driver for CUDA " + cuda::CudaVersionText(cuda.DriverVersion()),
               ""};
     } catch (const Failure& failure) {
       return {"", failure.what()};

@@ -62,13 +62,16 @@ TEST_F(CudaPlugin, SaysWhyThereIsNoDevice) {
   fake_->device_count = 0;
   const Outcome none = Count();
   EXPECT_EQ(none.code, DTRUN_FAILED_PRECONDITION);
-  EXPECT_THAT(none.text, AllOf(HasSubstr("this process has none: 'no CUDA-capable device is detected'"),
-                               HasSubstr("check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES")));
+  EXPECT_THAT(none.text,
+              AllOf(HasSubstr("this process has no CUDA device: 'no CUDA-capable device is detected'"),
+                    HasSubstr("check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES")));
   fake_->device_error = 35;
   fake_->driver_version = 12020;
   EXPECT_THAT(Count().text, AllOf(HasSubstr("CUDA driver version is insufficient"),
                                   HasSubstr("the driver is for CUDA 12.2"),
                                   HasSubstr(std::string("'") + FAKE_CUDART_FILE + "' is CUDA 13.0")));
+  fake_->driver_version = 0;
+  EXPECT_THAT(Count().text, HasSubstr("runtime version', for there is no driver; check"));
 }
 
 TEST_F(CudaPlugin, RefusesADeviceThatIsNotThere) {
