@@ -3,24 +3,33 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
-#include <sstream>
-#include <string>
+#include <mutex>
 
 #include "fake_control.h"
+#include "fake_devices.h"
 #include "fake_stream.h"
 #include "plugins/cuda/cuda_abi.h"
 
 namespace {
 
+using dtrun::nccl_fake::Allocate;
+using dtrun::nccl_fake::Block;
+using dtrun::nccl_fake::BlockOf;
+using dtrun::nccl_fake::Control;
 using dtrun::nccl_fake::CudaControl;
+using dtrun::nccl_fake::current_device;
+using dtrun::nccl_fake::Device;
 using dtrun::nccl_fake::FakeStream;
+using dtrun::nccl_fake::GiveBack;
+using dtrun::nccl_fake::Of;
 using dtrun::nccl_fake::PeerFault;
 namespace cuda = dtrun::cuda;
 
@@ -34,150 +43,11 @@ struct EventState {
 };
 using EventHandle = std::shared_ptr<EventState>;
 
-thread_local int current_device = 0;
-
-PeerFault FaultNamed(const std::string& name) {
-  constexpr const char* kNames[] = {"none", "refused", "unsupported", "corrupt", "slow", "hang", "crash"};
-  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i) {
-    if (name == kNames[i]) return static_cast<PeerFault>(i);
-  }
-  std::fprintf(stderr, "DTRUN_FAKE_PEERS: no fault '%s'\n", name.c_str());
-  std::abort();
-}
-
-// Whether it is meant for this host: "node1/0>1=hang" is for node1. Takes the name off.
-bool IsForHere(std::string* one) {
-  const std::size_t slash = one->find('/');
-  if (slash == std::string::npos) return true;
-  char here[256] = {};
-  gethostname(here, sizeof here - 1);
-  const bool same = one->compare(0, slash, here) == 0;
-  one->erase(0, slash + 1);
-  return same;
-}
-
-void ReadEnvironment(CudaControl& control) {
-  if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
-  if (const char* const delays = std::getenv("DTRUN_FAKE_DELAYS")) {
-    char* rest = nullptr;
-    control.delay_seed = std::strtoull(delays, &rest, 10);
-    if (*rest == ':') control.delay_us = std::atoi(rest + 1);
-  }
-  if (const char* const memory = std::getenv("DTRUN_FAKE_MEMORY"))
-    control.knows_memory = std::string(memory) == "known";
-  if (const char* const bytes = std::getenv("DTRUN_FAKE_HOST_BYTES"))
-    control.host_bytes_left = std::atoll(bytes);
-  if (const char* const bytes = std::getenv("DTRUN_FAKE_DEVICE_BYTES"))
-    control.device_bytes_left = std::atoll(bytes);
-  const char* const peers = std::getenv("DTRUN_FAKE_PEERS");
-  std::istringstream in(peers == nullptr ? "" : peers);
-  for (std::string one; std::getline(in, one, ',');) {
-    int from = 0;
-    int to = 0;
-    char name[16] = {};
-    if (IsForHere(&one) && std::sscanf(one.c_str(), "%d>%d=%15s", &from, &to, name) == 3)
-      control.SetPeer(from, to, FaultNamed(name));
-  }
-}
-
-CudaControl& Control() {
-  static CudaControl control;
-  static const bool read = [] { return ReadEnvironment(control), true; }();
-  static_cast<void>(read);
-  return control;
-}
-
 PeerFault FaultOf(int from, int to) {
   CudaControl& control = Control();
   const std::lock_guard lock(control.mutex);
   const auto found = control.peers.find({from, to});
   return found == control.peers.end() ? PeerFault::kNone : found->second;
-}
-
-// What cudaMalloc and cudaHostAlloc have given.
-struct Block {
-  std::size_t bytes = 0;
-  int device = -1;  // -1: of the host
-};
-
-// All streams, the default ones among them, and all memory.
-struct Devices {
-  std::mutex mutex;
-  std::set<FakeStream*> all;
-  std::map<int, FakeStream*> default_streams;
-  std::uint64_t made = 0;
-  std::map<std::uintptr_t, Block> blocks;
-
-  // REQUIRES the lock.
-  FakeStream* Make(int device) {
-    auto* const stream = new FakeStream(Control(), device, made++);
-    all.insert(stream);
-    return stream;
-  }
-};
-Devices& Device() {
-  // A process that was forked has none of its parent's threads.
-  static Devices* devices = nullptr;
-  static pid_t owner = 0;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (owner != getpid()) {
-    devices = new Devices;
-    owner = getpid();
-  }
-  return *devices;
-}
-
-FakeStream& Of(void* stream) {
-  if (stream != nullptr) return *static_cast<FakeStream*>(stream);
-  Devices& devices = Device();
-  const std::lock_guard lock(devices.mutex);
-  FakeStream*& found = devices.default_streams[current_device];
-  if (found == nullptr) found = devices.Make(current_device);
-  return *found;
-}
-
-// Takes `bytes` of what is left; false when that is less.
-bool Take(std::atomic<std::int64_t>& left, std::size_t bytes) {
-  std::int64_t now = left;
-  while (now >= 0) {
-    if (now < static_cast<std::int64_t>(bytes)) return false;
-    if (left.compare_exchange_weak(now, now - static_cast<std::int64_t>(bytes))) return true;
-  }
-  return true;
-}
-
-void GiveBack(std::atomic<std::int64_t>& left, std::size_t bytes) {
-  std::int64_t now = left;
-  while (now >= 0 && !left.compare_exchange_weak(now, now + static_cast<std::int64_t>(bytes))) {
-  }
-}
-
-int Allocate(void** out, std::size_t bytes, int device) {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t align = device < 0 ? kPage : 256;
-  std::atomic<std::int64_t>& left = device < 0 ? Control().host_bytes_left : Control().device_bytes_left;
-  if (!Take(left, bytes)) return cuda::kOutOfMemory;
-  void* const memory = std::aligned_alloc(align, (bytes + align - 1) / align * align);
-  if (memory == nullptr) return cuda::kOutOfMemory;
-  const std::lock_guard lock(Device().mutex);
-  Device().blocks[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, device};
-  *out = memory;
-  return cuda::kSuccess;
-}
-
-// The block that `pointer` is in, which it no longer is where `forget`; bytes 0 when there is none.
-Block BlockOf(const void* pointer, bool forget = false) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  Devices& devices = Device();
-  const std::lock_guard lock(devices.mutex);
-  auto found = devices.blocks.upper_bound(address);
-  if (found == devices.blocks.begin()) return {};
-  --found;
-  if (address - found->first >= std::max<std::size_t>(found->second.bytes, 1)) return {};
-  const Block block = found->second;
-  if (forget) devices.blocks.erase(found);
-  return block;
 }
 
 const EventHandle& StateOf(cuda::Event event) { return *static_cast<EventHandle*>(event); }
