@@ -36,8 +36,8 @@ launchers, shared memory and the gloo backend."
   RECOMMENDS "openssh-client" SUGGESTS "python3, elfutils, dtrun-backend-mpi, dtrun-backend-ucx, dtrun-backend-nccl, dtrun-train")
 dtrun_package(sdk dtrun-sdk devel "headers to compile programs and plugins for dtrun"
 "For programs that call dtrun's library (pkg-config dtrun, or CMake's
-find_package(dtrun)), and for backends and launchers of your own
-(find_package(dtrun-sdk)), which dtrun-conformance tries."
+find_package(dtrun)), and for backends, launchers and devices of your
+own (find_package(dtrun-sdk)), which dtrun-conformance tries."
   DEPENDS "${same}")
 dtrun_package(mpi dtrun-backend-mpi net "backend of dtrun over Open MPI"
 "backend.name = \"mpi\": the operations of dtrun's library are done by Open MPI."

@@ -307,7 +307,16 @@ class Plugins(JobTest):
 
     def test_describe_of_nothing_lists_what_exists(self):
         result = self.dtrun("plugins", "describe", "golo")
-        self.assert_user_error(result, "'golo'", "gloo")
+        self.assert_user_error(result, "'golo'", "gloo", "launcher plugins that exist: ", "device plugins that exist: cuda")
+
+    def test_describe_of_a_device_says_what_is_here(self):
+        text = self.dtrun("plugins", "describe", "cuda")
+        self.assert_ok(text)
+        self.assertRegex(text.out, r"^device cuda \S+: memory, streams and events of NVIDIA GPUs\n")
+        described = json.loads(self.dtrun("plugins", "describe", "cuda", "--kind", "device", "--json").out)
+        self.assertEqual((described["kind"], described["options"]), ("device", []))
+        self.assertTrue({"devices", "unusable", "error"} & set(described["here"]), described)
+        self.assertIn("device    cuda ", self.dtrun("plugins", "list").out)
 
 
 class Schemas(JobTest):

@@ -28,6 +28,7 @@ LINES = (
     ("--set logs.dir=ap", "--set logs.dir=apart/"),
     ("plugins describe glo", "plugins describe gloo"),
     ("plugins describe --kind laun", "plugins describe --kind launcher"),
+    ("plugins describe --kind dev", "plugins describe --kind device"),
     ("env --as horo", "env --as horovod"),
     ("job.to", "job.toml"),
     ("zeb", "zebra.py"),

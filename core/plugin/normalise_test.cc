@@ -219,7 +219,7 @@ TEST(Normalise, RefusesZeroStampsAndMissingMagic) {
 
 TEST(Normalise, RefusesATableThatIsTooShort) {
   APlugin plugin;
-  plugin.table.struct_size = sizeof(dtrun_plugin) - 8;
+  plugin.table.struct_size = offsetof(dtrun_plugin, get_extension);
   EXPECT_THAT(plugin.Error(), HasSubstr("its table has"));
 }
 

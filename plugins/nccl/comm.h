@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "cuda_api.h"
 #include "device_memory.h"
 #include "dtrun/plugin/first_failure.hpp"
 #include "dtrun/plugin/membership.hpp"

@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "cuda_api.h"
+#include "../cuda/cuda_api.h"
 
 namespace dtrun::nccl_plugin {
+
+using cuda::CudaApi;
+using cuda::OnDevice;
 
 // Memory of the current device. Freeing it waits for the device.
 class DeviceBuffer {

@@ -24,8 +24,10 @@ namespace {
 
 using sdk::Failure;
 
-std::string CudaVersionText(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+int CountDevices(const CudaApi& cuda) {
+  return cuda.DeviceCount(
+      "nccl moves the memory of CUDA devices and this process has none",
+      "check the driver with nvidia-smi and CUDA_VISIBLE_DEVICES, or choose backend gloo");
 }
 
 class NcclBackend final : public sdk::Backend<NcclCommunicator> {
@@ -109,13 +111,13 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   // The CUDA runtime is looked for when it is needed: a login node has none.
   const CudaApi& Cuda() {
     const std::lock_guard lock(mutex_);
-    if (!cuda_) cuda_.emplace(options_.cuda_library);
+    if (!cuda_) cuda_.emplace(options_.cuda_library, kCudaLibraryOption);
     return *cuda_;
   }
 
   int CurrentDevice() {
     const CudaApi& cuda = Cuda();
-    cuda.DeviceCount();
+    CountDevices(cuda);
     int device = 0;
     cuda.Check(cuda.get_device(&device), "tell the current device");
     return device;
@@ -125,11 +127,9 @@ class NcclBackend final : public sdk::Backend<NcclCommunicator> {
   std::pair<std::string, std::string> Devices() {
     try {
       const CudaApi& cuda = Cuda();
-      const int count = cuda.DeviceCount();
-      int driver = 0;
-      cuda.Check(cuda.driver_get_version(&driver), "tell the driver's version");
+      const int count = CountDevices(cuda);
       return {std::to_string(count) + (count == 1 ? " CUDA device at " : " CUDA devices, the first at ") +
-                  cuda.BusId(0) + ", driver for CUDA " + CudaVersionText(driver),
+                  cuda.BusId(0) + ", driver for CUDA " + cuda::CudaVersionText(cuda.DriverVersion()),
               ""};
     } catch (const Failure& failure) {
       return {"", failure.what()};

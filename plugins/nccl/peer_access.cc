@@ -74,7 +74,7 @@ void Keep(const std::filesystem::path& cache, const PeerReport& report) {
     if (write(pipe, text.data(), text.size()) != static_cast<ssize_t>(text.size())) _exit(1);
   };
   try {
-    const CudaApi cuda(options.cuda_library);
+    const cuda::CudaApi cuda(options.cuda_library, kCudaLibraryOption);
     TryPeers(
         cuda, [&](const std::string& key) { return Recall(options.cache, key); }, say);
   } catch (const std::exception& error) {

@@ -20,7 +20,7 @@
 #include <functional>
 #include <string>
 
-#include "cuda_api.h"
+#include "../cuda/cuda_api.h"
 
 namespace dtrun::nccl_plugin {
 
@@ -30,6 +30,6 @@ using TrialSink = std::function<void(const std::string& line)>;
 using TrialMemory = std::function<std::string(const std::string& key)>;
 
 // Throws sdk::Failure when a device cannot be used.
-void TryPeers(const CudaApi& cuda, const TrialMemory& memory, const TrialSink& sink);
+void TryPeers(const cuda::CudaApi& cuda, const TrialMemory& memory, const TrialSink& sink);
 
 }  // namespace dtrun::nccl_plugin

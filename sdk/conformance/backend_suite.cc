@@ -165,6 +165,7 @@ bool RegisterBackendSuite(const BackendUnderTest& backend) {
 bool RegisterDeviceSuite(const BackendUnderTest& device) {
   AddLoadCases(device);
   AddDeviceCases(device);
+  AddStreamCases(device);
   CheckSkips(device);
   return true;
 }

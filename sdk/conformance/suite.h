@@ -35,5 +35,6 @@ void AddLoadCases(const BackendUnderTest& plugin);
 void AddLauncherCases(const BackendUnderTest& launcher);
 void AddHostsCases(const BackendUnderTest& launcher);
 void AddDeviceCases(const BackendUnderTest& device);
+void AddStreamCases(const BackendUnderTest& device);
 
 }  // namespace dtrun::conformance

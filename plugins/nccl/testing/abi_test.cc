@@ -1,11 +1,12 @@
 // Compares what nccl_abi.h and cuda_abi.h declare with the vendor's headers. Compiling it is the
 // test.
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <cstddef>
 
-#include "plugins/nccl/cuda_abi.h"
+#include "plugins/cuda/cuda_abi.h"
 #include "plugins/nccl/nccl_abi.h"
 
 namespace dtrun::nccl_plugin {
@@ -46,7 +47,21 @@ static_assert(cuda::kEventDisableTiming == cudaEventDisableTiming);
 static_assert(cuda::kMemoryUnregistered == cudaMemoryTypeUnregistered &&
               cuda::kMemoryHost == cudaMemoryTypeHost);
 static_assert(cuda::kMemoryDevice == cudaMemoryTypeDevice && cuda::kMemoryManaged == cudaMemoryTypeManaged);
-static_assert(cuda::kCopyDeviceToDevice == cudaMemcpyDeviceToDevice);
+static_assert(cuda::kOutOfMemory == cudaErrorMemoryAllocation &&
+              cuda::kUnloading == cudaErrorCudartUnloading);
+static_assert(cuda::kInvalidHandle == cudaErrorInvalidResourceHandle);
+static_assert(cuda::kNotSupported == cudaErrorNotSupported &&
+              cuda::kNotSupported == CUDA_ERROR_NOT_SUPPORTED);
+static_assert(cuda::kCopyDeviceToDevice == cudaMemcpyDeviceToDevice &&
+              cuda::kCopyDefault == cudaMemcpyDefault);
+static_assert(cuda::kHostPortable == cudaHostAllocPortable && cuda::kHostMapped == cudaHostAllocMapped);
+static_assert(cuda::kCaptureNone == cudaStreamCaptureStatusNone &&
+              cuda::kCaptureInvalidated == cudaStreamCaptureStatusInvalidated);
+static_assert(cuda::kWaitValueGeq == CU_STREAM_WAIT_VALUE_GEQ &&
+              sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
+static_assert(offsetof(cudaDeviceProp, name) == 0 &&
+              sizeof(cuda::DeviceProperties) >= sizeof(cudaDeviceProp));
+static_assert(sizeof cudaDeviceProp{}.name == sizeof cuda::DeviceProperties{}.name);
 static_assert(sizeof(cuda::PointerAttributes) >= sizeof(cudaPointerAttributes));
 static_assert(offsetof(cuda::PointerAttributes, type) == offsetof(cudaPointerAttributes, type));
 static_assert(offsetof(cuda::PointerAttributes, device) == offsetof(cudaPointerAttributes, device));

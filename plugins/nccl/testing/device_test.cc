@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "child.h"
-#include "plugins/nccl/cuda_abi.h"
+#include "plugins/cuda/cuda_abi.h"
 #include "sdk/conformance/subject.h"
 
 namespace dtrun::nccl_test {
@@ -25,7 +25,6 @@ using conformance::FolderKv;
 using conformance::Outcome;
 using conformance::Rank;
 using conformance::Subject;
-namespace cuda = nccl_plugin::cuda;
 
 BackendUnderTest RealBackend() {
   BackendUnderTest backend{.plugin = NCCL_PLUGIN_FILE};

@@ -1,11 +1,12 @@
-// What tests may bend in the two fake libraries, which play one machine whose device memory is
-// the process's own.
+// What tests may bend in the fake libraries, which play one machine whose device memory is the process's own.
 //
 // Each library exports a function that gives its controls; tests find it with dlsym in the very
 // file that the plugin loads. Any thread; a test puts back what it changed (see Reset).
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
@@ -25,15 +26,40 @@ enum class PeerFault {
   kCrash,        // a copy kills the process
 };
 
-// libcudart: dtrun_fake_cuda(). A test of whole programs says the same with the variables
-// DTRUN_FAKE_DEVICES=2 and DTRUN_FAKE_PEERS="0>1=hang,node1/1>0=refused"; the second is so on node1 only.
+// libcudart and libcuda: dtrun_fake_cuda(). A test of whole programs says the same with variables:
+//   DTRUN_FAKE_DEVICES=2
+//   DTRUN_FAKE_PEERS="0>1=hang,node1/1>0=refused"   the second is so on node1 only
+//   DTRUN_FAKE_DELAYS=SEED:MICROSECONDS             delay_seed and delay_us
+//   DTRUN_FAKE_MEMORY=known                         knows_memory
+//   DTRUN_FAKE_HOST_BYTES, DTRUN_FAKE_DEVICE_BYTES  host_bytes_left, device_bytes_left
 struct CudaControl {
   std::atomic<int> device_count{1};
-  std::atomic<int> device_error{0};  // what cudaGetDeviceCount returns
-  std::atomic<int> event_error{0};   // what cudaEventQuery returns instead of success
+  std::atomic<int> device_error{0};      // what cudaGetDeviceCount returns
+  std::atomic<int> event_error{0};       // what cudaEventQuery returns instead of success
+  std::atomic<int> wait_value_error{0};  // what cuStreamWaitValue32_v2 returns
+  std::atomic<int> driver_version{13000};
+
+  // Before each task a stream waits a random time below delay_us, drawn from the seed and the stream's
+  // number: work that was not told to wait for other work then comes too early for some seed.
+  std::atomic<int> delay_us{0};
+  std::atomic<std::uint64_t> delay_seed{0};
+
+  // Whether memory is the host's unless cudaMalloc gave it. Else all memory is device 0's, as suites need
+  // that give what they have.
+  std::atomic<bool> knows_memory{false};
+  // What can still be allocated; -1: no limit.
+  std::atomic<std::int64_t> host_bytes_left{-1};
+  std::atomic<std::int64_t> device_bytes_left{-1};  // of all devices together
+
+  std::atomic<int> host_waits{0};     // calls in which the host waited for a device
+  std::atomic<int> streams{0};        // alive, the default ones aside
+  std::atomic<int> events{0};         // alive
+  std::atomic<int> last_priority{0};  // that a stream was created with
 
   std::mutex mutex;
   std::set<const void*> host_memory;               // pointers that are host memory for once
+  std::set<const void*> managed_memory;            // the same, moved by the library
+  std::set<const void*> capturing;                 // streams that are captured into a graph
   std::map<std::pair<int, int>, PeerFault> peers;  // by owner and reader
 
   void SetPeer(int from, int to, PeerFault fault) {
@@ -42,9 +68,17 @@ struct CudaControl {
   }
   void Reset() {
     device_count = 1;
-    device_error = event_error = 0;
+    device_error = event_error = wait_value_error = 0;
+    driver_version = 13000;
+    delay_us = 0;
+    delay_seed = 0;
+    knows_memory = false;
+    host_bytes_left = device_bytes_left = -1;
+    host_waits = 0;
     const std::lock_guard lock(mutex);
     host_memory.clear();
+    managed_memory.clear();
+    capturing.clear();
     peers.clear();
   }
 };

@@ -1,27 +1,37 @@
 // A CUDA runtime over host memory: one device (or as many as a test asks for) whose memory is
-// the process's own, streams that are threads, events that they signal.
+// the process's own, streams that are threads, events that they signal. Any thread, as the real one.
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
-#include <sstream>
-#include <string>
+#include <mutex>
 
 #include "fake_control.h"
+#include "fake_devices.h"
 #include "fake_stream.h"
-#include "plugins/nccl/cuda_abi.h"
+#include "plugins/cuda/cuda_abi.h"
 
 namespace {
 
+using dtrun::nccl_fake::Allocate;
+using dtrun::nccl_fake::Block;
+using dtrun::nccl_fake::BlockOf;
+using dtrun::nccl_fake::Control;
 using dtrun::nccl_fake::CudaControl;
+using dtrun::nccl_fake::current_device;
+using dtrun::nccl_fake::Device;
 using dtrun::nccl_fake::FakeStream;
+using dtrun::nccl_fake::GiveBack;
+using dtrun::nccl_fake::Of;
 using dtrun::nccl_fake::PeerFault;
-namespace cuda = dtrun::nccl_plugin::cuda;
+namespace cuda = dtrun::cuda;
 
 // What is recorded and what has come; shared with the streams that will signal it.
 struct EventState {
@@ -29,81 +39,15 @@ struct EventState {
   std::condition_variable changed;
   std::uint64_t recorded = 0;
   std::uint64_t reached = 0;
+  int device = 0;
 };
 using EventHandle = std::shared_ptr<EventState>;
-
-thread_local int current_device = 0;
-
-PeerFault FaultNamed(const std::string& name) {
-  constexpr const char* kNames[] = {"none", "refused", "unsupported", "corrupt", "slow", "hang", "crash"};
-  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i) {
-    if (name == kNames[i]) return static_cast<PeerFault>(i);
-  }
-  std::fprintf(stderr, "DTRUN_FAKE_PEERS: no fault '%s'\n", name.c_str());
-  std::abort();
-}
-
-// Whether it is meant for this host: "node1/0>1=hang" is for node1. Takes the name off.
-bool IsForHere(std::string* one) {
-  const std::size_t slash = one->find('/');
-  if (slash == std::string::npos) return true;
-  char here[256] = {};
-  gethostname(here, sizeof here - 1);
-  const bool same = one->compare(0, slash, here) == 0;
-  one->erase(0, slash + 1);
-  return same;
-}
-
-// "0>1=hang,node1/1>0=refused".
-void ReadEnvironment(CudaControl& control) {
-  if (const char* const count = std::getenv("DTRUN_FAKE_DEVICES")) control.device_count = std::atoi(count);
-  const char* const peers = std::getenv("DTRUN_FAKE_PEERS");
-  std::istringstream in(peers == nullptr ? "" : peers);
-  for (std::string one; std::getline(in, one, ',');) {
-    int from = 0;
-    int to = 0;
-    char name[16] = {};
-    if (IsForHere(&one) && std::sscanf(one.c_str(), "%d>%d=%15s", &from, &to, name) == 3)
-      control.SetPeer(from, to, FaultNamed(name));
-  }
-}
-
-CudaControl& Control() {
-  static CudaControl control;
-  static const bool read = [] { return ReadEnvironment(control), true; }();
-  static_cast<void>(read);
-  return control;
-}
 
 PeerFault FaultOf(int from, int to) {
   CudaControl& control = Control();
   const std::lock_guard lock(control.mutex);
   const auto found = control.peers.find({from, to});
   return found == control.peers.end() ? PeerFault::kNone : found->second;
-}
-
-// All streams, the default one among them.
-struct Streams {
-  std::mutex mutex;
-  std::set<FakeStream*> all;
-  FakeStream default_stream;
-  Streams() { all.insert(&default_stream); }
-};
-Streams& Device() {
-  // A process that was forked has none of its parent's threads.
-  static Streams* streams = nullptr;
-  static pid_t owner = 0;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (owner != getpid()) {
-    streams = new Streams;
-    owner = getpid();
-  }
-  return *streams;
-}
-
-FakeStream& Of(void* stream) {
-  return stream == nullptr ? Device().default_stream : *static_cast<FakeStream*>(stream);
 }
 
 const EventHandle& StateOf(cuda::Event event) { return *static_cast<EventHandle*>(event); }
@@ -142,13 +86,27 @@ int cudaDeviceGetPCIBusId(char* text, int size, int device) {
 }
 
 int cudaDriverGetVersion(int* version) {
+  *version = Control().driver_version;
+  return cuda::kSuccess;
+}
+
+int cudaRuntimeGetVersion(int* version) {
   *version = 13000;
+  return cuda::kSuccess;
+}
+
+int cudaGetDeviceProperties(cuda::DeviceProperties* properties, int device) {
+  std::snprintf(properties->name, sizeof properties->name, "Fake GPU %d", device);
   return cuda::kSuccess;
 }
 
 const char* cudaGetErrorString(int error) {
   switch (error) {
     case cuda::kSuccess: return "no error";
+    case 1: return "invalid argument";
+    case cuda::kOutOfMemory: return "out of memory";
+    case 101: return "invalid device ordinal";
+    case cuda::kInvalidHandle: return "invalid resource handle";
     case cuda::kInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
     case cuda::kNoDevice: return "no CUDA-capable device is detected";
     case cuda::kPeerAccessUnsupported: return "peer access is not supported between these two devices";
@@ -162,19 +120,45 @@ int cudaGetLastError() { return cuda::kSuccess; }
 
 int cudaPointerGetAttributes(cuda::PointerAttributes* out, const void* pointer) {
   CudaControl& control = Control();
-  const std::lock_guard lock(control.mutex);
   *out = {};
-  if (control.host_memory.count(pointer) != 0) return cuda::kSuccess;
-  out->type = cuda::kMemoryDevice;
-  out->device = 0;
+  {
+    const std::lock_guard lock(control.mutex);
+    if (control.host_memory.count(pointer) != 0) return cuda::kSuccess;
+    if (control.managed_memory.count(pointer) != 0) {
+      out->type = cuda::kMemoryManaged;
+      out->device = 0;
+      return cuda::kSuccess;
+    }
+  }
+  const Block block = BlockOf(pointer);
+  if (block.bytes == 0 && control.knows_memory) return cuda::kSuccess;
+  out->type = block.device < 0 && block.bytes > 0 ? cuda::kMemoryHost : cuda::kMemoryDevice;
+  out->device = std::max(block.device, 0);
   return cuda::kSuccess;
 }
 
-int cudaStreamCreateWithFlags(void** stream, unsigned) {
-  auto* const made = new FakeStream;
+int cudaStreamCreateWithPriority(void** stream, unsigned, int priority) {
   const std::lock_guard lock(Device().mutex);
-  Device().all.insert(made);
-  *stream = made;
+  *stream = Device().Make(current_device);
+  Control().last_priority = priority;
+  ++Control().streams;
+  return cuda::kSuccess;
+}
+
+int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cuda::kSuccess;
+}
+
+int cudaStreamIsCapturing(void* stream, int* status) {
+  CudaControl& control = Control();
+  const std::lock_guard lock(control.mutex);
+  *status = control.capturing.count(stream) != 0 ? 1 : cuda::kCaptureNone;
   return cuda::kSuccess;
 }
 
@@ -182,9 +166,10 @@ int cudaStreamDestroy(void* stream) {
   auto* const made = static_cast<FakeStream*>(stream);
   {
     const std::lock_guard lock(Device().mutex);
-    Device().all.erase(made);
+    if (Device().all.erase(made) == 0) return cuda::kInvalidHandle;
   }
-  delete made;
+  --Control().streams;
+  made->Retire();
   return cuda::kSuccess;
 }
 
@@ -203,17 +188,22 @@ int cudaStreamWaitEvent(void* stream, cuda::Event event, unsigned) {
 }
 
 int cudaEventCreateWithFlags(cuda::Event* event, unsigned) {
-  *event = new EventHandle(std::make_shared<EventState>());
+  auto* const made = new EventHandle(std::make_shared<EventState>());
+  (*made)->device = current_device;
+  ++Control().events;
+  *event = made;
   return cuda::kSuccess;
 }
 
 int cudaEventDestroy(cuda::Event event) {
   delete static_cast<EventHandle*>(event);
+  --Control().events;
   return cuda::kSuccess;
 }
 
 int cudaEventRecord(cuda::Event event, void* stream) {
   const EventHandle state = StateOf(event);
+  if (Of(stream).device != state->device) return cuda::kInvalidHandle;
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(state->mutex);
@@ -234,14 +224,36 @@ int cudaEventQuery(cuda::Event event) {
   return state->reached >= state->recorded ? cuda::kSuccess : cuda::kNotReady;
 }
 
-int cudaMalloc(void** out, std::size_t bytes) {
-  *out = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return *out != nullptr ? cuda::kSuccess : 2;  // cudaErrorMemoryAllocation
+int cudaMalloc(void** out, std::size_t bytes) { return Allocate(out, bytes, current_device); }
+
+int cudaHostAlloc(void** out, std::size_t bytes, unsigned flags) {
+  if ((flags & cuda::kHostPortable) == 0 || (flags & cuda::kHostMapped) == 0)
+    return 1;  // nobody wants that here
+  return Allocate(out, bytes, -1);
+}
+
+int cudaFreeHost(void* memory) {
+  const Block block = BlockOf(memory, true);
+  if (block.bytes == 0) return 1;  // cudaErrorInvalidValue
+  GiveBack(Control().host_bytes_left, block.bytes);
+  const std::shared_ptr<void> last(memory, &std::free);
+  const std::lock_guard lock(Device().mutex);
+  for (FakeStream* const stream : Device().all) stream->Post([last] {});
+  return cuda::kSuccess;
+}
+
+int cudaHostGetDevicePointer(void** out, void* memory, unsigned) {
+  const Block block = BlockOf(memory);
+  if (block.bytes == 0 || block.device >= 0) return 1;
+  *out = memory;
+  return cuda::kSuccess;
 }
 
 // CUDA waits for the device. Here the memory goes when all streams have done what they had to do
 // by now: ranks that are threads share the device, and would wait for one another.
 int cudaFree(void* memory) {
+  const Block block = BlockOf(memory, true);
+  GiveBack(Control().device_bytes_left, block.bytes);
   const std::shared_ptr<void> last(memory, &std::free);
   const std::lock_guard lock(Device().mutex);
   for (FakeStream* const stream : Device().all) stream->Post([last] {});
@@ -259,6 +271,7 @@ int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
 }
 
 int cudaStreamSynchronize(void* stream) {
+  ++Control().host_waits;
   std::promise<void> done;
   Of(stream).Post([&done] { done.set_value(); });
   done.get_future().wait();

@@ -1,19 +1,32 @@
-// A stream of the fake CUDA runtime: a thread that runs what it is given, in order.
+// A stream of the fake CUDA runtime: a thread that runs what it is given, in order, after a delay that a test
+// may ask for.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <random>
 #include <thread>
+
+#include "fake_control.h"
 
 namespace dtrun::nccl_fake {
 
 class FakeStream {
  public:
-  FakeStream() : thread_([this] { Run(); }) {}
+  // Without delays.
+  FakeStream() : FakeStream(None(), 0, 0) {}
+  // `number`: of all streams of the process, in the order in which they were made.
+  FakeStream(const CudaControl& control, int of_device, std::uint64_t number)
+      : device(of_device), control_(control), number_(number), thread_([this] { Run(); }) {}
+  FakeStream(const FakeStream&) = delete;
+  FakeStream& operator=(const FakeStream&) = delete;
   // Runs what is left.
   ~FakeStream() {
+    if (!thread_.joinable()) return;  // it is the thread that ends
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -30,28 +43,66 @@ class FakeStream {
     changed_.notify_all();
   }
 
+  // Instead of deleting it: it runs what is left and deletes itself, which nobody waits for.
+  void Retire() {
+    thread_.detach();
+    const std::lock_guard lock(mutex_);
+    stop_ = retired_ = true;
+    changed_.notify_all();
+  }
+
+  const int device;
+
  private:
+  static const CudaControl& None() {
+    static const CudaControl none;
+    return none;
+  }
+
   void Run() {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
+      if (tasks_.empty()) break;
       const std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
+      Delay();
       task();
       lock.lock();
     }
+    const bool retired = retired_;
+    lock.unlock();
+    if (retired) delete this;
   }
 
+  void Delay() {
+    const int most = control_.delay_us;
+    if (most <= 0) return;
+    const std::uint64_t seed = control_.delay_seed;
+    if (seed != seed_ || !seeded_) {
+      random_.seed(seed * 1'000'003 + number_);
+      seed_ = seed;
+      seeded_ = true;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % static_cast<std::uint64_t>(most)));
+  }
+
+  const CudaControl& control_;
+  const std::uint64_t number_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   bool stop_ = false;
+  bool retired_ = false;
+  std::mt19937_64 random_;  // the thread's own, as the two that follow
+  std::uint64_t seed_ = 0;
+  bool seeded_ = false;
   std::thread thread_;
 };
 
 }  // namespace dtrun::nccl_fake
 
-// Runs `*task`, a std::function<void()> that is copied, on `stream`; null is the default stream.
+// Runs `*task`, a std::function<void()> that is copied, on `stream`; null is the default stream of the
+// calling thread's device.
 extern "C" void dtrun_fake_run(void* stream, const void* task);

@@ -1,0 +1,91 @@
+#include "cuda_api.h"
+
+#include <vector>
+
+#include "device_files.h"
+#include "dtrun/plugin.hpp"
+
+namespace dtrun::cuda {
+namespace {
+
+sdk::SharedLibrary FindCuda(const std::string& wanted, const std::string& option) {
+  if (!wanted.empty()) return sdk::SharedLibrary::Open({wanted}, "the CUDA runtime", "correct " + option);
+  const std::vector<std::string> names = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+  return sdk::SharedLibrary::Open(names, "the CUDA runtime",
+                                  "install it (pip's nvidia-cuda-runtime, or the CUDA toolkit) or " +
+                                      (option.empty() ? std::string("name its folder in LD_LIBRARY_PATH")
+                                                      : "set " + option + " to its file"));
+}
+
+// What the runtime's own text leaves open, as a clause.
+std::string MoreAbout(const CudaApi& api, Error error) {
+  if (error == kInsufficientDriver) {
+    int runtime = 0;
+    api.runtime_get_version(&runtime);
+    const int driver = api.DriverVersion();
+    if (driver == 0) return ", for there is no driver";
+    return ", the driver is for CUDA " + CudaVersionText(driver) + " and '" + api.library.path() +
+           "' is CUDA " + CudaVersionText(runtime);
+  }
+  const std::string denied = DeniedDeviceFile("/dev");
+  return denied.empty() ? "" : ", and this user " + denied;
+}
+
+}  // namespace
+
+std::string CudaVersionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+CudaApi::CudaApi(const std::string& wanted, const std::string& option) : library(FindCuda(wanted, option)) {}
+
+std::string CudaApi::Text(Error error) const {
+  get_last_error();  // the runtime repeats an error in later calls until somebody has read it
+  const char* const text = get_error_string(error);
+  return "'" + std::string(text != nullptr ? text : "unknown error") + "'";
+}
+
+void CudaApi::Check(Error error, const std::string& doing) const {
+  if (error == kSuccess) return;
+  throw sdk::Failure(DTRUN_VENDOR,
+                     "cuda cannot " + doing + ": " + Text(error) + " (error " + std::to_string(error) + ")")
+      .Vendor("cuda", error);
+}
+
+int CudaApi::DeviceCount(const std::string& none, const std::string& advice) const {
+  int count = 0;
+  const Error error = get_device_count(&count);
+  if (error == kSuccess && count > 0) return count;
+  throw sdk::Failure(DTRUN_FAILED_PRECONDITION,
+                     none +
+                         (error == kSuccess ? std::string() : ": " + Text(error) + MoreAbout(*this, error)) +
+                         "; " + advice)
+      .Vendor("cuda", error);
+}
+
+std::string CudaApi::BusId(int device) const {
+  char text[32] = {};
+  Check(device_get_pci_bus_id(text, sizeof text, device),
+        "tell the address of device " + std::to_string(device));
+  return text;
+}
+
+int CudaApi::DriverVersion() const {
+  int version = 0;
+  Check(driver_get_version(&version), "tell the driver's version");
+  return version;
+}
+
+OnDevice::OnDevice(const CudaApi& api, int device) : api_(api) {
+  int now = -1;
+  api.Check(api.get_device(&now), "tell the current device");
+  if (now == device) return;
+  api.Check(api.set_device(device), "use device " + std::to_string(device));
+  before_ = now;
+}
+
+OnDevice::~OnDevice() {
+  if (before_ >= 0) api_.set_device(before_);
+}
+
+}  // namespace dtrun::cuda

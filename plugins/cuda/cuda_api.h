@@ -1,0 +1,87 @@
+// A CUDA runtime in this process: found and opened; and the scope in which a thread uses a device.
+//
+// Any libcudart serves: all of one process share the driver's context, so streams and events
+// of the program's own runtime (torch carries one) are as good here. Constant once opened; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cuda_abi.h"
+#include "dtrun/plugin/shared_library.hpp"
+
+namespace dtrun::cuda {
+
+struct CudaApi {
+  // `wanted`: a path, or empty: the libcudart that is already in the process, else the loader's. `option` is
+  // what a user sets to give the path, for messages; empty when there is none. Throws sdk::Failure.
+  explicit CudaApi(const std::string& wanted, const std::string& option);
+
+  // Throws sdk::Failure (vendor domain "cuda") unless `error` is success. `doing` is a phrase
+  // such as "record an event".
+  void Check(Error error, const std::string& doing) const;
+  // "'CUDA driver version is insufficient for CUDA runtime version'".
+  std::string Text(Error error) const;
+  // How many devices this process may use. Where there is none it throws one sentence: `none` ("this process
+  // has no CUDA device"), the reason, `advice`.
+  int DeviceCount(const std::string& none, const std::string& advice) const;
+  // "0000:19:00.0".
+  std::string BusId(int device) const;
+  // The newest CUDA that the driver serves: 13000; 0 without a driver.
+  int DriverVersion() const;
+
+  sdk::SharedLibrary library;
+
+  Error (*get_device_count)(int*) = library["cudaGetDeviceCount"];
+  Error (*get_device)(int*) = library["cudaGetDevice"];
+  Error (*set_device)(int) = library["cudaSetDevice"];
+  Error (*device_get_pci_bus_id)(char*, int, int) = library["cudaDeviceGetPCIBusId"];
+  // Before CUDA 13 the name without a suffix fills the shorter struct of CUDA 11.
+  Error (*get_device_properties)(DeviceProperties*, int) = library["cudaGetDeviceProperties"];
+  Error (*driver_get_version)(int*) = library["cudaDriverGetVersion"];
+  Error (*runtime_get_version)(int*) = library["cudaRuntimeGetVersion"];
+  const char* (*get_error_string)(Error) = library["cudaGetErrorString"];
+  Error (*get_last_error)() = library["cudaGetLastError"];
+  Error (*pointer_get_attributes)(PointerAttributes*, const void*) = library["cudaPointerGetAttributes"];
+  Error (*stream_create_with_flags)(Stream*, unsigned) = library["cudaStreamCreateWithFlags"];
+  Error (*stream_create_with_priority)(Stream*, unsigned, int) = library["cudaStreamCreateWithPriority"];
+  Error (*stream_priority_range)(int* least, int* greatest) = library["cudaDeviceGetStreamPriorityRange"];
+  Error (*stream_is_capturing)(Stream, int*) = library["cudaStreamIsCapturing"];
+  Error (*stream_destroy)(Stream) = library["cudaStreamDestroy"];
+  Error (*stream_wait_event)(Stream, Event, unsigned) = library["cudaStreamWaitEvent"];
+  Error (*event_create_with_flags)(Event*, unsigned) = library["cudaEventCreateWithFlags"];
+  Error (*event_destroy)(Event) = library["cudaEventDestroy"];
+  Error (*event_record)(Event, Stream) = library["cudaEventRecord"];
+  Error (*event_query)(Event) = library["cudaEventQuery"];
+  Error (*allocate)(void**, std::size_t) = library["cudaMalloc"];
+  Error (*release)(void*) = library["cudaFree"];
+  Error (*host_allocate)(void**, std::size_t, unsigned) = library["cudaHostAlloc"];
+  Error (*host_release)(void*) = library["cudaFreeHost"];
+  Error (*host_get_device_pointer)(void**, void*, unsigned) = library["cudaHostGetDevicePointer"];
+  Error (*memcpy_async)(void*, const void*, std::size_t, int, Stream) = library["cudaMemcpyAsync"];
+  Error (*memset_async)(void*, int, std::size_t, Stream) = library["cudaMemsetAsync"];
+  Error (*stream_synchronize)(Stream) = library["cudaStreamSynchronize"];
+  Error (*can_access_peer)(int*, int device, int peer) = library["cudaDeviceCanAccessPeer"];
+  Error (*enable_peer_access)(int peer, unsigned) = library["cudaDeviceEnablePeerAccess"];
+  Error (*memcpy_peer_async)(void*, int to, const void*, int from, std::size_t,
+                             Stream) = library["cudaMemcpyPeerAsync"];
+};
+
+// "13.0" of 13000.
+std::string CudaVersionText(int version);
+
+// Makes `device` the calling thread's device for as long as it lives.
+class OnDevice {
+ public:
+  OnDevice(const CudaApi& api, int device);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  const CudaApi& api_;
+  int before_ = -1;  // -1: it was the right one
+};
+
+}  // namespace dtrun::cuda

@@ -1,0 +1,50 @@
+// The devices of the fake CUDA runtime: their streams, and whose memory is whose. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "fake_control.h"
+#include "fake_stream.h"
+
+namespace dtrun::nccl_fake {
+
+extern thread_local int current_device;
+
+// As the environment says at first.
+CudaControl& Control();
+
+// What cudaMalloc and cudaHostAlloc have given.
+struct Block {
+  std::size_t bytes = 0;
+  int device = -1;  // -1: of the host
+};
+
+// All streams, the default ones among them, and all memory.
+struct Devices {
+  std::mutex mutex;
+  std::set<FakeStream*> all;
+  std::map<int, FakeStream*> default_streams;
+  std::uint64_t made = 0;
+  std::map<std::uintptr_t, Block> blocks;
+
+  // REQUIRES the lock.
+  FakeStream* Make(int device);
+};
+// Of this process.
+Devices& Device();
+
+// Null is the default stream of the calling thread's device.
+FakeStream& Of(void* stream);
+
+// Memory of a device, or of the host for -1; a cudaError_t.
+int Allocate(void** out, std::size_t bytes, int device);
+// `left` grows again, where it is a limit.
+void GiveBack(std::atomic<std::int64_t>& left, std::size_t bytes);
+// The block that `pointer` is in, which it no longer is where `forget`; bytes 0 when there is none.
+Block BlockOf(const void* pointer, bool forget = false);
+
+}  // namespace dtrun::nccl_fake
