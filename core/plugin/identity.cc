@@ -4,7 +4,14 @@
 
 namespace dtrun::plugin {
 
-const char* KindText(Kind kind) { return kind == Kind::kBackend ? "backend" : "launcher"; }
+const char* KindText(Kind kind) {
+  switch (kind) {
+    case Kind::kBackend: return "backend";
+    case Kind::kLauncher: return "launcher";
+    case Kind::kDevice: break;
+  }
+  return "device";
+}
 
 std::string AbiText(std::uint32_t major, std::uint32_t minor) { return fmt::format("{}.{}", major, minor); }
 

@@ -22,8 +22,12 @@
 
 namespace dtrun::plugin {
 
-enum class Kind { kBackend = DTRUN_KIND_BACKEND, kLauncher = DTRUN_KIND_LAUNCHER };
-const char* KindText(Kind kind);  // "backend", "launcher"
+enum class Kind {
+  kBackend = DTRUN_KIND_BACKEND,
+  kLauncher = DTRUN_KIND_LAUNCHER,
+  kDevice = DTRUN_KIND_DEVICE
+};
+const char* KindText(Kind kind);  // "backend", "launcher", "device"
 
 // ---- find ------------------------------------------------------------------------------
 

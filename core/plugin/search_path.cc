@@ -110,7 +110,7 @@ std::optional<std::pair<Kind, std::string>> ParseFileName(std::string_view file_
   file_name.remove_prefix(kPrefix.size());
   if (file_name.size() < kSuffix.size()) return std::nullopt;
   file_name.remove_suffix(kSuffix.size());
-  for (const Kind kind : {Kind::kBackend, Kind::kLauncher}) {
+  for (const Kind kind : {Kind::kBackend, Kind::kLauncher, Kind::kDevice}) {
     const std::string prefix = std::string(KindText(kind)) + "_";
     if (!file_name.starts_with(prefix)) continue;
     const std::string_view name = file_name.substr(prefix.size());
