@@ -12,7 +12,8 @@ namespace {
 
 // What the backend says that it moves: "host", "device", or both.
 std::string MemoryOf(const plugin::LaunchInfo& info) {
-  const auto fact = std::ranges::find(info.facts, std::string("memory"), [](const auto& one) { return one.first; });
+  const auto fact =
+      std::ranges::find(info.facts, std::string("memory"), [](const auto& one) { return one.first; });
   return fact == info.facts.end() ? "" : fact->second;
 }
 
@@ -64,7 +65,11 @@ std::string PassedOver(const RouteCandidate& candidate, const Standing& standing
   return fmt::format("{} cannot be used: {}", candidate.name, standing.objections);
 }
 
-Error NoHostRoute(const RouteWish& wish, const std::vector<Standing>& standings, std::size_t device) {
+// REQUIRES: all that can be used move device memory only.
+Error NoHostRoute(const RouteWish& wish, const std::vector<Standing>& standings) {
+  const auto usable =
+      std::ranges::find_if(standings, [](const Standing& one) { return one.objections.empty(); });
+  const auto device = static_cast<std::size_t>(usable - standings.begin());
   std::string why;
   for (std::size_t i = 0; i < standings.size(); ++i) {
     if (standings[i].objections.empty()) continue;
@@ -118,8 +123,16 @@ Result<Routes> ChooseRoutes(const RouteWish& wish,
     if (!routes.device && candidate.device && !candidate.unnamed && standing.device) routes.device = i;
     if (!host && candidate.host && !standing.device_only) host = i;
   }
-  if (!host) return NoHostRoute(wish, standings, *routes.device);
+  if (!host) return NoHostRoute(wish, standings);
   routes.host = *host;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].host || standings[i].device) continue;
+    return Error{
+        DTRUN_FAILED_PRECONDITION,
+        fmt::format("backend {0} moves host memory only, and a device's is staged over the backend of "
+                    "the host's memory; name {1} for both, or a backend that moves device memory",
+                    candidates[i].name, candidates[*host].name)};
+  }
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (standings[i].objections.empty()) continue;
     std::string why = PassedOver(candidates[i], standings[i]);
